@@ -1,0 +1,317 @@
+// Publishes to RabbitMQ on one confirm channel and tells what became of each message: confirmed, returned,
+// nacked or failed. `failed` means unknown: the broker may still have it. amqplib's recovery reopens the
+// connection; nothing is republished here and nothing waits here while the broker is away. That is the relay's.
+
+import {
+  type ChannelModel,
+  type ConfirmChannel,
+  connect,
+  type Message,
+  type RecoveringChannelModel,
+} from 'amqplib';
+import type { Logger } from 'pino';
+import { describeError } from '../errors.ts';
+import { declareTopology, type Topology } from './topology.ts';
+
+export type OutgoingMessage = {
+  readonly messageId: string;
+  readonly routingKey: string;
+  readonly contentType: string;
+  readonly type: string;
+  readonly timestamp: Date;
+  readonly body: Buffer;
+};
+
+/**
+ * The result of one publish attempt.
+ * `blame` says who is to be held back for a failure: the event itself; the broker or the way to it, so any
+ * event would have failed; or unknown, when the broker closed the channel over one of those in flight.
+ */
+export type Publication = { readonly durationMs: number } & (
+  | { readonly result: 'confirmed' }
+  | { readonly result: 'returned' | 'nacked'; readonly detail: string; readonly blame: 'event' }
+  | { readonly result: 'failed'; readonly detail: string; readonly blame: 'event' | 'broker' | 'unknown' }
+);
+
+export type PublisherState = { readonly connected: boolean; readonly blocked: boolean };
+
+export type Publisher = {
+  /** Whether a publish makes sense now: connected, topology declared, not blocked. */
+  readonly isReady: () => boolean;
+  readonly state: () => PublisherState;
+  /** One attempt. Never rejects. Mandatory, persistent. At most one in flight per message id. */
+  readonly publish: (message: OutgoingMessage) => Promise<Publication>;
+  /** Closes the connection; what is still in flight fails. Safe to call twice. */
+  readonly close: () => Promise<void>;
+};
+
+/** What amqplib emits: `code` is AMQP's reply code where the broker gave one. */
+type BrokerError = Error & { readonly code?: unknown };
+
+type InFlight = {
+  readonly startedMs: number;
+  returned: string | undefined;
+  readonly settle: (publication: Publication) => void;
+};
+
+/** The broker refused what one message is (its size, its frames), not the connection as such. */
+const CONTENT_ERRORS: ReadonlySet<unknown> = new Set([311, 406, 501, 502, 540, 541]);
+
+/** No sign of life from amqplib's recovery for so long while not connected: it hangs, start afresh. */
+const RECOVERY_STALL_MS = 60_000;
+const RECONNECT_FIRST_MS = 100;
+const RECONNECT_MAX_MS = 5_000;
+const CHECK_INTERVAL_MS = 1_000;
+const CLOSE_PATIENCE_MS = 2_000;
+
+export function createPublisher(options: {
+  url: string;
+  topology: Topology;
+  heartbeatS: number;
+  connectTimeoutMs: number;
+  confirmDeadlineMs: number;
+  /** Monotonic milliseconds. */
+  now: () => number;
+  log: Logger;
+  /** Called when publishing makes sense again. */
+  onReady: () => void;
+}): Publisher {
+  const { topology, confirmDeadlineMs, now, log, onReady } = options;
+  const inFlight = new Map<string, InFlight>();
+  let connection: RecoveringChannelModel | undefined;
+  let current: { readonly channel: ConfirmChannel; readonly model: ChannelModel } | undefined;
+  let blocked = false;
+  let closed = false;
+  let lastSignMs = now(); // of recovery being alive
+  let lastConfirmMs = now();
+  let channelsLost = 0; // since the last confirm: a channel that dies at once must not be reopened in a hot loop
+
+  async function open(): Promise<void> {
+    lastSignMs = now();
+    const opened = await connect(withHeartbeat(options.url, options.heartbeatS), {
+      timeout: options.connectTimeoutMs,
+      noDelay: true,
+      keepAlive: true,
+      clientProperties: { connection_name: 'tallyhook publisher' },
+      recovery: {
+        initialDelay: RECONNECT_FIRST_MS,
+        maxDelay: RECONNECT_MAX_MS,
+        waitForConnect: false,
+        setup,
+      },
+    });
+    if (closed) {
+      await opened.close();
+      return;
+    }
+    connection = opened;
+    opened.on('error', (error) => log.warn({ err: describeError(error) }, 'broker connection error'));
+    opened.on('disconnect', (error) => {
+      lastSignMs = now();
+      log.warn({ err: describeError(error) }, 'broker connection lost');
+    });
+    opened.on('connect-failed', (error) => {
+      lastSignMs = now();
+      log.warn({ err: describeError(error) }, 'broker cannot be reached');
+    });
+    opened.on('connect', () => {
+      lastSignMs = now();
+    });
+  }
+
+  /** A fresh channel and the topology, on each (re)connect. Errors propagate: recovery then tries again. */
+  async function setup(model: ChannelModel): Promise<void> {
+    let dead = false;
+    let reason: BrokerError | undefined;
+    const keepReason = (error: BrokerError) => {
+      reason = error;
+    };
+    // First of all: no other listener is on the model yet, and a loss during setup would end the process.
+    model.on('error', keepReason);
+    model.on('blocked', onBlocked);
+    model.on('unblocked', onUnblocked);
+    blocked = false;
+    const fresh = await model.createConfirmChannel();
+    fresh.on('error', keepReason);
+    fresh.on('return', onReturn);
+    fresh.on('close', () => {
+      dead = true;
+      onChannelClosed(fresh, reason);
+    });
+    await declareTopology(fresh, topology);
+    if (channelsLost > 1) await pause(Math.min(RECONNECT_MAX_MS, RECONNECT_FIRST_MS * 2 ** channelsLost));
+    // Lost while we waited: recovery would take the dead model for a living one if we returned.
+    if (dead) throw new Error('the channel closed during setup');
+    current = { channel: fresh, model };
+    lastConfirmMs = now();
+    log.info('broker connected');
+    onReady();
+  }
+
+  function onBlocked(): void {
+    blocked = true;
+    log.warn('the broker is blocked, publishing pauses');
+  }
+
+  function onUnblocked(): void {
+    blocked = false;
+    lastConfirmMs = now();
+    log.info('the broker is unblocked');
+    onReady();
+  }
+
+  function onReturn(message: Message): void {
+    const entry = inFlight.get(String(message.properties.messageId));
+    const { replyCode, replyText } = message.fields as unknown as { replyCode: number; replyText: string };
+    if (entry) entry.returned = `${replyCode} ${replyText}`;
+  }
+
+  function onChannelClosed(channel: ConfirmChannel, reason: BrokerError | undefined): void {
+    failAll(reason?.message ?? 'channel closed', CONTENT_ERRORS.has(reason?.code) ? 'unknown' : 'broker');
+    if (current?.channel !== channel) return;
+    if (reason) log.warn({ err: describeError(reason) }, 'the broker closed the channel');
+    abandon();
+  }
+
+  /** One way back for every loss: the connection goes, and recovery brings a new one with a new channel. */
+  function abandon(): void {
+    const lost = current;
+    current = undefined;
+    channelsLost += 1;
+    lastSignMs = now();
+    lost?.model.close().catch(() => {});
+  }
+
+  function failAll(detail: string, blame: 'broker' | 'unknown'): void {
+    for (const entry of inFlight.values()) {
+      entry.settle({ result: 'failed', detail, blame, durationMs: now() - entry.startedMs });
+    }
+  }
+
+  function publish(message: OutgoingMessage): Promise<Publication> {
+    const startedMs = now();
+    const { promise, resolve } = Promise.withResolvers<Publication>();
+    const entry: InFlight = {
+      startedMs,
+      returned: undefined,
+      settle: (publication) => {
+        if (inFlight.get(message.messageId) === entry) inFlight.delete(message.messageId);
+        resolve(publication);
+      },
+    };
+    if (current === undefined) {
+      resolve({ result: 'failed', detail: 'not connected', blame: 'broker', durationMs: 0 });
+      return promise;
+    }
+    inFlight.set(message.messageId, entry);
+    try {
+      // The callback must not throw: amqplib would drop the callbacks of all that were confirmed together.
+      const { channel } = current;
+      channel.publish(
+        topology.exchange.name,
+        message.routingKey,
+        message.body,
+        propertiesOf(message),
+        (error: unknown) => onConfirm(entry, error),
+      );
+    } catch (error) {
+      entry.settle({
+        result: 'failed',
+        detail: describeError(error).message,
+        blame: 'broker',
+        durationMs: 0,
+      });
+    }
+    return promise;
+  }
+
+  function onConfirm(entry: InFlight, error: unknown): void {
+    const durationMs = now() - entry.startedMs;
+    const nacked = error instanceof Error && error.message === 'message nacked';
+    if (error !== null && !nacked) return; // the channel closed: `onChannelClosed` knows why
+    lastConfirmMs = now();
+    channelsLost = 0;
+    if (nacked)
+      entry.settle({ result: 'nacked', detail: 'nacked by the broker', blame: 'event', durationMs });
+    else if (entry.returned === undefined) entry.settle({ result: 'confirmed', durationMs });
+    else entry.settle({ result: 'returned', detail: entry.returned, blame: 'event', durationMs });
+  }
+
+  /** Confirms that never come, and a recovery that hangs, are noticed here and nowhere else. */
+  function check(): void {
+    if (!blocked) failOverdue();
+    if (current === undefined && now() - lastSignMs > RECOVERY_STALL_MS) {
+      log.error('the broker connection does not recover, starting afresh');
+      const stalled = connection;
+      void stalled?.close().catch(() => {});
+      openAndLog();
+    }
+  }
+
+  function failOverdue(): void {
+    const overdue = [...inFlight.values()].filter((entry) => now() - entry.startedMs > confirmDeadlineMs);
+    if (overdue.length === 0) return;
+    const alive = now() - lastConfirmMs < confirmDeadlineMs;
+    if (!alive && current !== undefined) {
+      // Nothing at all was confirmed for that long: the channel is dead though nobody said so.
+      log.warn('no confirms from the broker, reopening the connection');
+      abandon();
+    }
+    for (const entry of overdue) {
+      const durationMs = now() - entry.startedMs;
+      entry.settle({
+        result: 'failed',
+        detail: 'confirm overdue',
+        blame: alive ? 'event' : 'broker',
+        durationMs,
+      });
+    }
+  }
+
+  function openAndLog(): void {
+    open().catch((error: unknown) =>
+      log.error({ err: describeError(error) }, 'broker connection cannot be opened'),
+    );
+  }
+
+  openAndLog();
+  const checks = setInterval(check, CHECK_INTERVAL_MS).unref();
+
+  return {
+    isReady: () => current !== undefined && !blocked,
+    state: () => ({ connected: current !== undefined, blocked }),
+    publish,
+    close: async () => {
+      if (closed) return;
+      closed = true;
+      clearInterval(checks);
+      current = undefined;
+      // A broker that does not answer must not keep us from ending.
+      await Promise.race([connection?.close(), pause(CLOSE_PATIENCE_MS)]);
+      failAll('publisher closed', 'broker');
+    },
+  };
+}
+
+function propertiesOf(message: OutgoingMessage) {
+  return {
+    messageId: message.messageId,
+    contentType: message.contentType,
+    type: message.type,
+    timestamp: Math.floor(message.timestamp.getTime() / 1_000), // AMQP counts seconds
+    appId: 'tallyhook',
+    persistent: true,
+    mandatory: true,
+  };
+}
+
+/** amqplib takes the heartbeat from the URL alone; its default of 60 s notices a cut after minutes. */
+function withHeartbeat(url: string, seconds: number): string {
+  const parsed = new URL(url);
+  if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', String(seconds));
+  return parsed.href;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,24 @@
+// What the broker must have before we publish, as plain data, and how it is declared. Declared anew on each
+// channel, so that an exchange which somebody deleted comes back with the next connection.
+
+import type { Channel } from 'amqplib';
+
+export type Topology = {
+  readonly exchange: { readonly name: string; readonly type: 'topic'; readonly durable: true };
+};
+
+/** Queues and bindings are the subscribers' own; ours is the exchange alone. */
+export function topologyOf(options: { exchange: string }): Topology {
+  return { exchange: { name: options.exchange, type: 'topic', durable: true } };
+}
+
+/** Idempotent. Rejects, and the broker closes the channel, if an exchange of that name has other properties. */
+export async function declareTopology(channel: Channel, topology: Topology): Promise<void> {
+  const { name, type, durable } = topology.exchange;
+  await channel.assertExchange(name, type, { durable });
+}
+
+/** `job.<kind>.<source>`: a subscriber binds `job.completed.*`, `job.*.team-a` or `job.#`. */
+export function routingKey(prefix: string, kind: string, source: string): string {
+  return `${prefix}.${kind}.${source}`;
+}

@@ -1,0 +1,70 @@
+// `tallyhook serve`: runs the service until a signal ends it.
+
+import { type Env, loadConfig } from '../config.ts';
+import { describeError } from '../errors.ts';
+import { createLog, type Logger } from '../log.ts';
+import { startService } from '../service.ts';
+
+/** Room for what `stop` cannot bound by itself (a database that hangs) before the process ends all the same. */
+const STOP_SLACK_MS = 5_000;
+
+/**
+ * Resolves with the exit code: 0 after a clean stop.
+ * First SIGTERM or SIGINT: stop in order. A second one: end at once. SIGHUP: read SOURCES_FILE again.
+ */
+export async function serve(env: Env): Promise<number> {
+  const config = loadConfig(env);
+  const log = createLog(config.log);
+  const aborted = new AbortController();
+  const asked = onFirstSignal((signal) => {
+    log.info({ signal }, 'asked to stop');
+    aborted.abort(new Error('stopped before the start was through'));
+    setTimeout(
+      () => endAtOnce(log, 'the grace time is over'),
+      config.shutdown.delayMs + config.shutdown.graceMs + STOP_SLACK_MS,
+    ).unref();
+    return () => endAtOnce(log, 'asked to stop a second time');
+  });
+  endOnSurprise(log);
+
+  try {
+    const service = await startService(config, { log, signal: aborted.signal });
+    process.on('SIGHUP', () => void service.reload());
+    await asked;
+    await service.stop();
+    return 0;
+  } catch (error) {
+    if (aborted.signal.aborted) return 0;
+    throw error;
+  }
+}
+
+/** Resolves on the first signal; `onFirst` gives what is to be done on the second. */
+function onFirstSignal(onFirst: (signal: NodeJS.Signals) => () => void): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let onNext: (() => void) | undefined;
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(name, (signal) => {
+      if (onNext) return onNext();
+      onNext = onFirst(signal);
+      resolve();
+    });
+  }
+  return promise;
+}
+
+/** A bug may have left any state behind: better a restart, which loses nothing that was acknowledged. */
+function endOnSurprise(log: Logger): void {
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(event, (error: unknown) => {
+      const stack = error instanceof Error ? error.stack?.split('\n').slice(1, 8).join('\n') : undefined;
+      log.fatal({ err: describeError(error), stack }, event);
+      process.exit(70);
+    });
+  }
+}
+
+function endAtOnce(log: Logger, why: string): void {
+  log.warn(why);
+  process.exit(1);
+}

@@ -1,0 +1,67 @@
+// `tallyhook tail`: a real subscriber on the bus that prints each event as it arrives: in colour for a person,
+// as NDJSON (the CloudEvent, byte for byte as published) where standard output is piped.
+
+import type { Env } from '../config.ts';
+import { describeError, UsageError } from '../errors.ts';
+import { type ReceivedEvent, subscribe } from '../subscriber/subscribe.ts';
+import { complain, paint, say } from './output.ts';
+
+export type TailOptions = {
+  /** Kinds: completed, failed, progress. Empty means all. */
+  readonly types: readonly string[];
+  readonly source: string | undefined;
+  /** A durable queue of this name, which keeps events while nobody listens. */
+  readonly queue: string | undefined;
+};
+
+const COLOURS = { completed: 'green', failed: 'red', progress: 'cyan' } as const;
+
+/** Runs until a signal. Exit code 0. */
+export async function tail(options: TailOptions, env: Env): Promise<number> {
+  const amqpUrl = env['AMQP_URL'];
+  if (!amqpUrl) throw new UsageError('AMQP_URL must be set, or start a relay with "npm start"');
+  const prefix = env['AMQP_ROUTING_PREFIX'] || 'job';
+  const kinds = options.types.length > 0 ? options.types : ['*'];
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  process.once('SIGINT', () => end());
+  process.once('SIGTERM', () => end());
+  // The reader of a pipe may leave first, as `head` does.
+  process.stdout.on('error', () => end());
+
+  const subscription = await subscribe({
+    amqpUrl,
+    exchange: env['AMQP_EXCHANGE'] || 'conversion.events',
+    queue: options.queue,
+    bindings: kinds.map((kind) => `${prefix}.${kind}.${options.source ?? '*'}`),
+    onEvent: (event) => say(process.stdout.isTTY ? readable(event) : event.body.toString('utf8')),
+    onTrouble: (error) => complain(`the broker: ${describeError(error).message}`),
+  });
+  if (process.stdout.isTTY) complain(paint('dim', `listening on queue ${subscription.queue}`));
+  await ended;
+  await subscription.close();
+  return 0;
+}
+
+function readable({ event, messageId, routingKey }: ReceivedEvent): string {
+  if (typeof event !== 'object' || event === null)
+    return `${routingKey} ${messageId ?? '(no id)'} (not JSON)`;
+  const { type, subject, time, late, data } = event as Record<string, unknown>;
+  const kind = String(type).split('.').at(-1) ?? '';
+  const fields = (data ?? {}) as Record<string, unknown>;
+  const detail = {
+    completed: () => `${String(fields['output_format'])}, ${String(fields['output_size_bytes'])} bytes`,
+    failed: () => `${String(fields['error_code'])}: ${String(fields['error_message'])}`,
+    progress: () => `${String(fields['progress_percentage'])} %`,
+  };
+  const isKnown = (text: string): text is keyof typeof detail => Object.hasOwn(detail, text);
+  return [
+    paint('dim', String(time)),
+    isKnown(kind) ? paint(COLOURS[kind], kind.padEnd(9)) : kind,
+    paint('bold', String(subject)),
+    isKnown(kind) ? detail[kind]() : '',
+    late === true ? paint('yellow', 'late') : '',
+    paint('dim', String(messageId)),
+  ]
+    .filter((part) => part !== '')
+    .join('  ');
+}

@@ -1,0 +1,217 @@
+// The only reader of the environment. `loadConfig` turns it into one frozen, typed object and lists every
+// fault at once, by the variable's name and never by its value. Nothing else reads `process.env`.
+
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { ConfigError } from './errors.ts';
+import { createSecret, SECRETS_PER_SOURCE, type Secret } from './intake/secret.ts';
+
+export type Env = Readonly<Record<string, string | undefined>>;
+export type Config = ReturnType<typeof toConfig>;
+
+/** A whole number between `min` and `max`, both included. */
+const whole = (min: number, max: number, fallback: number) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`))
+    .default(fallback);
+
+const flag = (fallback: boolean) =>
+  z
+    .enum(['true', 'false', '1', '0'], 'must be true or false')
+    .transform((text) => text === 'true' || text === '1')
+    .default(fallback);
+
+const url = (...protocols: string[]) =>
+  z
+    .string('must be set')
+    .refine(
+      (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
+      `must be a URL that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
+    );
+
+/** AMQP short strings hold at most 255 bytes; the routing key carries a source of up to 63 after its prefix. */
+const amqpName = (fallback: string) =>
+  z
+    .string()
+    .regex(/^[\w.:-]{1,127}$/, 'must be 1 to 127 letters, digits, or _ . : -')
+    .default(fallback);
+
+// One line a variable: what it accepts and its default. The README's table is tested against these keys.
+const environment = z.object({
+  HOST: z.string().default('0.0.0.0'),
+  PORT: whole(0, 65_535, 8080),
+  OPERATOR_HOST: z.string().default('127.0.0.1'),
+  OPERATOR_PORT: whole(0, 65_535, 8081),
+  BODY_LIMIT_BYTES: whole(1024, 16 * 1024 * 1024, 256 * 1024),
+  ANSWER_DEADLINE_MS: whole(500, 9_500, 5_000),
+  MAX_CONNECTIONS: whole(1, 100_000, 4_096),
+
+  SIGNING_SECRETS: z.string().optional(),
+  SOURCES_FILE: z.string().optional(),
+  REFUSED_ROWS_PER_MINUTE: whole(0, 10_000, 60),
+
+  WRITE_QUEUE_DELIVERIES: whole(1, 1_000_000, 10_000),
+  WRITE_QUEUE_BYTES: whole(1024 * 1024, 4 * 1024 ** 3, 64 * 1024 * 1024),
+  BATCH_DELIVERIES: whole(1, 5_000, 500),
+  BATCH_BYTES: whole(64 * 1024, 64 * 1024 * 1024, 4 * 1024 * 1024),
+  BATCHES_IN_FLIGHT: whole(1, 16, 2),
+
+  DATABASE_URL: url('postgres:', 'postgresql:'),
+  MIGRATE_ON_START: flag(false),
+  RETENTION_DAYS: whole(1, 3_650, 30),
+
+  AMQP_URL: url('amqp:', 'amqps:'),
+  AMQP_EXCHANGE: amqpName('conversion.events'),
+  AMQP_ROUTING_PREFIX: amqpName('job'),
+  AMQP_HEARTBEAT_S: whole(1, 300, 10),
+  AMQP_CONNECT_TIMEOUT_MS: whole(100, 60_000, 3_000),
+  AMQP_CONFIRM_DEADLINE_MS: whole(1_000, 600_000, 40_000),
+
+  RELAY_LEASE_MS: whole(500, 60_000, 3_000),
+  RELAY_POLL_MS: whole(10, 60_000, 200),
+  RELAY_IN_FLIGHT: whole(1, 10_000, 500),
+  RELAY_IN_FLIGHT_BYTES: whole(1024 * 1024, 1024 ** 3, 16 * 1024 * 1024),
+  RELAY_MAX_ATTEMPTS: whole(1, 1_000, 20),
+
+  SHUTDOWN_DELAY_MS: whole(0, 60_000, 0),
+  SHUTDOWN_GRACE_MS: whole(1_000, 300_000, 20_000),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  LOG_PRETTY: flag(false),
+});
+
+type Environment = z.infer<typeof environment>;
+
+/** Every variable that is read, for the README's table and `--help`. */
+export const variables: readonly string[] = Object.keys(environment.shape);
+
+/** Those whose value is a secret or holds one: each can come from the file that `<NAME>_FILE` names. */
+export const secretVariables = ['SIGNING_SECRETS', 'DATABASE_URL', 'AMQP_URL'] as const;
+
+/**
+ * The whole configuration.
+ * @throws ConfigError naming every variable at fault at once.
+ */
+export function loadConfig(env: Env): Config {
+  const faults: string[] = [];
+  const given = readSecretFiles(withoutEmpty(env), faults);
+  const parsed = environment.safeParse(given);
+  for (const issue of parsed.error?.issues ?? []) {
+    const name = String(issue.path[0]);
+    // A variable whose file could not be read has its fault listed already.
+    if (!faults.some((fault) => fault.startsWith(`${name}_FILE`))) faults.push(`${name} ${issue.message}`);
+  }
+  const secrets = parseSecretList(
+    'SIGNING_SECRETS',
+    given['SIGNING_SECRETS'] ?? env['SIGNING_SECRETS'],
+    faults,
+  );
+  const noSecretNamed = !('SIGNING_SECRETS' in env) && !env['SIGNING_SECRETS_FILE'];
+  if (noSecretNamed && !given['SOURCES_FILE']) {
+    faults.push('SIGNING_SECRETS must be set (or SIGNING_SECRETS_FILE, or SOURCES_FILE): nobody could send');
+  }
+  if (!parsed.success || faults.length > 0) throw new ConfigError(faults);
+  return toConfig(parsed.data, secrets);
+}
+
+/** Just the connection strings, for commands that serve nothing. @throws ConfigError */
+export function loadUrls(env: Env): { databaseUrl: string } {
+  const faults: string[] = [];
+  const given = readSecretFiles(withoutEmpty(env), faults);
+  const parsed = environment.pick({ DATABASE_URL: true }).safeParse(given);
+  for (const issue of parsed.error?.issues ?? []) faults.push(`${String(issue.path[0])} ${issue.message}`);
+  if (!parsed.success || faults.length > 0) throw new ConfigError(faults);
+  return { databaseUrl: parsed.data.DATABASE_URL };
+}
+
+function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
+  // Postgres must give up before the driver does, and the driver before the answer is due: a statement that
+  // outlives its answer would still commit, which is harmless, but its connection would be lost for nothing.
+  const statementTimeoutMs = Math.round(env.ANSWER_DEADLINE_MS * 0.6);
+  return Object.freeze({
+    http: Object.freeze({
+      host: env.HOST,
+      port: env.PORT,
+      bodyLimitBytes: env.BODY_LIMIT_BYTES,
+      answerDeadlineMs: env.ANSWER_DEADLINE_MS,
+      maxConnections: env.MAX_CONNECTIONS,
+    }),
+    operator: Object.freeze({ host: env.OPERATOR_HOST, port: env.OPERATOR_PORT }),
+    sources: Object.freeze({
+      defaultSecrets: Object.freeze(defaultSecrets),
+      file: env.SOURCES_FILE,
+      refusedRowsPerMinute: env.REFUSED_ROWS_PER_MINUTE,
+    }),
+    writer: Object.freeze({
+      queueDeliveries: env.WRITE_QUEUE_DELIVERIES,
+      queueBytes: env.WRITE_QUEUE_BYTES,
+      batchDeliveries: env.BATCH_DELIVERIES,
+      batchBytes: env.BATCH_BYTES,
+      batchesInFlight: env.BATCHES_IN_FLIGHT,
+    }),
+    database: Object.freeze({
+      url: env.DATABASE_URL,
+      migrateOnStart: env.MIGRATE_ON_START,
+      retentionDays: env.RETENTION_DAYS,
+      statementTimeoutMs,
+      lockTimeoutMs: Math.round(env.ANSWER_DEADLINE_MS * 0.4),
+      queryTimeoutMs: Math.round(env.ANSWER_DEADLINE_MS * 0.7),
+    }),
+    broker: Object.freeze({
+      url: env.AMQP_URL,
+      exchange: env.AMQP_EXCHANGE,
+      routingPrefix: env.AMQP_ROUTING_PREFIX,
+      heartbeatS: env.AMQP_HEARTBEAT_S,
+      connectTimeoutMs: env.AMQP_CONNECT_TIMEOUT_MS,
+      confirmDeadlineMs: env.AMQP_CONFIRM_DEADLINE_MS,
+    }),
+    relay: Object.freeze({
+      leaseMs: env.RELAY_LEASE_MS,
+      pollMs: env.RELAY_POLL_MS,
+      inFlight: env.RELAY_IN_FLIGHT,
+      inFlightBytes: env.RELAY_IN_FLIGHT_BYTES,
+      maxAttempts: env.RELAY_MAX_ATTEMPTS,
+    }),
+    shutdown: Object.freeze({ delayMs: env.SHUTDOWN_DELAY_MS, graceMs: env.SHUTDOWN_GRACE_MS }),
+    log: Object.freeze({ level: env.LOG_LEVEL, pretty: env.LOG_PRETTY }),
+  });
+}
+
+/** `NAME=` counts as not set, as compose files and shells write it, except where emptiness is a fault. */
+function withoutEmpty(env: Env): Record<string, string> {
+  const known = [...variables, ...secretVariables.map((name) => `${name}_FILE`)];
+  return Object.fromEntries(known.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+}
+
+function readSecretFiles(env: Record<string, string>, faults: string[]): Record<string, string> {
+  const result = { ...env };
+  for (const name of secretVariables) {
+    const path = env[`${name}_FILE`];
+    if (path === undefined) continue;
+    if (env[name] !== undefined) {
+      faults.push(`${name} and ${name}_FILE are both set: keep one`);
+      continue;
+    }
+    try {
+      result[name] = readFileSync(path, 'utf8').trim();
+    } catch (error) {
+      faults.push(`${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    }
+  }
+  return result;
+}
+
+/** Several secrets of one source are valid at once, so that a sender can rotate without a gap. */
+function parseSecretList(name: string, list: string | undefined, faults: string[]): Secret[] {
+  if (list === undefined) return [];
+  const entries = list.split(',');
+  if (entries.length > SECRETS_PER_SOURCE) faults.push(`${name} has more than ${SECRETS_PER_SOURCE} entries`);
+  return entries.flatMap((text, index) => {
+    const secret = createSecret(text.trim());
+    if (typeof secret !== 'string') return [secret];
+    faults.push(`${name} entry ${index + 1} ${secret}`);
+    return [];
+  });
+}

@@ -1,0 +1,61 @@
+// Every error that Tallyhook throws on purpose. Each has a literal `name` and a stable `code`; what is
+// expected (a duplicate, a conflict, a returned publication) is a return value instead. No message here
+// may ever hold a secret, a body or a connection string.
+
+/** The environment or a sources file cannot be used. `faults` names every variable at fault, never a value. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly code = 'config_invalid';
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(
+      `the configuration has ${faults.length} fault(s):\n${faults.map((fault) => `  - ${fault}`).join('\n')}`,
+    );
+    this.faults = faults;
+  }
+}
+
+/** The database's schema does not fit this program. */
+export class SchemaError extends Error {
+  override readonly name = 'SchemaError';
+  readonly code: 'schema_newer' | 'schema_older' | 'migration_failed';
+
+  constructor(code: SchemaError['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** The delivery could not be tallied now; the sender should try again. Answered with 503. */
+export class UnavailableError extends Error {
+  override readonly name = 'UnavailableError';
+  readonly code: 'full' | 'late' | 'ledger';
+
+  constructor(code: UnavailableError['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** A command line that cannot be carried out as given. Its message is for a person; exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+  readonly code = 'usage';
+}
+
+/** What may be logged of an error: no `detail`, no client, no parameters, since those can hold content. */
+export function describeError(error: unknown): { name: string; code?: string; message: string } {
+  if (!(error instanceof Error)) return { name: 'Unknown', message: typeof error };
+  const code = (error as { code?: unknown }).code;
+  // Postgres quotes the offending value in messages of classes 22 (data) and 23 (constraints).
+  const quotesContent = typeof code === 'string' && /^2[23][0-9A-Z]{3}$/.test(code);
+  // An AggregateError (every address of a host refused) has an empty message of its own.
+  const inner = error instanceof AggregateError ? (error.errors[0] as unknown) : undefined;
+  const message = error.message || (inner instanceof Error ? inner.message : '');
+  return {
+    name: error.name,
+    ...(typeof code === 'string' || typeof code === 'number' ? { code: String(code) } : {}),
+    message: quotesContent ? 'the database refused a value' : message,
+  };
+}

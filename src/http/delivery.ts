@@ -1,0 +1,170 @@
+// One delivery over HTTP: reads the body within its limits, hands it to the receiver, answers and logs one
+// wide line. What cannot be read is refused here; what it means is none of this file's business.
+
+import { isIP } from 'node:net';
+import type { Request, RequestHandler, Response } from 'express';
+import type { Logger } from 'pino';
+import { getRawBody } from 'raw-body';
+import { v7 as uuidv7 } from 'uuid';
+import { describeError } from '../errors.ts';
+import { closeIfUnread } from './errors.ts';
+import type { Arrival, Receiver, Refusal, Verdict } from '../intake/receiver.ts';
+import { DEFAULT_SOURCE } from '../intake/sources.ts';
+
+export type DeliveryObserver = (delivery: { source: string; outcome: string; seconds: number }) => void;
+
+export type DeliveryOptions = {
+  readonly receiver: Receiver;
+  readonly bodyLimitBytes: number;
+  readonly answerDeadlineMs: number;
+  readonly now: () => number;
+  readonly log: Logger;
+  readonly observe: DeliveryObserver;
+};
+
+/** Header values worth keeping for an audit. Anything else could be a secret of the sender or its proxies. */
+const KEPT_HEADERS = [
+  'content-type',
+  'content-length',
+  'content-encoding',
+  'transfer-encoding',
+  'user-agent',
+  'x-request-id',
+  'x-forwarded-for',
+  'traceparent',
+] as const;
+const KEPT_VALUE_LENGTH = 256;
+const KEPT_PATH_LENGTH = 256;
+
+/** A sender that was turned away for our sake should be back soon, though not all in the same instant. */
+const RETRY_AFTER_S = 2;
+
+const TOO_SLOW: Refusal = {
+  httpStatus: 408,
+  error: 'request_timeout',
+  message: 'the body did not arrive in time',
+};
+const INCOMPLETE: Refusal = {
+  httpStatus: 400,
+  error: 'bad_request',
+  message: 'the body did not arrive whole',
+};
+const ENCODED: Refusal = {
+  httpStatus: 415,
+  error: 'unsupported_media_type',
+  message: 'the body must be sent without Content-Encoding, since the signature is over the raw bytes',
+};
+const WRONG_METHOD: Refusal = {
+  httpStatus: 405,
+  error: 'method_not_allowed',
+  message: 'send deliveries with POST',
+};
+
+export function deliveryHandler(options: DeliveryOptions): RequestHandler {
+  const { receiver, bodyLimitBytes, answerDeadlineMs, now } = options;
+  return async (request, response) => {
+    const startedMs = now();
+    const arrival = arrivalOf(request, startedMs + answerDeadlineMs);
+    const body = isEncoded(request) ? ENCODED : await readBody(request, bodyLimitBytes, answerDeadlineMs);
+    const verdict = Buffer.isBuffer(body)
+      ? await receiver.receive(arrival, body)
+      : receiver.refuse(arrival, body);
+    answer(request, response, verdict);
+    report(options, arrival, verdict, Buffer.isBuffer(body) ? body.length : undefined, now() - startedMs);
+  };
+}
+
+export function wrongMethodHandler(options: DeliveryOptions): RequestHandler {
+  const { receiver, answerDeadlineMs, now } = options;
+  return (request, response) => {
+    const startedMs = now();
+    const arrival = arrivalOf(request, startedMs + answerDeadlineMs);
+    const verdict = receiver.refuse(arrival, WRONG_METHOD);
+    response.set('Allow', 'POST');
+    answer(request, response, verdict);
+    report(options, arrival, verdict, undefined, now() - startedMs);
+  };
+}
+
+function arrivalOf(request: Request, deadlineMs: number): Arrival {
+  const { source = DEFAULT_SOURCE } = request.params;
+  return {
+    id: uuidv7(),
+    source: String(source),
+    path: request.path.slice(0, KEPT_PATH_LENGTH),
+    signature: request.get('x-service-signature'),
+    remoteAddress: isIP(request.ip ?? '') ? (request.ip ?? null) : null,
+    headers: keptHeaders(request),
+    deadlineMs,
+  };
+}
+
+function keptHeaders(request: Request): string {
+  const kept: Record<string, string> = {};
+  for (const name of KEPT_HEADERS) {
+    const value = request.headers[name];
+    if (value !== undefined) kept[name] = String(value).slice(0, KEPT_VALUE_LENGTH);
+  }
+  return JSON.stringify(kept);
+}
+
+function isEncoded(request: Request): boolean {
+  const encoding = request.get('content-encoding');
+  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') return true;
+  // Node takes `gzip, chunked` for chunked and would hand us the compressed bytes.
+  const transfer = request.get('transfer-encoding');
+  return transfer !== undefined && transfer.trim().toLowerCase() !== 'chunked';
+}
+
+async function readBody(request: Request, limitBytes: number, patienceMs: number): Promise<Buffer | Refusal> {
+  const { promise: late, resolve } = Promise.withResolvers<Refusal>();
+  const timer = setTimeout(() => resolve(TOO_SLOW), patienceMs);
+  try {
+    return await Promise.race([
+      getRawBody(request, { length: request.get('content-length') ?? null, limit: limitBytes }),
+      late,
+    ]);
+  } catch (error) {
+    if ((error as { status?: unknown }).status !== 413) return INCOMPLETE;
+    return {
+      httpStatus: 413,
+      error: 'payload_too_large',
+      message: `the body is larger than ${limitBytes} bytes`,
+    };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function answer(request: Request, response: Response, verdict: Verdict): void {
+  if (verdict.httpStatus === 503) response.set('Retry-After', String(RETRY_AFTER_S));
+  closeIfUnread(request, response);
+  response.status(verdict.httpStatus).json(verdict.answer);
+}
+
+function report(
+  { log, observe }: DeliveryOptions,
+  arrival: Arrival,
+  verdict: Verdict,
+  bodyBytes: number | undefined,
+  elapsedMs: number,
+): void {
+  const outcome = verdict.outcome ?? 'unavailable';
+  observe({ source: verdict.source, outcome, seconds: elapsedMs / 1_000 });
+  const line = {
+    delivery: arrival.id,
+    source: verdict.source,
+    outcome,
+    status: verdict.httpStatus,
+    ms: Math.round(elapsedMs * 10) / 10,
+    bytes: bodyBytes,
+    event: verdict.eventId,
+    job: verdict.jobId,
+    late: verdict.late || undefined,
+    fingerprint: verdict.fingerprint,
+    reason: verdict.reason,
+    remote: arrival.remoteAddress,
+  };
+  if (verdict.httpStatus !== 503) return log.info(line, 'delivery');
+  log.warn({ ...line, err: describeError(verdict.cause) }, 'delivery');
+}

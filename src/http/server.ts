@@ -1,0 +1,72 @@
+// An HTTP server with every time-out and limit set, and an end that drops no request: it stops listening,
+// tells kept-alive connections to close with their next answer, and waits for the answers under way.
+
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { answerProtocolErrors } from './errors.ts';
+
+export type HttpServer = {
+  readonly port: number;
+  /** Resolves when the last connection is gone. Connections that outlive `graceMs` are cut. Safe to call twice. */
+  readonly stop: (graceMs: number) => Promise<void>;
+};
+
+/** The head of a request is small: a sender that needs longer is none. */
+const HEADERS_TIMEOUT_MS = 5_000;
+/** Beyond the sender's own 10 s nobody waits for the answer. The body has a shorter limit of its own. */
+const REQUEST_TIMEOUT_MS = 12_000;
+/** Longer than the 60 s of common balancers: whoever closes first must not be us, or a request is lost. */
+const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+/** Node looks for overdue requests only so often; its default of 30 s would make 5 s mean 30. */
+const CHECK_INTERVAL_MS = 1_000;
+const MAX_HEADER_BYTES = 16 * 1024;
+
+/** Listens on `port`; 0 takes a free one. Rejects when the port is taken. */
+export async function startServer(options: {
+  listener: RequestListener;
+  host: string;
+  port: number;
+  maxConnections: number;
+}): Promise<HttpServer> {
+  let stopping: Promise<void> | undefined;
+  const server = createServer(
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      noDelay: true,
+    },
+    (request, response) => {
+      if (stopping !== undefined) response.setHeader('Connection', 'close');
+      options.listener(request, response);
+    },
+  );
+  server.maxConnections = options.maxConnections;
+  answerProtocolErrors(server);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+
+  function stop(graceMs: number): Promise<void> {
+    stopping ??= new Promise((resolve) => {
+      const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+      // An answer that was under way without `Connection: close` leaves an idle connection behind.
+      const sweep = setInterval(() => server.closeIdleConnections(), 50);
+      server.close(() => {
+        clearTimeout(cut);
+        clearInterval(sweep);
+        resolve();
+      });
+      server.closeIdleConnections();
+    });
+    return stopping;
+  }
+
+  return { port: (server.address() as AddressInfo).port, stop };
+}

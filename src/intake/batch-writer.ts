@@ -1,0 +1,224 @@
+// Group commit: deliveries that arrive while a write is in flight share the next one. Bounded in requests,
+// bytes and time; a delivery is answered only after the commit of its batch.
+//
+// Deliveries of one job stand in one lane, in the order in which they came. A batch takes at most one event
+// of a job (with its copies), and a job that is being written waits for its turn: so a job's events are
+// accepted in order, and no two batches of ours wait for each other's row locks.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { UnavailableError } from '../errors.ts';
+import { isRefusedContent, isRetryable } from '../ledger/database.ts';
+import { type DeliveryRecord, jobKey, type RecordedDelivery } from '../ledger/record.ts';
+import { eventId } from './event.ts';
+
+export type BatchWriterLimits = {
+  readonly queueDeliveries: number;
+  readonly queueBytes: number;
+  readonly batchDeliveries: number;
+  readonly batchBytes: number;
+  readonly batchesInFlight: number;
+};
+
+export type BatchWriter = {
+  /**
+   * Tallies one delivery. Resolves after the commit.
+   * `deadlineMs` is on the clock of `now`: a delivery that is still waiting then is dropped unwritten.
+   * @throws UnavailableError: `full` at once, `late` past the deadline, `ledger` when the write failed. After
+   *   `ledger` the delivery may still have been committed; the sender's repeat then finds its event.
+   */
+  readonly submit: (delivery: DeliveryRecord, deadlineMs: number) => Promise<RecordedDelivery>;
+  readonly hasRoom: () => boolean;
+  readonly waiting: () => { deliveries: number; bytes: number };
+  /** Resolves when everything submitted so far has been written or refused. */
+  readonly drained: () => Promise<void>;
+};
+
+export type BatchObserver = (batch: { deliveries: number; seconds: number; failed: boolean }) => void;
+
+type Submission = {
+  readonly delivery: DeliveryRecord;
+  readonly deadlineMs: number;
+  readonly bytes: number;
+  readonly resolve: (recorded: RecordedDelivery) => void;
+  readonly reject: (error: Error) => void;
+};
+
+/** `key` is undefined for a delivery that touches no job: such lanes hold just that one. */
+type Lane = { readonly key: string | undefined; readonly waiting: Submission[] };
+type Batch = { readonly lanes: Lane[]; readonly submissions: Submission[] };
+
+/** What a waiting delivery costs beside its body: its fields, closures and headers. */
+const OVERHEAD_BYTES = 2_048;
+
+/** Taken lanes are cut off the front of `ready` by so many at once, since each cut moves all the rest. */
+const READY_SLACK = 10_000;
+
+/** A deadlock or serialization failure is retried so often, within the deliveries' deadlines. */
+const RETRIES = 5;
+
+export function createBatchWriter(options: {
+  record: (batch: readonly DeliveryRecord[]) => Promise<RecordedDelivery[]>;
+  limits: BatchWriterLimits;
+  /** Monotonic milliseconds. */
+  now: () => number;
+  observe: BatchObserver;
+}): BatchWriter {
+  const { record, limits, now, observe } = options;
+  const lanes = new Map<string, Lane>(); // every job that waits or is being written
+  const ready: Lane[] = []; // lanes that a batch may take from, each at most once
+  let head = 0; // where `ready` begins
+  const held = { deliveries: 0, bytes: 0 };
+  let inFlight = 0;
+  let onDrained: (() => void)[] = [];
+
+  function submit(delivery: DeliveryRecord, deadlineMs: number): Promise<RecordedDelivery> {
+    const bytes = (delivery.body?.length ?? 0) + OVERHEAD_BYTES;
+    if (!hasRoom(bytes)) return Promise.reject(new UnavailableError('full', 'the write queue is full'));
+    held.deliveries += 1;
+    held.bytes += bytes;
+    return new Promise((resolve, reject) => {
+      enqueue({ delivery, deadlineMs, bytes, resolve, reject });
+      fill();
+    });
+  }
+
+  function hasRoom(bytes = OVERHEAD_BYTES): boolean {
+    return held.deliveries < limits.queueDeliveries && held.bytes + bytes <= limits.queueBytes;
+  }
+
+  function enqueue(submission: Submission): void {
+    const { delivery } = submission;
+    if (delivery.verdict !== 'event') {
+      ready.push({ key: undefined, waiting: [submission] });
+      return;
+    }
+    const key = jobKey(delivery.source, delivery.event.jobId);
+    const lane = lanes.get(key);
+    if (lane !== undefined) {
+      lane.waiting.push(submission);
+      return;
+    }
+    const fresh = { key, waiting: [submission] };
+    lanes.set(key, fresh);
+    ready.push(fresh);
+  }
+
+  function fill(): void {
+    while (inFlight < limits.batchesInFlight && head < ready.length) {
+      const batch = takeBatch();
+      if (batch.submissions.length > 0) void write(batch);
+    }
+  }
+
+  function takeBatch(): Batch {
+    const batch: Batch = { lanes: [], submissions: [] };
+    let bytes = 0;
+    while (
+      head < ready.length &&
+      batch.submissions.length < limits.batchDeliveries &&
+      bytes < limits.batchBytes
+    ) {
+      const lane = ready[head++] as Lane;
+      const taken = takeCopies(lane, limits.batchDeliveries - batch.submissions.length);
+      batch.lanes.push(lane);
+      batch.submissions.push(...taken);
+      bytes += taken.reduce((sum, submission) => sum + submission.bytes, 0);
+    }
+    if (head === ready.length || head > READY_SLACK) {
+      ready.splice(0, head);
+      head = 0;
+    }
+    if (batch.submissions.length === 0) release(batch.lanes);
+    return batch;
+  }
+
+  /** From the front of the lane, the next event and the copies of it that follow at once. */
+  function takeCopies(lane: Lane, atMost: number): Submission[] {
+    const taken: Submission[] = [];
+    let rest = 0;
+    for (; rest < lane.waiting.length && taken.length < atMost; rest++) {
+      const next = lane.waiting[rest] as Submission;
+      if (next.deadlineMs <= now()) settle(next, new UnavailableError('late', 'no write was free in time'));
+      else if (taken[0] === undefined || sameKey(taken[0].delivery, next.delivery)) taken.push(next);
+      else break;
+    }
+    lane.waiting.splice(0, rest);
+    return taken;
+  }
+
+  async function write(batch: Batch): Promise<void> {
+    inFlight += 1;
+    await writeOrSplit(batch.submissions);
+    inFlight -= 1;
+    release(batch.lanes);
+    fill();
+  }
+
+  /** Never rejects. A batch that the database refuses for its content is halved until the culprit is alone. */
+  async function writeOrSplit(submissions: readonly Submission[]): Promise<void> {
+    const startedMs = now();
+    try {
+      const recorded = await recordWithRetries(submissions);
+      observe({ deliveries: submissions.length, seconds: (now() - startedMs) / 1_000, failed: false });
+      for (const [index, submission] of submissions.entries()) settle(submission, recorded[index]);
+    } catch (error) {
+      observe({ deliveries: submissions.length, seconds: (now() - startedMs) / 1_000, failed: true });
+      if (isRefusedContent(error) && submissions.length > 1) {
+        const middle = submissions.length >> 1;
+        await writeOrSplit(submissions.slice(0, middle));
+        await writeOrSplit(submissions.slice(middle));
+        return;
+      }
+      const failure = new UnavailableError('ledger', 'the ledger did not confirm the write', {
+        cause: error,
+      });
+      for (const submission of submissions) settle(submission, failure);
+    }
+  }
+
+  async function recordWithRetries(submissions: readonly Submission[]): Promise<RecordedDelivery[]> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await record(submissions.map((submission) => submission.delivery));
+      } catch (error) {
+        const lastDeadlineMs = Math.max(...submissions.map((submission) => submission.deadlineMs));
+        if (!isRetryable(error) || attempt > RETRIES || now() >= lastDeadlineMs) throw error;
+        await delay(Math.random() * 10 * attempt); // apart from whoever we collided with
+      }
+    }
+  }
+
+  function settle(submission: Submission, result: RecordedDelivery | Error | undefined): void {
+    held.deliveries -= 1;
+    held.bytes -= submission.bytes;
+    if (result === undefined) submission.reject(new Error('the ledger told no outcome'));
+    else if (result instanceof Error) submission.reject(result);
+    else submission.resolve(result);
+    if (held.deliveries > 0) return;
+    for (const resolve of onDrained) resolve();
+    onDrained = [];
+  }
+
+  function release(written: readonly Lane[]): void {
+    for (const lane of written) {
+      if (lane.waiting.length > 0) ready.push(lane);
+      else if (lane.key !== undefined) lanes.delete(lane.key);
+    }
+  }
+
+  return {
+    submit,
+    hasRoom: () => hasRoom(),
+    waiting: () => ({ ...held }),
+    drained: () =>
+      held.deliveries === 0 ? Promise.resolve() : new Promise((resolve) => onDrained.push(resolve)),
+  };
+}
+
+function sameKey(a: DeliveryRecord, b: DeliveryRecord): boolean {
+  return (
+    a.verdict === 'event' &&
+    b.verdict === 'event' &&
+    eventId(a.source, a.event) === eventId(b.source, b.event)
+  );
+}

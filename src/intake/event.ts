@@ -1,0 +1,184 @@
+// Understands an authentic body (spec 2.1 and 6.2): which job, which kind of event, and its normalized
+// fields, or why it cannot be understood. Never throws, and never alters what it passes on: unknown fields
+// go through with every digit, and what breaks the schema is kept aside whole (`quarantined`).
+
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import {
+  canonicalJson,
+  decodeUtf8,
+  inspectStructure,
+  type JsonObject,
+  parseExactly,
+  parseLoosely,
+} from './json.ts';
+import type { AuthenticBody } from './signature.ts';
+
+export type Status = 'processing' | 'completed' | 'failed';
+export type Kind = 'progress' | 'completed' | 'failed';
+
+/** The fact that a delivery told us. Its dedup key is (source, jobId, status, progress). */
+export type JobEvent = {
+  readonly jobId: string;
+  readonly status: Status;
+  /** The percentage, for `processing` alone: part of the key there, or all progress but the first would be dropped. */
+  readonly progress: number | null;
+  /** When it happened, RFC 3339 UTC with the digits that were sent; null for progress, which does not say. */
+  readonly occurredAt: string | null;
+  /** The normalized fields as JSON text: known ones in the schema's form, unknown ones exactly as they came. */
+  readonly data: string;
+  /** SHA-256 of the canonical JSON of the whole body: equal for two bodies that say the same. */
+  readonly contentHash: Buffer;
+};
+
+export type Understanding =
+  | { readonly outcome: 'event'; readonly event: JobEvent }
+  | {
+      readonly outcome: 'quarantined';
+      readonly jobId: string;
+      readonly status: string;
+      readonly reason: string;
+    }
+  | { readonly outcome: 'malformed'; readonly reason: string };
+
+/** Operators read the reason; it names fields and never quotes values. */
+const REASON_MAX_LENGTH = 300;
+
+/** Spec 2.1 shows identifiers with a prefix. Printable, no white space: they stand in ids, keys and logs. */
+const jobId = z
+  .string()
+  .regex(/^[^\p{C}\p{Z}]+$/u, 'must be printable without white space')
+  .max(128, 'must be at most 128 bytes')
+  .refine((id) => Buffer.byteLength(id) <= 128, 'must be at most 128 bytes');
+
+const integer = z.int('must be an integer below 2^53');
+const percentage = integer.min(0, 'must be 0 to 100').max(100, 'must be 0 to 100');
+const timestamp = z.iso
+  .datetime({ offset: true, error: 'must be an ISO 8601 date and time with its zone' })
+  .refine((text) => toUtc(text) !== undefined, 'must be a date between the years 1 and 9999')
+  .overwrite((text) => toUtc(text) ?? text);
+
+/** The three kinds of event, with the fields of spec 6.2. The published JSON Schemas are made from these. */
+export const eventSchemas = {
+  completed: z.object({
+    job_id: jobId,
+    status: z.literal('completed'),
+    job_type: z.string(),
+    progress_percentage: percentage,
+    cost_micros: integer,
+    cost_cents: integer,
+    processing_time_seconds: integer,
+    output_size_bytes: integer,
+    input_format: z.string(),
+    output_format: z.string(),
+    created_at: timestamp,
+    completed_at: timestamp,
+  }),
+  failed: z.object({
+    job_id: jobId,
+    status: z.literal('failed'),
+    job_type: z.string(),
+    progress_percentage: percentage,
+    error_message: z.string(),
+    error_code: z.string(),
+    created_at: timestamp,
+    failed_at: timestamp,
+  }),
+  progress: z.object({
+    job_id: jobId,
+    status: z.literal('processing'),
+    progress_percentage: percentage,
+    // A job need not know its end from the start, so this one field may be missing.
+    estimated_completion: timestamp.optional(),
+  }),
+} as const satisfies Record<Kind, z.ZodType>;
+
+const kinds: Readonly<Record<Status, Kind>> = {
+  processing: 'progress',
+  completed: 'completed',
+  failed: 'failed',
+};
+const isStatus = (status: string): status is Status => Object.hasOwn(kinds, status);
+
+export function kindOf(status: Status): Kind {
+  return kinds[status];
+}
+
+/**
+ * The dedup key in readable form, the event's id for ever: `default:job_7f3a:completed`,
+ * `default:job_7f3a:processing:45`. Unambiguous though a job id may hold colons: read it from the right.
+ */
+export function eventId(
+  source: string,
+  event: { jobId: string; status: Status; progress: number | null },
+): string {
+  const suffix = event.progress === null ? '' : `:${event.progress}`;
+  return `${source}:${event.jobId}:${event.status}${suffix}`;
+}
+
+/** What the body says. Pure; every input has an answer. */
+export function understand(body: AuthenticBody): Understanding {
+  const text = decodeUtf8(body);
+  if (text === undefined) return malformed('the body is not UTF-8');
+  const parsed = parseLoosely(text);
+  if (parsed === undefined) return malformed('the body is not JSON');
+  if (!isObject(parsed.value)) return malformed('the body is not a JSON object');
+  const structure = inspectStructure(text);
+
+  const id = structure.ambiguous.has('job_id') ? undefined : jobId.safeParse(parsed.value['job_id']).data;
+  if (id === undefined) return malformed('job_id is not one string of 1 to 128 printable bytes');
+  // An unknown status is kept for an operator, so it has to be as fit to be shown as a job id.
+  const status = structure.ambiguous.has('status') ? undefined : jobId.safeParse(parsed.value['status']).data;
+  if (status === undefined) return malformed('status is not one string of 1 to 128 printable bytes');
+
+  const quarantined = (reason: string): Understanding => ({
+    outcome: 'quarantined',
+    jobId: id,
+    status,
+    reason: reason.slice(0, REASON_MAX_LENGTH),
+  });
+  if (structure.tooDeep) return quarantined('the body is nested too deeply');
+  if (structure.repeatsKey) return quarantined('a key occurs twice in one object');
+  if (!isStatus(status)) return quarantined('unknown status');
+
+  const exact = parseExactly(text) as JsonObject;
+  const known = eventSchemas[kinds[status]].safeParse(exact);
+  if (!known.success) return quarantined(describeIssues(known.error));
+  return { outcome: 'event', event: toEvent(status, known.data, exact) };
+}
+
+function toEvent(
+  status: Status,
+  known: JsonObject & { job_id: string; progress_percentage: number },
+  all: JsonObject,
+): JobEvent {
+  const occurredAt = known[`${status}_at`];
+  return {
+    jobId: known.job_id,
+    status,
+    progress: status === 'processing' ? known.progress_percentage : null,
+    occurredAt: typeof occurredAt === 'string' ? occurredAt : null,
+    // Through entries, since a plain spread would take a key `__proto__` for a prototype.
+    data: JSON.stringify(Object.fromEntries([...Object.entries(all), ...Object.entries(known)])),
+    contentHash: createHash('sha256').update(canonicalJson(all)).digest(),
+  };
+}
+
+const malformed = (reason: string): Understanding => ({ outcome: 'malformed', reason });
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function describeIssues(error: z.ZodError): string {
+  return error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
+}
+
+/** RFC 3339 in UTC with the fraction as it was sent; undefined where the date is none or leaves the range. */
+function toUtc(text: string): string | undefined {
+  const [, fraction = ''] = /(\.\d+)/.exec(text) ?? [];
+  const date = new Date(text.replace(fraction, ''));
+  if (Number.isNaN(date.getTime())) return undefined;
+  const seconds = date.toISOString().slice(0, -'.000Z'.length);
+  return /^(?!0000)\d{4}-/.test(seconds) ? `${seconds}${fraction}Z` : undefined;
+}

@@ -1,0 +1,159 @@
+// JSON without the traps of JSON.parse: numbers keep every digit, repeated keys and hostile depth are seen
+// instead of swallowed, and two texts that say the same have the same canonical form. Nothing here throws
+// for any input but `undefined` behaviour of its own bugs: bad text is a return value.
+
+/** Deeper than any notification and far from where recursion would overflow the stack. */
+export const MAX_DEPTH = 64;
+
+export type JsonObject = { readonly [key: string]: unknown };
+
+/** A number that a double cannot hold, kept as its source text by `JSON.rawJSON`. */
+type RawNumber = { readonly rawJSON: string };
+
+// TypeScript's library does not know the JSON source text proposal yet, which V8 ships.
+type SourceTextJson = {
+  parse(
+    text: string,
+    reviver: (key: string, value: unknown, context: { source?: string }) => unknown,
+  ): unknown;
+  rawJSON(text: string): RawNumber;
+  isRawJSON(value: unknown): value is RawNumber;
+};
+const sourceTextJson = JSON as unknown as SourceTextJson;
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The text of UTF-8 bytes; undefined where they are not UTF-8. A byte order mark stays and is no JSON. */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The value as JSON.parse sees it (the last of repeated keys wins, numbers are doubles). */
+export function parseLoosely(text: string): { value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The value with every number exact: one that a double would alter becomes a raw number, which
+ * JSON.stringify writes back as it came. Recursive: only for text that is at most MAX_DEPTH deep.
+ */
+export function parseExactly(text: string): unknown {
+  return sourceTextJson.parse(text, (_key, value, context) => {
+    if (typeof value !== 'number' || context.source === undefined) return value;
+    return isExact(value, context.source) ? value : sourceTextJson.rawJSON(context.source);
+  });
+}
+
+export type Structure = {
+  readonly tooDeep: boolean;
+  readonly repeatsKey: boolean;
+  /** Keys of the outermost object that occur more than once: what they say is ambiguous. */
+  readonly ambiguous: ReadonlySet<string>;
+};
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/** What JSON.parse keeps silent about. `text` must have been accepted by JSON.parse. Linear, no recursion. */
+export function inspectStructure(text: string): Structure {
+  const open: (Set<string> | null)[] = []; // the keys of each open object; null for an array
+  const ambiguous = new Set<string>();
+  let repeatsKey = false;
+  let keyComes = false;
+
+  function seeKey(key: string): void {
+    const keys = open.at(-1);
+    if (!keys?.has(key)) {
+      keys?.add(key);
+      return;
+    }
+    repeatsKey = true;
+    if (open.length === 1) ambiguous.add(key);
+  }
+
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case QUOTE: {
+        const end = endOfString(text, at);
+        if (keyComes) seeKey(unquote(text.slice(at, end + 1)));
+        keyComes = false;
+        at = end;
+        break;
+      }
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        keyComes = text.charCodeAt(at) === OPEN_BRACE;
+        open.push(keyComes ? new Set() : null);
+        if (open.length > MAX_DEPTH) return { tooDeep: true, repeatsKey, ambiguous };
+        break;
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        open.pop();
+        keyComes = false;
+        break;
+      case COMMA:
+        keyComes = open.at(-1) !== null;
+        break;
+      default:
+    }
+  }
+  return { tooDeep: false, repeatsKey, ambiguous };
+}
+
+/**
+ * One text for all texts that say the same: keys sorted, no white space, numbers by their value.
+ * `value` comes from `parseExactly`. Close to RFC 8785, but no number loses a digit.
+ */
+export function canonicalJson(value: unknown): string {
+  if (typeof value === 'number') return JSON.stringify(value);
+  if (sourceTextJson.isRawJSON(value)) return decimal(value.rawJSON);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const members = Object.entries(value)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`);
+  return `{${members.join(',')}}`;
+}
+
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0;
+    while (text.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes++;
+    if (backslashes % 2 === 0) return end;
+  }
+}
+
+function unquote(quoted: string): string {
+  return quoted.includes('\\') ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
+}
+
+/** Whether the double's shortest text has the same decimal value as its source text. */
+function isExact(value: number, source: string): boolean {
+  const shortest = String(value);
+  return shortest === source || decimal(shortest) === decimal(source);
+}
+
+/** A decimal text by its value: sign, digits without outer zeros, power of ten. `1.0` and `10e-1` are `1e0`. */
+function decimal(text: string): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text);
+  if (!match) return text; // Infinity: the source was beyond all doubles
+  const [, sign = '', integer = '', fraction = '', exponent = '0'] = match;
+  const digits = (integer + fraction).replace(/^0+/, '');
+  const significant = digits.replace(/0+$/, '');
+  if (significant === '') return '0e0';
+  const power = BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - significant.length);
+  return `${sign}${significant}e${power}`;
+}

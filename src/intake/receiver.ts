@@ -1,0 +1,202 @@
+// Decides what becomes of a delivery whose body has been read: verified, understood, tallied, and answered
+// in the words of the design's table. Nothing but an authentic body gets past `verifySignature` (guarantee
+// 1), and a 2xx is given only after the commit (guarantee 2). Knows nothing of HTTP beyond status codes.
+
+import { createHash } from 'node:crypto';
+import { UnavailableError } from '../errors.ts';
+import type { DeliveryRecord, RecordedDelivery } from '../ledger/record.ts';
+import type { DeliveryOutcome } from '../ledger/tables.ts';
+import type { BatchWriter } from './batch-writer.ts';
+import { eventId, understand } from './event.ts';
+import type { RefusalLog } from './refusal-log.ts';
+import { type KeyRing, type Verified, verifySignature } from './signature.ts';
+import { UNKNOWN_SOURCE } from './sources.ts';
+
+/** What is known of a request before its body. */
+export type Arrival = {
+  readonly id: string;
+  /** The source that the path claims; it need not exist. */
+  readonly source: string;
+  readonly path: string;
+  readonly signature: string | undefined;
+  readonly remoteAddress: string | null;
+  readonly headers: string;
+  /** On the clock of `now`. */
+  readonly deadlineMs: number;
+};
+
+/** The answer, and what the log line says of it beside. */
+export type Verdict = {
+  readonly httpStatus: number;
+  /** undefined for an answer that says nothing of the delivery: 503. */
+  readonly outcome: DeliveryOutcome | undefined;
+  readonly answer: Answer;
+  readonly source: string;
+  readonly eventId?: string;
+  readonly jobId?: string;
+  readonly late?: boolean;
+  readonly fingerprint?: string;
+  readonly reason?: string;
+  /** Why a 503 was given, for the log alone. */
+  readonly cause?: unknown;
+};
+
+export type Answer =
+  | { readonly outcome: DeliveryOutcome; readonly event_id: string | null }
+  | { readonly error: string; readonly message: string };
+
+/** Why a request was refused before its body could be judged. */
+export type Refusal = { readonly httpStatus: number; readonly error: string; readonly message: string };
+
+export type Receiver = {
+  /** Never rejects: what goes wrong is a 503. */
+  readonly receive: (arrival: Arrival, body: Buffer) => Promise<Verdict>;
+  /** For a request that is turned away unread or half read. Leaves a trace. */
+  readonly refuse: (arrival: Arrival, refusal: Refusal) => Verdict;
+};
+
+export function createReceiver(options: {
+  keyRing: () => KeyRing;
+  writer: BatchWriter;
+  refusals: RefusalLog;
+  now: () => number;
+}): Receiver {
+  const { keyRing, writer, refusals, now } = options;
+
+  async function receive(arrival: Arrival, body: Buffer): Promise<Verdict> {
+    const ring = keyRing();
+    const verified = verifySignature(ring, arrival.source, arrival.signature, body);
+    if (verified === undefined) {
+      const source = knownSource(ring, arrival.source);
+      refusals.trace({
+        ...unsigned(arrival, source),
+        verdict: 'unauthorized',
+        httpStatus: 401,
+        bodyBytes: body.length,
+      });
+      // The same words for every cause: an answer must not tell which sources exist.
+      return refusal(source, 'unauthorized', 401, 'unauthorized', 'missing or invalid signature');
+    }
+    const record = recordOf(arrival, verified);
+    try {
+      return toVerdict(
+        record,
+        await withinDeadline(writer.submit(record, arrival.deadlineMs), arrival.deadlineMs),
+      );
+    } catch (error) {
+      const message = 'the delivery could not be recorded in time, please send it again';
+      return { ...refusal(arrival.source, undefined, 503, 'unavailable', message), cause: error };
+    }
+  }
+
+  function refuse(arrival: Arrival, { httpStatus, error, message }: Refusal): Verdict {
+    const source = knownSource(keyRing(), arrival.source);
+    refusals.trace({ ...unsigned(arrival, source), verdict: 'refused', httpStatus, reason: error });
+    return refusal(source, 'refused', httpStatus, error, message);
+  }
+
+  /** The answer does not wait longer than it may; the write goes on, and is what the repeat will find. */
+  async function withinDeadline(
+    write: Promise<RecordedDelivery>,
+    deadlineMs: number,
+  ): Promise<RecordedDelivery> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () => reject(new UnavailableError('late', 'the write was not confirmed in time')),
+      Math.max(0, deadlineMs - now()),
+    );
+    try {
+      return await Promise.race([write, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return { receive, refuse };
+}
+
+/** Strangers are recorded under one name, so that what they claim cannot grow our tables and metrics. */
+function knownSource(ring: KeyRing, source: string): string {
+  return ring.names.includes(source) ? source : UNKNOWN_SOURCE;
+}
+
+function unsigned(arrival: Arrival, source: string) {
+  return {
+    id: arrival.id,
+    source,
+    path: arrival.path,
+    remoteAddress: arrival.remoteAddress,
+    headers: arrival.headers,
+    secretFingerprint: null,
+    jobId: null,
+    status: null,
+    progress: null,
+    reason: null,
+    bodyBytes: null,
+    bodySha256: null,
+    body: null,
+  };
+}
+
+function recordOf(arrival: Arrival, { body, fingerprint }: Verified): DeliveryRecord {
+  const signed = {
+    ...unsigned(arrival, arrival.source),
+    secretFingerprint: fingerprint,
+    bodyBytes: body.length,
+    bodySha256: createHash('sha256').update(body).digest(),
+    body,
+  };
+  const understood = understand(body);
+  switch (understood.outcome) {
+    case 'event': {
+      const { event } = understood;
+      return {
+        ...signed,
+        verdict: 'event',
+        event,
+        jobId: event.jobId,
+        status: event.status,
+        progress: event.progress,
+      };
+    }
+    case 'quarantined': {
+      const { jobId, status, reason } = understood;
+      return { ...signed, verdict: 'quarantined', httpStatus: 202, jobId, status, reason };
+    }
+    case 'malformed':
+      return { ...signed, verdict: 'malformed', httpStatus: 400, reason: understood.reason };
+  }
+}
+
+function toVerdict(record: DeliveryRecord, { outcome, late }: RecordedDelivery): Verdict {
+  const { source } = record;
+  const fingerprint = record.secretFingerprint ?? '';
+  if (record.verdict !== 'event') {
+    const reason = record.reason ?? '';
+    if (outcome === 'malformed')
+      return { ...refusal(source, outcome, 400, 'malformed', reason), fingerprint, reason };
+    const answer = { outcome, event_id: null };
+    return { httpStatus: 202, outcome, answer, source, fingerprint, reason, jobId: record.jobId ?? '' };
+  }
+  const id = eventId(source, record.event);
+  return {
+    httpStatus: outcome === 'accepted' ? 202 : 200,
+    outcome,
+    answer: { outcome, event_id: id },
+    source,
+    eventId: id,
+    jobId: record.event.jobId,
+    late,
+    fingerprint,
+  };
+}
+
+function refusal(
+  source: string,
+  outcome: DeliveryOutcome | undefined,
+  httpStatus: number,
+  error: string,
+  message: string,
+): Verdict {
+  return { httpStatus, outcome, answer: { error, message }, source };
+}

@@ -1,0 +1,60 @@
+// Tells whether a body was signed by the source it claims (spec 6.3): HMAC-SHA256 over the raw bytes,
+// compared in constant time. Neither the answer nor its time tells which secret or source matched, or
+// whether the source exists: every call computes and compares the same number of digests.
+
+import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Secret } from './secret.ts';
+
+declare const authentic: unique symbol;
+
+/** Bytes whose signature matched. Only `verifySignature` makes them, and only they can become an event. */
+export type AuthenticBody = Buffer & { readonly [authentic]: true };
+
+/** The secrets that are valid now; an immutable snapshot, replaced as a whole when the sources change. */
+export type KeyRing = {
+  /** The names of all sources, for checks and metrics. */
+  readonly names: readonly string[];
+  /** As many secrets for any name, known or not: the rest are decoys that nothing can match. */
+  readonly secretsOf: (source: string) => readonly Secret[];
+};
+
+export type Verified = { readonly body: AuthenticBody; readonly fingerprint: string };
+
+const SIGNATURE = /^sha256=([0-9a-f]{64})$/;
+const NO_SIGNATURE = Buffer.alloc(32);
+
+export function createKeyRing(sources: ReadonlyMap<string, readonly Secret[]>): KeyRing {
+  const width = Math.max(1, ...Array.from(sources.values(), (secrets) => secrets.length));
+  const decoys = Array.from({ length: width }, createDecoy);
+  const padded = new Map(
+    Array.from(sources, ([name, secrets]) => [name, [...secrets, ...decoys.slice(secrets.length)]] as const),
+  );
+  return { names: [...sources.keys()], secretsOf: (source) => padded.get(source) ?? decoys };
+}
+
+/**
+ * Checks `header`, the one value of `X-Service-Signature`, over the raw bytes of a body.
+ * Repeated headers reach us joined by a comma and match no pattern, so they are refused.
+ * @returns undefined when the signature is absent, of another form, or does not match.
+ */
+export function verifySignature(
+  ring: KeyRing,
+  source: string,
+  header: string | undefined,
+  body: Buffer,
+): Verified | undefined {
+  const hex = SIGNATURE.exec(header ?? '')?.[1];
+  const claimed = hex === undefined ? NO_SIGNATURE : Buffer.from(hex, 'hex');
+  let fingerprint: string | undefined;
+  for (const secret of ring.secretsOf(source)) {
+    const expected = createHmac('sha256', secret.key).update(body).digest();
+    // No early exit: a match in the first place must take as long as one in the last.
+    if (timingSafeEqual(expected, claimed)) fingerprint = secret.fingerprint;
+  }
+  if (hex === undefined || fingerprint === undefined) return undefined;
+  return { body: body as AuthenticBody, fingerprint };
+}
+
+function createDecoy(): Secret {
+  return { key: createSecretKey(randomBytes(32)), fingerprint: '' };
+}

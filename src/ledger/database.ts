@@ -1,0 +1,98 @@
+// Connections to Postgres with every time-out set, so that nothing waits for ever and a lost connection is
+// an error of one query and never of the process. Pools are small and apart: what the relay or an operator
+// does cannot take the connections that answers depend on.
+
+import { Kysely, PostgresDialect } from 'kysely';
+import { Pool, type QueryResultRow } from 'pg';
+import type { Logger } from 'pino';
+import { describeError } from '../errors.ts';
+import type { Database } from './tables.ts';
+
+export type DatabaseConnection = {
+  readonly db: Kysely<Database>;
+  /**
+   * Runs one prepared statement on a connection of its own. After any error the connection is destroyed and
+   * not reused: after a driver time-out it may still be busy with the statement that "failed".
+   */
+  readonly execute: <Row extends QueryResultRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
+  readonly close: () => Promise<void>;
+};
+
+/** `name` makes it a prepared statement: planned once a connection. */
+export type Statement = { readonly name: string; readonly text: string };
+
+export type DatabaseOptions = {
+  readonly url: string;
+  /** Shown in pg_stat_activity. */
+  readonly name: string;
+  readonly connections: number;
+  readonly statementTimeoutMs: number;
+  readonly lockTimeoutMs: number;
+  /** The driver's own; longer than the statement's, so that Postgres gives up first and undoes its work. */
+  readonly queryTimeoutMs: number;
+  readonly log: Logger;
+};
+
+/** Longer than any of ours could be idle within a transaction: only a frozen process gets there. */
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 2_000;
+
+/** Opens nothing yet: the first query connects, and each later one does again if the server was away. */
+export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
+  const { log } = options;
+  const pool = new Pool({
+    connectionString: options.url,
+    application_name: `tallyhook ${options.name}`,
+    max: options.connections,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: 60_000,
+    keepAlive: true,
+    statement_timeout: options.statementTimeoutMs,
+    lock_timeout: options.lockTimeoutMs,
+    query_timeout: options.queryTimeoutMs,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    // A 2xx means durable, whatever the server's default is. UTC, since partitions are days of UTC.
+    options: '-c synchronous_commit=on -c timezone=UTC',
+  });
+  // Without a listener on the pool AND on each client, a server that goes away ends our process. The error
+  // object holds the whole client, its secret key too, so only a description of it is logged.
+  const onError = (error: Error) => {
+    log.warn({ err: describeError(error), pool: options.name }, 'database connection lost');
+  };
+  pool.on('error', () => {}); // an idle client reports to its own listener too
+  pool.on('connect', (client) => client.on('error', onError));
+
+  return {
+    db: new Kysely<Database>({ dialect: new PostgresDialect({ pool }) }),
+    execute: async (statement, values) => {
+      const client = await pool.connect();
+      let failure: Error | undefined;
+      try {
+        return (await client.query({ ...statement, values })).rows;
+      } catch (error) {
+        failure = error instanceof Error ? error : new Error('query failed', { cause: error });
+        throw error;
+      } finally {
+        client.release(failure);
+      }
+    },
+    close: async () => {
+      if (!pool.ended) await pool.end();
+    },
+  };
+}
+
+const code = (error: unknown): string => {
+  const value = (error as { code?: unknown } | null)?.code;
+  return typeof value === 'string' ? value : '';
+};
+
+/** Deadlock or serialization failure: nothing was written, and the same statement may pass the next time. */
+export function isRetryable(error: unknown): boolean {
+  return code(error) === '40P01' || code(error) === '40001';
+}
+
+/** The statement itself was refused for what it carries (data, constraint, too large), not for the times. */
+export function isRefusedContent(error: unknown): boolean {
+  return /^(22|23|54)[0-9A-Z]{3}$/.test(code(error));
+}

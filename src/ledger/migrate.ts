@@ -1,0 +1,96 @@
+// Brings the schema up to date and tells whether it fits this program. Kysely's Migrator does the work under
+// a lock, so that several replicas may start at once: one migrates, the others wait and find it done.
+
+import { promises as fs } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Kysely, PostgresDialect, sql } from 'kysely';
+import { DEFAULT_MIGRATION_TABLE, FileMigrationProvider, Migrator } from 'kysely/migration';
+import { Pool } from 'pg';
+import { SchemaError } from '../errors.ts';
+
+const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url));
+
+/**
+ * Runs every migration that has not run yet, in order. Idempotent.
+ * @returns the names of those that ran.
+ * @throws SchemaError when the schema is newer than this program, or a migration failed (and was undone).
+ */
+export function migrate(databaseUrl: string): Promise<string[]> {
+  return withMigrator(databaseUrl, async (migrator, db) => {
+    refuseNewer(await difference(db));
+    const { error, results = [] } = await migrator.migrateToLatest();
+    if (error !== undefined) {
+      const failed = results.find((result) => result.status === 'Error')?.migrationName ?? 'unknown';
+      throw new SchemaError('migration_failed', `migration ${failed} failed and was undone`, {
+        cause: error,
+      });
+    }
+    return results.filter((result) => result.status === 'Success').map((result) => result.migrationName);
+  });
+}
+
+/** @throws SchemaError unless the schema is exactly what this program was written for. */
+export function checkSchema(databaseUrl: string): Promise<void> {
+  return withMigrator(databaseUrl, async (_migrator, db) => {
+    const { missing } = refuseNewer(await difference(db));
+    if (missing.length === 0) return;
+    throw new SchemaError(
+      'schema_older',
+      `the database lacks ${missing.join(', ')}: run "tallyhook migrate" or set MIGRATE_ON_START=true`,
+    );
+  });
+}
+
+type Difference = { missing: string[]; unknown: string[] };
+
+async function difference(db: Kysely<unknown>): Promise<Difference> {
+  const files = await fs.readdir(MIGRATIONS);
+  const known = files.filter((file) => file.endsWith('.ts')).map((file) => path.parse(file).name);
+  const executed = await executedMigrations(db);
+  return {
+    missing: known.filter((name) => !executed.includes(name)).toSorted(),
+    unknown: executed.filter((name) => !known.includes(name)).toSorted(),
+  };
+}
+
+/** Asked of the table itself, since the Migrator speaks only of migrations that it has a file of. */
+async function executedMigrations(db: Kysely<unknown>): Promise<string[]> {
+  const { rows: tables } = await sql<{ exists: boolean }>`
+    select to_regclass(${DEFAULT_MIGRATION_TABLE}) is not null as exists`.execute(db);
+  if (!tables[0]?.exists) return [];
+  const { rows } = await sql<{
+    name: string;
+  }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db);
+  return rows.map((row) => row.name);
+}
+
+function refuseNewer(found: Difference): Difference {
+  if (found.unknown.length === 0) return found;
+  throw new SchemaError(
+    'schema_newer',
+    `the database has ${found.unknown.join(', ')}, which this program does not know: run a newer Tallyhook`,
+  );
+}
+
+async function withMigrator<T>(
+  databaseUrl: string,
+  use: (migrator: Migrator, db: Kysely<unknown>) => Promise<T>,
+): Promise<T> {
+  // A pool of its own, without the service's statement time-out: an index on a large table takes its time.
+  const pool = new Pool({
+    connectionString: databaseUrl,
+    application_name: 'tallyhook migrate',
+    max: 2,
+    connectionTimeoutMillis: 5_000,
+  });
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
+  try {
+    const provider = new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS });
+    return await use(new Migrator({ db, provider }), db);
+  } finally {
+    await db.destroy();
+  }
+}

@@ -1,0 +1,93 @@
+// Makes the daily partitions of `deliveries` and `publications` ahead of time and drops those past the
+// retention. Days are UTC by the database's clock. Safe to run at any time, from any number of replicas.
+
+import { sql, type Transaction } from 'kysely';
+import type { DatabaseConnection } from './database.ts';
+import type { Database } from './tables.ts';
+
+/** A week, so that upkeep may fail for days before an insert has no partition to go to. */
+export const DAYS_AHEAD = 7;
+
+const PARTITIONED = ['deliveries', 'publications'] as const;
+
+/** Any constant of ours will do: replicas that keep the partitions at once take turns. */
+const UPKEEP_LOCK = 7_461_193;
+
+/**
+ * Leaves a partition for yesterday (the clock may step back over midnight), today and the days ahead, and
+ * none that is wholly older than `retentionDays`; with them go returned outbox entries and refusal counts
+ * of that age. Pending and parked entries stay, however old.
+ */
+export async function keepPartitions(
+  { db }: DatabaseConnection,
+  options: { retentionDays: number },
+): Promise<{ made: string[]; dropped: string[] }> {
+  return db.transaction().execute(async (trx) => {
+    await sql`select pg_advisory_xact_lock(${UPKEEP_LOCK})`.execute(trx);
+    // Taking a partition away locks its parent against writers: rather not now than keep senders waiting.
+    await sql`set local lock_timeout = '1s'`.execute(trx);
+    const made: string[] = [];
+    const dropped: string[] = [];
+    for (const parent of PARTITIONED) {
+      const wanted = await partitionNames(trx, parent, -1, DAYS_AHEAD);
+      const existing = await existingPartitions(trx, parent);
+      for (const { name, day } of wanted.filter((partition) => !existing.includes(partition.name))) {
+        await makePartition(trx, parent, name, day);
+        made.push(name);
+      }
+      const [oldestKept] = await partitionNames(trx, parent, -options.retentionDays, -options.retentionDays);
+      for (const name of existing.filter((partition) => oldestKept && partition < oldestKept.name)) {
+        await sql`drop table ${sql.id(name)}`.execute(trx);
+        dropped.push(name);
+      }
+    }
+    const oldest = sql<Date>`now() - make_interval(days => ${options.retentionDays})`;
+    await trx
+      .deleteFrom('outbox')
+      .where('state', '=', 'returned')
+      .where('recorded_at', '<', oldest)
+      .execute();
+    await trx.deleteFrom('refusals').where('minute', '<', oldest).execute();
+    return { made, dropped };
+  });
+}
+
+type Partition = { name: string; day: string };
+
+async function partitionNames(
+  trx: Transaction<Database>,
+  parent: string,
+  from: number,
+  to: number,
+): Promise<Partition[]> {
+  const { rows } = await sql<Partition>`
+    select ${parent}::text || to_char(day, '_YYYYMMDD') as name, to_char(day, 'YYYY-MM-DD') as day
+    from generate_series(${from}::int, ${to}::int) as n,
+         lateral (select (now() at time zone 'UTC')::date + n as day) as days
+    order by n`.execute(trx);
+  return rows;
+}
+
+async function existingPartitions(trx: Transaction<Database>, parent: string): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = ${parent}::regclass order by 1`.execute(trx);
+  return rows.map((row) => row.name);
+}
+
+/** ATTACH locks the parent only against other changes of its form; CREATE … PARTITION OF would stop writers. */
+async function makePartition(
+  trx: Transaction<Database>,
+  parent: string,
+  name: string,
+  day: string,
+): Promise<void> {
+  const nextDay = sql`${sql.lit(day)}::date + 1`;
+  const { rows } = await sql<{ end: string }>`select to_char(${nextDay}, 'YYYY-MM-DD') as end`.execute(trx);
+  await sql`create table ${sql.id(name)} (like ${sql.id(parent)} including all)`.execute(trx);
+  await sql`
+    alter table ${sql.id(parent)} attach partition ${sql.id(name)}
+    for values from (${sql.lit(`${day} 00:00:00+00`)}) to (${sql.lit(`${rows[0]?.end} 00:00:00+00`)})`.execute(
+    trx,
+  );
+}

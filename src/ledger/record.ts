@@ -1,0 +1,211 @@
+// Tallies a batch of deliveries: one statement, so one round trip and one commit, records the deliveries,
+// their jobs, the new events and the outbox entries, or nothing at all. Guarantees: one event per dedup key
+// whatever the concurrency (3), and events of a job numbered in the order in which they were accepted (5).
+//
+// It is one statement and no transaction block on purpose: a replica that freezes cannot hold its locks.
+
+import type { JobEvent } from '../intake/event.ts';
+import type { DatabaseConnection, Statement } from './database.ts';
+import type { DeliveryOutcome } from './tables.ts';
+
+/** One request to tally. Bodies of events and of what we could not understand are kept as they came. */
+export type DeliveryRecord = {
+  /** UUIDv7, made by us: it names the delivery in logs even when the ledger could not be reached. */
+  readonly id: string;
+  readonly source: string;
+  readonly path: string;
+  readonly remoteAddress: string | null;
+  /** A JSON object of the request headers that are safe to keep. */
+  readonly headers: string;
+  readonly secretFingerprint: string | null;
+  readonly jobId: string | null;
+  readonly status: string | null;
+  readonly progress: number | null;
+  readonly reason: string | null;
+  readonly bodyBytes: number | null;
+  readonly bodySha256: Buffer | null;
+  readonly body: Buffer | null;
+} & (
+  | { readonly verdict: 'event'; readonly event: JobEvent }
+  | {
+      readonly verdict: Exclude<DeliveryOutcome, 'accepted' | 'duplicate' | 'conflict'>;
+      readonly httpStatus: number;
+    }
+);
+
+export type RecordedDelivery = { readonly outcome: DeliveryOutcome; readonly late: boolean };
+
+/** Deliveries of one event: the first is accepted if the event is new, the others are its copies. */
+type EventGroup = {
+  readonly event: JobEvent;
+  readonly source: string;
+  readonly firstId: string;
+  copies: number;
+};
+
+/**
+ * Lock order, which every batch of every replica shares: rows of `jobs` sorted by (source, job_id). `events`
+ * rows are touched only under their job's lock, so two batches cannot deadlock there whatever their order.
+ *
+ * `job` runs before `event` for each row, since `event` joins what `job` returns: a sequence number is drawn
+ * only under the job's row lock, which is held until the commit. So a job's numbers grow in commit order.
+ *
+ * `late` needs no look at the row as it was: highest_progress exceeds this event's only if an earlier one
+ * did, and a progress event never sets terminal_at itself.
+ */
+const RECORD: Statement = {
+  name: 'record-batch',
+  text: `
+with incoming as (
+  select * from unnest(
+    $1::text[], $2::text[], $3::text[], $4::smallint[], $5::bytea[], $6::text[], $7::text[], $8::uuid[], $9::int[]
+  ) as t (source, job_id, status, progress, content_hash, occurred_at, data, delivery_id, copies)
+),
+job as (
+  insert into jobs as j (source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at)
+  select source, job_id, now(), now(), progress,
+         case status when 'completed' then now() end, case status when 'failed' then now() end
+  from incoming order by source, job_id
+  on conflict (source, job_id) do update set
+    last_seen_at = greatest(j.last_seen_at, excluded.last_seen_at),
+    highest_progress = greatest(j.highest_progress, excluded.highest_progress),
+    completed_at = coalesce(j.completed_at, excluded.completed_at),
+    failed_at = coalesce(j.failed_at, excluded.failed_at)
+  returning j.source, j.job_id, j.highest_progress, j.terminal_at
+),
+event as (
+  insert into events as e (
+    source, job_id, status, progress_percentage, late, occurred_at, recorded_at, delivery_id, content_hash, repeats
+  )
+  select i.source, i.job_id, i.status, i.progress,
+         i.status = 'processing' and (job.terminal_at is not null or job.highest_progress > i.progress),
+         i.occurred_at::timestamptz, now(), i.delivery_id, i.content_hash, i.copies - 1
+  from incoming i join job using (source, job_id)
+  on conflict on constraint events_dedup_key do update set repeats = e.repeats + excluded.repeats + 1
+  returning e.sequence, e.source, e.job_id, e.late, e.recorded_at, e.delivery_id, e.content_hash
+),
+entry as (
+  insert into outbox (
+    sequence, source, job_id, status, progress_percentage, late, occurred_at, recorded_at, data
+  )
+  select event.sequence, i.source, i.job_id, i.status, i.progress, event.late, i.occurred_at, event.recorded_at, i.data
+  from incoming i join event using (source, job_id)
+  where event.delivery_id = i.delivery_id
+),
+delivery as (
+  select t.*, event.sequence as event_sequence, coalesce(event.late, false) as late,
+         case
+           when t.verdict <> 'event' then t.verdict
+           when event.delivery_id = t.id then 'accepted'
+           when event.content_hash = t.content_hash then 'duplicate'
+           else 'conflict'
+         end as outcome
+  from unnest(
+    $10::uuid[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::text[], $16::text[], $17::smallint[],
+    $18::bytea[], $19::text[], $20::text[], $21::text[], $22::text[], $23::int[], $24::bytea[], $25::int[]
+  ) as t (
+    id, source, verdict, http_status, reason, job_id, status, progress,
+    content_hash, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body_start
+  )
+  left join event on t.verdict = 'event' and event.source = t.source and event.job_id = t.job_id
+),
+audit as (
+  insert into deliveries (
+    id, received_at, source, outcome, http_status, reason, job_id, status, progress_percentage, event_sequence,
+    path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body
+  )
+  select id, now(), source, outcome, case outcome when 'accepted' then 202 when 'duplicate' then 200
+         when 'conflict' then 200 else http_status end,
+         reason, job_id, status, progress, event_sequence, path, remote_address, headers, secret_fingerprint,
+         body_bytes, body_sha256,
+         case when outcome <> 'duplicate' then substring($26::bytea from body_start + 1 for body_bytes) end
+  from delivery
+)
+select id, outcome, late from delivery`,
+};
+
+/**
+ * Records the batch, all or nothing, and tells each delivery's outcome, in the order of the batch.
+ * A batch holds at most one dedup key per job (its events share the job's row): the batch writer sees to it.
+ * Not idempotent: when the result is unknown, let the sender repeat; the dedup key tells the rest.
+ * @throws whatever the driver throws; `isRetryable` and `isRefusedContent` tell what may be done.
+ */
+export async function recordDeliveries(
+  connection: Pick<DatabaseConnection, 'execute'>,
+  batch: readonly DeliveryRecord[],
+): Promise<RecordedDelivery[]> {
+  const rows = await connection.execute<{ id: string; outcome: DeliveryOutcome; late: boolean }>(RECORD, [
+    ...eventColumns(groupByEvent(batch)),
+    ...deliveryColumns(batch),
+  ]);
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return batch.map((delivery) => {
+    const row = byId.get(delivery.id);
+    if (row === undefined) throw new Error('the ledger answered for other deliveries than it was given');
+    return { outcome: row.outcome, late: row.late };
+  });
+}
+
+function groupByEvent(batch: readonly DeliveryRecord[]): EventGroup[] {
+  const groups = new Map<string, EventGroup>();
+  for (const delivery of batch) {
+    if (delivery.verdict !== 'event') continue;
+    const job = jobKey(delivery.source, delivery.event.jobId);
+    const group = groups.get(job);
+    if (group === undefined) {
+      groups.set(job, { event: delivery.event, source: delivery.source, firstId: delivery.id, copies: 1 });
+    } else {
+      group.copies += 1;
+    }
+  }
+  return [...groups.values()];
+}
+
+/** Names one job across sources. Neither part can hold a space. */
+export function jobKey(source: string, jobId: string): string {
+  return `${source} ${jobId}`;
+}
+
+function eventColumns(groups: readonly EventGroup[]): unknown[] {
+  return [
+    groups.map((group) => group.source),
+    groups.map((group) => group.event.jobId),
+    groups.map((group) => group.event.status),
+    groups.map((group) => group.event.progress),
+    groups.map((group) => group.event.contentHash),
+    groups.map((group) => group.event.occurredAt),
+    groups.map((group) => group.event.data),
+    groups.map((group) => group.firstId),
+    groups.map((group) => group.copies),
+  ];
+}
+
+/** Bodies go as one binary value with their places in it: an array of bytea would be sent as hex text. */
+function deliveryColumns(batch: readonly DeliveryRecord[]): unknown[] {
+  let end = 0;
+  const starts = batch.map(({ body }) => {
+    if (body === null) return null;
+    const start = end;
+    end += body.length;
+    return start;
+  });
+  return [
+    batch.map((delivery) => delivery.id),
+    batch.map((delivery) => delivery.source),
+    batch.map((delivery) => delivery.verdict),
+    batch.map((delivery) => (delivery.verdict === 'event' ? null : delivery.httpStatus)),
+    batch.map((delivery) => delivery.reason),
+    batch.map((delivery) => delivery.jobId),
+    batch.map((delivery) => delivery.status),
+    batch.map((delivery) => delivery.progress),
+    batch.map((delivery) => (delivery.verdict === 'event' ? delivery.event.contentHash : null)),
+    batch.map((delivery) => delivery.path),
+    batch.map((delivery) => delivery.remoteAddress),
+    batch.map((delivery) => delivery.headers),
+    batch.map((delivery) => delivery.secretFingerprint),
+    batch.map((delivery) => delivery.bodyBytes),
+    batch.map((delivery) => delivery.bodySha256),
+    starts,
+    Buffer.concat(batch.flatMap(({ body }) => (body === null ? [] : [body]))),
+  ];
+}

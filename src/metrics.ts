@@ -1,0 +1,81 @@
+// What Prometheus is told, on a registry of its own: two services in one process do not share numbers.
+// Labels come from closed sets (configured sources, outcomes, results), so their number is bounded.
+
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** From a millisecond to the sender's limit of 10 s. */
+const ANSWER_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+export function createMetrics(options: { version: string }) {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+
+  const buildInfo = new Gauge({
+    name: 'tallyhook_build_info',
+    help: 'Always 1; the version is in the label.',
+    labelNames: ['version', 'node'],
+    registers,
+  });
+  buildInfo.set({ version: options.version, node: process.version }, 1);
+
+  return {
+    registry,
+    deliveries: new Counter({
+      name: 'tallyhook_deliveries_total',
+      help: 'Deliveries answered, by source and outcome; outcome "unavailable" was answered with 503.',
+      labelNames: ['source', 'outcome'],
+      registers,
+    }),
+    answerSeconds: new Histogram({
+      name: 'tallyhook_answer_seconds',
+      help: 'Time from the head of a delivery to its answer.',
+      labelNames: ['outcome'],
+      buckets: ANSWER_BUCKETS_S,
+      registers,
+    }),
+    batchDeliveries: new Histogram({
+      name: 'tallyhook_batch_deliveries',
+      help: 'Deliveries in one write to the ledger.',
+      buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000],
+      registers,
+    }),
+    batchSeconds: new Histogram({
+      name: 'tallyhook_batch_seconds',
+      help: 'Time of one write to the ledger, commit included.',
+      labelNames: ['result'],
+      buckets: ANSWER_BUCKETS_S,
+      registers,
+    }),
+    publications: new Counter({
+      name: 'tallyhook_publications_total',
+      help: 'Publish attempts by result.',
+      labelNames: ['result'],
+      registers,
+    }),
+    publicationSeconds: new Histogram({
+      name: 'tallyhook_publication_seconds',
+      help: 'Time from a publish to its confirm.',
+      buckets: ANSWER_BUCKETS_S,
+      registers,
+    }),
+    relayLagSeconds: new Histogram({
+      name: 'tallyhook_relay_lag_seconds',
+      help: 'Time from the acceptance of an event to its confirm by the broker.',
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 3_600],
+      registers,
+    }),
+    /** A gauge whose value is asked for at each scrape. */
+    gauge: (name: string, help: string, read: () => number | Promise<number>) =>
+      new Gauge({
+        name,
+        help,
+        registers,
+        async collect() {
+          this.set(await read());
+        },
+      }),
+  };
+}

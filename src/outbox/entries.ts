@@ -1,0 +1,131 @@
+// The outbox in the database: which entries may be published now, and what became of those that were. Every
+// write is one statement and repeats without harm, so that two relays that both believe to lead for a moment
+// can cause a second copy but no loss.
+//
+//   pending ──confirmed──▶ (deleted)
+//      │ ▲ ╲──returned───▶ returned   nobody was bound; a replay sends it again
+//      │ └─ nacked, failed: due again after a while, attempts + 1
+//      └──── attempts used up ─────▶ parked     an operator decides; later events of its job wait behind it
+
+import { sql } from 'kysely';
+import type { Publication } from '../broker/publisher.ts';
+import type { Status } from '../intake/event.ts';
+import type { DatabaseConnection, Statement } from '../ledger/database.ts';
+import type { OutboxState } from '../ledger/tables.ts';
+import type { EntryEvent } from './cloud-event.ts';
+
+export type Entry = EntryEvent & { readonly attempts: number };
+
+/** What is to be written of one attempt. `retryInMs` is set where the entry itself was at fault. */
+export type Settlement = {
+  readonly entry: Entry;
+  readonly publication: Publication;
+  readonly next: 'delete' | 'return' | 'retry' | 'park' | 'keep';
+  readonly retryInMs: number;
+};
+
+export type OutboxEntries = {
+  /** The next entries in order, at most `limit` rows and about `bytes` of data (one is always given). */
+  readonly load: (options: { limit: number; bytes: number; except: readonly string[] }) => Promise<Entry[]>;
+  /** Records the publications and moves their entries on, all or nothing. */
+  readonly settle: (settlements: readonly Settlement[]) => Promise<void>;
+  /** Entries by state, and how many seconds ago the oldest pending one was accepted. */
+  readonly depth: () => Promise<{ counts: Record<OutboxState, number>; oldestPendingS: number }>;
+};
+
+/**
+ * An entry waits while an earlier one of its job failed and is not due yet, or is parked (index
+ * outbox_troubled, which holds just those). Rows are found by state and never by "sequence greater than the
+ * last", since a lower sequence may commit later.
+ */
+const LOAD: Statement = {
+  name: 'outbox-load',
+  text: `
+with next as (
+  select o.* from outbox o
+  where o.state = 'pending' and o.due_at <= now()
+    and not exists (select from unnest($1::bigint[]) as known (sequence) where known.sequence = o.sequence)
+    and not exists (
+      select from outbox t
+      where t.source = o.source and t.job_id = o.job_id and t.sequence < o.sequence
+        and t.attempts > 0 and t.state <> 'returned' and (t.state = 'parked' or t.due_at > now())
+    )
+  order by o.sequence limit $2
+),
+sized as (
+  select next.*, sum(octet_length(data)) over (order by sequence) - octet_length(data) as bytes_before from next
+)
+select sequence, source, job_id as "jobId", status, progress_percentage as progress, late,
+       occurred_at as "occurredAt", recorded_at as "recordedAt", data, attempts
+from sized where bytes_before < $3 order by sequence`,
+};
+
+/** An entry is changed only from the state and attempts that we saw: another relay may have moved it on. */
+const SETTLE: Statement = {
+  name: 'outbox-settle',
+  text: `
+with settled as (
+  select * from unnest($1::bigint[], $2::int[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[])
+    as t (sequence, attempts, next, retry_in_ms, result, detail, duration_ms)
+),
+gone as (
+  delete from outbox o using settled s where s.next = 'delete' and o.sequence = s.sequence
+),
+moved as (
+  update outbox o set
+    state = case s.next when 'return' then 'returned' when 'park' then 'parked' else 'pending' end,
+    attempts = o.attempts + 1,
+    due_at = now() + make_interval(secs => s.retry_in_ms / 1000.0),
+    last_error = s.detail
+  from settled s
+  where s.next in ('return', 'retry', 'park') and o.sequence = s.sequence
+    and o.state = 'pending' and o.attempts = s.attempts
+)
+insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id)
+select now(), sequence, attempts + 1, result, detail, duration_ms, $8::uuid from settled`,
+};
+
+const DETAIL_MAX_LENGTH = 300;
+
+export function createOutboxEntries(
+  connection: DatabaseConnection,
+  options: { relayId: string },
+): OutboxEntries {
+  return {
+    load: ({ limit, bytes, except }) =>
+      connection.execute<Entry & { status: Status }>(LOAD, [except, limit, bytes]),
+
+    settle: async (settlements) => {
+      await connection.execute(SETTLE, [
+        settlements.map(({ entry }) => entry.sequence),
+        settlements.map(({ entry }) => entry.attempts),
+        settlements.map(({ next }) => next),
+        settlements.map(({ retryInMs }) => retryInMs),
+        settlements.map(({ publication }) => publication.result),
+        settlements.map(({ publication }) =>
+          publication.result === 'confirmed' ? null : publication.detail.slice(0, DETAIL_MAX_LENGTH),
+        ),
+        settlements.map(({ publication }) => Math.round(publication.durationMs)),
+        options.relayId,
+      ]);
+    },
+
+    depth: async () => {
+      const counts = { pending: 0, returned: 0, parked: 0 };
+      const rows = await connection.db
+        .selectFrom('outbox')
+        .select(['state', sql<string>`count(*)`.as('count')])
+        .groupBy('state')
+        .execute();
+      for (const row of rows) counts[row.state] = Number(row.count);
+      const oldest = await connection.db
+        .selectFrom('outbox')
+        .select(sql<number>`extract(epoch from now() - recorded_at)::float8`.as('age'))
+        .where('state', '=', 'pending')
+        .orderBy('sequence')
+        .limit(1)
+        .executeTakeFirst();
+      return { counts, oldestPendingS: Math.max(0, oldest?.age ?? 0) };
+    },
+  };
+}

@@ -1,0 +1,102 @@
+// Sees to it that one relay leads at a time. The lease is a row in Postgres and runs on the database's clock;
+// a holder trusts it only for as long as its own monotonic clock, started before it asked, says that it can
+// still be valid. So a frozen or cut-off holder knows that it lost it, without asking anyone.
+
+import { sql } from 'kysely';
+import type { Logger } from 'pino';
+import { describeError } from '../errors.ts';
+import type { DatabaseConnection } from '../ledger/database.ts';
+
+export type Lease = {
+  readonly holder: string;
+  /** Whether we may publish at this very moment. Ask before each publish: it costs a clock reading. */
+  readonly isHeld: () => boolean;
+  /** One attempt to take or renew it. Returns whether it is held now. Throws what the database throws. */
+  readonly attempt: () => Promise<boolean>;
+  /** Attempts for ever, three times a lease, until `release`. */
+  readonly start: () => void;
+  /** Stops attempting and gives the lease up at once if we hold it. Safe to call twice or before start. */
+  readonly release: () => Promise<void>;
+};
+
+const NAME = 'relay';
+
+export function createLease(options: {
+  connection: Pick<DatabaseConnection, 'db'>;
+  holder: string;
+  leaseMs: number;
+  /** Monotonic milliseconds. */
+  now: () => number;
+  log: Logger;
+  /** Called when the lease was taken, so that the relay need not wait for its next poll. */
+  onTaken: () => void;
+}): Lease {
+  const { connection, holder, leaseMs, now, log, onTaken } = options;
+  let heldUntilMs = Number.NEGATIVE_INFINITY;
+  let timer: NodeJS.Timeout | undefined;
+  let attempting: Promise<void> = Promise.resolve();
+  let released = false;
+
+  const isHeld = () => now() < heldUntilMs;
+
+  async function attempt(): Promise<boolean> {
+    const askedMs = now();
+    const wasHeld = isHeld();
+    // One statement, so the row lock decides between two that ask at once.
+    const { rows } = await sql<{ epoch: string }>`
+      insert into relay_lease as l (name, holder, epoch, expires_at)
+      values (${NAME}, ${holder}, 1, clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}))
+      on conflict (name) do update set
+        holder = excluded.holder,
+        epoch = l.epoch + (l.holder <> excluded.holder)::int,
+        expires_at = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000})
+      where l.holder = excluded.holder or l.expires_at < clock_timestamp()
+      returning epoch`.execute(connection.db);
+    heldUntilMs = rows.length === 1 && !released ? askedMs + leaseMs : Number.NEGATIVE_INFINITY;
+    if (isHeld() && !wasHeld) {
+      log.info({ epoch: rows[0]?.epoch }, 'this replica leads the relay');
+      onTaken();
+    }
+    if (wasHeld && !isHeld()) log.warn('the relay lease was lost');
+    return isHeld();
+  }
+
+  async function attemptAndLog(): Promise<void> {
+    try {
+      await attempt();
+    } catch (error) {
+      log.warn({ err: describeError(error) }, 'the relay lease could not be renewed');
+    }
+  }
+
+  function schedule(): void {
+    timer = setTimeout(() => {
+      attempting = attemptAndLog().finally(() => {
+        if (!released) schedule();
+      });
+    }, leaseMs / 3);
+  }
+
+  return {
+    holder,
+    isHeld,
+    attempt,
+    start: () => {
+      attempting = attemptAndLog().finally(() => {
+        if (!released) schedule();
+      });
+    },
+    release: async () => {
+      released = true;
+      clearTimeout(timer);
+      await attempting;
+      heldUntilMs = Number.NEGATIVE_INFINITY;
+      await connection.db
+        .updateTable('relay_lease')
+        .set({ expires_at: sql<Date>`clock_timestamp()` })
+        .where('name', '=', NAME)
+        .where('holder', '=', holder)
+        .execute();
+    },
+  };
+}

@@ -1,0 +1,342 @@
+// The composition root: turns a configuration into a running service and takes it down again in order.
+// Everything is wired here and nowhere else; no part knows more than what it is handed.
+
+import { randomUUID } from 'node:crypto';
+import { createPublisher } from './broker/publisher.ts';
+import { topologyOf } from './broker/topology.ts';
+import type { Config } from './config.ts';
+import { describeError, SchemaError } from './errors.ts';
+import { createIntakeApp, createOperatorApp } from './http/apps.ts';
+import type { Readiness } from './http/health.ts';
+import { startServer } from './http/server.ts';
+import { createBatchWriter } from './intake/batch-writer.ts';
+import { createReceiver } from './intake/receiver.ts';
+import { createRefusalLog } from './intake/refusal-log.ts';
+import { createSources } from './intake/sources.ts';
+import { connectDatabase, type DatabaseConnection } from './ledger/database.ts';
+import { checkSchema, migrate } from './ledger/migrate.ts';
+import { keepPartitions } from './ledger/partitions.ts';
+import { recordDeliveries } from './ledger/record.ts';
+import { addRefusals } from './ledger/refusals.ts';
+import type { Logger } from './log.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
+import { createOutboxEntries, type OutboxEntries } from './outbox/entries.ts';
+import { createLease } from './outbox/lease.ts';
+import { createRelay } from './outbox/relay.ts';
+import { version } from './version.ts';
+
+export type Service = AsyncDisposable & {
+  readonly port: number;
+  readonly operatorPort: number;
+  /** Reads SOURCES_FILE again. Never rejects. */
+  readonly reload: () => Promise<void>;
+  /** Unready, drain, flush, finish confirms, give up the lease, disconnect. Safe to call twice. */
+  readonly stop: () => Promise<void>;
+};
+
+/** The relay's rounds, the lease, upkeep and health must not wait for each other's connection. */
+const BACKGROUND_CONNECTIONS = 4;
+const UPKEEP_INTERVAL_MS = 60 * 60 * 1_000;
+const PREPARE_RETRY_MS = 1_000;
+const HEALTH_CACHE_MS = 1_000;
+const DEPTH_CACHE_MS = 5_000;
+const OPERATOR_CONNECTIONS = 256;
+
+const now = () => performance.now();
+
+/**
+ * Starts everything. Waits for Postgres as long as it takes (live but unready meanwhile), and not for
+ * RabbitMQ at all.
+ * @throws ConfigError for a broken SOURCES_FILE, SchemaError for a schema that does not fit, the server's
+ *   error for a port that is taken, and the signal's reason when it is aborted before the service runs.
+ */
+export async function startService(
+  config: Config,
+  { log, signal }: { log: Logger; signal?: AbortSignal },
+): Promise<Service> {
+  const started = new AsyncDisposableStack(); // taken down in reverse order, also when a later step fails
+  try {
+    return await compose(config, { log, signal, started });
+  } catch (error) {
+    await started.disposeAsync();
+    throw error;
+  }
+}
+
+async function compose(
+  config: Config,
+  { log, signal, started }: { log: Logger; signal: AbortSignal | undefined; started: AsyncDisposableStack },
+): Promise<Service> {
+  const replicaId = randomUUID();
+  const metrics = createMetrics({ version });
+  let draining = false;
+  let stopByMs: number | undefined;
+  const graceMs = () => (stopByMs === undefined ? config.shutdown.graceMs : Math.max(0, stopByMs - now()));
+
+  const sources = await createSources({ ...config.sources, log });
+  started.defer(sources.close);
+
+  const intakeDatabase = connectDatabase({
+    ...config.database,
+    name: 'intake',
+    connections: config.writer.batchesInFlight,
+    log,
+  });
+  started.defer(intakeDatabase.close);
+  const database = connectDatabase({
+    ...config.database,
+    name: 'background',
+    connections: BACKGROUND_CONNECTIONS,
+    log,
+  });
+  started.defer(database.close);
+
+  const publisher = createPublisher({
+    ...config.broker,
+    topology: topologyOf(config.broker),
+    now,
+    log,
+    onReady: () => relay.nudge(),
+  });
+  started.defer(publisher.close);
+
+  const lease = createLease({
+    connection: database,
+    holder: replicaId,
+    leaseMs: config.relay.leaseMs,
+    now,
+    log,
+    onTaken: () => relay.nudge(),
+  });
+  started.defer(() =>
+    lease.release().catch((error: unknown) => warn(log, error, 'the lease runs out by itself')),
+  );
+
+  const entries = createOutboxEntries(database, { relayId: replicaId });
+  const relay = createRelay({
+    entries,
+    lease,
+    publisher,
+    routingPrefix: config.broker.routingPrefix,
+    limits: config.relay,
+    now,
+    random: Math.random,
+    log,
+    observe: (entry, publication) => {
+      metrics.publications.inc({ result: publication.result });
+      if (publication.result !== 'confirmed') return;
+      metrics.publicationSeconds.observe(publication.durationMs / 1_000);
+      metrics.relayLagSeconds.observe(Math.max(0, Date.now() - entry.recordedAt.getTime()) / 1_000);
+    },
+  });
+  started.defer(() => relay.stop(graceMs()));
+
+  const writer = createBatchWriter({
+    record: async (batch) => {
+      const recorded = await recordDeliveries(intakeDatabase, batch);
+      relay.nudge();
+      return recorded;
+    },
+    limits: config.writer,
+    now,
+    observe: ({ deliveries, seconds, failed }) => {
+      metrics.batchDeliveries.observe(deliveries);
+      metrics.batchSeconds.observe({ result: failed ? 'failed' : 'committed' }, seconds);
+    },
+  });
+  const refusals = createRefusalLog({
+    writer,
+    addRefusals: (counts) => addRefusals(database, counts),
+    rowsPerMinute: config.sources.refusedRowsPerMinute,
+    patienceMs: config.http.answerDeadlineMs,
+    now,
+    log,
+  });
+  started.defer(refusals.close);
+
+  const readiness = createReadiness({
+    database,
+    hasRoom: writer.hasRoom,
+    isDraining: () => draining,
+    broker: publisher.state,
+  });
+  exposeGauges(metrics, { writer, entries, relay, lease, publisher });
+
+  const operatorServer = await startServer({
+    ...config.operator,
+    listener: createOperatorApp({ readiness, registry: metrics.registry, log }),
+    maxConnections: OPERATOR_CONNECTIONS,
+  });
+  started.defer(() => operatorServer.stop(graceMs()));
+
+  await prepareDatabase(config, database, { log, signal });
+  const upkeep = setInterval(() => {
+    keepPartitions(database, config.database).catch((error: unknown) => warn(log, error, 'upkeep failed'));
+  }, UPKEEP_INTERVAL_MS);
+  started.defer(() => clearInterval(upkeep));
+  lease.start();
+  relay.start();
+
+  const receiver = createReceiver({ keyRing: sources.current, writer, refusals, now });
+  const intakeServer = await startServer({
+    host: config.http.host,
+    port: config.http.port,
+    listener: createIntakeApp({
+      receiver,
+      bodyLimitBytes: config.http.bodyLimitBytes,
+      answerDeadlineMs: config.http.answerDeadlineMs,
+      now,
+      log,
+      observe: ({ source, outcome, seconds }) => {
+        metrics.deliveries.inc({ source, outcome });
+        metrics.answerSeconds.observe({ outcome }, seconds);
+      },
+      readiness,
+    }),
+    maxConnections: config.http.maxConnections,
+  });
+  started.defer(() => intakeServer.stop(graceMs()));
+  log.info({ port: intakeServer.port, operatorPort: operatorServer.port, replica: replicaId }, 'listening');
+
+  let stopping: Promise<void> | undefined;
+  async function stopOnce(): Promise<void> {
+    draining = true;
+    log.info('draining');
+    // Balancers need a moment to see that we are unready before we stop listening.
+    await sleep(config.shutdown.delayMs);
+    stopByMs = now() + config.shutdown.graceMs;
+    await started.disposeAsync();
+    log.info('stopped');
+  }
+  const stop = () => {
+    stopping ??= stopOnce();
+    return stopping;
+  };
+  return {
+    port: intakeServer.port,
+    operatorPort: operatorServer.port,
+    reload: sources.reload,
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+/** Retries while Postgres is away; a schema that does not fit will not fit later either. */
+async function prepareDatabase(
+  config: Config,
+  database: DatabaseConnection,
+  { log, signal }: { log: Logger; signal: AbortSignal | undefined },
+): Promise<void> {
+  for (;;) {
+    signal?.throwIfAborted();
+    try {
+      if (config.database.migrateOnStart) {
+        const ran = await migrate(config.database.url);
+        if (ran.length > 0) log.info({ migrations: ran }, 'schema migrated');
+      } else {
+        await checkSchema(config.database.url);
+      }
+      await keepPartitions(database, config.database);
+      return;
+    } catch (error) {
+      if (error instanceof SchemaError) throw error;
+      warn(log, error, 'Postgres is not ready, trying again');
+      await sleep(PREPARE_RETRY_MS);
+    }
+  }
+}
+
+function createReadiness(options: {
+  database: DatabaseConnection;
+  hasRoom: () => boolean;
+  isDraining: () => boolean;
+  broker: () => { connected: boolean; blocked: boolean };
+}): () => Promise<Readiness> {
+  const { database, hasRoom, isDraining, broker } = options;
+  // Probes come from several places; each must not cost a query.
+  const isPostgresUp = cached(HEALTH_CACHE_MS, () =>
+    database.execute({ name: 'health', text: 'select 1' }, []).then(
+      () => true,
+      () => false,
+    ),
+  );
+  return async () => {
+    const isUp = await isPostgresUp();
+    const { connected, blocked } = broker();
+    return {
+      ready: isUp && hasRoom() && !isDraining(),
+      postgres: isUp ? 'up' : 'down',
+      queue: hasRoom() ? 'room' : 'full',
+      draining: isDraining(),
+      rabbitmq: !connected ? 'disconnected' : blocked ? 'blocked' : 'connected',
+    };
+  };
+}
+
+function exposeGauges(
+  { gauge }: Metrics,
+  parts: {
+    writer: { waiting: () => { deliveries: number; bytes: number } };
+    entries: OutboxEntries;
+    relay: { inFlight: () => number };
+    lease: { isHeld: () => boolean };
+    publisher: { state: () => { connected: boolean; blocked: boolean } };
+  },
+): void {
+  const { writer, relay, lease, publisher } = parts;
+  const depth = cached(DEPTH_CACHE_MS, () => parts.entries.depth());
+  gauge(
+    'tallyhook_write_queue_deliveries',
+    'Deliveries that wait for their commit.',
+    () => writer.waiting().deliveries,
+  );
+  gauge(
+    'tallyhook_write_queue_bytes',
+    'Bytes of deliveries that wait for their commit.',
+    () => writer.waiting().bytes,
+  );
+  gauge('tallyhook_relay_in_flight', 'Events published and not confirmed yet.', relay.inFlight);
+  gauge('tallyhook_relay_lease_held', '1 on the replica that leads.', () => Number(lease.isHeld()));
+  gauge('tallyhook_broker_connected', '1 while publishing is possible.', () =>
+    Number(publisher.state().connected),
+  );
+  gauge('tallyhook_broker_blocked', '1 while the broker refuses to take more.', () =>
+    Number(publisher.state().blocked),
+  );
+  // An unreachable database must not hide the other metrics: the last known depth would be a lie, so NaN.
+  const known = async (read: (found: Awaited<ReturnType<OutboxEntries['depth']>>) => number) =>
+    depth().then(read, () => Number.NaN);
+  gauge('tallyhook_outbox_pending', 'Events still to be published.', () =>
+    known(({ counts }) => counts.pending),
+  );
+  gauge('tallyhook_outbox_returned', 'Events that no queue was bound for.', () =>
+    known(({ counts }) => counts.returned),
+  );
+  gauge('tallyhook_outbox_parked', 'Events that the relay gave up on.', () =>
+    known(({ counts }) => counts.parked),
+  );
+  gauge('tallyhook_outbox_oldest_seconds', 'Age of the oldest event still to be published.', () =>
+    known(({ oldestPendingS }) => oldestPendingS),
+  );
+}
+
+/** Asks at most once in `maxAgeMs`, whoever calls. */
+function cached<T>(maxAgeMs: number, ask: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined;
+  let askedMs = 0;
+  return () => {
+    if (answer === undefined || now() - askedMs > maxAgeMs) {
+      askedMs = now();
+      answer = ask();
+    }
+    return answer;
+  };
+}
+
+function warn(log: Logger, error: unknown, text: string): void {
+  log.warn({ err: describeError(error) }, text);
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

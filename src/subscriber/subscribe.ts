@@ -1,0 +1,109 @@
+// A real subscriber: declares a queue, binds it to the exchange, and hands each event on as it arrives. Used
+// by `tallyhook tail` and the demo, and written as a team would write its own, without a look inside.
+
+import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib';
+
+export type ReceivedEvent = {
+  readonly routingKey: string;
+  readonly messageId: string | undefined;
+  readonly contentType: string | undefined;
+  /** The broker had handed it out before, to us or to another consumer of the queue. */
+  readonly redelivered: boolean;
+  /** The CloudEvent, parsed; undefined if the body is not JSON. */
+  readonly event: unknown;
+  /** The bytes as they came. */
+  readonly body: Buffer;
+};
+
+export type Subscription = {
+  readonly queue: string;
+  readonly close: () => Promise<void>;
+};
+
+const PREFETCH = 100;
+const HEARTBEAT_S = 10;
+const RECONNECT_MAX_MS = 5_000;
+
+/**
+ * Resolves when the queue is bound and consumed. Reconnects by itself. A message is acknowledged after
+ * `onEvent` returned; if that throws or rejects, the message goes back to the queue.
+ *
+ * Without `queue` it is an exclusive one that goes with the connection, and so do events that arrive while
+ * it is away; with `queue`, a durable one that keeps them.
+ * @param bindings routing keys: `job.#`, `job.completed.*`, `job.*.team-a`.
+ */
+export async function subscribe(options: {
+  amqpUrl: string;
+  exchange: string;
+  queue?: string | undefined;
+  bindings: readonly string[];
+  onEvent: (event: ReceivedEvent) => void | Promise<void>;
+  onTrouble?: (error: Error) => void;
+}): Promise<Subscription> {
+  const { exchange, queue, bindings, onEvent, onTrouble = () => {} } = options;
+  let bound = '';
+
+  async function setup(model: ChannelModel): Promise<void> {
+    model.on('error', onTrouble);
+    const channel = await model.createChannel();
+    channel.on('error', onTrouble);
+    // The channel alone can die, say when the queue is deleted: then the connection goes, and comes back.
+    channel.on('close', () => void model.close().catch(() => {}));
+    await channel.assertExchange(exchange, 'topic', { durable: true });
+    const declared = queue
+      ? await channel.assertQueue(queue, { durable: true })
+      : await channel.assertQueue('', { exclusive: true, autoDelete: true, durable: false });
+    for (const binding of bindings) await channel.bindQueue(declared.queue, exchange, binding);
+    await channel.prefetch(PREFETCH);
+    await channel.consume(declared.queue, (message) => {
+      if (message === null) void channel.close().catch(() => {});
+      else void hand(channel, message);
+    });
+    bound = declared.queue;
+  }
+
+  async function hand(channel: Channel, message: ConsumeMessage): Promise<void> {
+    let taken = true;
+    try {
+      await onEvent(toReceivedEvent(message));
+    } catch (error) {
+      taken = false;
+      onTrouble(error instanceof Error ? error : new Error('onEvent failed', { cause: error }));
+    }
+    try {
+      if (taken) channel.ack(message);
+      else channel.nack(message);
+    } catch {
+      // The channel is gone: the broker hands the message out again.
+    }
+  }
+
+  const url = new URL(options.amqpUrl);
+  if (!url.searchParams.has('heartbeat')) url.searchParams.set('heartbeat', String(HEARTBEAT_S));
+  const connection = await connect(url.href, {
+    timeout: 3_000,
+    clientProperties: { connection_name: 'tallyhook subscriber' },
+    recovery: { maxDelay: RECONNECT_MAX_MS, initialMaxRetries: 3, setup },
+  });
+  connection.on('error', onTrouble);
+  return { queue: bound, close: () => connection.close() };
+}
+
+function toReceivedEvent({ content, fields, properties }: ConsumeMessage): ReceivedEvent {
+  return {
+    routingKey: fields.routingKey,
+    messageId: properties.messageId as string | undefined,
+    contentType: properties.contentType as string | undefined,
+    redelivered: fields.redelivered,
+    event: parse(content),
+    body: content,
+  };
+}
+
+function parse(content: Buffer): unknown {
+  try {
+    return JSON.parse(content.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,83 @@
+// An independent subscriber for tests: a queue of its own on the exchange, and every message in the order in
+// which it came.
+
+import { randomBytes } from 'node:crypto';
+import { type Channel, type ChannelModel, connect } from 'amqplib';
+import { vi } from 'vitest';
+
+export type BusMessage = {
+  readonly id: string;
+  readonly routingKey: string;
+  readonly properties: Record<string, unknown>;
+  readonly text: string;
+  /** The CloudEvent. */
+  readonly event: Record<string, unknown> & { data: Record<string, unknown> };
+};
+
+export type Bus = AsyncDisposable & {
+  readonly queue: string;
+  readonly messages: readonly BusMessage[];
+  readonly ids: () => string[];
+  /** Waits until so many messages are there, and returns them. */
+  readonly received: (count: number, timeoutMs?: number) => Promise<readonly BusMessage[]>;
+  /** For binding, deleting and the like. */
+  readonly channel: Channel;
+};
+
+export function amqpUrl(): string {
+  const url = process.env['TEST_AMQP_URL'];
+  if (!url) throw new Error('TEST_AMQP_URL is not set: run the tests with "npm test"');
+  return url;
+}
+
+export const newExchange = (): string => `test.${randomBytes(6).toString('hex')}`;
+
+/** Listens from now on. `exchange` is declared if it is not there yet, and deleted in the end. */
+export async function listen(
+  exchange: string,
+  options: { url?: string; bindings?: string[]; queue?: string } = {},
+): Promise<Bus> {
+  const connection: ChannelModel = await connect(options.url ?? amqpUrl());
+  connection.on('error', () => {});
+  const channel = await connection.createChannel();
+  channel.on('error', () => {});
+  await channel.assertExchange(exchange, 'topic', { durable: true });
+  const { queue } = await channel.assertQueue(options.queue ?? '', {
+    exclusive: options.queue === undefined,
+  });
+  for (const binding of options.bindings ?? ['job.#']) await channel.bindQueue(queue, exchange, binding);
+  const messages: BusMessage[] = [];
+  await channel.consume(
+    queue,
+    (message) => {
+      if (message === null) return;
+      const text = message.content.toString('utf8');
+      messages.push({
+        id: String(message.properties.messageId),
+        routingKey: message.fields.routingKey,
+        properties: { ...message.properties },
+        text,
+        event: JSON.parse(text) as BusMessage['event'],
+      });
+    },
+    { noAck: true },
+  );
+  return {
+    queue,
+    messages,
+    channel,
+    ids: () => messages.map((message) => message.id),
+    received: (count, timeoutMs = 15_000) =>
+      vi.waitFor(
+        () => {
+          if (messages.length < count) throw new Error(`${messages.length} of ${count} messages so far`);
+          return messages;
+        },
+        { timeout: timeoutMs, interval: 20 },
+      ),
+    [Symbol.asyncDispose]: async () => {
+      await channel.deleteExchange(exchange).catch(() => {});
+      await connection.close().catch(() => {});
+    },
+  };
+}

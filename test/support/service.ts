@@ -1,0 +1,73 @@
+// Starts the real service through `startService`, on free ports, with a database and an exchange of its own.
+
+import { Writable } from 'node:stream';
+import { pino } from 'pino';
+import { type Env, loadConfig } from '../../src/config.ts';
+import { type Service, startService } from '../../src/service.ts';
+import { amqpUrl, newExchange } from './bus.ts';
+import { createTestDatabase, type TestDatabase } from './database.ts';
+import { SECRET } from './sender.ts';
+
+export type TestService = AsyncDisposable & {
+  readonly service: Service;
+  /** `http://127.0.0.1:<port>/webhooks` */
+  readonly webhooks: string;
+  readonly intake: string;
+  readonly operators: string;
+  readonly database: TestDatabase;
+  readonly exchange: string;
+  /** Everything logged so far, parsed. */
+  readonly log: readonly Record<string, unknown>[];
+};
+
+/**
+ * `env` overrides single variables. Give `database` or `exchange` to share them between replicas; a database
+ * that is made here is dropped with the service.
+ */
+export async function startTestService(
+  options: { env?: Env; database?: TestDatabase; exchange?: string } = {},
+): Promise<TestService> {
+  const database = options.database ?? (await createTestDatabase());
+  const exchange = options.exchange ?? newExchange();
+  const { log, lines } = createTestLog();
+  const config = loadConfig({
+    HOST: '127.0.0.1',
+    PORT: '0',
+    OPERATOR_PORT: '0',
+    DATABASE_URL: database.url,
+    AMQP_URL: amqpUrl(),
+    AMQP_EXCHANGE: exchange,
+    SIGNING_SECRETS: SECRET,
+    RELAY_POLL_MS: '50',
+    ...options.env,
+  });
+  const service = await startService(config, { log });
+  const intake = `http://127.0.0.1:${service.port}`;
+  return {
+    service,
+    intake,
+    webhooks: `${intake}/webhooks`,
+    operators: `http://127.0.0.1:${service.operatorPort}`,
+    database,
+    exchange,
+    log: lines,
+    [Symbol.asyncDispose]: async () => {
+      await service.stop();
+      if (options.database === undefined) await database[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** A logger whose lines a test can read. */
+export function createTestLog(): { log: pino.Logger; lines: Record<string, unknown>[] } {
+  const lines: Record<string, unknown>[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      for (const line of chunk.toString().split('\n')) {
+        if (line !== '') lines.push(JSON.parse(line) as Record<string, unknown>);
+      }
+      done();
+    },
+  });
+  return { log: pino({ level: 'debug' }, stream), lines };
+}

@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+// Tests need a Postgres and a RabbitMQ of their own: `npm test` starts both and names them in TEST_DATABASE_URL
+// and TEST_AMQP_URL.
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    pool: 'forks',
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 20_000,
+  },
+});
