@@ -5,11 +5,13 @@
 import { parseArgs } from 'node:util';
 import { migrateCommand } from './commands/migrate.ts';
 import { withLocalRun } from './commands/environment.ts';
+import { listOutbox, retryOutbox } from './commands/outbox.ts';
 import { complain, say } from './commands/output.ts';
 import { send } from './commands/send.ts';
 import { serve } from './commands/serve.ts';
 import { tail } from './commands/tail.ts';
 import { ConfigError, describeError, SchemaError, UsageError } from './errors.ts';
+import { isOutboxState } from './outbox/operate.ts';
 import { version } from './version.ts';
 
 const HELP = `Tallyhook receives webhooks, tallies them in Postgres and relays them to RabbitMQ.
@@ -30,10 +32,14 @@ Usage: tallyhook <command> [options]
     --types LIST          only these kinds, comma-separated: completed,failed,progress
     --source NAME         only events of this source
     --queue NAME          use a durable queue of this name
+  outbox                list events that wait for an operator: returned or parked
+    --state STATE         only these: pending, returned or parked
+    --limit N             at most so many (50)
+    --retry WHAT          publish again: an event's id, or all that are "returned" or "parked"
 
   --help, --version
 
-migrate, send and tail read .local/env of a local run ("npm start") where the environment is silent.
+migrate, send, tail and outbox read .local/env of a local run ("npm start") where the environment is silent.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or schema.`;
 
 const KINDS = ['completed', 'failed', 'progress'] as const;
@@ -52,6 +58,8 @@ async function run(args: string[]): Promise<number> {
       return runSend(rest);
     case 'tail':
       return runTail(rest);
+    case 'outbox':
+      return runOutbox(rest);
     case '--version':
     case '-v':
       say(version);
@@ -105,6 +113,16 @@ function runTail(args: string[]): Promise<number> {
   if (unknown.length > 0)
     throw new UsageError(`--types takes ${KINDS.join(', ')}, not "${unknown.join(', ')}"`);
   return tail({ types, source: values.source, queue: values.queue }, withLocalRun(process.env));
+}
+
+function runOutbox(args: string[]): Promise<number> {
+  const text = { type: 'string' } as const;
+  const { values } = parse(args, { state: text, limit: text, retry: text });
+  if (values.retry !== undefined) return retryOutbox(values.retry, withLocalRun(process.env));
+  const states = values.state === undefined ? (['returned', 'parked'] as const) : [values.state];
+  if (!states.every(isOutboxState)) throw new UsageError('--state takes pending, returned or parked');
+  const limit = whole('--limit', values.limit, 50, { min: 1, max: 10_000 });
+  return listOutbox({ states, limit }, withLocalRun(process.env));
 }
 
 type OptionTypes = Record<string, { readonly type: 'string' | 'boolean' }>;

@@ -8,6 +8,9 @@ import { startService } from '../service.ts';
 /** Room for what `stop` cannot bound by itself (a database that hangs) before the process ends all the same. */
 const STOP_SLACK_MS = 5_000;
 
+/** npm, timeout and the like pass on a signal that the terminal has already sent to the whole group. */
+const SAME_SIGNAL_MS = 500;
+
 /**
  * Resolves with the exit code: 0 after a clean stop.
  * First SIGTERM or SIGINT: stop in order. A second one: end at once. SIGHUP: read SOURCES_FILE again.
@@ -42,12 +45,15 @@ export async function serve(env: Env): Promise<number> {
 /** Resolves on the first signal; `onFirst` gives what is to be done on the second. */
 function onFirstSignal(onFirst: (signal: NodeJS.Signals) => () => void): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  let onNext: (() => void) | undefined;
+  let first: { atMs: number; onSecond: () => void } | undefined;
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, (signal) => {
-      if (onNext) return onNext();
-      onNext = onFirst(signal);
-      resolve();
+      if (first === undefined) {
+        first = { atMs: performance.now(), onSecond: onFirst(signal) };
+        resolve();
+      } else if (performance.now() - first.atMs > SAME_SIGNAL_MS) {
+        first.onSecond();
+      }
     });
   }
   return promise;

@@ -44,8 +44,8 @@ export type Understanding =
 /** Operators read the reason; it names fields and never quotes values. */
 const REASON_MAX_LENGTH = 300;
 
-/** Spec 2.1 shows identifiers with a prefix. Printable, no white space: they stand in ids, keys and logs. */
-const jobId = z
+/** A job id, and a status we do not know: printable, no white space, since they stand in ids, keys and logs. */
+const identifier = z
   .string()
   .regex(/^[^\p{C}\p{Z}]+$/u, 'must be printable without white space')
   .max(128, 'must be at most 128 bytes')
@@ -61,7 +61,7 @@ const timestamp = z.iso
 /** The three kinds of event, with the fields of spec 6.2. The published JSON Schemas are made from these. */
 export const eventSchemas = {
   completed: z.object({
-    job_id: jobId,
+    job_id: identifier,
     status: z.literal('completed'),
     job_type: z.string(),
     progress_percentage: percentage,
@@ -75,7 +75,7 @@ export const eventSchemas = {
     completed_at: timestamp,
   }),
   failed: z.object({
-    job_id: jobId,
+    job_id: identifier,
     status: z.literal('failed'),
     job_type: z.string(),
     progress_percentage: percentage,
@@ -85,7 +85,7 @@ export const eventSchemas = {
     failed_at: timestamp,
   }),
   progress: z.object({
-    job_id: jobId,
+    job_id: identifier,
     status: z.literal('processing'),
     progress_percentage: percentage,
     // A job need not know its end from the start, so this one field may be missing.
@@ -98,6 +98,7 @@ const kinds: Readonly<Record<Status, Kind>> = {
   completed: 'completed',
   failed: 'failed',
 };
+const EVENT_ID = /^([^:]+):(.+):(?:(completed|failed)|(processing):(\d{1,3}))$/;
 const isStatus = (status: string): status is Status => Object.hasOwn(kinds, status);
 
 export function kindOf(status: Status): Kind {
@@ -116,6 +117,17 @@ export function eventId(
   return `${source}:${event.jobId}:${event.status}${suffix}`;
 }
 
+/** The key that `eventId` wrote; undefined if it wrote no such text. */
+export function parseEventId(
+  id: string,
+): { source: string; jobId: string; status: Status; progress: number | null } | undefined {
+  const [, source, jobId, terminal, progressing, percent] = EVENT_ID.exec(id) ?? [];
+  const status = terminal ?? progressing;
+  if (source === undefined || jobId === undefined || status === undefined || !isStatus(status))
+    return undefined;
+  return { source, jobId, status, progress: percent === undefined ? null : Number(percent) };
+}
+
 /** What the body says. Pure; every input has an answer. */
 export function understand(body: AuthenticBody): Understanding {
   const text = decodeUtf8(body);
@@ -125,10 +137,13 @@ export function understand(body: AuthenticBody): Understanding {
   if (!isObject(parsed.value)) return malformed('the body is not a JSON object');
   const structure = inspectStructure(text);
 
-  const id = structure.ambiguous.has('job_id') ? undefined : jobId.safeParse(parsed.value['job_id']).data;
+  const id = structure.ambiguous.has('job_id')
+    ? undefined
+    : identifier.safeParse(parsed.value['job_id']).data;
   if (id === undefined) return malformed('job_id is not one string of 1 to 128 printable bytes');
-  // An unknown status is kept for an operator, so it has to be as fit to be shown as a job id.
-  const status = structure.ambiguous.has('status') ? undefined : jobId.safeParse(parsed.value['status']).data;
+  const status = structure.ambiguous.has('status')
+    ? undefined
+    : identifier.safeParse(parsed.value['status']).data;
   if (status === undefined) return malformed('status is not one string of 1 to 128 printable bytes');
 
   const quarantined = (reason: string): Understanding => ({
