@@ -51,8 +51,9 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
     lock_timeout: options.lockTimeoutMs,
     query_timeout: options.queryTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    // A 2xx means durable, whatever the server's default is. UTC, since partitions are days of UTC.
-    options: '-c synchronous_commit=on -c timezone=UTC',
+    // A 2xx means durable, whatever the server's default is. UTC, since partitions are days of UTC. No JIT: it
+    // takes longer to compile our short statements (8 ms measured) than to run them (2 ms).
+    options: '-c synchronous_commit=on -c timezone=UTC -c jit=off',
   });
   // Without a listener on the pool AND on each client, a server that goes away ends our process. The error
   // object holds the whole client, its secret key too, so only a description of it is logged.
