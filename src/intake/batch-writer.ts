@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UnavailableError } from '../errors.ts';
 import { isRefusedContent, isRetryable } from '../ledger/database.ts';
 import { type DeliveryRecord, jobKey, type RecordedDelivery } from '../ledger/record.ts';
-import { eventId } from './event.ts';
+import { eventId } from '../ledger/event.ts';
 
 export type BatchWriterLimits = {
   readonly queueDeliveries: number;

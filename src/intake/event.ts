@@ -12,24 +12,8 @@ import {
   parseExactly,
   parseLoosely,
 } from './json.ts';
+import { isStatus, type JobEvent, type Kind, kindOf, type Status } from '../ledger/event.ts';
 import type { AuthenticBody } from './signature.ts';
-
-export type Status = 'processing' | 'completed' | 'failed';
-export type Kind = 'progress' | 'completed' | 'failed';
-
-/** The fact that a delivery told us. Its dedup key is (source, jobId, status, progress). */
-export type JobEvent = {
-  readonly jobId: string;
-  readonly status: Status;
-  /** The percentage, for `processing` alone: part of the key there, or all progress but the first would be dropped. */
-  readonly progress: number | null;
-  /** When it happened, RFC 3339 UTC with the digits that were sent; null for progress, which does not say. */
-  readonly occurredAt: string | null;
-  /** The normalized fields as JSON text: known ones in the schema's form, unknown ones exactly as they came. */
-  readonly data: string;
-  /** SHA-256 of the canonical JSON of the whole body: equal for two bodies that say the same. */
-  readonly contentHash: Buffer;
-};
 
 export type Understanding =
   | { readonly outcome: 'event'; readonly event: JobEvent }
@@ -93,41 +77,6 @@ export const eventSchemas = {
   }),
 } as const satisfies Record<Kind, z.ZodType>;
 
-const kinds: Readonly<Record<Status, Kind>> = {
-  processing: 'progress',
-  completed: 'completed',
-  failed: 'failed',
-};
-const EVENT_ID = /^([^:]+):(.+):(?:(completed|failed)|(processing):(\d{1,3}))$/;
-const isStatus = (status: string): status is Status => Object.hasOwn(kinds, status);
-
-export function kindOf(status: Status): Kind {
-  return kinds[status];
-}
-
-/**
- * The dedup key in readable form, the event's id for ever: `default:job_7f3a:completed`,
- * `default:job_7f3a:processing:45`. Unambiguous though a job id may hold colons: read it from the right.
- */
-export function eventId(
-  source: string,
-  event: { jobId: string; status: Status; progress: number | null },
-): string {
-  const suffix = event.progress === null ? '' : `:${event.progress}`;
-  return `${source}:${event.jobId}:${event.status}${suffix}`;
-}
-
-/** The key that `eventId` wrote; undefined if it wrote no such text. */
-export function parseEventId(
-  id: string,
-): { source: string; jobId: string; status: Status; progress: number | null } | undefined {
-  const [, source, jobId, terminal, progressing, percent] = EVENT_ID.exec(id) ?? [];
-  const status = terminal ?? progressing;
-  if (source === undefined || jobId === undefined || status === undefined || !isStatus(status))
-    return undefined;
-  return { source, jobId, status, progress: percent === undefined ? null : Number(percent) };
-}
-
 /** What the body says. Pure; every input has an answer. */
 export function understand(body: AuthenticBody): Understanding {
   const text = decodeUtf8(body);
@@ -157,7 +106,7 @@ export function understand(body: AuthenticBody): Understanding {
   if (!isStatus(status)) return quarantined('unknown status');
 
   const exact = parseExactly(text) as JsonObject;
-  const known = eventSchemas[kinds[status]].safeParse(exact);
+  const known = eventSchemas[kindOf(status)].safeParse(exact);
   if (!known.success) return quarantined(describeIssues(known.error));
   return { outcome: 'event', event: toEvent(status, known.data, exact) };
 }

@@ -71,6 +71,7 @@ const CLOSE_BRACE = 0x7d;
 export function inspectStructure(text: string): Structure {
   const open: (Set<string> | null)[] = []; // the keys of each open object; null for an array
   const ambiguous = new Set<string>();
+  let tooDeep = false;
   let repeatsKey = false;
   let keyComes = false;
 
@@ -95,9 +96,10 @@ export function inspectStructure(text: string): Structure {
       }
       case OPEN_BRACE:
       case OPEN_BRACKET:
-        keyComes = text.charCodeAt(at) === OPEN_BRACE;
+        tooDeep ||= open.length >= MAX_DEPTH;
+        // Down there keys no longer matter; further up one may still be repeated.
+        keyComes = text.charCodeAt(at) === OPEN_BRACE && open.length < MAX_DEPTH;
         open.push(keyComes ? new Set() : null);
-        if (open.length > MAX_DEPTH) return { tooDeep: true, repeatsKey, ambiguous };
         break;
       case CLOSE_BRACE:
       case CLOSE_BRACKET:
@@ -110,7 +112,7 @@ export function inspectStructure(text: string): Structure {
       default:
     }
   }
-  return { tooDeep: false, repeatsKey, ambiguous };
+  return { tooDeep, repeatsKey, ambiguous };
 }
 
 /**
@@ -152,8 +154,15 @@ function decimal(text: string): string {
   if (!match) return text; // Infinity: the source was beyond all doubles
   const [, sign = '', integer = '', fraction = '', exponent = '0'] = match;
   const digits = (integer + fraction).replace(/^0+/, '');
-  const significant = digits.replace(/0+$/, '');
+  const significant = withoutTrailingZeros(digits);
   if (significant === '') return '0e0';
   const power = BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - significant.length);
   return `${sign}${significant}e${power}`;
+}
+
+/** A loop, since `/0+$/` takes quadratic time where the zeros are many and not at the end. */
+function withoutTrailingZeros(digits: string): string {
+  let end = digits.length;
+  while (digits[end - 1] === '0') end--;
+  return digits.slice(0, end);
 }

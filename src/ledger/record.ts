@@ -4,8 +4,8 @@
 //
 // It is one statement and no transaction block on purpose: a replica that freezes cannot hold its locks.
 
-import type { JobEvent } from '../intake/event.ts';
 import type { DatabaseConnection, Statement } from './database.ts';
+import type { JobEvent } from './event.ts';
 import type { DeliveryOutcome } from './tables.ts';
 
 /** One request to tally. Bodies of events and of what we could not understand are kept as they came. */
@@ -52,6 +52,8 @@ type EventGroup = {
  *
  * `late` needs no look at the row as it was: highest_progress exceeds this event's only if an earlier one
  * did, and a progress event never sets terminal_at itself.
+ *
+ * `occurred_at` is cut to microseconds, all that a timestamptz holds: Postgres refuses text beyond 128 bytes.
  */
 const RECORD: Statement = {
   name: 'record-batch',
@@ -79,7 +81,7 @@ event as (
   )
   select i.source, i.job_id, i.status, i.progress,
          i.status = 'processing' and (job.terminal_at is not null or job.highest_progress > i.progress),
-         i.occurred_at::timestamptz, now(), i.delivery_id, i.content_hash, i.copies - 1
+         (rtrim(left(i.occurred_at, 26), 'Z') || 'Z')::timestamptz, now(), i.delivery_id, i.content_hash, i.copies - 1
   from incoming i join job using (source, job_id)
   on conflict on constraint events_dedup_key do update set repeats = e.repeats + excluded.repeats + 1
   returning e.sequence, e.source, e.job_id, e.late, e.recorded_at, e.delivery_id, e.content_hash

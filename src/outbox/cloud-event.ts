@@ -3,7 +3,7 @@
 
 import { type OutgoingMessage } from '../broker/publisher.ts';
 import { routingKey } from '../broker/topology.ts';
-import { eventId, type Kind, kindOf, type Status } from '../intake/event.ts';
+import { eventId, type Kind, kindOf, type Status } from '../ledger/event.ts';
 
 /** What an outbox entry knows of its event. */
 export type EntryEvent = {

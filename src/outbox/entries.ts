@@ -9,7 +9,7 @@
 
 import { sql } from 'kysely';
 import type { Publication } from '../broker/publisher.ts';
-import type { Status } from '../intake/event.ts';
+import type { Status } from '../ledger/event.ts';
 import type { DatabaseConnection, Statement } from '../ledger/database.ts';
 import type { OutboxState } from '../ledger/tables.ts';
 import type { EntryEvent } from './cloud-event.ts';

@@ -2,7 +2,7 @@
 // again. Both are plain reads and writes of the ledger; the relay picks up what is pending.
 
 import { type Kysely, sql } from 'kysely';
-import { eventId, parseEventId, type Status } from '../intake/event.ts';
+import { eventId, parseEventId, type Status } from '../ledger/event.ts';
 import type { Database, OutboxState } from '../ledger/tables.ts';
 
 export type WaitingEntry = {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { eventSchemas, type Kind } from '../../src/intake/event.ts';
+import { eventSchemas } from '../../src/intake/event.ts';
+import type { Kind } from '../../src/ledger/event.ts';
 import { dataSchema } from '../../src/outbox/cloud-event.ts';
 
 const TITLES: Record<Kind, string> = {

@@ -9,7 +9,7 @@ test('the README documents every variable that is read, and no other', () => {
   const documented = [...table.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, names = '']) =>
     [...names.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name),
   );
-  expect(documented.toSorted()).toEqual(variables.toSorted());
+  expect(new Set(documented)).toEqual(new Set(variables));
 });
 
 test('the README states the defaults that hold', () => {
