@@ -2,10 +2,9 @@
 // a holder trusts it only for as long as its own monotonic clock, started before it asked, says that it can
 // still be valid. So a frozen or cut-off holder knows that it lost it, without asking anyone.
 
-import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
-import type { DatabaseConnection } from '../ledger/database.ts';
+import type { DatabaseConnection, Statement } from '../ledger/database.ts';
 
 export type Lease = {
   readonly holder: string;
@@ -21,8 +20,27 @@ export type Lease = {
 
 const NAME = 'relay';
 
+/** One statement, so that the row's lock decides between two that ask at once. */
+const TAKE: Statement = {
+  name: 'lease-take',
+  text: `
+insert into relay_lease as l (name, holder, epoch, expires_at)
+values ($1, $2::uuid, 1, clock_timestamp() + make_interval(secs => $3::float8))
+on conflict (name) do update set
+  holder = excluded.holder,
+  epoch = l.epoch + (l.holder <> excluded.holder)::int,
+  expires_at = excluded.expires_at
+where l.holder = excluded.holder or l.expires_at < clock_timestamp()
+returning epoch`,
+};
+
+const RELEASE: Statement = {
+  name: 'lease-release',
+  text: 'update relay_lease set expires_at = clock_timestamp() where name = $1 and holder = $2::uuid',
+};
+
 export function createLease(options: {
-  connection: Pick<DatabaseConnection, 'db'>;
+  connection: Pick<DatabaseConnection, 'execute'>;
   holder: string;
   leaseMs: number;
   /** Monotonic milliseconds. */
@@ -42,16 +60,7 @@ export function createLease(options: {
   async function attempt(): Promise<boolean> {
     const askedMs = now();
     const wasHeld = isHeld();
-    // One statement, so the row lock decides between two that ask at once.
-    const { rows } = await sql<{ epoch: string }>`
-      insert into relay_lease as l (name, holder, epoch, expires_at)
-      values (${NAME}, ${holder}, 1, clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}))
-      on conflict (name) do update set
-        holder = excluded.holder,
-        epoch = l.epoch + (l.holder <> excluded.holder)::int,
-        expires_at = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000})
-      where l.holder = excluded.holder or l.expires_at < clock_timestamp()
-      returning epoch`.execute(connection.db);
+    const rows = await connection.execute<{ epoch: string }>(TAKE, [NAME, holder, leaseMs / 1_000]);
     heldUntilMs = rows.length === 1 && !released ? askedMs + leaseMs : Number.NEGATIVE_INFINITY;
     if (isHeld() && !wasHeld) {
       log.info({ epoch: rows[0]?.epoch }, 'this replica leads the relay');
@@ -91,12 +100,7 @@ export function createLease(options: {
       clearTimeout(timer);
       await attempting;
       heldUntilMs = Number.NEGATIVE_INFINITY;
-      await connection.db
-        .updateTable('relay_lease')
-        .set({ expires_at: sql<Date>`clock_timestamp()` })
-        .where('name', '=', NAME)
-        .where('holder', '=', holder)
-        .execute();
+      await connection.execute(RELEASE, [NAME, holder]);
     },
   };
 }

@@ -9,6 +9,7 @@
 import type { Logger } from 'pino';
 import type { Publication, Publisher } from '../broker/publisher.ts';
 import { describeError } from '../errors.ts';
+import { eventId } from '../ledger/event.ts';
 import { jobKey } from '../ledger/record.ts';
 import { retryDelayMs } from './backoff.ts';
 import { toMessage } from './cloud-event.ts';
@@ -37,7 +38,7 @@ export type Relay = {
   readonly stop: (graceMs: number) => Promise<void>;
 };
 
-type Lane = { readonly key: string; readonly entries: Entry[]; busy: boolean };
+type Lane = { readonly key: string; readonly entries: Entry[] };
 
 /** Loaded ahead of what is in flight, so that confirms find the next entries waiting. */
 const WINDOW_FACTOR = 2;
@@ -98,7 +99,7 @@ export function createRelay(options: {
       lane.entries.push(entry);
       return;
     }
-    const fresh = { key, entries: [entry], busy: false };
+    const fresh = { key, entries: [entry] };
     lanes.set(key, fresh);
     ready.push(fresh);
   }
@@ -134,22 +135,28 @@ export function createRelay(options: {
     return ready.shift();
   }
 
-  /** Never rejects: the publisher's results are values, and what follows them is guarded. */
   async function publish(lane: Lane): Promise<void> {
     const entry = lane.entries[0] as Entry;
     const alone = suspects.has(entry.sequence);
-    const message = toMessage(entry, routingPrefix);
-    lane.busy = true;
+    const bytes = entry.data.length;
     inFlight += 1;
-    inFlightBytes += message.body.length;
-    const publication = await publisher.publish(message);
+    inFlightBytes += bytes;
+    const publication = await attempt(entry);
     inFlight -= 1;
-    inFlightBytes -= message.body.length;
-    lane.busy = false;
+    inFlightBytes -= bytes;
     suspects.delete(entry.sequence);
     conclude(lane, entry, publication, alone);
     pump();
     wake();
+  }
+
+  /** Never rejects: an entry that cannot even be made a message is one that failed. */
+  async function attempt(entry: Entry): Promise<Publication> {
+    try {
+      return await publisher.publish(toMessage(entry, routingPrefix));
+    } catch (error) {
+      return { result: 'failed', detail: describeError(error).message, blame: 'event', durationMs: 0 };
+    }
   }
 
   function conclude(lane: Lane, entry: Entry, publication: Publication, alone: boolean): void {
@@ -178,10 +185,9 @@ export function createRelay(options: {
     }
     const attempts = entry.attempts + 1;
     const next = attempts >= limits.maxAttempts ? 'park' : 'retry';
-    if (next === 'park')
-      log.error({ event: toMessage(entry, routingPrefix).messageId, attempts }, 'event parked');
+    if (next === 'park') log.error({ event: eventId(entry.source, entry), attempts }, 'event parked');
     settlements.push({ entry, publication, next, retryInMs: retryDelayMs(attempts, random()) });
-    // The lane is left in `lanes`, neither ready nor busy, until the database knows: `settle` removes it.
+    // The lane is left in `lanes` and not in `ready` until the database knows: `settle` removes it.
   }
 
   /** Writes what came back. Until that is committed the entries stay known, so that no load finds them again. */
