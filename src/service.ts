@@ -15,7 +15,7 @@ import { createRefusalLog } from './intake/refusal-log.ts';
 import { createSources } from './intake/sources.ts';
 import { connectDatabase, type DatabaseConnection } from './ledger/database.ts';
 import { checkSchema, migrate } from './ledger/migrate.ts';
-import { keepPartitions } from './ledger/partitions.ts';
+import { keepPartitions, makePartitions } from './ledger/partitions.ts';
 import { recordDeliveries } from './ledger/record.ts';
 import { addRefusals } from './ledger/refusals.ts';
 import type { Logger } from './log.ts';
@@ -170,10 +170,16 @@ async function compose(
   started.defer(() => operatorServer.stop(graceMs()));
 
   await prepareDatabase(config, database, { log, signal });
-  const upkeep = setInterval(() => {
-    keepPartitions(database, config.database).catch((error: unknown) => warn(log, error, 'upkeep failed'));
-  }, UPKEEP_INTERVAL_MS);
-  started.defer(() => clearInterval(upkeep));
+  let upkeep = Promise.resolve();
+  const keepUp = () => {
+    upkeep = keepUpOrWarn(database, { ...config.database, log });
+  };
+  keepUp();
+  const upkeepTimer = setInterval(keepUp, UPKEEP_INTERVAL_MS);
+  started.defer(() => {
+    clearInterval(upkeepTimer);
+    return upkeep;
+  });
   lease.start();
   relay.start();
 
@@ -201,8 +207,10 @@ async function compose(
   let stopping: Promise<void> | undefined;
   async function stopOnce(): Promise<void> {
     draining = true;
+    intakeServer.drain();
     log.info('draining');
-    // Balancers need a moment to see that we are unready before we stop listening.
+    // Balancers need a moment to see that we are unready before we stop listening, and kept-alive connections
+    // one more request to be told so.
     await sleep(config.shutdown.delayMs);
     stopByMs = now() + config.shutdown.graceMs;
     await started.disposeAsync();
@@ -236,13 +244,24 @@ async function prepareDatabase(
       } else {
         await checkSchema(config.database.url);
       }
-      await keepPartitions(database, config.database);
+      await makePartitions(database);
       return;
     } catch (error) {
       if (error instanceof SchemaError) throw error;
       warn(log, error, 'Postgres is not ready, trying again');
       await sleep(PREPARE_RETRY_MS);
     }
+  }
+}
+
+async function keepUpOrWarn(
+  database: DatabaseConnection,
+  { retentionDays, log }: { retentionDays: number; log: Logger },
+): Promise<void> {
+  try {
+    await keepPartitions(database, { retentionDays });
+  } catch (error) {
+    warn(log, error, 'upkeep failed');
   }
 }
 

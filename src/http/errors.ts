@@ -1,7 +1,8 @@
 // How errors become answers, in one place: always `{"error": code, "message": text}` (spec 7), never a stack
 // and never a word of what went wrong inside.
 
-import type { Server } from 'node:http';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
@@ -34,31 +35,87 @@ export function closeIfUnread(request: Request, response: Response): void {
   if (hasBody && !request.complete) response.set('Connection', 'close');
 }
 
-const PROTOCOL_ERRORS: Readonly<Record<string, readonly [string, string, string]>> = {
-  HPE_HEADER_OVERFLOW: [
-    '431 Request Header Fields Too Large',
-    'headers_too_large',
-    'the headers are too large',
-  ],
-  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'request_timeout', 'the request did not arrive in time'],
-};
-const BAD_REQUEST = ['400 Bad Request', 'bad_request', 'the request is not HTTP as we know it'] as const;
+type ProtocolError = { readonly status: number; readonly error: string; readonly message: string };
 
-/** Answers what Node could not even parse, in our own error shape, and hangs up. */
+const PROTOCOL_ERRORS: Readonly<Record<string, ProtocolError>> = {
+  HPE_HEADER_OVERFLOW: { status: 431, error: 'headers_too_large', message: 'the headers are too large' },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    error: 'request_timeout',
+    message: 'the request did not arrive in time',
+  },
+};
+const BAD_REQUEST: ProtocolError = {
+  status: 400,
+  error: 'bad_request',
+  message: 'the request is not HTTP as we know it',
+};
+const EXPECTATION_FAILED: ProtocolError = {
+  status: 417,
+  error: 'expectation_failed',
+  message: 'nothing but 100-continue can be expected',
+};
+
+/** After the last word on a connection its other side has so long to hang up; then we do. */
+const LINGER_MS = 1_000;
+
+/** Answers what Node could not even parse, or would answer without a body, in our own error shape, and hangs up. */
 export function answerProtocolErrors(server: Server): void {
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // A request of this connection may be half answered; a second status line would corrupt that answer.
-    // oxlint-disable-next-line no-underscore-dangle -- Node offers no public name for it
-    const answering = (socket as unknown as { _httpMessage?: unknown })._httpMessage !== undefined;
-    if (error.code === 'ECONNRESET' || !socket.writable || answering) {
-      socket.destroy();
-      return;
-    }
-    const [status, code, message] = PROTOCOL_ERRORS[error.code ?? ''] ?? BAD_REQUEST;
-    const body = JSON.stringify({ error: code, message });
-    socket.end(
-      `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-        `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-    );
+  const underWay = new WeakMap<Duplex, Set<ServerResponse>>();
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const responses = underWay.get(socket) ?? new Set();
+    underWay.set(socket, responses.add(response));
+    response.once('close', () => responses.delete(response));
   });
+
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+    const answer = PROTOCOL_ERRORS[error.code ?? ''] ?? BAD_REQUEST;
+    const open = [...(underWay.get(socket) ?? [])];
+    const last = open.at(-1);
+    if (last === undefined) return hangUp(socket, answer);
+    // A second status line would corrupt an answer that is under way: it comes first, and is the last.
+    if (last.req.complete) return closeAfter(last, socket);
+    // The request itself broke off. Its handler finds out when the connection goes.
+    if (open.length === 1 && !last.headersSent) return hangUp(socket, answer);
+    socket.destroy();
+  });
+
+  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) =>
+    refuse(response, EXPECTATION_FAILED),
+  );
+}
+
+/** HTTP/1.1 wants a Host (RFC 9112, 3.2). Node would refuse it, too, but without a body. */
+export function refuseWithoutHost(request: IncomingMessage, response: ServerResponse): boolean {
+  if (request.httpVersion !== '1.1' || request.headers.host !== undefined) return false;
+  refuse(response, BAD_REQUEST);
+  return true;
+}
+
+function refuse(response: ServerResponse, { status, ...answer }: ProtocolError): void {
+  const body = JSON.stringify(answer);
+  response
+    .writeHead(status, {
+      'Content-Type': 'application/json; charset=utf-8',
+      'Content-Length': Buffer.byteLength(body),
+      Connection: 'close',
+    })
+    .end(body);
+}
+
+function closeAfter(response: ServerResponse, socket: Duplex): void {
+  if (response.headersSent) response.once('finish', () => socket.destroy());
+  else response.setHeader('Connection', 'close');
+}
+
+function hangUp(socket: Duplex, { status, ...answer }: ProtocolError): void {
+  const body = JSON.stringify(answer);
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+  // Half-open, it would hold one of our connections for as long as the other side likes.
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(timer));
 }

@@ -1,12 +1,14 @@
-// An HTTP server with every time-out and limit set, and an end that drops no request: it stops listening,
-// tells kept-alive connections to close with their next answer, and waits for the answers under way.
+// An HTTP server with every time-out and limit set, and an end that drops no request: it tells kept-alive
+// connections to close with their next answer, stops listening, and waits for the answers under way.
 
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { answerProtocolErrors } from './errors.ts';
+import { answerProtocolErrors, refuseWithoutHost } from './errors.ts';
 
 export type HttpServer = {
   readonly port: number;
+  /** From now on each answer ends its connection, also those under way. It still listens. */
+  readonly drain: () => void;
   /** Resolves when the last connection is gone. Connections that outlive `graceMs` are cut. Safe to call twice. */
   readonly stop: (graceMs: number) => Promise<void>;
 };
@@ -28,7 +30,9 @@ export async function startServer(options: {
   port: number;
   maxConnections: number;
 }): Promise<HttpServer> {
+  let draining = false;
   let stopping: Promise<void> | undefined;
+  const underWay = new Set<ServerResponse>();
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,
@@ -37,10 +41,13 @@ export async function startServer(options: {
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
       noDelay: true,
+      requireHostHeader: false, // we do, in words of our own
     },
     (request, response) => {
-      if (stopping !== undefined) response.setHeader('Connection', 'close');
-      options.listener(request, response);
+      if (draining) response.setHeader('Connection', 'close');
+      underWay.add(response);
+      response.once('close', () => underWay.delete(response));
+      if (!refuseWithoutHost(request, response)) options.listener(request, response);
     },
   );
   server.maxConnections = options.maxConnections;
@@ -53,10 +60,18 @@ export async function startServer(options: {
     });
   });
 
+  function drain(): void {
+    draining = true;
+    for (const response of underWay) {
+      if (!response.headersSent) response.setHeader('Connection', 'close');
+    }
+  }
+
   function stop(graceMs: number): Promise<void> {
+    drain();
     stopping ??= new Promise((resolve) => {
       const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-      // An answer that was under way without `Connection: close` leaves an idle connection behind.
+      // An answer whose head was sent before we drained leaves an idle connection behind.
       const sweep = setInterval(() => server.closeIdleConnections(), 50);
       server.close(() => {
         clearTimeout(cut);
@@ -68,5 +83,5 @@ export async function startServer(options: {
     return stopping;
   }
 
-  return { port: (server.address() as AddressInfo).port, stop };
+  return { port: (server.address() as AddressInfo).port, drain, stop };
 }
