@@ -13,21 +13,26 @@ const PARTITIONED = ['deliveries', 'publications'] as const;
 /** Any constant of ours will do: replicas that keep the partitions at once take turns. */
 const UPKEEP_LOCK = 7_461_193;
 
+/** Upkeep waits so long for a lock. While it waits, writers queue up behind it. */
+const LOCK_TIMEOUT = '1s';
+
 /**
- * Leaves a partition for yesterday (the clock may step back over midnight), today and the days ahead, and
- * none that is wholly older than `retentionDays`; with them go returned outbox entries and refusal counts
- * of that age. Pending and parked entries stay, however old.
+ * Makes what is missing and drops what is too old. Making comes first and is committed by itself: dropping has
+ * to wait for whoever reads the table, and a long read must not cost us the days ahead.
  */
 export async function keepPartitions(
-  { db }: DatabaseConnection,
+  connection: DatabaseConnection,
   options: { retentionDays: number },
 ): Promise<{ made: string[]; dropped: string[] }> {
+  const made = await makePartitions(connection);
+  return { made, dropped: await dropOld(connection, options) };
+}
+
+/** Leaves a partition for yesterday (the clock may step back over midnight), today and the days ahead. */
+export function makePartitions({ db }: DatabaseConnection): Promise<string[]> {
   return db.transaction().execute(async (trx) => {
-    await sql`select pg_advisory_xact_lock(${UPKEEP_LOCK})`.execute(trx);
-    // Taking a partition away locks its parent against writers: rather not now than keep senders waiting.
-    await sql`set local lock_timeout = '1s'`.execute(trx);
+    await lockUpkeep(trx);
     const made: string[] = [];
-    const dropped: string[] = [];
     for (const parent of PARTITIONED) {
       const wanted = await partitionNames(trx, parent, -1, DAYS_AHEAD);
       const existing = await existingPartitions(trx, parent);
@@ -35,8 +40,24 @@ export async function keepPartitions(
         await makePartition(trx, parent, name, day);
         made.push(name);
       }
+    }
+    return made;
+  });
+}
+
+/**
+ * Leaves no partition that is wholly older than `retentionDays`; with them go returned outbox entries and
+ * refusal counts of that age. Pending and parked entries stay, however old.
+ */
+function dropOld({ db }: DatabaseConnection, options: { retentionDays: number }): Promise<string[]> {
+  return db.transaction().execute(async (trx) => {
+    await lockUpkeep(trx);
+    const dropped: string[] = [];
+    for (const parent of PARTITIONED) {
+      const existing = await existingPartitions(trx, parent);
       const [oldestKept] = await partitionNames(trx, parent, -options.retentionDays, -options.retentionDays);
       for (const name of existing.filter((partition) => oldestKept && partition < oldestKept.name)) {
+        // Takes the parent's lock from writers, too: rather not now than keep senders waiting.
         await sql`drop table ${sql.id(name)}`.execute(trx);
         dropped.push(name);
       }
@@ -48,8 +69,13 @@ export async function keepPartitions(
       .where('recorded_at', '<', oldest)
       .execute();
     await trx.deleteFrom('refusals').where('minute', '<', oldest).execute();
-    return { made, dropped };
+    return dropped;
   });
+}
+
+async function lockUpkeep(trx: Transaction<Database>): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${UPKEEP_LOCK})`.execute(trx);
+  await sql`set local lock_timeout = ${sql.lit(LOCK_TIMEOUT)}`.execute(trx);
 }
 
 type Partition = { name: string; day: string };
