@@ -84,6 +84,7 @@ export function createPublisher(options: {
   let closed = false;
   let lastSignMs = now(); // of recovery being alive
   let lastConfirmMs = now();
+  let unblockedMs = Number.NEGATIVE_INFINITY;
   let channelsLost = 0; // since the last confirm: a channel that dies at once must not be reopened in a hot loop
 
   async function open(): Promise<void> {
@@ -155,7 +156,8 @@ export function createPublisher(options: {
 
   function onUnblocked(): void {
     blocked = false;
-    lastConfirmMs = now();
+    unblockedMs = now();
+    lastConfirmMs = unblockedMs;
     log.info('the broker is unblocked');
     onReady();
   }
@@ -249,7 +251,10 @@ export function createPublisher(options: {
   }
 
   function failOverdue(): void {
-    const overdue = [...inFlight.values()].filter((entry) => now() - entry.startedMs > confirmDeadlineMs);
+    // What waited for a blocked broker has its whole time from the moment when that goes on.
+    const overdue = [...inFlight.values()].filter(
+      (entry) => now() - Math.max(entry.startedMs, unblockedMs) > confirmDeadlineMs,
+    );
     if (overdue.length === 0) return;
     const alive = now() - lastConfirmMs < confirmDeadlineMs;
     if (!alive && current !== undefined) {

@@ -11,7 +11,7 @@ export const RETRY_MAX_MS = 60_000;
  * |---|---|---|---|---|---|---|---|---|---|---|
  * | wait at most, s | 0.2 | 0.4 | 0.8 | 1.6 | 3.2 | 6.4 | 12.8 | 25.6 | 51.2 | 60 |
  *
- * So the 20 attempts of the default take 10 to 13 minutes.
+ * So the 20 attempts of the default take 9 to 12 minutes.
  * @param random 0 ≤ random < 1
  */
 export function retryDelayMs(attempts: number, random: number): number {

@@ -64,6 +64,7 @@ export function createRelay(options: {
   const ready: Lane[] = [];
   const suspects = new Set<string>(); // in flight when the broker closed the channel over some message
   let settlements: Settlement[] = [];
+  let knownBytes = 0; // of their data, about
   let inFlight = 0;
   let inFlightBytes = 0;
   let pausedUntilMs = 0;
@@ -84,8 +85,9 @@ export function createRelay(options: {
 
   async function load(): Promise<number> {
     const limit = limits.inFlight * WINDOW_FACTOR - known.size;
-    if (stopping || !publisher.isReady() || limit <= 0) return 0;
-    const found = await entries.load({ limit, bytes: limits.inFlightBytes, except: [...known.keys()] });
+    const bytes = limits.inFlightBytes * WINDOW_FACTOR - knownBytes;
+    if (stopping || !publisher.isReady() || limit <= 0 || bytes <= 0) return 0;
+    const found = await entries.load({ limit, bytes, except: [...known.keys()] });
     for (const entry of found) admit(entry);
     exhausted = found.length < limit;
     return found.length;
@@ -93,6 +95,7 @@ export function createRelay(options: {
 
   function admit(entry: Entry): void {
     known.set(entry.sequence, entry);
+    knownBytes += entry.data.length;
     const key = jobKey(entry.source, entry.jobId);
     const lane = lanes.get(key);
     if (lane !== undefined) {
@@ -102,6 +105,11 @@ export function createRelay(options: {
     const fresh = { key, entries: [entry] };
     lanes.set(key, fresh);
     ready.push(fresh);
+  }
+
+  function forget(sequence: string): void {
+    knownBytes -= known.get(sequence)?.data.length ?? 0;
+    known.delete(sequence);
   }
 
   function mayPublish(): boolean {
@@ -202,14 +210,14 @@ export function createRelay(options: {
       throw error;
     }
     for (const { entry, next } of batch) {
-      if (next === 'delete' || next === 'return') known.delete(entry.sequence);
+      if (next === 'delete' || next === 'return') forget(entry.sequence);
       if (next === 'retry' || next === 'park') dropLane(jobKey(entry.source, entry.jobId));
     }
     return batch.length;
   }
 
   function dropLane(key: string): void {
-    for (const entry of lanes.get(key)?.entries ?? []) known.delete(entry.sequence);
+    for (const entry of lanes.get(key)?.entries ?? []) forget(entry.sequence);
     lanes.delete(key);
   }
 
@@ -218,7 +226,7 @@ export function createRelay(options: {
     suspects.clear();
     for (const lane of ready.splice(0)) dropLane(lane.key);
     for (const lane of lanes.values()) {
-      for (const entry of lane.entries.splice(1)) known.delete(entry.sequence);
+      for (const entry of lane.entries.splice(1)) forget(entry.sequence);
     }
   }
 
