@@ -119,10 +119,13 @@ export function createBatchWriter(options: {
       bytes < limits.batchBytes
     ) {
       const lane = ready[head++] as Lane;
-      const taken = takeCopies(lane, limits.batchDeliveries - batch.submissions.length);
+      const taken = takeCopies(lane, {
+        deliveries: limits.batchDeliveries - batch.submissions.length,
+        bytes: limits.batchBytes - bytes,
+      });
       batch.lanes.push(lane);
-      batch.submissions.push(...taken);
-      bytes += taken.reduce((sum, submission) => sum + submission.bytes, 0);
+      batch.submissions.push(...taken.submissions);
+      bytes += taken.bytes;
     }
     if (head === ready.length || head > READY_SLACK) {
       ready.splice(0, head);
@@ -132,18 +135,26 @@ export function createBatchWriter(options: {
     return batch;
   }
 
-  /** From the front of the lane, the next event and the copies of it that follow at once. */
-  function takeCopies(lane: Lane, atMost: number): Submission[] {
+  /** From the front of the lane, the next event and the copies of it that follow at once, while there is room. */
+  function takeCopies(
+    lane: Lane,
+    room: { deliveries: number; bytes: number },
+  ): { submissions: Submission[]; bytes: number } {
     const taken: Submission[] = [];
+    let bytes = 0;
     let rest = 0;
-    for (; rest < lane.waiting.length && taken.length < atMost; rest++) {
+    for (; rest < lane.waiting.length && taken.length < room.deliveries && bytes < room.bytes; rest++) {
       const next = lane.waiting[rest] as Submission;
-      if (next.deadlineMs <= now()) settle(next, new UnavailableError('late', 'no write was free in time'));
-      else if (taken[0] === undefined || sameKey(taken[0].delivery, next.delivery)) taken.push(next);
-      else break;
+      if (next.deadlineMs <= now()) {
+        settle(next, new UnavailableError('late', 'no write was free in time'));
+        continue;
+      }
+      if (taken[0] !== undefined && !sameKey(taken[0].delivery, next.delivery)) break;
+      taken.push(next);
+      bytes += next.bytes;
     }
     lane.waiting.splice(0, rest);
-    return taken;
+    return { submissions: taken, bytes };
   }
 
   async function write(batch: Batch): Promise<void> {

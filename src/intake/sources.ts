@@ -29,7 +29,7 @@ export type Sources = {
 };
 
 const sourcesFile = z.record(
-  z.string().regex(SOURCE_NAME, 'has a source name that is not 1 to 63 of a-z, 0-9, _ or -'),
+  z.string().regex(SOURCE_NAME),
   z.strictObject({ secrets: z.array(z.string()).min(1).max(SECRETS_PER_SOURCE) }),
 );
 
@@ -44,7 +44,7 @@ export async function createSources(options: {
   const { defaultSecrets, file, log } = options;
   let ring = await load(defaultSecrets, file);
 
-  async function reload(): Promise<void> {
+  async function loadAgain(): Promise<void> {
     try {
       ring = await load(defaultSecrets, file);
       log.info({ sources: ring.names }, 'sources loaded');
@@ -52,6 +52,12 @@ export async function createSources(options: {
       log.error({ err: describeError(error) }, 'SOURCES_FILE is broken, the sources stay as they were');
     }
   }
+  // One after the other: of two at once, the one that read the older file could have the last word.
+  let loading = Promise.resolve();
+  const reload = () => {
+    loading = loading.then(loadAgain);
+    return loading;
+  };
   const onChange = () => void reload();
   if (file !== undefined) watchFile(file, { interval: WATCH_INTERVAL_MS, persistent: false }, onChange);
 
@@ -75,12 +81,7 @@ async function load(defaultSecrets: readonly Secret[], file: string | undefined)
 
 async function readSourcesFile(file: string): Promise<Map<string, readonly Secret[]>> {
   const parsed = sourcesFile.safeParse(await readJson(file));
-  if (!parsed.success) {
-    const places = parsed.error.issues.map(
-      (issue) => `SOURCES_FILE ${issue.path.join('.')}: ${issue.message}`,
-    );
-    throw new ConfigError(places);
-  }
+  if (!parsed.success) throw new ConfigError(parsed.error.issues.map(describeIssue));
   const faults: string[] = [];
   const sources = new Map<string, readonly Secret[]>();
   for (const [name, { secrets }] of Object.entries(parsed.data)) {
@@ -93,6 +94,13 @@ async function readSourcesFile(file: string): Promise<Map<string, readonly Secre
   }
   if (faults.length > 0) throw new ConfigError(faults);
   return sources;
+}
+
+/** Keys are quoted only where they are good names: anything else may be a secret in the wrong place. */
+function describeIssue({ code, path, message }: z.core.$ZodIssue): string {
+  if (code === 'invalid_key') return 'SOURCES_FILE has a source name that is not 1 to 63 of a-z, 0-9, _ or -';
+  const fault = code === 'unrecognized_keys' ? 'has a field that is not "secrets"' : message;
+  return `SOURCES_FILE ${path.join('.')}: ${fault}`;
 }
 
 function toSecret(text: string, place: string, faults: string[]): Secret[] {
