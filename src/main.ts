@@ -79,7 +79,7 @@ async function run(args: string[]): Promise<number> {
 
 function runSend(args: string[]): Promise<number> {
   const text = { type: 'string' } as const;
-  const { values, positionals } = parse(args, {
+  const options = {
     job: text,
     percent: text,
     source: text,
@@ -87,9 +87,10 @@ function runSend(args: string[]): Promise<number> {
     file: text,
     tamper: { type: 'boolean' },
     repeat: text,
-  });
-  const [kind = 'completed', ...more] = positionals;
-  if (!isKind(kind) || more.length > 0) throw new UsageError(`send takes one of ${KINDS.join(', ')}`);
+  } as const;
+  const { values, positionals } = parse(args, options, 1);
+  const [kind = 'completed'] = positionals;
+  if (!isKind(kind)) throw new UsageError(`send takes one of ${KINDS.join(', ')}`);
   return send(
     {
       kind,
@@ -127,7 +128,8 @@ function runOutbox(args: string[]): Promise<number> {
 
 type OptionTypes = Record<string, { readonly type: 'string' | 'boolean' }>;
 
-function parse<T extends OptionTypes>(args: string[], options: T) {
+/** `words`: how many arguments that are no options a command takes at most. */
+function parse<T extends OptionTypes>(args: string[], options: T, words = 0) {
   try {
     const parsed = parseArgs({
       args,
@@ -135,6 +137,8 @@ function parse<T extends OptionTypes>(args: string[], options: T) {
       allowPositionals: true,
     });
     if ((parsed.values as { help?: boolean }).help) throw new HelpAsked();
+    const surplus = parsed.positionals[words];
+    if (surplus !== undefined) throw new UsageError(`"${surplus}" means nothing here`);
     return parsed as ReturnType<typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>>;
   } catch (error) {
     if (error instanceof TypeError) throw new UsageError(error.message, { cause: error });

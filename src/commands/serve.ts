@@ -3,7 +3,7 @@
 import { type Env, loadConfig } from '../config.ts';
 import { describeError } from '../errors.ts';
 import { createLog, type Logger } from '../log.ts';
-import { startService } from '../service.ts';
+import { type Service, startService } from '../service.ts';
 
 /** Room for what `stop` cannot bound by itself (a database that hangs) before the process ends all the same. */
 const STOP_SLACK_MS = 5_000;
@@ -29,10 +29,12 @@ export async function serve(env: Env): Promise<number> {
     return () => endAtOnce(log, 'asked to stop a second time');
   });
   endOnSurprise(log);
+  // From the beginning: while we wait for Postgres it would end us. The sources are read when we start.
+  let service: Service | undefined;
+  process.on('SIGHUP', () => void service?.reload());
 
   try {
-    const service = await startService(config, { log, signal: aborted.signal });
-    process.on('SIGHUP', () => void service.reload());
+    service = await startService(config, { log, signal: aborted.signal });
     await asked;
     await service.stop();
     return 0;
