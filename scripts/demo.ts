@@ -1,0 +1,185 @@
+// `npm run demo`: sends a job's whole life to a relay of its own over real HTTP, in a throw-away folder, and
+// shows what was answered and what a real subscriber received. Fails if anything differs from what is promised.
+
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect } from 'amqplib';
+import { type ReceivedEvent, subscribe } from '../src/subscriber/subscribe.ts';
+import { differences, type Received } from './demo/compare.ts';
+import { type Answer, send, story, type Step } from './demo/story.ts';
+import { endOnRequest } from './ending.ts';
+import { given } from './local-env.ts';
+import { complain, createProgress, explain, paint, type Progress, say } from './output.ts';
+import { startRelay } from './relay.ts';
+import { makeThrowAwayFolder } from './services/folders.ts';
+import { createGuard, type Guard } from './services/guard.ts';
+import { findFreePort } from './services/ports.ts';
+import { startPostgres } from './services/postgres.ts';
+import { startRabbitmq } from './services/rabbitmq.ts';
+
+const NAMED_SOURCE = 'team-a';
+const RECEIVE_TIMEOUT_MS = 10_000;
+/** For what must not come: a copy too many would follow the first at once. */
+const QUIET_MS = 500;
+const POLL_MS = 20;
+
+type Stage = {
+  readonly env: NodeJS.ProcessEnv;
+  readonly webhooks: string;
+  readonly amqpUrl: string;
+  readonly exchange: string;
+  readonly secrets: Record<string, string>;
+};
+
+async function main(): Promise<number> {
+  const guard = createGuard();
+  const ending = endOnRequest(guard);
+  try {
+    return await run(guard);
+  } catch (error) {
+    if (!ending.isAsked()) complain(`\n${explain(error)}`);
+    return ending.exitCode() ?? 1;
+  } finally {
+    await guard.close();
+  }
+}
+
+async function run(guard: Guard): Promise<number> {
+  const startedMs = performance.now();
+  const progress = createProgress();
+  const folder = makeThrowAwayFolder(guard);
+  const stage = await setStage(guard, folder, progress);
+  const logFile = join(folder, 'tallyhook.log');
+  await progress.during('relay', () => startRelay(guard, { env: stage.env, logFile }));
+  const servicesMs = performance.now() - startedMs;
+
+  const steps = story(stage.secrets, NAMED_SOURCE);
+  const { answers, received } = await play(steps, stage);
+  printAnswers(steps, answers);
+  printReceived(received);
+  const wrong = differences(steps, answers, received);
+  const totalMs = performance.now() - startedMs;
+  if (wrong.length === 0) {
+    say(paint('green', '\nAll as promised.'));
+    say(
+      `${steps.length} deliveries, ${received.length} events; ${inSeconds(totalMs)}, of which ${inSeconds(servicesMs)} to start`,
+    );
+    return 0;
+  }
+  complain(paint('red', `\n${wrong.length} differ from what is promised:`));
+  for (const line of wrong) complain(`  ${line}`);
+  return 1;
+}
+
+/** The services, and everything the relay needs to know. A broker from outside gets an exchange of our own. */
+async function setStage(guard: Guard, folder: string, { during, note }: Progress): Promise<Stage> {
+  const outside = given('AMQP_URL');
+  const [postgres, amqpUrl] = await Promise.all([
+    during('Postgres', () => startPostgres({ dir: join(folder, 'postgres'), guard, log: note })),
+    outside ??
+      during('RabbitMQ', async () => {
+        const rabbitmq = await startRabbitmq({ dir: join(folder, 'rabbitmq'), guard, log: note });
+        return rabbitmq.url;
+      }),
+  ]);
+  const exchange = outside ? `tallyhook.demo.${randomBytes(4).toString('hex')}` : 'conversion.events';
+  const secrets = {
+    default: randomBytes(32).toString('hex'),
+    [NAMED_SOURCE]: randomBytes(32).toString('hex'),
+  };
+  const sourcesFile = join(folder, 'sources.json');
+  const sources = { [NAMED_SOURCE]: { secrets: [secrets[NAMED_SOURCE]] } };
+  writeFileSync(sourcesFile, JSON.stringify(sources), { mode: 0o600 });
+  const [port, operatorPort] = [await findFreePort(), await findFreePort()];
+  const env = {
+    // Nothing of the caller's configuration: this relay is as its defaults make it.
+    PATH: process.env['PATH'],
+    HOST: '127.0.0.1',
+    PORT: String(port),
+    OPERATOR_PORT: String(operatorPort),
+    DATABASE_URL: postgres.url,
+    AMQP_URL: amqpUrl,
+    AMQP_EXCHANGE: exchange,
+    SIGNING_SECRETS: secrets.default,
+    SOURCES_FILE: sourcesFile,
+    MIGRATE_ON_START: 'true',
+  };
+  return { env, webhooks: `http://127.0.0.1:${port}/webhooks`, amqpUrl, exchange, secrets };
+}
+
+/** One after the other, as the order of what is received is part of the promise. */
+async function play(
+  steps: readonly Step[],
+  { webhooks, amqpUrl, exchange }: Stage,
+): Promise<{ answers: Answer[]; received: Received[] }> {
+  const received: Received[] = [];
+  const onEvent = (event: ReceivedEvent) => void received.push(event);
+  const subscription = await subscribe({ amqpUrl, exchange, bindings: ['job.#'], onEvent });
+  try {
+    const answers: Answer[] = [];
+    for (const step of steps) answers.push(await send(webhooks, step));
+    const wanted = steps.filter((step) => step.event !== undefined).length;
+    const deadlineMs = performance.now() + RECEIVE_TIMEOUT_MS;
+    while (received.length < wanted && performance.now() < deadlineMs) await sleep(POLL_MS);
+    await sleep(QUIET_MS);
+    return { answers, received };
+  } finally {
+    await subscription.close();
+    if (exchange !== 'conversion.events') await removeExchange(amqpUrl, exchange);
+  }
+}
+
+async function removeExchange(amqpUrl: string, exchange: string): Promise<void> {
+  const connection = await connect(amqpUrl);
+  const channel = await connection.createChannel();
+  await channel.deleteExchange(exchange);
+  await connection.close();
+}
+
+function printAnswers(steps: readonly Step[], answers: readonly Answer[]): void {
+  say(`\n${paint('bold', 'Sent and answered')}`);
+  printTable(
+    ['', 'sent', 'to', 'status', 'outcome', 'event', 'ms'],
+    steps.map((step, index) => {
+      const answer = answers[index];
+      return [
+        String(index + 1),
+        step.what,
+        step.path === '' ? 'default' : step.path.slice(1),
+        String(answer?.status ?? ''),
+        answer?.outcome ?? '',
+        answer?.eventId ?? '',
+        answer?.ms.toFixed(1) ?? '',
+      ];
+    }),
+  );
+}
+
+function printReceived(received: readonly Received[]): void {
+  say(`\n${paint('bold', 'Received by a subscriber, in this order')}`);
+  printTable(
+    ['', 'routing key', 'message id', 'type', ''],
+    received.map(({ routingKey, messageId, event }, index) => {
+      const { type, late } = event as { type?: string; late?: boolean };
+      return [String(index + 1), routingKey, messageId ?? '', type ?? '', late === true ? 'late' : ''];
+    }),
+  );
+}
+
+function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
+  const widths = head.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
+  );
+  const toLine = (cells: readonly string[]) =>
+    `  ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd();
+  say(paint('dim', toLine(head)));
+  for (const row of rows) say(toLine(row));
+}
+
+function inSeconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
+
+process.exit(await main());

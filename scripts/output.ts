@@ -1,0 +1,88 @@
+// What the scripts print: lines, and what they are waiting for: one line that moves on a terminal, plain lines
+// elsewhere.
+
+import { styleText } from 'node:util';
+
+const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+const FRAME_MS = 100;
+const CLEAR_LINE = '\r\u001b[2K';
+
+export type Progress = {
+  /** Something that takes a while. Safe to run beside others. Prints the time it took, or that it failed. */
+  readonly during: <T>(label: string, work: () => Promise<T>) => Promise<T>;
+  /** A line in between. */
+  readonly note: (line: string) => void;
+};
+
+export function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+export function complain(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+/** For a person: what went wrong, and why where the error itself does not say. */
+export function explain(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(explain).join('\n\n');
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause instanceof Error ? explain(error.cause) : '';
+  return cause === '' || error.message.includes(cause) ? error.message : `${error.message} (${cause})`;
+}
+
+type Format = Parameters<typeof styleText>[0];
+
+/** Leaves the colours out where standard output is no terminal or NO_COLOR is set. */
+export function paint(format: Format, text: string): string {
+  return styleText(format, text, { stream: process.stdout });
+}
+
+export function seconds(fromMs: number): string {
+  return `${((performance.now() - fromMs) / 1_000).toFixed(1)} s`;
+}
+
+export function createProgress(): Progress {
+  const { isTTY } = process.stdout;
+  const active = new Map<string, number>();
+  let frame = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  function draw(): void {
+    if (!isTTY) return;
+    frame += 1;
+    const waiting = [...active].map(([label, sinceMs]) => `${label} ${paint('dim', seconds(sinceMs))}`);
+    process.stdout.write(
+      `${CLEAR_LINE}${paint('cyan', FRAMES[frame % FRAMES.length] ?? '')} ${waiting.join('  ')}`,
+    );
+  }
+
+  function note(line: string): void {
+    say(`${isTTY && active.size > 0 ? CLEAR_LINE : ''}${line}`);
+    if (active.size > 0) draw();
+  }
+
+  function finish(label: string, mark: string): void {
+    const sinceMs = active.get(label) ?? performance.now();
+    active.delete(label);
+    if (active.size === 0) clearInterval(timer);
+    say(`${isTTY ? CLEAR_LINE : ''}${mark} ${label} ${paint('dim', `(${seconds(sinceMs)})`)}`);
+    if (active.size > 0) draw();
+  }
+
+  async function during<T>(label: string, work: () => Promise<T>): Promise<T> {
+    if (active.size === 0 && isTTY) timer = setInterval(draw, FRAME_MS);
+    active.set(label, performance.now());
+    if (isTTY) draw();
+    else say(`  ${label} …`);
+    try {
+      const result = await work();
+      finish(label, paint('green', '✓'));
+      return result;
+    } catch (error) {
+      finish(label, paint('red', '✗'));
+      throw error;
+    }
+  }
+
+  return { during, note };
+}

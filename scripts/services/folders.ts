@@ -1,0 +1,70 @@
+// Where services keep their files: throw-away folders, and a place of a clone's own for what another account
+// must be able to reach.
+
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  closeSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  realpathSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { accountFor, canEnter } from './account.ts';
+import type { Guard } from './guard.ts';
+
+const isRoot = () => process.getuid?.() === 0;
+
+/** Makes a folder that goes when the guard closes. Others may pass through it but not look into it. */
+export function makeThrowAwayFolder(guard: Guard): string {
+  // A temporary folder of root's own would be closed to the account that Postgres needs.
+  const account = accountFor();
+  const parent = account === undefined || canEnter(tmpdir(), account) ? tmpdir() : '/tmp';
+  const folder = join(realpathSync(parent), `tallyhook-${randomBytes(6).toString('hex')}`);
+  guard.removeInTheEnd(folder);
+  makeFolder(folder);
+  return folder;
+}
+
+/** With its parents. Open to be passed through if we are root, since Postgres then runs under another account. */
+export function makeFolder(folder: string): void {
+  const mode = isRoot() ? 0o711 : 0o700;
+  mkdirSync(folder, { recursive: true, mode });
+  chmodSync(folder, mode);
+}
+
+/**
+ * A folder that every account can enter, the same one each time for the same `folder`.
+ * @throws Error if somebody else has put something in its place.
+ */
+export function makePublicPlaceFor(folder: string): string {
+  const hash = createHash('sha256').update(realpathSync(folder)).digest('hex').slice(0, 12);
+  const place = `/var/tmp/tallyhook-${hash}`;
+  try {
+    mkdirSync(place, { mode: 0o711 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  const found = lstatSync(place);
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o022) !== 0)
+    throw new Error(`${place} is in the way and not ours: remove it`);
+  chmodSync(place, 0o711);
+  return place;
+}
+
+/** The end of a log, for an error message. */
+export function lastLines(path: string, count: number): string {
+  const file = openSync(path, 'r');
+  try {
+    const { size } = fstatSync(file);
+    const buffer = Buffer.alloc(Math.min(size, 16 * 1024));
+    readSync(file, buffer, 0, buffer.length, size - buffer.length);
+    return buffer.toString('utf8').trimEnd().split('\n').slice(-count).join('\n');
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,290 @@
+// A private RabbitMQ node: own name, folder, ports, cookie and user, on loopback alone. Needs no epmd and leaves
+// none running. Never touches a broker that already runs on the machine.
+
+import { execFile } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { closeSync, existsSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { connect } from 'amqplib';
+import { findRabbitmq } from './find-rabbitmq.ts';
+import { lastLines, makeFolder, makeThrowAwayFolder } from './folders.ts';
+import { createGuard, type Ending, type Guard, type Guarded } from './guard.ts';
+import { answers, findFreePort } from './ports.ts';
+
+export type RabbitmqServer = AsyncDisposable & {
+  /** As an administrator, on the virtual host `/`. */
+  readonly url: string;
+  readonly port: number;
+  /** Of the Erlang machine itself. */
+  readonly pid: number;
+  readonly dir: string;
+  /** `rabbitmqctl` against this node. @returns what it printed. @throws Error with what it complained of. */
+  readonly ctl: (...args: string[]) => Promise<string>;
+  /** Resolves when this run of the node has ended, for whatever reason. */
+  readonly exited: () => Promise<unknown>;
+  /** On the same port and data; resolves when it takes connections. Does nothing if it runs. */
+  readonly start: () => Promise<void>;
+  readonly stop: () => Promise<void>;
+  /** To the Erlang machine and its helpers. After SIGKILL, resolves when it is gone. */
+  readonly kill: (signal: NodeJS.Signals) => Promise<void>;
+  /** Stops it; with a folder or guard of its own, those go too. */
+  readonly close: () => Promise<void>;
+};
+
+type Node = {
+  readonly dir: string;
+  readonly programs: string;
+  readonly name: string;
+  readonly password: string;
+  readonly port: number;
+  /** Where Erlang nodes talk to each other: rabbitmqctl is one. */
+  readonly distributionPort: number;
+};
+
+const USER = 'tallyhook';
+const START_TIMEOUT_MS = 90_000;
+const CTL_TIMEOUT_MS = 30_000;
+const POLL_MS = 50;
+/** How often ports that were taken between the choice and the use are chosen anew. */
+const PORT_ATTEMPTS = 5;
+const ENDING: Ending = { signal: 'SIGTERM', graceMs: 20_000 };
+
+const runFile = promisify(execFile);
+
+/**
+ * Starts the node of `dir`, made at the first time, or of a throw-away folder if there is none. Installs RabbitMQ
+ * if it is missing and may be. With `port` it listens there or fails; otherwise on `preferredPort` or any that is
+ * free. A `guard` that is given is left open.
+ * @throws Error with the end of the node's log, or with what to do.
+ */
+export async function startRabbitmq(
+  options: {
+    dir?: string;
+    port?: number;
+    preferredPort?: number;
+    guard?: Guard;
+    log?: (line: string) => void;
+  } = {},
+): Promise<RabbitmqServer> {
+  const { log = () => {} } = options;
+  const guard = options.guard ?? createGuard();
+  try {
+    const dir = options.dir ?? makeThrowAwayFolder(guard);
+    makeFolder(dir);
+    const programs = await findRabbitmq({ guard, logFile: join(dir, 'install.log'), log });
+    const { node, server } = await startOnFreePorts({ ...options, dir, programs, guard });
+    return toHandle(server, { node, guard, ownsGuard: options.guard === undefined });
+  } catch (error) {
+    if (options.guard === undefined) await guard.close();
+    throw error;
+  }
+}
+
+function toHandle(
+  first: Guarded,
+  { node, guard, ownsGuard }: { node: Node; guard: Guard; ownsGuard: boolean },
+): RabbitmqServer {
+  let server = first;
+
+  async function kill(signal: NodeJS.Signals): Promise<void> {
+    server.send(signal);
+    if (signal === 'SIGKILL') await server.exited;
+  }
+
+  async function start(): Promise<void> {
+    if (server.hasExited()) server = await launch(node, guard);
+  }
+
+  async function stop(): Promise<void> {
+    await server.end();
+  }
+
+  async function close(): Promise<void> {
+    await stop();
+    if (ownsGuard) await guard.close();
+  }
+
+  return {
+    url: urlOf(node),
+    port: node.port,
+    dir: node.dir,
+    get pid() {
+      return server.pid;
+    },
+    ctl: (...args) => ctl(node, args),
+    exited: () => server.exited,
+    start,
+    stop,
+    kill,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function startOnFreePorts(options: {
+  dir: string;
+  programs: string;
+  guard: Guard;
+  port?: number;
+  preferredPort?: number;
+}): Promise<{ node: Node; server: Guarded }> {
+  const { dir, programs, guard } = options;
+  const name = nodeName(dir);
+  const password = secretIn(join(dir, 'password'));
+  // Erlang's own would be made from the clock. It must not be readable by others, or Erlang refuses it.
+  secretIn(join(dir, '.erlang.cookie'));
+  for (let attempt = 1; ; attempt++) {
+    await waitForPredecessor(dir, name);
+    const port = options.port ?? (await findFreePort(options.preferredPort));
+    const distributionPort = await findFreePort();
+    const node = { dir, programs, name, password, port, distributionPort };
+    try {
+      return { node, server: await launch(node, guard) };
+    } catch (error) {
+      const isTaken = error instanceof Error && /eaddrinuse/i.test(error.message);
+      if (!isTaken || attempt === PORT_ATTEMPTS) throw error;
+    }
+  }
+}
+
+/** The same for a folder each time, since queues belong to a node by its name. */
+function nodeName(dir: string): string {
+  const hash = createHash('sha256').update(realpathSync(dir)).digest('hex').slice(0, 12);
+  return `tallyhook-${hash}@localhost`;
+}
+
+function secretIn(path: string): string {
+  if (!existsSync(path)) writeFileSync(path, randomBytes(24).toString('hex'), { mode: 0o600 });
+  return readFileSync(path, 'utf8');
+}
+
+/** Resolves when a client can log in. */
+async function launch(node: Node, guard: Guard): Promise<Guarded> {
+  const { dir } = node;
+  writeFileSync(join(dir, 'rabbitmq.conf'), configuration(node), { mode: 0o600 });
+  writeFileSync(join(dir, 'enabled_plugins'), '[].\n');
+  writeFileSync(join(dir, 'env.conf'), '');
+  const output = openSync(join(dir, 'output.log'), 'w', 0o600);
+  const server = guard.spawn(join(node.programs, 'rabbitmq-server'), [], {
+    cwd: dir,
+    env: serverEnvironment(node),
+    ending: ENDING,
+    output,
+  });
+  closeSync(output);
+  writeFileSync(join(dir, 'pid'), String(server.pid));
+  try {
+    await waitUntilUp(server, node);
+    return server;
+  } catch (error) {
+    await server.end({ signal: 'SIGKILL', graceMs: 0 });
+    throw error;
+  }
+}
+
+function configuration({ port, password }: Node): string {
+  return `${[
+    `listeners.tcp.1 = 127.0.0.1:${port}`,
+    // These make the user when the node is new.
+    `default_user = ${USER}`,
+    `default_pass = ${password}`,
+    'default_user_tags.administrator = true',
+    'default_permissions.configure = .*',
+    'default_permissions.read = .*',
+    'default_permissions.write = .*',
+    // Absolute, and modest: an alarm must come from what we do, not from the machine's other work.
+    'vm_memory_high_watermark.absolute = 1GB',
+    'disk_free_limit.absolute = 50MB',
+    'log.file.level = info',
+    'log.console = false',
+  ].join('\n')}\n`;
+}
+
+function serverEnvironment(node: Node): NodeJS.ProcessEnv {
+  const { dir, name, distributionPort } = node;
+  return {
+    ...ownEnvironment(dir),
+    RABBITMQ_NODENAME: name,
+    RABBITMQ_CONFIG_FILE: join(dir, 'rabbitmq.conf'),
+    RABBITMQ_ADVANCED_CONFIG_FILE: join(dir, 'advanced.config'),
+    RABBITMQ_ENABLED_PLUGINS_FILE: join(dir, 'enabled_plugins'),
+    RABBITMQ_MNESIA_BASE: join(dir, 'data'),
+    RABBITMQ_LOG_BASE: join(dir, 'log'),
+    RABBITMQ_LOGS: join(dir, 'rabbitmq.log'),
+    RABBITMQ_PID_FILE: join(dir, 'data', 'pid'),
+    RABBITMQ_DIST_PORT: String(distributionPort),
+    // The script then becomes the Erlang machine, and its pid is ours to signal, instead of standing before it.
+    RUNNING_UNDER_SYSTEMD: 'true',
+    // With its name given here Erlang is up before RabbitMQ looks for an epmd, and so none is asked or started.
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: [
+      `-sname ${name}`,
+      ...withoutEpmd(distributionPort),
+      '-kernel inet_dist_use_interface {127,0,0,1}',
+    ].join(' '),
+  };
+}
+
+async function ctl({ dir, programs, name, distributionPort }: Node, args: string[]): Promise<string> {
+  const env = {
+    ...ownEnvironment(dir),
+    RABBITMQ_CTL_ERL_ARGS: [...withoutEpmd(distributionPort), '-dist_listen false'].join(' '),
+  };
+  const { stdout } = await runFile(join(programs, 'rabbitmqctl'), ['--node', name, ...args], {
+    cwd: dir,
+    env,
+    timeout: CTL_TIMEOUT_MS,
+  });
+  return stdout;
+}
+
+/** The port is given instead of asked for: an epmd would outlive us, or be one that others share. */
+function withoutEpmd(distributionPort: number): string[] {
+  return ['-start_epmd false', `-erl_epmd_port ${distributionPort}`];
+}
+
+/** None of the RABBITMQ_… and ERL_… variables of whoever runs us; the cookie is in HOME. */
+function ownEnvironment(dir: string): NodeJS.ProcessEnv {
+  const usual = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/local/sbin', '/usr/sbin', '/sbin'];
+  return {
+    PATH: [process.env['PATH'] ?? '', ...usual].join(delimiter),
+    HOME: dir,
+    XDG_CONFIG_HOME: dir,
+    LANG: 'C.UTF-8',
+    RABBITMQ_CONF_ENV_FILE: join(dir, 'env.conf'),
+    ERL_CRASH_DUMP_SECONDS: '0',
+  };
+}
+
+/** A killed run leaves its node to its guard, which gives it time to end. */
+async function waitForPredecessor(dir: string, name: string): Promise<void> {
+  const file = join(dir, 'pid');
+  if (!existsSync(file)) return;
+  const pid = readFileSync(file, 'utf8');
+  const deadlineMs = performance.now() + ENDING.graceMs;
+  for (;;) {
+    const { stdout } = await runFile('ps', ['-p', pid, '-o', 'args=']).catch(() => ({ stdout: '' }));
+    if (!stdout.includes(name)) return;
+    if (performance.now() > deadlineMs)
+      throw new Error(`a RabbitMQ is running in ${dir} already (process ${pid})`);
+    await sleep(100);
+  }
+}
+
+async function waitUntilUp(server: Guarded, node: Node): Promise<void> {
+  const deadlineMs = performance.now() + START_TIMEOUT_MS;
+  const complaint = (what: string) => `RabbitMQ ${what}:\n${lastLines(join(node.dir, 'output.log'), 20)}`;
+  while (!(await answers(node.port))) {
+    if (server.hasExited()) throw new Error(complaint('did not start'));
+    if (performance.now() > deadlineMs) throw new Error(complaint('did not answer in time'));
+    await sleep(POLL_MS);
+  }
+  const connection = await connect(urlOf(node), { timeout: 10_000 });
+  await connection.close();
+  if (server.hasExited()) throw new Error(complaint('did not start'));
+}
+
+function urlOf({ password, port }: Node): string {
+  return `amqp://${USER}:${password}@127.0.0.1:${port}`;
+}

@@ -1,0 +1,228 @@
+// `npm start`: Postgres, RabbitMQ and the relay, private to this clone, under `.local/`; prints each event as a
+// real subscriber receives it. Ctrl-C ends everything; the next start finds its data again.
+
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, renameSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Ending, endOnRequest } from './ending.ts';
+import { given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.ts';
+import { takeLock } from './lock.mjs';
+import { complain, createProgress, explain, paint, type Progress, say } from './output.ts';
+import { ROOT, startRelay, startTail } from './relay.ts';
+import { lastLines, makeFolder } from './services/folders.ts';
+import { createGuard, type Guard } from './services/guard.ts';
+import { findFreePort, isFree } from './services/ports.ts';
+import { type PostgresServer, startPostgres } from './services/postgres.ts';
+import { type RabbitmqServer, startRabbitmq } from './services/rabbitmq.ts';
+
+const LOCAL = join(ROOT, '.local');
+const ENV_FILE = join(LOCAL, 'env');
+const LOG_FILE = join(LOCAL, 'logs', 'tallyhook.log');
+const LOG_MAX_BYTES = 20 * 1024 * 1024;
+const USUAL_PORTS = { PORT: 8080, OPERATOR_PORT: 8081 } as const;
+const RESTART_DELAY_MS = 1_000;
+const TAIL_POLL_MS = 200;
+const TAIL_TIMEOUT_MS = 10_000;
+
+type Services = {
+  readonly postgres: PostgresServer | undefined;
+  readonly rabbitmq: RabbitmqServer | undefined;
+};
+
+async function main(): Promise<number> {
+  makeFolder(LOCAL);
+  const lock = takeLock(join(LOCAL, 'start.lock'), 'scripts/start.ts');
+  if ('holder' in lock) {
+    const { PORT } = readLocalEnv(ENV_FILE);
+    complain(
+      `npm start is running in this folder already (process ${lock.holder}, port ${PORT ?? 'unknown'}).`,
+    );
+    complain('End it first with Ctrl-C there. Nothing was changed.');
+    return 1;
+  }
+  const guard = createGuard();
+  const ending = endOnRequest(guard, () =>
+    say('\nending: the relay finishes what it has, then the services …'),
+  );
+  try {
+    return await run(guard, ending);
+  } catch (error) {
+    if (ending.isAsked()) return 0;
+    complain(`\n${describe(error)}`);
+    return 1;
+  } finally {
+    await guard.close();
+    lock.release();
+    if (ending.isAsked()) say('ended');
+  }
+}
+
+async function run(guard: Guard, ending: Ending): Promise<number> {
+  const progress = createProgress();
+  const before = readLocalEnv(ENV_FILE);
+  const services = await startServices(guard, before, progress);
+  const env: LocalEnv = {
+    ...(await choosePorts(before, progress)),
+    DATABASE_URL: services.postgres?.url ?? given('DATABASE_URL') ?? '',
+    AMQP_URL: services.rabbitmq?.url ?? given('AMQP_URL') ?? '',
+    SIGNING_SECRETS: given('SIGNING_SECRETS') ?? before.SIGNING_SECRETS ?? randomBytes(32).toString('hex'),
+  };
+  writeLocalEnv(ENV_FILE, env);
+  for (const service of [services.postgres, services.rabbitmq]) if (service) void keepUp(service, ending);
+
+  const relay = await progress.during('relay', () =>
+    startRelay(guard, { env: environment(env), logFile: prepareLog() }),
+  );
+  const tail = startTail(guard, environment(env));
+  await waitForSubscriber(services.rabbitmq);
+  printWelcome(env);
+
+  const first = await Promise.race([
+    relay.exited.then(
+      ({ code }) => `the relay ended by itself (exit code ${code}):\n${lastLines(LOG_FILE, 15)}`,
+    ),
+    tail.exited.then(({ code }) => `the subscriber ended by itself (exit code ${code})`),
+  ]);
+  if (ending.isAsked()) return 0;
+  complain(`\n${first}`);
+  return 1;
+}
+
+/** Servers from outside win: what was started here before then stays as it is. */
+async function startServices(
+  guard: Guard,
+  before: Partial<LocalEnv>,
+  { during, note }: Progress,
+): Promise<Services> {
+  const usual = (url: string | undefined) => {
+    const port = Number(url === undefined ? NaN : new URL(url).port);
+    return { guard, log: note, ...(port > 0 && { preferredPort: port }) };
+  };
+  const [postgres, rabbitmq] = await Promise.allSettled([
+    given('DATABASE_URL')
+      ? undefined
+      : during('Postgres', () =>
+          startPostgres({ ...usual(before.DATABASE_URL), dir: join(LOCAL, 'postgres') }),
+        ),
+    given('AMQP_URL')
+      ? undefined
+      : during('RabbitMQ', () => startRabbitmq({ ...usual(before.AMQP_URL), dir: join(LOCAL, 'rabbitmq') })),
+  ]);
+  // Both reasons at once, if neither starts.
+  const faults = [postgres, rabbitmq].filter((result) => result.status === 'rejected');
+  if (faults.length > 0) throw new AggregateError(faults.map(({ reason }) => reason as unknown));
+  return {
+    postgres: postgres.status === 'fulfilled' ? postgres.value : undefined,
+    rabbitmq: rabbitmq.status === 'fulfilled' ? rabbitmq.value : undefined,
+  };
+}
+
+async function choosePorts(
+  before: Partial<LocalEnv>,
+  { note }: Progress,
+): Promise<Pick<LocalEnv, keyof typeof USUAL_PORTS>> {
+  const chosen = { PORT: '', OPERATOR_PORT: '' };
+  for (const name of ['PORT', 'OPERATOR_PORT'] as const) {
+    const fromOutside = given(name);
+    if (fromOutside !== undefined) {
+      if (!(await isFree(Number(fromOutside)))) throw new Error(`${name} ${fromOutside} is in use`);
+      chosen[name] = fromOutside;
+      continue;
+    }
+    const usual = USUAL_PORTS[name];
+    const isUsual = String(usual) !== chosen.PORT && (await isFree(usual));
+    chosen[name] = String(isUsual ? usual : await findFreePort(Number(before[name]) || undefined));
+    if (!isUsual) note(paint('yellow', `  port ${usual} is in use: ${name} is ${chosen[name]} this time`));
+  }
+  return chosen;
+}
+
+/** Ours, over those from outside. A local run is nobody else's business: loopback, unless HOST says otherwise. */
+function environment(env: LocalEnv): NodeJS.ProcessEnv {
+  const outside = { ...process.env };
+  for (const name of ['DATABASE_URL', 'AMQP_URL', 'SIGNING_SECRETS']) delete outside[`${name}_FILE`];
+  return { HOST: '127.0.0.1', MIGRATE_ON_START: 'true', ...outside, ...env };
+}
+
+/** Whoever kills the database or the broker to see what happens shall see it come back, too. */
+async function keepUp(service: PostgresServer | RabbitmqServer, ending: Ending): Promise<void> {
+  const name = 'ctl' in service ? 'RabbitMQ' : 'Postgres';
+  for (;;) {
+    await service.exited();
+    if (ending.isAsked()) return;
+    complain(paint('yellow', `${name} ended by itself: starting it again`));
+    await sleep(RESTART_DELAY_MS);
+    if (ending.isAsked()) return;
+    try {
+      await service.start();
+      complain(paint('yellow', `${name} is back`));
+    } catch (error) {
+      if (!ending.isAsked()) complain(describe(error));
+    }
+  }
+}
+
+function prepareLog(): string {
+  mkdirSync(join(LOCAL, 'logs'), { recursive: true, mode: 0o700 });
+  const size = statSync(LOG_FILE, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > LOG_MAX_BYTES) renameSync(LOG_FILE, `${LOG_FILE}.old`);
+  return LOG_FILE;
+}
+
+/** An event that is sent as soon as we say how must be seen. A broker of somebody else we cannot ask. */
+async function waitForSubscriber(rabbitmq: RabbitmqServer | undefined): Promise<void> {
+  if (rabbitmq === undefined) return sleep(RESTART_DELAY_MS);
+  const deadlineMs = performance.now() + TAIL_TIMEOUT_MS;
+  while ((await rabbitmq.ctl('list_consumers', '--quiet', '--no-table-headers')).trim() === '') {
+    if (performance.now() > deadlineMs) throw new Error('the subscriber does not receive');
+    await sleep(TAIL_POLL_MS);
+  }
+}
+
+function printWelcome(env: LocalEnv): void {
+  const body = JSON.stringify({
+    job_id: 'job_by_hand',
+    status: 'completed',
+    job_type: 'video',
+    progress_percentage: 100,
+    cost_micros: 1_250_000,
+    cost_cents: 125,
+    processing_time_seconds: 42,
+    output_size_bytes: 10_485_760,
+    input_format: 'mp4',
+    output_format: 'webm',
+    created_at: '2026-01-15T10:30:00Z',
+    completed_at: '2026-01-15T10:35:00Z',
+  });
+  const signature = `sha256=$(printf %s "$body" | openssl dgst -sha256 -hmac "\${SIGNING_SECRETS%%,*}" | sed 's/.* //')`;
+  say(`
+${paint('bold', 'Tallyhook is ready.')}
+
+  webhooks    http://127.0.0.1:${env.PORT}/webhooks
+  operators   http://127.0.0.1:${env.OPERATOR_PORT}/metrics
+  secrets     .local/env
+  log         .local/logs/tallyhook.log
+
+From another terminal in this folder:
+
+  npx tallyhook send completed
+
+or by hand:
+
+  . ./.local/env; body='${body}'; \\
+  curl -i "http://127.0.0.1:$PORT/webhooks" -H 'Content-Type: application/json' --data-binary "$body" \\
+    -H "X-Service-Signature: ${signature}"
+
+Ctrl-C ends everything. Events, as a subscriber receives them:
+`);
+}
+
+function describe(error: unknown): string {
+  const { code, path } = error as NodeJS.ErrnoException;
+  if ((code === 'EACCES' || code === 'EPERM') && path?.startsWith(LOCAL))
+    return `${path} belongs to another user, who ran npm start here before. Run it as that user, or remove .local.`;
+  return explain(error);
+}
+
+process.exit(await main());
