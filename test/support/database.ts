@@ -3,7 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { Client, type QueryResultRow } from 'pg';
 
-export const TEMPLATE = 'tallyhook_template';
+/** Another name lets two runs share one server. */
+export const TEMPLATE = process.env['TEST_TEMPLATE'] ?? 'tallyhook_template';
 
 export type TestDatabase = AsyncDisposable & {
   readonly url: string;

@@ -1,0 +1,322 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
+import { createPublisher } from '../../src/broker/publisher.ts';
+import { topologyOf } from '../../src/broker/topology.ts';
+import { retryEntries } from '../../src/outbox/operate.ts';
+import { listen, newExchange } from '../support/bus.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { subscribeDurably } from '../support/durable-subscriber.ts';
+import { altered, copies, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
+import { type Load, post, startLoad } from '../support/load.ts';
+import { addEntries, addEntry, connectTestDatabase } from '../support/relay.ts';
+import { startProxy } from '../support/proxy.ts';
+import { startReplica } from '../support/replica.ts';
+import { completed, deliver, newJobId, progress } from '../support/sender.ts';
+import { createTestLog, startTestService } from '../support/service.ts';
+
+let broker: RabbitmqServer;
+
+beforeAll(async () => {
+  broker = await startRabbitmq();
+}, 120_000);
+
+afterAll(() => broker.close());
+
+/** RabbitMQ's own default. */
+const MAX_MESSAGE_BYTES = 134_217_728;
+
+/** For channels that are opened from now on. Versions keep it in different places. */
+function setMaxMessageSize(bytes: number): Promise<string> {
+  return broker.ctl(
+    'eval',
+    `application:set_env(rabbit, max_message_size, ${bytes}), persistent_term:put(max_message_size, ${bytes}).`,
+  );
+}
+
+const others = ({ answers }: Load) => answers.filter(({ status }) => status !== 202);
+
+test('guarantee 7: with the broker down at the start deliveries are answered as ever, and published when it is up', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  // Its queue stays behind.
+  await (await subscribeDurably(broker.url, exchange))[Symbol.asyncDispose]();
+  await broker.stop();
+  await using replica = await startReplica({
+    databaseUrl: database.url,
+    exchange,
+    env: { AMQP_URL: broker.url },
+  });
+  const jobs = Array.from({ length: 30 }, newJobId);
+  const answers = await Promise.all(
+    jobs.map(async (job) => [
+      await post(replica.webhooks, progress(job, 10)),
+      await post(replica.webhooks, completed(job)),
+    ]),
+  );
+  expect(answers.flat().filter(({ status }) => status !== 202)).toEqual([]);
+  expect(await replica.readiness()).toMatchObject({ status: 200, body: { rabbitmq: 'disconnected' } });
+  expect(await replica.metric('tallyhook_outbox_pending')).toBeGreaterThan(0);
+
+  await broker.start();
+
+  await using subscriber = await subscribeDurably(broker.url, exchange);
+  await subscriber.receivedAll(await eventIds(database));
+  await untilOutboxEmpty(database);
+  expect(outOfOrder(subscriber.messages)).toEqual([]);
+  expect(await replica.readiness()).toMatchObject({ status: 200, body: { rabbitmq: 'connected' } });
+}, 90_000);
+
+test('guarantee 7: with the broker killed under load answers do not change, and every event arrives in order', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using subscriber = await subscribeDurably(broker.url, exchange);
+  await using replica = await startReplica({
+    databaseUrl: database.url,
+    exchange,
+    env: { AMQP_URL: broker.url },
+  });
+  await using load = startLoad(() => [replica.webhooks], { senders: 6, pauseMs: 10 });
+  await load.reached(150);
+
+  await broker.kill('SIGKILL');
+  await vi.waitFor(async () => expect(await replica.metric('tallyhook_broker_connected')).toBe(0), {
+    timeout: 10_000,
+  });
+  await load.reached(load.acknowledged().size + 100);
+  await broker.start();
+  await vi.waitFor(async () => expect(await replica.metric('tallyhook_broker_connected')).toBe(1), {
+    timeout: 20_000,
+  });
+  await load.reached(load.acknowledged().size + 100);
+  await load.stop();
+
+  expect(others(load)).toEqual([]);
+  await untilOutboxEmpty(database);
+  const tallied = await eventIds(database);
+  await subscriber.receivedAll(tallied);
+  expect(new Set(subscriber.ids())).toEqual(new Set(tallied));
+  expect(outOfOrder(subscriber.messages)).toEqual([]);
+  expect(altered(subscriber.messages)).toEqual([]);
+  expect(replica.hasExited()).toBe(false);
+}, 90_000);
+
+test('guarantee 7: with the broker blocked by a memory alarm answers do not change, memory is bounded, and all is delivered after', async () => {
+  const exchange = newExchange();
+  const inFlight = 40;
+  const confirmDeadlineMs = 1_000;
+  await using database = await createTestDatabase();
+  await using subscriber = await subscribeDurably(broker.url, exchange);
+  await using replica = await startReplica({
+    databaseUrl: database.url,
+    exchange,
+    env: {
+      AMQP_URL: broker.url,
+      AMQP_HEARTBEAT_S: '1',
+      AMQP_CONFIRM_DEADLINE_MS: String(confirmDeadlineMs),
+      RELAY_IN_FLIGHT: String(inFlight),
+      // One failure held against an event, and it would be parked.
+      RELAY_MAX_ATTEMPTS: '1',
+    },
+  });
+  await using load = startLoad(() => [replica.webhooks], { senders: 6, pauseMs: 10 });
+  await load.reached(50);
+
+  try {
+    await broker.ctl('set_vm_memory_high_watermark', '0');
+    await vi.waitFor(async () => expect(await replica.metric('tallyhook_broker_blocked')).toBe(1), {
+      timeout: 10_000,
+    });
+    // Longer than any confirm may take when the broker is well, with more events than may be in flight.
+    const blockedMs = performance.now();
+    const peak = { inFlight: 0 };
+    await vi.waitFor(
+      async () => {
+        peak.inFlight = Math.max(peak.inFlight, await replica.metric('tallyhook_relay_in_flight'));
+        expect(performance.now() - blockedMs).toBeGreaterThan(3 * confirmDeadlineMs);
+        expect(await outboxCount(database)).toBeGreaterThan(3 * inFlight);
+      },
+      { timeout: 15_000, interval: 50 },
+    );
+    expect(peak.inFlight).toBeLessThanOrEqual(inFlight);
+    expect(await replica.readiness()).toMatchObject({ status: 200, body: { rabbitmq: 'blocked' } });
+  } finally {
+    await broker.ctl('set_vm_memory_high_watermark', '0.4');
+  }
+  await load.reached(load.acknowledged().size + 50);
+  await load.stop();
+
+  expect(others(load)).toEqual([]);
+  await untilOutboxEmpty(database);
+  await subscriber.receivedAll(await eventIds(database));
+  expect(outOfOrder(subscriber.messages)).toEqual([]);
+  expect(await database.query(`select from publications where result <> 'confirmed'`)).toEqual([]);
+  expect([...copies(subscriber.messages).values()].filter((count) => count > 1)).toEqual([]);
+}, 60_000);
+
+test('a broker that is blocked does not keep us from ending, and the next leader publishes what is left', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using subscriber = await subscribeDurably(broker.url, exchange);
+  const start = () =>
+    startReplica({
+      databaseUrl: database.url,
+      exchange,
+      env: { AMQP_URL: broker.url, SHUTDOWN_GRACE_MS: '1000' },
+    });
+  const jobs = Array.from({ length: 20 }, newJobId);
+  try {
+    await broker.ctl('set_vm_memory_high_watermark', '0');
+    await using replica = await start();
+    for (const job of jobs) expect((await post(replica.webhooks, completed(job))).status).toBe(202);
+    await vi.waitFor(async () => expect(await replica.metric('tallyhook_broker_blocked')).toBe(1), {
+      timeout: 10_000,
+    });
+
+    const signalledMs = performance.now();
+    replica.kill('SIGTERM');
+
+    expect(await replica.exited).toEqual({ code: 0, signal: null });
+    expect(performance.now() - signalledMs).toBeLessThan(6_000);
+  } finally {
+    await broker.ctl('set_vm_memory_high_watermark', '0.4');
+  }
+  await using next = await start();
+  await subscriber.receivedAll(jobs.map((job) => `default:${job}:completed`));
+  await untilOutboxEmpty(database);
+  expect(next.hasExited()).toBe(false);
+}, 60_000);
+
+test('a confirm that is overdue because the broker was blocked is not held against its event', async () => {
+  const exchange = newExchange();
+  const confirmDeadlineMs = 1_000;
+  await using proxy = await startProxy(broker.url, { defaultPort: 5672 });
+  await using bus = await listen(exchange, { url: broker.url });
+  const publisher = createPublisher({
+    url: proxy.url,
+    topology: topologyOf({ exchange }),
+    heartbeatS: 300, // no frame of the broker but those that are awaited here
+    connectTimeoutMs: 3_000,
+    confirmDeadlineMs,
+    now: () => performance.now(),
+    log: createTestLog().log,
+    onReady: () => {},
+  });
+  const publish = (messageId: string) =>
+    publisher.publish({
+      messageId,
+      routingKey: 'job.completed.default',
+      contentType: 'application/json',
+      type: 'test',
+      timestamp: new Date(),
+      body: Buffer.from('{}'),
+    });
+  try {
+    await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 10_000 });
+    await broker.ctl('set_vm_memory_high_watermark', '0');
+    const publication = publish('a'); // the broker says that it is blocked when somebody publishes
+    await vi.waitFor(() => expect(publisher.state().blocked).toBe(true), { timeout: 5_000 });
+    const publishedMs = performance.now();
+    await vi.waitFor(() => expect(performance.now() - publishedMs).toBeGreaterThan(2 * confirmDeadlineMs), {
+      timeout: 5_000,
+    });
+
+    // The broker says that it goes on, and takes its time for the confirm.
+    proxy.stallAfterFrames(1);
+    await broker.ctl('set_vm_memory_high_watermark', '0.4');
+
+    expect(await publication).toMatchObject({ result: 'failed', blame: 'broker' });
+    await bus.received(1); // "failed" means unknown, as here
+  } finally {
+    await broker.ctl('set_vm_memory_high_watermark', '0.4');
+    proxy.cut();
+    await publisher.close();
+  }
+}, 60_000);
+
+test('an event that is too large for the broker is held back alone, and the innocent beside it are published', async () => {
+  const exchange = newExchange();
+  const limitBytes = 20_000;
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange, { url: broker.url });
+  await setMaxMessageSize(limitBytes);
+  try {
+    await using relay = await startTestService({
+      exchange,
+      database,
+      env: { AMQP_URL: broker.url, RELAY_MAX_ATTEMPTS: '2' },
+    });
+    // Ahead of it, beside it and behind it; and two that must wait for it.
+    const innocent = Array.from({ length: 60 }, newJobId);
+    const culprit = newJobId();
+    await addEntries(database, innocent.slice(0, 30));
+    await addEntry(database, { jobId: culprit, percent: 10, bytes: limitBytes });
+    await addEntry(database, { jobId: culprit, percent: 20 });
+    await addEntries(database, innocent.slice(30));
+    await deliver(relay.webhooks, completed(culprit));
+    const startedMs = performance.now();
+
+    await vi.waitFor(
+      () => expect(new Set(bus.ids())).toEqual(new Set(innocent.map((job) => `default:${job}:completed`))),
+      { timeout: 20_000, interval: 50 },
+    );
+    expect(performance.now() - startedMs).toBeLessThan(20_000);
+    const waiting = () =>
+      database.query<{ state: string; attempts: number; last_error: string | null }>(
+        'select state, attempts, last_error from outbox where job_id = $1 order by sequence',
+        [culprit],
+      );
+    await vi.waitFor(async () => expect((await waiting())[0]?.state).toBe('parked'), {
+      timeout: 20_000,
+      interval: 50,
+    });
+    expect(await waiting()).toMatchObject([
+      { state: 'parked', attempts: 2 },
+      { state: 'pending', attempts: 0 },
+      { state: 'pending', attempts: 0 },
+    ]);
+    expect((await waiting())[0]?.last_error).toContain('larger than configured max size');
+    const blamed = await database.query<{ job_id: string }>(
+      `select distinct job_id from outbox where attempts > 0 or state <> 'pending'`,
+    );
+    expect(blamed).toEqual([{ job_id: culprit }]);
+
+    // Allowed by the broker's operator, and put back by ours.
+    await setMaxMessageSize(MAX_MESSAGE_BYTES);
+    await using connection = connectTestDatabase(database);
+    await relay.service.stop();
+    await using next = await startTestService({ exchange, database, env: { AMQP_URL: broker.url } });
+    expect(next.exchange).toBe(exchange);
+    expect(await retryEntries(connection.db, 'parked')).toBe(1);
+    await untilOutboxEmpty(database);
+    await vi.waitFor(() =>
+      expect(bus.ids().filter((id) => id.includes(culprit))).toEqual([
+        `default:${culprit}:processing:10`,
+        `default:${culprit}:processing:20`,
+        `default:${culprit}:completed`,
+      ]),
+    );
+    expect(outOfOrder(bus.messages)).toEqual([]);
+  } finally {
+    await setMaxMessageSize(MAX_MESSAGE_BYTES);
+  }
+}, 90_000);
+
+test('virtual hosts, users and passwords with special characters work, and so does a host name without a dot', async () => {
+  const [vhost, user, password] = ['a b/ü%&', 'us:er@x', 'p@ss/w#rd:?%'];
+  await broker.ctl('add_vhost', vhost);
+  await broker.ctl('add_user', user, password);
+  await broker.ctl('set_permissions', '-p', vhost, user, '.*', '.*', '.*');
+  const url = `amqp://${[user, password].map(encodeURIComponent).join(':')}@localhost:${broker.port}/${encodeURIComponent(vhost)}`;
+  const exchange = newExchange();
+  await using bus = await listen(exchange, { url });
+  await using relay = await startTestService({ exchange, env: { AMQP_URL: url } });
+  const job = newJobId();
+
+  await deliver(relay.webhooks, completed(job));
+
+  await bus.received(1);
+  expect(bus.ids()).toEqual([`default:${job}:completed`]);
+  const printed = JSON.stringify(relay.log);
+  expect(printed).not.toContain(password);
+  expect(printed).not.toContain(encodeURIComponent(password));
+}, 30_000);

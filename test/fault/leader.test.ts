@@ -1,0 +1,158 @@
+import { Client } from 'pg';
+import { expect, test, vi } from 'vitest';
+import { listen, newExchange } from '../support/bus.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { copies, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
+import { isAcknowledged, post, startLoad } from '../support/load.ts';
+import { addEntries } from '../support/relay.ts';
+import { startReplica, untilLeading } from '../support/replica.ts';
+import { completed, newJobId } from '../support/sender.ts';
+
+test('SIGKILL between publish and mark: nothing is lost, and there is at most one more copy, under the same id', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  const jobs = Array.from({ length: 100 }, newJobId);
+  const env = { RELAY_LEASE_MS: '1000' };
+  await using leader = await startReplica({ databaseUrl: database.url, exchange, env });
+  await untilLeading(leader);
+  const lock = new Client({ connectionString: database.url });
+  lock.on('error', () => {});
+  await lock.connect();
+  try {
+    // Marks record their publications, and nothing else writes there: so it publishes and cannot mark.
+    await lock.query('begin');
+    await lock.query('lock table publications in exclusive mode');
+    // All at once, so that it loads them together, before the first mark holds it up.
+    await addEntries(database, jobs);
+    await bus.received(jobs.length);
+    expect(await outboxCount(database)).toBe(jobs.length);
+
+    leader.kill('SIGKILL');
+    await leader.exited;
+    // Its last mark must not come through after its death.
+    await database.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = $1 and application_name like 'tallyhook%'`,
+      [database.name],
+    );
+  } finally {
+    await lock.end();
+  }
+  await using next = await startReplica({ databaseUrl: database.url, exchange, env });
+
+  await untilOutboxEmpty(database);
+
+  await bus.received(2 * jobs.length);
+  expect(next.hasExited()).toBe(false);
+  const counts = copies(bus.messages);
+  expect([...counts.keys()].toSorted()).toEqual(jobs.map((job) => `default:${job}:completed`).toSorted());
+  expect([...counts.values()].filter((count) => count > 2)).toEqual([]);
+});
+
+test('SIGKILL of the leader under load: another takes over within 5 s, and every 2xx arrives, in order', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  await using leader = await startReplica({ databaseUrl: database.url, exchange });
+  await untilLeading(leader);
+  await using other = await startReplica({ databaseUrl: database.url, exchange });
+  await using load = startLoad(
+    () => (leader.hasExited() ? [other.webhooks] : [leader.webhooks, other.webhooks]),
+    {
+      senders: 8,
+      pauseMs: 2,
+    },
+  );
+  await load.reached(200);
+
+  leader.kill('SIGKILL');
+  await leader.exited;
+  const killedMs = performance.now();
+  const marker = await post(other.webhooks, completed(newJobId()));
+  await vi.waitFor(() => expect(bus.ids()).toContain(marker.eventId), { timeout: 5_000, interval: 20 });
+
+  expect(performance.now() - killedMs).toBeLessThan(5_000);
+  await load.reached(load.acknowledged().size + 100);
+  await load.stop();
+  await untilOutboxEmpty(database);
+  const tallied = new Set(await eventIds(database));
+  await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(tallied), { timeout: 10_000 });
+  expect([...load.acknowledged()].filter((id) => !tallied.has(id))).toEqual([]);
+  expect(outOfOrder(bus.messages)).toEqual([]);
+  expect([...copies(bus.messages).values()].filter((count) => count > 2)).toEqual([]);
+});
+
+test('a leader frozen beyond its lease is replaced within 5 s, and publishes nothing as leader when it thaws', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  await using leader = await startReplica({ databaseUrl: database.url, exchange });
+  await untilLeading(leader);
+  await using other = await startReplica({ databaseUrl: database.url, exchange });
+  await using load = startLoad(() => [other.webhooks], { senders: 8, pauseMs: 2 });
+  await load.reached(150);
+
+  leader.kill('SIGSTOP');
+  const frozenMs = performance.now();
+  const marker = await post(other.webhooks, completed(newJobId()));
+  await vi.waitFor(() => expect(bus.ids()).toContain(marker.eventId), { timeout: 5_000, interval: 20 });
+  expect(performance.now() - frozenMs).toBeLessThan(5_000);
+  await untilLeading(other);
+  const [before] = await database.query<{ sequence: string }>('select max(sequence) as sequence from events');
+  await load.reached(load.acknowledged().size + 100);
+
+  leader.kill('SIGCONT');
+  await vi.waitFor(async () => expect(await leader.metric('tallyhook_relay_lease_held')).toBe(0));
+  await load.reached(load.acknowledged().size + 100);
+  await load.stop();
+  await untilOutboxEmpty(database);
+
+  const tallied = new Set(await eventIds(database));
+  await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(tallied), { timeout: 10_000 });
+  expect([...load.acknowledged()].filter((id) => !tallied.has(id))).toEqual([]);
+  expect(outOfOrder(bus.messages)).toEqual([]);
+  // Whoever published what came after the takeover, it was one replica alone.
+  const relays = await database.query(
+    'select distinct relay_id from publications where event_sequence > $1',
+    [before?.sequence],
+  );
+  expect(relays).toHaveLength(1);
+});
+
+test('a rolling restart of two replicas under load: every 2xx arrives, in order, and answers are only 2xx', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  // The time that the balancer gives what is on the wire.
+  const env = { SHUTDOWN_DELAY_MS: '500' };
+  await using first = await startReplica({ databaseUrl: database.url, exchange, env });
+  await using second = await startReplica({ databaseUrl: database.url, exchange, env });
+  let addresses = [first.webhooks, second.webhooks];
+  await using load = startLoad(() => addresses, { senders: 8, pauseMs: 2 });
+  await load.reached(150);
+
+  // As a balancer does: the replica is taken out before it ends, and back in when it is ready.
+  addresses = [second.webhooks];
+  first.kill('SIGTERM');
+  expect(await first.exited).toEqual({ code: 0, signal: null });
+  await using third = await startReplica({ databaseUrl: database.url, exchange });
+  addresses = [second.webhooks, third.webhooks];
+  await load.reached(load.acknowledged().size + 100);
+  addresses = [third.webhooks];
+  second.kill('SIGTERM');
+  expect(await second.exited).toEqual({ code: 0, signal: null });
+  await using fourth = await startReplica({ databaseUrl: database.url, exchange });
+  addresses = [third.webhooks, fourth.webhooks];
+  await load.reached(load.acknowledged().size + 100);
+  await load.stop();
+  await untilOutboxEmpty(database);
+
+  expect(load.answers.filter((answer) => !isAcknowledged(answer))).toEqual([]);
+  const tallied = new Set(await eventIds(database));
+  await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(tallied), { timeout: 10_000 });
+  expect([...load.acknowledged()].filter((id) => !tallied.has(id))).toEqual([]);
+  expect(outOfOrder(bus.messages)).toEqual([]);
+  // No fault at all happened: a clean hand-over makes no second copy.
+  expect([...copies(bus.messages).values()].filter((count) => count !== 1)).toEqual([]);
+});

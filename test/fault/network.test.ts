@@ -1,0 +1,201 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createServer } from 'node:tls';
+import { expect, test, vi } from 'vitest';
+import { createPublisher } from '../../src/broker/publisher.ts';
+import { topologyOf } from '../../src/broker/topology.ts';
+import { amqpUrl, listen, newExchange } from '../support/bus.ts';
+import { selfSignedCertificate } from '../support/certificate.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { altered, eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
+import { startLoad } from '../support/load.ts';
+import { type Proxy, startProxy } from '../support/proxy.ts';
+import { readMetric, startReplica } from '../support/replica.ts';
+import { completed, deliver, newJobId } from '../support/sender.ts';
+import { createTestLog, startTestService } from '../support/service.ts';
+
+const AMQP_PORT = 5672;
+const toBroker = () => startProxy(amqpUrl(), { defaultPort: AMQP_PORT });
+
+/** Quick to notice, so that the test is quick too. */
+const ALERT = { AMQP_HEARTBEAT_S: '1', AMQP_CONNECT_TIMEOUT_MS: '500' };
+
+const breaks: [string, (proxy: Proxy) => void, (proxy: Proxy) => void][] = [
+  ['cut', (proxy) => proxy.cut(), () => {}],
+  [
+    'cut and refused for a while',
+    (proxy) => {
+      proxy.refuse();
+      proxy.cut();
+    },
+    (proxy) => proxy.heal(),
+  ],
+  ['gone silent, and only a new connection passes', (proxy) => proxy.silence(), () => {}],
+  ['stalled for a while, for new connections too', (proxy) => proxy.stall(), (proxy) => proxy.heal()],
+];
+
+test.concurrent.for(breaks)(
+  'guarantee 7: with the way to the broker %s under load, answers do not change and every event arrives in order',
+  async ([, breakIt, mend]) => {
+    const exchange = newExchange();
+    await using proxy = await toBroker();
+    await using bus = await listen(exchange);
+    await using relay = await startTestService({ exchange, env: { ...ALERT, AMQP_URL: proxy.url } });
+    await using load = startLoad(() => [relay.webhooks], { senders: 4, pauseMs: 5 });
+    await load.reached(60);
+    const before = proxy.accepted();
+
+    breakIt(proxy);
+    await load.reached(load.acknowledged().size + 60);
+    // It has noticed, and tries again.
+    await vi.waitFor(() => expect(proxy.accepted()).toBeGreaterThan(before), { timeout: 15_000 });
+    mend(proxy);
+    await load.reached(load.acknowledged().size + 60);
+    await load.stop();
+
+    expect(load.answers.filter(({ status }) => status !== 202)).toEqual([]);
+    await untilOutboxEmpty(relay.database);
+    proxy.heal(); // what an old connection still held comes late, as copies
+    const tallied = new Set(await eventIds(relay.database));
+    await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(tallied), { timeout: 10_000 });
+    expect(outOfOrder(bus.messages)).toEqual([]);
+    expect(altered(bus.messages)).toEqual([]);
+    expect(
+      await relay.database.query(`select from publications where result = 'failed' and attempt > 1`),
+    ).toEqual([]);
+  },
+);
+
+// Start, Tune, OpenOk, then the channel's OpenOk, the confirm mode's and the exchange's.
+const stages = [0, 1, 2, 3, 4, 5, 6].flatMap((frames) =>
+  (['cut', 'stall'] as const).map((how): [number, 'cut' | 'stall'] => [frames, how]),
+);
+
+test.concurrent.for(stages)(
+  'a connection that fails after %i frames of the broker (%s) is made anew by itself',
+  async ([frames, how]) => {
+    const exchange = newExchange();
+    await using proxy = await toBroker();
+    await using bus = await listen(exchange);
+    proxy.failAfterFrames(frames, how);
+    const { log } = createTestLog();
+    const publisher = createPublisher({
+      url: proxy.url,
+      topology: topologyOf({ exchange }),
+      heartbeatS: 1,
+      connectTimeoutMs: 500,
+      confirmDeadlineMs: 1_000,
+      now: () => performance.now(),
+      log,
+      onReady: () => {},
+    });
+    try {
+      // It tried twice at least, so it got over the first failure.
+      await vi.waitFor(() => expect(proxy.accepted()).toBeGreaterThan(1), { timeout: 15_000 });
+      proxy.heal();
+      await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 15_000 });
+      await vi.waitFor(
+        async () => {
+          const { result } = await publisher.publish({
+            messageId: 'a',
+            routingKey: 'job.completed.default',
+            contentType: 'application/json',
+            type: 'test',
+            timestamp: new Date(),
+            body: Buffer.from('{}'),
+          });
+          expect(result).toBe('confirmed');
+        },
+        { timeout: 15_000, interval: 100 },
+      );
+      await bus.received(1);
+    } finally {
+      await publisher.close();
+    }
+  },
+);
+
+test('a publish after the publisher was closed fails, and closing twice is one closing', async () => {
+  const exchange = newExchange();
+  await using bus = await listen(exchange);
+  const publisher = createPublisher({
+    url: amqpUrl(),
+    topology: topologyOf({ exchange }),
+    heartbeatS: 1,
+    connectTimeoutMs: 500,
+    confirmDeadlineMs: 1_000,
+    now: () => performance.now(),
+    log: createTestLog().log,
+    onReady: () => {},
+  });
+  await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 10_000 });
+  await Promise.all([publisher.close(), publisher.close()]);
+
+  expect(publisher.isReady()).toBe(false);
+  const publication = await publisher.publish({
+    messageId: 'a',
+    routingKey: 'job.completed.default',
+    contentType: 'application/json',
+    type: 'test',
+    timestamp: new Date(),
+    body: Buffer.from('{}'),
+  });
+  expect(publication).toMatchObject({ result: 'failed', blame: 'broker' });
+  expect(bus.ids()).toEqual([]);
+});
+
+test('amqps:// works with a certificate that the system trusts, and no other is accepted', async () => {
+  const exchange = newExchange();
+  const { key, cert } = selfSignedCertificate();
+  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-test-'));
+  const authority = join(folder, 'authority.pem');
+  await writeFile(authority, cert);
+  const target = new URL(amqpUrl());
+  const server = createServer({ key, cert }, (client) => {
+    const broker = connect({ host: target.hostname, port: Number(target.port) || AMQP_PORT });
+    for (const socket of [client, broker]) {
+      socket.on('error', () => {
+        client.destroy();
+        broker.destroy();
+      });
+    }
+    client.pipe(broker).pipe(client);
+  });
+  server.on('tlsClientError', () => {});
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  try {
+    // A host name without a dot, too. The protocol of a URL of this kind cannot be set.
+    const { port } = server.address() as AddressInfo;
+    const credentials = target.username ? `${target.username}:${target.password}@` : '';
+    const url = `amqps://${credentials}localhost:${port}${target.pathname}`;
+    await using database = await createTestDatabase();
+    await using bus = await listen(exchange);
+    await using stranger = await startReplica({
+      databaseUrl: database.url,
+      exchange,
+      env: { AMQP_URL: url, RELAY_LEASE_MS: '500' },
+    });
+    await vi.waitFor(() => expect(JSON.stringify(stranger.log)).toContain('self-signed certificate'));
+    const job = newJobId();
+    expect((await deliver(stranger.webhooks, completed(job))).status).toBe(202);
+    expect(await readMetric(stranger.operators, 'tallyhook_broker_connected')).toBe(0);
+    stranger.kill('SIGTERM');
+    await stranger.exited;
+
+    await using replica = await startReplica({
+      databaseUrl: database.url,
+      exchange,
+      env: { AMQP_URL: url, NODE_EXTRA_CA_CERTS: authority },
+    });
+    await bus.received(1);
+    expect(replica.hasExited()).toBe(false);
+    expect(bus.ids()).toEqual([`default:${job}:completed`]);
+  } finally {
+    server.close();
+    await rm(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,281 @@
+import { Agent } from 'node:http';
+import { connect } from 'node:net';
+import { Client } from 'pg';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { listen, newExchange } from '../support/bus.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
+import { type Answer, isAcknowledged, post, startLoad } from '../support/load.ts';
+import { runCommand, startCommand, startReplica } from '../support/replica.ts';
+import { completed, newJobId, SECRET, sign } from '../support/sender.ts';
+
+/** Holds the writes of deliveries back until the function that it returns is called, or the test is over. */
+async function lockLedger(database: TestDatabase): Promise<() => Promise<void>> {
+  const client = new Client({ connectionString: database.url });
+  client.on('error', () => {});
+  await client.connect();
+  let isOpen = true;
+  const unlock = async () => {
+    if (isOpen) await client.end();
+    isOpen = false;
+  };
+  onTestFinished(unlock);
+  await client.query('begin');
+  await client.query('lock table jobs in exclusive mode');
+  return unlock;
+}
+
+/** Waits until so many statements wait for a lock. */
+function untilWaiting(database: TestDatabase, count: number): Promise<void> {
+  return vi.waitFor(
+    async () => {
+      const rows = await database.query(
+        `select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'`,
+        [database.name],
+      );
+      expect(rows.length).toBeGreaterThanOrEqual(count);
+    },
+    { timeout: 5_000, interval: 10 },
+  );
+}
+
+test('SIGTERM under load: exit 0 within the grace time, and every 2xx is in the ledger and on the bus', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  await using replica = await startReplica({ databaseUrl: database.url, exchange });
+  await using load = startLoad(() => [replica.webhooks], { senders: 16, pauseMs: 1 });
+  await load.reached(200);
+
+  const signalledMs = performance.now();
+  replica.kill('SIGTERM');
+
+  expect(await replica.exited).toEqual({ code: 0, signal: null });
+  expect(performance.now() - signalledMs).toBeLessThan(20_000);
+  await load.stop();
+  expect(load.answers.filter(({ status }) => status !== undefined && status !== 202)).toEqual([]);
+  const tallied = new Set(await eventIds(database));
+  expect([...load.acknowledged()].filter((id) => !tallied.has(id))).toEqual([]);
+
+  // What it did not get to is the next one's: nothing is lost in between.
+  await using next = await startReplica({ databaseUrl: database.url, exchange });
+  await untilOutboxEmpty(database);
+  await bus.received(tallied.size);
+  expect(next.hasExited()).toBe(false);
+  expect(new Set(bus.ids())).toEqual(tallied);
+  expect(outOfOrder(bus.messages)).toEqual([]);
+});
+
+test('requests that were accepted before SIGTERM are all answered, and no connection is reset', async () => {
+  await using database = await createTestDatabase();
+  await using replica = await startReplica({ databaseUrl: database.url });
+  const jobs = Array.from({ length: 50 }, newJobId);
+  const unlock = await lockLedger(database);
+  const answers = jobs.map((job) => post(replica.webhooks, completed(job)));
+  await untilWaiting(database, 1);
+  await expect.poll(() => replica.metric('tallyhook_write_queue_deliveries')).toBe(jobs.length);
+  replica.kill('SIGTERM');
+  await vi.waitFor(() => expect(replica.log.map(({ msg }) => msg)).toContain('draining'));
+  await unlock();
+
+  const settled = await Promise.all(answers);
+
+  expect(settled.filter((answer) => !isAcknowledged(answer))).toEqual([]);
+  expect(await replica.exited).toEqual({ code: 0, signal: null });
+  expect(await eventIds(database)).toHaveLength(jobs.length);
+});
+
+test('a kept-alive sender is told to close while we drain, and none of its requests is cut off', async () => {
+  await using database = await createTestDatabase();
+  await using replica = await startReplica({
+    databaseUrl: database.url,
+    env: { SHUTDOWN_DELAY_MS: '1000' },
+  });
+  const cutOff: Answer[] = [];
+  let sent = 0;
+  // Each goes on for as long as it is not told otherwise, on one connection.
+  const senders = Array.from({ length: 8 }, async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (;;) {
+      const answer = await post(replica.webhooks, completed(newJobId()), { agent });
+      sent += 1;
+      if (!isAcknowledged(answer)) cutOff.push(answer);
+      if (answer.closes || !isAcknowledged(answer)) break;
+    }
+    agent.destroy();
+  });
+  await vi.waitFor(() => expect(sent).toBeGreaterThan(100), { timeout: 10_000 });
+
+  replica.kill('SIGTERM');
+  await Promise.all(senders);
+
+  expect(cutOff).toEqual([]);
+  expect(await replica.exited).toEqual({ code: 0, signal: null });
+});
+
+test('a request that is under way when we begin to drain is told to close its connection', async () => {
+  await using database = await createTestDatabase();
+  await using replica = await startReplica({ databaseUrl: database.url });
+  const agent = new Agent({ keepAlive: true });
+  const unlock = await lockLedger(database);
+  const answer = post(replica.webhooks, completed(newJobId()), { agent });
+  await untilWaiting(database, 1);
+  replica.kill('SIGTERM');
+  await vi.waitFor(() => expect(replica.log.map(({ msg }) => msg)).toContain('draining'));
+  await unlock();
+
+  expect(await answer).toMatchObject({ status: 202, closes: true });
+  expect(await replica.exited).toEqual({ code: 0, signal: null });
+  agent.destroy();
+});
+
+test('while it drains it is unready, and live', async () => {
+  await using database = await createTestDatabase();
+  await using replica = await startReplica({
+    databaseUrl: database.url,
+    env: { SHUTDOWN_DELAY_MS: '1500' },
+  });
+
+  replica.kill('SIGTERM');
+
+  await vi.waitFor(async () => {
+    const { status, body } = await replica.readiness();
+    expect(status).toBe(503);
+    expect(body).toMatchObject({ ready: false, draining: true, postgres: 'up' });
+  });
+  expect((await fetch(`${replica.intake}/livez`)).status).toBe(200);
+  expect(isAcknowledged(await post(replica.webhooks, completed(newJobId())))).toBe(true);
+  expect(await replica.exited).toEqual({ code: 0, signal: null });
+});
+
+test('the lease is given up on SIGTERM', async () => {
+  await using database = await createTestDatabase();
+  await using replica = await startReplica({
+    databaseUrl: database.url,
+    env: { RELAY_LEASE_MS: '60000' },
+  });
+  await expect.poll(() => replica.metric('tallyhook_relay_lease_held')).toBe(1);
+
+  replica.kill('SIGTERM');
+  await replica.exited;
+
+  expect(await database.query('select expires_at <= clock_timestamp() as free from relay_lease')).toEqual([
+    { free: true },
+  ]);
+});
+
+test.for(['SIGTERM', 'SIGINT'] as const)('a second %s ends it at once', async (signal) => {
+  await using database = await createTestDatabase();
+  await using replica = await startReplica({ databaseUrl: database.url });
+  await lockLedger(database);
+  const answer = post(replica.webhooks, completed(newJobId()));
+  await untilWaiting(database, 1);
+  replica.kill(signal);
+  await vi.waitFor(() => expect(replica.log.map(({ msg }) => msg)).toContain('draining'));
+
+  // It listens for the second one after half a second; the lock would hold it for longer than that.
+  await vi.waitFor(
+    () => {
+      replica.kill(signal);
+      expect(replica.log.map(({ msg }) => msg)).toContain('asked to stop a second time');
+    },
+    { timeout: 1_800, interval: 50 },
+  );
+
+  expect(await replica.exited).toEqual({ code: 1, signal: null });
+  expect((await answer).status).toBeUndefined();
+});
+
+test('a connection that never finishes its request does not keep it from ending', async () => {
+  await using database = await createTestDatabase();
+  await using replica = await startReplica({
+    databaseUrl: database.url,
+    env: { SHUTDOWN_GRACE_MS: '1000' },
+  });
+  const socket = connect({ host: '127.0.0.1', port: Number(new URL(replica.intake).port) });
+  socket.on('error', () => {});
+  await new Promise<void>((resolve) => {
+    socket.write(
+      `POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nX-Service-Signature: ${sign('')}\r\n\r\n{`,
+      () => resolve(),
+    );
+  });
+
+  const signalledMs = performance.now();
+  replica.kill('SIGTERM');
+
+  expect(await replica.exited).toEqual({ code: 0, signal: null });
+  expect(performance.now() - signalledMs).toBeLessThan(6_000);
+  socket.destroy();
+});
+
+test('while Postgres is away at the start it lives, is unready, and ends on SIGTERM with 0', async () => {
+  await using database = await createTestDatabase();
+  const nowhere = new URL(database.url);
+  nowhere.port = '1';
+  await using command = startCommand(['serve'], {
+    env: {
+      DATABASE_URL: nowhere.href,
+      AMQP_URL: 'amqp://127.0.0.1:1',
+      SIGNING_SECRETS: SECRET,
+      PORT: '0',
+      OPERATOR_PORT: '0',
+    },
+  });
+  await vi.waitFor(() => expect(command.stdout()).toContain('Postgres is not ready, trying again'), {
+    timeout: 10_000,
+  });
+  expect(command.child.exitCode).toBeNull();
+
+  command.child.kill('SIGTERM');
+
+  expect(await command.exited).toEqual({ code: 0, signal: null });
+  expect(command.stdout()).not.toContain(SECRET);
+});
+
+test('a port that is taken is said so, with exit code 1', async () => {
+  await using database = await createTestDatabase();
+  await using replica = await startReplica({ databaseUrl: database.url });
+
+  const { code, stderr } = await runCommand(['serve'], {
+    env: {
+      DATABASE_URL: database.url,
+      AMQP_URL: 'amqp://127.0.0.1:1',
+      SIGNING_SECRETS: SECRET,
+      PORT: new URL(replica.intake).port,
+      HOST: '127.0.0.1',
+      OPERATOR_PORT: '0',
+    },
+  });
+
+  expect(code).toBe(1);
+  expect(stderr).toContain('EADDRINUSE');
+});
+
+test('SIGHUP ends it at no time: not while it starts, not while it runs', async () => {
+  await using database = await createTestDatabase();
+  const nowhere = new URL(database.url);
+  nowhere.port = '1';
+  await using starting = startCommand(['serve'], {
+    env: {
+      DATABASE_URL: nowhere.href,
+      AMQP_URL: 'amqp://127.0.0.1:1',
+      SIGNING_SECRETS: SECRET,
+      PORT: '0',
+      OPERATOR_PORT: '0',
+    },
+  });
+  await vi.waitFor(() => expect(starting.stdout()).toContain('trying again'), { timeout: 10_000 });
+  const linesBefore = starting.stdout().split('trying again').length;
+  starting.child.kill('SIGHUP');
+  await vi.waitFor(
+    () => expect(starting.stdout().split('trying again').length).toBeGreaterThan(linesBefore + 1),
+    { timeout: 10_000 },
+  );
+  expect(starting.child.signalCode).toBeNull();
+
+  await using replica = await startReplica({ databaseUrl: database.url });
+  replica.kill('SIGHUP');
+  expect((await post(replica.webhooks, completed(newJobId()))).status).toBe(202);
+  expect(replica.hasExited()).toBe(false);
+});

@@ -1,0 +1,336 @@
+// HTTP as nobody should send it, on bare sockets. Whatever comes, the answer is in our form or there is none, and
+// the next sender is served.
+
+// oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
+
+import { Client } from 'pg';
+import { describe, expect, test } from 'vitest';
+import { deliveries, events } from '../support/ledger.ts';
+import { openRaw, rawPost } from '../support/raw-http.ts';
+import { completed, deliver, newJobId, sign } from '../support/sender.ts';
+import { testWithService as it } from '../support/fixtures.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+const signed = (body: string) => ({ 'X-Service-Signature': sign(body) });
+
+/** The service is as it was: it takes the next delivery. */
+async function expectServing(relay: TestService): Promise<void> {
+  expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
+}
+
+const broken = JSON.stringify(completed('job_broken'));
+
+describe('what is not HTTP', () => {
+  it.for([
+    ['a garbage request line', 'hello there\r\n\r\n'],
+    ['bytes at random', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03])],
+    ['an unknown method', `FETCH /webhooks HTTP/1.1\r\nHost: x\r\n\r\n`],
+    ['another version', `POST /webhooks HTTP/9.9\r\nHost: x\r\n\r\n`],
+    ['two lengths that differ', rawPost(broken, { ...signed(broken), 'content-length': '5' })],
+    ['a length and chunks', rawPost(broken, { ...signed(broken), 'Transfer-Encoding': 'chunked' })],
+    ['a negative length', rawPost(broken, { ...signed(broken), 'Content-Length': '-1' })],
+    ['a length that is no number', rawPost(broken, { ...signed(broken), 'Content-Length': '1e2' })],
+    ['a length beyond all numbers', rawPost(broken, { ...signed(broken), 'Content-Length': '9'.repeat(40) })],
+    [
+      'chunked, but not last',
+      rawPost(broken, { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked, gzip' }),
+    ],
+    ['a NUL in a header', rawPost(broken, { ...signed(broken), 'X-Odd': 'a\0b' })],
+    ['a header without a colon', `POST /webhooks HTTP/1.1\r\nHost: x\r\nrubbish\r\n\r\n`],
+    ['a space before the colon', `POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Length : 2\r\n\r\n{}`],
+    ['no Host', `POST /webhooks HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}`],
+  ] as const)('%s is 400 in our form, and the connection is closed', async ([, bytes], { relay }) => {
+    using connection = await openRaw(relay.service.port);
+    connection.write(bytes);
+
+    expect(await connection.replies()).toEqual([
+      {
+        status: 400,
+        headers: expect.objectContaining({
+          connection: 'close',
+          'content-type': 'application/json; charset=utf-8',
+        }),
+        body: { error: 'bad_request', message: expect.any(String) },
+      },
+    ]);
+    await connection.closed;
+    expect((await events(relay.database)).filter(({ job_id }) => job_id === 'job_broken')).toEqual([]);
+    await expectServing(relay);
+  });
+
+  it('headers beyond 16 KiB are 431', async ({ relay }) => {
+    using connection = await openRaw(relay.service.port);
+    connection.write(rawPost('{}', { 'X-Large': 'x'.repeat(20_000) }));
+
+    expect(await connection.replies()).toMatchObject([
+      { status: 431, headers: { connection: 'close' }, body: { error: 'headers_too_large' } },
+    ]);
+    await connection.closed;
+    await expectServing(relay);
+  });
+
+  test('a chunk size that is no number is 400, and leaves a trace', async () => {
+    await using relay = await startTestService();
+
+    using connection = await openRaw(relay.service.port);
+    connection.write(
+      rawPost('zz\r\nabc\r\n', { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }),
+    );
+
+    expect(await connection.replies()).toMatchObject([{ status: 400, body: { error: 'bad_request' } }]);
+    await connection.closed;
+    await expect
+      .poll(() => deliveries(relay.database), { timeout: 5_000 })
+      .toMatchObject([{ outcome: 'refused', http_status: 400 }]);
+    await expectServing(relay);
+  });
+
+  it('an expectation that nobody knows is an error in our form', async ({ relay }) => {
+    using connection = await openRaw(relay.service.port);
+    connection.write(rawPost('{}', { Expect: 'miracles' }));
+
+    expect(await connection.replies()).toMatchObject([
+      { status: 417, body: { error: expect.any(String), message: expect.any(String) } },
+    ]);
+    await expectServing(relay);
+  });
+
+  it('Expect: 100-continue is answered, and then the delivery', async ({ relay }) => {
+    const body = JSON.stringify(completed(newJobId()));
+
+    using connection = await openRaw(relay.service.port);
+    connection.write(rawPost(body, { ...signed(body), Expect: '100-continue' }));
+
+    expect(await connection.replies()).toMatchObject([{ status: 202 }]);
+    expect(connection.text()).toMatch(/^HTTP\/1\.1 100 Continue\r\n/);
+  });
+});
+
+describe('bodies that do not come as announced', () => {
+  test('a body shorter than its length is refused when the sender ends, and leaves a trace', async () => {
+    await using relay = await startTestService();
+    const body = JSON.stringify(completed('job_short'));
+
+    using connection = await openRaw(relay.service.port);
+    connection.write(rawPost(body, { ...signed(body), 'Content-Length': String(body.length + 1) }));
+    connection.end();
+
+    expect(await connection.replies()).toMatchObject([{ status: 400, body: { error: 'bad_request' } }]);
+    await connection.closed;
+    await expect
+      .poll(() => deliveries(relay.database), { timeout: 5_000 })
+      .toMatchObject([{ outcome: 'refused', http_status: 400, reason: 'bad_request', body: null }]);
+    expect(await events(relay.database)).toEqual([]);
+    await expectServing(relay);
+  });
+
+  it('a body longer than its length is cut there: the signature does not match, and the rest is no request', async ({
+    relay,
+  }) => {
+    const body = JSON.stringify(completed('job_long'));
+
+    using connection = await openRaw(relay.service.port);
+    connection.write(
+      rawPost(`${body}garbage`, { ...signed(`${body}garbage`), 'Content-Length': String(body.length) }),
+    );
+
+    expect(await connection.replies()).toMatchObject([{ status: 401 }]);
+    await connection.closed;
+    await expectServing(relay);
+  });
+
+  test('a request that is hung up half way leaves a trace and no event', async () => {
+    await using relay = await startTestService();
+    const body = JSON.stringify(completed('job_aborted'));
+
+    {
+      using connection = await openRaw(relay.service.port);
+      connection.write(rawPost(body, { ...signed(body), 'Content-Length': '9000' }));
+      // The head has arrived when the log of another request, sent after it, is there.
+      await deliver(relay.webhooks, '[]');
+      connection.reset();
+    }
+
+    await expect
+      .poll(async () => (await deliveries(relay.database)).filter(({ outcome }) => outcome === 'refused'))
+      .toMatchObject([{ http_status: 400, reason: 'bad_request', source: 'default', body: null }]);
+    expect(await events(relay.database)).toEqual([]);
+    await expectServing(relay);
+  });
+
+  test('a body that comes too slowly is 408 at the deadline, whatever it trickles', async () => {
+    await using relay = await startTestService({ env: { ANSWER_DEADLINE_MS: '600' } });
+    const body = JSON.stringify(completed('job_slow'));
+
+    using connection = await openRaw(relay.service.port);
+    const startedMs = performance.now();
+    connection.write(rawPost('', { ...signed(body), 'Content-Length': String(body.length) }));
+    const trickle = setInterval(() => connection.write('x'), 50);
+    const [reply] = await connection.replies();
+    clearInterval(trickle);
+
+    expect(reply).toMatchObject({
+      status: 408,
+      headers: { connection: 'close' },
+      body: { error: 'request_timeout', message: expect.any(String) },
+    });
+    expect(performance.now() - startedMs).toBeLessThan(3_000);
+    await connection.closed;
+    await expect
+      .poll(() => deliveries(relay.database))
+      .toMatchObject([{ outcome: 'refused', http_status: 408 }]);
+    await expectServing(relay);
+  });
+
+  it('headers that never end are 408', async ({ relay }) => {
+    using connection = await openRaw(relay.service.port);
+    connection.write('POST /webhooks HTTP/1.1\r\nHost: x\r\n');
+
+    expect(await connection.replies()).toMatchObject([{ status: 408, body: { error: 'request_timeout' } }]);
+    await connection.closed;
+  });
+
+  test('chunks without end are cut at the limit', async () => {
+    await using relay = await startTestService({ env: { BODY_LIMIT_BYTES: '10000' } });
+    const chunk = `400\r\n${'x'.repeat(1_024)}\r\n`;
+
+    using connection = await openRaw(relay.service.port);
+    connection.write(rawPost('', { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }));
+    const endless = setInterval(() => connection.write(chunk), 1);
+    const [reply] = await connection.replies();
+    await connection.closed;
+    clearInterval(endless);
+
+    expect(reply).toMatchObject({
+      status: 413,
+      headers: { connection: 'close' },
+      body: { error: 'payload_too_large' },
+    });
+    await expectServing(relay);
+  });
+
+  it('chunks with endless extensions are not read for ever', async ({ relay }) => {
+    using connection = await openRaw(relay.service.port);
+    connection.write(
+      rawPost(`1;${'x'.repeat(100_000)}`, { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }),
+    );
+
+    expect(await connection.replies()).toMatchObject([{ body: { error: expect.any(String) } }]);
+    await connection.closed;
+    await expectServing(relay);
+  });
+});
+
+describe('connections', () => {
+  test('one that is never hung up after its error holds no place for ever', async () => {
+    await using relay = await startTestService({ env: { MAX_CONNECTIONS: '2' } });
+    using one = await openRaw(relay.service.port);
+    using two = await openRaw(relay.service.port);
+    for (const connection of [one, two]) {
+      connection.write('garbage\r\n\r\n');
+      await connection.closed; // their side; ours stays open
+    }
+
+    await expect
+      .poll(() => deliver(relay.webhooks, completed(newJobId())).then(({ status }) => status, String), {
+        timeout: 10_000,
+        interval: 100,
+      })
+      .toBe(202);
+  });
+
+  it('pipelined requests are answered each, in order', async ({ relay }) => {
+    const bodies = Array.from({ length: 10 }, () => JSON.stringify(completed(newJobId())));
+    const requests = bodies.map((body, index) => rawPost(body, index % 3 === 2 ? {} : signed(body)));
+
+    using connection = await openRaw(relay.service.port);
+    connection.write(requests.join(''));
+
+    const replies = await connection.replies(10);
+    expect(replies.map(({ status }) => status)).toEqual(
+      bodies.map((_, index) => (index % 3 === 2 ? 401 : 202)),
+    );
+    expect(replies.flatMap(({ body }) => body['event_id'] ?? [])).toEqual(
+      bodies
+        .filter((_, index) => index % 3 !== 2)
+        .map((body) => `default:${(JSON.parse(body) as { job_id: string }).job_id}:completed`),
+    );
+  });
+
+  it('rubbish behind a good request does not spoil its answer', async ({ relay }) => {
+    const body = JSON.stringify(completed(newJobId()));
+
+    using connection = await openRaw(relay.service.port);
+    connection.write(`${rawPost(body, signed(body))}RUBBISH\r\n\r\n`);
+
+    expect(await connection.replies()).toMatchObject([
+      { status: 202, headers: { connection: 'close' }, body: { outcome: 'accepted' } },
+    ]);
+    await connection.closed;
+    expect(await connection.replies()).toHaveLength(1);
+    await expectServing(relay);
+  });
+
+  it('a connection stays open for the next delivery', async ({ relay }) => {
+    using connection = await openRaw(relay.service.port);
+    for (const count of [1, 2, 3]) {
+      const body = JSON.stringify(completed(newJobId()));
+      connection.write(rawPost(body, signed(body)));
+      const replies = await connection.replies(count);
+      expect(replies.at(-1)).toMatchObject({ status: 202, headers: { connection: 'keep-alive' } });
+    }
+  });
+
+  test('a sender that hangs up after its body does not undo its write', async () => {
+    await using relay = await startTestService();
+    const jobIds = Array.from({ length: 20 }, newJobId);
+
+    for (const jobId of jobIds) {
+      using connection = await openRaw(relay.service.port);
+      const body = JSON.stringify(completed(jobId));
+      connection.write(rawPost(body, signed(body)));
+      connection.end();
+    }
+    await expect.poll(() => events(relay.database), { timeout: 10_000 }).toHaveLength(20);
+
+    expect(await deliver(relay.webhooks, completed(jobIds[0] ?? ''))).toMatchObject({
+      status: 200,
+      body: { outcome: 'duplicate' },
+    });
+  });
+
+  test('a sender that hangs up while its write waits for a lock does not undo it', async () => {
+    await using relay = await startTestService();
+    const body = JSON.stringify(completed(newJobId()));
+    await relay.database.query(`
+      create function wait_at_gate() returns trigger language plpgsql as $$
+      begin perform pg_advisory_xact_lock_shared(7); return new; end $$`);
+    await relay.database.query(
+      'create trigger wait_at_gate before insert on events for each row execute function wait_at_gate()',
+    );
+    await using session = await openGate(relay);
+
+    using connection = await openRaw(relay.service.port);
+    connection.write(rawPost(body, signed(body)));
+    await expect
+      .poll(() => relay.database.query(`select from pg_locks where locktype = 'advisory' and not granted`))
+      .toHaveLength(1);
+    connection.reset();
+    await session.open();
+
+    await expect.poll(() => events(relay.database)).toHaveLength(1);
+    await expectServing(relay);
+  });
+});
+
+/** Holds the lock that the trigger above waits for. */
+async function openGate(relay: TestService): Promise<AsyncDisposable & { open: () => Promise<void> }> {
+  const client = new Client({ connectionString: relay.database.url });
+  client.on('error', () => {});
+  await client.connect();
+  await client.query('select pg_advisory_lock(7)');
+  return {
+    open: async () => void (await client.query('select pg_advisory_unlock(7)')),
+    [Symbol.asyncDispose]: () => client.end(),
+  };
+}

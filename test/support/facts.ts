@@ -1,0 +1,71 @@
+// What must be true however things went: asked of the ledger and of what a subscriber received.
+
+import { vi } from 'vitest';
+import type { BusMessage } from './bus.ts';
+import type { TestDatabase } from './database.ts';
+
+export type Received = Pick<BusMessage, 'id' | 'event'>;
+
+/** The first copy of each event, in the order in which they came. */
+export function firstCopies<T extends { readonly id: string }>(messages: readonly T[]): T[] {
+  const seen = new Set<string>();
+  return messages.filter(({ id }) => !seen.has(id) && seen.add(id));
+}
+
+/** How often each id came. */
+export function copies(messages: readonly { readonly id: string }[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { id } of messages) counts.set(id, (counts.get(id) ?? 0) + 1);
+  return counts;
+}
+
+/** Ids of first copies that came after a later event of their job. Empty when guarantee 5 was kept. */
+export function outOfOrder(messages: readonly Received[]): string[] {
+  const last = new Map<unknown, string>();
+  return firstCopies(messages)
+    .filter(({ event }) => {
+      const job = `${String(event['source'])} ${String(event['subject'])}`;
+      const sequence = String(event['sequence']);
+      const isLate = sequence < (last.get(job) ?? '');
+      if (!isLate) last.set(job, sequence);
+      return isLate;
+    })
+    .map(({ id }) => id);
+}
+
+/** Copies of one id that differ from the first in their bytes. Empty when guarantee 4 was kept. */
+export function altered(messages: readonly { readonly id: string; readonly text: string }[]): string[] {
+  const first = new Map<string, string>();
+  return messages
+    .filter(({ id, text }) => {
+      if (!first.has(id)) first.set(id, text);
+      return first.get(id) !== text;
+    })
+    .map(({ id }) => id);
+}
+
+type Asked = Pick<TestDatabase, 'query'>;
+
+const EVENT_ID = `source || ':' || job_id || ':' || status || coalesce(':' || progress_percentage, '')`;
+
+/** The ids of all events in the ledger, in the order of their acceptance. */
+export async function eventIds(database: Asked): Promise<string[]> {
+  const rows = await database.query<{ id: string }>(`select ${EVENT_ID} as id from events order by sequence`);
+  return rows.map(({ id }) => id);
+}
+
+export async function outboxCount(database: Asked): Promise<number> {
+  const [row] = await database.query<{ count: number }>('select count(*)::int as count from outbox');
+  return row?.count ?? Number.NaN;
+}
+
+/** Waits until nothing is left to publish. */
+export function untilOutboxEmpty(database: Asked, timeoutMs = 20_000): Promise<void> {
+  return vi.waitFor(
+    async () => {
+      const count = await outboxCount(database);
+      if (count > 0) throw new Error(`${count} entries are still in the outbox`);
+    },
+    { timeout: timeoutMs, interval: 50 },
+  );
+}

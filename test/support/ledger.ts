@@ -1,0 +1,79 @@
+// Looks at the ledger from outside, as an operator would with psql, and keeps the outbox still where a test
+// wants to see what is in it.
+
+import type { TestDatabase } from './database.ts';
+
+export type DeliveryRow = {
+  id: string;
+  received_at: Date;
+  source: string;
+  outcome: string;
+  http_status: number;
+  reason: string | null;
+  job_id: string | null;
+  status: string | null;
+  progress_percentage: number | null;
+  event_sequence: string | null;
+  path: string;
+  remote_address: string | null;
+  headers: string;
+  secret_fingerprint: string | null;
+  body_bytes: number | null;
+  body_sha256: Buffer | null;
+  body: Buffer | null;
+};
+export type EventRow = {
+  sequence: string;
+  source: string;
+  job_id: string;
+  status: string;
+  progress_percentage: number | null;
+  late: boolean;
+  occurred_at: Date | null;
+  recorded_at: Date;
+  delivery_id: string;
+  content_hash: Buffer;
+  repeats: number;
+};
+export type JobRow = {
+  source: string;
+  job_id: string;
+  first_seen_at: Date;
+  last_seen_at: Date;
+  highest_progress: number | null;
+  completed_at: Date | null;
+  failed_at: Date | null;
+  terminal_at: Date | null;
+  last_status: string;
+};
+export type OutboxRow = {
+  sequence: string;
+  source: string;
+  job_id: string;
+  status: string;
+  late: boolean;
+  occurred_at: string | null;
+  data: string;
+  state: string;
+};
+export type RefusalRow = { minute: Date; source: string; unauthorized: string; refused: string };
+
+export const deliveries = (database: TestDatabase): Promise<DeliveryRow[]> =>
+  database.query<DeliveryRow>('select * from deliveries order by id');
+export const events = (database: TestDatabase): Promise<EventRow[]> =>
+  database.query<EventRow>('select * from events order by sequence');
+export const jobs = (database: TestDatabase): Promise<JobRow[]> =>
+  database.query<JobRow>('select * from jobs order by source, job_id');
+export const outbox = (database: TestDatabase): Promise<OutboxRow[]> =>
+  database.query<OutboxRow>('select * from outbox order by sequence');
+export const refusals = (database: TestDatabase): Promise<RefusalRow[]> =>
+  database.query<RefusalRow>('select * from refusals order by source, minute');
+
+/** Gives the lease to nobody who lives, so that outbox entries stay where they are until `let go`. */
+export async function holdOutbox(database: TestDatabase): Promise<{ letGo: () => Promise<void> }> {
+  await database.query(
+    `insert into relay_lease (name, holder, epoch, expires_at)
+     values ('relay', gen_random_uuid(), 1, now() + interval '1 hour')`,
+  );
+  return { letGo: async () => void (await database.query('delete from relay_lease')) };
+}

@@ -1,0 +1,150 @@
+// Senders that keep sending while things break, each as the conversion service would: one notification after
+// the other, sent again until it is answered with a 2xx. Keeps every answer, so that a test can hold us to it.
+
+import { Agent, request } from 'node:http';
+import { completed, newJobId, type Notification, progress, sign } from './sender.ts';
+
+export type Answer = {
+  /** undefined when the connection failed before an answer came. */
+  readonly status: number | undefined;
+  readonly eventId: string | undefined;
+  readonly retryAfter: string | undefined;
+  readonly error: string | undefined;
+  /** The answer ends its connection. */
+  readonly closes: boolean;
+  readonly ms: number;
+};
+
+export type Load = AsyncDisposable & {
+  readonly answers: readonly Answer[];
+  /** The ids that were answered with a 2xx so far. */
+  readonly acknowledged: () => ReadonlySet<string>;
+  /** Waits until so many ids are acknowledged. */
+  readonly reached: (count: number) => Promise<void>;
+  /** Each sender finishes what it has in hand, but does not try again what was refused. */
+  readonly stop: () => Promise<void>;
+};
+
+const PERCENTAGES = [0, 20, 40, 60, 80];
+
+/** A job's whole life, in order. */
+export function lifeOf(jobId: string): Notification[] {
+  return [...PERCENTAGES.map((percent) => progress(jobId, percent)), completed(jobId)];
+}
+
+/** Sends one notification on a connection of `agent` (or one of its own) and never rejects. */
+export function post(
+  url: string,
+  notification: Notification,
+  options: { agent?: Agent; timeoutMs?: number } = {},
+): Promise<Answer> {
+  const body = JSON.stringify(notification);
+  const startedMs = performance.now();
+  const ms = () => performance.now() - startedMs;
+  return new Promise((resolve) => {
+    const failed = (error: Error & { code?: string }) =>
+      resolve({
+        status: undefined,
+        eventId: undefined,
+        retryAfter: undefined,
+        error: error.code ?? error.message,
+        closes: true,
+        ms: ms(),
+      });
+    const outgoing = request(url, {
+      method: 'POST',
+      ...(options.agent ? { agent: options.agent } : { agent: false }),
+      headers: { 'Content-Type': 'application/json', 'X-Service-Signature': sign(body) },
+      timeout: options.timeoutMs ?? 15_000,
+    });
+    outgoing.on('timeout', () => outgoing.destroy(new Error('no answer')));
+    outgoing.on('error', failed);
+    outgoing.on('response', (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', failed);
+      response.on('end', () => {
+        const answer = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { event_id?: string | null };
+        resolve({
+          status: response.statusCode,
+          eventId: answer.event_id ?? undefined,
+          retryAfter: response.headers['retry-after'],
+          error: undefined,
+          closes: response.headers.connection === 'close',
+          ms: ms(),
+        });
+      });
+    });
+    outgoing.end(body);
+  });
+}
+
+/**
+ * So many senders, each with jobs of its own, that take turns with the addresses `urls` gives. `keepAlive`
+ * makes each use one connection as long as it can.
+ */
+export function startLoad(
+  urls: () => readonly string[],
+  options: { senders: number; keepAlive?: boolean; pauseMs?: number },
+): Load {
+  const answers: Answer[] = [];
+  const acknowledged = new Set<string>();
+  let stopping = false;
+  let turn = 0;
+  let onAnswer = nobodyWaits;
+
+  async function deliverOnce(notification: Notification, agent: Agent | undefined): Promise<boolean> {
+    const addresses = urls();
+    const answer = await post(
+      addresses[turn++ % addresses.length] as string,
+      notification,
+      agent ? { agent } : {},
+    );
+    answers.push(answer);
+    if (isAcknowledged(answer) && answer.eventId !== undefined) acknowledged.add(answer.eventId);
+    onAnswer();
+    return isAcknowledged(answer);
+  }
+
+  async function send(): Promise<void> {
+    const agent = options.keepAlive ? new Agent({ keepAlive: true, maxSockets: 1 }) : undefined;
+    while (!stopping) {
+      for (const notification of lifeOf(newJobId())) {
+        while (!stopping && !(await deliverOnce(notification, agent))) await pause(options.pauseMs ?? 50);
+        if (stopping) break;
+        if (options.pauseMs) await pause(options.pauseMs);
+      }
+    }
+    agent?.destroy();
+  }
+
+  const senders = Array.from({ length: options.senders }, send);
+  const stop = async () => {
+    stopping = true;
+    await Promise.all(senders);
+  };
+  return {
+    answers,
+    acknowledged: () => acknowledged,
+    reached: (count) =>
+      new Promise((resolve) => {
+        onAnswer = () => {
+          if (acknowledged.size >= count) resolve();
+        };
+        onAnswer();
+      }),
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+export function isAcknowledged({ status }: Answer): boolean {
+  return status !== undefined && status >= 200 && status < 300;
+}
+
+function nobodyWaits(): void {}
+
+/** The pace of the senders; nothing waits for a fact by it. */
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

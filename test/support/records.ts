@@ -1,0 +1,78 @@
+// Delivery records as the receiver makes them, for tests of what comes after it.
+
+import { createHash } from 'node:crypto';
+import { v7 as uuidv7 } from 'uuid';
+import { type Understanding, understand } from '../../src/intake/event.ts';
+import { createSecret, type Secret } from '../../src/intake/secret.ts';
+import { type AuthenticBody, createKeyRing, verifySignature } from '../../src/intake/signature.ts';
+import type { DeliveryRecord } from '../../src/ledger/record.ts';
+import { type Notification, SECRET, sign } from './sender.ts';
+
+export function secretOf(text: string): Secret {
+  const secret = createSecret(text);
+  if (typeof secret === 'string') throw new Error(`the secret ${secret}`);
+  return secret;
+}
+
+const ring = createKeyRing(new Map([['default', [secretOf(SECRET)]]]));
+
+/** The way every body takes: signed by a sender and verified by us. */
+export function authentic(body: string | Buffer): AuthenticBody {
+  const bytes = Buffer.from(body);
+  const verified = verifySignature(ring, 'default', sign(bytes), bytes);
+  if (verified === undefined) throw new Error('the test signed it itself');
+  return verified.body;
+}
+
+export const understood = (body: string | Buffer): Understanding => understand(authentic(body));
+
+/** The record of a delivery that is an event; throws for what is none. */
+export function eventRecord(
+  content: Notification | string,
+  options: { source?: string } = {},
+): DeliveryRecord & { verdict: 'event' } {
+  const body = authentic(typeof content === 'string' ? content : JSON.stringify(content));
+  const understanding = understand(body);
+  if (understanding.outcome !== 'event') throw new Error(`not an event but ${understanding.outcome}`);
+  const { event } = understanding;
+  return {
+    id: uuidv7(),
+    source: options.source ?? 'default',
+    path: '/webhooks',
+    remoteAddress: '127.0.0.1',
+    headers: '{}',
+    secretFingerprint: 'abcdefabcdef',
+    jobId: event.jobId,
+    status: event.status,
+    progress: event.progress,
+    reason: null,
+    bodyBytes: body.length,
+    bodySha256: createHash('sha256').update(body).digest(),
+    body,
+    verdict: 'event',
+    event,
+  };
+}
+
+/** The record of a delivery that was turned away. */
+export function refusedRecord(
+  options: { source?: string; verdict?: 'unauthorized' | 'refused' } = {},
+): DeliveryRecord & { verdict: 'unauthorized' | 'refused' } {
+  return {
+    id: uuidv7(),
+    source: options.source ?? 'default',
+    path: '/webhooks',
+    remoteAddress: null,
+    headers: '{}',
+    secretFingerprint: null,
+    jobId: null,
+    status: null,
+    progress: null,
+    reason: null,
+    bodyBytes: null,
+    bodySha256: null,
+    body: null,
+    verdict: options.verdict ?? 'unauthorized',
+    httpStatus: 401,
+  };
+}

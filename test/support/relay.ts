@@ -1,0 +1,236 @@
+// The parts between the outbox and the broker, wired as the service wires them but driven by hand: a test calls
+// `runOnce()` and sees each round. Entries are put into the outbox as the ledger's statement does.
+
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { createPublisher, type OutgoingMessage, type Publisher } from '../../src/broker/publisher.ts';
+import { topologyOf } from '../../src/broker/topology.ts';
+import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
+import { keepPartitions } from '../../src/ledger/partitions.ts';
+import { createOutboxEntries, type OutboxEntries } from '../../src/outbox/entries.ts';
+import { createLease, type Lease } from '../../src/outbox/lease.ts';
+import { createRelay, type Relay, type RelayLimits } from '../../src/outbox/relay.ts';
+import { vi } from 'vitest';
+import { amqpUrl } from './bus.ts';
+import type { TestDatabase } from './database.ts';
+import { createTestLog } from './service.ts';
+
+const now = () => performance.now();
+
+export type TestRelay = AsyncDisposable & {
+  readonly id: string;
+  readonly relay: Relay;
+  readonly lease: Lease;
+  readonly entries: OutboxEntries;
+  readonly publisher: Publisher;
+  readonly log: readonly Record<string, unknown>[];
+  /** Every publish so far, in order. */
+  readonly published: readonly OutgoingMessage[];
+  /** The most that were unconfirmed at one time: of one job, in all, and in bytes. */
+  readonly peak: () => { job: number; total: number; bytes: number };
+  /** The most that were loaded and not settled yet at one time, in characters of data. */
+  readonly peakLoaded: () => number;
+  /** From now on publishes wait on this side of the broker, until the function it returns is called. */
+  readonly holdPublishes: () => () => void;
+  /** Runs rounds until `isDone` holds. */
+  readonly runUntil: (isDone: () => boolean | Promise<boolean>, timeoutMs?: number) => Promise<void>;
+};
+
+export function connectTestDatabase(database: TestDatabase): DatabaseConnection & AsyncDisposable {
+  const connection = connectDatabase({
+    url: database.url,
+    name: 'test',
+    connections: 4,
+    statementTimeoutMs: 3_000,
+    lockTimeoutMs: 2_000,
+    queryTimeoutMs: 3_500,
+    log: createTestLog().log,
+  });
+  return { ...connection, [Symbol.asyncDispose]: connection.close };
+}
+
+export async function createTestRelay(options: {
+  database: TestDatabase;
+  exchange: string;
+  limits?: Partial<RelayLimits>;
+  leaseMs?: number;
+  amqpUrl?: string;
+  confirmDeadlineMs?: number;
+}): Promise<TestRelay> {
+  const { log, lines } = createTestLog();
+  const id = randomUUID();
+  const connection = connectTestDatabase(options.database);
+  await keepPartitions(connection, { retentionDays: 30 });
+  const publisher = createPublisher({
+    url: options.amqpUrl ?? amqpUrl(),
+    topology: topologyOf({ exchange: options.exchange }),
+    heartbeatS: 10,
+    connectTimeoutMs: 3_000,
+    confirmDeadlineMs: options.confirmDeadlineMs ?? 40_000,
+    now,
+    log,
+    onReady: () => {},
+  });
+  const observed = observe(publisher);
+  const lease = createLease({
+    connection,
+    holder: id,
+    leaseMs: options.leaseMs ?? 60_000,
+    now,
+    log,
+    onTaken: () => {},
+  });
+  const entries = createOutboxEntries(connection, { relayId: id });
+  const measured = measure(entries);
+  const relay = createRelay({
+    entries: measured.entries,
+    lease,
+    publisher: observed.publisher,
+    routingPrefix: 'job',
+    limits: {
+      pollMs: 50,
+      inFlight: 500,
+      inFlightBytes: 16 * 1024 * 1024,
+      maxAttempts: 20,
+      ...options.limits,
+    },
+    now,
+    random: () => 0,
+    log,
+    observe: () => {},
+  });
+  await vi.waitFor(
+    () => {
+      if (!publisher.isReady()) throw new Error('the publisher is not connected');
+    },
+    { timeout: 10_000, interval: 10 },
+  );
+  return {
+    id,
+    relay,
+    lease,
+    entries,
+    publisher,
+    log: lines,
+    published: observed.published,
+    peak: observed.peak,
+    holdPublishes: observed.hold,
+    peakLoaded: measured.peak,
+    runUntil: (isDone, timeoutMs = 15_000) =>
+      vi.waitFor(
+        async () => {
+          await relay.runOnce();
+          if (!(await isDone())) throw new Error('not yet');
+        },
+        { timeout: timeoutMs, interval: 10 },
+      ),
+    [Symbol.asyncDispose]: async () => {
+      await relay.stop(2_000);
+      await lease.release();
+      await publisher.close();
+      await connection.close();
+    },
+  };
+}
+
+/** The real publisher, with a count of what is under way. */
+function observe(publisher: Publisher) {
+  const published: OutgoingMessage[] = [];
+  const perJob = new Map<string, number>();
+  const current = { total: 0, bytes: 0 };
+  const most = { job: 0, total: 0, bytes: 0 };
+  let released = Promise.resolve();
+  const count = ({ messageId, body }: OutgoingMessage, by: 1 | -1) => {
+    const job = messageId.split(':').slice(0, 2).join(':');
+    perJob.set(job, (perJob.get(job) ?? 0) + by);
+    current.total += by;
+    current.bytes += by * body.length;
+    most.job = Math.max(most.job, perJob.get(job) ?? 0);
+    most.total = Math.max(most.total, current.total);
+    most.bytes = Math.max(most.bytes, current.bytes);
+  };
+  return {
+    published,
+    peak: () => ({ ...most }),
+    hold: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      released = promise;
+      return resolve;
+    },
+    publisher: {
+      isReady: publisher.isReady,
+      publish: async (message: OutgoingMessage) => {
+        published.push(message);
+        count(message, 1);
+        await released;
+        const publication = await publisher.publish(message);
+        count(message, -1);
+        return publication;
+      },
+    },
+  };
+}
+
+const lengths = (found: readonly { data: string }[]) => found.reduce((sum, { data }) => sum + data.length, 0);
+
+/** The real entries, with a count of what the relay holds in memory. */
+function measure(entries: OutboxEntries) {
+  let held = 0;
+  let most = 0;
+  return {
+    peak: () => most,
+    entries: {
+      ...entries,
+      load: async (...args: Parameters<OutboxEntries['load']>) => {
+        const found = await entries.load(...args);
+        held += lengths(found);
+        most = Math.max(most, held);
+        return found;
+      },
+      settle: async (...args: Parameters<OutboxEntries['settle']>) => {
+        await entries.settle(...args);
+        held -= lengths(args[0].filter(({ next }) => next === 'delete').map(({ entry }) => entry));
+      },
+    },
+  };
+}
+
+/** One statement per event, as intake leaves it behind. Returns the sequence. */
+export const ADD_ENTRY = `
+  with event as (
+    insert into events (source, job_id, status, progress_percentage, late, occurred_at, recorded_at,
+                        delivery_id, content_hash, repeats)
+    values ('default', $1, case when $2::int is null then 'completed' else 'processing' end, $2, false, null, now(),
+            gen_random_uuid(), '', 0)
+    returning *
+  )
+  insert into outbox (sequence, source, job_id, status, progress_percentage, late, occurred_at, recorded_at, data)
+  select sequence, source, job_id, status, progress_percentage, late, null, recorded_at,
+         json_build_object('job_id', job_id, 'padding', repeat('x', $3::int))::text
+  from event returning sequence`;
+
+/** Completed events of these jobs, all in one commit. */
+export async function addEntries(database: TestDatabase, jobIds: readonly string[]): Promise<void> {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    await client.query('begin');
+    for (const jobId of jobIds) await client.query(ADD_ENTRY, [jobId, null, 0]);
+    await client.query('commit');
+  } finally {
+    await client.end();
+  }
+}
+
+/** `percent` undefined makes it a completed event. */
+export async function addEntry(
+  database: TestDatabase,
+  event: { jobId: string; percent?: number; bytes?: number },
+): Promise<string> {
+  const [row] = await database.query<{ sequence: string }>(ADD_ENTRY, [
+    event.jobId,
+    event.percent ?? null,
+    event.bytes ?? 0,
+  ]);
+  return row?.sequence as string;
+}

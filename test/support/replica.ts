@@ -1,0 +1,190 @@
+// A replica as operators run it: a process of its own, started with `serve`, that can be signalled and killed.
+// And any other command of the program, run to its end.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { vi } from 'vitest';
+import { amqpUrl, newExchange } from './bus.ts';
+import { SECRET } from './sender.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+
+export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+export type LogLine = Readonly<Record<string, unknown>>;
+
+export type Replica = AsyncDisposable & {
+  readonly pid: number;
+  readonly webhooks: string;
+  readonly intake: string;
+  readonly operators: string;
+  readonly exchange: string;
+  /** What it logged so far, parsed. */
+  readonly log: readonly LogLine[];
+  readonly kill: (signal: NodeJS.Signals) => void;
+  readonly exited: Promise<Exit>;
+  readonly hasExited: () => boolean;
+  /** The value of one metric without labels, or of those with these labels as they are written. */
+  readonly metric: (name: string) => Promise<number>;
+  readonly readiness: () => Promise<{ status: number; body: Record<string, unknown> }>;
+};
+
+export type RunningCommand = AsyncDisposable & {
+  readonly child: ChildProcess;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  readonly exited: Promise<Exit>;
+};
+
+/** Starts `tallyhook <args>` with this environment and nothing else of ours but the PATH. */
+export function startCommand(
+  args: readonly string[],
+  options: { env?: Record<string, string>; main?: string } = {},
+): RunningCommand {
+  const child = spawn(process.execPath, [options.main ?? MAIN, ...args], {
+    env: { PATH: process.env['PATH'] ?? '', ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const output = { stdout: '', stderr: '' };
+  child.stdout.on('data', (chunk: Buffer) => (output.stdout += chunk.toString('utf8')));
+  child.stderr.on('data', (chunk: Buffer) => (output.stderr += chunk.toString('utf8')));
+  const exited = new Promise<Exit>((resolve, reject) => {
+    child.once('error', reject);
+    // Not `exit`: its last output may still be on the way then.
+    child.once('close', (code, signal) => resolve({ code, signal }));
+  });
+  exited.catch(() => {});
+  return {
+    child,
+    stdout: () => output.stdout,
+    stderr: () => output.stderr,
+    exited,
+    [Symbol.asyncDispose]: async () => {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+      await exited.catch(() => {});
+    },
+  };
+}
+
+/** Runs a command to its end. */
+export async function runCommand(
+  args: readonly string[],
+  options: { env?: Record<string, string>; main?: string } = {},
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  await using command = startCommand(args, options);
+  const { code } = await command.exited;
+  return { code, stdout: command.stdout(), stderr: command.stderr() };
+}
+
+/**
+ * Starts `serve` on free ports and waits until it listens and, unless told otherwise, is ready. Give the
+ * `databaseUrl`; `env` overrides the rest.
+ */
+export async function startReplica(options: {
+  databaseUrl: string;
+  exchange?: string;
+  env?: Record<string, string>;
+  waitUntilReady?: boolean;
+}): Promise<Replica> {
+  const exchange = options.exchange ?? newExchange();
+  const command = startCommand(['serve'], {
+    env: {
+      HOST: '127.0.0.1',
+      PORT: '0',
+      OPERATOR_PORT: '0',
+      DATABASE_URL: options.databaseUrl,
+      AMQP_URL: amqpUrl(),
+      AMQP_EXCHANGE: exchange,
+      SIGNING_SECRETS: SECRET,
+      RELAY_POLL_MS: '50',
+      ...options.env,
+    },
+  });
+  const log = parsedLines(command);
+  const { child } = command;
+  const hasExited = () => child.exitCode !== null || child.signalCode !== null;
+  try {
+    const line = await vi.waitFor(
+      () => {
+        const found = log.find(({ msg }) => msg === 'listening');
+        if (found !== undefined) return found;
+        throw new Error(`not listening: ${command.stdout()}${command.stderr()}`);
+      },
+      { timeout: 20_000, interval: 20 },
+    );
+    const replica = toReplica(command, { log, exchange, line, hasExited });
+    if (options.waitUntilReady !== false) await untilReady(replica);
+    return replica;
+  } catch (error) {
+    await command[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** Waits for a 200 of /readyz. */
+export function untilReady(replica: Pick<Replica, 'readiness'>, timeoutMs = 20_000): Promise<void> {
+  return vi.waitFor(
+    async () => {
+      const { status, body } = await replica.readiness();
+      if (status !== 200) throw new Error(`not ready: ${JSON.stringify(body)}`);
+    },
+    { timeout: timeoutMs, interval: 50 },
+  );
+}
+
+/** Waits until this replica leads the relay. */
+export function untilLeading(replica: Pick<Replica, 'metric'>, timeoutMs = 10_000): Promise<void> {
+  return vi.waitFor(
+    async () => {
+      if ((await replica.metric('tallyhook_relay_lease_held')) !== 1) throw new Error('does not lead');
+    },
+    { timeout: timeoutMs, interval: 30 },
+  );
+}
+
+function parsedLines(command: RunningCommand): LogLine[] {
+  const log: LogLine[] = [];
+  let read = 0;
+  command.child.stdout?.on('data', () => {
+    const text = command.stdout();
+    const end = text.lastIndexOf('\n') + 1;
+    for (const line of text.slice(read, end).split('\n')) {
+      if (line !== '') log.push(JSON.parse(line) as LogLine);
+    }
+    read = end;
+  });
+  return log;
+}
+
+function toReplica(
+  command: RunningCommand,
+  options: { log: LogLine[]; exchange: string; line: LogLine; hasExited: () => boolean },
+): Replica {
+  const { log, exchange, line, hasExited } = options;
+  const intake = `http://127.0.0.1:${String(line['port'])}`;
+  const operators = `http://127.0.0.1:${String(line['operatorPort'])}`;
+  return {
+    pid: command.child.pid as number,
+    intake,
+    operators,
+    webhooks: `${intake}/webhooks`,
+    exchange,
+    log,
+    hasExited,
+    exited: command.exited,
+    kill: (signal) => void command.child.kill(signal),
+    metric: (name) => readMetric(operators, name),
+    readiness: async () => {
+      const response = await fetch(`${operators}/readyz`);
+      return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+    },
+    [Symbol.asyncDispose]: command[Symbol.asyncDispose],
+  };
+}
+
+/** One sample of /metrics, by its name and labels as they are written there. */
+export async function readMetric(operators: string, name: string): Promise<number> {
+  const text = await (await fetch(`${operators}/metrics`)).text();
+  const line = text.split('\n').find((candidate) => candidate.startsWith(`${name} `));
+  if (line === undefined) throw new Error(`there is no metric ${name}`);
+  return Number(line.slice(name.length + 1));
+}

@@ -1,0 +1,61 @@
+// A service together with its database and a subscriber, for tests that look at all three.
+
+import { vi } from 'vitest';
+import { type Bus, listen, newExchange } from './bus.ts';
+import { createTestDatabase, type TestDatabase } from './database.ts';
+import { holdOutbox } from './ledger.ts';
+import { completed, deliver, newJobId, SECRET } from './sender.ts';
+import { startTestService, type TestService } from './service.ts';
+
+/** Job ids of what is sent only to see that all before it was published. */
+export const SENTINEL = 'sentinel_';
+const PATIENCE = { timeout: 10_000, interval: 20 };
+
+export type WatchedService = AsyncDisposable & {
+  readonly relay: TestService;
+  readonly database: TestDatabase;
+  readonly bus: Bus;
+  /** Everything that was on the bus so far, known to be all of it. */
+  readonly published: () => Promise<string[]>;
+  /** Lets the relay publish, where `holdsOutbox` kept it from it. */
+  readonly letGo: () => Promise<void>;
+};
+
+/** `holdsOutbox`: the relay publishes nothing until `letGo` (or `published`), so that its outbox can be seen. */
+export async function startWatchedService(
+  options: { env?: Record<string, string>; holdsOutbox?: boolean } = {},
+): Promise<WatchedService> {
+  const stack = new AsyncDisposableStack();
+  try {
+    const exchange = newExchange();
+    const bus = stack.use(await listen(exchange));
+    const database = stack.use(await createTestDatabase());
+    const hold = options.holdsOutbox ? await holdOutbox(database) : undefined;
+    const env = { RELAY_LEASE_MS: '500', ...options.env };
+    const relay = stack.use(await startTestService({ env, database, exchange }));
+    const letGo = () => hold?.letGo() ?? Promise.resolve();
+    const sentinels = new Set<string>();
+    return {
+      relay,
+      database,
+      bus,
+      letGo,
+      published: async () => {
+        await letGo();
+        // The outbox is emptied in order: when this one is there, all that came before it are.
+        const jobId = `${SENTINEL}${newJobId()}`;
+        const sentinel = `default:${jobId}:completed`;
+        sentinels.add(sentinel);
+        await deliver(relay.webhooks, completed(jobId), { secret: SECRET });
+        await vi.waitFor(() => {
+          if (!bus.ids().includes(sentinel)) throw new Error('not all is published yet');
+        }, PATIENCE);
+        return bus.ids().filter((id) => !sentinels.has(id));
+      },
+      [Symbol.asyncDispose]: () => stack.disposeAsync(),
+    };
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+}
