@@ -42,7 +42,13 @@ export async function startWatchedService(
       letGo,
       published: async () => {
         await letGo();
-        // The outbox is emptied in order: when this one is there, all that came before it are.
+        // Jobs do not wait for each other, so all else has to be confirmed first; the queue then keeps the order.
+        await vi.waitFor(async () => {
+          const [row] = await database.query<{ pending: string }>(
+            `select count(*) as pending from outbox where state = 'pending' and attempts = 0`,
+          );
+          if (row?.pending !== '0') throw new Error(`${row?.pending} events are still to be published`);
+        }, PATIENCE);
         const jobId = `${SENTINEL}${newJobId()}`;
         const sentinel = `default:${jobId}:completed`;
         sentinels.add(sentinel);
