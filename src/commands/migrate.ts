@@ -1,4 +1,4 @@
-// `tallyhook migrate`: brings the database's schema up to date and makes the daily partitions.
+// `tallyhook migrate`: brings the database's schema up to date. The daily partitions are made by `serve`.
 
 import { type Env, loadUrls } from '../config.ts';
 import { migrate } from '../ledger/migrate.ts';

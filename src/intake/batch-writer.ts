@@ -165,7 +165,10 @@ export function createBatchWriter(options: {
     fill();
   }
 
-  /** Never rejects. A batch that the database refuses for its content is halved until the culprit is alone. */
+  /**
+   * Never rejects. A batch that the database refuses for its content is halved until the culprit is alone, and
+   * that is kept aside with its body: its sender's repeats would be refused for ever (guarantee 6).
+   */
   async function writeOrSplit(submissions: readonly Submission[]): Promise<void> {
     const startedMs = now();
     try {
@@ -178,6 +181,11 @@ export function createBatchWriter(options: {
         const middle = submissions.length >> 1;
         await writeOrSplit(submissions.slice(0, middle));
         await writeOrSplit(submissions.slice(middle));
+        return;
+      }
+      const [alone] = submissions;
+      if (isRefusedContent(error) && alone?.delivery.verdict === 'event') {
+        await writeOrSplit([{ ...alone, delivery: setAside(alone.delivery) }]);
         return;
       }
       const failure = new UnavailableError('ledger', 'the ledger did not confirm the write', {
@@ -224,6 +232,10 @@ export function createBatchWriter(options: {
     drained: () =>
       held.deliveries === 0 ? Promise.resolve() : new Promise((resolve) => onDrained.push(resolve)),
   };
+}
+
+function setAside(delivery: DeliveryRecord): DeliveryRecord {
+  return { ...delivery, verdict: 'quarantined', httpStatus: 202, reason: 'the ledger refused its values' };
 }
 
 function sameKey(a: DeliveryRecord, b: DeliveryRecord): boolean {

@@ -28,12 +28,18 @@ export type Understanding =
 /** Operators read the reason; it names fields and never quotes values. */
 const REASON_MAX_LENGTH = 300;
 
-/** A job id, and a status we do not know: printable, no white space, since they stand in ids, keys and logs. */
+/** A job id: printable, no white space, since it stands in ids, keys and logs. */
 const identifier = z
   .string()
   .regex(/^[^\p{C}\p{Z}]+$/u, 'must be printable without white space')
   .max(128, 'must be at most 128 bytes')
   .refine((id) => Buffer.byteLength(id) <= 128, 'must be at most 128 bytes');
+
+/** Any text that can be shown: an unknown one is kept for an operator, white space and all. */
+const statusText = z
+  .string()
+  .regex(/^\P{C}+$/u)
+  .max(128);
 
 const integer = z.int('must be an integer below 2^53');
 const percentage = integer.min(0, 'must be 0 to 100').max(100, 'must be 0 to 100');
@@ -92,8 +98,8 @@ export function understand(body: AuthenticBody): Understanding {
   if (id === undefined) return malformed('job_id is not one string of 1 to 128 printable bytes');
   const status = structure.ambiguous.has('status')
     ? undefined
-    : identifier.safeParse(parsed.value['status']).data;
-  if (status === undefined) return malformed('status is not one string of 1 to 128 printable bytes');
+    : statusText.safeParse(parsed.value['status']).data;
+  if (status === undefined) return malformed('status is not one string of 1 to 128 printable characters');
 
   const quarantined = (reason: string): Understanding => ({
     outcome: 'quarantined',

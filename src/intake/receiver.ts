@@ -172,8 +172,8 @@ function recordOf(arrival: Arrival, { body, fingerprint }: Verified): DeliveryRe
 function toVerdict(record: DeliveryRecord, { outcome, late }: RecordedDelivery): Verdict {
   const { source } = record;
   const fingerprint = record.secretFingerprint ?? '';
-  if (record.verdict !== 'event') {
-    const reason = record.reason ?? '';
+  if (record.verdict !== 'event' || outcome === 'quarantined') {
+    const reason = record.reason ?? 'the ledger refused its values';
     if (outcome === 'malformed')
       return { ...refusal(source, outcome, 400, 'malformed', reason), fingerprint, reason };
     const answer = { outcome, event_id: null };

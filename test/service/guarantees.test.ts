@@ -98,20 +98,30 @@ test('guarantee 2: what was answered with a 2xx is committed, for every other se
   expect(seen).toEqual(seen.map(() => ({ status: 202, rows: 1 })));
 });
 
-test('guarantee 2: the write waits for the disk, though the server was told that it need not', async () => {
-  await using database = await createTestDatabase();
-  await database.query(`alter database ${database.name} set synchronous_commit = off`);
-  await database.query('create table seen (setting text)');
-  await database.query(`
+test.for([
+  ['the server', ''],
+  ['the connection string', '?options=-c%20synchronous_commit%3Doff'],
+  ['the server, beside a connection string with options,', '?options=-c%20search_path%3Dpublic&keepalives=1'],
+] as const)(
+  'guarantee 2: the write waits for the disk, though %s says that it need not',
+  async ([, query]) => {
+    await using database = await createTestDatabase();
+    await database.query(`alter database ${database.name} set synchronous_commit = off`);
+    await database.query('create table seen (setting text)');
+    await database.query(`
     create function look() returns trigger language plpgsql as $$
     begin insert into seen values (current_setting('synchronous_commit')); return new; end $$`);
-  await database.query('create trigger look after insert on events for each row execute function look()');
-  await using relay = await startTestService({ database });
+    await database.query('create trigger look after insert on events for each row execute function look()');
+    await using relay = await startTestService({
+      database,
+      env: { DATABASE_URL: `${database.url}${query}` },
+    });
 
-  await deliver(relay.webhooks, completed(newJobId()));
+    await deliver(relay.webhooks, completed(newJobId()));
 
-  expect(await database.query('select * from seen')).toEqual([{ setting: 'on' }]);
-});
+    expect(await database.query('select * from seen')).toEqual([{ setting: 'on' }]);
+  },
+);
 
 test('guarantee 2: no answer is given before the commit, and none of a commit that fails is a 2xx', async () => {
   await using database = await createTestDatabase();
@@ -243,6 +253,24 @@ test('guarantee 6: nothing authentic is lost for its content: it is published, o
   }
   expect(rows.filter(({ outcome }) => outcome !== 'accepted').every(({ reason }) => reason)).toBe(true);
   expect(await watched.published()).toHaveLength(6);
+});
+
+test('guarantee 6: an event that the ledger refuses for its values is kept aside, and others in its batch are not', async () => {
+  await using watched = await startWatchedService();
+  const { relay, database } = watched;
+  const odd = newJobId();
+  // Stands for whatever Postgres may refuse that we do not know of.
+  await database.query(`alter table events add constraint refuses check (job_id <> '${odd}')`);
+
+  const jobs = [...Array.from({ length: 20 }, newJobId), odd];
+  const replies = await Promise.all(jobs.map((job) => deliver(relay.webhooks, completed(job))));
+
+  expect(replies.at(-1)).toMatchObject({ status: 202, body: { outcome: 'quarantined', event_id: null } });
+  expect(replies.slice(0, -1).map(({ body }) => body['outcome'])).toEqual(Array(20).fill('accepted'));
+  const kept = (await deliveries(database)).filter(({ outcome }) => outcome === 'quarantined');
+  expect(kept).toMatchObject([{ job_id: odd, reason: 'the ledger refused its values' }]);
+  expect(kept[0]?.body?.toString()).toBe(JSON.stringify(completed(odd)));
+  expect(await watched.published()).toHaveLength(20);
 });
 
 test('guarantee 7: while the ledger is locked, deliveries get 503 in time, and are accepted when it is free again', async () => {

@@ -1,11 +1,11 @@
 // No secret leaves the process: every log line, answer, message and column is searched for the ones we planted.
 
+import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { listen, newExchange } from '../support/bus.ts';
-import type { TestDatabase } from '../support/database.ts';
 import { createFolder } from '../support/folder.ts';
 import { startProxy } from '../support/proxy.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { openRaw, rawPost } from '../support/raw-http.ts';
 import { completed, deliver, newJobId, sign } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
@@ -128,10 +128,28 @@ test('a planted secret is found in no log line, answer, bus message or database 
   }
 });
 
+/** A login of its own with this password, gone with the test. */
+async function createRole(
+  database: TestDatabase,
+  password: string,
+): Promise<AsyncDisposable & { name: string }> {
+  const name = `test_${randomBytes(6).toString('hex')}`;
+  await database.query(`create role ${name} login superuser password '${password}'`);
+  return {
+    name,
+    [Symbol.asyncDispose]: async () => {
+      await database.query(`drop owned by ${name}`);
+      await database.query(`drop role ${name}`);
+    },
+  };
+}
+
 test('a message that could quote a value, or a password in a URL, is not logged when Postgres cannot be reached', async () => {
   await using database = await createTestDatabase();
   await using proxy = await startProxy(database.url, { defaultPort: 5432 });
+  await using role = await createRole(database, PLANTED);
   const url = new URL(proxy.url);
+  url.username = role.name;
   url.password = PLANTED;
   await using relay = await startTestService({
     database,

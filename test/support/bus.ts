@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Channel, type ChannelModel, connect } from 'amqplib';
 import { vi } from 'vitest';
+import { TEMPLATE } from './database.ts';
 
 export type BusMessage = {
   readonly id: string;
@@ -29,6 +30,9 @@ export function amqpUrl(): string {
   if (!url) throw new Error('TEST_AMQP_URL is not set: run the tests with "npm test"');
   return url;
 }
+
+/** For services that no test listens to. It goes when the last test is over. */
+export const UNHEARD = `test.unheard.${TEMPLATE}`;
 
 export const newExchange = (): string => `test.${randomBytes(6).toString('hex')}`;
 

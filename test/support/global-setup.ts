@@ -1,10 +1,12 @@
 // Migrates one template database; each test clones it in milliseconds.
 
+import { connect } from 'amqplib';
 import { Client } from 'pg';
 import { pino } from 'pino';
 import { connectDatabase } from '../../src/ledger/database.ts';
 import { migrate } from '../../src/ledger/migrate.ts';
 import { makePartitions } from '../../src/ledger/partitions.ts';
+import { amqpUrl, UNHEARD } from './bus.ts';
 import { databaseUrl, TEMPLATE } from './database.ts';
 
 export async function setup(): Promise<() => Promise<void>> {
@@ -13,7 +15,13 @@ export async function setup(): Promise<() => Promise<void>> {
   await onServer(`create database ${TEMPLATE}`);
   await migrate(databaseUrl(TEMPLATE));
   await withPartitions(databaseUrl(TEMPLATE));
-  return drop;
+  return async () => {
+    await drop();
+    const connection = await connect(amqpUrl());
+    const channel = await connection.createChannel();
+    await channel.deleteExchange(UNHEARD);
+    await connection.close();
+  };
 }
 
 /** So that each service finds them there and starts sooner. */

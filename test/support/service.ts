@@ -4,7 +4,7 @@ import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import { type Env, loadConfig } from '../../src/config.ts';
 import { type Service, startService } from '../../src/service.ts';
-import { amqpUrl, newExchange } from './bus.ts';
+import { amqpUrl, UNHEARD } from './bus.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { SECRET } from './sender.ts';
 
@@ -28,20 +28,26 @@ export async function startTestService(
   options: { env?: Env; database?: TestDatabase; exchange?: string } = {},
 ): Promise<TestService> {
   const database = options.database ?? (await createTestDatabase());
-  const exchange = options.exchange ?? newExchange();
+  const exchange = options.exchange ?? UNHEARD;
   const { log, lines } = createTestLog();
-  const config = loadConfig({
-    HOST: '127.0.0.1',
-    PORT: '0',
-    OPERATOR_PORT: '0',
-    DATABASE_URL: database.url,
-    AMQP_URL: amqpUrl(),
-    AMQP_EXCHANGE: exchange,
-    SIGNING_SECRETS: SECRET,
-    RELAY_POLL_MS: '50',
-    ...options.env,
+  const service = await start().catch(async (error: unknown) => {
+    if (options.database === undefined) await database[Symbol.asyncDispose]();
+    throw error;
   });
-  const service = await startService(config, { log });
+  async function start(): Promise<Service> {
+    const config = loadConfig({
+      HOST: '127.0.0.1',
+      PORT: '0',
+      OPERATOR_PORT: '0',
+      DATABASE_URL: database.url,
+      AMQP_URL: amqpUrl(),
+      AMQP_EXCHANGE: exchange,
+      SIGNING_SECRETS: SECRET,
+      RELAY_POLL_MS: '50',
+      ...options.env,
+    });
+    return startService(config, { log });
+  }
   const intake = `http://127.0.0.1:${service.port}`;
   return {
     service,

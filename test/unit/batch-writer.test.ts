@@ -371,25 +371,28 @@ describe('failures', () => {
     expect(ledger.writes).toHaveLength(1);
   });
 
-  test('a batch that is refused for its content is halved until the culprit is alone', async () => {
+  test('a batch that is refused for its content is halved until the culprit is alone, and that is kept aside', async () => {
     const gate = Promise.withResolvers<void>();
     const sizes: number[] = [];
     const { writer } = createWriter(async (batch) => {
       await gate.promise;
       sizes.push(batch.length);
-      if (batch.some(({ jobId }) => jobId === 'culprit')) throw pgError('22P05');
-      return batch.map(() => ACCEPTED);
+      if (batch.some(({ jobId, verdict }) => jobId === 'culprit' && verdict === 'event'))
+        throw pgError('22P05');
+      return batch.map(({ verdict }) =>
+        verdict === 'event' ? ACCEPTED : { outcome: 'quarantined', late: false },
+      );
     });
     const blocker = writer.submit(eventRecord(completed('blocker')), NEVER);
     const jobs = ['a', 'b', 'c', 'd', 'e', 'culprit', 'g', 'h'];
-    const answers = Promise.allSettled(jobs.map((job) => writer.submit(eventRecord(completed(job)), NEVER)));
+    const answers = Promise.all(jobs.map((job) => writer.submit(eventRecord(completed(job)), NEVER)));
     gate.resolve();
     await blocker;
 
-    const rejected = (await answers).map(({ status }, index) => (status === 'rejected' ? jobs[index] : ''));
+    const outcomes = (await answers).map(({ outcome }, index) => [jobs[index], outcome]);
 
-    expect(rejected.filter((job) => job !== '')).toEqual(['culprit']);
-    expect(sizes).toEqual([1, 8, 4, 4, 2, 1, 1, 2]);
+    expect(outcomes).toEqual(jobs.map((job) => [job, job === 'culprit' ? 'quarantined' : 'accepted']));
+    expect(sizes).toEqual([1, 8, 4, 4, 2, 1, 1, 1, 2]);
   });
 
   test('a failure that is the times’ is not split: everybody is asked to come again, and told why', async () => {

@@ -127,17 +127,23 @@ describe('what breaks the schema is quarantined', () => {
     expect(all.reason.length).toBeLessThanOrEqual(300);
   });
 
-  test.for(['queued', 'Completed', 'COMPLETED', 'cancelled', '__proto__', 'constructor', 'état'])(
-    'the unknown status %s',
-    (status) => {
-      expect(understood(json({ job_id: 'job_1', status }))).toEqual({
-        outcome: 'quarantined',
-        jobId: 'job_1',
-        status,
-        reason: 'unknown status',
-      });
-    },
-  );
+  test.for([
+    'queued',
+    'Completed',
+    'COMPLETED',
+    'cancelled',
+    'in progress',
+    '__proto__',
+    'constructor',
+    'état',
+  ])('the unknown status %s', (status) => {
+    expect(understood(json({ job_id: 'job_1', status }))).toEqual({
+      outcome: 'quarantined',
+      jobId: 'job_1',
+      status,
+      reason: 'unknown status',
+    });
+  });
 });
 
 describe('timestamps', () => {
@@ -327,10 +333,9 @@ describe('text', () => {
       '{"planted',
       '"planted"',
       '{"job_id":"planted planted"}',
-      '{"job_id":"p","status":"pl anted"}',
+      '{"job_id":"p","status":"planted\\u0000"}',
     ]) {
       expect(json(understood(body))).not.toContain('planted');
-      expect(json(understood(body))).not.toContain('pl anted');
     }
   });
 });
