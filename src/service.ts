@@ -36,6 +36,8 @@ export type Service = AsyncDisposable & {
 
 /** The relay's rounds, the lease, upkeep and health must not wait for each other's connection. */
 const BACKGROUND_CONNECTIONS = 4;
+/** A leader that is cut off from the broker for longer leaves the lease to a replica that may reach it. */
+const LEAD_WITHOUT_BROKER_MS = 5_000;
 const UPKEEP_INTERVAL_MS = 60 * 60 * 1_000;
 const PREPARE_RETRY_MS = 1_000;
 const HEALTH_CACHE_MS = 1_000;
@@ -45,8 +47,8 @@ const OPERATOR_CONNECTIONS = 256;
 const now = () => performance.now();
 
 /**
- * Starts everything. Waits for Postgres as long as it takes (live but unready meanwhile), and not for
- * RabbitMQ at all.
+ * Starts everything. Waits for Postgres as long as it takes, and not for RabbitMQ at all. Meanwhile it listens,
+ * live and unready, and answers deliveries with 503.
  * @throws ConfigError for a broken SOURCES_FILE, SchemaError for a schema that does not fit, the server's
  *   error for a port that is taken, and the signal's reason when it is aborted before the service runs.
  */
@@ -69,6 +71,7 @@ async function compose(
 ): Promise<Service> {
   const replicaId = randomUUID();
   const metrics = createMetrics({ version });
+  let prepared = false;
   let draining = false;
   let stopByMs: number | undefined;
   const graceMs = () => (stopByMs === undefined ? config.shutdown.graceMs : Math.max(0, stopByMs - now()));
@@ -106,6 +109,7 @@ async function compose(
     leaseMs: config.relay.leaseMs,
     now,
     log,
+    mayLead: () => publisher.awayMs() < LEAD_WITHOUT_BROKER_MS,
     onTaken: () => relay.nudge(),
   });
   started.defer(() =>
@@ -156,6 +160,7 @@ async function compose(
 
   const readiness = createReadiness({
     database,
+    isPrepared: () => prepared,
     hasRoom: writer.hasRoom,
     isDraining: () => draining,
     broker: publisher.state,
@@ -168,20 +173,6 @@ async function compose(
     maxConnections: OPERATOR_CONNECTIONS,
   });
   started.defer(() => operatorServer.stop(graceMs()));
-
-  await prepareDatabase(config, database, { log, signal });
-  let upkeep = Promise.resolve();
-  const keepUp = () => {
-    upkeep = keepUpOrWarn(database, { ...config.database, log });
-  };
-  keepUp();
-  const upkeepTimer = setInterval(keepUp, UPKEEP_INTERVAL_MS);
-  started.defer(() => {
-    clearInterval(upkeepTimer);
-    return upkeep;
-  });
-  lease.start();
-  relay.start();
 
   const receiver = createReceiver({ keyRing: sources.current, writer, refusals, now });
   const intakeServer = await startServer({
@@ -203,6 +194,21 @@ async function compose(
   });
   started.defer(() => intakeServer.stop(graceMs()));
   log.info({ port: intakeServer.port, operatorPort: operatorServer.port, replica: replicaId }, 'listening');
+
+  await prepareDatabase(config, database, { log, signal });
+  prepared = true;
+  let upkeep = Promise.resolve();
+  const keepUp = () => {
+    upkeep = keepUpOrWarn(database, { ...config.database, log });
+  };
+  keepUp();
+  const upkeepTimer = setInterval(keepUp, UPKEEP_INTERVAL_MS);
+  started.defer(() => {
+    clearInterval(upkeepTimer);
+    return upkeep;
+  });
+  lease.start();
+  relay.start();
 
   let stopping: Promise<void> | undefined;
   async function stopOnce(): Promise<void> {
@@ -267,11 +273,12 @@ async function keepUpOrWarn(
 
 function createReadiness(options: {
   database: DatabaseConnection;
+  isPrepared: () => boolean;
   hasRoom: () => boolean;
   isDraining: () => boolean;
   broker: () => { connected: boolean; blocked: boolean };
 }): () => Promise<Readiness> {
-  const { database, hasRoom, isDraining, broker } = options;
+  const { database, isPrepared, hasRoom, isDraining, broker } = options;
   // Probes come from several places; each must not cost a query.
   const isPostgresUp = cached(HEALTH_CACHE_MS, () =>
     database.execute({ name: 'health', text: 'select 1' }, []).then(
@@ -283,7 +290,7 @@ function createReadiness(options: {
     const isUp = await isPostgresUp();
     const { connected, blocked } = broker();
     return {
-      ready: isUp && hasRoom() && !isDraining(),
+      ready: isUp && isPrepared() && hasRoom() && !isDraining(),
       postgres: isUp ? 'up' : 'down',
       queue: hasRoom() ? 'room' : 'full',
       draining: isDraining(),

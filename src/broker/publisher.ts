@@ -39,6 +39,8 @@ export type Publisher = {
   /** Whether a publish makes sense now: connected, topology declared, not blocked. */
   readonly isReady: () => boolean;
   readonly state: () => PublisherState;
+  /** For how many milliseconds it has not been connected; 0 while it is, blocked or not. */
+  readonly awayMs: () => number;
   /** One attempt. Never rejects. Mandatory, persistent. At most one in flight per message id. */
   readonly publish: (message: OutgoingMessage) => Promise<Publication>;
   /** Closes the connection; what is still in flight fails. Safe to call twice. */
@@ -84,6 +86,7 @@ export function createPublisher(options: {
   let closed = false;
   let lastSignMs = now(); // of recovery being alive
   let lastConfirmMs = now();
+  let lostMs = now();
   let unblockedMs = Number.NEGATIVE_INFINITY;
   let channelsLost = 0; // since the last confirm: a channel that dies at once must not be reopened in a hot loop
 
@@ -180,7 +183,8 @@ export function createPublisher(options: {
     const lost = current;
     current = undefined;
     channelsLost += 1;
-    lastSignMs = now();
+    lostMs = now();
+    lastSignMs = lostMs;
     lost?.model.close().catch(() => {});
   }
 
@@ -217,6 +221,8 @@ export function createPublisher(options: {
         (error: unknown) => onConfirm(entry, error),
       );
     } catch (error) {
+      // amqplib may have counted a message that never went out: confirms on this channel mean nothing any more.
+      abandon();
       entry.settle({
         result: 'failed',
         detail: describeError(error).message,
@@ -285,6 +291,7 @@ export function createPublisher(options: {
   return {
     isReady: () => current !== undefined && !blocked,
     state: () => ({ connected: current !== undefined, blocked }),
+    awayMs: () => (current === undefined ? now() - lostMs : 0),
     publish,
     close: async () => {
       if (closed) return;

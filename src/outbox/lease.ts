@@ -46,10 +46,12 @@ export function createLease(options: {
   /** Monotonic milliseconds. */
   now: () => number;
   log: Logger;
+  /** Whether leading would be of use. While it is not, the lease is given up and left to others. */
+  mayLead: () => boolean;
   /** Called when the lease was taken, so that the relay need not wait for its next poll. */
   onTaken: () => void;
 }): Lease {
-  const { connection, holder, leaseMs, now, log, onTaken } = options;
+  const { connection, holder, leaseMs, now, log, mayLead, onTaken } = options;
   let heldUntilMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
   let attempting: Promise<void> = Promise.resolve();
@@ -70,9 +72,17 @@ export function createLease(options: {
     return isHeld();
   }
 
+  async function giveUp(): Promise<void> {
+    heldUntilMs = Number.NEGATIVE_INFINITY;
+    await connection.execute(RELEASE, [NAME, holder]);
+  }
+
   async function attemptAndLog(): Promise<void> {
     try {
-      await attempt();
+      if (mayLead()) return void (await attempt());
+      if (!isHeld()) return;
+      log.warn('the relay lease is given up: another replica may reach the broker');
+      await giveUp();
     } catch (error) {
       log.warn({ err: describeError(error) }, 'the relay lease could not be renewed');
     }
@@ -99,8 +109,7 @@ export function createLease(options: {
       released = true;
       clearTimeout(timer);
       await attempting;
-      heldUntilMs = Number.NEGATIVE_INFINITY;
-      await connection.execute(RELEASE, [NAME, holder]);
+      await giveUp();
     },
   };
 }

@@ -3,7 +3,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createPublisher } from '../../src/broker/publisher.ts';
 import { topologyOf } from '../../src/broker/topology.ts';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
@@ -150,6 +150,7 @@ test('amqps:// works with a certificate that the system trusts, and no other is 
   const exchange = newExchange();
   const { key, cert } = selfSignedCertificate();
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-test-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
   const authority = join(folder, 'authority.pem');
   await writeFile(authority, cert);
   const target = new URL(amqpUrl());
@@ -196,6 +197,5 @@ test('amqps:// works with a certificate that the system trusts, and no other is 
     expect(bus.ids()).toEqual([`default:${job}:completed`]);
   } finally {
     server.close();
-    await rm(folder, { recursive: true });
   }
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { type Bus, listen, newExchange } from '../support/bus.ts';
+import { type Bus, listen, newExchange, UNHEARD } from '../support/bus.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
 import { isAcknowledged, type Load, post, startLoad } from '../support/load.ts';
@@ -134,7 +134,7 @@ test('guarantee 7: a Postgres that hangs means 503 within the deadline, and no r
 
 test('a Postgres that hangs does not keep us from ending', async () => {
   await using database = await postgres.createDatabase();
-  await using replica = await startOn(database, newExchange(), {
+  await using replica = await startOn(database, UNHEARD, {
     SHUTDOWN_GRACE_MS: '1000',
     ANSWER_DEADLINE_MS: '1000',
   });

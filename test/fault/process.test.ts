@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
 import { type Answer, isAcknowledged, post, startLoad } from '../support/load.ts';
 import { runCommand, startCommand, startReplica } from '../support/replica.ts';
-import { completed, newJobId, SECRET, sign } from '../support/sender.ts';
+import { completed, deliver, newJobId, SECRET, sign } from '../support/sender.ts';
 
 /** Holds the writes of deliveries back until the function that it returns is called, or the test is over. */
 async function lockLedger(database: TestDatabase): Promise<() => Promise<void>> {
@@ -110,6 +110,8 @@ test('a kept-alive sender is told to close while we drain, and none of its reque
   await Promise.all(senders);
 
   expect(cutOff).toEqual([]);
+  // All that while it still listened.
+  expect(await post(replica.webhooks, completed(newJobId()))).toMatchObject({ status: 202, closes: true });
   expect(await replica.exited).toEqual({ code: 0, signal: null });
 });
 
@@ -209,7 +211,7 @@ test('a connection that never finishes its request does not keep it from ending'
   socket.destroy();
 });
 
-test('while Postgres is away at the start it lives, is unready, and ends on SIGTERM with 0', async () => {
+test('guarantee 7: while Postgres is away at the start it lives, is unready, answers 503, and ends on SIGTERM with 0', async () => {
   await using database = await createTestDatabase();
   const nowhere = new URL(database.url);
   nowhere.port = '1';
@@ -225,7 +227,16 @@ test('while Postgres is away at the start it lives, is unready, and ends on SIGT
   await vi.waitFor(() => expect(command.stdout()).toContain('Postgres is not ready, trying again'), {
     timeout: 10_000,
   });
-  expect(command.child.exitCode).toBeNull();
+  const listening = command
+    .stdout()
+    .split('\n')
+    .find((line) => line.includes('"listening"'));
+  const { port, operatorPort } = JSON.parse(listening ?? '{}') as { port: number; operatorPort: number };
+  expect((await fetch(`http://127.0.0.1:${operatorPort}/livez`)).status).toBe(200);
+  expect((await fetch(`http://127.0.0.1:${operatorPort}/readyz`)).status).toBe(503);
+  const reply = await deliver(`http://127.0.0.1:${port}/webhooks`, completed(newJobId()));
+  expect(reply).toMatchObject({ status: 503, body: { error: 'unavailable' } });
+  expect(reply.headers.get('retry-after')).toMatch(/^\d+$/);
 
   command.child.kill('SIGTERM');
 

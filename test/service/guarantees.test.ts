@@ -262,8 +262,8 @@ test('guarantee 6: an event that the ledger refuses for its values is kept aside
   // Stands for whatever Postgres may refuse that we do not know of.
   await database.query(`alter table events add constraint refuses check (job_id <> '${odd}')`);
 
-  const jobs = [...Array.from({ length: 20 }, newJobId), odd];
-  const replies = await Promise.all(jobs.map((job) => deliver(relay.webhooks, completed(job))));
+  const jobIds = [...Array.from({ length: 20 }, newJobId), odd];
+  const replies = await Promise.all(jobIds.map((jobId) => deliver(relay.webhooks, completed(jobId))));
 
   expect(replies.at(-1)).toMatchObject({ status: 202, body: { outcome: 'quarantined', event_id: null } });
   expect(replies.slice(0, -1).map(({ body }) => body['outcome'])).toEqual(Array(20).fill('accepted'));

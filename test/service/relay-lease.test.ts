@@ -11,13 +11,17 @@ import { createTestLog, startTestService } from '../support/service.ts';
 
 type Connection = ReturnType<typeof connectTestDatabase>;
 
-function leaseOn(connection: Connection, options: { leaseMs?: number; now?: () => number } = {}) {
+function leaseOn(
+  connection: Connection,
+  options: { leaseMs?: number; now?: () => number; mayLead?: () => boolean } = {},
+) {
   return createLease({
     connection,
     holder: randomUUID(),
     leaseMs: options.leaseMs ?? 60_000,
     now: options.now ?? (() => performance.now()),
     log: createTestLog().log,
+    mayLead: options.mayLead ?? (() => true),
     onTaken: () => {},
   });
 }
@@ -68,12 +72,32 @@ test('a holder whose own clock says that the lease may have run out does not tru
   expect(lease.isHeld()).toBe(false);
 });
 
+test('a leader that may lead no longer gives the lease up, and another takes it at once', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  let reachesBroker = true;
+  const first = leaseOn(connection, { leaseMs: 300, mayLead: () => reachesBroker });
+  const second = leaseOn(connection);
+  first.start();
+  await vi.waitFor(() => expect(first.isHeld()).toBe(true));
+  expect(await second.attempt()).toBe(false);
+
+  reachesBroker = false;
+
+  await vi.waitFor(async () => expect(await second.attempt()).toBe(true));
+  expect(first.isHeld()).toBe(false);
+  reachesBroker = true;
+  await second.release();
+  await vi.waitFor(() => expect(first.isHeld()).toBe(true));
+  await first.release();
+});
+
 test('the time that it took to ask counts against the lease', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
-  let clockMs = 0;
   // Frozen for longer than the lease between the question and the answer.
-  const lease = leaseOn(connection, { leaseMs: 3_000, now: () => (clockMs += 2_000) });
+  let readings = 0;
+  const lease = leaseOn(connection, { leaseMs: 3_000, now: () => (readings++ === 0 ? 0 : 3_500) });
 
   expect(await lease.attempt()).toBe(false);
 });
@@ -141,7 +165,7 @@ test('the second replica publishes nothing while the first leads, and leads at o
   await vi.waitFor(async () => expect(await relays()).toHaveLength(2));
 });
 
-test('a leader that loses the lease forgets what it had loaded, and the next one sends it once', async () => {
+test('a leader that loses the lease publishes no more, forgets what it had loaded, and the next one sends it once', async () => {
   const exchange = newExchange();
   await using database = await createTestDatabase();
   await using bus = await listen(exchange);
@@ -159,14 +183,21 @@ test('a leader that loses the lease forgets what it had loaded, and the next one
   await second.runUntil(async () => (await outboxCount(database)) === 0);
   expect(await first.lease.attempt()).toBe(false);
   letGo();
-  await first.runUntil(() => first.relay.inFlight() === 0);
-  await first.relay.runOnce();
-
-  // The one that was on its way comes as a copy; the nineteen behind it were not sent again.
+  // The one that was on its way comes as a copy; the nineteen behind it stay where they are.
+  await vi.waitFor(() => expect(first.relay.inFlight()).toBe(0));
   expect(first.published).toHaveLength(1);
-  await bus.received(21);
+
+  // And are forgotten: when it leads again it asks the outbox, where nothing is left.
+  await first.relay.runOnce();
+  await second.lease.release();
+  expect(await first.lease.attempt()).toBe(true);
+  await first.relay.runOnce();
+  await addEntry(database, { jobId: job, percent: 90 });
+  await first.runUntil(async () => (await outboxCount(database)) === 0);
+  expect(first.published).toHaveLength(2);
+  await bus.received(22);
   expect(outOfOrder(bus.messages)).toEqual([]);
-  expect(new Set(bus.ids()).size).toBe(20);
+  expect(new Set(bus.ids()).size).toBe(21);
 });
 
 test('a leader that got its lease back without noticing the loss breaks no order and loses nothing', async () => {

@@ -1,15 +1,14 @@
 import { Client } from 'pg';
 import { expect, test, vi } from 'vitest';
-import { listen, newExchange } from '../support/bus.ts';
+import { listen, newExchange, UNHEARD } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { outboxCount, outOfOrder } from '../support/facts.ts';
 import { ADD_ENTRY, addEntries, addEntry, connectTestDatabase, createTestRelay } from '../support/relay.ts';
 import { newJobId } from '../support/sender.ts';
 
 test('a relay that does not hold the lease publishes nothing', async () => {
-  const exchange = newExchange();
   await using database = await createTestDatabase();
-  await using relay = await createTestRelay({ database, exchange });
+  await using relay = await createTestRelay({ database, exchange: UNHEARD });
   await addEntry(database, { jobId: newJobId() });
 
   expect(await relay.relay.runOnce()).toBe(0);
@@ -22,8 +21,14 @@ test('one event of a job is in flight at most, and RELAY_IN_FLIGHT in all', asyn
   await using database = await createTestDatabase();
   await using bus = await listen(exchange);
   const jobs = Array.from({ length: 30 }, newJobId);
-  for (const percent of [1, 2, 3, 4]) {
-    await Promise.all(jobs.map((jobId) => addEntry(database, { jobId, percent })));
+  // Two of a job in a row, so that both are in the relay's window together.
+  for (const percents of [
+    [1, 2],
+    [3, 4],
+  ]) {
+    for (const jobId of jobs) {
+      for (const percent of percents) await addEntry(database, { jobId, percent });
+    }
   }
   await using relay = await createTestRelay({ database, exchange, limits: { inFlight: 7 } });
   await relay.lease.attempt();
@@ -141,7 +146,7 @@ test('confirms that came back together are settled in one statement', async () =
 
 test('a settlement moves an entry on only from the state and attempts that the relay saw', async () => {
   await using database = await createTestDatabase();
-  await using relay = await createTestRelay({ database, exchange: newExchange() });
+  await using relay = await createTestRelay({ database, exchange: UNHEARD });
   const jobId = newJobId();
   await addEntry(database, { jobId });
   const [entry] = await relay.entries.load({ limit: 1, bytes: 1_000, except: [] });
@@ -168,7 +173,7 @@ test('a settlement moves an entry on only from the state and attempts that the r
 test('what the relay knows already is not loaded again', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
-  await using relay = await createTestRelay({ database, exchange: newExchange() });
+  await using relay = await createTestRelay({ database, exchange: UNHEARD });
   const known = await addEntry(database, { jobId: newJobId() });
   const fresh = await addEntry(database, { jobId: newJobId() });
 

@@ -78,6 +78,7 @@ export async function createTestRelay(options: {
     leaseMs: options.leaseMs ?? 60_000,
     now,
     log,
+    mayLead: () => true,
     onTaken: () => {},
   });
   const entries = createOutboxEntries(connection, { relayId: id });
