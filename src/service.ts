@@ -2,16 +2,16 @@
 // Everything is wired here and nowhere else; no part knows more than what it is handed.
 
 import { randomUUID } from 'node:crypto';
-import { createPublisher } from './broker/publisher.ts';
+import { createPublisher, type Publisher } from './broker/publisher.ts';
 import { topologyOf } from './broker/topology.ts';
 import type { Config } from './config.ts';
 import { describeError, SchemaError } from './errors.ts';
 import { createIntakeApp, createOperatorApp } from './http/apps.ts';
 import type { Readiness } from './http/health.ts';
 import { startServer } from './http/server.ts';
-import { createBatchWriter } from './intake/batch-writer.ts';
+import { type BatchWriter, createBatchWriter } from './intake/batch-writer.ts';
 import { createReceiver } from './intake/receiver.ts';
-import { createRefusalLog } from './intake/refusal-log.ts';
+import { createRefusalLog, type RefusalLog } from './intake/refusal-log.ts';
 import { createSources } from './intake/sources.ts';
 import { connectDatabase, type DatabaseConnection } from './ledger/database.ts';
 import { checkSchema, migrate } from './ledger/migrate.ts';
@@ -21,8 +21,8 @@ import { addRefusals } from './ledger/refusals.ts';
 import type { Logger } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createOutboxEntries, type OutboxEntries } from './outbox/entries.ts';
-import { createLease } from './outbox/lease.ts';
-import { createRelay } from './outbox/relay.ts';
+import { createLease, type Lease } from './outbox/lease.ts';
+import { createRelay, type Relay } from './outbox/relay.ts';
 import { version } from './version.ts';
 
 export type Service = AsyncDisposable & {
@@ -65,27 +65,32 @@ export async function startService(
   }
 }
 
+type Parts = {
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly replicaId: string;
+  readonly started: AsyncDisposableStack;
+  /** What is left of the grace time, once it runs. */
+  readonly graceMs: () => number;
+};
+
 async function compose(
   config: Config,
   { log, signal, started }: { log: Logger; signal: AbortSignal | undefined; started: AsyncDisposableStack },
 ): Promise<Service> {
-  const replicaId = randomUUID();
-  const metrics = createMetrics({ version });
-  let prepared = false;
-  let draining = false;
+  const state = { prepared: false, draining: false };
   let stopByMs: number | undefined;
   const graceMs = () => (stopByMs === undefined ? config.shutdown.graceMs : Math.max(0, stopByMs - now()));
+  const parts: Parts = {
+    log,
+    metrics: createMetrics({ version }),
+    replicaId: randomUUID(),
+    started,
+    graceMs,
+  };
 
   const sources = await createSources({ ...config.sources, log });
   started.defer(sources.close);
-
-  const intakeDatabase = connectDatabase({
-    ...config.database,
-    name: 'intake',
-    connections: config.writer.batchesInFlight,
-    log,
-  });
-  started.defer(intakeDatabase.close);
   const database = connectDatabase({
     ...config.database,
     name: 'background',
@@ -94,6 +99,79 @@ async function compose(
   });
   started.defer(database.close);
 
+  const relaying = composeRelay(config, database, parts);
+  const { writer, refusals } = composeWriter(config, database, {
+    ...parts,
+    onRecorded: relaying.relay.nudge,
+  });
+  const readiness = createReadiness({
+    database,
+    hasRoom: writer.hasRoom,
+    state: () => state,
+    broker: relaying.publisher.state,
+  });
+  exposeGauges(parts.metrics, { writer, ...relaying });
+
+  const operatorServer = await startServer({
+    ...config.operator,
+    listener: createOperatorApp({ readiness, registry: parts.metrics.registry, log }),
+    maxConnections: OPERATOR_CONNECTIONS,
+  });
+  started.defer(() => operatorServer.stop(graceMs()));
+
+  const receiver = createReceiver({ keyRing: sources.current, writer, refusals, now });
+  const intakeServer = await startServer({
+    ...config.http,
+    listener: createIntakeApp({
+      ...config.http,
+      receiver,
+      now,
+      log,
+      observe: ({ source, outcome, seconds }) => {
+        parts.metrics.deliveries.inc({ source, outcome });
+        parts.metrics.answerSeconds.observe({ outcome }, seconds);
+      },
+      readiness,
+    }),
+  });
+  started.defer(() => intakeServer.stop(graceMs()));
+  const { port } = intakeServer;
+  log.info({ port, operatorPort: operatorServer.port, replica: parts.replicaId }, 'listening');
+
+  await prepareDatabase(config, database, { log, signal });
+  state.prepared = true;
+  startUpkeep(config, database, parts);
+  relaying.lease.start();
+  relaying.relay.start();
+
+  let stopping: Promise<void> | undefined;
+  async function stopOnce(): Promise<void> {
+    state.draining = true;
+    intakeServer.drain();
+    log.info('draining');
+    // Balancers need a moment to see that we are unready before we stop listening, and kept-alive connections
+    // one more request to be told so.
+    await sleep(config.shutdown.delayMs);
+    stopByMs = now() + config.shutdown.graceMs;
+    await started.disposeAsync();
+    log.info('stopped');
+  }
+  const stop = () => (stopping ??= stopOnce());
+  return {
+    port,
+    operatorPort: operatorServer.port,
+    reload: sources.reload,
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+/** From the outbox to the bus. Taken down as: stop publishing, give up the lease, disconnect. */
+function composeRelay(
+  config: Config,
+  database: DatabaseConnection,
+  { log, metrics, replicaId, started, graceMs }: Parts,
+): { publisher: Publisher; lease: Lease; entries: OutboxEntries; relay: Relay } {
   const publisher = createPublisher({
     ...config.broker,
     topology: topologyOf(config.broker),
@@ -134,11 +212,27 @@ async function compose(
     },
   });
   started.defer(() => relay.stop(graceMs()));
+  return { publisher, lease, entries, relay };
+}
+
+/** From a verified delivery to the ledger, on connections that nothing else may use. */
+function composeWriter(
+  config: Config,
+  database: DatabaseConnection,
+  { log, metrics, started, onRecorded }: Parts & { onRecorded: () => void },
+): { writer: BatchWriter; refusals: RefusalLog } {
+  const intakeDatabase = connectDatabase({
+    ...config.database,
+    name: 'intake',
+    connections: config.writer.batchesInFlight,
+    log,
+  });
+  started.defer(intakeDatabase.close);
 
   const writer = createBatchWriter({
     record: async (batch) => {
       const recorded = await recordDeliveries(intakeDatabase, batch);
-      relay.nudge();
+      onRecorded();
       return recorded;
     },
     limits: config.writer,
@@ -157,82 +251,20 @@ async function compose(
     log,
   });
   started.defer(refusals.close);
+  return { writer, refusals };
+}
 
-  const readiness = createReadiness({
-    database,
-    isPrepared: () => prepared,
-    hasRoom: writer.hasRoom,
-    isDraining: () => draining,
-    broker: publisher.state,
-  });
-  exposeGauges(metrics, { writer, entries, relay, lease, publisher });
-
-  const operatorServer = await startServer({
-    ...config.operator,
-    listener: createOperatorApp({ readiness, registry: metrics.registry, log }),
-    maxConnections: OPERATOR_CONNECTIONS,
-  });
-  started.defer(() => operatorServer.stop(graceMs()));
-
-  const receiver = createReceiver({ keyRing: sources.current, writer, refusals, now });
-  const intakeServer = await startServer({
-    host: config.http.host,
-    port: config.http.port,
-    listener: createIntakeApp({
-      receiver,
-      bodyLimitBytes: config.http.bodyLimitBytes,
-      answerDeadlineMs: config.http.answerDeadlineMs,
-      now,
-      log,
-      observe: ({ source, outcome, seconds }) => {
-        metrics.deliveries.inc({ source, outcome });
-        metrics.answerSeconds.observe({ outcome }, seconds);
-      },
-      readiness,
-    }),
-    maxConnections: config.http.maxConnections,
-  });
-  started.defer(() => intakeServer.stop(graceMs()));
-  log.info({ port: intakeServer.port, operatorPort: operatorServer.port, replica: replicaId }, 'listening');
-
-  await prepareDatabase(config, database, { log, signal });
-  prepared = true;
+function startUpkeep(config: Config, database: DatabaseConnection, { log, started }: Parts): void {
   let upkeep = Promise.resolve();
   const keepUp = () => {
     upkeep = keepUpOrWarn(database, { ...config.database, log });
   };
   keepUp();
-  const upkeepTimer = setInterval(keepUp, UPKEEP_INTERVAL_MS);
+  const timer = setInterval(keepUp, UPKEEP_INTERVAL_MS);
   started.defer(() => {
-    clearInterval(upkeepTimer);
+    clearInterval(timer);
     return upkeep;
   });
-  lease.start();
-  relay.start();
-
-  let stopping: Promise<void> | undefined;
-  async function stopOnce(): Promise<void> {
-    draining = true;
-    intakeServer.drain();
-    log.info('draining');
-    // Balancers need a moment to see that we are unready before we stop listening, and kept-alive connections
-    // one more request to be told so.
-    await sleep(config.shutdown.delayMs);
-    stopByMs = now() + config.shutdown.graceMs;
-    await started.disposeAsync();
-    log.info('stopped');
-  }
-  const stop = () => {
-    stopping ??= stopOnce();
-    return stopping;
-  };
-  return {
-    port: intakeServer.port,
-    operatorPort: operatorServer.port,
-    reload: sources.reload,
-    stop,
-    [Symbol.asyncDispose]: stop,
-  };
 }
 
 /** Retries while Postgres is away; a schema that does not fit will not fit later either. */
@@ -273,12 +305,11 @@ async function keepUpOrWarn(
 
 function createReadiness(options: {
   database: DatabaseConnection;
-  isPrepared: () => boolean;
   hasRoom: () => boolean;
-  isDraining: () => boolean;
+  state: () => { readonly prepared: boolean; readonly draining: boolean };
   broker: () => { connected: boolean; blocked: boolean };
 }): () => Promise<Readiness> {
-  const { database, isPrepared, hasRoom, isDraining, broker } = options;
+  const { database, hasRoom, state, broker } = options;
   // Probes come from several places; each must not cost a query.
   const isPostgresUp = cached(HEALTH_CACHE_MS, () =>
     database.execute({ name: 'health', text: 'select 1' }, []).then(
@@ -289,11 +320,12 @@ function createReadiness(options: {
   return async () => {
     const isUp = await isPostgresUp();
     const { connected, blocked } = broker();
+    const { prepared, draining } = state();
     return {
-      ready: isUp && isPrepared() && hasRoom() && !isDraining(),
+      ready: isUp && prepared && hasRoom() && !draining,
       postgres: isUp ? 'up' : 'down',
       queue: hasRoom() ? 'room' : 'full',
-      draining: isDraining(),
+      draining,
       rabbitmq: !connected ? 'disconnected' : blocked ? 'blocked' : 'connected',
     };
   };
