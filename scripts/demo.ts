@@ -52,7 +52,7 @@ async function run(guard: Guard): Promise<number> {
   const folder = makeThrowAwayFolder(guard);
   const stage = await setStage(guard, folder, progress);
   const logFile = join(folder, 'tallyhook.log');
-  await progress.during('relay', () => startRelay(guard, { env: stage.env, logFile }));
+  const relay = await progress.during('relay', () => startRelay(guard, { env: stage.env, logFile }));
   const servicesMs = performance.now() - startedMs;
 
   const steps = story(stage.secrets, NAMED_SOURCE);
@@ -70,6 +70,7 @@ async function run(guard: Guard): Promise<number> {
   }
   complain(paint('red', `\n${wrong.length} differ from what is promised:`));
   for (const line of wrong) complain(`  ${line}`);
+  complain(`\nThe end of the relay’s log:\n${relay.lastLog()}`);
   return 1;
 }
 

@@ -1,6 +1,6 @@
 // Runs the relay as its own process, as it would run in production, and waits until it is ready.
 
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { lastLines } from './services/folders.ts';
@@ -16,12 +16,19 @@ const END_MS = 30_000;
 const TAIL_END_MS = 3_000;
 const LOG_LINES = 15;
 
+export type Relay = Guarded & {
+  /** The end of what this run of it has logged. */
+  readonly lastLog: () => string;
+};
+
 /** `tallyhook serve`, its log appended to `logFile`. Resolves when it is ready. @throws Error with the log's end. */
 export async function startRelay(
   guard: Guard,
   { env, logFile }: { env: NodeJS.ProcessEnv; logFile: string },
-): Promise<Guarded> {
+): Promise<Relay> {
   const output = openSync(logFile, 'a', 0o600);
+  const { size: logStart } = fstatSync(output);
+  const lastLog = () => lastLines(logFile, LOG_LINES, logStart);
   const relay = guard.spawn(process.execPath, [MAIN, 'serve'], {
     cwd: ROOT,
     env,
@@ -33,12 +40,11 @@ export async function startRelay(
   const sides = [env['OPERATOR_PORT'], env['PORT']];
   const deadlineMs = performance.now() + READY_TIMEOUT_MS;
   while (!(await areReady(sides))) {
-    if (relay.hasExited()) throw new Error(`the relay ended:\n${lastLines(logFile, LOG_LINES)}`);
-    if (performance.now() > deadlineMs)
-      throw new Error(`the relay is not ready:\n${lastLines(logFile, LOG_LINES)}`);
+    if (relay.hasExited()) throw new Error(`the relay ended:\n${lastLog()}`);
+    if (performance.now() > deadlineMs) throw new Error(`the relay is not ready:\n${lastLog()}`);
     await sleep(POLL_MS);
   }
-  return relay;
+  return { ...relay, lastLog };
 }
 
 /** `tallyhook tail` on our own output. */

@@ -19,6 +19,8 @@ const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGTERM'];
 
 /** On Ctrl-C the terminal tells us, and npm passes on what it was told: the child is to hear it once. */
 const SAME_SIGNAL_MS = 500;
+/** What it leaves half-done the next npm ci clears away. */
+const NPM_GRACE_MS = 1_000;
 const LOCK_POLL_MS = 200;
 const PARENT_POLL_MS = 1_000;
 
@@ -101,7 +103,7 @@ async function install() {
     output += text;
   });
   if (code === 0) complain(`packages installed (${Math.round((Date.now() - startedMs) / 1_000)} s)`);
-  else complain(`${output}\nnpm ci failed (exit code ${code})`);
+  else if (code < 128) complain(`${output}\nnpm ci failed (exit code ${code})`);
   return code;
 }
 
@@ -120,8 +122,8 @@ function nodeProgram() {
 }
 
 /**
- * Runs to its end and gives its exit code. The child is in a process group of its own, so that it hears of a
- * Ctrl-C from us alone; if we are killed, the closed channel tells it.
+ * Runs to its end and gives its exit code, 128 and the signal's number if one ended it. The child is in a process
+ * group of its own, so that it hears of a Ctrl-C from us alone; if we are killed, the closed channel tells it.
  */
 function run(command, commandArgs, onOutput) {
   return new Promise((resolve) => {
@@ -132,25 +134,42 @@ function run(command, commandArgs, onOutput) {
       stdio: onOutput ? ['ignore', 'pipe', 'pipe'] : ['inherit', 'inherit', 'inherit', 'ipc'],
     });
     if (onOutput) for (const stream of [child.stdout, child.stderr]) stream.on('data', onOutput);
-    const stop = passOnSignals(child);
+    const passing = passOnSignals((signal) => (onOutput ? endGroup(child.pid, signal) : child.kill(signal)));
     child.on('error', (error) => {
       complain(`cannot run ${command}: ${error.message}`);
-      stop();
+      passing.stop();
       resolve(127);
     });
     child.on('exit', (code, signal) => {
-      stop();
-      resolve(code === null ? 128 + constants.signals[signal] : code);
+      passing.stop();
+      // npm says 1 when it was interrupted, or was killed for its slowness.
+      const ended = onOutput && code !== 0 ? passing.last() || signal : signal;
+      resolve(ended ? 128 + constants.signals[ended] : code);
     });
   });
 }
 
-function passOnSignals(child) {
+/** npm tidies up for many seconds when it is interrupted, and what it runs may not hear of it at all. */
+function endGroup(pid, signal) {
+  const send = (each) => {
+    try {
+      process.kill(-pid, each);
+    } catch {
+      // It went in this very moment.
+    }
+  };
+  send(signal);
+  setTimeout(send, NPM_GRACE_MS, 'SIGKILL').unref();
+}
+
+function passOnSignals(send) {
   const lastMs = new Map();
+  let last;
   const onSignal = (signal) => {
     const nowMs = Date.now();
-    if (nowMs - (lastMs.get(signal) || 0) > SAME_SIGNAL_MS) child.kill(signal);
+    if (nowMs - (lastMs.get(signal) || 0) > SAME_SIGNAL_MS) send(signal);
     lastMs.set(signal, nowMs);
+    last = signal;
   };
   for (const signal of SIGNALS) process.on(signal, onSignal);
   // npm that is killed cannot pass it on.
@@ -158,10 +177,11 @@ function passOnSignals(child) {
   const watch = setInterval(() => {
     if (process.env.npm_lifecycle_event && process.ppid !== parent) onSignal('SIGTERM');
   }, PARENT_POLL_MS);
-  return () => {
+  const stop = () => {
     clearInterval(watch);
     for (const signal of SIGNALS) process.off(signal, onSignal);
   };
+  return { stop, last: () => last };
 }
 
 function readText(path) {

@@ -10,7 +10,7 @@ import { given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.t
 import { takeLock } from './lock.mjs';
 import { complain, createProgress, explain, paint, type Progress, say } from './output.ts';
 import { ROOT, startRelay, startTail } from './relay.ts';
-import { lastLines, makeFolder } from './services/folders.ts';
+import { makeFolder } from './services/folders.ts';
 import { createGuard, type Guard } from './services/guard.ts';
 import { findFreePort, isFree } from './services/ports.ts';
 import { type PostgresServer, startPostgres } from './services/postgres.ts';
@@ -31,16 +31,22 @@ type Services = {
 };
 
 async function main(): Promise<number> {
-  makeFolder(LOCAL);
-  const lock = takeLock(join(LOCAL, 'start.lock'), 'scripts/start.ts');
-  if ('holder' in lock) {
+  try {
+    makeFolder(LOCAL);
+    const lock = takeLock(join(LOCAL, 'start.lock'), 'scripts/start.ts');
+    if ('release' in lock) return await runAlone(lock.release);
     const { PORT } = readLocalEnv(ENV_FILE);
     complain(
       `npm start is running in this folder already (process ${lock.holder}, port ${PORT ?? 'unknown'}).`,
     );
     complain('End it first with Ctrl-C there. Nothing was changed.');
-    return 1;
+  } catch (error) {
+    complain(`\n${describe(error)}`);
   }
+  return 1;
+}
+
+async function runAlone(release: () => void): Promise<number> {
   const guard = createGuard();
   const ending = endOnRequest(guard, () =>
     say('\nending: the relay finishes what it has, then the services …'),
@@ -48,12 +54,11 @@ async function main(): Promise<number> {
   try {
     return await run(guard, ending);
   } catch (error) {
-    if (ending.isAsked()) return 0;
-    complain(`\n${describe(error)}`);
-    return 1;
+    if (!ending.isAsked()) throw error;
+    return 0;
   } finally {
     await guard.close();
-    lock.release();
+    release();
     if (ending.isAsked()) say('ended');
   }
 }
@@ -69,7 +74,7 @@ async function run(guard: Guard, ending: Ending): Promise<number> {
     SIGNING_SECRETS: given('SIGNING_SECRETS') ?? before.SIGNING_SECRETS ?? randomBytes(32).toString('hex'),
   };
   writeLocalEnv(ENV_FILE, env);
-  for (const service of [services.postgres, services.rabbitmq]) if (service) void keepUp(service, ending);
+  for (const service of [services.postgres, services.rabbitmq]) if (service) void keepUp(service, guard);
 
   const relay = await progress.during('relay', () =>
     startRelay(guard, { env: environment(env), logFile: prepareLog() }),
@@ -79,9 +84,7 @@ async function run(guard: Guard, ending: Ending): Promise<number> {
   printWelcome(env);
 
   const first = await Promise.race([
-    relay.exited.then(
-      ({ code }) => `the relay ended by itself (exit code ${code}):\n${lastLines(LOG_FILE, 15)}`,
-    ),
+    relay.exited.then(({ code }) => `the relay ended by itself (exit code ${code}):\n${relay.lastLog()}`),
     tail.exited.then(({ code }) => `the subscriber ended by itself (exit code ${code})`),
   ]);
   if (ending.isAsked()) return 0;
@@ -146,19 +149,19 @@ function environment(env: LocalEnv): NodeJS.ProcessEnv {
 }
 
 /** Whoever kills the database or the broker to see what happens shall see it come back, too. */
-async function keepUp(service: PostgresServer | RabbitmqServer, ending: Ending): Promise<void> {
+async function keepUp(service: PostgresServer | RabbitmqServer, guard: Guard): Promise<void> {
   const name = 'ctl' in service ? 'RabbitMQ' : 'Postgres';
   for (;;) {
     await service.exited();
-    if (ending.isAsked()) return;
+    if (guard.isClosing()) return;
     complain(paint('yellow', `${name} ended by itself: starting it again`));
     await sleep(RESTART_DELAY_MS);
-    if (ending.isAsked()) return;
+    if (guard.isClosing()) return;
     try {
       await service.start();
       complain(paint('yellow', `${name} is back`));
     } catch (error) {
-      if (!ending.isAsked()) complain(describe(error));
+      if (!guard.isClosing()) complain(describe(error));
     }
   }
 }

@@ -56,12 +56,12 @@ export function makePublicPlaceFor(folder: string): string {
   return place;
 }
 
-/** The end of a log, for an error message. */
-export function lastLines(path: string, count: number): string {
+/** The end of a log, for an error message; of what stands behind `fromByte`. */
+export function lastLines(path: string, count: number, fromByte = 0): string {
   const file = openSync(path, 'r');
   try {
     const { size } = fstatSync(file);
-    const buffer = Buffer.alloc(Math.min(size, 16 * 1024));
+    const buffer = Buffer.alloc(Math.min(Math.max(0, size - fromByte), 16 * 1024));
     readSync(file, buffer, 0, buffer.length, size - buffer.length);
     return buffer.toString('utf8').trimEnd().split('\n').slice(-count).join('\n');
   } finally {

@@ -45,6 +45,8 @@ export type Guard = AsyncDisposable & {
   readonly close: () => Promise<void>;
   /** The same without grace. */
   readonly closeAtOnce: () => Promise<void>;
+  /** What ends from now on ends because we want it. */
+  readonly isClosing: () => boolean;
 };
 
 // Read as a whole: a shell reads a script file piece by piece, and the file may change or go meanwhile.
@@ -118,6 +120,7 @@ export function createGuard(): Guard {
       for (const each of running) each.endAtOnce();
       await close();
     },
+    isClosing: () => closing !== undefined,
     [Symbol.asyncDispose]: close,
   };
 }

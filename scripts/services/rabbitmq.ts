@@ -27,7 +27,7 @@ export type RabbitmqServer = AsyncDisposable & {
   /** On the same port and data; resolves when it takes connections. Does nothing if it runs. */
   readonly start: () => Promise<void>;
   readonly stop: () => Promise<void>;
-  /** To the Erlang machine and its helpers. After SIGKILL, resolves when it is gone. */
+  /** To the Erlang machine and what it runs. After SIGKILL, resolves when it is gone. */
   readonly kill: (signal: NodeJS.Signals) => Promise<void>;
   /** Stops it; with a folder or guard of its own, those go too. */
   readonly close: () => Promise<void>;
@@ -50,6 +50,9 @@ const POLL_MS = 50;
 /** How often ports that were taken between the choice and the use are chosen anew. */
 const PORT_ATTEMPTS = 5;
 const ENDING: Ending = { signal: 'SIGTERM', graceMs: 20_000 };
+
+/** Where nobody listens: an epmd that others share on this machine is not told of us either. */
+const NO_EPMD_PORT = '1';
 
 const runFile = promisify(execFile);
 
@@ -217,6 +220,9 @@ function serverEnvironment(node: Node): NodeJS.ProcessEnv {
     RABBITMQ_DIST_PORT: String(distributionPort),
     // The script then becomes the Erlang machine, and its pid is ours to signal, instead of standing before it.
     RUNNING_UNDER_SYSTEMD: 'true',
+    // Every minute RabbitMQ looks for an epmd and, finding none, starts one through an Erlang that reads these.
+    ERL_EPMD_PORT: NO_EPMD_PORT,
+    ERL_ZFLAGS: '-start_epmd false',
     // With its name given here Erlang is up before RabbitMQ looks for an epmd, and so none is asked or started.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: [
       `-sname ${name}`,
@@ -229,6 +235,7 @@ function serverEnvironment(node: Node): NodeJS.ProcessEnv {
 async function ctl({ dir, programs, name, distributionPort }: Node, args: string[]): Promise<string> {
   const env = {
     ...ownEnvironment(dir),
+    ERL_EPMD_PORT: NO_EPMD_PORT,
     RABBITMQ_CTL_ERL_ARGS: [...withoutEpmd(distributionPort), '-dist_listen false'].join(' '),
   };
   const { stdout } = await runFile(join(programs, 'rabbitmqctl'), ['--node', name, ...args], {
