@@ -99,7 +99,7 @@ async function startServices(
   { during, note }: Progress,
 ): Promise<Services> {
   const usual = (url: string | undefined) => {
-    const port = Number(url === undefined ? NaN : new URL(url).port);
+    const port = Number(url !== undefined && URL.canParse(url) ? new URL(url).port : NaN);
     return { guard, log: note, ...(port > 0 && { preferredPort: port }) };
   };
   const [postgres, rabbitmq] = await Promise.allSettled([

@@ -116,7 +116,19 @@ export function loadConfig(env: Env): Config {
   return toConfig(parsed.data, secrets);
 }
 
-/** Just the connection strings, for commands that serve nothing. @throws ConfigError */
+/** Just the broker and the names on it, for a subscriber. @throws ConfigError */
+export function loadBus(env: Env): { url: string; exchange: string; routingPrefix: string } {
+  const faults: string[] = [];
+  const given = readSecretFiles(withoutEmpty(env), faults);
+  const bus = environment.pick({ AMQP_URL: true, AMQP_EXCHANGE: true, AMQP_ROUTING_PREFIX: true });
+  const parsed = bus.safeParse(given);
+  for (const issue of parsed.error?.issues ?? []) faults.push(`${String(issue.path[0])} ${issue.message}`);
+  if (!parsed.success || faults.length > 0) throw new ConfigError(faults);
+  const bound = parsed.data;
+  return { url: bound.AMQP_URL, exchange: bound.AMQP_EXCHANGE, routingPrefix: bound.AMQP_ROUTING_PREFIX };
+}
+
+/** Just the connection string of the database, for commands that serve nothing. @throws ConfigError */
 export function loadUrls(env: Env): { databaseUrl: string } {
   const faults: string[] = [];
   const given = readSecretFiles(withoutEmpty(env), faults);

@@ -19,6 +19,8 @@ export type SpawnOptions = {
   readonly ending: Ending;
   /** The signal for an end without grace; one on which it still clears up, if it knows such a one. */
   readonly lastSignal?: 'SIGKILL' | 'SIGQUIT';
+  /** Others depend on it: it ends after them, also when it was started anew after them. */
+  readonly endsLast?: boolean;
   /** Where standard output and error go: to ours, or to an open file. */
   readonly output: 'inherit' | number;
   readonly account?: { readonly uid: number; readonly gid: number } | undefined;
@@ -41,7 +43,7 @@ export type Guard = AsyncDisposable & {
   readonly spawn: (command: string, args: readonly string[], options: SpawnOptions) => Guarded;
   /** Say so before making the folder: then there is no moment in which it could be left behind. */
   readonly removeInTheEnd: (folder: string) => void;
-  /** Ends all that is running, the newest first, then removes the folders. Safe to call twice. */
+  /** Ends all that is running, the newest first and services last, then removes the folders. Safe to call twice. */
   readonly close: () => Promise<void>;
   /** The same without grace. */
   readonly closeAtOnce: () => Promise<void>;
@@ -87,7 +89,7 @@ export function createGuard(): Guard {
     child.on('error', () => {});
     if (pid === undefined) throw new Error(`cannot start ${command}`);
     const guarded = toGuarded(pid, child, options);
-    running = [guarded, ...running];
+    running = options.endsLast ? [...running, guarded] : [guarded, ...running];
     void forgetAfterExit(guarded);
     const { signal, graceMs } = options.ending;
     orders.write(`watch ${pid} ${signal.slice('SIG'.length)} ${Math.ceil(graceMs / 100)}\n`);

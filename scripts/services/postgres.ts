@@ -316,6 +316,7 @@ function spawnIn(place: Place, guard: Guard, program: string, args: string[]): G
       account: place.account,
       ending: ENDINGS.fast,
       lastSignal: 'SIGQUIT',
+      endsLast: true,
       output,
     });
   } finally {

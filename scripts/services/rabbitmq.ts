@@ -174,6 +174,7 @@ async function launch(node: Node, guard: Guard): Promise<Guarded> {
     cwd: dir,
     env: serverEnvironment(node),
     ending: ENDING,
+    endsLast: true,
     output,
   });
   closeSync(output);

@@ -1,8 +1,8 @@
 // `tallyhook tail`: a real subscriber on the bus that prints each event as it arrives: in colour for a person,
 // as NDJSON (the CloudEvent, byte for byte as published) where standard output is piped.
 
-import type { Env } from '../config.ts';
-import { describeError, UsageError } from '../errors.ts';
+import { type Env, loadBus } from '../config.ts';
+import { describeError } from '../errors.ts';
 import { type ReceivedEvent, subscribe } from '../subscriber/subscribe.ts';
 import { complain, paint, say } from './output.ts';
 
@@ -18,9 +18,7 @@ const COLOURS = { completed: 'green', failed: 'red', progress: 'cyan' } as const
 
 /** Runs until a signal. Exit code 0. */
 export async function tail(options: TailOptions, env: Env): Promise<number> {
-  const amqpUrl = env['AMQP_URL'];
-  if (!amqpUrl) throw new UsageError('AMQP_URL must be set, or start a relay with "npm start"');
-  const prefix = env['AMQP_ROUTING_PREFIX'] || 'job';
+  const { url: amqpUrl, exchange, routingPrefix } = loadBus(env);
   const kinds = options.types.length > 0 ? options.types : ['*'];
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   process.once('SIGINT', () => end());
@@ -30,10 +28,16 @@ export async function tail(options: TailOptions, env: Env): Promise<number> {
 
   const subscription = await subscribe({
     amqpUrl,
-    exchange: env['AMQP_EXCHANGE'] || 'conversion.events',
+    exchange,
     queue: options.queue,
-    bindings: kinds.map((kind) => `${prefix}.${kind}.${options.source ?? '*'}`),
-    onEvent: (event) => say(process.stdout.isTTY ? readable(event) : event.body.toString('utf8')),
+    bindings: kinds.map((kind) => `${routingPrefix}.${kind}.${options.source ?? '*'}`),
+    onEvent: (event) => {
+      // A durable queue may hold what an earlier call bound.
+      const [, kind = '', source] = event.routingKey.slice(routingPrefix.length).split('.');
+      if (options.types.length > 0 && !options.types.includes(kind)) return;
+      if (options.source !== undefined && options.source !== source) return;
+      say(process.stdout.isTTY ? readable(event) : event.body.toString('utf8'));
+    },
     onTrouble: (error) => complain(`the broker: ${describeError(error).message}`),
   });
   if (process.stdout.isTTY) complain(paint('dim', `listening on queue ${subscription.queue}`));
@@ -58,7 +62,8 @@ function readable({ event, messageId, routingKey }: ReceivedEvent): string {
     paint('dim', String(time)),
     isKnown(kind) ? paint(COLOURS[kind], kind.padEnd(9)) : kind,
     paint('bold', String(subject)),
-    isKnown(kind) ? detail[kind]() : '',
+    // The sender's text must not steer the reader's terminal.
+    isKnown(kind) ? detail[kind]().replaceAll(/\p{C}/gu, '�') : '',
     late === true ? paint('yellow', 'late') : '',
     paint('dim', String(messageId)),
   ]
