@@ -95,14 +95,7 @@ export const secretVariables = ['SIGNING_SECRETS', 'DATABASE_URL', 'AMQP_URL'] a
  * @throws ConfigError naming every variable at fault at once.
  */
 export function loadConfig(env: Env): Config {
-  const faults: string[] = [];
-  const given = readSecretFiles(withoutEmpty(env), faults);
-  const parsed = environment.safeParse(given);
-  for (const issue of parsed.error?.issues ?? []) {
-    const name = String(issue.path[0]);
-    // A variable whose file could not be read has its fault listed already.
-    if (!faults.some((fault) => fault.startsWith(`${name}_FILE`))) faults.push(`${name} ${issue.message}`);
-  }
+  const { given, data, faults } = readEnvironment(environment, env);
   const secrets = parseSecretList(
     'SIGNING_SECRETS',
     given['SIGNING_SECRETS'] ?? env['SIGNING_SECRETS'],
@@ -112,30 +105,36 @@ export function loadConfig(env: Env): Config {
   if (noSecretNamed && !given['SOURCES_FILE']) {
     faults.push('SIGNING_SECRETS must be set (or SIGNING_SECRETS_FILE, or SOURCES_FILE): nobody could send');
   }
-  if (!parsed.success || faults.length > 0) throw new ConfigError(faults);
-  return toConfig(parsed.data, secrets);
+  if (data === undefined || faults.length > 0) throw new ConfigError(faults);
+  return toConfig(data, secrets);
 }
 
 /** Just the broker and the names on it, for a subscriber. @throws ConfigError */
 export function loadBus(env: Env): { url: string; exchange: string; routingPrefix: string } {
-  const faults: string[] = [];
-  const given = readSecretFiles(withoutEmpty(env), faults);
   const bus = environment.pick({ AMQP_URL: true, AMQP_EXCHANGE: true, AMQP_ROUTING_PREFIX: true });
-  const parsed = bus.safeParse(given);
-  for (const issue of parsed.error?.issues ?? []) faults.push(`${String(issue.path[0])} ${issue.message}`);
-  if (!parsed.success || faults.length > 0) throw new ConfigError(faults);
-  const bound = parsed.data;
-  return { url: bound.AMQP_URL, exchange: bound.AMQP_EXCHANGE, routingPrefix: bound.AMQP_ROUTING_PREFIX };
+  const { data, faults } = readEnvironment(bus, env);
+  if (data === undefined || faults.length > 0) throw new ConfigError(faults);
+  return { url: data.AMQP_URL, exchange: data.AMQP_EXCHANGE, routingPrefix: data.AMQP_ROUTING_PREFIX };
 }
 
 /** Just the connection string of the database, for commands that serve nothing. @throws ConfigError */
 export function loadUrls(env: Env): { databaseUrl: string } {
+  const { data, faults } = readEnvironment(environment.pick({ DATABASE_URL: true }), env);
+  if (data === undefined || faults.length > 0) throw new ConfigError(faults);
+  return { databaseUrl: data.DATABASE_URL };
+}
+
+/** What `schema` makes of the environment and the files it names, with every fault by the variable's name. */
+function readEnvironment<T>(schema: z.ZodType<T>, env: Env) {
   const faults: string[] = [];
   const given = readSecretFiles(withoutEmpty(env), faults);
-  const parsed = environment.pick({ DATABASE_URL: true }).safeParse(given);
-  for (const issue of parsed.error?.issues ?? []) faults.push(`${String(issue.path[0])} ${issue.message}`);
-  if (!parsed.success || faults.length > 0) throw new ConfigError(faults);
-  return { databaseUrl: parsed.data.DATABASE_URL };
+  const { data, error } = schema.safeParse(given);
+  for (const issue of error?.issues ?? []) {
+    const name = String(issue.path[0]);
+    // A variable whose file could not be read has its fault listed already.
+    if (!faults.some((fault) => fault.startsWith(`${name}_FILE`))) faults.push(`${name} ${issue.message}`);
+  }
+  return { given, data, faults };
 }
 
 function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
