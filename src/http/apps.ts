@@ -1,7 +1,7 @@
 // The two faces: the intake, which the world may reach, and the operators' side, which it may not. Express
 // apps with exact routes; the servers around them set the time-outs.
 
-import express, { type Express, Router } from 'express';
+import express, { type Express } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
@@ -9,12 +9,12 @@ import { errorHandler, notFound } from './errors.ts';
 import { livez, type Readiness, readyz } from './health.ts';
 
 export function createIntakeApp(options: DeliveryOptions & { readiness: () => Promise<Readiness> }): Express {
-  const { app, router } = createApp();
+  const app = createApp();
   const paths = ['/webhooks', '/webhooks/:source'];
-  router.post(paths, deliveryHandler(options));
-  router.all(paths, wrongMethodHandler(options));
-  router.get('/livez', livez);
-  router.get('/readyz', readyz(options.readiness));
+  app.post(paths, deliveryHandler(options));
+  app.all(paths, wrongMethodHandler(options));
+  app.get('/livez', livez);
+  app.get('/readyz', readyz(options.readiness));
   return finishApp(app, options.log);
 }
 
@@ -24,24 +24,24 @@ export function createOperatorApp(options: {
   log: Logger;
 }): Express {
   const { registry } = options;
-  const { app, router } = createApp();
-  router.get('/livez', livez);
-  router.get('/readyz', readyz(options.readiness));
-  router.get('/metrics', async (_request, response) => {
+  const app = createApp();
+  app.get('/livez', livez);
+  app.get('/readyz', readyz(options.readiness));
+  app.get('/metrics', async (_request, response) => {
     response.type(registry.contentType).send(await registry.metrics());
   });
   return finishApp(app, options.log);
 }
 
 /** Exact paths: `/WEBHOOKS` and `/webhooks/` are other addresses, and a typo should not half work. */
-function createApp(): { app: Express; router: Router } {
+function createApp(): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', 'simple');
-  const router = Router({ caseSensitive: true, strict: true });
-  app.use(router);
-  return { app, router };
+  app.enable('case sensitive routing');
+  app.enable('strict routing');
+  return app;
 }
 
 function finishApp(app: Express, log: Logger): Express {

@@ -57,9 +57,20 @@ export type Structure = {
   readonly repeatsKey: boolean;
   /** Keys of the outermost object that occur more than once: what they say is ambiguous. */
   readonly ambiguous: ReadonlySet<string>;
+  /** Every number is a plain integer that JSON.parse gives back as it was written. */
+  readonly plainNumbers: boolean;
 };
 
+/** Any integer of so many digits is a safe one. */
+const PLAIN_DIGITS = 15;
+
 const QUOTE = 0x22;
+const ZERO = 0x30;
+const NINE = 0x39;
+const LOWER_E = 0x65;
+const UPPER_E = 0x45;
+const POINT = 0x2e;
+const MINUS = 0x2d;
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b;
@@ -73,6 +84,7 @@ export function inspectStructure(text: string): Structure {
   const ambiguous = new Set<string>();
   let tooDeep = false;
   let repeatsKey = false;
+  let plainNumbers = true;
   let keyComes = false;
 
   function seeKey(key: string): void {
@@ -109,10 +121,18 @@ export function inspectStructure(text: string): Structure {
       case COMMA:
         keyComes = open.at(-1) !== null;
         break;
+      case POINT:
+      case UPPER_E:
+        plainNumbers = false;
+        break;
       default:
+        if (!isDigit(text.charCodeAt(at))) break;
+        const end = endOfDigits(text, at);
+        plainNumbers &&= isPlain(text, at, end);
+        at = end - 1;
     }
   }
-  return { tooDeep, repeatsKey, ambiguous };
+  return { tooDeep, repeatsKey, ambiguous, plainNumbers };
 }
 
 /**
@@ -124,10 +144,26 @@ export function canonicalJson(value: unknown): string {
   if (sourceTextJson.isRawJSON(value)) return decimal(value.rawJSON);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const members = Object.entries(value)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`);
+  const members = Object.keys(value)
+    .toSorted()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson((value as JsonObject)[key])}`);
   return `{${members.join(',')}}`;
+}
+
+function isDigit(code: number): boolean {
+  return code >= ZERO && code <= NINE;
+}
+
+function endOfDigits(text: string, start: number): number {
+  let end = start + 1;
+  while (isDigit(text.charCodeAt(end))) end++;
+  return end;
+}
+
+/** Whether the digits from `start` to `end` are a whole number by themselves: no exponent, no minus zero. */
+function isPlain(text: string, start: number, end: number): boolean {
+  const isMinusZero = text.charCodeAt(start) === ZERO && text.charCodeAt(start - 1) === MINUS;
+  return end - start <= PLAIN_DIGITS && text.charCodeAt(end) !== LOWER_E && !isMinusZero;
 }
 
 function endOfString(text: string, start: number): number {

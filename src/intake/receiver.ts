@@ -2,7 +2,7 @@
 // in the words of the design's table. Nothing but an authentic body gets past `verifySignature` (guarantee
 // 1), and a 2xx is given only after the commit (guarantee 2). Knows nothing of HTTP beyond status codes.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { UnavailableError } from '../errors.ts';
 import type { DeliveryRecord, RecordedDelivery } from '../ledger/record.ts';
 import type { DeliveryOutcome } from '../ledger/tables.ts';
@@ -144,7 +144,7 @@ function recordOf(arrival: Arrival, { body, fingerprint }: Verified): DeliveryRe
     ...unsigned(arrival, arrival.source),
     secretFingerprint: fingerprint,
     bodyBytes: body.length,
-    bodySha256: createHash('sha256').update(body).digest(),
+    bodySha256: hash('sha256', body, 'buffer'),
     body,
   };
   const understood = understand(body);

@@ -4,6 +4,7 @@
 //
 // It is one statement and no transaction block on purpose: a replica that freezes cannot hold its locks.
 
+import { byteaArray, int2Array, int4Array, textArray, uuidArray } from './arrays.ts';
 import type { DatabaseConnection, Statement } from './database.ts';
 import type { JobEvent } from './event.ts';
 import type { DeliveryOutcome } from './tables.ts';
@@ -104,10 +105,10 @@ delivery as (
          end as outcome
   from unnest(
     $10::uuid[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::text[], $16::text[], $17::smallint[],
-    $18::bytea[], $19::text[], $20::text[], $21::text[], $22::text[], $23::int[], $24::bytea[], $25::int[]
+    $18::bytea[], $19::text[], $20::text[], $21::text[], $22::text[], $23::int[], $24::bytea[], $25::bytea[]
   ) as t (
     id, source, verdict, http_status, reason, job_id, status, progress,
-    content_hash, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body_start
+    content_hash, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body
   )
   left join event on t.verdict = 'event' and event.source = t.source and event.job_id = t.job_id
 ),
@@ -119,8 +120,7 @@ audit as (
   select id, now(), source, outcome, case outcome when 'accepted' then 202 when 'duplicate' then 200
          when 'conflict' then 200 else http_status end,
          reason, job_id, status, progress, event_sequence, path, remote_address, headers, secret_fingerprint,
-         body_bytes, body_sha256,
-         case when outcome <> 'duplicate' then substring($26::bytea from body_start + 1 for body_bytes) end
+         body_bytes, body_sha256, case when outcome <> 'duplicate' then body end
   from delivery
 )
 select id, outcome, late from delivery`,
@@ -168,46 +168,37 @@ export function jobKey(source: string, jobId: string): string {
   return `${source} ${jobId}`;
 }
 
-function eventColumns(groups: readonly EventGroup[]): unknown[] {
+function eventColumns(groups: readonly EventGroup[]): Buffer[] {
   return [
-    groups.map((group) => group.source),
-    groups.map((group) => group.event.jobId),
-    groups.map((group) => group.event.status),
-    groups.map((group) => group.event.progress),
-    groups.map((group) => group.event.contentHash),
-    groups.map((group) => group.event.occurredAt),
-    groups.map((group) => group.event.data),
-    groups.map((group) => group.firstId),
-    groups.map((group) => group.copies),
+    textArray(groups.map((group) => group.source)),
+    textArray(groups.map((group) => group.event.jobId)),
+    textArray(groups.map((group) => group.event.status)),
+    int2Array(groups.map((group) => group.event.progress)),
+    byteaArray(groups.map((group) => group.event.contentHash)),
+    textArray(groups.map((group) => group.event.occurredAt)),
+    textArray(groups.map((group) => group.event.data)),
+    uuidArray(groups.map((group) => group.firstId)),
+    int4Array(groups.map((group) => group.copies)),
   ];
 }
 
-/** Bodies go as one binary value with their places in it: an array of bytea would be sent as hex text. */
-function deliveryColumns(batch: readonly DeliveryRecord[]): unknown[] {
-  let end = 0;
-  const starts = batch.map(({ body }) => {
-    if (body === null) return null;
-    const start = end;
-    end += body.length;
-    return start;
-  });
+function deliveryColumns(batch: readonly DeliveryRecord[]): Buffer[] {
   return [
-    batch.map((delivery) => delivery.id),
-    batch.map((delivery) => delivery.source),
-    batch.map((delivery) => delivery.verdict),
-    batch.map((delivery) => (delivery.verdict === 'event' ? null : delivery.httpStatus)),
-    batch.map((delivery) => delivery.reason),
-    batch.map((delivery) => delivery.jobId),
-    batch.map((delivery) => delivery.status),
-    batch.map((delivery) => delivery.progress),
-    batch.map((delivery) => (delivery.verdict === 'event' ? delivery.event.contentHash : null)),
-    batch.map((delivery) => delivery.path),
-    batch.map((delivery) => delivery.remoteAddress),
-    batch.map((delivery) => delivery.headers),
-    batch.map((delivery) => delivery.secretFingerprint),
-    batch.map((delivery) => delivery.bodyBytes),
-    batch.map((delivery) => delivery.bodySha256),
-    starts,
-    Buffer.concat(batch.flatMap(({ body }) => (body === null ? [] : [body]))),
+    uuidArray(batch.map((delivery) => delivery.id)),
+    textArray(batch.map((delivery) => delivery.source)),
+    textArray(batch.map((delivery) => delivery.verdict)),
+    int2Array(batch.map((delivery) => (delivery.verdict === 'event' ? null : delivery.httpStatus))),
+    textArray(batch.map((delivery) => delivery.reason)),
+    textArray(batch.map((delivery) => delivery.jobId)),
+    textArray(batch.map((delivery) => delivery.status)),
+    int2Array(batch.map((delivery) => delivery.progress)),
+    byteaArray(batch.map((delivery) => (delivery.verdict === 'event' ? delivery.event.contentHash : null))),
+    textArray(batch.map((delivery) => delivery.path)),
+    textArray(batch.map((delivery) => delivery.remoteAddress)),
+    textArray(batch.map((delivery) => delivery.headers)),
+    textArray(batch.map((delivery) => delivery.secretFingerprint)),
+    int4Array(batch.map((delivery) => delivery.bodyBytes)),
+    byteaArray(batch.map((delivery) => delivery.bodySha256)),
+    byteaArray(batch.map((delivery) => delivery.body)),
   ];
 }

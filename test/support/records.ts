@@ -1,7 +1,6 @@
 // Delivery records as the receiver makes them, for tests of what comes after it.
 
-import { createHash } from 'node:crypto';
-import { v7 as uuidv7 } from 'uuid';
+import { createHash, randomUUIDv7 } from 'node:crypto';
 import { type Understanding, understand } from '../../src/intake/event.ts';
 import { createSecret, type Secret } from '../../src/intake/secret.ts';
 import { type AuthenticBody, createKeyRing, verifySignature } from '../../src/intake/signature.ts';
@@ -36,7 +35,7 @@ export function eventRecord(
   if (understanding.outcome !== 'event') throw new Error(`not an event but ${understanding.outcome}`);
   const { event } = understanding;
   return {
-    id: uuidv7(),
+    id: randomUUIDv7(),
     source: options.source ?? 'default',
     path: '/webhooks',
     remoteAddress: '127.0.0.1',
@@ -59,7 +58,7 @@ export function refusedRecord(
   options: { source?: string; verdict?: 'unauthorized' | 'refused' } = {},
 ): DeliveryRecord & { verdict: 'unauthorized' | 'refused' } {
   return {
-    id: uuidv7(),
+    id: randomUUIDv7(),
     source: options.source ?? 'default',
     path: '/webhooks',
     remoteAddress: null,
