@@ -40,8 +40,12 @@ const CONNECT_TIMEOUT_MS = 2_000;
 /**
  * A 2xx means durable, whatever the server's default is. UTC, since partitions are days of UTC. No JIT: it takes
  * longer to compile our short statements (8 ms measured) than to run them (2 ms).
+ *
+ * Each statement is written for one index. The planner must not prefer a scan and a sort because the statistics
+ * of the outbox are from when it was empty: with 12,000 entries a load took 125 ms so, and 5 ms by its index.
  */
-const SESSION_OPTIONS = '-c synchronous_commit=on -c timezone=UTC -c jit=off';
+const SESSION_OPTIONS =
+  '-c synchronous_commit=on -c timezone=UTC -c jit=off -c enable_seqscan=off -c enable_bitmapscan=off';
 
 /** Opens nothing yet: the first query connects, and each later one does again if the server was away. */
 export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
