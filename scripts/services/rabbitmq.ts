@@ -221,9 +221,6 @@ function serverEnvironment(node: Node): NodeJS.ProcessEnv {
     RABBITMQ_DIST_PORT: String(distributionPort),
     // The script then becomes the Erlang machine, and its pid is ours to signal, instead of standing before it.
     RUNNING_UNDER_SYSTEMD: 'true',
-    // Every minute RabbitMQ looks for an epmd and, finding none, starts one through an Erlang that reads these.
-    ERL_EPMD_PORT: NO_EPMD_PORT,
-    ERL_ZFLAGS: '-start_epmd false',
     // With its name given here Erlang is up before RabbitMQ looks for an epmd, and so none is asked or started.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: [
       `-sname ${name}`,
@@ -236,7 +233,6 @@ function serverEnvironment(node: Node): NodeJS.ProcessEnv {
 async function ctl({ dir, programs, name, distributionPort }: Node, args: string[]): Promise<string> {
   const env = {
     ...ownEnvironment(dir),
-    ERL_EPMD_PORT: NO_EPMD_PORT,
     RABBITMQ_CTL_ERL_ARGS: [...withoutEpmd(distributionPort), '-dist_listen false'].join(' '),
   };
   const { stdout } = await runFile(join(programs, 'rabbitmqctl'), ['--node', name, ...args], {
@@ -258,6 +254,10 @@ function ownEnvironment(dir: string): NodeJS.ProcessEnv {
   return {
     PATH: [process.env['PATH'] ?? '', ...usual].join(delimiter),
     HOME: dir,
+    // Every minute RabbitMQ looks for an epmd and, finding none, starts one through an Erlang that reads these. So
+    // does its ctl when the folder is gone that its own arguments are kept in.
+    ERL_EPMD_PORT: NO_EPMD_PORT,
+    ERL_ZFLAGS: '-start_epmd false',
     XDG_CONFIG_HOME: dir,
     LANG: 'C.UTF-8',
     RABBITMQ_CONF_ENV_FILE: join(dir, 'env.conf'),

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { byteaArray, int2Array, int4Array, textArray, uuidArray } from '../../src/ledger/arrays.ts';

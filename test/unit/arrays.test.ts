@@ -11,7 +11,7 @@ test('each element stands behind its length, and a null is a length of -1', () =
 
   expect(array.readInt32BE(4)).toBe(1); // there are nulls
   expect(array.readInt32BE(12)).toBe(3);
-  expect(array.subarray(20).toString('hex')).toBe('00000002' + '6162' + 'ffffffff' + '00000000');
+  expect(array.subarray(20).toString('hex')).toBe('000000026162ffffffff00000000');
 });
 
 test('an array without nulls says so, and the element type is its own', () => {
