@@ -43,12 +43,22 @@ export type PostgresServer = AsyncDisposable & {
   readonly close: () => Promise<void>;
 };
 
+/** Names and values as in postgresql.conf. Where it listens and what makes it durable is not to be had this way. */
+export type PostgresSettings = Readonly<Record<string, string>>;
+
 type Place = {
   readonly folder: string;
   readonly data: string;
   readonly log: string;
   readonly binaries: string;
   readonly account: Account | undefined;
+};
+
+type Launch = {
+  readonly guard: Guard;
+  readonly port: number;
+  readonly password: string;
+  readonly settings: PostgresSettings;
 };
 
 const USER = 'tallyhook';
@@ -65,6 +75,7 @@ const ENDINGS = {
 /**
  * Starts the server of `dir`, made at the first time, or of a throw-away folder if there is none.
  * With `port` it listens there or fails; otherwise on `preferredPort` or any that is free. A `guard` that is given is left open.
+ * `settings` are added to ours, for a server that is sized otherwise.
  * @throws Error with the end of the server's log.
  */
 export async function startPostgres(
@@ -74,29 +85,27 @@ export async function startPostgres(
     preferredPort?: number;
     guard?: Guard;
     log?: (line: string) => void;
+    settings?: PostgresSettings;
   } = {},
 ): Promise<PostgresServer> {
-  const { log = () => {} } = options;
+  const { log = () => {}, settings = {} } = options;
   const guard = options.guard ?? createGuard();
   try {
     const dir = options.dir ?? makeThrowAwayFolder(guard);
     const place = preparePlace(dir, log);
     await takeOver(place);
     const password = await initialize(place, guard);
-    const { port, server } = await startOnFreePort(place, { ...options, password, guard });
+    const { port, server } = await startOnFreePort(place, { ...options, settings, password, guard });
     const ownsGuard = options.guard === undefined;
-    return toHandle(server, { place, guard, port, password, ownsGuard });
+    return toHandle(server, { place, guard, port, password, settings, ownsGuard });
   } catch (error) {
     if (options.guard === undefined) await guard.close();
     throw error;
   }
 }
 
-function toHandle(
-  first: Guarded,
-  options: { place: Place; guard: Guard; port: number; password: string; ownsGuard: boolean },
-): PostgresServer {
-  const { place, guard, port, password, ownsGuard } = options;
+function toHandle(first: Guarded, options: Launch & { place: Place; ownsGuard: boolean }): PostgresServer {
+  const { place, guard, port, password, settings, ownsGuard } = options;
   let server = first;
   let isFrozen = false;
 
@@ -118,7 +127,7 @@ function toHandle(
   async function start(): Promise<void> {
     if (!server.hasExited()) return;
     isFrozen = false;
-    server = await launch(place, { password, guard, port });
+    server = await launch(place, { password, guard, port, settings });
   }
 
   async function close(): Promise<void> {
@@ -233,7 +242,7 @@ async function initialize(place: Place, guard: Guard): Promise<string> {
 
 async function startOnFreePort(
   place: Place,
-  options: { password: string; guard: Guard; port?: number; preferredPort?: number },
+  options: Omit<Launch, 'port'> & { port?: number; preferredPort?: number },
 ): Promise<{ port: number; server: Guarded }> {
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? (await findFreePort(options.preferredPort));
@@ -247,16 +256,14 @@ async function startOnFreePort(
 }
 
 /** Resolves when the database answers. */
-async function launch(
-  place: Place,
-  { password, guard, port }: { password: string; guard: Guard; port: number },
-): Promise<Guarded> {
-  const settings = {
+async function launch(place: Place, { password, guard, port, settings }: Launch): Promise<Guarded> {
+  const all = {
+    max_connections: 100,
+    shared_buffers: '64MB',
+    ...settings,
     listen_addresses: '127.0.0.1',
     port,
     unix_socket_directories: '',
-    max_connections: 100,
-    shared_buffers: '64MB',
     fsync: 'on',
     synchronous_commit: 'on',
     full_page_writes: 'on',
@@ -268,7 +275,7 @@ async function launch(
     log_destination: 'stderr',
     logging_collector: 'off',
   };
-  const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const args = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const server = spawnIn(place, guard, 'bin/postgres', ['-D', place.data, ...args]);
   try {
     await waitUntilUp(server, place, urlOf({ password, port }, 'postgres'));

@@ -1,5 +1,5 @@
-// A TCP proxy that can go wrong in the ways that networks do: cut connections, refuse new ones, or hold every
-// byte back while both sides believe that they are connected.
+// A TCP proxy that can go wrong in the ways that networks do: cut or reset connections, refuse new ones, break in the
+// middle of a handshake, be slow, or hold every byte back while both sides believe that they are connected.
 
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
@@ -15,25 +15,40 @@ export type Proxy = AsyncDisposable & {
   readonly silence: () => void;
   /** Ends every open connection, without a word. */
   readonly cut: () => void;
+  /** Resets every open connection, on both sides. */
+  readonly reset: () => void;
+  /** Whatever passes is so much later, in both directions and in order. 0 is as it was. */
+  readonly slow: (delayMs: number) => void;
   /** New connections are reset. */
   readonly refuse: () => void;
   /** Everything passes again, what was held back first. */
   readonly heal: () => void;
   /** Each connection goes wrong as soon as so many AMQP frames of the server have passed; 0 is at once. */
-  readonly failAfterFrames: (frames: number, how: 'cut' | 'stall') => void;
+  readonly failAfterFrames: (frames: number, how: Mishap) => void;
+  /** The same after so many bytes of the server, whatever they mean. */
+  readonly failAfterBytes: (bytes: number, how: Mishap) => void;
   /** The connections that are open now stall as soon as so many more AMQP frames of the server have passed. */
   readonly stallAfterFrames: (frames: number) => void;
 };
 
-type Link = { readonly client: Socket; readonly server: Socket; plan: Plan | undefined; seen: number };
-type Plan = { readonly frames: number; readonly how: 'cut' | 'stall' };
+export type Mishap = 'cut' | 'stall' | 'reset';
 
-export async function startProxy(targetUrl: string, options: { defaultPort: number }): Promise<Proxy> {
+type Link = { readonly client: Socket; readonly server: Socket; plan: Plan | undefined; seen: number };
+type Plan = { readonly unit: 'frames' | 'bytes'; readonly limit: number; readonly how: Mishap };
+type Count = (chunk: Buffer, limit: number) => { seen: number; end: number };
+
+/** `counts` says what the server's bytes are counted in, by which a connection can be told to go wrong. */
+export async function startProxy(
+  targetUrl: string,
+  options: { defaultPort: number; counts?: 'frames' | 'bytes' },
+): Promise<Proxy> {
+  const { counts = 'frames' } = options;
   const target = new URL(targetUrl);
   const links = new Set<Link>();
   const stalled = new Set<Link>();
   let isStalled = false;
   let isRefusing = false;
+  let slowMs = 0;
   let plan: Plan | undefined;
   let accepted = 0;
 
@@ -43,11 +58,50 @@ export async function startProxy(targetUrl: string, options: { defaultPort: numb
     link.server.pause();
   }
 
-  function drop(link: Link): void {
+  function forget(link: Link): void {
     links.delete(link);
     stalled.delete(link);
+  }
+
+  function drop(link: Link): void {
+    forget(link);
     link.client.destroy();
     link.server.destroy();
+  }
+
+  function resetBoth(link: Link): void {
+    forget(link);
+    link.client.resetAndDestroy();
+    link.server.resetAndDestroy();
+  }
+
+  function goWrong(link: Link, how: Mishap): void {
+    if (how === 'stall') hold(link);
+    else if (how === 'reset') resetBoth(link);
+    // What was let through must arrive before the end does.
+    else link.client.end(() => drop(link));
+  }
+
+  /** Writes at once, or, while it is slow, later and in order. */
+  function passOn(to: Socket): (chunk: Buffer) => void {
+    const waiting: Buffer[] = [];
+    const next = () => {
+      const chunk = waiting.shift();
+      if (chunk !== undefined && !to.destroyed) to.write(chunk);
+    };
+    return (chunk) => {
+      if (slowMs === 0 && waiting.length === 0) {
+        to.write(chunk);
+        return;
+      }
+      waiting.push(chunk);
+      setTimeout(next, slowMs);
+    };
+  }
+
+  function fail(how: Plan): void {
+    if (how.unit !== counts) throw new Error(`this proxy counts ${counts}`);
+    plan = how;
   }
 
   const server = createServer((client) => {
@@ -63,24 +117,22 @@ export async function startProxy(targetUrl: string, options: { defaultPort: numb
       server: connect({ host: target.hostname, port: Number(target.port) || options.defaultPort }),
     };
     links.add(link);
-    const countFrames = frameCounter();
-    link.client.on('data', (chunk: Buffer) => link.server.write(chunk));
+    const count = counts === 'frames' ? frameCounter() : byteCounter();
+    const [toServer, toClient] = [passOn(link.server), passOn(client)];
+    link.client.on('data', toServer);
     link.server.on('data', (chunk: Buffer) => {
-      const { seen, end } = countFrames(chunk, link.plan?.frames ?? Number.POSITIVE_INFINITY);
+      const { seen, end } = count(chunk, link.plan?.limit ?? Number.POSITIVE_INFINITY);
       link.seen = seen;
-      client.write(chunk.subarray(0, end));
-      if (link.plan === undefined || seen < link.plan.frames) return;
-      if (link.plan.how === 'stall') hold(link);
-      // What was let through must arrive before the end does.
-      else client.end(() => drop(link));
+      toClient(chunk.subarray(0, end));
+      if (link.plan !== undefined && seen >= link.plan.limit) goWrong(link, link.plan.how);
     });
     for (const socket of [link.client, link.server]) {
       socket.setNoDelay(true);
       socket.on('error', () => drop(link));
       socket.on('close', () => drop(link));
     }
-    if (isStalled || (plan?.frames === 0 && plan.how === 'stall')) hold(link);
-    else if (plan?.frames === 0) drop(link);
+    if (isStalled || (plan?.limit === 0 && plan.how === 'stall')) hold(link);
+    else if (plan?.limit === 0) drop(link);
   });
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
@@ -104,12 +156,19 @@ export async function startProxy(targetUrl: string, options: { defaultPort: numb
     cut: () => {
       for (const link of links) drop(link);
     },
+    reset: () => {
+      for (const link of links) resetBoth(link);
+    },
+    slow: (delayMs) => {
+      slowMs = delayMs;
+    },
     refuse: () => {
       isRefusing = true;
     },
     heal: () => {
       isStalled = false;
       isRefusing = false;
+      slowMs = 0;
       plan = undefined;
       for (const link of stalled) {
         link.client.resume();
@@ -117,11 +176,10 @@ export async function startProxy(targetUrl: string, options: { defaultPort: numb
       }
       stalled.clear();
     },
-    failAfterFrames: (frames, how) => {
-      plan = { frames, how };
-    },
+    failAfterFrames: (limit, how) => fail({ unit: 'frames', limit, how }),
+    failAfterBytes: (limit, how) => fail({ unit: 'bytes', limit, how }),
     stallAfterFrames: (frames) => {
-      for (const link of links) link.plan = { frames: link.seen + frames, how: 'stall' };
+      for (const link of links) link.plan = { unit: 'frames', limit: link.seen + frames, how: 'stall' };
     },
     [Symbol.asyncDispose]: async () => {
       for (const link of links) drop(link);
@@ -133,7 +191,7 @@ export async function startProxy(targetUrl: string, options: { defaultPort: numb
 }
 
 /** Counts whole AMQP frames (7 bytes of head with the size, the payload, an end mark) across chunks. */
-function frameCounter(): (chunk: Buffer, limit: number) => { seen: number; end: number } {
+function frameCounter(): Count {
   let rest = Buffer.alloc(0);
   let seen = 0;
   return (chunk, limit) => {
@@ -146,5 +204,14 @@ function frameCounter(): (chunk: Buffer, limit: number) => { seen: number; end: 
     }
     rest = bytes.subarray(at);
     return { seen, end: seen >= limit ? Math.max(0, at - before) : chunk.length };
+  };
+}
+
+function byteCounter(): Count {
+  let seen = 0;
+  return (chunk, limit) => {
+    const end = Math.max(0, Math.min(chunk.length, limit - seen));
+    seen += end;
+    return { seen, end };
   };
 }

@@ -1,0 +1,116 @@
+// `npm run torture`: breaks a whole installation in every way that there is, from a seed, and checks that every promise
+// was kept. Exit code 0 if so. Says how to repeat a run that failed.
+
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { FAULTS, faultsNamed } from '../test/torture/faults/index.ts';
+import { commandLine, summary, toResults, writeDocs } from '../test/torture/report.ts';
+import { runTorture } from '../test/torture/run.ts';
+import { endOnRequest } from './ending.ts';
+import { complain, explain, say } from './output.ts';
+import { ROOT } from './relay.ts';
+import { createGuard } from './services/guard.ts';
+
+const USAGE = `usage: npm run torture -- [--seed N] [--minutes M] [--faults a,b] [--replicas N] [--senders N] [--pace P]
+                          [--out <file.json>] [--write-docs] [--list]`;
+const DEFAULT_MINUTES = 5;
+const MAX_SEED = 2 ** 31;
+
+const OPTIONS = {
+  seed: { type: 'string' },
+  minutes: { type: 'string' },
+  faults: { type: 'string' },
+  replicas: { type: 'string' },
+  senders: { type: 'string' },
+  pace: { type: 'string' },
+  out: { type: 'string' },
+  'write-docs': { type: 'boolean' },
+  list: { type: 'boolean' },
+} as const;
+
+type Plan = {
+  readonly seed: number;
+  readonly minutes: number;
+  readonly faults: readonly string[] | undefined;
+  readonly replicas: number;
+  readonly senders: number;
+  readonly pace: number;
+  readonly out: string;
+  readonly writesDocs: boolean;
+};
+
+function readPlan(args: string[]): Plan | undefined {
+  const { values } = parseArgs({ args, options: OPTIONS, strict: true });
+  if (values.list) {
+    for (const { name, what } of FAULTS) say(`${name.padEnd(24)} ${what}`);
+    return undefined;
+  }
+  const seed = number('seed', values.seed) ?? Math.floor(Math.random() * MAX_SEED);
+  const stamp = new Date().toISOString().slice(0, 16).replace(':', '');
+  return {
+    seed,
+    minutes: number('minutes', values.minutes) ?? DEFAULT_MINUTES,
+    faults: values.faults?.split(','),
+    replicas: number('replicas', values.replicas) ?? 2,
+    senders: number('senders', values.senders) ?? 12,
+    pace: number('pace', values.pace) ?? 1,
+    out: values.out ?? join(ROOT, '.local/torture', `${stamp}-${seed}.json`),
+    writesDocs: values['write-docs'] === true,
+  };
+}
+
+function number(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (Number.isFinite(value) && value > 0) return value;
+  throw new Error(`--${name} must be a number above 0`);
+}
+
+async function main(args: string[]): Promise<number> {
+  let plan: Plan | undefined;
+  try {
+    plan = readPlan(args);
+    if (plan?.faults !== undefined) faultsNamed(plan.faults);
+  } catch (error) {
+    complain(`${explain(error)}\n${USAGE}`);
+    return 2;
+  }
+  if (plan === undefined) return 0;
+  const guard = createGuard();
+  const asked = Promise.withResolvers<never>();
+  const ending = endOnRequest(guard, () => asked.reject(new Error('asked to end')));
+  try {
+    // Asked to end, nobody waits any more for what heals in its own time.
+    return await Promise.race([torture(plan, guard), asked.promise]);
+  } catch (error) {
+    if (!ending.isAsked()) complain(`\nthe harness failed: ${explain(error)}\nrepeat: ${commandLine(plan)}`);
+    return ending.exitCode() ?? 1;
+  } finally {
+    await guard.close();
+  }
+}
+
+async function torture(plan: Plan, guard: ReturnType<typeof createGuard>): Promise<number> {
+  say(`seed ${plan.seed}`);
+  const run = await runTorture({
+    guard,
+    seed: plan.seed,
+    faults: plan.faults === undefined ? FAULTS : faultsNamed(plan.faults),
+    forMs: plan.minutes * 60_000,
+    replicas: plan.replicas,
+    senders: plan.senders,
+    pace: plan.pace,
+    log: say,
+    evidence: plan.out.replace(/\.json$/, ''),
+  });
+  const results = toResults(run, plan);
+  mkdirSync(dirname(plan.out), { recursive: true });
+  writeFileSync(plan.out, `${JSON.stringify(results, null, 2)}\n`);
+  for (const line of summary(results)) say(line);
+  if (plan.writesDocs) writeDocs(results, join(ROOT, 'docs/reliability.md'));
+  say(`written to ${plan.out}`);
+  return results.violations.length === 0 ? 0 : 1;
+}
+
+process.exit(await main(process.argv.slice(2)));

@@ -1,0 +1,426 @@
+import { expect, test } from 'vitest';
+import { check } from './checker.ts';
+import { canonicalText } from './checks/exact.ts';
+import { FORGED_MARK, type Notice } from './history.ts';
+import type { Attempt, Episode, Message, Recorded, Wound } from './recorded.ts';
+import { createSecretsSearch } from './secrets-search.ts';
+
+// A small run in which every promise was kept. Each test breaks one of them in the record and sees that caught.
+
+type Change<T> = Partial<T>;
+
+function notice(change: Change<Notice> = {}): Notice {
+  const percent = change.eventId?.split(':').at(-1) ?? '10';
+  const data = `{"job_id":"job_1","status":"processing","progress_percentage":${percent},"x_number":123456789012345678.50}`;
+  return {
+    id: 'job_1#1',
+    kind: 'new',
+    source: 'default',
+    jobId: 'job_1',
+    eventId: 'default:job_1:processing:10',
+    body: data,
+    data,
+    ...change,
+  };
+}
+
+function attempt(change: Change<Attempt> = {}): Attempt {
+  const of = change.notice ?? notice();
+  return {
+    requestId: 'r1',
+    notice: of,
+    replica: 0,
+    secret: 'planted-default',
+    startMs: 100,
+    endMs: 110,
+    status: 202,
+    error: undefined,
+    outcome: 'accepted',
+    eventId: of.eventId,
+    lateAnswerMs: undefined,
+    ...change,
+  };
+}
+
+function message(of: Notice, change: Change<Message> & { sequence?: number } = {}): Message {
+  const { sequence = 1, ...rest } = change;
+  const event = {
+    specversion: '1.0',
+    id: of.eventId,
+    type: 'conversion.job.progress',
+    source: '/sources/default',
+    subject: of.jobId,
+    sequence: String(sequence).padStart(19, '0'),
+    datacontenttype: 'application/json',
+    dataschema: 'urn:tallyhook:schema:conversion.job.progress:1',
+  };
+  return {
+    atMs: 120 + sequence,
+    id: String(of.eventId),
+    routingKey: 'job.progress.default',
+    redelivered: false,
+    text: `${JSON.stringify(event).slice(0, -1)},"data":${of.data}}`,
+    ...rest,
+  };
+}
+
+const first = notice();
+const second = notice({ id: 'job_1#2', eventId: 'default:job_1:processing:20' });
+const forged = notice({ id: 'job_1#3', kind: 'forged', eventId: undefined, forgery: 'altered' });
+const attempts = [
+  attempt(),
+  attempt({ requestId: 'r2', notice: second, startMs: 200, endMs: 210 }),
+  attempt({
+    requestId: 'r3',
+    notice: forged,
+    secret: undefined,
+    status: 401,
+    outcome: undefined,
+    eventId: undefined,
+    startMs: 300,
+    endMs: 301,
+  }),
+];
+const messages = [message(first), message(second, { sequence: 2 })];
+
+const kept: Recorded = {
+  seed: 1,
+  startMs: 0,
+  endMs: 100_000,
+  attempts,
+  messages,
+  ledger: {
+    events: [
+      { id: String(first.eventId), sequence: '1', recordedMs: 105 },
+      { id: String(second.eventId), sequence: '2', recordedMs: 205 },
+    ],
+    publications: [
+      { eventId: String(first.eventId), result: 'confirmed', atMs: 130 },
+      { eventId: String(second.eventId), result: 'confirmed', atMs: 230 },
+    ],
+    deliveries: [
+      { requestId: 'r1', outcome: 'accepted', status: 202, hasBody: true },
+      { requestId: 'r2', outcome: 'accepted', status: 202, hasBody: true },
+    ],
+    countedRefusals: 1,
+    outboxLeft: 0,
+  },
+  wounds: [],
+  episodes: [],
+  exits: [{ replica: 0, atMs: 99_000, asked: 'SIGTERM', code: 0, signal: null }],
+  secrets: [{ secret: 'planted-default', fromMs: 0, untilMs: Number.POSITIVE_INFINITY }],
+  leaks: [],
+  alarms: [],
+  undelivered: [],
+  finalDrainMs: 10,
+};
+
+const ledger = (change: Change<Recorded['ledger']>) => ({ ledger: { ...kept.ledger, ...change } });
+const kinds = (change: Change<Recorded>) =>
+  new Set(check({ ...kept, ...change }).violations.map(({ kind }) => kind));
+const whats = (change: Change<Recorded>) =>
+  check({ ...kept, ...change }).violations.map(({ kind, what }) => `${kind}: ${what}`);
+const replaced = <T>(items: readonly T[], at: number, item: T) => items.with(at, item);
+const changed = (at: number, change: Change<Attempt>) => ({
+  attempts: replaced(attempts, at, { ...(attempts[at] as Attempt), ...change }),
+});
+
+/** A fault that struck alone while the first event was on its way. */
+function during(fault: string, change: Change<Wound> = {}): { wounds: Wound[]; episodes: Episode[] } {
+  const [startMs, endMs] = [50, 150];
+  return {
+    wounds: [
+      {
+        fault,
+        episode: 1,
+        replicas: [],
+        silences: false,
+        unbinds: false,
+        startMs,
+        endMs,
+        healedMs: endMs,
+        ...change,
+      },
+    ],
+    episodes: [{ number: 1, startMs, endMs, recoveredMs: 160, drainMs: 10 }],
+  };
+}
+
+test('a run that kept every promise has no violations, and is counted', () => {
+  expect(check(kept)).toEqual({
+    violations: [],
+    counts: {
+      requests: 3,
+      acknowledged: 2,
+      events: 2,
+      messages: 2,
+      lost: 0,
+      unexpected: 0,
+      duplicated: 0,
+      recovered: 0,
+    },
+  });
+});
+
+test('an acknowledged event that never came is lost', () => {
+  expect(whats({ messages: messages.slice(0, 1) })).toEqual(['lost: default:job_1:processing:20']);
+});
+
+test('an event of the ledger that never came is lost, though nobody was told of it', () => {
+  const unanswered = changed(1, { status: undefined, error: 'ECONNRESET', outcome: undefined });
+  const trouble = during('replica-kill');
+  const span = { episodes: trouble.episodes.map((each) => ({ ...each, recoveredMs: 1_000 })) };
+  expect([...kinds({ ...unanswered, ...trouble, ...span, messages: messages.slice(0, 1) })]).toEqual([
+    'lost',
+  ]);
+});
+
+test('a message that nobody signed is unexpected, and so is one that the ledger does not have', () => {
+  const stranger = notice({ eventId: 'default:job_9:processing:10', jobId: 'job_9' });
+  expect(whats({ messages: [...messages, message(stranger, { sequence: 3 })] })).toContain(
+    'unexpected: default:job_9:processing:10 was never signed',
+  );
+  expect(whats(ledger({ events: kept.ledger.events.slice(0, 1) }))).toContain(
+    'unexpected: default:job_1:processing:20 is not in the ledger',
+  );
+});
+
+test('a forgery that reached the bus is caught by what it says', () => {
+  const text = (messages[0] as Message).text.replace('"x_number"', `"x_mark":"${FORGED_MARK}","x_number"`);
+  expect(kinds({ messages: replaced(messages, 0, { ...(messages[0] as Message), text }) })).toContain(
+    'altered',
+  );
+});
+
+test.for([
+  ['a digit far behind the point of what a double holds', '123456789012345678.50', '123456789012345678.51'],
+  ['a number that went through a double', '123456789012345678.50', '123456789012345680'],
+  ['a number that became text', '123456789012345678.50', '"123456789012345678.50"'],
+  ['another subject', '"subject":"job_1"', '"subject":"job_2"'],
+  ['another type', 'job.progress"', 'job.completed"'],
+  ['a field that is gone', ',"x_number":123456789012345678.50', ''],
+] as const)('%s is altered', ([, from, to]) => {
+  const [one] = messages as [Message];
+  const text = one.text.replace(from, to);
+  expect(text).not.toBe(one.text);
+  expect(kinds({ messages: replaced(messages, 0, { ...one, text }) })).toEqual(new Set(['altered']));
+});
+
+test('numbers are compared by their exact value, whatever their form', () => {
+  expect(canonicalText('{"b":15e-1,"a":[0.0,-1.50]}')).toBe(canonicalText('{"a":[0,-1.5],"b":1.5}'));
+  expect(canonicalText('1e400')).not.toBe(canonicalText('1e401'));
+  expect(canonicalText('9007199254740993')).not.toBe(canonicalText('9007199254740992'));
+});
+
+test('a routing key that is not the event’s is caught', () => {
+  const [one] = messages as [Message];
+  expect(kinds({ messages: replaced(messages, 0, { ...one, routingKey: 'job.completed.default' }) })).toEqual(
+    new Set(['altered']),
+  );
+});
+
+test('an answer that says "accepted" of a body that is not the one on the bus is a lie', () => {
+  const other = { ...first, data: first.data.replace('123', '124') };
+  const lie = attempt({ requestId: 'r4', notice: other, outcome: 'duplicate', status: 200 });
+  const row = { requestId: 'r4', outcome: 'duplicate', status: 200, hasBody: false };
+  const deliveries = [...kept.ledger.deliveries, row];
+  expect(whats({ attempts: [...attempts, lie], ...ledger({ deliveries }) })).toEqual([
+    'altered: default:job_1:processing:10: r4 was answered duplicate',
+  ]);
+});
+
+test('without a fault a second copy is one too many, also if a publication accounts for it', () => {
+  const copy = { ...(messages[0] as Message), atMs: 400 };
+  const publications = [
+    ...kept.ledger.publications,
+    { ...kept.ledger.publications[0], result: 'failed' } as never,
+  ];
+  expect(kinds({ messages: [...messages, copy], ...ledger({ publications }) })).toEqual(
+    new Set(['too many copies']),
+  );
+});
+
+test('with a fault as many copies may come as publications are on record, and not one more', () => {
+  const copy = { ...(messages[0] as Message), atMs: 400 };
+  const publications = [
+    ...kept.ledger.publications,
+    { ...kept.ledger.publications[0], result: 'failed' } as never,
+  ];
+  const fault = during('rabbitmq-link-cut');
+  expect(kinds({ ...fault, messages: [...messages, copy], ...ledger({ publications }) })).toEqual(new Set());
+  expect(kinds({ ...fault, messages: [...messages, copy, copy], ...ledger({ publications }) })).toEqual(
+    new Set(['too many copies']),
+  );
+});
+
+test('a replica that was killed accounts for one copy more, and only while the event was on its way', () => {
+  const copy = { ...(messages[0] as Message), atMs: 400 };
+  const killed = (atMs: number) => ({
+    ...during('replica-kill'),
+    messages: [...messages, copy],
+    exits: [{ replica: 0, atMs, asked: 'SIGKILL', code: null, signal: 'SIGKILL' } as const],
+  });
+  expect(kinds(killed(120))).toEqual(new Set());
+  expect(kinds(killed(140))).toEqual(new Set(['too many copies']));
+});
+
+test('what the broker hands out again is no copy', () => {
+  const again = { ...(messages[0] as Message), atMs: 400, redelivered: true };
+  expect(check({ ...kept, messages: [...messages, again] })).toMatchObject({
+    violations: [],
+    counts: { duplicated: 0 },
+  });
+});
+
+test('first copies that come in another order than they were accepted are caught', () => {
+  expect(kinds({ messages: messages.toReversed() })).toEqual(new Set(['out of order']));
+});
+
+test('events that are numbered in another order than their sender told them are caught', () => {
+  const events = kept.ledger.events.map((event, at) => ({ ...event, sequence: String(2 - at) }));
+  expect(kinds(ledger({ events }))).toEqual(new Set(['out of order']));
+});
+
+test('an event that was returned may come later, and one that was not may not', () => {
+  const publications = [
+    { eventId: String(first.eventId), result: 'returned', atMs: 130 },
+    ...kept.ledger.publications,
+  ];
+  const unbound = during('queue-unbound', { unbinds: true });
+  expect(kinds({ ...unbound, messages: messages.toReversed(), ...ledger({ publications }) })).toEqual(
+    new Set(),
+  );
+  expect(whats(ledger({ publications }))).toEqual([
+    'wrong answer: default:job_1:processing:10 was returned though a queue was bound',
+  ]);
+});
+
+test('an event under another id, accepted twice, or twice in the ledger is caught', () => {
+  expect(kinds(changed(0, { eventId: 'default:job_1:completed' }))).toEqual(new Set(['ids']));
+  const [one] = kept.ledger.events as [(typeof kept.ledger.events)[number]];
+  expect(kinds(ledger({ events: [...kept.ledger.events, one] }))).toContain('ids');
+  const again = attempt({ requestId: 'r4' });
+  const deliveries = [...kept.ledger.deliveries, { ...kept.ledger.deliveries[0], requestId: 'r4' } as never];
+  expect(kinds({ attempts: [...attempts, again], ...ledger({ deliveries }) })).toEqual(new Set(['ids']));
+});
+
+test('a complete request without its audit row, with two, or with another outcome is caught', () => {
+  const [one, two] = kept.ledger.deliveries as [never, never];
+  expect(whats(ledger({ deliveries: [one] }))).toEqual(['audit: r2 (202 accepted) has 0 rows']);
+  expect(kinds(ledger({ deliveries: [one, two, two] }))).toEqual(new Set(['audit']));
+  const other = { ...kept.ledger.deliveries[1], outcome: 'conflict', status: 200 } as never;
+  expect(kinds(ledger({ deliveries: [one, other] }))).toEqual(new Set(['audit']));
+});
+
+test('a row that nobody sent, or that keeps the body of a forgery, is caught', () => {
+  const row = { requestId: 'r9', outcome: 'accepted', status: 202, hasBody: true };
+  expect(kinds(ledger({ deliveries: [...kept.ledger.deliveries, row] }))).toEqual(new Set(['audit']));
+  const kept401 = { requestId: 'r3', outcome: 'unauthorized', status: 401, hasBody: true };
+  expect(kinds(ledger({ deliveries: [...kept.ledger.deliveries, kept401] }))).toEqual(new Set(['audit']));
+});
+
+test('a refused request with neither a row nor a count is caught, unless its replica was killed just then', () => {
+  expect(kinds(ledger({ countedRefusals: 0 }))).toEqual(new Set(['audit']));
+  const killed = {
+    ...during('replica-kill'),
+    exits: [{ replica: 0, atMs: 400, asked: 'SIGKILL', code: null, signal: 'SIGKILL' } as const],
+  };
+  expect(kinds({ ...killed, ...ledger({ countedRefusals: 0 }) })).toEqual(new Set());
+});
+
+test('an answer after 10 s is late, and so is none, unless the replica was cut off from its sender', () => {
+  const late = changed(0, { endMs: 10_101 });
+  const never = changed(0, { endMs: 10_100, status: undefined, error: 'time-out', outcome: undefined });
+  const afterAll = changed(0, { ...never.attempts[0], lateAnswerMs: 12_000 });
+  expect(kinds(late)).toContain('late answer');
+  expect(kinds(never)).toContain('late answer');
+  expect(kinds(afterAll)).toContain('late answer');
+  expect(kinds({ ...never, ...during('postgres-freeze') })).toContain('late answer');
+  expect(kinds({ ...never, ...during('replica-freeze', { silences: true, replicas: [1] }) })).toContain(
+    'late answer',
+  );
+  expect(kinds({ ...never, ...during('replica-freeze', { silences: true, replicas: [0] }) })).toEqual(
+    new Set(),
+  );
+});
+
+test('an acknowledged forgery is caught, whatever else went on', () => {
+  const forgery = changed(2, { status: 202, outcome: 'accepted', eventId: 'default:job_1:processing:10' });
+  expect(kinds({ ...forgery, ...during('postgres-kill') })).toContain('wrong answer');
+});
+
+test('an authentic notification that is refused is caught, unless its secret was being rotated', () => {
+  const refused = changed(0, { status: 401, outcome: undefined, eventId: undefined });
+  expect(kinds({ ...refused, ...during('postgres-kill') })).toContain('wrong answer');
+  const secrets = [{ secret: 'planted-default', fromMs: 0, untilMs: 105 }];
+  expect(kinds({ ...refused, secrets })).not.toContain('wrong answer');
+});
+
+test('guarantee 7: a 503 while the broker alone is in trouble is caught, and one without any fault', () => {
+  const unavailable = changed(0, { status: 503, outcome: undefined, eventId: undefined });
+  expect(kinds(unavailable)).toContain('wrong answer');
+  expect(kinds({ ...unavailable, ...during('rabbitmq-kill') })).toContain('wrong answer');
+  expect(kinds({ ...unavailable, ...during('clock-jump') })).toContain('wrong answer');
+  expect(kinds({ ...unavailable, ...during('postgres-kill') })).toEqual(new Set());
+});
+
+test('an exit that nobody asked for is caught, and one that did not end in order', () => {
+  const exit = { replica: 1, atMs: 500, code: 70, signal: null };
+  expect(whats({ exits: [{ ...exit, asked: undefined }] })).toEqual([
+    'exit: replica 1 ended with 70, and nobody asked it to',
+  ]);
+  expect(whats({ exits: [{ ...exit, asked: 'SIGTERM' }] })).toEqual([
+    'exit: replica 1 ended with 70 after SIGTERM',
+  ]);
+  expect(kinds({ alarms: ['{"level":"fatal"}'] })).toEqual(new Set(['exit']));
+});
+
+test('a planted secret is caught wherever it stands, and never repeated', () => {
+  const search = createSecretsSearch({
+    postgres: { url: 'postgres://u:the-password@h/d' },
+    rabbitmq: { url: 'amqp://u:other-password@h' },
+    sources: { inForce: kept.secrets },
+  } as never);
+  search.look('an answer', '{"outcome":"accepted"}');
+  search.look('the log', 'connect postgres://u:the-password@h/d');
+  search.look('the bus', 'planted-default');
+  expect(search.found()).toEqual(['the log', 'the bus']);
+  expect(whats({ leaks: search.found() })).toEqual([
+    'leak: something planted stands in the log',
+    'leak: something planted stands in the bus',
+  ]);
+});
+
+test('what is not well again in time, left in the outbox, or never delivered is caught', () => {
+  const { wounds, episodes } = during('postgres-kill');
+  const ill = episodes.map((each) => ({ ...each, recoveredMs: undefined }));
+  expect(whats({ wounds, episodes: ill })).toEqual(['not drained: not well 60000 ms after postgres-kill']);
+  expect(kinds({ finalDrainMs: undefined })).toEqual(new Set(['not drained']));
+  expect(kinds(ledger({ outboxLeft: 1 }))).toEqual(new Set(['not drained']));
+  expect(kinds({ undelivered: ['job_1#2'] })).toEqual(new Set(['not drained']));
+});
+
+test('what met trouble on its way and came all the same is recovered; copies beyond the first are duplicated', () => {
+  const failedFirst = attempt({
+    requestId: 'r0',
+    status: 503,
+    outcome: undefined,
+    eventId: undefined,
+    startMs: 60,
+    endMs: 70,
+  });
+  const copy = { ...(messages[0] as Message), atMs: 400 };
+  const publications = [
+    ...kept.ledger.publications,
+    { ...kept.ledger.publications[0], result: 'failed' } as never,
+  ];
+  const { violations, counts } = check({
+    ...kept,
+    ...during('postgres-kill'),
+    ...ledger({ publications }),
+    attempts: [failedFirst, ...attempts],
+    messages: [...messages, copy],
+  });
+  expect(violations).toEqual([]);
+  expect(counts).toMatchObject({ recovered: 1, duplicated: 1, lost: 0, unexpected: 0 });
+});

@@ -1,0 +1,114 @@
+// Holds a recorded run to every promise, and counts in the words lost, unexpected, duplicated, recovered. Pure: the
+// same record gives the same verdict, so that it can be shown to catch each kind of violation.
+
+import { audit } from './checks/audit.ts';
+import { lateAnswers, wrongAnswers } from './checks/answers.ts';
+import { altered, copies, freshCopies, groupBy, ids, lost, order, unexpected } from './checks/bus.ts';
+import { type Violation, violation } from './checks/violation.ts';
+import { RECOVERY_LIMIT_MS } from './episodes.ts';
+import type { Recorded } from './recorded.ts';
+import { isAcknowledged } from './senders.ts';
+
+export type { Violation } from './checks/violation.ts';
+
+export type Verdict = {
+  readonly violations: readonly Violation[];
+  readonly counts: {
+    readonly requests: number;
+    readonly acknowledged: number;
+    readonly events: number;
+    readonly messages: number;
+    /** Acknowledged or in the ledger, and not on the bus. */
+    readonly lost: number;
+    /** On the bus, and not correctly signed. */
+    readonly unexpected: number;
+    /** Copies beyond the first. */
+    readonly duplicated: number;
+    /** Events that met trouble on their way (a request that failed, a publication that was not confirmed) and are on the bus. */
+    readonly recovered: number;
+  };
+};
+
+export function check(recorded: Recorded): Verdict {
+  const violations = [
+    ...lost(recorded),
+    ...unexpected(recorded),
+    ...altered(recorded),
+    ...copies(recorded),
+    ...order(recorded),
+    ...ids(recorded),
+    ...audit(recorded),
+    ...lateAnswers(recorded),
+    ...wrongAnswers(recorded),
+    ...returns(recorded),
+    ...exits(recorded),
+    ...recorded.leaks.map((place) => violation('leak', `something planted stands in ${place}`)),
+    ...recorded.alarms.map((line) => violation('exit', line)),
+    ...drains(recorded),
+  ];
+  return { violations, counts: count(recorded, violations) };
+}
+
+/** Nobody is told that no queue is bound while one is. */
+function returns({ ledger, wounds, episodes }: Recorded): Violation[] {
+  const unbound = episodes.filter(({ number }) =>
+    wounds.some((wound) => wound.episode === number && wound.unbinds),
+  );
+  return ledger.publications
+    .filter(({ result }) => result === 'returned')
+    .filter(
+      ({ atMs }) => !unbound.some((each) => each.startMs <= atMs && atMs <= (each.recoveredMs ?? Infinity)),
+    )
+    .map(({ eventId }) => violation('wrong answer', `${eventId} was returned though a queue was bound`));
+}
+
+function exits({ exits: found }: Recorded): Violation[] {
+  return found.flatMap(({ replica, asked, code, signal }) => {
+    if (asked === 'SIGKILL' || (asked === 'SIGTERM' && code === 0)) return [];
+    const how = `replica ${replica} ended with ${signal ?? code}`;
+    return [
+      violation('exit', asked === undefined ? `${how}, and nobody asked it to` : `${how} after ${asked}`),
+    ];
+  });
+}
+
+function drains(recorded: Recorded): Violation[] {
+  const { ledger, episodes, finalDrainMs, undelivered, wounds } = recorded;
+  const named = (number: number) =>
+    wounds
+      .filter(({ episode }) => episode === number)
+      .map(({ fault }) => fault)
+      .join(' + ');
+  return [
+    ...episodes
+      .filter(({ recoveredMs }) => recoveredMs === undefined)
+      .map(({ number }) =>
+        violation('not drained', `not well ${RECOVERY_LIMIT_MS} ms after ${named(number)}`),
+      ),
+    ...(finalDrainMs === undefined ? [violation('not drained', 'the outbox was not empty in the end')] : []),
+    ...(ledger.outboxLeft === 0
+      ? []
+      : [violation('not drained', `${ledger.outboxLeft} entries left in the outbox`)]),
+    ...undelivered.map((id) => violation('not drained', `${id} was never acknowledged`)),
+  ];
+}
+
+function count(recorded: Recorded, violations: readonly Violation[]): Verdict['counts'] {
+  const { attempts, messages, ledger } = recorded;
+  const received = groupBy(freshCopies(messages), ({ id }) => id);
+  const troubled = new Set([
+    ...attempts.filter((each) => !isAcknowledged(each)).map(({ notice }) => notice.eventId),
+    ...ledger.publications.filter(({ result }) => result !== 'confirmed').map(({ eventId }) => eventId),
+  ]);
+  const ofKind = (kind: Violation['kind']) => violations.filter((each) => each.kind === kind).length;
+  return {
+    requests: attempts.length,
+    acknowledged: attempts.filter(isAcknowledged).length,
+    events: ledger.events.length,
+    messages: messages.length,
+    lost: ofKind('lost'),
+    unexpected: ofKind('unexpected'),
+    duplicated: [...received.values()].reduce((sum, { length }) => sum + length - 1, 0),
+    recovered: [...received.keys()].filter((id) => troubled.has(id)).length,
+  };
+}

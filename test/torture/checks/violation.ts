@@ -1,0 +1,20 @@
+// What a check returns for each promise that it finds broken.
+
+export const KINDS = [
+  'lost',
+  'unexpected',
+  'altered',
+  'too many copies',
+  'out of order',
+  'ids',
+  'audit',
+  'late answer',
+  'wrong answer',
+  'exit',
+  'leak',
+  'not drained',
+] as const;
+
+export type Violation = { readonly kind: (typeof KINDS)[number]; readonly what: string };
+
+export const violation = (kind: Violation['kind'], what: string): Violation => ({ kind, what });

@@ -1,0 +1,147 @@
+// What each fault looked like from outside: to senders, to a subscriber, and until all was well again.
+
+import { touches } from './checks/windows.ts';
+import { freshCopies } from './checks/bus.ts';
+import type { Attempt, Episode, Message, Recorded, Wound } from './recorded.ts';
+import { isAcknowledged } from './senders.ts';
+
+/** Of one strike of one fault, or of several strikes: then the sums, and the worst of each time. */
+export type Effect = {
+  readonly fault: string;
+  readonly strikes: number;
+  readonly lastedMs: number;
+  readonly sender: {
+    /** Answers by status, and failed requests by what the sender saw. */
+    readonly saw: Readonly<Record<string, number>>;
+    /** Requests that were repeats of one that had failed. */
+    readonly retries: number;
+    readonly slowestMs: number;
+    /** The longest time in which nobody was acknowledged. */
+    readonly longestGapMs: number;
+  };
+  readonly subscriber: { readonly longestSilenceMs: number; readonly copies: number };
+  readonly heal: {
+    /** From the fault's end until a sender was acknowledged by a replica that it had touched. */
+    readonly firstSuccessMs: number | undefined;
+    /** From the fault's end until the outbox held nothing from before it. */
+    readonly outboxMs: number | undefined;
+  };
+};
+
+export const TOGETHER = 'several together';
+
+/** One line a fault that struck alone, and one for all that struck together. */
+export function effectsOf(recorded: Recorded): Effect[] {
+  const copies = copyTimes(recorded.messages);
+  const struck = new Map<string, Effect>();
+  for (const episode of recorded.episodes) {
+    const wounds = recorded.wounds.filter((wound) => wound.episode === episode.number);
+    for (const wound of wounds) {
+      const fault = wounds.length === 1 ? wound.fault : TOGETHER;
+      const effect = { ...effectOf(recorded, episode, wound, copies), fault };
+      const before = struck.get(fault);
+      struck.set(fault, before === undefined ? effect : worst(before, effect));
+    }
+  }
+  return [...struck.values()].toSorted((a, b) => (a.fault < b.fault ? -1 : 1));
+}
+
+function effectOf(recorded: Recorded, episode: Episode, wound: Wound, copies: readonly number[]): Effect {
+  const { startMs, endMs, healedMs } = wound;
+  const untilMs = episode.recoveredMs ?? recorded.endMs;
+  // Of what is an event: a forgery is refused as ever, and tells nothing of the fault.
+  const during = recorded.attempts.filter(
+    (each) => each.notice.eventId !== undefined && each.startMs <= healedMs && each.endMs >= startMs,
+  );
+  const acknowledged = recorded.attempts.filter(isAcknowledged);
+  const firstMs = acknowledged
+    .filter((each) => each.startMs >= endMs && touches(wound, each.replica))
+    .reduce((earliest, each) => Math.min(earliest, each.endMs), Number.POSITIVE_INFINITY);
+  return {
+    fault: wound.fault,
+    strikes: 1,
+    lastedMs: endMs - startMs,
+    sender: {
+      saw: tally(during),
+      retries: countRetries(recorded.attempts, during),
+      slowestMs: Math.max(0, ...during.map((each) => each.endMs - each.startMs)),
+      longestGapMs: longestGap(
+        acknowledged.map((each) => each.endMs),
+        startMs,
+        untilMs,
+      ),
+    },
+    subscriber: {
+      longestSilenceMs: longestGap(
+        recorded.messages.map(({ atMs }) => atMs),
+        startMs,
+        untilMs,
+      ),
+      copies: copies.filter((atMs) => atMs >= startMs && atMs <= untilMs).length,
+    },
+    heal: {
+      firstSuccessMs: Number.isFinite(firstMs) ? firstMs - endMs : undefined,
+      outboxMs: episode.drainMs === undefined ? undefined : episode.endMs - endMs + episode.drainMs,
+    },
+  };
+}
+
+function tally(attempts: readonly Attempt[]): Record<string, number> {
+  const saw: Record<string, number> = {};
+  for (const { status, error } of attempts) {
+    const what = status === undefined ? String(error) : String(status);
+    saw[what] = (saw[what] ?? 0) + 1;
+  }
+  return saw;
+}
+
+function countRetries(all: readonly Attempt[], during: readonly Attempt[]): number {
+  const failedMs = new Map<string, number>();
+  for (const each of all) {
+    const before = failedMs.get(each.notice.id) ?? Number.POSITIVE_INFINITY;
+    if (!isAcknowledged(each) && each.notice.eventId !== undefined)
+      failedMs.set(each.notice.id, Math.min(before, each.endMs));
+  }
+  return during.filter((each) => (failedMs.get(each.notice.id) ?? Number.POSITIVE_INFINITY) <= each.startMs)
+    .length;
+}
+
+function copyTimes(messages: readonly Message[]): number[] {
+  const seen = new Set<string>();
+  return freshCopies(messages)
+    .filter(({ id }) => seen.has(id) || !seen.add(id))
+    .map(({ atMs }) => atMs);
+}
+
+/** The longest stretch without any of `timesMs` between the two. */
+function longestGap(timesMs: readonly number[], fromMs: number, toMs: number): number {
+  const marks = [fromMs, ...timesMs.filter((ms) => ms > fromMs && ms < toMs).toSorted((a, b) => a - b), toMs];
+  return Math.max(0, ...marks.slice(1).map((ms, index) => ms - (marks[index] as number)));
+}
+
+const max = (a: number | undefined, b: number | undefined) =>
+  a === undefined || b === undefined ? undefined : Math.max(a, b);
+
+export function worst(a: Effect, b: Effect): Effect {
+  const names = new Set([...Object.keys(a.sender.saw), ...Object.keys(b.sender.saw)]);
+  const saw = [...names].map((name) => [name, (a.sender.saw[name] ?? 0) + (b.sender.saw[name] ?? 0)]);
+  return {
+    fault: a.fault,
+    strikes: a.strikes + b.strikes,
+    lastedMs: Math.max(a.lastedMs, b.lastedMs),
+    sender: {
+      saw: Object.fromEntries(saw) as Record<string, number>,
+      retries: a.sender.retries + b.sender.retries,
+      slowestMs: Math.max(a.sender.slowestMs, b.sender.slowestMs),
+      longestGapMs: Math.max(a.sender.longestGapMs, b.sender.longestGapMs),
+    },
+    subscriber: {
+      longestSilenceMs: Math.max(a.subscriber.longestSilenceMs, b.subscriber.longestSilenceMs),
+      copies: a.subscriber.copies + b.subscriber.copies,
+    },
+    heal: {
+      firstSuccessMs: max(a.heal.firstSuccessMs, b.heal.firstSuccessMs),
+      outboxMs: max(a.heal.outboxMs, b.heal.outboxMs),
+    },
+  };
+}

@@ -1,0 +1,70 @@
+// Carries the schedule out: strikes, holds and heals each episode's faults at their times, and waits until all is well
+// again before the next one, which is how the time to heal is known.
+
+import type { Stage } from './faults/index.ts';
+import type { Operator } from './operator.ts';
+import type { Episode, Wound } from './recorded.ts';
+import type { PlannedEpisode, PlannedFault } from './schedule.ts';
+import type { Senders } from './senders.ts';
+import { pause, until } from './until.ts';
+
+/** Within this after a fault's end, and without a restart, a sender must be acknowledged and the outbox empty. */
+export const RECOVERY_LIMIT_MS = 60_000;
+
+export type Played = { readonly episode: Episode; readonly wounds: readonly Wound[] };
+
+/** @throws Error when a fault could not be struck or healed: the harness' own failure. */
+export async function playEpisode(
+  planned: PlannedEpisode,
+  { stage, operator, senders }: { stage: Stage; operator: Operator; senders: Senders },
+): Promise<Played> {
+  await pause(planned.gapMs);
+  const startMs = performance.now();
+  const wounds = await Promise.all(planned.faults.map((each) => inflict(each, planned.number, stage)));
+  const endMs = performance.now();
+  const [drainMs, ...acknowledged] = await Promise.all([
+    operator.drain(endMs, RECOVERY_LIMIT_MS),
+    ...wounds.flatMap(({ healedMs, replicas }) =>
+      (replicas.length === 0 ? [[]] : replicas.map((replica) => [replica])).map((touched) =>
+        until('a sender is acknowledged', () => senders.acknowledgedSince(healedMs, touched), {
+          limitMs: RECOVERY_LIMIT_MS,
+        }).catch(() => undefined),
+      ),
+    ),
+  ]);
+  const isWell = drainMs !== undefined && acknowledged.every((atMs) => atMs !== undefined);
+  return {
+    episode: {
+      number: planned.number,
+      startMs,
+      endMs,
+      recoveredMs: isWell ? performance.now() : undefined,
+      drainMs,
+    },
+    wounds,
+  };
+}
+
+async function inflict(planned: PlannedFault, episode: number, stage: Stage): Promise<Wound> {
+  const { fault, atMs, forMs, random } = planned;
+  await pause(atMs);
+  const startMs = performance.now();
+  try {
+    const struck = await fault.strike(stage, { random, forMs });
+    await pause(Math.max(0, forMs - (performance.now() - startMs)));
+    const endMs = performance.now();
+    await struck.heal();
+    return {
+      fault: fault.name,
+      episode,
+      replicas: struck.replicas,
+      silences: fault.silences === true,
+      unbinds: fault.unbinds === true,
+      startMs,
+      endMs,
+      healedMs: performance.now(),
+    };
+  } catch (cause) {
+    throw new Error(`${fault.name} could not be struck or healed`, { cause });
+  }
+}

@@ -1,0 +1,110 @@
+// Faults within RabbitMQ, as its operators and other subscribers may cause them.
+
+import { randomBytes } from 'node:crypto';
+import { until } from '../until.ts';
+import type { Fault, Stage } from './types.ts';
+
+/** As scripts/services/rabbitmq.ts has it. */
+const MEMORY_LIMIT = '{absolute, 1000000000}';
+/** For rabbitmqctl, which is slow to start where the processor is busy. */
+const CTL_LIMIT_MS = 90_000;
+
+function subscriberOf({ subscriber }: Stage) {
+  if (subscriber === undefined) throw new Error('there is no subscriber whose queue could be touched');
+  return subscriber;
+}
+
+const missing = ({ subscriber }: Stage) =>
+  subscriber === undefined ? 'there is no subscriber whose queue could be touched' : undefined;
+
+/** Another subscriber's queue, bound to everything. */
+const otherQueue = () => `other.${randomBytes(4).toString('hex')}`;
+
+export const brokerFaults: readonly Fault[] = [
+  {
+    name: 'memory-alarm',
+    subject: 'rabbitmq',
+    what: 'RabbitMQ blocks publishers, since it thinks that it has no memory left',
+    strike: async ({ world }) => {
+      // On a busy machine rabbitmqctl has been seen to succeed and change nothing: look, and say it again.
+      const setLimit = (limit: string, isAlarming: boolean) =>
+        until(
+          `the memory limit is ${limit}`,
+          async () => {
+            const alarms = await world.rabbitmq.ctl(
+              'eval',
+              `vm_memory_monitor:set_vm_memory_high_watermark(${limit}), rabbit_alarm:get_alarms().`,
+            );
+            return (alarms.trim() !== '[]') === isAlarming ? true : undefined;
+          },
+          { limitMs: CTL_LIMIT_MS },
+        );
+      await setLimit('0.0', true);
+      return { replicas: [], heal: async () => void (await setLimit(MEMORY_LIMIT, false)) };
+    },
+  },
+  {
+    name: 'exchange-deleted',
+    subject: 'rabbitmq',
+    what: 'the exchange is deleted, and with it all bindings; healed by binding again',
+    unbinds: true,
+    missing,
+    strike: async (stage) => {
+      const { world } = stage;
+      await world.withChannel((channel) => channel.deleteExchange(world.exchange));
+      return { replicas: [], heal: () => subscriberOf(stage).bind() };
+    },
+  },
+  {
+    name: 'queue-deleted',
+    subject: 'rabbitmq',
+    what: "another subscriber's queue is deleted in the middle of it all, and ours once it is unbound and emptied",
+    unbinds: true,
+    missing,
+    strike: async (stage, { forMs }) => {
+      const { world } = stage;
+      const subscriber = subscriberOf(stage);
+      const other = otherQueue();
+      await world.withChannel(async (channel) => {
+        await channel.assertQueue(other, { durable: true, arguments: { 'x-queue-type': 'quorum' } });
+        await channel.bindQueue(other, world.exchange, 'job.#');
+        await new Promise((resolve) => setTimeout(resolve, forMs / 4)); // publishes to it are in flight
+        await channel.deleteQueue(other);
+      });
+      await subscriber.deleteQueue();
+      return { replicas: [], heal: () => subscriber.bind() };
+    },
+  },
+  {
+    name: 'queue-unbound',
+    subject: 'rabbitmq',
+    what: "the subscriber's queue is unbound, so that nobody takes the events",
+    unbinds: true,
+    missing,
+    strike: async (stage) => {
+      const subscriber = subscriberOf(stage);
+      await subscriber.unbind();
+      return { replicas: [], heal: () => subscriber.bind() };
+    },
+  },
+  {
+    name: 'reject-publish',
+    subject: 'rabbitmq',
+    what: "another subscriber's full queue refuses messages, so that publishes are nacked",
+    strike: async ({ world }) => {
+      const full = otherQueue();
+      await world.withChannel(async (channel) => {
+        await channel.assertQueue(full, {
+          durable: true,
+          maxLength: 1,
+          arguments: { 'x-overflow': 'reject-publish' },
+        });
+        await channel.bindQueue(full, world.exchange, 'job.#');
+      });
+      return {
+        replicas: [],
+        heal: () => world.withChannel(async (channel) => void (await channel.deleteQueue(full))),
+      };
+    },
+  },
+];

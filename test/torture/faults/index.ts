@@ -1,0 +1,25 @@
+// All faults there are, by name.
+
+import { brokerFaults } from './broker.ts';
+import { insideFaults } from './inside.ts';
+import { networkFaults } from './network.ts';
+import { processFaults } from './processes.ts';
+import type { Fault } from './types.ts';
+
+export type { Fault, Stage, Strike, Struck, Subject } from './types.ts';
+
+export const FAULTS: readonly Fault[] = [
+  ...processFaults,
+  ...networkFaults,
+  ...brokerFaults,
+  ...insideFaults,
+];
+
+/** @throws Error that lists the names there are. */
+export function faultsNamed(names: readonly string[]): Fault[] {
+  return names.map((name) => {
+    const fault = FAULTS.find((candidate) => candidate.name === name);
+    if (fault !== undefined) return fault;
+    throw new Error(`there is no fault ${name}, but: ${FAULTS.map((known) => known.name).join(', ')}`);
+  });
+}

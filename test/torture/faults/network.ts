@@ -1,0 +1,103 @@
+// Faults of the network, each on each of a replica's three links.
+
+import type { Proxy } from '../../support/proxy.ts';
+import { LINKS, type LinkName } from '../replica.ts';
+import { type Fault, indexes, type Strike, victims } from './types.ts';
+
+type Mode = {
+  readonly verb: string;
+  readonly what: string;
+  readonly strike: (proxies: readonly Proxy[], how: Strike) => () => void;
+};
+
+const SLOW_MS = [40, 400] as const;
+/** Enough to reach into the middle of any of the handshakes, and of an HTTP answer. */
+const HANDSHAKE_BYTES = [1, 600] as const;
+const RESETS = [2, 6] as const;
+
+const each = (proxies: readonly Proxy[], act: (proxy: Proxy) => void) => {
+  for (const proxy of proxies) act(proxy);
+};
+const healAll = (proxies: readonly Proxy[]) => each(proxies, (proxy) => proxy.heal());
+
+const modes: readonly Mode[] = [
+  {
+    verb: 'cut',
+    what: 'open connections ended, new ones refused',
+    strike: (proxies) => {
+      each(proxies, (proxy) => proxy.refuse());
+      each(proxies, (proxy) => proxy.cut());
+      return () => healAll(proxies);
+    },
+  },
+  {
+    verb: 'half-open',
+    what: 'open connections fall silent without an end, new ones pass',
+    strike: (proxies, { random }) => {
+      each(proxies, (proxy) => proxy.silence());
+      const comesBack = random.chance(0.5);
+      return () => {
+        // Either what was held back arrives after all, or the other end has forgotten the connection.
+        if (!comesBack) each(proxies, (proxy) => proxy.reset());
+        healAll(proxies);
+      };
+    },
+  },
+  {
+    verb: 'slow',
+    what: `every packet ${SLOW_MS[0]} to ${SLOW_MS[1]} ms later`,
+    strike: (proxies, { random }) => {
+      const delayMs = random.whole(...SLOW_MS);
+      each(proxies, (proxy) => proxy.slow(delayMs));
+      return () => healAll(proxies);
+    },
+  },
+  {
+    verb: 'reset',
+    what: 'open connections reset, several times',
+    strike: (proxies, { random, forMs }) => {
+      const times = Array.from({ length: random.whole(...RESETS) }, () => random.whole(0, forMs));
+      const timers = times.map((ms) => setTimeout(() => each(proxies, (proxy) => proxy.reset()), ms));
+      return () => {
+        for (const timer of timers) clearTimeout(timer);
+        healAll(proxies);
+      };
+    },
+  },
+  {
+    verb: 'handshake',
+    what: 'open connections ended; new ones cut, reset or stalled after the first bytes of the answer',
+    strike: (proxies, { random }) => {
+      const bytes = random.whole(...HANDSHAKE_BYTES);
+      const how = random.pick(['cut', 'reset', 'stall'] as const);
+      each(proxies, (proxy) => proxy.failAfterBytes(bytes, how));
+      each(proxies, (proxy) => proxy.cut());
+      return () => healAll(proxies);
+    },
+  },
+];
+
+const BETWEEN: Readonly<Record<LinkName, string>> = {
+  sender: 'senders and replica',
+  postgres: 'replica and Postgres',
+  rabbitmq: 'replica and RabbitMQ',
+};
+
+export const networkFaults: readonly Fault[] = LINKS.flatMap((link) =>
+  modes.map(
+    ({ verb, what, strike }): Fault => ({
+      name: `${link}-link-${verb}`,
+      subject: `${link} link`,
+      what: `between ${BETWEEN[link]}: ${what}`,
+      silences: link === 'sender',
+      strike: async ({ world }, how) => {
+        const touched = victims(world, how);
+        const heal = strike(
+          touched.map(({ links }) => links[link]),
+          how,
+        );
+        return { replicas: indexes(touched), heal: async () => heal() };
+      },
+    }),
+  ),
+);

@@ -1,0 +1,111 @@
+// Faults of whole processes: killed, frozen, restarted.
+
+import type { Replica } from '../replica.ts';
+import type { World } from '../world.ts';
+import { candidates, type Fault, indexes, type Stage, type Strike, type Struck } from './types.ts';
+
+/** Every second time the one that leads the relay, if one can be told. */
+async function victim(world: World, how: Strike): Promise<Replica> {
+  const choice = candidates(world, how);
+  const [fallback, wantsLeader] = [how.random.pick(choice), how.random.chance(0.5)];
+  if (!wantsLeader) return fallback;
+  for (const replica of choice) {
+    const holds = await replica.metric('tallyhook_relay_lease_held').catch(() => 0);
+    if (holds === 1) return replica;
+  }
+  return fallback;
+}
+
+const replicaFaults: readonly Fault[] = [
+  {
+    name: 'replica-kill',
+    subject: 'replicas',
+    what: 'SIGKILL to one replica, started again',
+    strike: async ({ world }, how) => {
+      const replica = await victim(world, how);
+      await replica.kill('SIGKILL');
+      return { replicas: [replica.index], heal: () => replica.start() };
+    },
+  },
+  {
+    name: 'replica-freeze',
+    subject: 'replicas',
+    what: 'SIGSTOP, then SIGCONT to one replica',
+    silences: true,
+    strike: async ({ world }, how) => {
+      const replica = await victim(world, how);
+      await replica.kill('SIGSTOP');
+      return { replicas: [replica.index], heal: () => replica.kill('SIGCONT') };
+    },
+  },
+  {
+    name: 'replica-restart',
+    subject: 'replicas',
+    what: 'SIGTERM to one replica, started again',
+    strike: async ({ world }, how) => {
+      const replica = await victim(world, how);
+      await replica.stop();
+      return { replicas: [replica.index], heal: () => replica.start() };
+    },
+  },
+  {
+    name: 'rolling-restart',
+    subject: 'replicas',
+    what: 'every replica in turn: SIGTERM, started again, ready',
+    strike: async ({ world }, how) => {
+      const touched = candidates(world, how);
+      for (const replica of touched) {
+        await replica.stop();
+        await replica.start();
+      }
+      return { replicas: indexes(touched), heal: () => Promise.resolve() };
+    },
+  },
+];
+
+type Server = Pick<World['postgres'], 'kill' | 'start'> & { readonly stop: () => Promise<void> };
+
+/** The same three for each of the two servers. */
+function serverFaults(subject: 'postgres' | 'rabbitmq', called: string): readonly Fault[] {
+  const server = ({ world }: Stage): Server => world[subject];
+  const fault = (
+    verb: string,
+    what: string,
+    strike: (server: Server, how: Strike) => Promise<void>,
+    heal: (server: Server) => Promise<void>,
+  ): Fault => ({
+    name: `${subject}-${verb}`,
+    subject,
+    what,
+    strike: async (stage, how): Promise<Struck> => {
+      await strike(server(stage), how);
+      return { replicas: [], heal: () => heal(server(stage)) };
+    },
+  });
+  return [
+    fault(
+      'kill',
+      `SIGKILL to all of ${called}, started again`,
+      (it) => it.kill('SIGKILL'),
+      (it) => it.start(),
+    ),
+    fault(
+      'freeze',
+      `SIGSTOP, then SIGCONT to all of ${called}`,
+      (it) => it.kill('SIGSTOP'),
+      (it) => it.kill('SIGCONT'),
+    ),
+    fault(
+      'restart',
+      `${called} stopped in order, started again`,
+      (it) => it.stop(),
+      (it) => it.start(),
+    ),
+  ];
+}
+
+export const processFaults: readonly Fault[] = [
+  ...replicaFaults,
+  ...serverFaults('postgres', 'Postgres'),
+  ...serverFaults('rabbitmq', 'RabbitMQ'),
+];

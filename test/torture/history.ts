@@ -1,0 +1,236 @@
+// What senders have to say, drawn from the seed alone: jobs and the deliveries that tell of them. Beside what is new:
+// repeats, conflicts, what must be quarantined, what is malformed, and what somebody forged. Signed by code that shares
+// nothing with intake, over the text as it stands here; numbers are written as text, so that no double touches them.
+
+import { createHmac } from 'node:crypto';
+import type { Random } from './random.ts';
+import { SOURCE_NAMES, type SourceName } from './sources.ts';
+
+export type Kind = 'new' | 'repeat' | 'conflict' | 'quarantine' | 'malformed' | 'forged' | 'refused';
+
+/** How a forgery differs from a delivery that its source signed. */
+export type Forgery = 'altered' | 'unsigned' | 'other-secret' | 'other-source' | 'unknown-source' | 'retired';
+export type Refusal = 'encoded' | 'too-large' | 'wrong-method';
+
+/** One thing that a sender sends, until it is told that it arrived. */
+export type Notice = {
+  /** Unique in a run. */
+  readonly id: string;
+  readonly kind: Kind;
+  readonly source: SourceName;
+  readonly jobId: string;
+  /** What the event is to be called, computed here; undefined for what must never become one. */
+  readonly eventId: string | undefined;
+  readonly body: string;
+  /** What subscribers must get as `data` if this body makes the event: the same, times in UTC. */
+  readonly data: string;
+  readonly forgery?: Forgery;
+  readonly refusal?: Refusal;
+  /** Goes to every replica at once. */
+  readonly isTwin?: boolean;
+  /** Sent at the same time as the one before: nobody can say which comes first. */
+  readonly isRace?: boolean;
+};
+
+/** What stands in forged and refused bodies, and may therefore be found nowhere. */
+export const FORGED_MARK = 'planted-forged-text';
+/** What stands in request headers, as a proxy or a sender might put it there. */
+export const HEADER_SECRETS = {
+  authorization: 'Bearer planted-authorization-0f3a',
+  cookie: 'session=planted-cookie-77c1',
+  'x-api-key': 'planted-api-key-5d20',
+} as const;
+
+const TERMINALS = ['completed', 'failed'] as const;
+const MOVED_BY_MINUTES = [0, 0, 0, 90, -330] as const;
+const CHANCE = { repeat: 0.25, twin: 0.08, race: 0.04, conflict: 0.1, aside: 0.12 } as const;
+const LARGEST_SAFE = 9_007_199_254_740_991;
+
+/** One job's life, in the order in which it is to be told. */
+export function drawJob(random: Random, name: string): Notice[] {
+  const source = random.pick(SOURCE_NAMES);
+  // Colons are allowed in a job's id, and ids must be unambiguous all the same.
+  const jobId = `job_${name}${random.chance(0.1) ? ':processing:45' : ''}`;
+  const draw = { random, source, jobId, count: 0 };
+  const notices: Notice[] = [];
+  const percents = Array.from({ length: random.whole(0, 4) }, () => random.whole(0, 100));
+  const told = new Set(random.chance(0.8) ? percents.toSorted((a, b) => a - b) : percents);
+  for (const percent of told) notices.push(...tell(draw, 'processing', percent));
+  notices.push(...tell(draw, random.chance(0.8) ? 'completed' : 'failed'));
+  if (random.chance(0.1)) notices.push(...tell(draw, random.pick(TERMINALS)));
+  return notices;
+}
+
+type Draw = { readonly random: Random; readonly source: SourceName; readonly jobId: string; count: number };
+type Status = 'processing' | (typeof TERMINALS)[number];
+
+/** An event and what comes with it. */
+function tell(draw: Draw, status: Status, percent?: number): Notice[] {
+  const { random, source, jobId } = draw;
+  const eventId = `${source}:${jobId}:${status}${percent === undefined ? '' : `:${percent}`}`;
+  const first = content(draw, status, percent);
+  const notices = [
+    notice(draw, 'new', { eventId, ...first, ...(random.chance(CHANCE.twin) ? { isTwin: true } : {}) }),
+  ];
+  if (random.chance(CHANCE.race))
+    notices.push(notice(draw, 'conflict', { eventId, ...content(draw, status, percent), isRace: true }));
+  if (random.chance(CHANCE.repeat))
+    notices.push(notice(draw, 'repeat', { eventId, ...respaced(random, first) }));
+  if (random.chance(CHANCE.conflict))
+    notices.push(notice(draw, 'conflict', { eventId, ...content(draw, status, percent) }));
+  if (random.chance(CHANCE.aside)) notices.push(aside(draw, status, percent));
+  return notices;
+}
+
+type Said = { readonly body: string; readonly data: string };
+type Fields = readonly (readonly [name: string, json: string])[];
+
+function notice(
+  draw: Draw,
+  kind: Kind,
+  rest: Said & Partial<Pick<Notice, 'eventId' | 'forgery' | 'refusal' | 'isTwin' | 'isRace'>>,
+): Notice {
+  draw.count += 1;
+  const { source, jobId } = draw;
+  return { id: `${jobId}#${draw.count}`, kind, source, jobId, eventId: undefined, ...rest };
+}
+
+const json = (fields: Fields) =>
+  `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
+const quoted = (text: string) => JSON.stringify(text);
+
+/** The fields of the interface (2.1, 6.2), and unknown ones with numbers that no double holds. */
+function content({ random, jobId }: Draw, status: Status, percent = random.whole(0, 100)): Said {
+  const whole = () =>
+    String(random.chance(0.2) ? LARGEST_SAFE - random.whole(0, 9) : random.whole(0, 2 ** 31));
+  const [created, ended] = [time(random), time(random)];
+  const common: Fields = [
+    ['job_id', quoted(jobId)],
+    ['status', quoted(status)],
+    ['progress_percentage', String(percent)],
+  ];
+  const text = quoted(random.pick(['mp4', 'webm', 'ä€😀', 'a\u0000b', 'a"\\/b']));
+  const own: Record<Status, (times: 'sent' | 'utc') => Fields> = {
+    processing: (times) => [['estimated_completion', quoted(ended[times])]],
+    completed: (times) => [
+      ['job_type', '"video"'],
+      ['cost_micros', amounts[0]],
+      ['cost_cents', amounts[1]],
+      ['processing_time_seconds', amounts[2]],
+      ['output_size_bytes', amounts[3]],
+      ['input_format', text],
+      ['output_format', '"webm"'],
+      ['created_at', quoted(created[times])],
+      ['completed_at', quoted(ended[times])],
+    ],
+    failed: (times) => [
+      ['job_type', '"video"'],
+      ['error_message', text],
+      ['error_code', '"INVALID_INPUT"'],
+      ['created_at', quoted(created[times])],
+      ['failed_at', quoted(ended[times])],
+    ],
+  };
+  const amounts = [whole(), whole(), whole(), whole()] as const;
+  const extra = extras(random);
+  const order = random.shuffled([...common, ...own[status]('sent'), ...extra].map(([name]) => name));
+  const inOrder = (fields: Fields) => order.map((name) => fields.find(([known]) => known === name) as never);
+  const all = (times: 'sent' | 'utc') => inOrder([...common, ...own[status](times), ...extra]);
+  return { body: json(all('sent')), data: json(all('utc')) };
+}
+
+const seconds = (at: number) => new Date(at).toISOString().slice(0, 19);
+
+/** A moment as it is sent, in whatever zone, and as it must be passed on. */
+function time(random: Random): { sent: string; utc: string } {
+  const minutes = random.pick(MOVED_BY_MINUTES);
+  const ms = Date.UTC(
+    2026,
+    random.whole(0, 11),
+    random.whole(1, 28),
+    random.whole(0, 23),
+    random.whole(0, 59),
+  );
+  const fraction = random.chance(0.5) ? `.${random.digits(random.whole(1, 9))}` : '';
+  const size = Math.abs(minutes);
+  const zone = `${minutes < 0 ? '-' : '+'}${String(Math.floor(size / 60)).padStart(2, '0')}:${String(size % 60).padStart(2, '0')}`;
+  return {
+    sent: `${seconds(ms + minutes * 60_000)}${fraction}${minutes === 0 ? 'Z' : zone}`,
+    utc: `${seconds(ms)}${fraction}Z`,
+  };
+}
+
+function extras(random: Random): Fields {
+  const numbers = [
+    () => random.digits(random.whole(17, 60)),
+    () => `-${random.digits(25)}`,
+    () => `${random.digits(5)}.${random.digits(random.whole(18, 30))}`,
+    () => `${random.digits(3)}.50`,
+    () => `${random.digits(2)}e${random.whole(300, 5_000)}`,
+  ];
+  const number = () => random.pick(numbers)();
+  const choices: Fields = [
+    ['x_number', number()],
+    ['x_nested', `{"list":[${number()},${number()},null,true],"text":${quoted(random.digits(20))}}`],
+    [
+      'x_padding',
+      quoted('p'.repeat(random.chance(0.05) ? random.whole(1_000, 40_000) : random.whole(0, 200))),
+    ],
+  ];
+  return choices.filter(() => random.chance(0.4));
+}
+
+/** The same said with other white space: still the same content. */
+function respaced(random: Random, { body, data }: Said): Said {
+  if (random.chance(0.5)) return { body, data };
+  return { body: body.replace(/^\{/, '{ \n ').replace(/\}$/, '\t}'), data };
+}
+
+const said = (text: string): Said => ({ body: text, data: '' });
+
+/** Something that must not become an event. */
+function aside(draw: Draw, status: Status, percent: number | undefined): Notice {
+  const { random } = draw;
+  const { body } = content(draw, status, percent);
+  const mark = `,"x_mark":"${FORGED_MARK}"}`;
+  switch (random.pick(['quarantine', 'malformed', 'forged', 'forged', 'refused'] as const)) {
+    case 'quarantine':
+      return notice(draw, 'quarantine', said(random.pick(quarantined(body))));
+    case 'malformed':
+      return notice(
+        draw,
+        'malformed',
+        said(random.pick(['[1,2]', '{"status":"completed"}', `${body}}`, 'null', '\ufeff'])),
+      );
+    case 'forged': {
+      const forgeries = [
+        'altered',
+        'unsigned',
+        'other-secret',
+        'other-source',
+        'unknown-source',
+        'retired',
+      ] as const;
+      return notice(draw, 'forged', { ...said(body.replace(/\}$/, mark)), forgery: random.pick(forgeries) });
+    }
+    case 'refused':
+      return notice(draw, 'refused', {
+        ...said(body.replace(/\}$/, mark)),
+        refusal: random.pick(['encoded', 'too-large', 'wrong-method'] as const),
+      });
+  }
+}
+
+function quarantined(body: string): string[] {
+  return [
+    body.replace(/"status":"\w+"/, '"status":"paused"'),
+    body.replace(/"progress_percentage":\d+/, '"progress_percentage":101'),
+    body.replace(/"progress_percentage":\d+/, `"progress_percentage":"45"`),
+    body.replace(/\}$/, ',"x_twice":1,"x_twice":2}'),
+    body.replace(/"progress_percentage":\d+/, `"progress_percentage":${LARGEST_SAFE + 1}`),
+  ];
+}
+
+export function signatureOf(body: string, secret: string): string {
+  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+}

@@ -1,0 +1,30 @@
+// Reads from the ledger, straight and once everything is over, what the checker compares with what was seen outside.
+
+import type { Ledger, LedgerDelivery, LedgerEvent, LedgerPublication } from './recorded.ts';
+import type { World } from './world.ts';
+
+const LIMIT_MS = 120_000;
+const KEY = `e.source || ':' || e.job_id || ':' || e.status || coalesce(':' || e.progress_percentage, '')`;
+/** On the harness' clock: both read the one of this machine. */
+const since = (column: string) => `extract(epoch from ${column})::float8 * 1000 - $1::float8`;
+
+const EVENTS = `select ${KEY} as id, e.sequence::text, ${since('e.recorded_at')} as "recordedMs"
+from events e order by e.sequence`;
+const PUBLICATIONS = `select ${KEY} as "eventId", p.result, ${since('p.published_at')} as "atMs"
+from publications p join events e on e.sequence = p.event_sequence`;
+const DELIVERIES = `select headers::json ->> 'x-request-id' as "requestId", outcome, http_status as status,
+body is not null as "hasBody" from deliveries`;
+const COUNTED = 'select coalesce(sum(unauthorized + refused), 0)::int as counted from refusals';
+
+export async function readLedger({ query }: World): Promise<Ledger> {
+  const origin = [performance.timeOrigin];
+  const [counted] = await query<{ counted: number }>(COUNTED, [], LIMIT_MS);
+  const [outbox] = await query<{ left: number }>('select count(*)::int as "left" from outbox');
+  return {
+    events: await query<LedgerEvent>(EVENTS, origin, LIMIT_MS),
+    publications: await query<LedgerPublication>(PUBLICATIONS, origin, LIMIT_MS),
+    deliveries: await query<LedgerDelivery>(DELIVERIES, [], LIMIT_MS),
+    countedRefusals: counted?.counted ?? 0,
+    outboxLeft: outbox?.left ?? Number.NaN,
+  };
+}

@@ -1,0 +1,58 @@
+// The operator of the run: looks at the outbox and, where events came back since no queue was bound, has them published
+// again with the project's own command, as the README says.
+
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Guard } from '../../scripts/services/guard.ts';
+import { until } from './until.ts';
+import type { World } from './world.ts';
+
+export type Operator = {
+  /**
+   * Waits until nothing that was accepted up to `sinceMs` is left in the outbox, and puts returned events back
+   * meanwhile. @returns how long that took, undefined if it was not within the limit.
+   */
+  readonly drain: (sinceMs: number, limitMs: number) => Promise<number | undefined>;
+  /** How often events had to be put back. */
+  readonly retries: () => number;
+};
+
+type Depth = { readonly old: number; readonly returned: number };
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const COMMAND_END_MS = 5_000;
+const POLL_MS = 100;
+const DEPTH = `
+select count(*) filter (where recorded_at <= to_timestamp($1::float8 / 1000))::int as old,
+       count(*) filter (where state = 'returned')::int as returned
+from outbox`;
+
+export function createOperator(world: World, guard: Guard): Operator {
+  let retries = 0;
+
+  async function retryReturned(): Promise<void> {
+    retries += 1;
+    const output = openSync(join(world.folder, 'operator.log'), 'a', 0o600);
+    const command = guard.spawn(process.execPath, [MAIN, 'outbox', '--retry', 'returned'], {
+      cwd: world.folder,
+      env: { PATH: process.env['PATH'], DATABASE_URL: world.postgres.url },
+      ending: { signal: 'SIGTERM', graceMs: COMMAND_END_MS },
+      output,
+    });
+    closeSync(output);
+    await command.exited;
+  }
+
+  async function drain(sinceMs: number, limitMs: number): Promise<number | undefined> {
+    const startMs = performance.now();
+    const isDrained = async () => {
+      const [depth] = await world.query<Depth>(DEPTH, [performance.timeOrigin + sinceMs]);
+      if (depth === undefined || depth.returned > 0) await retryReturned();
+      return depth?.old === 0 && depth.returned === 0 ? performance.now() - startMs : undefined;
+    };
+    return until('the outbox is drained', isDrained, { limitMs, pollMs: POLL_MS }).catch(() => undefined);
+  }
+
+  return { drain, retries: () => retries };
+}

@@ -1,0 +1,35 @@
+// Loaded into a replica before the program (`node --import`), which knows nothing of it: lets the harness move the
+// replica's wall clock and block its event loop. Orders come from the port TORTURE_CONTROL, a line each:
+//   shift <ms>   from now on Date is so far off; performance.now() is not, as with a real clock that is set
+//   stall <ms>   nothing runs for so long
+
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
+
+const RealDate = Date;
+let shiftMs = 0;
+
+const now = () => RealDate.now() + shiftMs;
+
+globalThis.Date = new Proxy(RealDate, {
+  construct: (target, args, newTarget) =>
+    Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget) as Date,
+  apply: () => new RealDate(now()).toString(),
+  get: (target, name, receiver) => (name === 'now' ? now : (Reflect.get(target, name, receiver) as unknown)),
+});
+
+function stall(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+const port = process.env['TORTURE_CONTROL'];
+if (port !== undefined) {
+  const socket = connect({ port: Number(port), host: '127.0.0.1' });
+  socket.on('error', () => {}); // the harness is gone
+  socket.unref();
+  createInterface({ input: socket }).on('line', (line) => {
+    const [order, ms] = line.split(' ');
+    if (order === 'shift') shiftMs = Number(ms);
+    else if (order === 'stall') stall(Number(ms));
+  });
+}

@@ -1,0 +1,215 @@
+// One replica of the world: `tallyhook serve` as a process of its own, on ports that stay the same over restarts, and
+// behind a proxy on each of its links. It can be killed, frozen, restarted, its clock moved and its event loop blocked.
+// Tells an exit that was asked for from one that was not; starts nothing again by itself.
+
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import type { Exit, Guard, Guarded } from '../../scripts/services/guard.ts';
+import { findFreePort } from '../../scripts/services/ports.ts';
+import { type Proxy, startProxy } from '../support/proxy.ts';
+import { until } from './until.ts';
+
+/** What the proxies stand between. */
+export const LINKS = ['sender', 'postgres', 'rabbitmq'] as const;
+export type LinkName = (typeof LINKS)[number];
+
+/** `asked`: the signal that we sent it, if any; an exit without one is a bug. */
+export type RecordedExit = Exit & {
+  readonly replica: number;
+  readonly atMs: number;
+  readonly asked: NodeJS.Signals | undefined;
+};
+
+export type Replica = AsyncDisposable & {
+  readonly index: number;
+  /** Where senders send: through the proxy. */
+  readonly intake: string;
+  /** Straight to the process, for looking at it. */
+  readonly operators: string;
+  readonly links: Readonly<Record<LinkName, Proxy>>;
+  readonly isRunning: () => boolean;
+  readonly pid: () => number | undefined;
+  /** Resolves when it is ready. Does nothing if it runs. @throws Error with the end of its log. */
+  readonly start: (options?: { untilReady?: boolean }) => Promise<void>;
+  /** SIGTERM, and resolves when it has ended. */
+  readonly stop: () => Promise<void>;
+  /** After SIGKILL, resolves when it is gone. */
+  readonly kill: (signal: NodeJS.Signals) => Promise<void>;
+  /** From now on its wall clock is so far off, until it is started anew. */
+  readonly shiftClock: (byMs: number) => void;
+  /** Blocks its event loop. */
+  readonly stall: (forMs: number) => void;
+  readonly isReady: () => Promise<boolean>;
+  /** One sample of /metrics. */
+  readonly metric: (name: string) => Promise<number>;
+  /** All that it has logged in all its runs, or what stands behind so many bytes. */
+  readonly log: (fromByte?: number) => string;
+  readonly logBytes: () => number;
+};
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const PRELOAD = new URL('preload.ts', import.meta.url).href;
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** Restarts are many: a third of the time of each is reading the same sources again. */
+const COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/tallyhook-compile', import.meta.url));
+const READY_LIMIT_MS = 60_000;
+/** Above its own grace time of 20 s, after which it ends by itself. */
+const ENDING = { signal: 'SIGTERM', graceMs: 30_000 } as const;
+const PROBE_LIMIT_MS = 2_000;
+
+/** Makes its ports, proxies and control socket; `start` starts the process. */
+export async function createReplica(options: {
+  index: number;
+  guard: Guard;
+  folder: string;
+  databaseUrl: string;
+  amqpUrl: string;
+  env: Readonly<Record<string, string>>;
+  onExit: (exit: RecordedExit) => void;
+}): Promise<Replica> {
+  const { index, guard, folder, onExit } = options;
+  const stack = new AsyncDisposableStack();
+  const [port, operatorPort] = [await findFreePort(), await findFreePort()];
+  const direct = `http://127.0.0.1:${port}`;
+  const operators = `http://127.0.0.1:${operatorPort}`;
+  const proxy = async (url: string, defaultPort: number) =>
+    stack.use(await startProxy(url, { defaultPort, counts: 'bytes' }));
+  const links = {
+    sender: await proxy(direct, 80),
+    postgres: await proxy(options.databaseUrl, 5432),
+    rabbitmq: await proxy(options.amqpUrl, 5672),
+  };
+  const control = stack.use(await listenForReplica());
+  const logFile = `${folder}/replica-${index}.log`;
+  closeSync(openSync(logFile, 'a', 0o600));
+
+  let running: Guarded | undefined;
+  let asked: NodeJS.Signals | undefined;
+  const isRunning = () => running !== undefined && !running.hasExited();
+
+  function launch(): void {
+    const output = openSync(logFile, 'a', 0o600);
+    asked = undefined;
+    const started = guard.spawn(process.execPath, ['--import', PRELOAD, MAIN, 'serve'], {
+      cwd: ROOT,
+      env: {
+        PATH: process.env['PATH'],
+        NODE_COMPILE_CACHE: COMPILE_CACHE,
+        TORTURE_CONTROL: String(control.port),
+        HOST: '127.0.0.1',
+        PORT: String(port),
+        OPERATOR_PORT: String(operatorPort),
+        DATABASE_URL: links.postgres.url,
+        AMQP_URL: links.rabbitmq.url,
+        MIGRATE_ON_START: 'true',
+        ...options.env,
+      },
+      ending: ENDING,
+      output,
+    });
+    closeSync(output);
+    running = started;
+    void started.exited.then((exit) =>
+      onExit({
+        ...exit,
+        replica: index,
+        atMs: performance.now(),
+        asked: guard.isClosing() ? 'SIGTERM' : asked,
+      }),
+    );
+  }
+
+  async function isReady(): Promise<boolean> {
+    const response = await fetch(`${operators}/readyz`, { signal: AbortSignal.timeout(PROBE_LIMIT_MS) });
+    await response.arrayBuffer();
+    return response.ok;
+  }
+
+  const logBytes = () => statSync(logFile).size;
+
+  function log(fromByte = 0): string {
+    const file = openSync(logFile, 'r');
+    try {
+      const bytes = Buffer.alloc(Math.max(0, logBytes() - fromByte));
+      return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, fromByte)).toString('utf8');
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  async function start({ untilReady = true }: { untilReady?: boolean } = {}): Promise<void> {
+    if (!isRunning()) launch();
+    if (!untilReady) return;
+    const limit = { limitMs: READY_LIMIT_MS };
+    await until('ready', async () => (await isReady()) || undefined, limit).catch((cause: unknown) => {
+      const end = log().trimEnd().split('\n').slice(-15).join('\n');
+      throw new Error(`replica ${index} is not ready:\n${end}`, { cause });
+    });
+  }
+
+  async function stop(): Promise<void> {
+    asked = 'SIGTERM';
+    await running?.end();
+  }
+
+  async function kill(signal: NodeJS.Signals): Promise<void> {
+    if (signal !== 'SIGSTOP' && signal !== 'SIGCONT' && signal !== 'SIGHUP') asked = signal;
+    running?.send(signal);
+    if (signal === 'SIGKILL') await running?.exited;
+  }
+
+  stack.defer(stop);
+  return {
+    index,
+    intake: new URL(links.sender.url).origin,
+    operators,
+    links,
+    isRunning,
+    pid: () => (isRunning() ? running?.pid : undefined),
+    start,
+    stop,
+    kill,
+    shiftClock: (byMs) => control.order(`shift ${byMs}`),
+    stall: (forMs) => control.order(`stall ${forMs}`),
+    isReady,
+    metric: (name) => readMetric(operators, name),
+    log,
+    logBytes,
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+async function readMetric(operators: string, name: string): Promise<number> {
+  const response = await fetch(`${operators}/metrics`, { signal: AbortSignal.timeout(PROBE_LIMIT_MS) });
+  const line = (await response.text()).split('\n').find((candidate) => candidate.startsWith(`${name} `));
+  if (line === undefined) throw new Error(`there is no metric ${name}`);
+  return Number(line.slice(name.length + 1));
+}
+
+/** Where the preload of each run of a replica connects to, for its orders. */
+async function listenForReplica(): Promise<
+  AsyncDisposable & { readonly port: number; readonly order: (line: string) => void }
+> {
+  let latest: Socket | undefined;
+  const server = createServer((socket) => {
+    latest = socket;
+    socket.on('error', () => {}); // it was killed
+    socket.on('close', () => {
+      if (latest === socket) latest = undefined;
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    order: (line) => void latest?.write(`${line}\n`),
+    [Symbol.asyncDispose]: async () => {
+      latest?.destroy();
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+      });
+    },
+  };
+}

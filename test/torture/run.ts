@@ -1,0 +1,198 @@
+// One run: starts a world, its senders and its subscriber, lets the scheduled faults strike for as long as it is given,
+// heals and drains everything, and hands the record to the checker.
+
+import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { Guard } from '../../scripts/services/guard.ts';
+import { check, type Verdict } from './checker.ts';
+import { type Effect, effectsOf } from './effects.ts';
+import { playEpisode, RECOVERY_LIMIT_MS } from './episodes.ts';
+import type { Fault, Stage } from './faults/index.ts';
+import { readLedger } from './ledger-facts.ts';
+import { createOperator, type Operator } from './operator.ts';
+import { createRandom } from './random.ts';
+import type { Episode, Recorded, Wound } from './recorded.ts';
+import { type PlannedEpisode, planEpisodes } from './schedule.ts';
+import { createSecretsSearch, type SecretsSearch } from './secrets-search.ts';
+import { type Senders, startSenders } from './senders.ts';
+import { startSubscriber, type Subscriber } from './subscriber.ts';
+import { pause, until } from './until.ts';
+import { startWorld, type World } from './world.ts';
+
+export type RunOptions = {
+  readonly guard: Guard;
+  readonly seed: number;
+  readonly faults: readonly Fault[];
+  /** Faults strike for so long; starting and draining come on top. */
+  readonly forMs: number;
+  /** Below 1, faults are shorter and closer together by that factor. */
+  readonly pace: number;
+  readonly replicas: number;
+  readonly senders: number;
+  /** Settings of the replicas other than their defaults. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly log: (line: string) => void;
+  /** Where the logs of a run are kept that broke a promise or failed. */
+  readonly evidence?: string;
+};
+
+export type Run = {
+  readonly recorded: Recorded;
+  readonly verdict: Verdict;
+  readonly effects: readonly Effect[];
+  /** How often the operator had to have returned events published again. */
+  readonly operatorRetries: number;
+  /** Faults that could not strike here, and why. */
+  readonly skipped: readonly string[];
+};
+
+/** Senders bring to an end what they have begun. */
+const FINISH_LIMIT_MS = 30_000;
+/** After the last message is in: a copy too many would follow at once. */
+const QUIET_MS = 500;
+const DISK_MEGABYTES = 512;
+const DISK_MEGABYTES_A_MINUTE = 40;
+const ALARM = /"level":"fatal"|uncaughtException|unhandledRejection/;
+
+/** @throws Error when the harness itself fails; what Tallyhook does wrong is in the verdict. */
+export async function runTorture(options: RunOptions): Promise<Run> {
+  const { guard, seed, forMs, log } = options;
+  const random = createRandom(seed);
+  await using world = await startWorld({
+    guard,
+    random,
+    log,
+    replicas: options.replicas,
+    diskMegabytes: DISK_MEGABYTES + Math.ceil((forMs / 60_000) * DISK_MEGABYTES_A_MINUTE),
+    env: options.env ?? {},
+  });
+  await using subscriber = await startSubscriber({ url: world.rabbitmq.url, exchange: world.exchange });
+  const search = createSecretsSearch(world);
+  const operator = createOperator(world, guard);
+  const startMs = performance.now();
+  const senders = startSenders({
+    random: random.fork('senders'),
+    senders: options.senders,
+    intakes: world.replicas.map(({ intake }) => intake),
+    sources: world.sources,
+    onAnswer: (text) => search.look('an answer', text),
+  });
+  const stage: Stage = { world, subscriber, redeliver: senders.redeliver };
+  try {
+    const { faults, skipped } = strikable(options.faults, stage);
+    for (const line of skipped) log(line);
+    const parts = { world, stage, subscriber, senders, operator, search };
+    const plan = planEpisodes(random.fork('schedule'), faults, options.pace);
+    const { episodes, wounds } = await playAll(plan, { ...parts, forMs, log });
+    const recorded = await finish({ ...parts, seed, startMs, episodes, wounds });
+    const verdict = check(recorded);
+    if (verdict.violations.length > 0) keepLogs(world, options.evidence);
+    return { recorded, verdict, effects: effectsOf(recorded), operatorRetries: operator.retries(), skipped };
+  } catch (error) {
+    keepLogs(world, options.evidence);
+    throw error;
+  } finally {
+    await senders.stop(0);
+  }
+}
+
+function keepLogs({ folder, disk }: World, evidence: string | undefined): void {
+  if (evidence === undefined) return;
+  mkdirSync(evidence, { recursive: true, mode: 0o700 });
+  const logs = readdirSync(folder).filter((file) => file.endsWith('.log'));
+  const paths = [...logs, 'rabbitmq/rabbitmq.log'].map((file) => join(folder, file));
+  for (const path of [...paths, join(disk?.path ?? folder, 'postgres/postgres.log')]) {
+    if (existsSync(path)) copyFileSync(path, join(evidence, basename(path)));
+  }
+}
+
+type Parts = {
+  readonly world: World;
+  readonly stage: Stage;
+  readonly subscriber: Subscriber;
+  readonly senders: Senders;
+  readonly operator: Operator;
+  readonly search: SecretsSearch;
+};
+
+function strikable(faults: readonly Fault[], stage: Stage): { faults: Fault[]; skipped: string[] } {
+  const missing = (fault: Fault) => fault.missing?.(stage);
+  return {
+    faults: faults.filter((fault) => missing(fault) === undefined),
+    skipped: faults
+      .filter((fault) => missing(fault) !== undefined)
+      .map((fault) => `${fault.name} is skipped: ${missing(fault)}`),
+  };
+}
+
+const name = ({ faults }: PlannedEpisode) =>
+  faults.map(({ fault, forMs }) => `${fault.name} ${(forMs / 1_000).toFixed(1)} s`).join(' + ');
+
+async function playAll(
+  plan: Iterable<PlannedEpisode>,
+  { forMs, log, ...parts }: Parts & Pick<RunOptions, 'forMs' | 'log'>,
+): Promise<{ episodes: Episode[]; wounds: Wound[] }> {
+  const episodes: Episode[] = [];
+  const wounds: Wound[] = [];
+  const endMs = performance.now() + forMs;
+  for (const planned of plan) {
+    if (performance.now() >= endMs) break;
+    const played = await playEpisode(planned, parts);
+    episodes.push(played.episode);
+    wounds.push(...played.wounds);
+    const { recoveredMs, endMs: healedMs } = played.episode;
+    const well = recoveredMs === undefined ? 'NOT WELL' : `well in ${Math.round(recoveredMs - healedMs)} ms`;
+    log(`${String(planned.number).padStart(3)}  ${name(planned)}: ${well}`);
+    if (recoveredMs === undefined) break; // what came after would tell nothing
+  }
+  return { episodes, wounds };
+}
+
+/** No more senders, everything drained, everything received; then the facts. */
+async function finish(
+  parts: Parts & { seed: number; startMs: number; episodes: readonly Episode[]; wounds: readonly Wound[] },
+): Promise<Recorded> {
+  const { world, subscriber, senders, operator, search, seed, startMs, episodes, wounds } = parts;
+  await senders.stop(FINISH_LIMIT_MS);
+  const finalDrainMs = await operator.drain(performance.now(), RECOVERY_LIMIT_MS);
+  await untilReceived(world, subscriber);
+  await pause(QUIET_MS);
+  // Refusals are counted each 2 s; a replica that ends in order writes the last of them.
+  for (const replica of world.replicas) await replica.stop();
+  const ledger = await readLedger(world);
+  for (const { text } of subscriber.messages) search.look('the bus', text);
+  const logs = world.replicas.map(({ index, log }) => ({ index, text: log() }));
+  for (const { index, text } of logs) search.look(`the log of replica ${index}`, text);
+  const kept = await world.query(`select from deliveries where headers like any ($1::text[]) limit 1`, [
+    search.patterns(),
+  ]);
+  return {
+    seed,
+    startMs,
+    endMs: performance.now(),
+    attempts: senders.attempts,
+    messages: subscriber.messages,
+    ledger,
+    wounds,
+    episodes,
+    exits: world.exits,
+    secrets: world.sources.inForce,
+    leaks: [...search.found(), ...(kept.length > 0 ? ['the ledger'] : [])],
+    alarms: logs.flatMap(({ text }) => text.split('\n').filter((line) => ALARM.test(line))),
+    undelivered: senders.undelivered(),
+    finalDrainMs,
+  };
+}
+
+/** Every event of the ledger, and an empty queue: what does not come is what the checker calls lost. */
+async function untilReceived(world: World, subscriber: Subscriber): Promise<void> {
+  const isAll = async () => {
+    const rows = await world.query<{ id: string }>(
+      `select source || ':' || job_id || ':' || status || coalesce(':' || progress_percentage, '') as id from events`,
+    );
+    return rows.every(({ id }) => subscriber.has(id)) && (await subscriber.waiting()) === 0
+      ? true
+      : undefined;
+  };
+  await until('all is received', isAll, { limitMs: RECOVERY_LIMIT_MS, pollMs: 500 }).catch(() => undefined);
+}

@@ -1,0 +1,60 @@
+// Which faults strike, when and for how long: drawn from the seed alone. Faults strike alone, each once before any
+// strikes again, and in between two or three of them together, one into the other.
+
+import type { Fault, Subject } from './faults/index.ts';
+import type { Random } from './random.ts';
+
+export type PlannedFault = {
+  readonly fault: Fault;
+  /** After the beginning of its episode. */
+  readonly atMs: number;
+  readonly forMs: number;
+  readonly random: Random;
+};
+
+/** What strikes together. Before the next one, all must be well again. */
+export type PlannedEpisode = {
+  readonly number: number;
+  /** Of quiet before it. */
+  readonly gapMs: number;
+  readonly faults: readonly PlannedFault[];
+};
+
+const GAP_MS = [500, 2_500] as const;
+/** Above the replicas' own answer deadline of 5 s now and then, and below the sender's 10 s. */
+const HELD_MS = [400, 7_000] as const;
+const OFFSET_MS = [0, 2_500] as const;
+const TOGETHER = [2, 3] as const;
+const ALONE_BETWEEN = 2;
+
+/** Without end. The same for the same random and faults. `pace` below 1 makes all times shorter by that factor. */
+export function* planEpisodes(random: Random, faults: readonly Fault[], pace = 1): Generator<PlannedEpisode> {
+  const subjects = new Set(faults.map(({ subject }) => subject));
+  let deck: Fault[] = [];
+  for (let number = 1; ; number++) {
+    const draw = random.fork(`episode ${number}`);
+    const isTogether = subjects.size > 1 && number % (ALONE_BETWEEN + 1) === 0;
+    if (deck.length === 0) deck = random.fork(`deck ${number}`).shuffled(faults);
+    const struck = isTogether ? drawTogether(draw, faults) : [deck.shift() as Fault];
+    yield {
+      number,
+      gapMs: pace * draw.whole(...GAP_MS),
+      faults: struck.map((fault, index) => ({
+        fault,
+        atMs: index === 0 ? 0 : pace * draw.whole(...OFFSET_MS),
+        forMs: pace * draw.whole(...HELD_MS),
+        random: draw.fork(fault.name),
+      })),
+    };
+  }
+}
+
+function drawTogether(random: Random, faults: readonly Fault[]): Fault[] {
+  const wanted = random.whole(...TOGETHER);
+  const taken = new Map<Subject, Fault>();
+  for (const fault of random.shuffled(faults)) {
+    if (!taken.has(fault.subject)) taken.set(fault.subject, fault);
+    if (taken.size === wanted) break;
+  }
+  return [...taken.values()];
+}

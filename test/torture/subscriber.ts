@@ -1,0 +1,140 @@
+// An independent subscriber, as a team would write it on amqplib alone: a durable quorum queue of its own, connected
+// straight to RabbitMQ, reconnecting by itself, acknowledging after it has recorded. Keeps every message as it came.
+
+import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib';
+import type { Message } from './recorded.ts';
+import { pause, until } from './until.ts';
+
+export type Subscriber = AsyncDisposable & {
+  readonly queue: string;
+  readonly messages: readonly Message[];
+  readonly has: (id: string) => boolean;
+  readonly bind: () => Promise<void>;
+  readonly unbind: () => Promise<void>;
+  /** Unbinds it, waits until what it held was received, and deletes it: nothing is lost with it. */
+  readonly deleteQueue: () => Promise<void>;
+  /** How many messages wait in the queue; undefined while that cannot be told. */
+  readonly waiting: () => Promise<number | undefined>;
+};
+
+const QUEUE = 'torture.subscriber';
+const BINDING = 'job.#';
+const PREFETCH = 200;
+const RECONNECT_MS = 200;
+const CONNECT_LIMIT_MS = 3_000;
+/** Within this a broker that runs must have let us in and done what we asked. */
+const OPERATION_LIMIT_MS = 30_000;
+
+/** Resolves when the queue is bound and consumed. */
+export async function startSubscriber(options: { url: string; exchange: string }): Promise<Subscriber> {
+  const { url, exchange } = options;
+  const messages: Message[] = [];
+  const ids = new Set<string>();
+  let channel: Channel | undefined;
+  let connection: ChannelModel | undefined;
+  let isEnding = false;
+  let isDeleted = false; // on purpose: do not bring it back yet
+
+  function receive(from: Channel, message: ConsumeMessage): void {
+    const id = String(message.properties.messageId);
+    messages.push({
+      atMs: performance.now(),
+      id,
+      routingKey: message.fields.routingKey,
+      redelivered: message.fields.redelivered,
+      text: message.content.toString('utf8'),
+    });
+    ids.add(id);
+    try {
+      from.ack(message);
+    } catch {
+      // The channel is gone: the broker hands it out again, and says so.
+    }
+  }
+
+  async function consume(opened: Channel): Promise<void> {
+    await opened.assertQueue(QUEUE, { durable: true, arguments: { 'x-queue-type': 'quorum' } });
+    await opened.consume(QUEUE, (message) => {
+      if (message !== null) receive(opened, message);
+      else if (!isDeleted) void opened.close().catch(() => {});
+    });
+  }
+
+  /** One connection, from its beginning to its end. */
+  async function live(): Promise<void> {
+    const model = await connect(url, { timeout: CONNECT_LIMIT_MS });
+    connection = model;
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    model.on('error', () => {});
+    model.on('close', () => resolve());
+    try {
+      const opened = await model.createChannel();
+      opened.on('error', () => {});
+      opened.on('close', () => void model.close().catch(() => {}));
+      await opened.prefetch(PREFETCH);
+      if (!isDeleted) await consume(opened);
+      channel = opened;
+      await closed;
+    } finally {
+      channel = undefined;
+      await model.close().catch(() => {});
+    }
+  }
+
+  async function liveOn(): Promise<void> {
+    while (!isEnding) {
+      await live().catch(() => {}); // the broker is away: once more
+      if (!isEnding) await pause(RECONNECT_MS);
+    }
+  }
+
+  /** On whatever channel lives, as often as it takes. */
+  async function operate<T>(what: string, act: (on: Channel) => Promise<T>): Promise<T> {
+    return until(
+      what,
+      async () => {
+        const on = channel;
+        return on === undefined ? undefined : { result: await act(on) };
+      },
+      { limitMs: OPERATION_LIMIT_MS },
+    ).then(({ result }) => result);
+  }
+
+  const bind = () =>
+    operate('the queue is bound', async (on) => {
+      await on.assertExchange(exchange, 'topic', { durable: true });
+      if (isDeleted) await consume(on);
+      isDeleted = false;
+      await on.bindQueue(QUEUE, exchange, BINDING);
+    });
+  const unbind = () =>
+    operate('unbound', async (on) => void (await on.unbindQueue(QUEUE, exchange, BINDING)));
+  const waiting = async () => (await channel?.checkQueue(QUEUE))?.messageCount;
+
+  async function deleteQueue(): Promise<void> {
+    await unbind();
+    // Only if it is empty and all is acknowledged; our consumer goes with it.
+    await operate('the queue is emptied and deleted', async (on) => {
+      if ((await on.checkQueue(QUEUE)).messageCount > 0) throw new Error('not empty yet');
+      isDeleted = true;
+      await on.deleteQueue(QUEUE);
+    });
+  }
+
+  const living = liveOn();
+  await bind();
+  return {
+    queue: QUEUE,
+    messages,
+    has: (id) => ids.has(id),
+    bind,
+    unbind,
+    deleteQueue,
+    waiting,
+    [Symbol.asyncDispose]: async () => {
+      isEnding = true;
+      await connection?.close().catch(() => {});
+      await living;
+    },
+  };
+}

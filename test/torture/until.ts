@@ -1,0 +1,30 @@
+// Waiting for a fact, with a limit. Outside of vitest too, so without it.
+
+const POLL_MS = 50;
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/**
+ * Asks until the answer is not undefined and returns it. What `ask` throws counts as "not yet".
+ * @throws Error that names `what` after `limitMs`, with the last error as its cause.
+ */
+export async function until<T>(
+  what: string,
+  ask: () => T | undefined | Promise<T | undefined>,
+  { limitMs, pollMs = POLL_MS }: { limitMs: number; pollMs?: number },
+): Promise<T> {
+  const deadlineMs = performance.now() + limitMs;
+  let cause: unknown;
+  for (;;) {
+    try {
+      const answer = await ask();
+      if (answer !== undefined) return answer;
+    } catch (error) {
+      cause = error;
+    }
+    if (performance.now() > deadlineMs) throw new Error(`${what}: not within ${limitMs} ms`, { cause });
+    await pause(pollMs);
+  }
+}
