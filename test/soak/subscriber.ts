@@ -1,0 +1,44 @@
+// The subscriber of a soak, a thread of its own: a durable queue of a real subscriber that keeps up. Marks which
+// events it received in a set that it shares, and counts copies; keeps no event.
+
+import { parentPort, workerData } from 'node:worker_threads';
+import { numberOf } from '../../bench/load/notifications.ts';
+import { subscribe } from '../../src/subscriber/subscribe.ts';
+import { openBits } from './bits.ts';
+import type { SubscriberSample } from './record.ts';
+
+export type SubscriberOptions = {
+  readonly amqpUrl: string;
+  readonly exchange: string;
+  readonly queue: string;
+  readonly run: string;
+  /** Gets the numbers of the events that were received. */
+  readonly received: SharedArrayBuffer;
+};
+
+/** `report` is answered with a SubscriberSample. */
+export type SubscriberOrder = 'report' | 'close';
+
+const { amqpUrl, exchange, queue, run, received } = workerData as SubscriberOptions;
+const marks = openBits(received);
+const tally = { received: 0, distinct: 0, unexpected: 0 };
+
+const subscription = await subscribe({
+  amqpUrl,
+  exchange,
+  queue,
+  bindings: ['job.#'],
+  onEvent: ({ messageId }) => {
+    tally.received += 1;
+    const number = numberOf(run, messageId ?? '');
+    if (number === undefined || number >= marks.words.length * 32) tally.unexpected += 1;
+    else if (marks.mark(number)) tally.distinct += 1;
+  },
+});
+
+const obey: Record<SubscriberOrder, () => void> = {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
+  report: () => parentPort?.postMessage({ ...tally } satisfies SubscriberSample),
+  close: () => void subscription.close().finally(() => parentPort?.close()),
+};
+parentPort?.on('message', (order: SubscriberOrder) => obey[order]());

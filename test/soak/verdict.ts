@@ -1,0 +1,267 @@
+// Whether anything grows without bound. Looks at the second half of a soak, when all is warm, and there at samples
+// that no fault touched. What grows by design (the ledger's rows, at the rate of intake) is judged by its size an
+// event and by its share of dead rows; all else by its own slope. Pure: a record in, judgements out. Says "not
+// judged" rather than "bounded" where there is too little to tell, and that is no success.
+
+import type { End, FaultSpan, ReplicaSample, Sample, SoakRecord, TableSample } from './record.ts';
+import { median, type Point, slopeOf } from './statistics.ts';
+
+export type Judgement = {
+  readonly what: string;
+  /** Of `level`, `rise` and `allowed`. */
+  readonly unit: string;
+  /** The median. */
+  readonly level: number;
+  /** What the slope adds over the whole second half. */
+  readonly rise: number;
+  /** A rise beyond it is growth. */
+  readonly allowed: number;
+  /** No growth as long as it is no more than this in all; undefined if only the rise counts. */
+  readonly explained: number | undefined;
+  readonly verdict: 'bounded' | 'grows' | 'not judged';
+};
+
+/** Something that must be so at the end. */
+export type Check = { readonly what: string; readonly value: number; readonly holds: boolean };
+
+export type Verdict = {
+  readonly judgements: readonly Judgement[];
+  readonly checks: readonly Check[];
+  readonly holds: boolean;
+};
+
+/** They get a row for each delivery, event, job or publication, for good or for RETENTION_DAYS. */
+export const LEDGER_TABLES = ['deliveries', 'events', 'jobs', 'publications'] as const;
+
+/** As the issue has it for memory; the same for all else. */
+const ALLOWED_SHARE = 0.1;
+
+/** Fewer say nothing of a slope. */
+const SAMPLES_MIN = 6;
+
+/** What a fault broke needs this long after it was healed: reconnects, a backlog, a vacuum. */
+const SETTLE_MAX_S = 60;
+const SETTLE_SHARE = 0.25;
+
+/** Below these a tenth of the level is a connection more, or a page. */
+const FLOORS = { MiB: 4, '': 4, rows: 2_000, 'bytes an event': 4, '% dead': 5 } as const;
+
+/**
+ * Postgres vacuums a table by itself when a fifth of its rows are dead (autovacuum_vacuum_scale_factor), which
+ * takes a while; so a growing table's dead rows grow with it up to there.
+ */
+const DEAD_SHARE_MAX = 30;
+
+/** Of all deliveries: some seconds of an hour's. */
+const UNSENT_SHARE = 0.005;
+
+/** An entry with its data and its index entries: 1.1 KB were measured for notifications of half a KiB. */
+const OUTBOX_ENTRY_BYTES = 1_500;
+/** Autovacuum looks once a minute and may find the table just too early: so long confirmed entries stay as dead rows. */
+const UNVACUUMED_S = 120;
+
+const MIB = 1024 * 1024;
+
+type Series = {
+  readonly what: string;
+  readonly unit: keyof typeof FLOORS;
+  readonly points: readonly Point[];
+  /** The level itself may not pass this; undefined if only its slope counts. */
+  readonly limit?: number;
+  /** Up to this it is bounded, whatever its slope. */
+  readonly explained?: number;
+};
+
+export function judge(record: SoakRecord): Verdict {
+  const { end } = record;
+  const half = secondHalf(record);
+  const judgements = [
+    ...replicaSeries(half),
+    ...connectionSeries(half),
+    ...outboxSeries(half, record),
+    ...ledgerSeries(half),
+  ].map(judgeSeries);
+  const checks = end === undefined ? [] : [sentInTime(record), ...checksOf(end)];
+  const isBounded = judgements.length > 0 && judgements.every(({ verdict }) => verdict === 'bounded');
+  return { judgements, checks, holds: isBounded && end !== undefined && checks.every(({ holds }) => holds) };
+}
+
+/** Away from each fault by the time in which its traces go. */
+export function isQuiet(atS: number, faults: readonly FaultSpan[], settleS: number): boolean {
+  return !faults.some(({ fromS, toS }) => atS >= fromS && atS <= toS + settleS);
+}
+
+export function settleTimeS(faultEveryS: number): number {
+  return Math.min(SETTLE_MAX_S, faultEveryS * SETTLE_SHARE);
+}
+
+function secondHalf({ start, samples, faults }: SoakRecord): Sample[] {
+  const settleS = settleTimeS(start.faultEveryS);
+  const middleS = (samples.at(-1)?.atS ?? 0) / 2;
+  return samples.filter(({ atS }) => atS >= middleS && isQuiet(atS, faults, settleS));
+}
+
+function replicaSeries(half: readonly Sample[]): Series[] {
+  const names = new Set(half.flatMap(({ replicas }) => Object.keys(replicas)));
+  return [...names].toSorted().flatMap((name) => {
+    const pid = longestLife(half.flatMap(({ replicas }) => replicas[name]?.pid ?? []));
+    const read = (of: (sample: ReplicaSample) => number | null) =>
+      pointsOf(half, ({ replicas }) => {
+        const sample = replicas[name];
+        return sample && sample.pid === pid ? of(sample) : null;
+      });
+    return [
+      { what: `${name}: resident memory`, unit: 'MiB', points: read(({ rssBytes }) => mib(rssBytes)) },
+      { what: `${name}: open file descriptors`, unit: '', points: read(({ fds }) => fds) },
+      { what: `${name}: active handles`, unit: '', points: read(({ handles }) => handles) },
+    ] satisfies Series[];
+  });
+}
+
+/** A replica that a fault had killed starts small again: only one life of it is compared with itself. */
+function longestLife(pids: readonly number[]): number | undefined {
+  const samples = new Map<number, number>();
+  for (const pid of pids) samples.set(pid, (samples.get(pid) ?? 0) + 1);
+  return [...samples].toSorted((a, b) => b[1] - a[1])[0]?.[0];
+}
+
+function connectionSeries(half: readonly Sample[]): Series[] {
+  return [
+    {
+      what: 'connections at Postgres',
+      unit: '',
+      points: pointsOf(half, ({ postgres }) => postgres && sum(Object.values(postgres.connections))),
+    },
+    {
+      what: 'connections at RabbitMQ',
+      unit: '',
+      points: pointsOf(half, ({ broker }) => broker.connections),
+    },
+  ];
+}
+
+/** The tables that are not to grow with the intake. */
+function outboxSeries(half: readonly Sample[], record: SoakRecord): Series[] {
+  const entries = explainedEntries(record);
+  const tables = tablesIn(half).filter((name) => !isLedgerTable(name));
+  const size: Series = {
+    what: 'outbox with its indexes',
+    unit: 'MiB',
+    points: pointsOf(half, (sample) => mib(bytesOf(sample.postgres?.tables['outbox']))),
+    explained: (entries * OUTBOX_ENTRY_BYTES) / MIB,
+  };
+  const dead = tables.map(
+    (name): Series => ({
+      what: `${name}: dead rows`,
+      unit: 'rows',
+      points: pointsOf(half, ({ postgres }) => postgres?.tables[name]?.dead ?? null),
+      ...(name === 'outbox' && { explained: entries }),
+    }),
+  );
+  return [size, ...dead];
+}
+
+/** What the outbox has had to hold at once: its deepest backlog, and what is confirmed and not vacuumed yet. */
+function explainedEntries({ samples, start }: SoakRecord): number {
+  const depths = samples.map(({ postgres }) => (postgres ? sum(Object.values(postgres.outbox)) : 0));
+  return Math.max(0, ...depths) + start.ratePerS * UNVACUUMED_S;
+}
+
+function ledgerSeries(half: readonly Sample[]): Series[] {
+  return tablesIn(half)
+    .filter(isLedgerTable)
+    .flatMap((name): Series[] => [
+      {
+        what: `${name}: table and indexes`,
+        unit: 'bytes an event',
+        points: pointsOf(half, (sample) => perEvent(bytesOf(sample.postgres?.tables[name]), sample)),
+      },
+      {
+        what: `${name}: dead rows`,
+        unit: '% dead',
+        points: pointsOf(half, ({ postgres }) => deadShare(postgres?.tables[name])),
+        limit: DEAD_SHARE_MAX,
+        explained: DEAD_SHARE_MAX,
+      },
+    ]);
+}
+
+export function isLedgerTable(name: string): boolean {
+  return LEDGER_TABLES.some((table) => table === name);
+}
+
+export function tablesIn(samples: readonly Sample[]): string[] {
+  return [...new Set(samples.flatMap(({ postgres }) => Object.keys(postgres?.tables ?? {})))].toSorted();
+}
+
+export function perEvent(bytes: number | null, { sender }: Sample): number | null {
+  return bytes === null || sender === null || sender.acknowledged === 0 ? null : bytes / sender.acknowledged;
+}
+
+export function bytesOf(table: TableSample | undefined): number | null {
+  return table === undefined ? null : table.tableBytes + table.indexBytes;
+}
+
+function deadShare(table: TableSample | undefined): number | null {
+  const rows = table === undefined ? 0 : table.live + table.dead;
+  return table === undefined || rows === 0 ? null : (table.dead / rows) * 100;
+}
+
+/** What could not be asked is left out. */
+export function pointsOf(samples: readonly Sample[], read: (sample: Sample) => number | null): Point[] {
+  return samples.flatMap((sample) => {
+    const value = read(sample);
+    return value === null ? [] : [[sample.atS, value] as const];
+  });
+}
+
+function judgeSeries({ what, unit, points, limit, explained }: Series): Judgement {
+  const level = median(points.map(([, y]) => y));
+  const spanS = (points.at(-1)?.[0] ?? 0) - (points[0]?.[0] ?? 0);
+  const rise = slopeOf(points) * spanS;
+  const allowed = Math.max(FLOORS[unit], level * ALLOWED_SHARE);
+  const highest = Math.max(...points.map(([, y]) => y));
+  const isAbove = limit !== undefined && highest > limit;
+  const isExplained = explained !== undefined && highest <= explained;
+  const grows = isAbove || (rise > allowed && !isExplained);
+  const verdict = points.length < SAMPLES_MIN ? 'not judged' : grows ? 'grows' : 'bounded';
+  return { what, unit, level, rise, allowed, explained, verdict };
+}
+
+/** Else it was no load of this rate: a machine that is too small for it says nothing of an hour at it. */
+function sentInTime({ samples, start }: SoakRecord): Check {
+  const waiting = samples.findLast(({ sender }) => sender !== null)?.sender?.waiting ?? Number.NaN;
+  const planned = start.ratePerS * start.minutes * 60;
+  return {
+    what: 'deliveries still unsent when the load ended',
+    value: waiting,
+    holds: waiting <= planned * UNSENT_SHARE,
+  };
+}
+
+const zero = (what: string, value: number): Check => ({ what, value, holds: value === 0 });
+
+function checksOf(end: End): Check[] {
+  return [
+    { what: 'acknowledged, different events', value: end.acknowledged, holds: end.acknowledged > 0 },
+    // An event whose answer was lost on its way is in the ledger too.
+    { what: 'in the ledger', value: end.events, holds: end.events >= end.acknowledged },
+    {
+      what: 'received by the subscriber, first copies',
+      value: end.onTheBus,
+      holds: end.onTheBus === end.events,
+    },
+    zero('lost: acknowledged and never received', end.lost),
+    zero('unexpected: received and never sent', end.unexpected),
+    zero('left in the outbox', sum(Object.values(end.outbox))),
+    zero('unplanned exits', end.unplannedExits),
+  ];
+}
+
+function mib(bytes: number | null): number | null {
+  return bytes === null ? null : bytes / MIB;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
