@@ -1,0 +1,246 @@
+// Renders results into docs/performance.md, between its markers, and the plots beside it. What people wrote around
+// the markers stays. The same results give the same bytes.
+
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { ROOT } from '../scripts/relay.ts';
+import { barPlot, linePlot } from './plots.ts';
+import { type Case, type Figures, type Results, type Run, spreadOf } from './results.ts';
+import {
+  aboutTable,
+  cpuTable,
+  longCasesTable,
+  ratiosTable,
+  sharesTable,
+  subjectsOf,
+  subjectsTable,
+  targetsTable,
+  variantsOf,
+  variantsTable,
+} from './tables.ts';
+import { acks, confirmed, sizeOf } from './targets.ts';
+
+const DOCUMENT = join(ROOT, 'docs/performance.md');
+const PLOTS = join(ROOT, 'docs/plots');
+
+type Section = {
+  readonly name: string;
+  readonly cases: readonly Case[];
+  readonly render: (results: Results) => string;
+};
+
+/** By the name that stands in the document's markers: `<!-- bench:targets -->` … `<!-- /bench:targets -->`. */
+const SECTIONS: readonly Section[] = [
+  { name: 'about', cases: [], render: aboutTable },
+  { name: 'targets', cases: [], render: targetsTable },
+  {
+    name: 'side-by-side',
+    cases: ['bus'],
+    render: ({ runs }) => `${subjectsTable(runs, 'bus')}\n\n${cpuTable(runs, 'bus')}`,
+  },
+  {
+    name: 'intake',
+    cases: ['intake'],
+    render: ({ runs }) => `${subjectsTable(runs, 'intake')}\n\n${cpuTable(runs, 'intake')}`,
+  },
+  { name: 'ratios', cases: ['bus'], render: ({ runs }) => ratiosTable(runs) },
+  { name: 'ceiling', cases: ['ceiling'], render: ({ runs }) => subjectsTable(runs, 'ceiling') },
+  { name: 'tuning', cases: ['tuning'], render: ({ runs }) => variantsTable(runs, 'tuning') },
+  { name: 'concurrency', cases: ['concurrency'], render: ({ runs }) => variantsTable(runs, 'concurrency') },
+  { name: 'rates', cases: ['rates'], render: ({ runs }) => variantsTable(runs, 'rates') },
+  {
+    name: 'growth',
+    cases: ['growth'],
+    render: ({ runs }) => `${sharesTable(runs, 'growth')}\n\n${variantsTable(runs, 'growth')}`,
+  },
+  {
+    name: 'replicas',
+    cases: ['replicas'],
+    render: ({ runs }) => `${sharesTable(runs, 'replicas')}\n\n${variantsTable(runs, 'replicas')}`,
+  },
+  { name: 'payload', cases: ['payload'], render: ({ runs }) => variantsTable(runs, 'payload') },
+  { name: 'duplicates', cases: ['duplicates'], render: ({ runs }) => variantsTable(runs, 'duplicates') },
+  { name: 'queues', cases: ['queues'], render: ({ runs }) => variantsTable(runs, 'queues') },
+  { name: 'trouble', cases: ['backlog', 'outage'], render: ({ runs }) => longCasesTable(runs) },
+  {
+    name: 'gaps',
+    cases: [],
+    render: ({ skipped, failures }) =>
+      [...skipped, ...failures].map((each) => `- ${each.split('\n')[0]}`).join('\n') || 'None.',
+  },
+];
+
+/** Writes both. Sections whose cases were not measured keep what they show. @returns the paths. */
+export function renderDocument(results: Results): string[] {
+  const measured = new Set(results.runs.map((run) => run.case));
+  const isShown = (cases: readonly Case[]) => cases.length === 0 || cases.some((name) => measured.has(name));
+  let text = readFileSync(DOCUMENT, 'utf8');
+  for (const { name, cases, render } of SECTIONS)
+    if (isShown(cases)) text = fillIn(text, name, render(results));
+  writeFileSync(DOCUMENT, text);
+  mkdirSync(PLOTS, { recursive: true });
+  const plots = plotsOf(results.runs).map(({ name, svg }) => {
+    const path = join(PLOTS, `performance-${name}.svg`);
+    writeFileSync(path, svg);
+    return path;
+  });
+  return [DOCUMENT, ...plots].map((path) => relative(ROOT, path));
+}
+
+/** Pure. @throws Error when the document lacks the markers, since the figures would be lost in silence. */
+export function fillIn(text: string, name: string, content: string): string {
+  const [begin, end] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`];
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`docs/performance.md has no ${begin} … ${end}`);
+  return `${text.slice(0, from + begin.length)}\n${content}\n${text.slice(to)}`;
+}
+
+type Plot = { readonly name: string; readonly svg: string };
+type Figure = (figures: Figures) => number | undefined;
+
+function plotsOf(runs: readonly Run[]): Plot[] {
+  return [
+    ...sideBySidePlot(runs),
+    ...curvePlots(runs),
+    ...variantPlot(runs, 'growth', 'Rates by the events already in the ledger'),
+    ...variantPlot(runs, 'replicas', 'Rates by the number of replicas'),
+    ...variantPlot(runs, 'payload', 'Rates by the size of the body'),
+    ...variantPlot(runs, 'duplicates', 'Rates by the share of duplicates'),
+    ...variantPlot(runs, 'queues', 'Rates by the type of the subscriber’s queue'),
+    ...troublePlots(runs),
+  ];
+}
+
+function medianOf(
+  runs: readonly Run[],
+  where: Parameters<typeof spreadOf>[1],
+  figure: Figure,
+): number | null {
+  return spreadOf(runs, where, figure)?.median ?? null;
+}
+
+function sideBySidePlot(runs: readonly Run[]): Plot[] {
+  const shown = (['bus', 'intake'] as const).flatMap((name) =>
+    subjectsOf(runs, name)
+      .filter((subject) => name === 'bus' || subject !== 'verify route')
+      .map((subject) => ({ case: name, subject })),
+  );
+  if (shown.length === 0) return [];
+  const svg = barPlot({
+    title: 'Side by side',
+    subtitle: 'Median of the rounds; pgbench and "broker down" with the broker stopped',
+    y: { name: 'a second' },
+    groups: shown.map(({ subject }) => subject),
+    series: [
+      { name: 'acknowledged', values: shown.map((where) => medianOf(runs, where, acks)) },
+      { name: 'confirmed on the bus', values: shown.map((where) => medianOf(runs, where, confirmed)) },
+    ],
+  });
+  return [{ name: 'side-by-side', svg }];
+}
+
+function curvePlots(runs: readonly Run[]): Plot[] {
+  const lines = (name: Case, x: (run: Run) => number, figure: Figure) =>
+    subjectsOf(runs, name).map((subject) => ({
+      name: subject,
+      points: variantsOf(runs, name)
+        .flatMap((variant): [number, number | null][] => {
+          const run = runs.find(
+            (each) => each.case === name && each.subject === subject && each.variant === variant,
+          );
+          return run ? [[x(run), medianOf(runs, { case: name, subject, variant }, figure)]] : [];
+        })
+        .toSorted(([a], [b]) => a - b),
+    }));
+  const concurrency = lines('concurrency', ({ variant }) => sizeOf(variant), acks);
+  const p99 = lines(
+    'rates',
+    ({ figures }) => figures.acksPerS ?? 0,
+    ({ answer }) => answer?.p99Ms,
+  );
+  return [
+    ...(concurrency.length === 0
+      ? []
+      : [
+          {
+            name: 'concurrency',
+            svg: linePlot({
+              title: 'Answers by concurrency, closed loop',
+              x: { name: 'connections' },
+              y: { name: 'acks', unit: '/s', min: 0 },
+              series: concurrency,
+            }),
+          },
+        ]),
+    ...(p99.length === 0
+      ? []
+      : [
+          {
+            name: 'rates',
+            svg: linePlot({
+              title: 'p99 of the answer by rate, open loop',
+              subtitle: 'From the intended time of sending',
+              x: { name: 'rate', unit: '/s' },
+              y: { name: 'p99', unit: 'ms', scale: 'log' },
+              series: p99,
+            }),
+          },
+        ]),
+  ];
+}
+
+function variantPlot(runs: readonly Run[], name: Case, title: string): Plot[] {
+  const groups = variantsOf(runs, name);
+  if (groups.length === 0) return [];
+  const series = subjectsOf(runs, name).flatMap((subject) =>
+    (
+      [
+        ['acknowledged', acks],
+        ['confirmed', confirmed],
+      ] as const
+    ).flatMap(([label, figure]) => {
+      const values = groups.map((variant) => medianOf(runs, { case: name, subject, variant }, figure));
+      // The baseline answers after the confirm: its two rates are one.
+      const isRepeat = subject === 'baseline' && label === 'acknowledged';
+      return isRepeat || values.every((value) => value === null)
+        ? []
+        : [{ name: `${subject}, ${label}`, values }];
+    }),
+  );
+  return [{ name, svg: barPlot({ title, y: { name: 'a second' }, groups, series }) }];
+}
+
+function troublePlots(runs: readonly Run[]): Plot[] {
+  const drain = runs.find((run) => run.case === 'backlog');
+  const outage = runs.find((run) => run.case === 'outage');
+  return [
+    ...(drain?.figures.backlog
+      ? [
+          {
+            name: 'backlog',
+            svg: linePlot({
+              title: 'A backlog is drained while intake goes on',
+              subtitle: drain.variant,
+              x: { name: 'time', unit: 's' },
+              y: { name: 'entries left', min: 0 },
+              series: [{ name: 'backlog', points: drain.figures.backlog }],
+            }),
+          },
+        ]
+      : []),
+    ...(outage?.figures.rssMiB
+      ? [
+          {
+            name: 'outage',
+            svg: linePlot({
+              title: 'Memory while the broker is stopped',
+              subtitle: `${outage.variant}, as fast as they are taken`,
+              x: { name: 'time', unit: 's' },
+              y: { name: 'RSS', unit: 'MiB', min: 0 },
+              series: [{ name: 'Tallyhook', points: outage.figures.rssMiB }],
+            }),
+          },
+        ]
+      : []),
+  ];
+}

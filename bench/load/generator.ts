@@ -1,0 +1,159 @@
+// The load generator, a process of its own: sends signed notifications over kept-alive connections and measures
+// the answers. Closed loop: each connection sends its next when it has its answer. Open loop: at fixed intended times; a
+// notification that finds every connection busy waits, and its latency counts from when it should have gone (no
+// coordinated omission). What is sent was signed before, and each answer's status is counted.
+//
+// Why not autocannon: its fixed rate has no intended time of sending, and it builds each request as it sends it.
+
+import { writeFileSync } from 'node:fs';
+import type { RecordableHistogram } from 'node:perf_hooks';
+import { monotonicUs } from '../clock.ts';
+import { connectToBenchmark, type Control } from '../control.ts';
+import { createMarks, createTimes } from './by-number.ts';
+import { createFlow } from './flow.ts';
+import { createLatencies, recordUs, summarize } from './latency.ts';
+import type { LoadPlan, LoadReport, LoadSecond } from './plan.ts';
+import { createSequence, createStock, type Stock } from './stock.ts';
+
+type Line = Pick<Control, 'tell' | 'on'>;
+
+type Tally = {
+  readonly window: Record<string, number>;
+  readonly inAll: Record<string, number>;
+  ofSecond: Record<string, number>;
+  readonly latencies: RecordableHistogram;
+  readonly latenciesOfSecond: RecordableHistogram;
+  isMeasured: boolean;
+  acknowledged: number;
+  failures: number;
+};
+
+const TICK_MS = 1;
+const SECOND_MS = 1_000;
+const SECOND_US = 1_000_000;
+/** For what was sent in the window and not yet answered when it ended: above the patience of a connection. */
+const LAST_ANSWERS_MS = 12_000;
+
+const control = await connectToBenchmark();
+control.on('plan', (plan) => prepare(plan as LoadPlan, control));
+
+function prepare(plan: LoadPlan, line: Line): void {
+  const stock = createStock({ ...plan, count: plan.stock });
+  line.on('go', () => void run(plan, stock, line));
+  line.tell('ready');
+}
+
+async function run(plan: LoadPlan, stock: Stock, { tell, on }: Line): Promise<void> {
+  const sequence = createSequence(plan.duplicateShare);
+  const tally = createTally();
+  const sentAt = createTimes();
+  const acknowledged = createMarks();
+  const flow = createFlow({
+    plan,
+    next: sequence.next,
+    request: stock.request,
+    onSend: (number) => sentAt.markFirst(number, monotonicUs()),
+    onReply: (number, { outcome, isGood }, us) => {
+      note(tally, outcome, us);
+      if (!isGood) tally.failures += 1;
+      else if (acknowledged.mark(number)) tally.acknowledged += 1;
+    },
+  });
+  const startUs = monotonicUs();
+  const over = Promise.withResolvers<void>();
+  const ticks = setInterval(() => {
+    flow.tick();
+    if (flow.isOver()) over.resolve();
+  }, TICK_MS);
+  const seconds = setInterval(
+    () => tell('second', takeSecond(tally, { startUs, waiting: flow.waiting() })),
+    SECOND_MS,
+  );
+  const stopped = new Promise<void>((resolve) => on('stop', () => resolve()));
+  const ended = Promise.race([stopped, over.promise]);
+
+  const window = await measure(plan, { tally, ended, fresh: sequence.fresh, tell });
+  flow.stop();
+  await Promise.race([over.promise, delay(LAST_ANSWERS_MS)]);
+  clearInterval(ticks);
+  clearInterval(seconds);
+  const unanswered = flow.open();
+  flow.close();
+  if (plan.sendTimesFile !== undefined) writeFileSync(plan.sendTimesFile, sentAt.bytes(sequence.fresh()));
+  tell('done', {
+    ...window,
+    answersInAll: tally.inAll,
+    acknowledged: tally.acknowledged,
+    signedLate: stock.signedLate(),
+    mostWaiting: flow.mostWaiting(),
+    unanswered,
+    isClean: tally.failures === 0 && unanswered === 0,
+  } satisfies LoadReport);
+}
+
+/** Lets the warm-up pass, then the window, and tells of both: what else is measured is measured then. */
+async function measure(
+  plan: LoadPlan,
+  parts: { tally: Tally; ended: Promise<void>; fresh: () => number; tell: Control['tell'] },
+): Promise<
+  Pick<LoadReport, 'fromUs' | 'toUs' | 'answers' | 'answersPerS' | 'latency' | 'firstNumber' | 'endNumber'>
+> {
+  const { tally, ended, fresh, tell } = parts;
+  await Promise.race([delay(plan.warmUpS * SECOND_MS), ended]);
+  const [fromUs, firstNumber] = [monotonicUs(), fresh()];
+  tally.isMeasured = true;
+  tell('window', tally.acknowledged);
+  await Promise.race([delay(plan.durationS * SECOND_MS), ended]);
+  const [toUs, endNumber] = [monotonicUs(), fresh()];
+  tally.isMeasured = false;
+  tell('window', tally.acknowledged);
+  const answered = Object.values(tally.window).reduce((sum, each) => sum + each, 0);
+  return {
+    fromUs,
+    toUs,
+    firstNumber,
+    endNumber,
+    answers: tally.window,
+    answersPerS: (answered / (toUs - fromUs)) * SECOND_US,
+    latency: summarize(tally.latencies),
+  };
+}
+
+function createTally(): Tally {
+  return {
+    window: {},
+    inAll: {},
+    ofSecond: {},
+    latencies: createLatencies(),
+    latenciesOfSecond: createLatencies(),
+    isMeasured: false,
+    acknowledged: 0,
+    failures: 0,
+  };
+}
+
+function note(tally: Tally, outcome: string, us: number): void {
+  tally.inAll[outcome] = (tally.inAll[outcome] ?? 0) + 1;
+  tally.ofSecond[outcome] = (tally.ofSecond[outcome] ?? 0) + 1;
+  recordUs(tally.latenciesOfSecond, us);
+  if (!tally.isMeasured) return;
+  tally.window[outcome] = (tally.window[outcome] ?? 0) + 1;
+  recordUs(tally.latencies, us);
+}
+
+function takeSecond(tally: Tally, { startUs, waiting }: { startUs: number; waiting: number }): LoadSecond {
+  const second = {
+    atS: (monotonicUs() - startUs) / SECOND_US,
+    answers: tally.ofSecond,
+    latency: summarize(tally.latenciesOfSecond),
+    waiting,
+    acknowledged: tally.acknowledged,
+  };
+  tally.ofSecond = {};
+  tally.latenciesOfSecond.reset();
+  return second;
+}
+
+function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

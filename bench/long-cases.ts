@@ -1,0 +1,151 @@
+// The two cases that are about trouble: a backlog that is drained while intake goes on, and an outage of the broker
+// in which memory must stay flat.
+
+import { performance } from 'node:perf_hooks';
+import { measureLoad, newRun, startSubscriber, type Subscriber } from './measure.ts';
+import type { Figures } from './results.ts';
+import { type Bench, databaseName, hold, holdDatabase, loadOf } from './runs.ts';
+import { RATED_PER_S } from './scale.ts';
+import { seedBacklog } from './seed.ts';
+import { startTallyhook } from './subjects.ts';
+import { memoryOf } from './usage.ts';
+
+type Series = [number, number][];
+
+const SAMPLE_MS = 1_000;
+const CONNECTIONS = 128;
+/** Draining a million entries at the rate that is asked for takes half of this. */
+const DRAIN_MAX_S = 1_000;
+/** Many, so that an hour's deliveries are taken in minutes. */
+const OUTAGE_CONNECTIONS = 256;
+const OUTAGE_MAX_S = 3_600;
+/** Signed before; the rest is signed as it goes, since 3.6 million requests would be 3 GB. */
+const OUTAGE_STOCK = 100_000;
+/** Small, since Tallyhook is draining while it is signed. */
+const BACKLOG_STOCK = 5_000;
+
+/** Seeds the outbox, warms Tallyhook up, and drains beside the rated load. Over when every seeded entry has arrived. */
+export async function drainBacklog(bench: Bench): Promise<void> {
+  const { stage, scale } = bench;
+  const variant = `${scale.backlog.toLocaleString('en')} entries, ${RATED_PER_S}/s`;
+  await bench.measure({ case: 'backlog', subject: 'tallyhook', variant, round: 1 }, async () => {
+    const run = newRun();
+    await using held = new AsyncDisposableStack();
+    const databaseUrl = await holdDatabase(held, stage, run);
+    await seedBacklog(stage, databaseName(run), scale.backlog);
+    const subscriber = hold(held, await startSubscriber(stage, run, 'quorum'));
+    const starting = startTallyhook(stage, {
+      databaseUrl,
+      amqpUrl: stage.rabbitmq.url,
+      exchange: subscriber.exchange,
+      replicas: 1,
+    });
+    const subject = hold(held, await starting);
+    const backlog: Series = [];
+    const load = loadOf(bench, {
+      loop: { kind: 'open', ratePerS: RATED_PER_S, connections: CONNECTIONS },
+      durationS: DRAIN_MAX_S,
+      stock: BACKLOG_STOCK,
+    });
+    const figures = await measureLoad(stage, {
+      load,
+      run,
+      ports: subject.ports,
+      subject: { name: 'tallyhook', pids: subject.pids },
+      subscriber,
+      isBehind: true,
+      stopWhen: () =>
+        untilSeeded(subscriber, scale.backlog, (seconds, left) => backlog.push([seconds, left])),
+    });
+    const [first, last] = [backlog[0], backlog.at(-1)];
+    if (first === undefined || last === undefined || last[0] === 0)
+      throw new Error('the backlog was gone before the intake began: seed more');
+    return { ...figures, drainedPerS: (first[1] - last[1]) / last[0], backlog };
+  });
+}
+
+/** Samples what is left until nothing is. */
+async function untilSeeded(
+  subscriber: Subscriber,
+  many: number,
+  onSample: (seconds: number, left: number) => void,
+): Promise<void> {
+  const startedMs = performance.now();
+  const sample = () => onSample((performance.now() - startedMs) / 1_000, many - subscriber.count().seeded);
+  sample();
+  const samples = setInterval(sample, SAMPLE_MS);
+  try {
+    await subscriber.until('seeded', many);
+    sample();
+  } finally {
+    clearInterval(samples);
+  }
+}
+
+/**
+ * As many deliveries as an hour at the rated load brings, as fast as they are taken, while the broker is stopped.
+ * What grows with the backlog shows as much as in an hour; what grows with time alone is for the soak to show.
+ */
+export async function sitOutOutage(bench: Bench): Promise<void> {
+  const { stage, scale } = bench;
+  const variant = `${scale.outage.toLocaleString('en')} deliveries`;
+  await stage.rabbitmq.stop();
+  try {
+    await bench.measure(
+      { case: 'outage', subject: 'tallyhook, broker down', variant, round: 1 },
+      async () => {
+        const run = newRun();
+        await using held = new AsyncDisposableStack();
+        const starting = startTallyhook(stage, {
+          databaseUrl: await holdDatabase(held, stage, run),
+          amqpUrl: stage.rabbitmq.url,
+          exchange: `bench.${run}`,
+          replicas: 1,
+        });
+        const subject = hold(held, await starting);
+        const rssMiB: Series = [];
+        const backlog: Series = [];
+        const load = loadOf(bench, {
+          loop: { kind: 'closed', concurrency: OUTAGE_CONNECTIONS },
+          warmUpS: 0,
+          durationS: OUTAGE_MAX_S,
+          deliveries: scale.outage,
+          stock: Math.min(OUTAGE_STOCK, scale.outage),
+        });
+        const figures = await measureLoad(stage, {
+          load,
+          run,
+          ports: subject.ports,
+          subject: { name: 'tallyhook', pids: subject.pids },
+          onSecond: ({ atS, acknowledged }) => {
+            rssMiB.push([atS, memoryOf(subject.pids).nowMiB]);
+            backlog.push([atS, acknowledged]);
+          },
+        });
+        return { ...figures, ...flatness(rssMiB, backlog, scale.outage), rssMiB, backlog };
+      },
+    );
+  } finally {
+    await stage.rabbitmq.start();
+  }
+}
+
+/** Pure. Memory at the begin and at the end of the backlog's growth; the first tenth is warm-up. */
+export function flatness(
+  rssMiB: readonly (readonly [number, number])[],
+  backlog: readonly (readonly [number, number])[],
+  deliveries: number,
+): Pick<Figures, 'rssSecondTenthMiB' | 'rssLastTenthMiB'> {
+  const meanBetween = (from: number, to: number) => {
+    const values = rssMiB.flatMap(([, mib], index) => {
+      const share = (backlog[index]?.[1] ?? 0) / deliveries;
+      return share > from && share <= to ? [mib] : [];
+    });
+    return values.length === 0 ? undefined : values.reduce((sum, each) => sum + each, 0) / values.length;
+  };
+  const [second, last] = [meanBetween(0.1, 0.2), meanBetween(0.9, 1)];
+  return {
+    ...(second !== undefined && { rssSecondTenthMiB: second }),
+    ...(last !== undefined && { rssLastTenthMiB: last }),
+  };
+}

@@ -1,0 +1,111 @@
+// Fills a ledger with the past: events and jobs that were received and published long ago, and a backlog that was
+// not. Straight by SQL, into the tables with all their indexes and constraints, and vacuumed and analysed as
+// autovacuum would have by then.
+//
+// For n events: n/2 jobs with two events each (progress and completed); deliveries with bodies of 400 bytes and
+// publications for the newest million of them, in today's partitions, as RETENTION_DAYS drops the older ones. Job
+// ids are scattered, as random ids are; each chunk goes in sorted by them.
+
+import { SEEDED_RUN } from './load/notifications.ts';
+import type { Stage } from './stage.ts';
+
+/** Rows of deliveries and publications: what a month's retention leaves of a long history. */
+const KEPT_ROWS = 1_000_000;
+const CHUNK = 250_000;
+
+/** As many as there are cores. Each takes pairs of statements, since the two of a pair differ in what they cost. */
+const SESSIONS = 2;
+const shareOf = (index: number) => Math.floor(index / 2) % SESSIONS;
+
+const FAST = ['set synchronous_commit = off', "set work_mem = '256MB'"];
+
+export async function seedLedger(stage: Stage, database: string, events: number): Promise<void> {
+  const { run } = stage.databases;
+  const statements = [
+    ...chunks(events / 2).flatMap((chunk) => [jobsOf(chunk), eventsOf(chunk)]),
+    ...chunks(Math.min(events, KEPT_ROWS)).flatMap((chunk) => [deliveriesOf(chunk), publicationsOf(chunk)]),
+  ];
+  await Promise.all(
+    Array.from({ length: SESSIONS }, (_, session) =>
+      run(database, [...FAST, ...statements.filter((_text, index) => shareOf(index) === session)]),
+    ),
+  );
+  await run(database, ['vacuum (analyze)', 'checkpoint']);
+}
+
+/** Entries of the outbox as intake writes them, each of its own job, with data of about half a KiB. */
+export async function seedBacklog(stage: Stage, database: string, entries: number): Promise<void> {
+  await stage.databases.run(database, [
+    ...FAST,
+    ...chunks(entries).flatMap(backlogOf),
+    'vacuum (analyze)',
+    'checkpoint',
+  ]);
+}
+
+type Chunk = { readonly from: number; readonly to: number };
+
+function chunks(count: number): Chunk[] {
+  return Array.from({ length: Math.ceil(count / CHUNK) }, (_, index) => ({
+    from: index * CHUNK + 1,
+    to: Math.min(count, (index + 1) * CHUNK),
+  }));
+}
+
+const JOB_ID = `'job_' || substr(md5(g::text), 1, 8) || '_${SEEDED_RUN}_' || g`;
+const HASH = 'sha256(int8send(g))';
+/** Within today's partition, whatever the hour. */
+const TODAY = "date_trunc('day', now(), 'UTC') + random() * (now() - date_trunc('day', now(), 'UTC'))";
+const series = ({ from, to }: Chunk) => `generate_series(${from}, ${to}) g`;
+
+function jobsOf(chunk: Chunk): string {
+  return `insert into jobs (source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at)
+    select 'default', ${JOB_ID}, now() - interval '90 days', now() - interval '89 days', 45, now() - interval '89 days'
+    from ${series(chunk)} order by 2`;
+}
+
+function eventsOf(chunk: Chunk): string {
+  return `insert into events
+      (source, job_id, status, progress_percentage, late, occurred_at, recorded_at, delivery_id, content_hash, repeats)
+    select 'default', ${JOB_ID}, kind.status, kind.progress, false, kind.occurred_at, now() - interval '89 days',
+           uuidv7(), ${HASH}, 0
+    from ${series(chunk)},
+      (values ('processing', 45::smallint, null::timestamptz), ('completed', null, now() - interval '89 days'))
+        as kind (status, progress, occurred_at)
+    order by 2`;
+}
+
+function deliveriesOf(chunk: Chunk): string {
+  return `insert into deliveries
+      (id, received_at, source, outcome, http_status, job_id, status, progress_percentage, event_sequence, path,
+       remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body)
+    select uuidv7(), ${TODAY}, 'default', 'accepted', 202, ${JOB_ID}, 'completed', null, g, '/webhooks',
+           '127.0.0.1', '{"content-type":"application/json","content-length":"400","user-agent":"conversion-service"}',
+           '0123456789abcdef', 400, ${HASH}, convert_to(rpad(md5(g::text), 400, md5('c' || g)), 'UTF8')
+    from ${series(chunk)}`;
+}
+
+function publicationsOf(chunk: Chunk): string {
+  return `insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id)
+    select ${TODAY}, g, 1, 'confirmed', null, 3, '00000000-0000-4000-8000-000000000001'
+    from ${series(chunk)}`;
+}
+
+function backlogOf(chunk: Chunk): string[] {
+  const data = `'{"job_id":"' || job_id || '","status":"completed","job_type":"video","progress_percentage":100,'
+    || '"cost_micros":1250000,"cost_cents":125,"processing_time_seconds":264,"output_size_bytes":10485760,'
+    || '"input_format":"mp4","output_format":"webm","created_at":"2026-11-21T09:58:17.204Z",'
+    || '"completed_at":"2026-11-21T10:02:41.917Z","trace":"' || rpad(md5(job_id), 150, md5('d' || job_id)) || '"}'`;
+  return [
+    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at)
+     select 'default', ${JOB_ID}, now(), now(), now() from ${series(chunk)}`,
+    `with event as (
+       insert into events
+         (source, job_id, status, late, occurred_at, recorded_at, delivery_id, content_hash, repeats)
+       select 'default', ${JOB_ID}, 'completed', false, now(), now(), uuidv7(), ${HASH}, 0
+       from ${series(chunk)} returning sequence, source, job_id, recorded_at
+     )
+     insert into outbox (sequence, source, job_id, status, late, occurred_at, recorded_at, data)
+     select sequence, source, job_id, 'completed', false, '2026-11-21T10:02:41.917Z', recorded_at, ${data} from event`,
+  ];
+}

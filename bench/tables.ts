@@ -1,0 +1,216 @@
+// The results as Markdown tables. Pure. Medians over the rounds, with the lowest and highest beside them where there
+// was more than one; a figure that was not measured is a dash.
+
+import {
+  type Case,
+  type Figures,
+  type Results,
+  type Run,
+  type Spread,
+  spreadOf,
+  type SubjectName,
+} from './results.ts';
+import { acks, confirmed, sizeOf, targetsOf } from './targets.ts';
+
+type Figure = (figures: Figures) => number | undefined;
+type Column = {
+  readonly name: string;
+  readonly cell: (found: (figure: Figure) => Spread | undefined) => string;
+};
+
+const NONE = '–';
+
+const ROLES = ['postgres', 'rabbitmq', 'generator', 'subscriber'] as const;
+
+const RATES: readonly Column[] = [
+  { name: 'acks/s', cell: (found) => withSpread(found(acks)) },
+  { name: 'confirmed/s', cell: (found) => withSpread(found(confirmed)) },
+];
+const ANSWERS: readonly Column[] = [
+  { name: 'answer p50', cell: (found) => ms(found(({ answer }) => answer?.p50Ms)) },
+  { name: 'p99', cell: (found) => ms(found(({ answer }) => answer?.p99Ms)) },
+  { name: 'p99.9', cell: (found) => ms(found(({ answer }) => answer?.p999Ms)) },
+];
+const RECEIPTS: readonly Column[] = [
+  { name: 'to the subscriber p50', cell: (found) => ms(found(({ receipt }) => receipt?.p50Ms)) },
+  { name: 'p99', cell: (found) => ms(found(({ receipt }) => receipt?.p99Ms)) },
+  { name: 'backlog at the end', cell: (found) => count(found(({ backlogAtEnd }) => backlogAtEnd)) },
+  { name: 'drained in', cell: (found) => seconds(found(({ drainS }) => drainS)) },
+];
+const ANSWER_MEAN: Column = {
+  name: 'mean',
+  cell: (found) => ms(found(({ answer, answerMeanMs }) => answer?.meanMs ?? answerMeanMs)),
+};
+const MEMORY: Column = { name: 'peak RSS', cell: (found) => mib(found(({ peakRssMiB }) => peakRssMiB)) };
+
+export function aboutTable({
+  hardware,
+  versions,
+  settings,
+  command,
+  commit,
+  startedAt,
+  endedAt,
+}: Results): string {
+  const minutes = (Date.parse(endedAt) - Date.parse(startedAt)) / 60_000;
+  const rows = [
+    ...Object.entries(hardware),
+    ...Object.entries(versions),
+    ...Object.entries(settings).map(([name, value]) => [`Settings, ${name}`, value] as const),
+    [
+      'Measured',
+      `${startedAt.slice(0, 16).replace('T', ' ')} UTC, ${minutes.toFixed(0)} minutes, commit ${commit}`,
+    ],
+    ['Command', `\`${command}\``],
+  ] as const;
+  return markdown(['', ''], rows);
+}
+
+export function targetsTable({ runs }: Results): string {
+  return markdown(
+    ['target', 'wanted', 'found', '', 'from'],
+    targetsOf(runs).map(({ name, wanted, found, isMet, from }) => [
+      name,
+      wanted,
+      found ?? NONE,
+      isMet === undefined ? NONE : isMet ? 'met' : '**missed**',
+      from,
+    ]),
+  );
+}
+
+/** All that is measured of those that are compared in one case. */
+export function subjectsTable(runs: readonly Run[], name: Case): string {
+  const columns = [...RATES, ...ANSWERS, ANSWER_MEAN, ...RECEIPTS, MEMORY];
+  return tableOf(runs, name, { by: 'subject', columns });
+}
+
+/** By what was varied; `share` is against the first of the same subject. */
+export function variantsTable(runs: readonly Run[], name: Case): string {
+  const columns = [...RATES, ...ANSWERS, ...RECEIPTS, MEMORY];
+  return tableOf(runs, name, { by: 'variant', columns });
+}
+
+/** CPU time of each process with its children for 1,000 events, in seconds. */
+export function cpuTable(runs: readonly Run[], name: Case): string {
+  const rows = subjectsOf(runs, name).map((subject) => {
+    const own = subject.startsWith('tallyhook') ? 'tallyhook' : subject;
+    return [
+      subject,
+      ...[own, ...ROLES].map((role) => cpuSeconds(spreadOf(runs, { case: name, subject }, cpuOf(role)))),
+    ];
+  });
+  return markdown(['CPU s / 1,000 events', 'itself', ...ROLES], rows);
+}
+
+export function ratiosTable(runs: readonly Run[]): string {
+  const rivals: readonly (readonly [string, Case, SubjectName, Figure])[] = [
+    ['baseline', 'bus', 'baseline', confirmed],
+    ['verify route', 'bus', 'verify route', acks],
+    ['pgbench', 'intake', 'pgbench', acks],
+    ['confirm publisher', 'bus', 'confirm publisher', confirmed],
+  ];
+  const ours: readonly (readonly [string, Case, SubjectName, Figure])[] = [
+    ['accepted and confirmed', 'bus', 'tallyhook', confirmed],
+    ['acks', 'bus', 'tallyhook', acks],
+    ['acks, broker stopped', 'intake', 'tallyhook, broker down', acks],
+  ];
+  const rows = ours.map(([label, name, subject, figure]) => {
+    const own = spreadOf(runs, { case: name, subject }, figure)?.median;
+    const ratios = rivals.map(([, rivalCase, rival, rivalFigure]) => {
+      const theirs = spreadOf(runs, { case: rivalCase, subject: rival }, rivalFigure)?.median;
+      return own === undefined || !theirs ? NONE : `${(own / theirs).toFixed(2)} ×`;
+    });
+    return [`Tallyhook: ${label}`, own === undefined ? NONE : rate(own), ...ratios];
+  });
+  return markdown(['', '/s', ...rivals.map(([label]) => `of ${label}`)], rows);
+}
+
+/** Of each ledger, replica count …: what is left of the first one's rates. */
+export function sharesTable(runs: readonly Run[], name: Case): string {
+  const variants = variantsOf(runs, name);
+  const rows = variants.map((variant) => [
+    variant,
+    ...[acks, confirmed].flatMap((figure) => {
+      const found = spreadOf(runs, { case: name, subject: 'tallyhook', variant }, figure);
+      const first = spreadOf(runs, { case: name, subject: 'tallyhook', variant: variants[0] ?? '' }, figure);
+      return [withSpread(found), found && first ? `${(found.median / first.median).toFixed(2)} ×` : NONE];
+    }),
+  ]);
+  return markdown(['', 'acks/s', 'of the first', 'confirmed/s', 'of the first'], rows);
+}
+
+export function longCasesTable(runs: readonly Run[]): string {
+  const long = runs.filter(({ case: name }) => name === 'backlog' || name === 'outage');
+  const rows = long.map(({ case: name, variant, figures }) => {
+    const { answer, drainedPerS = 0, acksPerS = 0 } = figures;
+    const latency = answer
+      ? `p50 ${toMs(answer.p50Ms)}, p99 ${toMs(answer.p99Ms)}, p99.9 ${toMs(answer.p999Ms)}`
+      : NONE;
+    const found = name === 'backlog' ? `${rate(drainedPerS)}/s drained beside` : `${memoryOver(figures)};`;
+    return [name, variant, `${found} ${rate(acksPerS)}/s taken`, latency];
+  });
+  return markdown(['', '', 'found', 'answers'], rows);
+}
+
+function memoryOver({ rssSecondTenthMiB, rssLastTenthMiB, peakRssMiB }: Figures): string {
+  return `RSS ${toMib(rssSecondTenthMiB)} in the second tenth, ${toMib(rssLastTenthMiB)} in the last, peak ${toMib(peakRssMiB)}`;
+}
+
+function tableOf(
+  runs: readonly Run[],
+  name: Case,
+  { by, columns }: { by: 'subject' | 'variant'; columns: readonly Column[] },
+): string {
+  const rows = variantsOf(runs, name).flatMap((variant) =>
+    subjectsOf(runs, name).flatMap((subject) => {
+      const mine = runs.filter((run) => run.subject === subject && run.variant === variant);
+      if (!mine.some((run) => run.case === name)) return [];
+      const found = (figure: Figure) => spreadOf(mine, { case: name }, figure);
+      const labels = by === 'subject' ? [`${subject} (${variant})`] : [variant, subject];
+      return [[...labels, ...columns.map(({ cell }) => cell(found))]];
+    }),
+  );
+  const heads = by === 'subject' ? [''] : ['', ''];
+  return markdown([...heads, ...columns.map((column) => column.name)], rows);
+}
+
+export function subjectsOf(runs: readonly Run[], name: Case): SubjectName[] {
+  return [...new Set(runs.filter((run) => run.case === name).map(({ subject }) => subject))];
+}
+
+/** In the order of their numbers, so that a table reads from little to much. */
+export function variantsOf(runs: readonly Run[], name: Case): string[] {
+  const found = [...new Set(runs.filter((run) => run.case === name).map(({ variant }) => variant))];
+  return found.toSorted((a, b) => sizeOf(a) - sizeOf(b));
+}
+
+/** Columns without any value are left out; columns of numbers stand to the right. */
+export function markdown(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const isKept = heads.map((_, column) => column === 0 || rows.some((row) => (row[column] ?? NONE) !== NONE));
+  const isRight = heads.map(
+    (_, column) => column > 0 && rows.every((row) => /^(–|[+-]?\d)/.test(row[column] ?? NONE)),
+  );
+  const line = (cells: readonly string[]) => `| ${cells.filter((_, column) => isKept[column]).join(' | ')} |`;
+  const rule = line(heads.map((_, column) => (isRight[column] ? '---:' : '---')));
+  return [line(heads), rule, ...rows.map(line)].join('\n');
+}
+
+function withSpread(found: Spread | undefined): string {
+  if (found === undefined) return NONE;
+  if (found.min === found.max) return rate(found.median);
+  return `${rate(found.median)} (${rate(found.min)} – ${rate(found.max)})`;
+}
+
+const cpuOf =
+  (role: string): Figure =>
+  ({ cpuMsPer1000 }) =>
+    cpuMsPer1000?.[role];
+const cpuSeconds = (found: Spread | undefined) => (found ? (found.median / 1_000).toFixed(3) : NONE);
+const rate = (value: number) => Math.round(value).toLocaleString('en');
+const count = (found: Spread | undefined) => (found ? rate(found.median) : NONE);
+const seconds = (found: Spread | undefined) => (found ? `${found.median.toFixed(1)} s` : NONE);
+const mib = (found: Spread | undefined) => (found ? toMib(found.median) : NONE);
+const toMib = (value: number | undefined) => (value === undefined ? NONE : `${value.toFixed(0)} MiB`);
+const toMs = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
+const ms = (found: Spread | undefined) => (found ? toMs(found.median) : NONE);

@@ -1,0 +1,190 @@
+// `npm run bench`: measures Tallyhook beside what people would write, in one run on private services, and writes
+// bench/results/<date>.json and docs/performance.md.
+//   --quick          a little of everything, in about two minutes; docs/performance.md stays as it is
+//   --only <case,…>  these cases alone; docs/performance.md stays as it is
+//   --profile        Tallyhook runs with --cpu-prof into .local/bench
+//   --render <file>  measures nothing: docs/performance.md anew from results of before
+//   --write-docs     docs/performance.md also after --quick or --only
+
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
+import { CASE_WORK } from '../bench/cases.ts';
+import { renderDocument } from '../bench/document.ts';
+import { CASES, type Case, type Results, type Run, SCHEMA } from '../bench/results.ts';
+import type { Bench } from '../bench/runs.ts';
+import { FULL, QUICK } from '../bench/scale.ts';
+import { setStage } from '../bench/stage.ts';
+import { commit, hardware, settings, versions } from '../bench/surroundings.ts';
+import { targetsOf } from '../bench/targets.ts';
+import { endOnRequest } from './ending.ts';
+import { complain, createProgress, explain, paint, say, seconds } from './output.ts';
+import { ROOT } from './relay.ts';
+import { makeThrowAwayFolder } from './services/folders.ts';
+import { createGuard, type Guard } from './services/guard.ts';
+
+type Options = {
+  readonly cases: readonly Case[];
+  readonly isQuick: boolean;
+  readonly profile: boolean;
+  readonly render: string | undefined;
+  readonly writeDocs: boolean;
+  readonly command: string;
+};
+
+const USAGE = `usage: npm run bench -- [--quick] [--only <${CASES.join(',')}>] [--profile] [--write-docs] [--render <results.json>]`;
+const RESULTS = join(ROOT, 'bench/results');
+/** Not results: an incomplete run says nothing about the whole. */
+const PARTIAL = join(ROOT, '.local/bench');
+const ABORTED = 'asked to end';
+
+async function main(args: string[]): Promise<number> {
+  const options = readOptions(args);
+  if (options === undefined) {
+    complain(USAGE);
+    return 2;
+  }
+  if (options.render !== undefined) {
+    const results = JSON.parse(readFileSync(options.render, 'utf8')) as Results;
+    say(renderDocument(results).join('\n'));
+    return 0;
+  }
+  const guard = createGuard();
+  const ending = endOnRequest(guard);
+  try {
+    const results = await run(guard, options, ending.isAsked);
+    if (ending.isAsked()) throw new Error(ABORTED);
+    keep(results, options);
+    return results.failures.length === 0 ? 0 : 1;
+  } catch (error) {
+    if (!ending.isAsked()) complain(`\n${explain(error)}`);
+    return ending.exitCode() ?? 1;
+  } finally {
+    await guard.close();
+  }
+}
+
+function readOptions(args: string[]): Options | undefined {
+  try {
+    const { values } = parseArgs({
+      args,
+      options: {
+        quick: { type: 'boolean', default: false },
+        only: { type: 'string' },
+        profile: { type: 'boolean', default: false },
+        'write-docs': { type: 'boolean', default: false },
+        render: { type: 'string' },
+      },
+    });
+    const wanted = values.only?.split(',') ?? [...CASES];
+    const cases = CASES.filter((name) => wanted.includes(name));
+    if (cases.length !== wanted.length) return undefined;
+    const isWhole = !values.quick && values.only === undefined && !values.profile;
+    return {
+      cases,
+      isQuick: values.quick,
+      profile: values.profile,
+      render: values.render,
+      writeDocs: isWhole || values['write-docs'],
+      command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+async function run(guard: Guard, options: Options, isAsked: () => boolean): Promise<Results> {
+  const startedAt = new Date().toISOString();
+  const startedMs = performance.now();
+  const folder = makeThrowAwayFolder(guard);
+  const progress = createProgress();
+  const stage = await setStage(guard, folder, progress);
+  const about = {
+    hardware: hardware(folder),
+    versions: await versions(stage),
+    settings: await settings(stage),
+    commit: commit(),
+  };
+  const [runs, skipped, failures]: [Run[], string[], string[]] = [[], [], []];
+  mkdirSync(PARTIAL, { recursive: true });
+  const bench: Bench = {
+    stage,
+    scale: options.isQuick ? QUICK : FULL,
+    runs,
+    profileFolder: options.profile ? PARTIAL : undefined,
+    skip: (what) => {
+      skipped.push(what);
+      progress.note(`  ${paint('yellow', 'skipped')} ${what}`);
+    },
+    measure: async (name, work) => {
+      const at = new Date().toISOString();
+      const label = `${name.case}: ${name.subject}, ${name.variant}, round ${name.round}`;
+      try {
+        const figures = await progress.during(label, work);
+        runs.push({ ...name, startedAt: at, figures });
+        progress.note(`    ${summaryOf(figures)}`);
+      } catch (error) {
+        if (isAsked()) throw error;
+        failures.push(`${label}: ${explain(error)}`);
+        complain(paint('red', `    ${explain(error)}`));
+      }
+    },
+  };
+  for (const name of options.cases) {
+    if (isAsked()) break;
+    try {
+      await CASE_WORK[name](bench);
+    } catch (error) {
+      if (!isAsked()) failures.push(`${name}: ${explain(error)}`);
+    }
+  }
+  await stage.parts.close();
+  say(`\n${runs.length} runs in ${seconds(startedMs)}`);
+  return {
+    schema: SCHEMA,
+    startedAt,
+    endedAt: new Date().toISOString(),
+    command: options.command,
+    isQuick: options.isQuick,
+    ...about,
+    runs,
+    skipped,
+    failures,
+  };
+}
+
+function summaryOf({ acksPerS, confirmedPerS, answer, receipt, drainedPerS }: Run['figures']): string {
+  return [
+    ...rate('acks', acksPerS),
+    ...rate('confirmed', confirmedPerS),
+    ...rate('drained', drainedPerS),
+    ...time('p50', answer?.p50Ms),
+    ...time('p99', answer?.p99Ms),
+    ...time('p50 to the subscriber', receipt?.p50Ms),
+  ].join(', ');
+}
+
+function rate(name: string, value: number | undefined): string[] {
+  return value === undefined ? [] : [`${name} ${Math.round(value).toLocaleString('en')}/s`];
+}
+
+function time(name: string, value: number | undefined): string[] {
+  return value === undefined || Number.isNaN(value) ? [] : [`${name} ${value.toFixed(1)} ms`];
+}
+
+function keep(results: Results, { isQuick, cases, writeDocs }: Options): void {
+  for (const { name, wanted, found, isMet, from } of targetsOf(results.runs)) {
+    const mark = isMet === undefined ? paint('dim', '–') : isMet ? paint('green', '✓') : paint('red', '✗');
+    say(`${mark} ${name}: ${found ?? 'not measured'} (${wanted}; ${from})`);
+  }
+  const isWhole = !isQuick && cases.length === CASES.length;
+  const folder = isWhole ? RESULTS : PARTIAL;
+  mkdirSync(folder, { recursive: true });
+  const name = `${results.startedAt.slice(0, 16).replaceAll(':', '')}${isQuick ? '-quick' : ''}.json`;
+  writeFileSync(join(folder, name), `${JSON.stringify(results, undefined, 1)}\n`);
+  say(`\n${relative(ROOT, join(folder, name))}`);
+  if (writeDocs) say(renderDocument(results).join('\n'));
+  for (const failure of results.failures) complain(paint('red', failure));
+}
+
+process.exit(await main(process.argv.slice(2)));
