@@ -6,7 +6,8 @@ import { measureLoad, newRun, startSubscriber, type Subscriber } from './measure
 import type { Figures } from './results.ts';
 import { type Bench, databaseName, hold, holdDatabase, loadOf } from './runs.ts';
 import { RATED_PER_S } from './scale.ts';
-import { seedBacklog } from './seed.ts';
+import { addBacklog, seedBacklog } from './seed.ts';
+import type { Stage } from './stage.ts';
 import { startTallyhook } from './subjects.ts';
 import { memoryOf } from './usage.ts';
 
@@ -19,8 +20,10 @@ const DRAIN_MAX_S = 1_000;
 /** Many, so that an hour's deliveries are taken in minutes. */
 const OUTAGE_CONNECTIONS = 256;
 const OUTAGE_MAX_S = 3_600;
-/** Signed before; the rest is signed as it goes, since 3.6 million requests would be 3 GB. */
+/** Signed before; the rest is signed as it goes, since 1.8 million requests would be 1.5 GB. */
 const OUTAGE_STOCK = 100_000;
+/** The entries that come by SQL come in so many steps, each when as great a share of the deliveries was taken. */
+const OUTAGE_STEPS = 10;
 /** Small, since Tallyhook is draining while it is signed. */
 const BACKLOG_STOCK = 5_000;
 
@@ -83,12 +86,15 @@ async function untilSeeded(
 }
 
 /**
- * As many deliveries as an hour at the rated load brings, as fast as they are taken, while the broker is stopped.
- * What grows with the backlog shows as much as in an hour; what grows with time alone is for the soak to show.
+ * The broker is stopped, and the backlog of an hour at the rated load grows in minutes: a share of it is really
+ * delivered, as fast as that is taken, and the rest is put into the outbox beside it, step by step. What grows with the
+ * backlog shows as much as in an hour; what grows with time alone is for the soak to show.
  */
 export async function sitOutOutage(bench: Bench): Promise<void> {
   const { stage, scale } = bench;
-  const variant = `${scale.outage.toLocaleString('en')} deliveries`;
+  const deliveries = Math.round(scale.outage * scale.outageShare);
+  const delivered = scale.outageShare === 1 ? '' : `, ${deliveries.toLocaleString('en')} of them delivered`;
+  const variant = `a backlog of ${scale.outage.toLocaleString('en')}${delivered}`;
   await stage.rabbitmq.stop();
   try {
     await bench.measure(
@@ -105,12 +111,13 @@ export async function sitOutOutage(bench: Bench): Promise<void> {
         const subject = hold(held, await starting);
         const rssMiB: Series = [];
         const backlog: Series = [];
+        const rest = createRest(stage, databaseName(run), scale.outage - deliveries);
         const load = loadOf(bench, {
           loop: { kind: 'closed', concurrency: OUTAGE_CONNECTIONS },
           warmUpS: 0,
           durationS: OUTAGE_MAX_S,
-          deliveries: scale.outage,
-          stock: Math.min(OUTAGE_STOCK, scale.outage),
+          deliveries,
+          stock: Math.min(OUTAGE_STOCK, deliveries),
         });
         const figures = await measureLoad(stage, {
           load,
@@ -118,16 +125,41 @@ export async function sitOutOutage(bench: Bench): Promise<void> {
           ports: subject.ports,
           subject: { name: 'tallyhook', pids: subject.pids },
           onSecond: ({ atS, acknowledged }) => {
+            rest.growTo(acknowledged / deliveries);
             rssMiB.push([atS, memoryOf(subject.pids).nowMiB]);
-            backlog.push([atS, acknowledged]);
+            backlog.push([atS, acknowledged + rest.count()]);
           },
         });
+        await rest.added();
         return { ...figures, ...flatness(rssMiB, backlog, scale.outage), rssMiB, backlog };
       },
     );
   } finally {
     await stage.rabbitmq.start();
   }
+}
+
+/** The part of the backlog that comes by SQL, in steps, one after the other. */
+function createRest(stage: Stage, database: string, entries: number) {
+  const size = Math.floor(entries / OUTAGE_STEPS);
+  let steps = 0;
+  let count = 0;
+  let adding = Promise.resolve();
+  const add = async (from: number) => {
+    await addBacklog(stage, database, { from, to: from + size - 1 });
+    count += size;
+  };
+  return {
+    count: () => count,
+    /** `share` of what is delivered was taken: as great a share of the rest is to be there. */
+    growTo: (share: number) => {
+      for (; size > 0 && steps < Math.min(OUTAGE_STEPS, Math.ceil(share * OUTAGE_STEPS)); steps += 1) {
+        const from = steps * size + 1;
+        adding = adding.then(() => add(from));
+      }
+    },
+    added: () => adding,
+  };
 }
 
 /** Pure. Memory at the begin and at the end of the backlog's growth; the first tenth is warm-up. */

@@ -35,12 +35,17 @@ export async function seedLedger(stage: Stage, database: string, events: number)
 
 /** Entries of the outbox as intake writes them, each of its own job, with data of about half a KiB. */
 export async function seedBacklog(stage: Stage, database: string, entries: number): Promise<void> {
-  await stage.databases.run(database, [
-    ...FAST,
-    ...chunks(entries).flatMap(backlogOf),
-    'vacuum (analyze)',
-    'checkpoint',
-  ]);
+  await addBacklog(stage, database, { from: 1, to: entries });
+  await stage.databases.run(database, ['vacuum (analyze)', 'checkpoint']);
+}
+
+/** More of them, numbered `from` to `to`; what else is at work in that database goes on. */
+export async function addBacklog(stage: Stage, database: string, { from, to }: Chunk): Promise<void> {
+  const parts = chunks(to - from + 1).map((chunk) => ({
+    from: chunk.from + from - 1,
+    to: chunk.to + from - 1,
+  }));
+  await stage.databases.run(database, [...FAST, ...parts.flatMap(backlogOf)]);
 }
 
 type Chunk = { readonly from: number; readonly to: number };

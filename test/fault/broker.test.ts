@@ -13,6 +13,7 @@ import { startProxy } from '../support/proxy.ts';
 import { startReplica } from '../support/replica.ts';
 import { completed, deliver, newJobId, progress } from '../support/sender.ts';
 import { createTestLog, startTestService } from '../support/service.ts';
+import { setMemoryAlarm } from '../support/memory-alarm.ts';
 
 let broker: RabbitmqServer;
 
@@ -122,7 +123,7 @@ test('guarantee 7: with the broker blocked by a memory alarm answers do not chan
   await load.reached(50);
 
   try {
-    await broker.ctl('set_vm_memory_high_watermark', '0');
+    await setMemoryAlarm(broker, true);
     await vi.waitFor(async () => expect(await replica.metric('tallyhook_broker_blocked')).toBe(1), {
       timeout: 10_000,
     });
@@ -140,7 +141,7 @@ test('guarantee 7: with the broker blocked by a memory alarm answers do not chan
     expect(peak.inFlight).toBeLessThanOrEqual(inFlight);
     expect(await replica.readiness()).toMatchObject({ status: 200, body: { rabbitmq: 'blocked' } });
   } finally {
-    await broker.ctl('set_vm_memory_high_watermark', '0.4');
+    await setMemoryAlarm(broker, false);
   }
   await load.reached(load.acknowledged().size + 50);
   await load.stop();
@@ -165,7 +166,7 @@ test('a broker that is blocked does not keep us from ending, and the next leader
     });
   const jobs = Array.from({ length: 20 }, newJobId);
   try {
-    await broker.ctl('set_vm_memory_high_watermark', '0');
+    await setMemoryAlarm(broker, true);
     await using replica = await start();
     for (const job of jobs) expect((await post(replica.webhooks, completed(job))).status).toBe(202);
     await vi.waitFor(async () => expect(await replica.metric('tallyhook_broker_blocked')).toBe(1), {
@@ -178,7 +179,7 @@ test('a broker that is blocked does not keep us from ending, and the next leader
     expect(await replica.exited).toEqual({ code: 0, signal: null });
     expect(performance.now() - signalledMs).toBeLessThan(6_000);
   } finally {
-    await broker.ctl('set_vm_memory_high_watermark', '0.4');
+    await setMemoryAlarm(broker, false);
   }
   await using next = await start();
   await subscriber.receivedAll(jobs.map((job) => `default:${job}:completed`));
@@ -212,7 +213,7 @@ test('a confirm that is overdue because the broker was blocked is not held again
     });
   try {
     await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 10_000 });
-    await broker.ctl('set_vm_memory_high_watermark', '0');
+    await setMemoryAlarm(broker, true);
     const publication = publish('a'); // the broker says that it is blocked when somebody publishes
     await vi.waitFor(() => expect(publisher.state().blocked).toBe(true), { timeout: 5_000 });
     const publishedMs = performance.now();
@@ -222,12 +223,12 @@ test('a confirm that is overdue because the broker was blocked is not held again
 
     // The broker says that it goes on, and takes its time for the confirm.
     proxy.stallAfterFrames(1);
-    await broker.ctl('set_vm_memory_high_watermark', '0.4');
+    await setMemoryAlarm(broker, false);
 
     expect(await publication).toMatchObject({ result: 'failed', blame: 'broker' });
     await bus.received(1); // "failed" means unknown, as here
   } finally {
-    await broker.ctl('set_vm_memory_high_watermark', '0.4');
+    await setMemoryAlarm(broker, false);
     proxy.cut();
     await publisher.close();
   }

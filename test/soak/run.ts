@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads';
 import type { Guard } from '../../scripts/services/guard.ts';
 import { version } from '../../src/version.ts';
 import { createRandom } from '../torture/random.ts';
-import { pause, until } from '../torture/until.ts';
+import { pause, until } from '../support/until.ts';
 import { startWorld, type World } from '../torture/world.ts';
 import { type Bits, makeBits, openBits } from './bits.ts';
 import { freshAtMost } from './plan.ts';

@@ -4,7 +4,7 @@
 
 import { type Fault, faultsNamed, type Struck } from '../torture/faults/index.ts';
 import type { Random } from '../torture/random.ts';
-import { pause, until } from '../torture/until.ts';
+import { pause, until } from '../support/until.ts';
 import type { World } from '../torture/world.ts';
 import type { FaultSpan } from './record.ts';
 

@@ -6,7 +6,7 @@ import { closeSync, existsSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Guard } from '../../scripts/services/guard.ts';
-import { until } from './until.ts';
+import { until } from '../support/until.ts';
 
 export type Disk = AsyncDisposable & {
   readonly path: string;

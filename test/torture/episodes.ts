@@ -6,7 +6,7 @@ import type { Operator } from './operator.ts';
 import type { Episode, Wound } from './recorded.ts';
 import type { PlannedEpisode, PlannedFault } from './schedule.ts';
 import type { Senders } from './senders.ts';
-import { pause, until } from './until.ts';
+import { pause, until } from '../support/until.ts';
 
 /** Within this after a fault's end, and without a restart, a sender must be acknowledged and the outbox empty. */
 export const RECOVERY_LIMIT_MS = 60_000;

@@ -5,7 +5,7 @@ import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Guard } from '../../scripts/services/guard.ts';
-import { until } from './until.ts';
+import { until } from '../support/until.ts';
 import type { World } from './world.ts';
 
 export type Operator = {

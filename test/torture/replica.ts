@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { Exit, Guard, Guarded } from '../../scripts/services/guard.ts';
 import { findFreePort } from '../../scripts/services/ports.ts';
 import { type Proxy, startProxy } from '../support/proxy.ts';
-import { until } from './until.ts';
+import { until } from '../support/until.ts';
 
 /** What the proxies stand between. */
 export const LINKS = ['sender', 'postgres', 'rabbitmq'] as const;

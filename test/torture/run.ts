@@ -16,7 +16,7 @@ import { type PlannedEpisode, planEpisodes } from './schedule.ts';
 import { createSecretsSearch, type SecretsSearch } from './secrets-search.ts';
 import { type Senders, startSenders } from './senders.ts';
 import { startSubscriber, type Subscriber } from './subscriber.ts';
-import { pause, until } from './until.ts';
+import { pause, until } from '../support/until.ts';
 import { startWorld, type World } from './world.ts';
 
 export type RunOptions = {

@@ -8,7 +8,7 @@ import type { Random } from './random.ts';
 import type { Attempt } from './recorded.ts';
 import { send } from './request.ts';
 import type { SourceName, Sources } from './sources.ts';
-import { pause } from './until.ts';
+import { pause } from '../support/until.ts';
 
 export type Senders = {
   readonly attempts: readonly Attempt[];

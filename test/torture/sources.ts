@@ -4,7 +4,7 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import type { Random } from './random.ts';
 import type { Replica } from './replica.ts';
-import { until } from './until.ts';
+import { until } from '../support/until.ts';
 
 export const SOURCE_NAMES = ['default', 'team-a', 'team-b'] as const;
 export type SourceName = (typeof SOURCE_NAMES)[number];

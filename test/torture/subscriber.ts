@@ -3,7 +3,7 @@
 
 import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib';
 import type { Message } from './recorded.ts';
-import { pause, until } from './until.ts';
+import { pause, until } from '../support/until.ts';
 
 export type Subscriber = AsyncDisposable & {
   readonly queue: string;

@@ -1,13 +1,8 @@
 // Faults within RabbitMQ, as its operators and other subscribers may cause them.
 
 import { randomBytes } from 'node:crypto';
-import { until } from '../until.ts';
+import { setMemoryAlarm } from '../../support/memory-alarm.ts';
 import type { Fault, Stage } from './types.ts';
-
-/** As scripts/services/rabbitmq.ts has it. */
-const MEMORY_LIMIT = '{absolute, 1000000000}';
-/** For rabbitmqctl, which is slow to start where the processor is busy. */
-const CTL_LIMIT_MS = 90_000;
 
 function subscriberOf({ subscriber }: Stage) {
   if (subscriber === undefined) throw new Error('there is no subscriber whose queue could be touched');
@@ -26,21 +21,8 @@ export const brokerFaults: readonly Fault[] = [
     subject: 'rabbitmq',
     what: 'RabbitMQ blocks publishers, since it thinks that it has no memory left',
     strike: async ({ world }) => {
-      // On a busy machine rabbitmqctl has been seen to succeed and change nothing: look, and say it again.
-      const setLimit = (limit: string, isAlarming: boolean) =>
-        until(
-          `the memory limit is ${limit}`,
-          async () => {
-            const alarms = await world.rabbitmq.ctl(
-              'eval',
-              `vm_memory_monitor:set_vm_memory_high_watermark(${limit}), rabbit_alarm:get_alarms().`,
-            );
-            return (alarms.trim() !== '[]') === isAlarming ? true : undefined;
-          },
-          { limitMs: CTL_LIMIT_MS },
-        );
-      await setLimit('0.0', true);
-      return { replicas: [], heal: async () => void (await setLimit(MEMORY_LIMIT, false)) };
+      await setMemoryAlarm(world.rabbitmq, true);
+      return { replicas: [], heal: () => setMemoryAlarm(world.rabbitmq, false) };
     },
   },
   {

@@ -1,7 +1,7 @@
 // Faults that come from within: of Postgres' sessions and disk, a replica's clock and event loop, the secrets, and
 // senders that send everything again.
 
-import { pause } from '../until.ts';
+import { pause } from '../../support/until.ts';
 import { type Fault, indexes, victims } from './types.ts';
 
 const TERMINATE_EVERY_MS = 300;
