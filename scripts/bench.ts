@@ -3,7 +3,8 @@
 //   --quick          a little of everything, in about two minutes; docs/performance.md stays as it is
 //   --only <case,…>  these cases alone; docs/performance.md stays as it is
 //   --profile        Tallyhook runs with --cpu-prof into .local/bench
-//   --render <file>  measures nothing: docs/performance.md anew from results of before
+//   --render <file,…>  measures nothing: docs/performance.md anew from results of before, of one run or of several
+//                      that measured different cases
 //   --write-docs     docs/performance.md also after --quick or --only
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -39,22 +40,23 @@ const PARTIAL = join(ROOT, '.local/bench');
 const ABORTED = 'asked to end';
 
 async function main(args: string[]): Promise<number> {
-  const options = readOptions(args);
-  if (options === undefined) {
-    complain(USAGE);
+  let options: Options;
+  try {
+    options = readOptions(args);
+    if (options.render !== undefined) {
+      say(renderDocument(readResults(options.render)).join('\n'));
+      return 0;
+    }
+  } catch (error) {
+    complain(`${explain(error)}\n${USAGE}`);
     return 2;
-  }
-  if (options.render !== undefined) {
-    const results = JSON.parse(readFileSync(options.render, 'utf8')) as Results;
-    say(renderDocument(results).join('\n'));
-    return 0;
   }
   const guard = createGuard();
   const ending = endOnRequest(guard);
   try {
     const results = await run(guard, options, ending.isAsked);
+    keep(results, options, ending.isAsked());
     if (ending.isAsked()) throw new Error(ABORTED);
-    keep(results, options);
     return results.failures.length === 0 ? 0 : 1;
   } catch (error) {
     if (!ending.isAsked()) complain(`\n${explain(error)}`);
@@ -64,33 +66,50 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-function readOptions(args: string[]): Options | undefined {
-  try {
-    const { values } = parseArgs({
-      args,
-      options: {
-        quick: { type: 'boolean', default: false },
-        only: { type: 'string' },
-        profile: { type: 'boolean', default: false },
-        'write-docs': { type: 'boolean', default: false },
-        render: { type: 'string' },
-      },
-    });
-    const wanted = values.only?.split(',') ?? [...CASES];
-    const cases = CASES.filter((name) => wanted.includes(name));
-    if (cases.length !== wanted.length) return undefined;
-    const isWhole = !values.quick && values.only === undefined && !values.profile;
-    return {
-      cases,
-      isQuick: values.quick,
-      profile: values.profile,
-      render: values.render,
-      writeDocs: isWhole || values['write-docs'],
-      command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
-    };
-  } catch {
-    return undefined;
-  }
+/** @throws Error with what is wrong about them */
+function readOptions(args: string[]): Options {
+  const { values } = parseArgs({
+    args,
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      profile: { type: 'boolean', default: false },
+      'write-docs': { type: 'boolean', default: false },
+      render: { type: 'string' },
+    },
+  });
+  const wanted = values.only?.split(',') ?? [...CASES];
+  const cases = CASES.filter((name) => wanted.includes(name));
+  const unknown = wanted.filter((name) => !(CASES as readonly string[]).includes(name));
+  if (unknown.length > 0) throw new Error(`there is no case ${unknown.join(', ')}`);
+  const isWhole = !values.quick && values.only === undefined && !values.profile;
+  return {
+    cases,
+    isQuick: values.quick,
+    profile: values.profile,
+    render: values.render,
+    writeDocs: isWhole || values['write-docs'],
+    command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
+  };
+}
+
+/** Of several files as of one run: where, with what and how are told of the first. @throws Error */
+function readResults(files: string): Results {
+  const [first, ...others] = files.split(',').map((file) => {
+    const results = JSON.parse(readFileSync(file, 'utf8')) as Results;
+    if (results.schema !== SCHEMA) throw new Error(`${file} is not of schema ${SCHEMA}`);
+    return results;
+  });
+  if (first === undefined) throw new Error('name a file');
+  const all = [first, ...others];
+  return {
+    ...first,
+    endedAt: others.at(-1)?.endedAt ?? first.endedAt,
+    command: all.map(({ command }) => command).join('; '),
+    runs: all.flatMap(({ runs }) => runs),
+    skipped: all.flatMap(({ skipped }) => skipped),
+    failures: all.flatMap(({ failures }) => failures),
+  };
 }
 
 async function run(guard: Guard, options: Options, isAsked: () => boolean): Promise<Results> {
@@ -172,18 +191,19 @@ function time(name: string, value: number | undefined): string[] {
   return value === undefined || Number.isNaN(value) ? [] : [`${name} ${value.toFixed(1)} ms`];
 }
 
-function keep(results: Results, { isQuick, cases, writeDocs }: Options): void {
+/** What was measured until it was asked to end is kept as a part. */
+function keep(results: Results, { isQuick, cases, writeDocs }: Options, isCut: boolean): void {
   for (const { name, wanted, found, isMet, from } of targetsOf(results.runs)) {
     const mark = isMet === undefined ? paint('dim', '–') : isMet ? paint('green', '✓') : paint('red', '✗');
     say(`${mark} ${name}: ${found ?? 'not measured'} (${wanted}; ${from})`);
   }
-  const isWhole = !isQuick && cases.length === CASES.length;
+  const isWhole = !isQuick && !isCut && cases.length === CASES.length;
   const folder = isWhole ? RESULTS : PARTIAL;
   mkdirSync(folder, { recursive: true });
   const name = `${results.startedAt.slice(0, 16).replaceAll(':', '')}${isQuick ? '-quick' : ''}.json`;
   writeFileSync(join(folder, name), `${JSON.stringify(results, undefined, 1)}\n`);
   say(`\n${relative(ROOT, join(folder, name))}`);
-  if (writeDocs) say(renderDocument(results).join('\n'));
+  if (writeDocs && !isCut) say(renderDocument(results).join('\n'));
   for (const failure of results.failures) complain(paint('red', failure));
 }
 

@@ -30,14 +30,14 @@ type Pending = { readonly number: number; readonly intendedUs: number };
 
 /**
  * `next` gives the number of a fresh notification; `onReply` comes once for each that was sent, with the
- * microseconds since it should have gone.
+ * microseconds since it should have gone; both hear when that was.
  */
 export function createFlow(options: {
   plan: Pick<LoadPlan, 'loop' | 'ports' | 'deliveries' | 'onFailure'>;
   next: () => number;
   request: (number: number) => Buffer;
-  onSend: (number: number) => void;
-  onReply: (number: number, reply: Reply, us: number) => void;
+  onSend: (number: number, intendedUs: number) => void;
+  onReply: (number: number, reply: Reply, times: { us: number; intendedUs: number }) => void;
 }): Flow {
   const { plan, next, request, onSend, onReply } = options;
   const { loop, ports, deliveries = Infinity } = plan;
@@ -75,7 +75,7 @@ export function createFlow(options: {
       const due = takeDue();
       if (due === undefined) return setFree(slot);
       underWay.set(slot, due);
-      onSend(due.number);
+      onSend(due.number, due.intendedUs);
       connections[slot]?.send(request(due.number));
     }
   }
@@ -89,9 +89,10 @@ export function createFlow(options: {
     const sent = underWay.get(slot);
     underWay.delete(slot);
     if (sent === undefined) return;
-    onReply(sent.number, reply, monotonicUs() - sent.intendedUs);
+    const { number, intendedUs } = sent;
+    onReply(number, reply, { us: monotonicUs() - intendedUs, intendedUs });
     if (!reply.isGood && plan.onFailure === 'repeat')
-      repeats.add({ number: sent.number, intendedUs: monotonicUs() + REPEAT_AFTER_US });
+      repeats.add({ number, intendedUs: monotonicUs() + REPEAT_AFTER_US });
   }
 
   /** All whose time has come since the last look. */

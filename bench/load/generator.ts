@@ -23,7 +23,9 @@ type Tally = {
   ofSecond: Record<string, number>;
   readonly latencies: RecordableHistogram;
   readonly latenciesOfSecond: RecordableHistogram;
-  isMeasured: boolean;
+  /** Rates count the answers that came in the window; latencies, all that should have gone in it. */
+  fromUs: number;
+  toUs: number;
   acknowledged: number;
   failures: number;
 };
@@ -52,9 +54,9 @@ async function run(plan: LoadPlan, stock: Stock, { tell, on }: Line): Promise<vo
     plan,
     next: sequence.next,
     request: stock.request,
-    onSend: (number) => sentAt.markFirst(number, monotonicUs()),
-    onReply: (number, { outcome, isGood }, us) => {
-      note(tally, outcome, us);
+    onSend: (number, intendedUs) => sentAt.markFirst(number, intendedUs),
+    onReply: (number, { outcome, isGood }, times) => {
+      note(tally, outcome, times);
       if (!isGood) tally.failures += 1;
       else if (acknowledged.mark(number)) tally.acknowledged += 1;
     },
@@ -82,6 +84,7 @@ async function run(plan: LoadPlan, stock: Stock, { tell, on }: Line): Promise<vo
   if (plan.sendTimesFile !== undefined) writeFileSync(plan.sendTimesFile, sentAt.bytes(sequence.fresh()));
   tell('done', {
     ...window,
+    latency: summarize(tally.latencies),
     answersInAll: tally.inAll,
     acknowledged: tally.acknowledged,
     signedLate: stock.signedLate(),
@@ -95,17 +98,15 @@ async function run(plan: LoadPlan, stock: Stock, { tell, on }: Line): Promise<vo
 async function measure(
   plan: LoadPlan,
   parts: { tally: Tally; ended: Promise<void>; fresh: () => number; tell: Control['tell'] },
-): Promise<
-  Pick<LoadReport, 'fromUs' | 'toUs' | 'answers' | 'answersPerS' | 'latency' | 'firstNumber' | 'endNumber'>
-> {
+): Promise<Pick<LoadReport, 'fromUs' | 'toUs' | 'answers' | 'answersPerS' | 'firstNumber' | 'endNumber'>> {
   const { tally, ended, fresh, tell } = parts;
   await Promise.race([delay(plan.warmUpS * SECOND_MS), ended]);
   const [fromUs, firstNumber] = [monotonicUs(), fresh()];
-  tally.isMeasured = true;
+  tally.fromUs = fromUs;
   tell('window', tally.acknowledged);
   await Promise.race([delay(plan.durationS * SECOND_MS), ended]);
   const [toUs, endNumber] = [monotonicUs(), fresh()];
-  tally.isMeasured = false;
+  tally.toUs = toUs;
   tell('window', tally.acknowledged);
   const answered = Object.values(tally.window).reduce((sum, each) => sum + each, 0);
   return {
@@ -115,7 +116,6 @@ async function measure(
     endNumber,
     answers: tally.window,
     answersPerS: (answered / (toUs - fromUs)) * SECOND_US,
-    latency: summarize(tally.latencies),
   };
 }
 
@@ -126,19 +126,21 @@ function createTally(): Tally {
     ofSecond: {},
     latencies: createLatencies(),
     latenciesOfSecond: createLatencies(),
-    isMeasured: false,
+    fromUs: Infinity,
+    toUs: Infinity,
     acknowledged: 0,
     failures: 0,
   };
 }
 
-function note(tally: Tally, outcome: string, us: number): void {
+function note(tally: Tally, outcome: string, { us, intendedUs }: { us: number; intendedUs: number }): void {
   tally.inAll[outcome] = (tally.inAll[outcome] ?? 0) + 1;
   tally.ofSecond[outcome] = (tally.ofSecond[outcome] ?? 0) + 1;
   recordUs(tally.latenciesOfSecond, us);
-  if (!tally.isMeasured) return;
-  tally.window[outcome] = (tally.window[outcome] ?? 0) + 1;
-  recordUs(tally.latencies, us);
+  const { fromUs, toUs } = tally;
+  if (intendedUs >= fromUs && intendedUs < toUs) recordUs(tally.latencies, us);
+  const repliedUs = intendedUs + us;
+  if (repliedUs >= fromUs && repliedUs < toUs) tally.window[outcome] = (tally.window[outcome] ?? 0) + 1;
 }
 
 function takeSecond(tally: Tally, { startUs, waiting }: { startUs: number; waiting: number }): LoadSecond {

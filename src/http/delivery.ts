@@ -153,8 +153,8 @@ function answer(request: Request, response: Response, verdict: Verdict): void {
 type Report = (arrival: Arrival, verdict: Verdict, bodyBytes: number | undefined, elapsedMs: number) => void;
 
 function createReport({ log, observe }: DeliveryOptions): Report {
-  // The line is made of what stands here and of nothing that was sent: looking through it for secrets, as the
-  // log does elsewhere, would be half of its cost.
+  // The line holds the few fields that stand here and no object of a request: looking through it for secrets, as
+  // the log does elsewhere, would be half of its cost.
   const lines = log.child({}, { redact: [] });
   return (arrival, verdict, bodyBytes, elapsedMs) => {
     const outcome = verdict.outcome ?? 'unavailable';

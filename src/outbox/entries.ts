@@ -25,13 +25,8 @@ export type Settlement = {
 };
 
 export type OutboxEntries = {
-  /** The next entries in order from `from` on, at most `limit` rows and about `bytes` of data (one is always given). */
-  readonly load: (options: {
-    from: string;
-    limit: number;
-    bytes: number;
-    except: readonly string[];
-  }) => Promise<Entry[]>;
+  /** The next entries in order, at most `limit` rows and about `bytes` of data (one is always given). */
+  readonly load: (options: { limit: number; bytes: number; except: readonly string[] }) => Promise<Entry[]>;
   /** Records the publications and moves their entries on, all or nothing. */
   readonly settle: (settlements: readonly Settlement[]) => Promise<void>;
   /** Entries by state, and how many seconds ago the oldest pending one was accepted. */
@@ -39,9 +34,9 @@ export type OutboxEntries = {
 };
 
 /**
- * An entry waits while an earlier one of its job failed and is not due yet, is parked, or stands before `from` and
- * so cannot be loaded with it (index outbox_troubled, which holds just those that failed). Rows are found by state and never by "sequence greater than the
- * last", since a lower sequence may commit later; `from` only spares most loads the dead rows before it.
+ * An entry waits while an earlier one of its job failed and is not due yet, or is parked (index
+ * outbox_troubled, which holds just those). Rows are found by state and never by "sequence greater than the
+ * last", since a lower sequence may commit later, come due again, or be sent back by an operator.
  *
  * The forms are chosen for their plans: NOT IN is hashed and the scalar subquery is looked up row by row, where
  * the planner would compare each with each for NOT EXISTS (1,900 rows beside 900 known and 300 troubled ones:
@@ -52,12 +47,12 @@ export const LOAD: Statement = {
   text: `
 with next as (
   select o.* from outbox o
-  where o.state = 'pending' and o.due_at <= now() and o.sequence >= $4
+  where o.state = 'pending' and o.due_at <= now()
     and o.sequence not in (select unnest($1::bigint[]))
     and (
       select t.sequence from outbox t
       where t.source = o.source and t.job_id = o.job_id and t.sequence < o.sequence
-        and t.attempts > 0 and t.state <> 'returned' and (t.state = 'parked' or t.due_at > now() or t.sequence < $4)
+        and t.attempts > 0 and t.state <> 'returned' and (t.state = 'parked' or t.due_at > now())
       limit 1
     ) is null
   order by o.sequence limit $2
@@ -102,8 +97,8 @@ export function createOutboxEntries(
   options: { relayId: string },
 ): OutboxEntries {
   return {
-    load: ({ from, limit, bytes, except }) =>
-      connection.execute<Entry & { status: Status }>(LOAD, [except, limit, bytes, from]),
+    load: ({ limit, bytes, except }) =>
+      connection.execute<Entry & { status: Status }>(LOAD, [except, limit, bytes]),
 
     settle: async (settlements) => {
       await connection.execute(SETTLE, [

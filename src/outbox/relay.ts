@@ -38,19 +38,10 @@ export type Relay = {
   readonly stop: (graceMs: number) => Promise<void>;
 };
 
-/** Below every sequence. */
-const FRONT = '0';
-
 type Lane = { readonly key: string; readonly entries: Entry[] };
 
 /** Loaded ahead of what is in flight, so that confirms find the next entries waiting. */
 const WINDOW_FACTOR = 2;
-/**
- * Entries that were settled leave dead index rows at the front until the next vacuum, and each load would step
- * over all of them. So most loads begin where the last one found its first, and one in so many milliseconds at the
- * very front: there stands what committed late, what is due again and what an operator sent back.
- */
-const FRONT_INTERVAL_MS = 500;
 const ERROR_PAUSE_MS = 1_000;
 const BROKER_PAUSE_MS = 200;
 
@@ -78,8 +69,6 @@ export function createRelay(options: {
   let inFlightBytes = 0;
   let pausedUntilMs = 0;
   let exhausted = false; // the last load found nothing more
-  let from = FRONT;
-  let frontReadMs = Number.NEGATIVE_INFINITY;
   let stopping = false;
   let running: Promise<void> | undefined;
   let wake = nobodyWaits;
@@ -98,11 +87,8 @@ export function createRelay(options: {
     const limit = limits.inFlight * WINDOW_FACTOR - known.size;
     const bytes = limits.inFlightBytes * WINDOW_FACTOR - knownBytes;
     if (stopping || !publisher.isReady() || limit <= 0 || bytes <= 0) return 0;
-    if (now() - frontReadMs >= FRONT_INTERVAL_MS) from = FRONT;
-    if (from === FRONT) frontReadMs = now();
-    const found = await entries.load({ from, limit, bytes, except: [...known.keys()] });
+    const found = await entries.load({ limit, bytes, except: [...known.keys()] });
     for (const entry of found) admit(entry);
-    from = found[0]?.sequence ?? FRONT;
     exhausted = found.length < limit;
     return found.length;
   }
@@ -233,7 +219,6 @@ export function createRelay(options: {
   function dropLane(key: string): void {
     for (const entry of lanes.get(key)?.entries ?? []) forget(entry.sequence);
     lanes.delete(key);
-    from = FRONT; // what we forget stands before what we loaded last
   }
 
   /** Another replica leads now. What is in flight or unsettled of ours still has to be heard out. */
@@ -243,7 +228,6 @@ export function createRelay(options: {
     for (const lane of lanes.values()) {
       for (const entry of lane.entries.splice(1)) forget(entry.sequence);
     }
-    from = FRONT;
   }
 
   async function run(): Promise<void> {

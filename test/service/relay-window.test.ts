@@ -150,7 +150,7 @@ test('a settlement moves an entry on only from the state and attempts that the r
   await using relay = await createTestRelay({ database, exchange: UNHEARD });
   const jobId = newJobId();
   await addEntry(database, { jobId });
-  const [entry] = await relay.entries.load({ from: '0', limit: 1, bytes: 1_000, except: [] });
+  const [entry] = await relay.entries.load({ limit: 1, bytes: 1_000, except: [] });
   if (entry === undefined) throw new Error('nothing was loaded');
   const nacked = { result: 'nacked', detail: 'a test', blame: 'event', durationMs: 1 } as const;
   const state = () =>
@@ -168,7 +168,7 @@ test('a settlement moves an entry on only from the state and attempts that the r
     { entry: { ...entry, attempts: 1 }, publication: nacked, next: 'park', retryInMs: 0 },
   ]);
   expect(await state()).toEqual([{ state: 'parked', attempts: 2 }]);
-  expect(await relay.entries.load({ from: '0', limit: 1, bytes: 1_000, except: [] })).toEqual([]);
+  expect(await relay.entries.load({ limit: 1, bytes: 1_000, except: [] })).toEqual([]);
 });
 
 test('what the relay knows already is not loaded again', async () => {
@@ -178,7 +178,7 @@ test('what the relay knows already is not loaded again', async () => {
   const known = await addEntry(database, { jobId: newJobId() });
   const fresh = await addEntry(database, { jobId: newJobId() });
 
-  const loaded = await relay.entries.load({ from: '0', limit: 10, bytes: 1_000_000, except: [known] });
+  const loaded = await relay.entries.load({ limit: 10, bytes: 1_000_000, except: [known] });
 
   expect(loaded.map(({ sequence }) => sequence)).toEqual([fresh]);
   expect(await connection.db.selectFrom('outbox').selectAll().execute()).toHaveLength(2);
@@ -199,23 +199,6 @@ test('an event larger than the whole allowance of bytes is still published', asy
   expect(relay.peak().total).toBe(1);
 });
 
-test('a load that begins behind an event of a job that is due again leaves the job to the next load', async () => {
-  await using database = await createTestDatabase();
-  await using relay = await createTestRelay({ database, exchange: UNHEARD });
-  const jobId = newJobId();
-  const failed = await addEntry(database, { jobId, percent: 1 });
-  const later = await addEntry(database, { jobId, percent: 2 });
-  const other = await addEntry(database, { jobId: newJobId() });
-  await database.query('update outbox set attempts = 1 where sequence = $1', [failed]);
-  const load = async (from: string) => {
-    const found = await relay.entries.load({ from, limit: 10, bytes: 1_000_000, except: [] });
-    return found.map(({ sequence }) => sequence);
-  };
-
-  expect(await load(later)).toEqual([other]);
-  expect(await load('0')).toEqual([failed, later, other]);
-});
-
 test('loads go by their index though the outbox was empty when its statistics were taken', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
@@ -223,7 +206,7 @@ test('loads go by their index though the outbox was empty when its statistics we
   await addEntries(database, Array.from({ length: 2_000 }, newJobId));
   const plan = await connection.execute<{ 'QUERY PLAN': string }>(
     { name: 'explain-load', text: `explain ${LOAD.text}` },
-    [[], 100, 1_000_000, '0'],
+    [[], 100, 1_000_000],
   );
   const text = plan.map((row) => row['QUERY PLAN']).join('\n');
 

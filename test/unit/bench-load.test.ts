@@ -151,7 +151,7 @@ describe('the flow', () => {
       next: () => fresh++,
       request: (number) => Buffer.from(`POST ${number}`),
       onSend: () => {},
-      onReply: (number, { outcome }, us) => replies.push({ number, outcome, us }),
+      onReply: (number, { outcome }, { us }) => replies.push({ number, outcome, us }),
     });
     flow = created;
     ticks = setInterval(() => {

@@ -8,6 +8,7 @@ import { type Run, spreadOf } from '../../bench/results.ts';
 import { markdown, targetsTable } from '../../bench/tables.ts';
 import { targetsOf } from '../../bench/targets.ts';
 import { parseStat } from '../../bench/usage.ts';
+import { RATED_PER_S } from '../../bench/scale.ts';
 
 function run(name: Run['case'], subject: Run['subject'], figures: Run['figures'], variant = ''): Run {
   return { case: name, subject, variant, round: 1, startedAt: '2026-11-21T00:00:00Z', figures };
@@ -34,7 +35,7 @@ describe('targets', () => {
       run('intake', 'tallyhook, broker down', { acksPerS: 8_000 * factor }),
       run('growth', 'tallyhook', { acksPerS: 1_000 }, '0 events'),
       run('growth', 'tallyhook', { acksPerS: 900 * factor }, '10,000,000 events'),
-      run('backlog', 'tallyhook', { drainedPerS: 2_000 * factor }),
+      run('backlog', 'tallyhook', { drainedPerS: 2 * RATED_PER_S * factor }),
       run(
         'rates',
         'tallyhook',
