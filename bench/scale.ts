@@ -26,11 +26,11 @@ export type Scale = {
 export const RATED_PER_S = 500;
 
 export const FULL: Scale = {
-  rounds: 3,
+  rounds: 2,
   withBaseline: true,
   pools: [10, 20, 40],
   warmUpS: 4,
-  durationS: 5,
+  durationS: 4,
   concurrencies: [1, 8, 32, 256],
   shares: [0.5, 0.75, 0.9],
   ledgers: [0, 1_000_000, 10_000_000],

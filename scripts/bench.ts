@@ -97,7 +97,7 @@ function readOptions(args: string[]): Options {
 function readResults(files: string): Results {
   const [first, ...others] = files.split(',').map((file) => {
     const results = JSON.parse(readFileSync(file, 'utf8')) as Results;
-    if (results.schema !== SCHEMA) throw new Error(`${file} is not of schema ${SCHEMA}`);
+    if ((results.schema as number) !== SCHEMA) throw new Error(`${file} has another form than ours`);
     return results;
   });
   if (first === undefined) throw new Error('name a file');

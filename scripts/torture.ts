@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { FAULTS, faultsNamed } from '../test/torture/faults/index.ts';
 import { commandLine, summary, toResults, writeDocs } from '../test/torture/report.ts';
-import { runTorture } from '../test/torture/run.ts';
+import { CannotStrikeError, runTorture } from '../test/torture/run.ts';
 import { endOnRequest } from './ending.ts';
 import { complain, explain, say } from './output.ts';
 import { ROOT } from './relay.ts';
@@ -52,8 +52,8 @@ function readPlan(args: string[]): Plan | undefined {
     seed,
     minutes: number('minutes', values.minutes) ?? DEFAULT_MINUTES,
     faults: values.faults?.split(','),
-    replicas: number('replicas', values.replicas) ?? 2,
-    senders: number('senders', values.senders) ?? 12,
+    replicas: whole('replicas', values.replicas) ?? 2,
+    senders: whole('senders', values.senders) ?? 12,
     pace: number('pace', values.pace) ?? 1,
     out: values.out ?? join(ROOT, '.local/torture', `${stamp}-${seed}.json`),
     writesDocs: values['write-docs'] === true,
@@ -65,6 +65,12 @@ function number(name: string, text: string | undefined): number | undefined {
   const value = Number(text);
   if (Number.isFinite(value) && value > 0) return value;
   throw new Error(`--${name} must be a number above 0`);
+}
+
+function whole(name: string, text: string | undefined): number | undefined {
+  const value = number(name, text);
+  if (value === undefined || Number.isSafeInteger(value)) return value;
+  throw new Error(`--${name} must be a whole number`);
 }
 
 async function main(args: string[]): Promise<number> {
@@ -84,6 +90,10 @@ async function main(args: string[]): Promise<number> {
     // Asked to end, nobody waits any more for what heals in its own time.
     return await Promise.race([torture(plan, guard), asked.promise]);
   } catch (error) {
+    if (error instanceof CannotStrikeError) {
+      complain(`no fault can strike: ${error.message}`);
+      return 2;
+    }
     if (!ending.isAsked()) complain(`\nthe harness failed: ${explain(error)}\nrepeat: ${commandLine(plan)}`);
     return ending.exitCode() ?? 1;
   } finally {
@@ -102,7 +112,7 @@ async function torture(plan: Plan, guard: ReturnType<typeof createGuard>): Promi
     senders: plan.senders,
     pace: plan.pace,
     log: say,
-    evidence: plan.out.replace(/\.json$/, ''),
+    evidence: plan.out.endsWith('.json') ? plan.out.slice(0, -'.json'.length) : `${plan.out}.logs`,
   });
   const results = toResults(run, plan);
   mkdirSync(dirname(plan.out), { recursive: true });

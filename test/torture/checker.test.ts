@@ -1,13 +1,16 @@
+import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { check } from './checker.ts';
 import { canonicalText } from './checks/exact.ts';
-import { FORGED_MARK, type Notice } from './history.ts';
-import type { Attempt, Episode, Message, Recorded, Wound } from './recorded.ts';
+import { FORGED_MARK, HEADER_SECRETS, type Notice } from './history.ts';
+import type { Attempt, Episode, LedgerDelivery, LedgerEvent, Message, Recorded, Wound } from './recorded.ts';
 import { createSecretsSearch } from './secrets-search.ts';
 
 // A small run in which every promise was kept. Each test breaks one of them in the record and sees that caught.
 
 type Change<T> = Partial<T>;
+
+const RECORDED_AT = '2026-01-15T10:30:00.123Z';
 
 function notice(change: Change<Notice> = {}): Notice {
   const percent = change.eventId?.split(':').at(-1) ?? '10';
@@ -37,6 +40,7 @@ function attempt(change: Change<Attempt> = {}): Attempt {
     error: undefined,
     outcome: 'accepted',
     eventId: of.eventId,
+    retryAfter: undefined,
     lateAnswerMs: undefined,
     ...change,
   };
@@ -44,12 +48,15 @@ function attempt(change: Change<Attempt> = {}): Attempt {
 
 function message(of: Notice, change: Change<Message> & { sequence?: number } = {}): Message {
   const { sequence = 1, ...rest } = change;
+  const type = 'conversion.job.progress';
   const event = {
     specversion: '1.0',
     id: of.eventId,
-    type: 'conversion.job.progress',
+    type,
     source: '/sources/default',
     subject: of.jobId,
+    time: RECORDED_AT,
+    recordedtime: RECORDED_AT,
     sequence: String(sequence).padStart(19, '0'),
     datacontenttype: 'application/json',
     dataschema: 'urn:tallyhook:schema:conversion.job.progress:1',
@@ -59,8 +66,44 @@ function message(of: Notice, change: Change<Message> & { sequence?: number } = {
     id: String(of.eventId),
     routingKey: 'job.progress.default',
     redelivered: false,
+    properties: {
+      deliveryMode: 2,
+      contentType: 'application/cloudevents+json',
+      type,
+      messageId: of.eventId,
+      appId: 'tallyhook',
+    },
     text: `${JSON.stringify(event).slice(0, -1)},"data":${of.data}}`,
     ...rest,
+  };
+}
+
+const tallied = (of: Notice, change: Change<LedgerEvent>): LedgerEvent => ({
+  id: String(of.eventId),
+  sequence: '1',
+  late: false,
+  recordedAt: RECORDED_AT,
+  recordedMs: 105,
+  ...change,
+});
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/** Of a request with a body that was authentic. */
+function row(requestId: string, outcome: string, status: number, of: Notice): LedgerDelivery {
+  const hasBody = outcome === 'accepted';
+  const [bodySha256, bodyBytes] = [sha256(of.body), Buffer.byteLength(of.body)];
+  return {
+    requestId,
+    outcome,
+    status,
+    jobId: of.jobId,
+    secretFingerprint: sha256('tallyhook secret fingerprint\0planted-default').slice(0, 12),
+    bodySha256,
+    bodyBytes,
+    hasBody,
+    keptSha256: hasBody ? bodySha256 : null,
+    keptBytes: hasBody ? bodyBytes : null,
   };
 }
 
@@ -91,17 +134,14 @@ const kept: Recorded = {
   messages,
   ledger: {
     events: [
-      { id: String(first.eventId), sequence: '1', recordedMs: 105 },
-      { id: String(second.eventId), sequence: '2', recordedMs: 205 },
+      tallied(first, { sequence: '1', recordedMs: 105 }),
+      tallied(second, { sequence: '2', recordedMs: 205 }),
     ],
     publications: [
       { eventId: String(first.eventId), result: 'confirmed', atMs: 130 },
       { eventId: String(second.eventId), result: 'confirmed', atMs: 230 },
     ],
-    deliveries: [
-      { requestId: 'r1', outcome: 'accepted', status: 202, hasBody: true },
-      { requestId: 'r2', outcome: 'accepted', status: 202, hasBody: true },
-    ],
+    deliveries: [row('r1', 'accepted', 202, first), row('r2', 'accepted', 202, second)],
     countedRefusals: 1,
     outboxLeft: 0,
   },
@@ -206,6 +246,69 @@ test.for([
   expect(kinds({ messages: replaced(messages, 0, { ...one, text }) })).toEqual(new Set(['altered']));
 });
 
+test.for([
+  ['another sequence than the ledger’s', '0000000000000000001', '0000000000000000002'],
+  ['a sequence without its zeros', '"0000000000000000001"', '"1"'],
+  ['another recordedtime', `"recordedtime":"${RECORDED_AT}"`, '"recordedtime":"2026-01-15T10:30:00.124Z"'],
+  ['another time', `"time":"${RECORDED_AT}"`, '"time":"2026-01-15T10:30:01.123Z"'],
+  ['late that was not', '"datacontenttype"', '"late":true,"datacontenttype"'],
+] as const)('%s is altered, since the ledger says otherwise', ([, from, to]) => {
+  const [one] = messages as [Message];
+  const text = one.text.replace(from, to);
+  expect(text).not.toBe(one.text);
+  expect(kinds({ messages: replaced(messages, 0, { ...one, text }) })).toEqual(new Set(['altered']));
+});
+
+test('an event that was late and does not say so is altered', () => {
+  const events = kept.ledger.events.map((event) => ({ ...event, late: true }));
+  expect(kinds(ledger({ events }))).toEqual(new Set(['altered']));
+});
+
+test('the time of an event that ended is when its data says so', () => {
+  const ended = { jobId: 'job_2', eventId: 'default:job_2:completed' };
+  const data = '{"job_id":"job_2","status":"completed","completed_at":"2026-01-01T00:00:00Z"}';
+  const done = notice({ id: 'job_2#1', ...ended, body: data, data });
+  const [one] = messages as [Message];
+  const event = message(done, { sequence: 3 });
+  const said = (time: string): Change<Recorded> => ({
+    attempts: [...attempts, attempt({ requestId: 'r4', notice: done })],
+    messages: [
+      ...messages,
+      {
+        ...event,
+        routingKey: 'job.completed.default',
+        properties: { ...one.properties, type: 'conversion.job.completed', messageId: done.eventId },
+        text: event.text
+          .replaceAll('conversion.job.progress', 'conversion.job.completed')
+          .replace(`"time":"${RECORDED_AT}"`, `"time":"${time}"`),
+      },
+    ],
+    ...ledger({
+      events: [...kept.ledger.events, tallied(done, { sequence: '3' })],
+      publications: [
+        ...kept.ledger.publications,
+        { eventId: String(done.eventId), result: 'confirmed', atMs: 330 },
+      ],
+      deliveries: [...kept.ledger.deliveries, row('r4', 'accepted', 202, done)],
+    }),
+  });
+  expect(whats(said('2026-01-01T00:00:00Z'))).toEqual([]);
+  expect(kinds(said(RECORDED_AT))).toEqual(new Set(['altered']));
+});
+
+test.for([
+  ['deliveryMode', 1],
+  ['contentType', 'application/json'],
+  ['type', undefined],
+  ['messageId', 'default:job_1:completed'],
+  ['appId', undefined],
+] as const)('another AMQP property %s is caught, on a copy as well', ([name, value]) => {
+  const [one] = messages as [Message];
+  const other = { ...one, properties: { ...one.properties, [name]: value } };
+  expect(kinds({ messages: replaced(messages, 0, other) })).toEqual(new Set(['altered']));
+  expect(kinds({ messages: [...messages, { ...other, redelivered: true }] })).toEqual(new Set(['altered']));
+});
+
 test('numbers are compared by their exact value, whatever their form', () => {
   expect(canonicalText('{"b":15e-1,"a":[0.0,-1.50]}')).toBe(canonicalText('{"a":[0,-1.5],"b":1.5}'));
   expect(canonicalText('1e400')).not.toBe(canonicalText('1e401'));
@@ -222,8 +325,7 @@ test('a routing key that is not the event’s is caught', () => {
 test('an answer that says "accepted" of a body that is not the one on the bus is a lie', () => {
   const other = { ...first, data: first.data.replace('123', '124') };
   const lie = attempt({ requestId: 'r4', notice: other, outcome: 'duplicate', status: 200 });
-  const row = { requestId: 'r4', outcome: 'duplicate', status: 200, hasBody: false };
-  const deliveries = [...kept.ledger.deliveries, row];
+  const deliveries = [...kept.ledger.deliveries, row('r4', 'duplicate', 200, other)];
   expect(whats({ attempts: [...attempts, lie], ...ledger({ deliveries }) })).toEqual([
     'altered: default:job_1:processing:10: r4 was answered duplicate',
   ]);
@@ -278,7 +380,8 @@ test('first copies that come in another order than they were accepted are caught
 
 test('events that are numbered in another order than their sender told them are caught', () => {
   const events = kept.ledger.events.map((event, at) => ({ ...event, sequence: String(2 - at) }));
-  expect(kinds(ledger({ events }))).toEqual(new Set(['out of order']));
+  const inSequence = [message(second), message(first, { sequence: 2 })];
+  expect(kinds({ messages: inSequence, ...ledger({ events }) })).toEqual(new Set(['out of order']));
 });
 
 test('an event that was returned may come later, and one that was not may not', () => {
@@ -306,16 +409,62 @@ test('an event under another id, accepted twice, or twice in the ledger is caugh
 
 test('a complete request without its audit row, with two, or with another outcome is caught', () => {
   const [one, two] = kept.ledger.deliveries as [never, never];
-  expect(whats(ledger({ deliveries: [one] }))).toEqual(['audit: r2 (202 accepted) has 0 rows']);
+  expect(whats(ledger({ deliveries: [one] }))).toEqual(['audit: r2 (202 accepted) has no row']);
   expect(kinds(ledger({ deliveries: [one, two, two] }))).toEqual(new Set(['audit']));
   const other = { ...kept.ledger.deliveries[1], outcome: 'conflict', status: 200 } as never;
   expect(kinds(ledger({ deliveries: [one, other] }))).toEqual(new Set(['audit']));
 });
 
+test.for([
+  ['job_id', { jobId: 'job_2' }],
+  ['secret_fingerprint', { secretFingerprint: '0123456789ab' }],
+  ['body_sha256', { bodySha256: '00' }],
+  ['body_bytes', { bodyBytes: 1 }],
+  ['body', { keptSha256: '00' }],
+  ['body', { keptBytes: 1 }],
+] as const)('a row whose %s is not that of what was sent is caught', ([name, change]) => {
+  const [one, two] = kept.ledger.deliveries as [LedgerDelivery, LedgerDelivery];
+  expect(whats(ledger({ deliveries: [{ ...one, ...change }, two] }))).toEqual([
+    `audit: r1 (accepted): ${name} is not that of what was sent`,
+  ]);
+});
+
+test('a request that was answered 503 may have one row, and not two', () => {
+  const unavailable = changed(0, { status: 503, outcome: undefined, eventId: undefined, retryAfter: '2' });
+  const [one, two] = kept.ledger.deliveries as [LedgerDelivery, LedgerDelivery];
+  const fault = during('postgres-kill');
+  expect(kinds({ ...unavailable, ...fault })).toEqual(new Set());
+  expect(whats({ ...unavailable, ...fault, ...ledger({ deliveries: [one, one, two] }) })).toEqual([
+    'audit: r1 has 2 rows',
+  ]);
+});
+
+test('a 503 without Retry-After is caught', () => {
+  const unavailable = changed(0, { status: 503, outcome: undefined, eventId: undefined });
+  expect(whats({ ...unavailable, ...during('postgres-kill') })).toEqual([
+    'wrong answer: r1 got 503 with Retry-After undefined',
+  ]);
+});
+
+test('a fault on one replica excuses no answer of another', () => {
+  const unavailable = changed(0, { status: 503, outcome: undefined, eventId: undefined, retryAfter: '2' });
+  const reset = changed(0, {
+    status: undefined,
+    error: 'ECONNRESET',
+    outcome: undefined,
+    eventId: undefined,
+  });
+  for (const failed of [unavailable, reset]) {
+    expect(kinds({ ...failed, ...during('postgres-link-cut', { replicas: [1] }) })).toContain('wrong answer');
+    expect(kinds({ ...failed, ...during('postgres-link-cut', { replicas: [0] }) })).toEqual(new Set());
+  }
+});
+
 test('a row that nobody sent, or that keeps the body of a forgery, is caught', () => {
-  const row = { requestId: 'r9', outcome: 'accepted', status: 202, hasBody: true };
-  expect(kinds(ledger({ deliveries: [...kept.ledger.deliveries, row] }))).toEqual(new Set(['audit']));
-  const kept401 = { requestId: 'r3', outcome: 'unauthorized', status: 401, hasBody: true };
+  const stray = row('r9', 'accepted', 202, first);
+  expect(kinds(ledger({ deliveries: [...kept.ledger.deliveries, stray] }))).toEqual(new Set(['audit']));
+  const refused = { ...row('r3', 'unauthorized', 401, forged), jobId: null, secretFingerprint: null };
+  const kept401 = { ...refused, hasBody: true, keptSha256: refused.bodySha256, keptBytes: 1 };
   expect(kinds(ledger({ deliveries: [...kept.ledger.deliveries, kept401] }))).toEqual(new Set(['audit']));
 });
 
@@ -357,7 +506,7 @@ test('an authentic notification that is refused is caught, unless its secret was
 });
 
 test('guarantee 7: a 503 while the broker alone is in trouble is caught, and one without any fault', () => {
-  const unavailable = changed(0, { status: 503, outcome: undefined, eventId: undefined });
+  const unavailable = changed(0, { status: 503, outcome: undefined, eventId: undefined, retryAfter: '2' });
   expect(kinds(unavailable)).toContain('wrong answer');
   expect(kinds({ ...unavailable, ...during('rabbitmq-kill') })).toContain('wrong answer');
   expect(kinds({ ...unavailable, ...during('clock-jump') })).toContain('wrong answer');
@@ -385,7 +534,18 @@ test('a planted secret is caught wherever it stands, and never repeated', () => 
   search.look('the log', 'connect postgres://u:the-password@h/d');
   search.look('the bus', 'planted-default');
   expect(search.found()).toEqual(['the log', 'the bus']);
-  expect(whats({ leaks: search.found() })).toEqual([
+  for (const before of ['', '1', '12']) {
+    const text = Buffer.from(`${before}the-password?`);
+    search.look(`base64 ${before}`, text.toString('base64'));
+    search.look(`base64url ${before}`, text.toString('base64url'));
+    search.look(`hex ${before}`, text.toString('hex'));
+  }
+  search.look('URL', encodeURIComponent(HEADER_SECRETS.cookie));
+  expect(search.found().slice(2)).toEqual([
+    ...['', '1', '12'].flatMap((before) => ['base64', 'base64url', 'hex'].map((form) => `${form} ${before}`)),
+    'URL',
+  ]);
+  expect(whats({ leaks: ['the log', 'the bus'] })).toEqual([
     'leak: something planted stands in the log',
     'leak: something planted stands in the bus',
   ]);
@@ -404,6 +564,7 @@ test('what met trouble on its way and came all the same is recovered; copies bey
   const failedFirst = attempt({
     requestId: 'r0',
     status: 503,
+    retryAfter: '2',
     outcome: undefined,
     eventId: undefined,
     startMs: 60,

@@ -2,7 +2,7 @@
 // same record gives the same verdict, so that it can be shown to catch each kind of violation.
 
 import { audit } from './checks/audit.ts';
-import { lateAnswers, wrongAnswers } from './checks/answers.ts';
+import { lateAnswers, unsaidReturns, wrongAnswers } from './checks/answers.ts';
 import { altered, copies, freshCopies, groupBy, ids, lost, order, unexpected } from './checks/bus.ts';
 import { type Violation, violation } from './checks/violation.ts';
 import { RECOVERY_LIMIT_MS } from './episodes.ts';
@@ -40,6 +40,7 @@ export function check(recorded: Recorded): Verdict {
     ...audit(recorded),
     ...lateAnswers(recorded),
     ...wrongAnswers(recorded),
+    ...unsaidReturns(recorded),
     ...returns(recorded),
     ...exits(recorded),
     ...recorded.leaks.map((place) => violation('leak', `something planted stands in ${place}`)),

@@ -64,7 +64,7 @@ function effectOf(recorded: Recorded, episode: Episode, wound: Wound, copies: re
     sender: {
       saw: tally(during),
       retries: countRetries(recorded.attempts, during),
-      slowestMs: Math.max(0, ...during.map((each) => each.endMs - each.startMs)),
+      slowestMs: largest(during.map((each) => each.endMs - each.startMs)),
       longestGapMs: longestGap(
         acknowledged.map((each) => each.endMs),
         startMs,
@@ -116,7 +116,7 @@ function copyTimes(messages: readonly Message[]): number[] {
 /** The longest stretch without any of `timesMs` between the two. */
 function longestGap(timesMs: readonly number[], fromMs: number, toMs: number): number {
   const marks = [fromMs, ...timesMs.filter((ms) => ms > fromMs && ms < toMs).toSorted((a, b) => a - b), toMs];
-  return Math.max(0, ...marks.slice(1).map((ms, index) => ms - (marks[index] as number)));
+  return largest(marks.slice(1).map((ms, index) => ms - (marks[index] as number)));
 }
 
 const max = (a: number | undefined, b: number | undefined) =>
@@ -144,4 +144,9 @@ export function worst(a: Effect, b: Effect): Effect {
       outboxMs: max(a.heal.outboxMs, b.heal.outboxMs),
     },
   };
+}
+
+/** 0 where there is none. In a loop: a long run has more values than a call takes arguments. */
+function largest(values: readonly number[]): number {
+  return values.reduce((most, value) => Math.max(most, value), 0);
 }

@@ -8,12 +8,17 @@ const KEY = `e.source || ':' || e.job_id || ':' || e.status || coalesce(':' || e
 /** On the harness' clock: both read the one of this machine. */
 const since = (column: string) => `extract(epoch from ${column})::float8 * 1000 - $1::float8`;
 
-const EVENTS = `select ${KEY} as id, e.sequence::text, ${since('e.recorded_at')} as "recordedMs"
+const EVENTS = `select ${KEY} as id, e.sequence::text, e.late,
+to_char(e.recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "recordedAt",
+${since('e.recorded_at')} as "recordedMs"
 from events e order by e.sequence`;
 const PUBLICATIONS = `select ${KEY} as "eventId", p.result, ${since('p.published_at')} as "atMs"
 from publications p join events e on e.sequence = p.event_sequence`;
 const DELIVERIES = `select headers::json ->> 'x-request-id' as "requestId", outcome, http_status as status,
-body is not null as "hasBody" from deliveries`;
+job_id as "jobId", secret_fingerprint as "secretFingerprint",
+encode(body_sha256, 'hex') as "bodySha256", body_bytes as "bodyBytes",
+body is not null as "hasBody", encode(sha256(body), 'hex') as "keptSha256", octet_length(body) as "keptBytes"
+from deliveries`;
 const COUNTED = 'select coalesce(sum(unauthorized + refused), 0)::int as counted from refusals';
 
 export async function readLedger({ query }: World): Promise<Ledger> {

@@ -1,5 +1,5 @@
-// The operator of the run: looks at the outbox and, where events came back since no queue was bound, has them published
-// again with the project's own command, as the README says.
+// The operator of the run: looks at the outbox and, where events came back since no queue was bound or were given up,
+// has them published again with the project's own command, as the README says.
 
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,31 +10,44 @@ import type { World } from './world.ts';
 
 export type Operator = {
   /**
-   * Waits until nothing that was accepted up to `sinceMs` is left in the outbox, and puts returned events back
-   * meanwhile. @returns how long that took, undefined if it was not within the limit.
+   * Waits until nothing that was accepted up to `sinceMs` is left in the outbox, and puts returned and parked
+   * events back meanwhile. @returns how long that took, undefined if it was not within the limit.
    */
   readonly drain: (sinceMs: number, limitMs: number) => Promise<number | undefined>;
   /** How often events had to be put back. */
   readonly retries: () => number;
 };
 
-type Depth = { readonly old: number; readonly returned: number };
+type Depth = {
+  readonly old: number;
+  readonly returned: number;
+  readonly parked: number;
+  readonly errors: string | null;
+};
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const COMMAND_END_MS = 5_000;
 const POLL_MS = 100;
 const DEPTH = `
 select count(*) filter (where recorded_at <= to_timestamp($1::float8 / 1000))::int as old,
-       count(*) filter (where state = 'returned')::int as returned
+       count(*) filter (where state = 'returned')::int as returned,
+       count(*) filter (where state = 'parked')::int as parked,
+       string_agg(distinct last_error, e'\n') as errors
 from outbox`;
 
-export function createOperator(world: World, guard: Guard): Operator {
+/** @param options.onErrors hears what the outbox says of failures, to be searched. */
+export function createOperator(options: {
+  world: World;
+  guard: Guard;
+  onErrors: (text: string) => void;
+}): Operator {
+  const { world, guard, onErrors } = options;
   let retries = 0;
 
-  async function retryReturned(): Promise<void> {
+  async function retry(state: 'returned' | 'parked'): Promise<void> {
     retries += 1;
     const output = openSync(join(world.folder, 'operator.log'), 'a', 0o600);
-    const command = guard.spawn(process.execPath, [MAIN, 'outbox', '--retry', 'returned'], {
+    const command = guard.spawn(process.execPath, [MAIN, 'outbox', '--retry', state], {
       cwd: world.folder,
       env: { PATH: process.env['PATH'], DATABASE_URL: world.postgres.url },
       ending: { signal: 'SIGTERM', graceMs: COMMAND_END_MS },
@@ -48,8 +61,12 @@ export function createOperator(world: World, guard: Guard): Operator {
     const startMs = performance.now();
     const isDrained = async () => {
       const [depth] = await world.query<Depth>(DEPTH, [performance.timeOrigin + sinceMs]);
-      if (depth === undefined || depth.returned > 0) await retryReturned();
-      return depth?.old === 0 && depth.returned === 0 ? performance.now() - startMs : undefined;
+      if (depth === undefined) return undefined;
+      onErrors(depth.errors ?? '');
+      if (depth.returned > 0) await retry('returned');
+      if (depth.parked > 0) await retry('parked');
+      const isEmpty = depth.old + depth.returned + depth.parked === 0;
+      return isEmpty ? performance.now() - startMs : undefined;
     };
     return until('the outbox is drained', isDrained, { limitMs, pollMs: POLL_MS }).catch(() => undefined);
   }

@@ -21,9 +21,16 @@ export type Attempt = {
   error: string | undefined;
   outcome: string | undefined;
   eventId: string | undefined;
+  /** The answer's Retry-After. */
+  retryAfter: string | undefined;
   /** An answer that came when the sender had given up on it. */
   lateAnswerMs: number | undefined;
 };
+
+/** The AMQP properties that subscribers are promised. */
+export type Properties = Readonly<
+  Record<'deliveryMode' | 'contentType' | 'type' | 'messageId' | 'appId', unknown>
+>;
 
 /** One message as it came to the subscriber. */
 export type Message = {
@@ -32,6 +39,7 @@ export type Message = {
   readonly routingKey: string;
   /** The broker had handed it out before: no copy of ours. */
   readonly redelivered: boolean;
+  readonly properties: Properties;
   readonly text: string;
 };
 
@@ -59,13 +67,27 @@ export type Episode = {
   readonly drainMs: number | undefined;
 };
 
-export type LedgerEvent = { readonly id: string; readonly sequence: string; readonly recordedMs: number };
+export type LedgerEvent = {
+  readonly id: string;
+  readonly sequence: string;
+  readonly late: boolean;
+  /** As the envelope has to say it: UTC, cut to milliseconds. */
+  readonly recordedAt: string;
+  readonly recordedMs: number;
+};
 export type LedgerPublication = { readonly eventId: string; readonly result: string; readonly atMs: number };
 export type LedgerDelivery = {
   readonly requestId: string | null;
   readonly outcome: string;
   readonly status: number;
+  readonly jobId: string | null;
+  readonly secretFingerprint: string | null;
+  readonly bodySha256: string | null;
+  readonly bodyBytes: number | null;
   readonly hasBody: boolean;
+  /** Of the body that is kept, computed from its bytes. */
+  readonly keptSha256: string | null;
+  readonly keptBytes: number | null;
 };
 
 export type Ledger = {

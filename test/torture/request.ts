@@ -1,7 +1,7 @@
 // One signed request over HTTP/1.1 as the service sends it, and what its sender sees of the answer: a status, an error,
 // or nothing within its 10 s. The connection is kept beyond that, so that an answer which comes too late is noticed.
 
-import { type Agent, request } from 'node:http';
+import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
 
 /** Spec section 6: "must answer within 10 seconds". Not scaled down. */
 export const PATIENCE_MS = 10_000;
@@ -11,6 +11,8 @@ export type Reply = {
   readonly status: number | undefined;
   readonly error: string | undefined;
   readonly text: string;
+  /** Empty where no whole answer came. */
+  readonly headers: IncomingHttpHeaders;
 };
 
 /** Never rejects. `onLate` hears of an answer that comes after the reply said `time-out`. */
@@ -26,7 +28,7 @@ export function send(options: {
   let isOverdue = false;
   const overdue = setTimeout(() => {
     isOverdue = true;
-    resolve({ status: undefined, error: 'time-out', text: '' });
+    resolve({ status: undefined, error: 'time-out', text: '', headers: {} });
     hopeless.refresh();
   }, PATIENCE_MS);
   const hopeless = setTimeout(() => outgoing.destroy(), PATIENCE_MS + LATE_ANSWER_MS);
@@ -37,7 +39,7 @@ export function send(options: {
     resolve(reply);
   };
   const fail = (error: Error & { code?: string }) =>
-    settle({ status: undefined, error: error.code ?? error.message, text: '' });
+    settle({ status: undefined, error: error.code ?? error.message, text: '', headers: {} });
   const outgoing = request(options.url, {
     method: options.method,
     agent: options.agent,
@@ -50,7 +52,7 @@ export function send(options: {
     response.on('error', fail);
     response.on('end', () => {
       const text = Buffer.concat(chunks).toString('utf8');
-      settle({ status: response.statusCode, error: undefined, text });
+      settle({ status: response.statusCode, error: undefined, text, headers: response.headers });
     });
   });
   outgoing.end(options.body);

@@ -25,6 +25,8 @@ export type RunOptions = {
   readonly faults: readonly Fault[];
   /** Faults strike for so long; starting and draining come on top. */
   readonly forMs: number;
+  /** Goes on beyond that until each fault has struck. */
+  readonly untilAllStruck?: boolean;
   /** Below 1, faults are shorter and closer together by that factor. */
   readonly pace: number;
   readonly replicas: number;
@@ -46,12 +48,24 @@ export type Run = {
   readonly skipped: readonly string[];
 };
 
+/** None of the faults that were asked for can strike here; says why. */
+export class CannotStrikeError extends Error {}
+
 /** Senders bring to an end what they have begun. */
 const FINISH_LIMIT_MS = 30_000;
 /** After the last message is in: a copy too many would follow at once. */
 const QUIET_MS = 500;
 const DISK_MEGABYTES = 512;
 const DISK_MEGABYTES_A_MINUTE = 40;
+/** Bodies are kept as they came. `detail` is what stood in the outbox as last_error, of every publication. */
+const KEPT_SECRETS = `
+select from deliveries where concat_ws(e'\\n', reason, path, headers) like any ($1::text[])
+union all
+select from publications where detail like any ($1::text[])
+union all
+select from outbox where last_error like any ($1::text[])
+limit 1`;
+const SEARCH_LIMIT_MS = 120_000;
 const ALARM = /"level":"fatal"|uncaughtException|unhandledRejection/;
 
 /** @throws Error when the harness itself fails; what Tallyhook does wrong is in the verdict. */
@@ -66,9 +80,17 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     diskMegabytes: DISK_MEGABYTES + Math.ceil((forMs / 60_000) * DISK_MEGABYTES_A_MINUTE),
     env: options.env ?? {},
   });
-  await using subscriber = await startSubscriber({ url: world.rabbitmq.url, exchange: world.exchange });
   const search = createSecretsSearch(world);
-  const operator = createOperator(world, guard);
+  await using subscriber = await startSubscriber({
+    url: world.rabbitmq.url,
+    exchange: world.exchange,
+    onProperties: (text) => search.look("a message's properties", text),
+  });
+  const operator = createOperator({
+    world,
+    guard,
+    onErrors: (text) => search.look('the outbox', text),
+  });
   const startMs = performance.now();
   const senders = startSenders({
     random: random.fork('senders'),
@@ -81,14 +103,18 @@ export async function runTorture(options: RunOptions): Promise<Run> {
   try {
     const { faults, skipped } = strikable(options.faults, stage);
     for (const line of skipped) log(line);
+    if (faults.length === 0) throw new CannotStrikeError(skipped.join('; '));
     const parts = { world, stage, subscriber, senders, operator, search };
     const plan = planEpisodes(random.fork('schedule'), faults, options.pace);
-    const { episodes, wounds } = await playAll(plan, { ...parts, forMs, log });
+    const awaited = new Set(options.untilAllStruck === true ? faults.map(({ name: each }) => each) : []);
+    const { episodes, wounds } = await playAll(plan, { ...parts, forMs, awaited, log });
     const recorded = await finish({ ...parts, seed, startMs, episodes, wounds });
     const verdict = check(recorded);
     if (verdict.violations.length > 0) keepLogs(world, options.evidence);
     return { recorded, verdict, effects: effectsOf(recorded), operatorRetries: operator.retries(), skipped };
   } catch (error) {
+    // At once: what is taken down now may take its time.
+    log(`the harness fails: ${String(error)}`);
     keepLogs(world, options.evidence);
     throw error;
   } finally {
@@ -130,14 +156,15 @@ const name = ({ faults }: PlannedEpisode) =>
 
 async function playAll(
   plan: Iterable<PlannedEpisode>,
-  { forMs, log, ...parts }: Parts & Pick<RunOptions, 'forMs' | 'log'>,
+  { forMs, awaited, log, ...parts }: Parts & Pick<RunOptions, 'forMs' | 'log'> & { awaited: Set<string> },
 ): Promise<{ episodes: Episode[]; wounds: Wound[] }> {
   const episodes: Episode[] = [];
   const wounds: Wound[] = [];
   const endMs = performance.now() + forMs;
   for (const planned of plan) {
-    if (performance.now() >= endMs) break;
+    if (performance.now() >= endMs && awaited.size === 0) break;
     const played = await playEpisode(planned, parts);
+    for (const { fault } of planned.faults) awaited.delete(fault.name);
     episodes.push(played.episode);
     wounds.push(...played.wounds);
     const { recoveredMs, endMs: healedMs } = played.episode;
@@ -163,9 +190,7 @@ async function finish(
   for (const { text } of subscriber.messages) search.look('the bus', text);
   const logs = world.replicas.map(({ index, log }) => ({ index, text: log() }));
   for (const { index, text } of logs) search.look(`the log of replica ${index}`, text);
-  const kept = await world.query(`select from deliveries where headers like any ($1::text[]) limit 1`, [
-    search.patterns(),
-  ]);
+  const kept = await world.query(KEPT_SECRETS, [search.patterns()], SEARCH_LIMIT_MS);
   return {
     seed,
     startMs,

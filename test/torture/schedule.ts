@@ -21,7 +21,7 @@ export type PlannedEpisode = {
 };
 
 const GAP_MS = [500, 2_500] as const;
-/** Above the replicas' own answer deadline of 5 s now and then, and below the sender's 10 s. */
+/** Above the replicas' own answer deadline of 5 s now and then, and below the sender's 10 s: beyond go faults with a time of their own. */
 const HELD_MS = [400, 7_000] as const;
 const OFFSET_MS = [0, 2_500] as const;
 const TOGETHER = [2, 3] as const;
@@ -29,20 +29,21 @@ const ALONE_BETWEEN = 2;
 
 /** Without end. The same for the same random and faults. `pace` below 1 makes all times shorter by that factor. */
 export function* planEpisodes(random: Random, faults: readonly Fault[], pace = 1): Generator<PlannedEpisode> {
-  const subjects = new Set(faults.map(({ subject }) => subject));
+  const sociable = faults.filter(({ isAlone }) => isAlone !== true);
+  const subjects = new Set(sociable.map(({ subject }) => subject));
   let deck: Fault[] = [];
   for (let number = 1; ; number++) {
     const draw = random.fork(`episode ${number}`);
     const isTogether = subjects.size > 1 && number % (ALONE_BETWEEN + 1) === 0;
     if (deck.length === 0) deck = random.fork(`deck ${number}`).shuffled(faults);
-    const struck = isTogether ? drawTogether(draw, faults) : [deck.shift() as Fault];
+    const struck = isTogether ? drawTogether(draw, sociable) : [deck.shift() as Fault];
     yield {
       number,
       gapMs: pace * draw.whole(...GAP_MS),
       faults: struck.map((fault, index) => ({
         fault,
         atMs: index === 0 ? 0 : pace * draw.whole(...OFFSET_MS),
-        forMs: pace * draw.whole(...HELD_MS),
+        forMs: fault.heldMs === undefined ? pace * draw.whole(...HELD_MS) : draw.whole(...fault.heldMs),
         random: draw.fork(fault.name),
       })),
     };

@@ -1,4 +1,5 @@
-// Looks for what was planted (signing secrets, passwords, header values, the text of forgeries) wherever it must not be.
+// Looks for what was planted (signing secrets, passwords, header values, the text of forgeries) wherever it must not be,
+// as it is or in base64, hex or URL encoding.
 
 import { FORGED_MARK, HEADER_SECRETS } from './history.ts';
 import type { World } from './world.ts';
@@ -12,6 +13,22 @@ export type SecretsSearch = {
   readonly found: () => string[];
 };
 
+/** Wherever in a longer text it stands, base64 of it has one of three forms; its first and last letters are shared. */
+const base64Of = (text: string) =>
+  [0, 1, 2].map((before) => {
+    const letters = Buffer.from(`${'-'.repeat(before)}${text}`)
+      .toString('base64')
+      .replace(/=+$/, '');
+    return letters.slice(Math.ceil((before * 8) / 6), -1);
+  });
+
+function formsOf(text: string): string[] {
+  const hex = Buffer.from(text).toString('hex');
+  const base64 = base64Of(text);
+  const urlSafe = base64.map((letters) => letters.replaceAll('+', '-').replaceAll('/', '_'));
+  return [...new Set([text, encodeURIComponent(text), hex, hex.toUpperCase(), ...base64, ...urlSafe])];
+}
+
 const passwordOf = (url: string) => decodeURIComponent(new URL(url).password);
 
 export function createSecretsSearch(world: Pick<World, 'postgres' | 'rabbitmq' | 'sources'>): SecretsSearch {
@@ -22,13 +39,19 @@ export function createSecretsSearch(world: Pick<World, 'postgres' | 'rabbitmq' |
     passwordOf(world.rabbitmq.url),
   ];
   const places = new Set<string>();
+  const known = new Map<string, readonly string[]>();
+  function forms(text: string): readonly string[] {
+    const found = known.get(text) ?? formsOf(text);
+    known.set(text, found);
+    return found;
+  }
   // Secrets are rotated: ask each time.
-  const planted = () => [...fixed, ...world.sources.inForce.map(({ secret }) => secret)];
+  const planted = () => [...fixed, ...world.sources.inForce.map(({ secret }) => secret)].flatMap(forms);
   return {
     look: (place, text) => {
       if (planted().some((secret) => text.includes(secret))) places.add(place);
     },
-    patterns: () => planted().map((text) => `%${text.replaceAll('_', '\\_')}%`),
+    patterns: () => planted().map((text) => `%${text.replace(/[\\%_]/g, '\\$&')}%`),
     found: () => [...places],
   };
 }

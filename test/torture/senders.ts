@@ -38,7 +38,7 @@ export function startSenders(options: {
   /** Each replica's address, through its proxy. */
   intakes: readonly string[];
   sources: Sources;
-  /** Every answer's text goes by here, to be searched. */
+  /** Every answer goes by here with its headers, to be searched. */
   onAnswer: (text: string) => void;
 }): Senders {
   const { random, intakes, sources, onAnswer } = options;
@@ -63,6 +63,7 @@ export function startSenders(options: {
       error: undefined,
       outcome: undefined,
       eventId: undefined,
+      retryAfter: undefined,
       lateAnswerMs: undefined,
     };
     attempts.push(recorded);
@@ -79,8 +80,9 @@ export function startSenders(options: {
     recorded.endMs = performance.now();
     recorded.status = reply.status;
     recorded.error = reply.error;
+    recorded.retryAfter = reply.headers['retry-after'];
     readAnswer(recorded, reply.text);
-    onAnswer(reply.text);
+    onAnswer(`${JSON.stringify(reply.headers)}\n${reply.text}`);
     return recorded;
   }
 

@@ -2,7 +2,7 @@
 // straight to RabbitMQ, reconnecting by itself, acknowledging after it has recorded. Keeps every message as it came.
 
 import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib';
-import type { Message } from './recorded.ts';
+import type { Message, Properties } from './recorded.ts';
 import { pause, until } from '../support/until.ts';
 
 export type Subscriber = AsyncDisposable & {
@@ -21,27 +21,39 @@ const QUEUE = 'torture.subscriber';
 const BINDING = 'job.#';
 const PREFETCH = 200;
 const RECONNECT_MS = 200;
+const CLOSE_LIMIT_MS = 5_000;
+/** A quorum queue that was declared a second before RabbitMQ 3.10 was killed came back without a leader, for good. */
+const SETTLE_MS = 4_000;
 const CONNECT_LIMIT_MS = 3_000;
 /** Within this a broker that runs must have let us in and done what we asked. */
 const OPERATION_LIMIT_MS = 30_000;
 
 /** Resolves when the queue is bound and consumed. */
-export async function startSubscriber(options: { url: string; exchange: string }): Promise<Subscriber> {
-  const { url, exchange } = options;
+export async function startSubscriber(options: {
+  url: string;
+  exchange: string;
+  /** The properties and headers of every message go by here, to be searched. */
+  onProperties: (text: string) => void;
+}): Promise<Subscriber> {
+  const { url, exchange, onProperties } = options;
   const messages: Message[] = [];
   const ids = new Set<string>();
   let channel: Channel | undefined;
   let connection: ChannelModel | undefined;
   let isEnding = false;
   let isDeleted = false; // on purpose: do not bring it back yet
+  let isNew = true;
 
   function receive(from: Channel, message: ConsumeMessage): void {
-    const id = String(message.properties.messageId);
+    const { deliveryMode, contentType, type, messageId, appId } = message.properties as Properties;
+    const id = String(messageId);
+    onProperties(JSON.stringify(message.properties));
     messages.push({
       atMs: performance.now(),
       id,
       routingKey: message.fields.routingKey,
       redelivered: message.fields.redelivered,
+      properties: { deliveryMode, contentType, type, messageId, appId },
       text: message.content.toString('utf8'),
     });
     ids.add(id);
@@ -106,7 +118,12 @@ export async function startSubscriber(options: { url: string; exchange: string }
       if (isDeleted) await consume(on);
       isDeleted = false;
       await on.bindQueue(QUEUE, exchange, BINDING);
-    });
+    }).then(settle);
+  /** Nothing strikes while the queue is new. */
+  async function settle(): Promise<void> {
+    if (isNew) await pause(SETTLE_MS);
+    isNew = false;
+  }
   const unbind = () =>
     operate('unbound', async (on) => void (await on.unbindQueue(QUEUE, exchange, BINDING)));
   const waiting = async () => (await channel?.checkQueue(QUEUE))?.messageCount;
@@ -117,6 +134,7 @@ export async function startSubscriber(options: { url: string; exchange: string }
     await operate('the queue is emptied and deleted', async (on) => {
       if ((await on.checkQueue(QUEUE)).messageCount > 0) throw new Error('not empty yet');
       isDeleted = true;
+      isNew = true;
       await on.deleteQueue(QUEUE);
     });
   }
@@ -133,8 +151,9 @@ export async function startSubscriber(options: { url: string; exchange: string }
     waiting,
     [Symbol.asyncDispose]: async () => {
       isEnding = true;
-      await connection?.close().catch(() => {});
-      await living;
+      // A connection that was lost in a fault may never say that it is closed.
+      await Promise.race([connection?.close().catch(() => {}), pause(CLOSE_LIMIT_MS)]);
+      await Promise.race([living, pause(CLOSE_LIMIT_MS)]);
     },
   };
 }

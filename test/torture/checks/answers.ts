@@ -59,14 +59,25 @@ export function wrongAnswers(recorded: Recorded): Violation[] {
     if (notice.refusal === 'too-large' && status === undefined) return [];
     if (isAcknowledged(attempt)) return wrong('no such acknowledgement is due');
     if (status === 401 && !isInForce(recorded, attempt)) return [];
-    const excuses = woundsDuring(recorded, attemptSpan(attempt)).filter(({ fault }) => !UNSEEN.test(fault));
-    if (excuses.length === 0) return wrong('no fault was at work that senders may see');
+    const excuses = woundsDuring(recorded, attemptSpan(attempt)).filter(
+      (wound) => !UNSEEN.test(wound.fault) && touches(wound, attempt.replica),
+    );
+    if (excuses.length === 0) return wrong('no fault was at work there that senders may see');
     if (status === undefined || status === 503 || status === 408) return [];
     // A body that was cut short on its way.
     return status === 400 && excuses.some(({ silences }) => silences)
       ? []
       : wrong('it was signed by its source');
   });
+}
+
+/** Who is turned away for our sake is told when to come back. */
+export function unsaidReturns({ attempts }: Recorded): Violation[] {
+  return attempts
+    .filter(({ status, retryAfter = '' }) => status === 503 && !/^[1-9]\d*$/.test(retryAfter))
+    .map(({ requestId, retryAfter }) =>
+      violation('wrong answer', `${requestId} got 503 with Retry-After ${retryAfter}`),
+    );
 }
 
 /** Whether what it was signed with was one of its source's secrets all the while. */

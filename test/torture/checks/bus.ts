@@ -3,12 +3,14 @@
 
 import type { Notice } from '../history.ts';
 import { isAcknowledged } from '../senders.ts';
-import type { Attempt, Message, Recorded } from '../recorded.ts';
+import type { Attempt, LedgerEvent, Message, Properties, Recorded } from '../recorded.ts';
 import { canonical, canonicalText, parseExactly } from './exact.ts';
 import { type Violation, violation } from './violation.ts';
 import { type Span, woundsDuring } from './windows.ts';
 
 const AUTHENTIC: ReadonlySet<string> = new Set(['new', 'repeat', 'conflict']);
+/** So padded, they sort as text as they do as numbers. */
+const SEQUENCE_DIGITS = 19;
 /** Attempts that a killed relay made just before, and that no record tells of. */
 const KILLED: ReadonlySet<NodeJS.Signals | undefined> = new Set(['SIGKILL']);
 
@@ -47,21 +49,45 @@ export function unexpected({ attempts, messages, ledger }: Recorded): Violation[
 }
 
 /** Every field of every message, numbers by their text; and that answers said the truth about which body it is. */
-export function altered({ attempts, messages }: Recorded): Violation[] {
+export function altered({ attempts, messages, ledger }: Recorded): Violation[] {
+  const tallied = new Map(ledger.events.map((event) => [event.id, event]));
   const authentic = groupBy(attempts.filter(isAuthentic), ({ notice }) => notice.eventId as string);
   const first = new Map<string, Message>();
   return messages.flatMap((message) => {
     const before = first.get(message.id);
+    const attempt = authentic.get(message.id)?.[0];
+    const around = attempt === undefined ? [] : inProperties(message, attempt.notice);
+    const said = (what: string) => violation('altered', `${message.id}: ${what}`);
     if (before !== undefined)
-      return before.text === message.text ? [] : [violation('altered', `copies of ${message.id} differ`)];
+      return [...around, ...(before.text === message.text ? [] : ['copies differ'])].map(said);
     first.set(message.id, message);
-    return inMessage(message, authentic.get(message.id) ?? []).map((what) =>
-      violation('altered', `${message.id}: ${what}`),
-    );
+    const within = inMessage(message, authentic.get(message.id) ?? [], tallied.get(message.id));
+    return [...around, ...within].map(said);
   });
 }
 
-function inMessage(message: Message, attempts: readonly Attempt[]): string[] {
+/** What stands around the text of each copy. */
+function inProperties({ properties, routingKey }: Message, notice: Notice): string[] {
+  const expected: [keyof Properties, unknown][] = [
+    ['deliveryMode', 2],
+    ['contentType', 'application/cloudevents+json'],
+    ['type', `conversion.job.${kindOf(notice)}`],
+    ['messageId', notice.eventId],
+    ['appId', 'tallyhook'],
+  ];
+  return [
+    ...expected
+      .filter(([name, value]) => properties[name] !== value)
+      .map(([name]) => `${name} ${String(properties[name])}`),
+    ...(routingKeyOf(notice) === routingKey ? [] : [`routing key ${routingKey}`]),
+  ];
+}
+
+function inMessage(
+  message: Message,
+  attempts: readonly Attempt[],
+  tallied: LedgerEvent | undefined,
+): string[] {
   const [some] = attempts;
   if (some === undefined) return []; // unexpected, and said so there
   let event: Record<string, never>;
@@ -71,14 +97,31 @@ function inMessage(message: Message, attempts: readonly Attempt[]): string[] {
     return ['no JSON'];
   }
   const data = canonical(event['data']);
-  const wrong = envelope(some.notice).filter(([name, value]) => event[name] !== value);
+  const expected = [...envelope(some.notice), ...fromLedger(event, some.notice, tallied)];
+  const wrong = expected.filter(([name, value]) => event[name] !== value);
   const isSigned = attempts.some(({ notice }) => canonicalText(notice.data) === data);
   const lies = attempts.filter((attempt) => isAcknowledged(attempt) && isLie(attempt, data));
   return [
     ...wrong.map(([name]) => `${name} is ${JSON.stringify(event[name])}`),
-    ...(routingKeyOf(some.notice) === message.routingKey ? [] : [`routing key ${message.routingKey}`]),
     ...(isSigned ? [] : ['its data is none that was signed']),
     ...lies.map(({ requestId, outcome }) => `${requestId} was answered ${outcome}`),
+  ];
+}
+
+/** What the ledger alone knows. An event that it does not have is unexpected, and said so there. */
+function fromLedger(
+  { data }: Readonly<Record<string, unknown>>,
+  notice: Notice,
+  tallied: LedgerEvent | undefined,
+): [string, unknown][] {
+  if (tallied === undefined) return [];
+  const { sequence, recordedAt, late } = tallied;
+  const ended = (data as Readonly<Record<string, unknown>> | null)?.[`${kindOf(notice)}_at`];
+  return [
+    ['sequence', sequence.padStart(SEQUENCE_DIGITS, '0')],
+    ['recordedtime', recordedAt],
+    ['time', typeof ended === 'string' ? ended : recordedAt],
+    ['late', late ? true : undefined],
   ];
 }
 

@@ -2,7 +2,7 @@
 
 import type { Proxy } from '../../support/proxy.ts';
 import { LINKS, type LinkName } from '../replica.ts';
-import { type Fault, indexes, type Strike, victims } from './types.ts';
+import { type Fault, indexes, lasting, type Strike, victims } from './types.ts';
 
 type Mode = {
   readonly verb: string;
@@ -83,7 +83,13 @@ const BETWEEN: Readonly<Record<LinkName, string>> = {
   rabbitmq: 'replica and RabbitMQ',
 };
 
-export const networkFaults: readonly Fault[] = LINKS.flatMap((link) =>
+/** Longer than Postgres may be waited for with an answer due in 10 s, and than heartbeat and confirm deadline (40 s). */
+const LONG_MS: Readonly<Partial<Record<LinkName, readonly [number, number]>>> = {
+  postgres: [12_000, 15_000],
+  rabbitmq: [45_000, 50_000],
+};
+
+const usualFaults: readonly Fault[] = LINKS.flatMap((link) =>
   modes.map(
     ({ verb, what, strike }): Fault => ({
       name: `${link}-link-${verb}`,
@@ -101,3 +107,11 @@ export const networkFaults: readonly Fault[] = LINKS.flatMap((link) =>
     }),
   ),
 );
+
+const longFaults: readonly Fault[] = LINKS.flatMap((link) => {
+  const heldMs = LONG_MS[link];
+  const usual = usualFaults.find(({ name }) => name === `${link}-link-half-open`);
+  return heldMs === undefined || usual === undefined ? [] : [lasting(usual, heldMs)];
+});
+
+export const networkFaults: readonly Fault[] = [...usualFaults, ...longFaults];

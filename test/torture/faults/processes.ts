@@ -2,7 +2,7 @@
 
 import type { Replica } from '../replica.ts';
 import type { World } from '../world.ts';
-import { candidates, type Fault, indexes, type Stage, type Strike, type Struck } from './types.ts';
+import { candidates, type Fault, indexes, lasting, type Stage, type Strike, type Struck } from './types.ts';
 
 /** Every second time the one that leads the relay, if one can be told. */
 async function victim(world: World, how: Strike): Promise<Replica> {
@@ -65,7 +65,10 @@ const replicaFaults: readonly Fault[] = [
 
 type Server = Pick<World['postgres'], 'kill' | 'start'> & { readonly stop: () => Promise<void> };
 
-/** The same three for each of the two servers. */
+/** Longer than the 10 s within which an answer is due, and than heartbeat and confirm deadline (40 s). */
+const LONG_MS = { postgres: [12_000, 15_000], rabbitmq: [45_000, 50_000] } as const;
+
+/** The same four for each of the two servers. */
 function serverFaults(subject: 'postgres' | 'rabbitmq', called: string): readonly Fault[] {
   const server = ({ world }: Stage): Server => world[subject];
   const fault = (
@@ -82,6 +85,12 @@ function serverFaults(subject: 'postgres' | 'rabbitmq', called: string): readonl
       return { replicas: [], heal: () => heal(server(stage)) };
     },
   });
+  const freeze = fault(
+    'freeze',
+    `SIGSTOP, then SIGCONT to all of ${called}`,
+    (it) => it.kill('SIGSTOP'),
+    (it) => it.kill('SIGCONT'),
+  );
   return [
     fault(
       'kill',
@@ -89,12 +98,8 @@ function serverFaults(subject: 'postgres' | 'rabbitmq', called: string): readonl
       (it) => it.kill('SIGKILL'),
       (it) => it.start(),
     ),
-    fault(
-      'freeze',
-      `SIGSTOP, then SIGCONT to all of ${called}`,
-      (it) => it.kill('SIGSTOP'),
-      (it) => it.kill('SIGCONT'),
-    ),
+    freeze,
+    lasting(freeze, LONG_MS[subject]),
     fault(
       'restart',
       `${called} stopped in order, started again`,

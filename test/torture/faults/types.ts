@@ -58,6 +58,10 @@ export type Fault = {
   readonly silences?: boolean;
   /** Events may find no queue bound, be `returned`, and wait for an operator. */
   readonly unbinds?: boolean;
+  /** It must outlast some limit: held for so long whatever the pace, instead of the schedule's usual time. */
+  readonly heldMs?: readonly [min: number, max: number];
+  /** Never strikes together with others. */
+  readonly isAlone?: boolean;
   /** Whether what it needs is there; says why not. */
   readonly missing?: (stage: Stage) => string | undefined;
   readonly strike: (stage: Stage, how: Strike) => Promise<Struck>;
@@ -74,3 +78,12 @@ export function victims(world: World, how: Strike): readonly Replica[] {
 }
 
 export const indexes = (replicas: readonly Replica[]) => replicas.map(({ index }) => index);
+
+/** The same fault, held for longer than a limit that it tests, and alone: others would have to wait for it. */
+export const lasting = (fault: Fault, heldMs: readonly [number, number]): Fault => ({
+  ...fault,
+  name: `${fault.name}-long`,
+  what: `${fault.what}; for ${heldMs[0] / 1_000} to ${heldMs[1] / 1_000} s`,
+  heldMs,
+  isAlone: true,
+});
