@@ -22,8 +22,10 @@ const OUTAGE_CONNECTIONS = 256;
 const OUTAGE_MAX_S = 3_600;
 /** Signed before; the rest is signed as it goes, since 1.8 million requests would be 1.5 GB. */
 const OUTAGE_STOCK = 100_000;
-/** The entries that come by SQL come in so many steps, each when as great a share of the deliveries was taken. */
+/** The entries that come by SQL come in so many steps, spread over the deliveries. */
 const OUTAGE_STEPS = 10;
+/** By then all of it is to be there, so that the last deliveries are taken beside the whole backlog. */
+const OUTAGE_ADDED_BY_SHARE = 0.7;
 /** Small, since Tallyhook is draining while it is signed. */
 const BACKLOG_STOCK = 5_000;
 
@@ -112,6 +114,10 @@ export async function sitOutOutage(bench: Bench): Promise<void> {
         const rssMiB: Series = [];
         const backlog: Series = [];
         const rest = createRest(stage, databaseName(run), scale.outage - deliveries);
+        const sample = (atS: number, acknowledged: number) => {
+          rssMiB.push([atS, memoryOf(subject.pids).nowMiB]);
+          backlog.push([atS, acknowledged + rest.count()]);
+        };
         const load = loadOf(bench, {
           loop: { kind: 'closed', concurrency: OUTAGE_CONNECTIONS },
           warmUpS: 0,
@@ -125,12 +131,13 @@ export async function sitOutOutage(bench: Bench): Promise<void> {
           ports: subject.ports,
           subject: { name: 'tallyhook', pids: subject.pids },
           onSecond: ({ atS, acknowledged }) => {
-            rest.growTo(acknowledged / deliveries);
-            rssMiB.push([atS, memoryOf(subject.pids).nowMiB]);
-            backlog.push([atS, acknowledged + rest.count()]);
+            rest.growTo(acknowledged / deliveries / OUTAGE_ADDED_BY_SHARE);
+            sample(atS, acknowledged);
           },
         });
         await rest.added();
+        // Where SQL was slower than the deliveries, its end is seen here.
+        sample((rssMiB.at(-1)?.[0] ?? 0) + SAMPLE_MS / 1_000, deliveries);
         return { ...figures, ...flatness(rssMiB, backlog, scale.outage), rssMiB, backlog };
       },
     );

@@ -58,6 +58,7 @@ const environment = z.object({
   BATCH_DELIVERIES: whole(1, 5_000, 500),
   BATCH_BYTES: whole(64 * 1024, 64 * 1024 * 1024, 4 * 1024 * 1024),
   BATCHES_IN_FLIGHT: whole(1, 16, 2),
+  BATCH_PACE_MS: whole(0, 1_000, 10),
 
   DATABASE_URL: url('postgres:', 'postgresql:'),
   MIGRATE_ON_START: flag(false),
@@ -72,6 +73,7 @@ const environment = z.object({
 
   RELAY_LEASE_MS: whole(500, 60_000, 3_000),
   RELAY_POLL_MS: whole(10, 60_000, 200),
+  RELAY_PACE_MS: whole(0, 1_000, 20),
   RELAY_IN_FLIGHT: whole(1, 10_000, 500),
   RELAY_IN_FLIGHT_BYTES: whole(1024 * 1024, 1024 ** 3, 16 * 1024 * 1024),
   RELAY_MAX_ATTEMPTS: whole(1, 1_000, 20),
@@ -161,6 +163,7 @@ function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
       batchDeliveries: env.BATCH_DELIVERIES,
       batchBytes: env.BATCH_BYTES,
       batchesInFlight: env.BATCHES_IN_FLIGHT,
+      paceMs: env.BATCH_PACE_MS,
     }),
     database: Object.freeze({
       url: env.DATABASE_URL,
@@ -181,6 +184,7 @@ function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
     relay: Object.freeze({
       leaseMs: env.RELAY_LEASE_MS,
       pollMs: env.RELAY_POLL_MS,
+      paceMs: env.RELAY_PACE_MS,
       inFlight: env.RELAY_IN_FLIGHT,
       inFlightBytes: env.RELAY_IN_FLIGHT_BYTES,
       maxAttempts: env.RELAY_MAX_ATTEMPTS,

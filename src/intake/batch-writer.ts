@@ -1,6 +1,9 @@
 // Group commit: deliveries that arrive while a write is in flight share the next one. Bounded in requests,
 // bytes and time; a delivery is answered only after the commit of its batch.
 //
+// Writes begin at our own pace and not at that of the arrivals: a statement costs the same few hundred
+// microseconds however few rows it has, so under load a short rest saves most of them.
+//
 // Deliveries of one job stand in one lane, in the order in which they came. A batch takes at most one event
 // of a job (with its copies), and a job that is being written waits for its turn: so a job's events are
 // accepted in order, and no two batches of ours wait for each other's row locks.
@@ -17,6 +20,8 @@ export type BatchWriterLimits = {
   readonly batchDeliveries: number;
   readonly batchBytes: number;
   readonly batchesInFlight: number;
+  /** From the begin of a batch to that of the next, unless waiting would gain nothing. */
+  readonly paceMs: number;
 };
 
 export type BatchWriter = {
@@ -69,6 +74,8 @@ export function createBatchWriter(options: {
   let head = 0; // where `ready` begins
   const held = { deliveries: 0, bytes: 0 };
   let inFlight = 0;
+  let nextMs = Number.NEGATIVE_INFINITY; // no batch begins before
+  let isDue = false; // the next batch has its time
   let onDrained: (() => void)[] = [];
 
   function submit(delivery: DeliveryRecord, deadlineMs: number): Promise<RecordedDelivery> {
@@ -103,11 +110,29 @@ export function createBatchWriter(options: {
     ready.push(fresh);
   }
 
+  /** At once is after what has arrived with this delivery: it goes along. */
   function fill(): void {
-    while (inFlight < limits.batchesInFlight && head < ready.length) {
-      const batch = takeBatch();
-      if (batch.submissions.length > 0) void write(batch);
-    }
+    if (isDue || inFlight >= limits.batchesInFlight || head >= ready.length) return;
+    isDue = true;
+    const restMs = nextMs - now();
+    if (restMs > 0) setTimeout(begin, restMs);
+    else setImmediate(begin);
+  }
+
+  function begin(): void {
+    isDue = false;
+    const batch = takeBatch();
+    nextMs = now() + restAfter(batch);
+    if (batch.submissions.length > 0) void write(batch);
+    fill();
+  }
+
+  /** None after a delivery alone, whose sender may wait for the answer before it goes on, nor while batches are full. */
+  function restAfter({ submissions }: Batch): number {
+    const isFull =
+      submissions.length >= limits.batchDeliveries ||
+      submissions.reduce((sum, { bytes }) => sum + bytes, 0) >= limits.batchBytes;
+    return submissions.length <= 1 || isFull ? 0 : limits.paceMs;
   }
 
   function takeBatch(): Batch {

@@ -18,6 +18,8 @@ import type { Lease } from './lease.ts';
 
 export type RelayLimits = {
   readonly pollMs: number;
+  /** From the begin of a round to that of the next, as long as there is nothing that a round would be late for. */
+  readonly paceMs: number;
   readonly inFlight: number;
   readonly inFlightBytes: number;
   readonly maxAttempts: number;
@@ -232,6 +234,7 @@ export function createRelay(options: {
 
   async function run(): Promise<void> {
     while (!stopping) {
+      const beganMs = now();
       const nudged = new Promise<void>((resolve) => {
         wake = resolve;
       });
@@ -245,6 +248,9 @@ export function createRelay(options: {
         pauseMs = ERROR_PAUSE_MS;
       }
       if (pauseMs > 0) await Promise.race([nudged, pause(pauseMs)]);
+      // Each round costs two statements however little it moves. Confirms go on publishing meanwhile.
+      const restMs = beganMs + limits.paceMs - now();
+      if (restMs > 0 && (inFlight > 0 || exhausted)) await pause(restMs);
     }
   }
 

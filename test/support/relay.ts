@@ -90,6 +90,7 @@ export async function createTestRelay(options: {
     routingPrefix: 'job',
     limits: {
       pollMs: 50,
+      paceMs: 0,
       inFlight: 500,
       inFlightBytes: 16 * 1024 * 1024,
       maxAttempts: 20,

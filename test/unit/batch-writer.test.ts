@@ -11,6 +11,7 @@ const LIMITS: BatchWriterLimits = {
   batchDeliveries: 100,
   batchBytes: 4 * 1024 * 1024,
   batchesInFlight: 1,
+  paceMs: 0,
 };
 const NEVER = Number.MAX_SAFE_INTEGER;
 const ACCEPTED: RecordedDelivery = { outcome: 'accepted', late: false };
@@ -36,17 +37,18 @@ function createLedger() {
         },
         { interval: 1 },
       ),
-    /** Lets every write go, the youngest of those in flight first, until all of `answers` are given. */
+    /** Lets every write go once no other begins, the youngest of those in flight first, until all of `answers` are given. */
     finishAll: async (answers: readonly Promise<unknown>[], look = (_open: readonly Write[]) => {}) => {
       let isOver = false;
       const all = Promise.all(answers).finally(() => {
         isOver = true;
       });
       while (!isOver) {
+        const begun = writes.length;
+        await nextTurn();
         const open = writes.filter(({ done }) => !done);
         look(open);
-        open.at(-1)?.finish();
-        await nextTurn();
+        if (writes.length === begun) open.at(-1)?.finish();
       }
       await all;
     },
@@ -96,11 +98,13 @@ describe('grouping', () => {
     const { writer, batches } = createWriter(ledger.record);
     const records = ['a', 'b', 'c', 'd'].map((job) => eventRecord(completed(job)));
 
-    const answers = records.map((record) => writer.submit(record, NEVER));
-    (await ledger.write(1)).finish();
+    const first = records.slice(0, 1).map((record) => writer.submit(record, NEVER));
+    const write = await ledger.write(1);
+    const others = records.slice(1).map((record) => writer.submit(record, NEVER));
+    write.finish();
     (await ledger.write(2)).finish();
 
-    await expect(Promise.all(answers)).resolves.toHaveLength(4);
+    await expect(Promise.all([...first, ...others])).resolves.toHaveLength(4);
     expect(ledger.ids()).toEqual([ids(records.slice(0, 1)), ids(records.slice(1))]);
     expect(batches).toEqual([
       { deliveries: 1, failed: false },
@@ -113,6 +117,7 @@ describe('grouping', () => {
     const { writer } = createWriter(ledger.record, { batchesInFlight: 2 });
     const answered: string[] = [];
     const first = writer.submit(eventRecord(completed('a')), NEVER).then(() => answered.push('a'));
+    await ledger.write(1);
     const second = writer.submit(eventRecord(completed('b')), NEVER).then(() => answered.push('b'));
 
     (await ledger.write(2)).finish();
@@ -127,6 +132,7 @@ describe('grouping', () => {
     const ledger = createLedger();
     const { writer } = createWriter(ledger.record);
     const blocker = writer.submit(eventRecord(completed('blocker')), NEVER);
+    await ledger.write(1);
     const copies = [45, 45, 45].map((percent) => eventRecord(progress('a', percent)));
     const other = eventRecord(completed('b'));
     const later = [eventRecord(progress('a', 50)), eventRecord(completed('a')), eventRecord(completed('a'))];
@@ -146,6 +152,7 @@ describe('grouping', () => {
     const ledger = createLedger();
     const { writer } = createWriter(ledger.record);
     const blocker = writer.submit(eventRecord(completed('blocker')), NEVER);
+    await ledger.write(1);
     const records = [
       eventRecord(progress('a', 45)),
       eventRecord(progress('a', 50)),
@@ -163,6 +170,7 @@ describe('grouping', () => {
     const ledger = createLedger();
     const { writer } = createWriter(ledger.record);
     const blocker = writer.submit(eventRecord(completed('blocker')), NEVER);
+    await ledger.write(1);
     const records = [
       eventRecord(completed('a')),
       eventRecord(failed('a'), { source: 'team-a' }),
@@ -180,6 +188,7 @@ describe('grouping', () => {
     const ledger = createLedger();
     const { writer } = createWriter(ledger.record);
     const blocker = writer.submit(eventRecord(completed('blocker')), NEVER);
+    await ledger.write(1);
     const records = [refusedRecord(), refusedRecord(), refusedRecord()];
     const answers = records.map((record) => writer.submit(record, NEVER));
 
@@ -216,11 +225,70 @@ describe('grouping', () => {
   });
 });
 
+describe('pace', () => {
+  const NEVER_IN_THIS_TEST_MS = 600_000;
+
+  test('what arrives in one turn goes in one write', async () => {
+    const ledger = createLedger();
+    const { writer } = createWriter(ledger.record, { batchesInFlight: 4 });
+    const records = ['a', 'b', 'c'].map((job) => eventRecord(completed(job)));
+
+    const answers = records.map((record) => writer.submit(record, NEVER));
+    (await ledger.write(1)).finish();
+
+    await Promise.all(answers);
+    expect(ledger.ids()).toEqual([ids(records)]);
+  });
+
+  test('after a write of several, what comes within the pace goes together, though another write were free', async () => {
+    const ledger = createLedger();
+    const { writer } = createWriter(ledger.record, { batchesInFlight: 4, paceMs: 500 });
+    const records = ['a', 'b', 'c', 'd'].map((job) => eventRecord(completed(job)));
+
+    const answers = records.slice(0, 2).map((record) => writer.submit(record, NEVER));
+    await ledger.write(1);
+    for (const record of records.slice(2)) {
+      answers.push(writer.submit(record, NEVER));
+      await nextTurn();
+    }
+    await ledger.finishAll(answers);
+
+    expect(ledger.ids()).toEqual([ids(records.slice(0, 2)), ids(records.slice(2))]);
+  });
+
+  test('who sends one after the other never waits for the pace', async () => {
+    const ledger = createLedger();
+    const { writer } = createWriter(ledger.record, { paceMs: NEVER_IN_THIS_TEST_MS });
+
+    for (const [index, job] of ['a', 'b', 'c'].entries()) {
+      const answer = writer.submit(eventRecord(completed(job)), NEVER);
+      (await ledger.write(index + 1)).finish();
+      await expect(answer).resolves.toEqual(ACCEPTED);
+    }
+  });
+
+  test.for([
+    ['deliveries', { batchDeliveries: 2 }],
+    ['bytes', { batchBytes: 4_000 }],
+  ] as const)('full of %s, write follows write without a rest', async ([, limits]) => {
+    const ledger = createLedger();
+    const { writer } = createWriter(ledger.record, { ...limits, paceMs: NEVER_IN_THIS_TEST_MS });
+
+    const answers = ['a', 'b', 'c', 'd', 'e', 'f'].map((job) =>
+      writer.submit(eventRecord(completed(job)), NEVER),
+    );
+    await ledger.finishAll(answers);
+
+    expect(ledger.writes).toHaveLength(3);
+  });
+});
+
 describe('bounds', () => {
   test('a batch holds at most so many deliveries, copies included', async () => {
     const ledger = createLedger();
     const { writer } = createWriter(ledger.record, { batchDeliveries: 4 });
     const blocker = writer.submit(eventRecord(completed('blocker')), NEVER);
+    await ledger.write(1);
     const records = [
       ...Array.from({ length: 6 }, () => eventRecord(completed('a'))),
       eventRecord(completed('b')),
@@ -241,6 +309,7 @@ describe('bounds', () => {
     const ledger = createLedger();
     const { writer } = createWriter(ledger.record, { batchBytes: 100_000 });
     const blocker = writer.submit(eventRecord(completed('blocker')), NEVER);
+    await ledger.write(1);
     const answers = Array.from({ length: 12 }, (_, index) =>
       writer.submit(eventRecord(completed(jobOf(index), { pad: 'x'.repeat(40_000) })), NEVER),
     );
@@ -264,7 +333,9 @@ describe('bounds', () => {
   test('beyond so many deliveries the queue is full, at once and without a write', async () => {
     const ledger = createLedger();
     const { writer } = createWriter(ledger.record, { queueDeliveries: 3 });
-    const answers = ['a', 'b', 'c'].map((job) => writer.submit(eventRecord(completed(job)), NEVER));
+    const first = writer.submit(eventRecord(completed('a')), NEVER);
+    const write = await ledger.write(1);
+    const others = ['b', 'c'].map((job) => writer.submit(eventRecord(completed(job)), NEVER));
 
     expect(writer.hasRoom()).toBe(false);
     await expect(writer.submit(eventRecord(completed('d')), NEVER)).rejects.toMatchObject({
@@ -273,11 +344,11 @@ describe('bounds', () => {
     });
 
     // What is being written still holds its place: it is in memory, too.
-    (await ledger.write(1)).finish();
-    await answers[0];
+    write.finish();
+    await first;
     expect(writer.hasRoom()).toBe(true);
     (await ledger.write(2)).finish();
-    await Promise.all(answers);
+    await Promise.all(others);
     expect(writer.waiting()).toEqual({ deliveries: 0, bytes: 0 });
     expect(ledger.ids().flat()).toHaveLength(3);
   });
@@ -287,10 +358,12 @@ describe('bounds', () => {
     const { writer } = createWriter(ledger.record, { queueBytes: 100_000 });
     const [large, another] = [1, 2].map(() => eventRecord(completed('a', { pad: 'x'.repeat(60_000) })));
     const first = writer.submit(large as DeliveryRecord, NEVER);
+    const write = await ledger.write(1);
 
     await expect(writer.submit(another as DeliveryRecord, NEVER)).rejects.toMatchObject({ code: 'full' });
     const small = writer.submit(eventRecord(completed('b')), NEVER);
-    for (const nth of [1, 2]) (await ledger.write(nth)).finish();
+    write.finish();
+    (await ledger.write(2)).finish();
 
     await expect(Promise.all([first, small])).resolves.toHaveLength(2);
   });
@@ -301,11 +374,13 @@ describe('deadlines', () => {
     const ledger = createLedger();
     const { writer, clock } = createWriter(ledger.record);
     const first = writer.submit(eventRecord(completed('a')), 100);
+    const write = await ledger.write(1);
     const late = errorOf(writer.submit(eventRecord(completed('b')), 100));
     const inTime = writer.submit(eventRecord(completed('c')), 200);
 
     clock.ms = 100;
-    for (const nth of [1, 2]) (await ledger.write(nth)).finish();
+    write.finish();
+    (await ledger.write(2)).finish();
 
     expect(await late).toMatchObject({ name: 'UnavailableError', code: 'late' });
     // The first one was being written already: its outcome is known, so it is told.
@@ -317,12 +392,13 @@ describe('deadlines', () => {
     const ledger = createLedger();
     const { writer, clock } = createWriter(ledger.record);
     const first = writer.submit(eventRecord(completed('a')), 100);
+    const write = await ledger.write(1);
     const late = [completed('b'), completed('b'), failed('b')].map((content) =>
       errorOf(writer.submit(eventRecord(content), 50)),
     );
 
     clock.ms = 60;
-    (await ledger.write(1)).finish();
+    write.finish();
     await first;
     expect(await Promise.all(late)).toMatchObject([{ code: 'late' }, { code: 'late' }, { code: 'late' }]);
     expect(writer.waiting()).toEqual({ deliveries: 0, bytes: 0 });
@@ -374,7 +450,9 @@ describe('failures', () => {
   test('a batch that is refused for its content is halved until the culprit is alone, and that is kept aside', async () => {
     const gate = Promise.withResolvers<void>();
     const sizes: number[] = [];
+    let taken = 0;
     const { writer } = createWriter(async (batch) => {
+      taken += 1;
       await gate.promise;
       sizes.push(batch.length);
       if (batch.some(({ jobId, verdict }) => jobId === 'culprit' && verdict === 'event'))
@@ -384,6 +462,7 @@ describe('failures', () => {
       );
     });
     const blocker = writer.submit(eventRecord(completed('blocker')), NEVER);
+    await vi.waitFor(() => expect(taken).toBe(1));
     const jobs = ['a', 'b', 'c', 'd', 'e', 'culprit', 'g', 'h'];
     const answers = Promise.all(jobs.map((job) => writer.submit(eventRecord(completed(job)), NEVER)));
     gate.resolve();
@@ -400,6 +479,7 @@ describe('failures', () => {
     const ledger = createLedger();
     const { writer, batches } = createWriter(ledger.record);
     const blocker = writer.submit(eventRecord(completed('blocker')), NEVER);
+    await ledger.write(1);
     const answers = ['a', 'b', 'c'].map((job) => errorOf(writer.submit(eventRecord(completed(job)), NEVER)));
 
     (await ledger.write(1)).finish();
@@ -433,8 +513,10 @@ describe('drained', () => {
   test('it resolves when the last delivery was written, failed or came too late, and for all who asked', async () => {
     const ledger = createLedger();
     const { writer, clock } = createWriter(ledger.record);
+    const first = writer.submit(eventRecord(completed('a')), NEVER);
+    const write = await ledger.write(1);
     const settled = Promise.allSettled([
-      writer.submit(eventRecord(completed('a')), NEVER),
+      first,
       writer.submit(eventRecord(completed('b')), 10),
       writer.submit(eventRecord(completed('c')), NEVER),
     ]);
@@ -442,7 +524,7 @@ describe('drained', () => {
     const asked = [writer.drained(), writer.drained()].map((promise) => promise.then(() => drained++));
 
     clock.ms = 20;
-    (await ledger.write(1)).finish();
+    write.finish();
     const last = await ledger.write(2);
     expect(drained).toBe(0);
     last.finish(new Error('connection lost'));
