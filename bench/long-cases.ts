@@ -63,7 +63,7 @@ export async function drainBacklog(bench: Bench): Promise<void> {
         untilSeeded(subscriber, scale.backlog, (seconds, left) => backlog.push([seconds, left])),
     });
     const [first, last] = [backlog[0], backlog.at(-1)];
-    if (first === undefined || last === undefined || last[0] === 0)
+    if (first === undefined || last === undefined || first[1] === last[1])
       throw new Error('the backlog was gone before the intake began: seed more');
     return { ...figures, drainedPerS: (first[1] - last[1]) / last[0], backlog };
   });

@@ -56,7 +56,7 @@ export const QUICK: Scale = {
   bodies: [4_096],
   duplicates: [0.5],
   queues: [],
-  backlog: 15_000,
+  backlog: 50_000,
   outage: 15_000,
   outageShare: 0.5,
 };
