@@ -4,11 +4,10 @@
 import { performance } from 'node:perf_hooks';
 import { measureLoad, newRun, startSubscriber, type Subscriber } from './measure.ts';
 import type { Figures } from './results.ts';
-import { type Bench, databaseName, hold, holdDatabase, loadOf } from './runs.ts';
+import { type Bench, databaseName, hold, holdDatabase, loadOf, startTallyhookIn } from './runs.ts';
 import { RATED_PER_S } from './scale.ts';
 import { addBacklog, seedBacklog } from './seed.ts';
 import type { Stage } from './stage.ts';
-import { startTallyhook } from './subjects.ts';
 import { memoryOf } from './usage.ts';
 
 type Series = [number, number][];
@@ -36,16 +35,11 @@ export async function drainBacklog(bench: Bench): Promise<void> {
   await bench.measure({ case: 'backlog', subject: 'tallyhook', variant, round: 1 }, async () => {
     const run = newRun();
     await using held = new AsyncDisposableStack();
-    const databaseUrl = await holdDatabase(held, stage, run);
-    await seedBacklog(stage, databaseName(run), scale.backlog);
+    const database = databaseName(run);
+    await holdDatabase(held, stage, run);
+    await seedBacklog(stage, database, scale.backlog);
     const subscriber = hold(held, await startSubscriber(stage, run, 'quorum'));
-    const starting = startTallyhook(stage, {
-      databaseUrl,
-      amqpUrl: stage.rabbitmq.url,
-      exchange: subscriber.exchange,
-      replicas: 1,
-    });
-    const subject = hold(held, await starting);
+    const subject = hold(held, await startTallyhookIn({ run, held }, bench, { database }));
     const backlog: Series = [];
     const load = loadOf(bench, {
       loop: { kind: 'open', ratePerS: RATED_PER_S, connections: CONNECTIONS },
@@ -104,13 +98,7 @@ export async function sitOutOutage(bench: Bench): Promise<void> {
       async () => {
         const run = newRun();
         await using held = new AsyncDisposableStack();
-        const starting = startTallyhook(stage, {
-          databaseUrl: await holdDatabase(held, stage, run),
-          amqpUrl: stage.rabbitmq.url,
-          exchange: `bench.${run}`,
-          replicas: 1,
-        });
-        const subject = hold(held, await starting);
+        const subject = hold(held, await startTallyhookIn({ run, held }, bench));
         const rssMiB: Series = [];
         const backlog: Series = [];
         const rest = createRest(stage, databaseName(run), scale.outage - deliveries);

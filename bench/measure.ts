@@ -18,7 +18,6 @@ export type QueueType = SubscriberPlan['queueType'];
 export type Subscriber = {
   readonly pid: number;
   readonly run: string;
-  readonly exchange: string;
   readonly count: () => SubscriberCount;
   /** Resolves when so many came. @throws Error when nothing at all comes for a while. */
   readonly until: (what: 'received' | 'others' | 'seeded', many: number) => Promise<void>;
@@ -41,9 +40,12 @@ export function newRun(): string {
   return `r${randomBytes(4).toString('hex')}`;
 }
 
+/** Of one run: nothing of another is on it. */
+export const exchangeOf = (run: string) => `bench.${run}`;
+
 export async function startSubscriber(stage: Stage, run: string, queueType: QueueType): Promise<Subscriber> {
   const part = await stage.parts.start('subscriber.ts');
-  const exchange = `bench.${run}`;
+  const exchange = exchangeOf(run);
   const receiveTimesFile = join(stage.folder, `${run}.received`);
   const plan: SubscriberPlan = {
     amqpUrl: stage.rabbitmq.url,
@@ -83,7 +85,7 @@ export async function startSubscriber(stage: Stage, run: string, queueType: Queu
     await part.end();
   }
 
-  return { pid: part.pid, run, exchange, count: () => count, until, times, end };
+  return { pid: part.pid, run, count: () => count, until, times, end };
 }
 
 export function readTimes(file: string): Float64Array {

@@ -4,9 +4,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bodyOf, SMALLEST_BODY_BYTES } from './load/notifications.ts';
 import type { PublishPlan, PublishReport } from './load/plan.ts';
-import { type Load, measureLoad, meter, newRun, type QueueType, startSubscriber } from './measure.ts';
+import {
+  exchangeOf,
+  type Load,
+  measureLoad,
+  meter,
+  newRun,
+  type QueueType,
+  startSubscriber,
+} from './measure.ts';
 import { PGBENCH_CLIENTS, type Pgbench, runPgbench } from './pgbench.ts';
-import { type Case, type Figures, type Run, spreadOf } from './results.ts';
+import { type Case, type Figures, type Run, spreadOf, type SubjectName } from './results.ts';
 import type { Scale } from './scale.ts';
 import type { Stage } from './stage.ts';
 import {
@@ -15,6 +23,7 @@ import {
   startResponder,
   startTallyhook,
   startVerifyRoute,
+  type Subject,
 } from './subjects.ts';
 import { confirmed, sizeOf } from './targets.ts';
 
@@ -79,105 +88,103 @@ export function bestPool(runs: readonly Run[]): number {
 }
 
 /** The generator against the least that can answer. */
-export async function runCeiling(bench: Bench, variation: Variation): Promise<void> {
-  const { stage } = bench;
-  await bench.measure({ ...nameOf(variation), subject: 'generator' }, async () => {
-    await using held = new AsyncDisposableStack();
-    const subject = hold(held, await startResponder(stage));
-    return await measureLoad(stage, {
-      load: { ...loadOf(bench, variation.load), stock: CEILING_STOCK },
-      run: newRun(),
-      ports: subject.ports,
-      subject: { name: 'responder', pids: subject.pids },
-    });
+export function runCeiling(bench: Bench, variation: Variation): Promise<void> {
+  return runSubject(bench, variation, {
+    subject: 'generator',
+    role: 'responder',
+    stock: CEILING_STOCK,
+    start: () => startResponder(bench.stage),
   });
 }
 
-export async function runTallyhook(bench: Bench, variation: Variation): Promise<void> {
-  const { stage, profileFolder } = bench;
-  await bench.measure({ ...nameOf(variation), subject: 'tallyhook' }, async () => {
-    const run = newRun();
-    await using held = new AsyncDisposableStack();
-    const databaseUrl = variation.database
-      ? stage.databases.url(variation.database)
-      : await holdDatabase(held, stage, run);
-    const subscriber = hold(held, await startSubscriber(stage, run, variation.queueType ?? 'quorum'));
-    const starting = startTallyhook(stage, {
-      databaseUrl,
-      amqpUrl: stage.rabbitmq.url,
-      exchange: subscriber.exchange,
-      replicas: variation.replicas ?? 1,
-      profileFolder,
-    });
-    const subject = hold(held, await starting);
-    return await measureLoad(stage, {
-      load: loadOf(bench, variation.load),
-      run,
-      ports: subject.ports,
-      subject: { name: 'tallyhook', pids: subject.pids },
-      subscriber,
-    });
+export function runTallyhook(bench: Bench, variation: Variation): Promise<void> {
+  return runSubject(bench, variation, {
+    subject: 'tallyhook',
+    hasSubscriber: true,
+    start: (arena) => startTallyhookIn(arena, bench, variation),
   });
 }
 
 /** While the broker is stopped. */
-export async function runTallyhookWithoutBroker(bench: Bench, variation: Variation): Promise<void> {
-  const { stage, profileFolder } = bench;
-  await bench.measure({ ...nameOf(variation), subject: 'tallyhook, broker down' }, async () => {
-    const run = newRun();
-    await using held = new AsyncDisposableStack();
-    const starting = startTallyhook(stage, {
-      databaseUrl: await holdDatabase(held, stage, run),
-      amqpUrl: stage.rabbitmq.url,
-      exchange: `bench.${run}`,
-      replicas: 1,
-      profileFolder,
-    });
-    const subject = hold(held, await starting);
-    return await measureLoad(stage, {
-      load: loadOf(bench, variation.load),
-      run,
-      ports: subject.ports,
-      subject: { name: 'tallyhook', pids: subject.pids },
-    });
+export function runTallyhookWithoutBroker(bench: Bench, variation: Variation): Promise<void> {
+  return runSubject(bench, variation, {
+    subject: 'tallyhook, broker down',
+    role: 'tallyhook',
+    start: (arena) => startTallyhookIn(arena, bench, variation),
   });
 }
 
-export async function runBaseline(bench: Bench, variation: Variation): Promise<void> {
-  const { stage } = bench;
-  await bench.measure({ ...nameOf(variation), subject: 'baseline' }, async () => {
-    const run = newRun();
-    await using held = new AsyncDisposableStack();
-    const databaseUrl = await holdDatabase(held, stage, run, 'template0');
-    await stage.databases.run(databaseName(run), [BASELINE_SCHEMA]);
-    const subscriber = hold(held, await startSubscriber(stage, run, variation.queueType ?? 'quorum'));
-    const starting = startBaseline(stage, {
-      databaseUrl,
-      databaseConnections: variation.pool ?? bestPool(bench.runs),
-      amqpUrl: stage.rabbitmq.url,
-      exchange: subscriber.exchange,
-    });
-    const subject = hold(held, await starting);
-    return await measureLoad(stage, {
-      load: loadOf(bench, variation.load),
-      run,
-      ports: subject.ports,
-      subject: { name: 'baseline', pids: subject.pids },
-      subscriber,
-    });
+/** Without `database`, in a new one that goes with the run. */
+export async function startTallyhookIn(
+  { run, held }: Arena,
+  { stage, profileFolder }: Bench,
+  { database, replicas = 1 }: Pick<Variation, 'database' | 'replicas'> = {},
+): Promise<Subject> {
+  return startTallyhook(stage, {
+    databaseUrl: database ? stage.databases.url(database) : await holdDatabase(held, stage, run),
+    amqpUrl: stage.rabbitmq.url,
+    exchange: exchangeOf(run),
+    replicas,
+    profileFolder,
   });
 }
 
-export async function runVerifyRoute(bench: Bench, variation: Variation): Promise<void> {
+export function runBaseline(bench: Bench, variation: Variation): Promise<void> {
   const { stage } = bench;
-  await bench.measure({ ...nameOf(variation), subject: 'verify route' }, async () => {
+  return runSubject(bench, variation, {
+    subject: 'baseline',
+    hasSubscriber: true,
+    start: async ({ run, held }) => {
+      const databaseUrl = await holdDatabase(held, stage, run, 'template0');
+      await stage.databases.run(databaseName(run), [BASELINE_SCHEMA]);
+      return startBaseline(stage, {
+        databaseUrl,
+        databaseConnections: variation.pool ?? bestPool(bench.runs),
+        amqpUrl: stage.rabbitmq.url,
+        exchange: exchangeOf(run),
+      });
+    },
+  });
+}
+
+export function runVerifyRoute(bench: Bench, variation: Variation): Promise<void> {
+  return runSubject(bench, variation, {
+    subject: 'verify route',
+    start: () => startVerifyRoute(bench.stage),
+  });
+}
+
+/** What a run has for itself, and what goes with it. */
+type Arena = { readonly run: string; readonly held: AsyncDisposableStack };
+
+/** One subject, from its start to its end, under the variation's load. */
+async function runSubject(
+  bench: Bench,
+  variation: Variation,
+  options: {
+    subject: SubjectName;
+    /** What its processes are called where CPU is told; otherwise as the subject is. */
+    role?: string;
+    hasSubscriber?: boolean;
+    stock?: number;
+    start: (arena: Arena) => Promise<Subject>;
+  },
+): Promise<void> {
+  const { stage } = bench;
+  const { role = options.subject, hasSubscriber = false, stock } = options;
+  await bench.measure({ ...nameOf(variation), subject: options.subject }, async () => {
+    const run = newRun();
     await using held = new AsyncDisposableStack();
-    const subject = hold(held, await startVerifyRoute(stage));
+    const subscriber = hasSubscriber
+      ? hold(held, await startSubscriber(stage, run, variation.queueType ?? 'quorum'))
+      : undefined;
+    const { ports, pids } = hold(held, await options.start({ run, held }));
     return await measureLoad(stage, {
-      load: loadOf(bench, variation.load),
-      run: newRun(),
-      ports: subject.ports,
-      subject: { name: 'verify route', pids: subject.pids },
+      load: { ...loadOf(bench, variation.load), ...(stock !== undefined && { stock }) },
+      run,
+      ports,
+      subject: { name: role, pids },
+      ...(subscriber && { subscriber }),
     });
   });
 }
@@ -188,7 +195,7 @@ export async function runPublisher(bench: Bench, variation: Variation): Promise<
     const run = newRun();
     await using held = new AsyncDisposableStack();
     const subscriber = hold(held, await startSubscriber(stage, run, variation.queueType ?? 'quorum'));
-    const env = { AMQP_URL: stage.rabbitmq.url, EXCHANGE: subscriber.exchange };
+    const env = { AMQP_URL: stage.rabbitmq.url, EXCHANGE: exchangeOf(run) };
     const publisher = hold(held, await stage.parts.start('rivals/confirm-publisher.ts', env));
     const { warmUpS, durationS } = scale;
     const plan: PublishPlan = {
