@@ -213,3 +213,26 @@ test('loads go by their index though the outbox was empty when its statistics we
   expect(text).toMatch(/Index Scan using outbox_pending/);
   expect(text).not.toMatch(/Sort|Seq Scan|Bitmap/);
 });
+
+test('while something is in flight, what comes within the pace is loaded together', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  await using relay = await createTestRelay({ database, exchange, limits: { pollMs: 10, paceMs: 1_500 } });
+  await relay.lease.attempt();
+  const letGo = relay.holdPublishes();
+  await addEntry(database, { jobId: newJobId() });
+  relay.relay.start();
+  await vi.waitFor(() => expect(relay.published).toHaveLength(1));
+  const before = relay.loads();
+
+  for (let count = 0; count < 10; count++) {
+    await addEntry(database, { jobId: newJobId() });
+    relay.relay.nudge();
+  }
+  letGo();
+
+  await bus.received(11);
+  // One that was under way already, perhaps, and one for all.
+  expect(relay.loads() - before).toBeLessThanOrEqual(2);
+});

@@ -30,6 +30,8 @@ export type TestRelay = AsyncDisposable & {
   readonly peak: () => { job: number; total: number; bytes: number };
   /** The most that were loaded and not settled yet at one time, in characters of data. */
   readonly peakLoaded: () => number;
+  /** How often the outbox was looked into. */
+  readonly loads: () => number;
   /** From now on publishes wait on this side of the broker, until the function it returns is called. */
   readonly holdPublishes: () => () => void;
   /** Runs rounds until `isDone` holds. */
@@ -118,6 +120,7 @@ export async function createTestRelay(options: {
     peak: observed.peak,
     holdPublishes: observed.hold,
     peakLoaded: measured.peak,
+    loads: measured.loads,
     runUntil: (isDone, timeoutMs = 15_000) =>
       vi.waitFor(
         async () => {
@@ -179,11 +182,14 @@ const lengths = (found: readonly { data: string }[]) => found.reduce((sum, { dat
 function measure(entries: OutboxEntries) {
   let held = 0;
   let most = 0;
+  let loads = 0;
   return {
     peak: () => most,
+    loads: () => loads,
     entries: {
       ...entries,
       load: async (...args: Parameters<OutboxEntries['load']>) => {
+        loads += 1;
         const found = await entries.load(...args);
         held += lengths(found);
         most = Math.max(most, held);
