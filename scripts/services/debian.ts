@@ -1,0 +1,61 @@
+// Installs Debian packages for their programs, where we may. Never leaves a system-wide service running that was
+// not there before.
+
+import { spawnSync } from 'node:child_process';
+import { accessSync, closeSync, constants, openSync, readFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { lastLines } from './folders.ts';
+import type { Guard } from './guard.ts';
+
+// One script, since it runs as a whole under sudo. policy-rc.d is Debian's own way to say that installing a
+// package shall start no service; ours is removed on every way out.
+const INSTALL = readFileSync(new URL('install-package.sh', import.meta.url), 'utf8');
+
+const LOG_LINES = 12;
+/** Never asks for a password. */
+const SUDO_ARGS = ['-n'];
+
+/** Root, or sudo without a password; and apt-get. */
+export function mayInstall(): boolean {
+  const isAllowed = isRoot() || spawnSync('sudo', [...SUDO_ARGS, 'true'], { stdio: 'ignore' }).status === 0;
+  return isAllowed && isOnPath('apt-get');
+}
+
+/** `logFile` gets what the installation prints. @throws Error with its end */
+export async function installPackage(
+  name: string,
+  { guard, logFile }: { guard: Guard; logFile: string },
+): Promise<void> {
+  const script = ['-c', INSTALL, 'install', name];
+  const output = openSync(logFile, 'w', 0o600);
+  const [command, args] = isRoot() ? ['/bin/sh', script] : ['sudo', [...SUDO_ARGS, '/bin/sh', ...script]];
+  const installer = guard.spawn(command, args, {
+    cwd: '/',
+    env: process.env,
+    // A package manager that is killed half-way leaves a mess: it gets its time.
+    ending: { signal: 'SIGTERM', graceMs: 120_000 },
+    output,
+  });
+  closeSync(output);
+  const { code } = await installer.exited;
+  if (code !== 0) throw new Error(`apt-get could not install ${name}:\n${lastLines(logFile, LOG_LINES)}`);
+}
+
+export function isOnPath(program: string): boolean {
+  return pathFolders().some((folder) => isProgram(join(folder, program)));
+}
+
+export function pathFolders(): string[] {
+  return (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
+}
+
+export function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const isRoot = () => process.getuid?.() === 0;
