@@ -2,9 +2,9 @@
 // The command line. Parses, runs one command, and turns its result or error into an exit code:
 // 0 done, 1 failed, 2 used wrongly, 70 a bug, 78 a configuration or schema that cannot be used.
 
-import { parseArgs } from 'node:util';
-import { migrateCommand } from './commands/migrate.ts';
+import { HelpAsked, parse, whole } from './commands/arguments.ts';
 import { withLocalRun } from './commands/environment.ts';
+import { migrateCommand } from './commands/migrate.ts';
 import { listOutbox, retryOutbox } from './commands/outbox.ts';
 import { complain, say } from './commands/output.ts';
 import { send } from './commands/send.ts';
@@ -36,6 +36,7 @@ Usage: tallyhook <command> [options]
     --state STATE         only these: pending, returned or parked
     --limit N             at most so many (50)
     --retry WHAT          publish again: an event's id, or all that are "returned" or "parked"
+  sandbox               run a stand-in for the conversion service, for development: see "sandbox --help"
 
   --help, --version
 
@@ -60,6 +61,11 @@ async function run(args: string[]): Promise<number> {
       return runTail(rest);
     case 'outbox':
       return runOutbox(rest);
+    case 'sandbox': {
+      // What it needs (its own HTTP client, SQLite) no other command has to load.
+      const { sandbox } = await import('./commands/sandbox.ts');
+      return sandbox(rest);
+    }
     case '--version':
     case '-v':
       say(version);
@@ -126,45 +132,8 @@ function runOutbox(args: string[]): Promise<number> {
   return listOutbox({ states, limit }, withLocalRun(process.env));
 }
 
-type OptionTypes = Record<string, { readonly type: 'string' | 'boolean' }>;
-
-/** `words`: how many arguments that are no options a command takes at most. */
-function parse<T extends OptionTypes>(args: string[], options: T, words = 0) {
-  try {
-    const parsed = parseArgs({
-      args,
-      options: { ...options, help: { type: 'boolean', short: 'h' } },
-      allowPositionals: true,
-    });
-    if ((parsed.values as { help?: boolean }).help) throw new HelpAsked();
-    const surplus = parsed.positionals[words];
-    if (surplus !== undefined) throw new UsageError(`"${surplus}" means nothing here`);
-    return parsed as ReturnType<typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>>;
-  } catch (error) {
-    if (error instanceof TypeError) throw new UsageError(error.message, { cause: error });
-    throw error;
-  }
-}
-
-/** `--help` after a command: not an error, but the shortest way out of its parsing. */
-class HelpAsked extends Error {
-  override readonly name = 'HelpAsked';
-}
-
 function isKind(text: string): text is Kind {
   return (KINDS as readonly string[]).includes(text);
-}
-
-function whole(
-  name: string,
-  text: string | undefined,
-  fallback: number,
-  range: { min: number; max: number },
-): number {
-  if (text === undefined) return fallback;
-  const value = Number(text);
-  if (/^\d{1,9}$/.test(text) && value >= range.min && value <= range.max) return value;
-  throw new UsageError(`${name} takes a whole number from ${range.min} to ${range.max}`);
 }
 
 function report(error: unknown): number {

@@ -1,0 +1,81 @@
+// Reading a command's arguments: what is not known is wrong usage, and is never passed over.
+
+import { parseArgs } from 'node:util';
+import { UsageError } from '../errors.ts';
+
+type OptionTypes = Record<string, { readonly type: 'string' | 'boolean' }>;
+
+/** `--help` after a command: not an error, but the shortest way out of its parsing. */
+export class HelpAsked extends Error {
+  override readonly name = 'HelpAsked';
+}
+
+/**
+ * `words`: how many arguments that are no options a command takes at most.
+ * @throws UsageError, HelpAsked
+ */
+export function parse<T extends OptionTypes>(args: string[], options: T, words = 0) {
+  try {
+    const parsed = parseArgs({
+      args,
+      options: { ...options, help: { type: 'boolean', short: 'h' } },
+      allowPositionals: true,
+    });
+    if ((parsed.values as { help?: boolean }).help) throw new HelpAsked();
+    const surplus = parsed.positionals[words];
+    if (surplus !== undefined) throw new UsageError(`"${surplus}" means nothing here`);
+    return parsed as ReturnType<typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>>;
+  } catch (error) {
+    if (error instanceof TypeError) throw new UsageError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** @throws UsageError */
+export function whole(
+  name: string,
+  text: string | undefined,
+  fallback: number,
+  range: { min: number; max: number },
+): number {
+  if (text === undefined) return fallback;
+  const value = Number(text);
+  if (/^\d{1,9}$/.test(text) && value >= range.min && value <= range.max) return value;
+  throw new UsageError(`${name} takes a whole number from ${range.min} to ${range.max}`);
+}
+
+/** A decimal number. @throws UsageError */
+export function decimal(
+  name: string,
+  text: string | undefined,
+  fallback: number,
+  range: { min: number; max: number },
+): number {
+  if (text === undefined) return fallback;
+  const value = Number(text);
+  if (/^\d{1,9}(?:\.\d{1,9})?$/.test(text) && value >= range.min && value <= range.max) return value;
+  throw new UsageError(`${name} takes a number from ${range.min} to ${range.max}`);
+}
+
+/** @throws UsageError */
+export function oneOf<T extends string>(
+  name: string,
+  text: string | undefined,
+  fallback: T,
+  choices: readonly T[],
+): T {
+  if (text === undefined) return fallback;
+  const found = choices.find((choice) => choice === text);
+  if (found === undefined) throw new UsageError(`${name} takes one of ${choices.join(', ')}`);
+  return found;
+}
+
+/** Several of `choices`, separated by commas. @throws UsageError */
+export function someOf<T extends string>(name: string, text: string, choices: readonly T[]): readonly T[] {
+  const given = text.split(',').map((word) => word.trim());
+  const unknown = given.filter((word) => !choices.some((choice) => choice === word));
+  if (unknown.length > 0) {
+    throw new UsageError(`${name} takes ${choices.join(', ')}, not "${unknown.join(', ')}"`);
+  }
+  return choices.filter((choice) => given.includes(choice));
+}

@@ -1,0 +1,31 @@
+// The clips that the sandbox's file server offers, made when they are missing.
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Programs } from '../sandbox/engine/ffmpeg.ts';
+import { isStandInClip, makeCorruptClip, makeSampleClip, makeStandInClip } from '../sandbox/files/clips.ts';
+
+export const CLIP = 'sample.mp4';
+export const CORRUPT_CLIP = 'corrupt.mp4';
+
+/** Long enough to have some progress. */
+const CLIP_SECONDS = 20;
+
+/** Without ffmpeg there is a stand-in, which only the simulated engine takes. */
+export async function makeClips({
+  folder,
+  programs,
+}: {
+  folder: string;
+  programs: Programs | undefined;
+}): Promise<void> {
+  const clip = join(folder, CLIP);
+  const corrupt = join(folder, CORRUPT_CLIP);
+  // What stood in for a clip before ffmpeg was installed is none that it could read.
+  const isOutdated = programs !== undefined && (await isStandInClip(clip));
+  if (isOutdated || !existsSync(clip)) {
+    if (programs === undefined) await makeStandInClip({ file: clip });
+    else await makeSampleClip({ programs, file: clip, seconds: CLIP_SECONDS });
+  }
+  if (isOutdated || !existsSync(corrupt)) await makeCorruptClip({ clip, file: corrupt });
+}

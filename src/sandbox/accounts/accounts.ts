@@ -1,0 +1,150 @@
+// What the service's dashboard would be for: accounts with their tier, webhook settings and signing secret, and tokens.
+// A token's value is given out once, when it is made; a signing secret to those who ask for it by name.
+
+import { randomBytes } from 'node:crypto';
+import { UsageError } from '../../errors.ts';
+import { newId } from '../ids.ts';
+import type { Account, AccountStore, Token } from '../store/accounts.ts';
+import { EVENT_KINDS } from './event-kinds.ts';
+import type { TierName } from './tiers.ts';
+import { type Environment, hashToken, isSameHash, newTokenValue, type Scope, tokenOf } from './tokens.ts';
+
+export type { Account, Token } from '../store/accounts.ts';
+
+export type Caller = { readonly account: Account; readonly token: Token };
+
+/** Why a request has no caller: spec 7 knows these two. */
+export type NoCaller = 'header_missing' | 'token_invalid';
+
+export type AccountChanges = {
+  readonly tier?: TierName | undefined;
+  readonly webhookUrl?: string | null | undefined;
+  readonly eventKinds?: Account['eventKinds'] | undefined;
+  readonly maxAttempts?: number | undefined;
+  readonly signingSecret?: string | undefined;
+};
+
+export type Accounts = {
+  /** The account of this name; made with the defaults if there is none. @throws UsageError when there are too many */
+  readonly open: (name: string) => Account;
+  readonly find: (by: { id: string } | { name: string }) => Account | undefined;
+  readonly change: (account: Account, changes: AccountChanges) => Account;
+  /** @throws Error for an account that does not exist */
+  readonly signingSecret: (accountId: string) => string;
+  readonly hasTokens: () => boolean;
+  readonly tokens: (accountId: string) => readonly Token[];
+  /** `value` is nowhere else, and cannot be had again. @throws UsageError when there are too many */
+  readonly createToken: (order: {
+    account: Account;
+    name: string;
+    environment: Environment;
+    scopes: readonly Scope[];
+    expiresAt: string | null;
+  }) => { readonly token: Token; readonly value: string };
+  /** @returns false if there is none, or it was revoked before */
+  readonly revokeToken: (tokenId: string) => boolean;
+  /** Who asks, by an `Authorization` header; marks the token as used. */
+  readonly identify: (authorization: string | undefined) => Caller | NoCaller;
+};
+
+/** Many enough for a company's tests, few enough for a table on a screen; and what is limited per token is bounded. */
+const ACCOUNTS_MAX = 100;
+const TOKENS_MAX = 1_000;
+
+/** A write a request would be too much for what nobody reads to the second. */
+const LAST_USE_RESOLUTION_MS = 1_000;
+
+/** Pro: whoever tries things out should not run into the tightest limits at once. */
+const DEFAULT_TIER: TierName = 'pro';
+const DEFAULT_ATTEMPTS = 8;
+const SECRET_BYTES = 32;
+
+export function createAccounts({
+  store,
+  now,
+}: {
+  store: AccountStore;
+  /** Milliseconds since the epoch. */
+  now: () => number;
+}): Accounts {
+  const time = () => new Date(now()).toISOString();
+
+  function open(name: string): Account {
+    const found = store.find({ name });
+    if (found !== undefined) return found;
+    if (store.count() >= ACCOUNTS_MAX) throw new UsageError(`there are ${ACCOUNTS_MAX} accounts already`);
+    const account: Account = {
+      id: newId('acct'),
+      name,
+      tier: DEFAULT_TIER,
+      webhookUrl: null,
+      eventKinds: EVENT_KINDS,
+      maxAttempts: DEFAULT_ATTEMPTS,
+      createdAt: time(),
+    };
+    store.add(account, randomBytes(SECRET_BYTES).toString('base64url'));
+    return account;
+  }
+
+  function change(account: Account, { signingSecret, ...changes }: AccountChanges): Account {
+    const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+    const changed: Account = { ...account, ...Object.fromEntries(given) };
+    store.change(changed);
+    if (signingSecret !== undefined) store.setSigningSecret(account.id, signingSecret);
+    return changed;
+  }
+
+  function createToken({ account, ...order }: Parameters<Accounts['createToken']>[0]) {
+    if (store.countTokens() >= TOKENS_MAX) throw new UsageError(`there are ${TOKENS_MAX} tokens already`);
+    const value = newTokenValue(order.environment);
+    const token: Token = {
+      ...order,
+      id: newId('tok'),
+      accountId: account.id,
+      createdAt: time(),
+      revokedAt: null,
+      lastUsedAt: null,
+    };
+    store.addToken(token, hashToken(value));
+    return { token, value };
+  }
+
+  function identify(authorization: string | undefined): Caller | NoCaller {
+    if (authorization === undefined) return 'header_missing';
+    const value = tokenOf(authorization);
+    if (value === undefined) return 'token_invalid';
+    const hash = hashToken(value);
+    const found = store.findToken(hash);
+    if (found === undefined || !isSameHash(found.hash, hash) || !isValid(found.token)) return 'token_invalid';
+    const account = store.find({ id: found.token.accountId });
+    if (account === undefined) return 'token_invalid';
+    touch(found.token);
+    return { account, token: found.token };
+  }
+
+  function isValid({ revokedAt, expiresAt }: Token): boolean {
+    return revokedAt === null && (expiresAt === null || now() < Date.parse(expiresAt));
+  }
+
+  function touch({ id, lastUsedAt }: Token): void {
+    if (lastUsedAt === null || now() - Date.parse(lastUsedAt) >= LAST_USE_RESOLUTION_MS) {
+      store.touch(id, time());
+    }
+  }
+
+  return {
+    open,
+    find: store.find,
+    change,
+    signingSecret: (accountId) => {
+      const secret = store.signingSecret(accountId);
+      if (secret === undefined) throw new Error(`there is no account ${accountId}`);
+      return secret;
+    },
+    hasTokens: () => store.countTokens() > 0,
+    tokens: store.tokens,
+    createToken,
+    revokeToken: (tokenId) => store.revoke(tokenId, time()),
+    identify,
+  };
+}

@@ -1,0 +1,22 @@
+// What an account's tier allows (spec 8), and which formats it may use: the one thing besides a scope that can be
+// forbidden, since the interface says that a tier may forbid and not what.
+
+export const TIER_NAMES = ['free', 'basic', 'pro', 'enterprise'] as const;
+export type TierName = (typeof TIER_NAMES)[number];
+
+export type TierRules = {
+  /** null: as many as one likes. */
+  readonly requestsPerHour: number | null;
+  readonly burstPerMinute: number;
+  /** null: all that the sandbox knows. */
+  readonly formats: readonly string[] | null;
+};
+
+export type Tiers = Readonly<Record<TierName, TierRules>>;
+
+export const TIERS: Tiers = {
+  free: { requestsPerHour: 100, burstPerMinute: 10, formats: ['mp4', 'webm', 'mp3', 'gif'] },
+  basic: { requestsPerHour: 1_000, burstPerMinute: 50, formats: null },
+  pro: { requestsPerHour: 10_000, burstPerMinute: 200, formats: null },
+  enterprise: { requestsPerHour: null, burstPerMinute: 1_000, formats: null },
+};

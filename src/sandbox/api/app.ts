@@ -1,0 +1,111 @@
+// The service's interface (spec 4), and beside it what stands in for the dashboard's list of webhooks. Exact paths: a
+// typo should not half work.
+
+import express, { type Express, type RequestHandler } from 'express';
+import type { Logger } from '../../log.ts';
+import type { Accounts } from '../accounts/accounts.ts';
+import type { Limits } from '../accounts/limits.ts';
+import type { Engine } from '../engine/engine.ts';
+import {
+  DELIVERIES_PATH,
+  type DeliveryRoutesOptions,
+  listDeliveriesRoute,
+  readDeliveryRoute,
+  redeliverRoute,
+} from './delivery-routes.ts';
+import { callerOf, createGate, needs } from './gate.ts';
+import {
+  createJobRoute,
+  type JobRoutesOptions,
+  JOBS_PATH,
+  listJobsRoute,
+  readJobRoute,
+} from './job-routes.ts';
+import { errorHandler, methodNotAllowed, notFound } from './refusals.ts';
+
+export type ApiOptions = JobRoutesOptions &
+  DeliveryRoutesOptions & {
+    readonly accounts: Pick<Accounts, 'identify'>;
+    readonly limits: Limits;
+    readonly engine: Pick<Engine, 'kind' | 'version'>;
+    readonly log: Logger;
+  };
+
+export function createApi(options: ApiOptions): Express {
+  const { log } = options;
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('query parser', 'simple');
+  app.enable('case sensitive routing');
+  app.enable('strict routing');
+
+  app.use(reportTo(log));
+  app.use(createGate(options));
+
+  app.post(JOBS_PATH, needs('jobs:write'), createJobRoute(options));
+  app.get(JOBS_PATH, needs('jobs:read'), listJobsRoute(options));
+  app.all(JOBS_PATH, methodNotAllowed('GET, HEAD, POST'));
+  app.get(`${JOBS_PATH}/:job_id`, needs('jobs:read'), readJobRoute(options));
+  app.all(`${JOBS_PATH}/:job_id`, methodNotAllowed('GET, HEAD'));
+
+  app.get('/v1/me', meRoute(options));
+  app.all('/v1/me', methodNotAllowed('GET, HEAD'));
+
+  app.get(DELIVERIES_PATH, needs('webhooks:read'), listDeliveriesRoute(options));
+  app.all(DELIVERIES_PATH, methodNotAllowed('GET, HEAD'));
+  app.get(`${DELIVERIES_PATH}/:id`, needs('webhooks:read'), readDeliveryRoute(options));
+  app.all(`${DELIVERIES_PATH}/:id`, methodNotAllowed('GET, HEAD'));
+  app.post(`${DELIVERIES_PATH}/:id/redeliver`, needs('webhooks:write'), redeliverRoute(options));
+  app.all(`${DELIVERIES_PATH}/:id/redeliver`, methodNotAllowed('POST'));
+
+  app.use(notFound);
+  app.use(errorHandler(log));
+  return app;
+}
+
+/** For every valid token, whatever its scopes: whoever holds it should be able to find out what it is. */
+function meRoute({ tiers, engine }: ApiOptions): RequestHandler {
+  return (_request, response) => {
+    const { account, token } = callerOf(response);
+    const { requestsPerHour, burstPerMinute } = tiers[account.tier];
+    response.json({
+      account_id: account.id,
+      name: account.name,
+      tier: account.tier,
+      environment: token.environment,
+      token: {
+        name: token.name,
+        scopes: token.scopes,
+        expires_at: token.expiresAt,
+        last_used_at: token.lastUsedAt,
+      },
+      rate_limit: { requests_per_hour: requestsPerHour, burst_per_minute: burstPerMinute },
+      engine: { kind: engine.kind, version: engine.version },
+      sandbox: true,
+    });
+  };
+}
+
+/** One line a request. Its path is that of the route: what somebody put into another one could be a secret. */
+function reportTo(log: Logger): RequestHandler {
+  return (request, response, next) => {
+    const startedMs = performance.now();
+    response.once('close', () => {
+      const caller = response.locals['caller'] as ReturnType<typeof callerOf> | undefined;
+      log.info(
+        {
+          method: request.method,
+          route: (request.route as { path?: string } | undefined)?.path,
+          status: response.headersSent ? response.statusCode : undefined, // nobody waited for it
+          error: response.locals['error'] as string | undefined,
+          ms: Math.round((performance.now() - startedMs) * 10) / 10,
+          account: caller?.account.id,
+          token: caller?.token.id,
+        },
+        'request',
+      );
+    });
+    next();
+  };
+}

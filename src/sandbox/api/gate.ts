@@ -1,0 +1,76 @@
+// What every request passes first: its caller is found, its limit is spent and told in three headers (spec 8), and
+// whoever has no valid token, or none of the right scope, goes no further (spec 5 and 7).
+
+import type { Request, RequestHandler, Response } from 'express';
+import type { Accounts, Caller, NoCaller } from '../accounts/accounts.ts';
+import type { Limits, RateState } from '../accounts/limits.ts';
+import type { Scope } from '../accounts/tokens.ts';
+import { forbidden, HEADER_MISSING, NO_HOST, rateLimited, refuse, TOKEN_INVALID } from './refusals.ts';
+
+export function createGate(options: {
+  accounts: Pick<Accounts, 'identify'>;
+  limits: Limits;
+  now: () => number;
+}): RequestHandler {
+  const { accounts, limits, now } = options;
+
+  /** @throws what the database throws, after the headers are set: no answer goes without them. */
+  async function identify(request: Request, response: Response): Promise<Caller | NoCaller> {
+    try {
+      return accounts.identify(request.headers.authorization);
+    } catch (error) {
+      response.set(rateHeaders(await limits.spendAddress(addressOf(request))));
+      throw error;
+    }
+  }
+
+  function spend(found: Caller | NoCaller, request: Request): Promise<RateState> {
+    return typeof found === 'string'
+      ? limits.spendAddress(addressOf(request))
+      : limits.spendToken(found.token.id, found.account.tier);
+  }
+
+  return async (request, response, next) => {
+    const found = await identify(request, response);
+    const rate = await spend(found, request);
+    response.set(rateHeaders(rate));
+    if (typeof found !== 'string') response.locals['caller'] = found;
+    if (rate.exceeded) return refuse(response, rateLimited(secondsUntil(rate, now())));
+    // RFC 9112, 3.2. Node would refuse it, too, but without a body.
+    const { httpVersion, headers } = request;
+    if (httpVersion === '1.1' && headers.host === undefined) return refuse(response, NO_HOST);
+    if (found === 'header_missing') return refuse(response, HEADER_MISSING);
+    if (found === 'token_invalid') return refuse(response, TOKEN_INVALID);
+    next();
+  };
+}
+
+/** For routes behind the gate. */
+export function needs(scope: Scope): RequestHandler {
+  return (_request, response, next) => {
+    if (callerOf(response).token.scopes.includes(scope)) return next();
+    return refuse(response, forbidden({ field: 'scope', message: `the token lacks ${scope}` }));
+  };
+}
+
+/** Who asks. Behind the gate there is always somebody. */
+export function callerOf(response: Response): Caller {
+  return response.locals['caller'] as Caller;
+}
+
+export function rateHeaders({ limit, remaining, resetS }: RateState): Record<string, string> {
+  return {
+    'X-RateLimit-Limit': String(limit),
+    'X-RateLimit-Remaining': String(remaining),
+    'X-RateLimit-Reset': String(resetS),
+  };
+}
+
+function addressOf(request: Request): string {
+  return request.socket.remoteAddress ?? '';
+}
+
+/** At least one, so that nobody comes back at once. */
+function secondsUntil({ resetS }: RateState, nowMs: number): number {
+  return Math.max(1, resetS - Math.floor(nowMs / 1_000));
+}

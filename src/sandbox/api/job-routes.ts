@@ -1,0 +1,88 @@
+// Creating, reading and listing jobs (spec 2.1 and 4).
+
+import type { RequestHandler } from 'express';
+import type { TierName, Tiers } from '../accounts/tiers.ts';
+import type { Addresses } from '../addresses/addresses.ts';
+import { type JobOrder, newJob } from '../jobs/chronicle.ts';
+import type { Runner } from '../jobs/runner.ts';
+import type { Store } from '../store/store.ts';
+import { readJson } from './bodies.ts';
+import { fromCursor, toCursor } from './cursors.ts';
+import { callerOf } from './gate.ts';
+import { type Detail, forbidden, invalid, NOT_FOUND, refuse, unavailable } from './refusals.ts';
+import { jobsQuery, orderSchema, understand } from './schemas.ts';
+
+export const JOBS_PATH = '/v1/conversion_jobs';
+
+export type JobRoutesOptions = {
+  readonly store: Pick<Store, 'transaction' | 'jobs'>;
+  readonly runner: Pick<Runner, 'hasRoom' | 'add'>;
+  readonly addresses: Pick<Addresses, 'fault'>;
+  readonly tiers: Tiers;
+  /** Older jobs that have ended are dropped. */
+  readonly keptJobs: number;
+  readonly now: () => number;
+};
+
+export function createJobRoute(options: JobRoutesOptions): RequestHandler {
+  const { store, runner, tiers, keptJobs, now } = options;
+  const { transaction, jobs } = store;
+  const schema = orderSchema(options.addresses);
+
+  return async (request, response) => {
+    const { account } = callerOf(response);
+    const body = await readJson(request);
+    if ('refusal' in body) return refuse(response, body.refusal);
+    const understood = understand(schema, body.value);
+    if ('details' in understood) return refuse(response, invalid(understood.details));
+    const order = understood.value;
+    const barred = barredFormat(order, tiers, account.tier);
+    if (barred !== undefined) return refuse(response, forbidden(barred));
+    if (!runner.hasRoom()) return refuse(response, unavailable('too many jobs are under way'));
+
+    const job = newJob(order, new Date(now()).toISOString());
+    transaction(() => {
+      jobs.add(job, account.id);
+      jobs.prune(keptJobs);
+    });
+    runner.add({ job, accountId: account.id });
+    response.location(`${JOBS_PATH}/${job.job_id}`).status(201).json(job);
+  };
+}
+
+export function readJobRoute({ store }: JobRoutesOptions): RequestHandler<{ job_id: string }> {
+  return (request, response) => {
+    // Somebody else's job is none.
+    const job = store.jobs.find(request.params.job_id, callerOf(response).account.id);
+    if (job === undefined) return refuse(response, NOT_FOUND);
+    response.json(job);
+  };
+}
+
+export function listJobsRoute({ store }: JobRoutesOptions): RequestHandler {
+  return (request, response) => {
+    const understood = understand(jobsQuery, { ...request.query });
+    if ('details' in understood) return refuse(response, invalid(understood.details));
+    const { status, limit, cursor } = understood.value;
+    const before = cursor === undefined ? undefined : sequenceOf(cursor);
+    if (before === null)
+      return refuse(response, invalid([{ field: 'cursor', message: 'is not one of ours' }]));
+
+    const page = store.jobs.list({ accountId: callerOf(response).account.id, status, limit, before });
+    const next = page.before === undefined ? null : toCursor('jobs', page.before);
+    response.json({ jobs: page.jobs, next_cursor: next });
+  };
+}
+
+/** null: not one of ours. */
+function sequenceOf(cursor: string): number | null {
+  const last = fromCursor('jobs', cursor);
+  return last !== undefined && /^[1-9]\d{0,14}$/.test(last) ? Number(last) : null;
+}
+
+function barredFormat(order: JobOrder, tiers: Tiers, tier: TierName): Detail | undefined {
+  const { formats } = tiers[tier];
+  if (formats === null) return undefined;
+  const field = (['input_format', 'output_format'] as const).find((name) => !formats.includes(order[name]));
+  return field && { field, message: `the tier ${tier} takes ${formats.join(', ')} alone` };
+}

@@ -1,0 +1,89 @@
+// What the interface takes: strict, so that a misspelt field is told and not passed over. Every fault is listed at once,
+// by its field.
+
+import { z } from 'zod';
+import type { Addresses } from '../addresses/addresses.ts';
+import { FORMAT_NAMES } from '../engine/formats.ts';
+import type { JobOrder } from '../jobs/chronicle.ts';
+import type { JobStatus } from '../types.ts';
+import type { Detail } from './refusals.ts';
+
+export const PAGE_LIMIT_MAX = 100;
+const PAGE_LIMIT_DEFAULT = 20;
+/** Longer than any id or cursor of ours. */
+const REFERENCE_MAX_LENGTH = 200;
+
+/** A body may consist of nothing but unknown fields; so many are worth telling. */
+const DETAILS_MAX = 20;
+const SHOWN_NAME_LENGTH = 64;
+
+const STATUSES = ['processing', 'completed', 'failed'] as const satisfies readonly JobStatus[];
+
+type Issue = { readonly input?: unknown };
+const wrong =
+  (text: string) =>
+  ({ input }: Issue) =>
+    input === undefined ? 'is required' : text;
+
+export function orderSchema(addresses: Pick<Addresses, 'fault'>) {
+  const address = z.string({ error: wrong('must be a string') }).superRefine((url, context) => {
+    const fault = url.isWellFormed() ? addresses.fault(url) : 'must be well-formed Unicode';
+    if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
+  });
+  const format = z.enum(FORMAT_NAMES, { error: wrong(`must be one of ${FORMAT_NAMES.join(', ')}`) });
+  return z.strictObject(
+    {
+      job_type: z.literal('video', { error: wrong('must be "video"') }),
+      input_url: address,
+      output_url: address,
+      input_format: format,
+      output_format: format,
+      webhook_url: address.nullish().transform((url) => url ?? null),
+    },
+    { error: (issue) => (issue.code === 'invalid_type' ? 'must be a JSON object' : undefined) },
+  ) satisfies z.ZodType<JobOrder>;
+}
+
+/** A parameter that comes twice arrives as a list. */
+const parameter = z.string({ error: 'must be given once' });
+
+const limit = parameter
+  .regex(/^\d{1,3}$/, `must be a whole number from 1 to ${PAGE_LIMIT_MAX}`)
+  .transform(Number)
+  .refine(
+    (count) => count >= 1 && count <= PAGE_LIMIT_MAX,
+    `must be a whole number from 1 to ${PAGE_LIMIT_MAX}`,
+  )
+  .default(PAGE_LIMIT_DEFAULT);
+
+const reference = parameter.max(REFERENCE_MAX_LENGTH, 'is too long');
+
+export const jobsQuery = z.strictObject({
+  status: z
+    .enum(STATUSES, {
+      error: ({ input }) =>
+        Array.isArray(input) ? 'must be given once' : `must be one of ${STATUSES.join(', ')}`,
+    })
+    .optional(),
+  limit,
+  cursor: reference.optional(),
+});
+
+export const deliveriesQuery = z.strictObject({
+  job_id: reference.optional(),
+  limit,
+  cursor: reference.optional(),
+});
+
+/** What `schema` makes of it, or every fault of it. */
+export function understand<T>(schema: z.ZodType<T>, input: unknown): { value: T } | { details: Detail[] } {
+  const { success, data, error } = schema.safeParse(input);
+  if (success) return { value: data };
+  return { details: error.issues.flatMap((issue) => detailsOf(issue)).slice(0, DETAILS_MAX) };
+}
+
+function detailsOf(issue: z.core.$ZodIssue): Detail[] {
+  if (issue.code !== 'unrecognized_keys')
+    return [{ field: issue.path.join('.') || 'body', message: issue.message }];
+  return issue.keys.map((key) => ({ field: key.slice(0, SHOWN_NAME_LENGTH), message: 'is not known' }));
+}

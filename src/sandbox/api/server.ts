@@ -1,0 +1,108 @@
+// The HTTP server around the interface: every time-out and limit set, an answer in our shape also to what Node cannot
+// even parse, and an end that lets answers under way go out.
+
+import { createServer, type RequestListener, STATUS_CODES } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Limits } from '../accounts/limits.ts';
+import { rateHeaders } from './gate.ts';
+import { badRequest, bodyOf, type Refusal } from './refusals.ts';
+
+export type Server = {
+  readonly port: number;
+  /** Takes no more, and resolves when the last connection is gone; those that outlive `graceMs` are cut. */
+  readonly stop: (graceMs: number) => Promise<void>;
+};
+
+const HEADERS_TIMEOUT_MS = 5_000;
+/** A body is 64 KiB at most. */
+const REQUEST_TIMEOUT_MS = 15_000;
+/** Longer than the 60 s after which common clients and balancers close an idle connection: they should be first. */
+const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+/** Node looks for overdue requests only so often. */
+const CHECK_INTERVAL_MS = 1_000;
+const MAX_HEADER_BYTES = 16 * 1024;
+const MAX_CONNECTIONS = 1_024;
+/** After the last word on a connection its other side has so long to hang up. */
+const LINGER_MS = 1_000;
+
+/** @throws what `listen` gives for a port that is taken */
+export async function startServer(options: {
+  listener: RequestListener;
+  limits: Limits;
+  host: string;
+  port: number;
+}): Promise<Server> {
+  const server = createServer(
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      requireHostHeader: false, // we do, in words of our own
+    },
+    options.listener,
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  // Whatever is expected besides 100-continue: the request is answered as any other.
+  server.on('checkExpectation', options.listener);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    void answerBroken(error, socket, options.limits);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+
+  let stopped: Promise<void> | undefined;
+  function stop(graceMs: number): Promise<void> {
+    stopped ??= new Promise((resolve) => {
+      const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+      // A kept-alive connection whose last answer is out lingers otherwise.
+      const sweep = setInterval(() => server.closeIdleConnections(), 50);
+      server.close(() => {
+        clearTimeout(cut);
+        clearInterval(sweep);
+        resolve();
+      });
+      server.closeIdleConnections();
+    });
+    return stopped;
+  }
+
+  return { port: (server.address() as AddressInfo).port, stop };
+}
+
+const BROKEN: Readonly<Record<string, Refusal>> = {
+  HPE_HEADER_OVERFLOW: { status: 431, error: 'headers_too_large', message: 'the headers are too large' },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    error: 'request_timeout',
+    message: 'the request did not arrive in time',
+  },
+};
+
+/** What is not HTTP has no caller, but an address, and that has a limit. */
+async function answerBroken(error: NodeJS.ErrnoException, socket: Duplex, limits: Limits): Promise<void> {
+  // With an answer begun, a second status line would corrupt it.
+  const isAnswering = 'bytesWritten' in socket && Number(socket.bytesWritten) > 0;
+  if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) return void socket.destroy();
+  const refusal = BROKEN[error.code ?? ''] ?? badRequest('the request is not HTTP as we know it');
+  const address = 'remoteAddress' in socket ? String(socket.remoteAddress) : '';
+  const rate = await limits.spendAddress(address);
+  const body = JSON.stringify(bodyOf(refusal));
+  const headers = {
+    ...rateHeaders(rate),
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(Buffer.byteLength(body)),
+    Connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join('')}\r\n${body}`);
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(timer));
+}

@@ -1,0 +1,66 @@
+// Looks into an input before any work is put into it: what it is, how long it plays, what streams it has.
+
+import { z } from 'zod';
+import { ConversionError } from './errors.ts';
+import { runProgram } from './program.ts';
+import { INPUT, READING, whyUnreadable } from './reading.ts';
+
+export type Probe = {
+  /** All names of the demuxer that recognised it. */
+  readonly demuxers: readonly string[];
+  /** Undefined where the file does not say, as in a recording that was streamed. */
+  readonly seconds: number | undefined;
+  readonly hasVideo: boolean;
+  readonly hasAudio: boolean;
+};
+
+/** Six lines a stream: whoever puts hundreds of streams into a file means it to be a burden. */
+const MAX_LINES = 4_000;
+
+const SHOWN = 'format=format_name,duration:stream=codec_type:stream_disposition=attached_pic';
+
+const Report = z.object({
+  format: z.object({ format_name: z.string(), duration: z.string().optional() }),
+  streams: z.array(
+    z.object({
+      codec_type: z.string().optional(),
+      disposition: z.object({ attached_pic: z.number() }).optional(),
+    }),
+  ),
+});
+
+/** Of the input in `folder`. @throws ConversionError INVALID_INPUT; the signal's reason once it is aborted. */
+export async function probe(program: string, folder: string, signal: AbortSignal): Promise<Probe> {
+  const args = [...READING, '-of', 'json', '-show_entries', SHOWN, INPUT];
+  const lines: string[] = [];
+  const { exitCode, complaint } = await runProgram(program, args, {
+    folder,
+    signal,
+    onLine: (line) => {
+      if (lines.push(line) > MAX_LINES)
+        throw new ConversionError('INVALID_INPUT', 'the input has too many streams');
+    },
+  });
+  const report = exitCode === 0 ? Report.safeParse(parseJson(lines.join('\n'))) : undefined;
+  if (!report?.success) {
+    const message = `the input cannot be read: ${whyUnreadable(complaint)}`;
+    throw new ConversionError('INVALID_INPUT', message, { cause: new Error(complaint) });
+  }
+  const { format, streams } = report.data;
+  const seconds = Number(format.duration);
+  return {
+    demuxers: format.format_name.split(','),
+    seconds: seconds > 0 && Number.isFinite(seconds) ? seconds : undefined,
+    // The cover of a song is a picture, and no video.
+    hasVideo: streams.some((stream) => stream.codec_type === 'video' && !stream.disposition?.attached_pic),
+    hasAudio: streams.some((stream) => stream.codec_type === 'audio'),
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,143 @@
+// The composition root of the sandbox: turns settings into a running stand-in for the conversion service, and takes it
+// down again in order. It shares no code with the relay, which must answer to the same interface by itself.
+
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { ConfigError } from '../errors.ts';
+import type { Logger } from '../log.ts';
+import { type Accounts, createAccounts } from './accounts/accounts.ts';
+import { createLimits } from './accounts/limits.ts';
+import { type Addresses, createAddresses } from './addresses/addresses.ts';
+import { createApi } from './api/app.ts';
+import { startServer } from './api/server.ts';
+import type { Engine } from './engine/engine.ts';
+import { createFfmpegEngine, findFfmpeg } from './engine/ffmpeg.ts';
+import { createSimulatedEngine } from './engine/simulated.ts';
+import { createChronicle } from './jobs/chronicle.ts';
+import { createRunner } from './jobs/runner.ts';
+import type { Settings } from './settings.ts';
+import { holdAlone, IN_MEMORY } from './store/database.ts';
+import { openStore } from './store/store.ts';
+import { createDeliverer } from './webhooks/deliverer.ts';
+
+export type Sandbox = AsyncDisposable & {
+  readonly port: number;
+  /** The interface's `{base_url}`: with the version, without a slash at its end. */
+  readonly url: string;
+  readonly engine: Pick<Engine, 'kind' | 'version'>;
+  /** What the dashboard would be for. */
+  readonly accounts: Accounts;
+  /** Jobs under way begin again at the next start. Safe to call twice. */
+  readonly stop: () => Promise<void>;
+};
+
+const now = () => Date.now();
+
+/**
+ * Starts everything, and takes up jobs and webhooks that an earlier run left behind.
+ * @throws ConfigError when the data file is in use or the engine that was asked for is missing, SchemaError for a data
+ *   file that does not fit, and the server's error for a port that is taken.
+ */
+export async function startSandbox(settings: Settings, { log }: { log: Logger }): Promise<Sandbox> {
+  const started = new AsyncDisposableStack(); // taken down in reverse order, also when a later step fails
+  try {
+    return await compose(settings, { log, started });
+  } catch (error) {
+    await started.disposeAsync();
+    throw error;
+  }
+}
+
+type Parts = { readonly log: Logger; readonly started: AsyncDisposableStack };
+
+async function compose(settings: Settings, { log, started }: Parts): Promise<Sandbox> {
+  const { data, allowLocal, tiers, webhooks, graceMs } = settings;
+  const held = holdAlone(data);
+  if (held === undefined) throw new ConfigError(['--data is in use by another sandbox']);
+  started.use(held);
+  const store = openStore(data);
+  started.defer(store.close);
+  const accounts = createAccounts({ store: store.accounts, now });
+  const addresses = createAddresses({ allowLocal });
+  started.defer(addresses.close);
+  const engine = await chooseEngine(settings, { addresses, log, started });
+
+  const deliverer = createDeliverer({
+    ...webhooks,
+    store: store.notices,
+    addresses,
+    secretOf: accounts.signingSecret,
+    maxAttemptsOf: (accountId) => accounts.find({ id: accountId })?.maxAttempts,
+    now,
+    random: Math.random,
+    log,
+  });
+  started.defer(() => deliverer.stop(graceMs));
+  const chronicle = createChronicle({ store, accounts, now, onNotice: deliverer.nudge });
+  const runner = createRunner({ jobs: store.jobs, chronicle, engine, limits: settings.jobs, log });
+  started.defer(runner.stop);
+
+  const limits = createLimits({ tiers, now });
+  const app = createApi({
+    store,
+    accounts,
+    limits,
+    tiers,
+    addresses,
+    engine,
+    runner,
+    notices: store.notices,
+    deliverer,
+    keptJobs: settings.jobs.kept,
+    now,
+    log,
+  });
+  const server = await startServer({ listener: app, limits, host: settings.host, port: settings.port });
+  started.defer(() => server.stop(graceMs));
+  deliverer.start();
+  runner.start();
+
+  const url = `http://${hostInUrl(settings.host)}:${server.port}/v1`;
+  log.info({ port: server.port, url, engine: engine.kind, version: engine.version }, 'listening');
+  let stopping: Promise<void> | undefined;
+  const stop = () => (stopping ??= started.disposeAsync().then(() => log.info('stopped')));
+  return { port: server.port, url, engine, accounts, stop, [Symbol.asyncDispose]: stop };
+}
+
+async function chooseEngine(
+  settings: Settings,
+  { addresses, log, started }: Parts & { addresses: Addresses },
+): Promise<Engine> {
+  const { engine: choice, engineLimits: limits, simulatedStepMs: stepMs } = settings;
+  const programs = choice === 'simulated' ? undefined : await findFfmpeg();
+  if (choice === 'ffmpeg' && programs === undefined) {
+    throw new ConfigError([
+      '--engine ffmpeg: ffmpeg and ffprobe were not found. Install the package "ffmpeg", or take --engine simulated',
+    ]);
+  }
+  const folder = await makeWorkFolder(settings.data);
+  started.defer(() => rm(folder, { recursive: true, force: true }));
+  if (programs !== undefined) return createFfmpegEngine({ programs, limits, addresses, folder });
+  log.warn(
+    choice === 'auto'
+      ? 'ffmpeg was not found: nothing is really converted. Install the package "ffmpeg" for that'
+      : 'nothing is really converted: the engine is simulated',
+  );
+  return createSimulatedEngine({ addresses, limits, stepMs, folder });
+}
+
+/** Beside the data, where the next start finds and clears what a crash left behind. */
+async function makeWorkFolder(data: string): Promise<string> {
+  if (data === IN_MEMORY) return mkdtemp(join(tmpdir(), 'tallyhook-sandbox-'));
+  const folder = resolve(`${data}-work`);
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
+function hostInUrl(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
+}

@@ -1,0 +1,91 @@
+// The sandbox's tables, as migrations that are frozen once landed: append, never edit. The file's `user_version` counts
+// those that it has had.
+
+/** Written into the file's head, so that a file of some other program is never taken for ours. */
+export const APPLICATION_ID = 0x7a11_5b0c;
+
+const ACCOUNTS = `
+  create table accounts (
+    id text primary key,
+    name text not null unique,
+    tier text not null check (tier in ('free', 'basic', 'pro', 'enterprise')),
+    signing_secret text not null,
+    webhook_url text,
+    event_kinds text not null, -- separated by spaces
+    max_attempts integer not null,
+    created_at text not null
+  ) strict;
+
+  create table tokens (
+    id text primary key,
+    account_id text not null references accounts (id) on delete cascade,
+    name text not null,
+    environment text not null check (environment in ('live', 'test')),
+    hash blob not null unique, -- SHA-256: the token itself is nowhere
+    scopes text not null, -- separated by spaces
+    created_at text not null,
+    expires_at text,
+    revoked_at text,
+    last_used_at text
+  ) strict;
+  create index tokens_by_account on tokens (account_id);`;
+
+// `sequence` is the order of creation, by which lists are read and from which old jobs are dropped.
+const JOBS = `
+  create table jobs (
+    sequence integer primary key autoincrement,
+    account_id text not null references accounts (id),
+    starts integer not null default 0, -- how often it began without being given back
+    job_id text not null unique,
+    status text not null check (status in ('processing', 'completed', 'failed')),
+    job_type text not null,
+    input_url text not null,
+    output_url text not null,
+    input_format text not null,
+    output_format text not null,
+    webhook_url text,
+    progress_percentage integer not null,
+    created_at text not null,
+    estimated_completion text,
+    completed_at text,
+    failed_at text,
+    error_code text,
+    error_message text,
+    cost_micros integer,
+    cost_cents integer,
+    processing_time_seconds integer,
+    output_size_bytes integer
+  ) strict;
+  create index jobs_by_account on jobs (account_id, sequence);
+  create index jobs_by_status on jobs (account_id, status, sequence);
+  create index jobs_under_way on jobs (sequence) where status = 'processing';`;
+
+const NOTICES = `
+  create table notices (
+    sequence integer primary key autoincrement,
+    id text not null unique,
+    account_id text not null,
+    job_id text not null,
+    kind text not null check (kind in ('completed', 'failed', 'progress')),
+    url text not null,
+    body blob not null,
+    created_at text not null,
+    state text not null check (state in ('pending', 'delivered', 'given_up')),
+    due_at_ms real,
+    attempts integer not null default 0
+  ) strict;
+  create index notices_due on notices (due_at_ms, sequence) where state = 'pending';
+  create index notices_by_job on notices (job_id, sequence);
+  create index notices_by_account on notices (account_id, sequence);
+
+  create table attempts (
+    notice_id text not null references notices (id) on delete cascade,
+    attempt integer not null,
+    started_at text not null,
+    duration_ms real not null,
+    http_status integer,
+    error text,
+    primary key (notice_id, attempt)
+  ) strict, without rowid;`;
+
+export const MIGRATIONS: readonly string[] = [`${ACCOUNTS}\n${JOBS}\n${NOTICES}`];

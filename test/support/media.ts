@@ -1,0 +1,145 @@
+// What tests of conversions need: a folder, a file server on it, an engine, clips, and eyes for what is left behind.
+
+import { execFile, spawnSync } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
+import { extname } from 'node:path';
+import { promisify } from 'node:util';
+import { pino } from 'pino';
+import { createAddresses } from '../../src/sandbox/addresses/addresses.ts';
+import {
+  type ConversionOrder,
+  DEFAULT_ENGINE_LIMITS,
+  type Engine,
+  type EngineLimits,
+} from '../../src/sandbox/engine/engine.ts';
+import { createFfmpegEngine, findFfmpeg, type Programs } from '../../src/sandbox/engine/ffmpeg.ts';
+import { createSimulatedEngine } from '../../src/sandbox/engine/simulated.ts';
+import { makeSampleClip } from '../../src/sandbox/files/clips.ts';
+import { startFileServer } from '../../src/sandbox/files/file-server.ts';
+import { createFolder } from './folder.ts';
+
+export const silentLog = pino({ level: 'silent' });
+
+/** Undefined where ffmpeg is not installed. */
+export const programs = await findFfmpeg();
+
+/** For the name of tests that need it. */
+export const WITHOUT_FFMPEG = programs === undefined ? ' (skipped: there is no ffmpeg on this machine)' : '';
+
+export type Media = AsyncDisposable & {
+  readonly engine: Engine;
+  /** Of a served file. */
+  readonly path: (name: string) => string;
+  readonly url: (name: string) => string;
+  /** An order for served files: the formats are the endings of their names. */
+  readonly order: (input: string, output: string, more?: Partial<ConversionOrder>) => ConversionOrder;
+  /** Names of what conversions left in their folder. */
+  readonly leftBehind: () => Promise<string[]>;
+};
+
+export async function startMedia(
+  options: {
+    limits?: Partial<EngineLimits>;
+    simulated?: { stepMs: number };
+    programs?: Partial<Programs>;
+  } = {},
+): Promise<Media> {
+  const served = await createFolder();
+  const work = await createFolder();
+  const maxBytes = 100_000_000;
+  const folder = served.path('.');
+  const server = await startFileServer({ host: '127.0.0.1', port: 0, folder, maxBytes, log: silentLog });
+  const addresses = createAddresses({ allowLocal: true });
+  const limits = { ...DEFAULT_ENGINE_LIMITS, ...options.limits };
+  const parts = { limits, addresses, folder: work.path('conversions') };
+  const url = (name: string) => `${server.url}/${name}`;
+  return {
+    engine: options.simulated
+      ? createSimulatedEngine({ ...options.simulated, ...parts })
+      : createFfmpegEngine({ programs: { ...installed(), ...options.programs }, ...parts }),
+    path: served.path,
+    url,
+    order: (input, output, more) => ({
+      inputUrl: url(input),
+      outputUrl: url(output),
+      inputFormat: extname(input).slice(1),
+      outputFormat: extname(output).slice(1),
+      signal: new AbortController().signal,
+      onProgress: () => {},
+      ...more,
+    }),
+    leftBehind: () => readdir(work.path('conversions')),
+    [Symbol.asyncDispose]: async () => {
+      await addresses.close();
+      await server.stop();
+      await served[Symbol.asyncDispose]();
+      await work[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** What a conversion failed with, and what of it is left in its folder and among the running programs. */
+export async function failureOf(media: Media, order: ConversionOrder) {
+  const failed = media.engine.convert(order).then(
+    () => ({ name: 'none', code: undefined, message: 'it succeeded' }),
+    (error: Error & { code?: unknown }) => ({ name: error.name, code: error.code, message: error.message }),
+  );
+  const { name, code, message } = await failed;
+  return { name, code, message, left: [...(await media.leftBehind()), ...runningPrograms()] };
+}
+
+/** @throws Error where a test forgot to skip itself. */
+export function installed(): Programs {
+  if (programs === undefined) throw new Error('there is no ffmpeg on this machine');
+  return programs;
+}
+
+export type MediaFacts = { readonly format: string; readonly codecs: string[]; readonly seconds: number };
+
+/** What ffprobe says of a file, asked without any of our own code. */
+export async function factsOf(file: string): Promise<MediaFacts> {
+  const { stdout } = await promisify(execFile)(installed().ffprobe, [
+    '-v',
+    'error',
+    '-of',
+    'json',
+    '-show_entries',
+    'format=format_name,duration:stream=codec_name',
+    file,
+  ]);
+  const { format, streams } = JSON.parse(stdout) as {
+    format: { format_name: string; duration?: string };
+    streams: { codec_name: string }[];
+  };
+  return {
+    format: format.format_name,
+    codecs: streams.map(({ codec_name }) => codec_name),
+    seconds: Number(format.duration),
+  };
+}
+
+/** Serves a clip of this name, with picture and sound. */
+export function sample(media: Media, name: string, seconds = 2): Promise<void> {
+  return makeSampleClip({ programs: installed(), file: media.path(name), seconds });
+}
+
+/** Without any of our own code. @throws Error with what it complained of. */
+export async function runFfmpeg(args: readonly string[]): Promise<void> {
+  await promisify(execFile)(installed().ffmpeg, ['-v', 'error', '-nostdin', ...args]);
+}
+
+/** As a browser records it: its length stands nowhere. */
+export function makeLiveClip(file: string, seconds: number): Promise<void> {
+  const picture = `testsrc2=size=160x90:rate=25:duration=${seconds}`;
+  return runFfmpeg(['-f', 'lavfi', '-i', picture, '-c:v', 'libvpx', '-live', '1', '-f', 'webm', file]);
+}
+
+/** Programs that this test process has started and that still run. */
+export function runningPrograms(): string[] {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'ppid=,comm='], { encoding: 'utf8' });
+  return stdout
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .flatMap(([parent, name = '']) => (Number(parent) === process.pid ? [name] : []))
+    .filter((name) => /^ff(mpeg|probe)/.test(name));
+}

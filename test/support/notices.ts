@@ -1,0 +1,152 @@
+// Notices, a place to keep them, and a deliverer that sends them, as tests of webhooks need them.
+
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { vi } from 'vitest';
+import { createAddresses } from '../../src/sandbox/addresses/addresses.ts';
+import { createDeliverer, type Deliverer } from '../../src/sandbox/webhooks/deliverer.ts';
+import type {
+  Attempt,
+  Notice,
+  NoticeRecord,
+  NoticeState,
+  NoticeStore,
+} from '../../src/sandbox/webhooks/notices.ts';
+import { SECRET } from './sender.ts';
+
+/** Without jitter and soon, so that tests wait little. */
+export const FAST_RETRY = {
+  maxAttempts: 5,
+  firstDelayMs: 20,
+  factor: 2,
+  maxDelayMs: 100,
+  jitter: 0,
+} as const;
+
+let made = 0;
+
+export function newNotice(fields: Partial<Notice> = {}): Notice {
+  made += 1;
+  const jobId = fields.jobId ?? `job_${made}`;
+  return {
+    id: `notice_${randomUUID()}`,
+    accountId: 'account_1',
+    jobId,
+    kind: 'completed',
+    url: 'https://receiver.invalid/webhooks',
+    body: Buffer.from(JSON.stringify({ job_id: jobId, status: 'completed', number: made })),
+    // Each a moment after the one before it.
+    createdAt: new Date(Date.UTC(2026, 0, 15) + made).toISOString(),
+    ...fields,
+  };
+}
+
+type Row = { notice: Notice; state: NoticeState; dueAtMs: number | null; attempts: Attempt[] };
+
+/** The plainest thing that keeps the promises of a NoticeStore. */
+export function createMemoryNotices(): NoticeStore {
+  const rows: Row[] = [];
+  const isUntried = (row: Row) => row.state === 'pending' && row.attempts.length === 0;
+  const isBlocked = (row: Row) =>
+    rows
+      .slice(0, rows.indexOf(row))
+      .some((earlier) => earlier.notice.jobId === row.notice.jobId && isUntried(earlier));
+  const pending = () =>
+    rows.filter((row) => row.state === 'pending' && row.dueAtMs !== null && !isBlocked(row));
+  const rowOf = (id: string) => rows.find(({ notice }) => notice.id === id);
+  const toRecord = ({ notice, state, attempts }: Row): NoticeRecord => ({
+    notice,
+    state,
+    attempts: [...attempts],
+  });
+  return {
+    add: (notice, dueAtMs) => void rows.push({ notice, state: 'pending', dueAtMs, attempts: [] }),
+    due: (nowMs, limit) =>
+      pending()
+        .filter(({ dueAtMs }) => (dueAtMs ?? 0) <= nowMs)
+        .toSorted((one, other) => (one.dueAtMs ?? 0) - (other.dueAtMs ?? 0))
+        .slice(0, limit)
+        .map(({ notice, attempts }) => ({ notice, attempts: attempts.length })),
+    nextDueMs: () =>
+      pending().reduce<number | undefined>(
+        (least, { dueAtMs }) => Math.min(least ?? Number.POSITIVE_INFINITY, dueAtMs ?? 0),
+        undefined,
+      ),
+    record: (attempt, next) => {
+      const row = rowOf(attempt.noticeId);
+      if (row === undefined) throw new Error('an attempt at an unknown notice');
+      row.attempts.push(attempt);
+      Object.assign(row, next);
+    },
+    find: (id) => {
+      const row = rowOf(id);
+      return row === undefined ? undefined : toRecord(row);
+    },
+    list: ({ accountId, jobId, limit, before }) => {
+      const end = before === undefined ? rows.length : rows.findIndex(({ notice }) => notice.id === before);
+      return rows
+        .slice(0, end)
+        .filter(({ notice }) => notice.accountId === accountId && (jobId ?? notice.jobId) === notice.jobId)
+        .slice(-limit)
+        .toReversed()
+        .map(toRecord);
+    },
+  };
+}
+
+type DelivererOptions = Parameters<typeof createDeliverer>[0];
+
+export type TestDeliverer = AsyncDisposable & {
+  readonly store: NoticeStore;
+  readonly deliverer: Deliverer;
+  /** Adds it, due at once, and nudges. */
+  readonly tell: (notice: Notice) => Notice;
+  /** Waits until it has so many attempts or is in this state, and returns it. */
+  readonly until: (notice: Notice, wanted: NoticeState | number) => Promise<NoticeRecord>;
+};
+
+/** A deliverer that is started, to receivers on this machine. Stopped at the end, without a word for the hanging. */
+export function startDeliverer(options: Partial<DelivererOptions> = {}): TestDeliverer {
+  const store = options.store ?? createMemoryNotices();
+  const own = createAddresses({ allowLocal: true });
+  const now = options.now ?? Date.now;
+  const deliverer = createDeliverer({
+    secretOf: () => SECRET,
+    retry: FAST_RETRY,
+    timeoutMs: 5_000,
+    concurrency: 8,
+    random: () => 0.5,
+    log: pino({ level: 'silent' }),
+    addresses: own,
+    ...options,
+    now,
+    store,
+  });
+  deliverer.start();
+  return {
+    store,
+    deliverer,
+    tell: (notice) => {
+      store.add(notice, now());
+      deliverer.nudge();
+      return notice;
+    },
+    until: ({ id }, wanted) =>
+      vi.waitFor(
+        () => {
+          const found = store.find(id);
+          if (found === undefined) throw new Error('the notice is unknown');
+          const isThere =
+            typeof wanted === 'number' ? found.attempts.length >= wanted : found.state === wanted;
+          if (!isThere)
+            throw new Error(`${found.state} after ${found.attempts.length} attempts, not ${wanted}`);
+          return found;
+        },
+        { timeout: 10_000, interval: 5 },
+      ),
+    [Symbol.asyncDispose]: async () => {
+      await deliverer.stop(0);
+      await own.close();
+    },
+  };
+}
