@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type Ending, endOnRequest } from './ending.ts';
 import { complain, createProgress, explain, type Progress, say } from './output.ts';
 import { ROOT } from './relay.ts';
+import { chooseEngine } from './services/find-ffmpeg.ts';
 import { makeFolder, makeThrowAwayFolder } from './services/folders.ts';
 import { createGuard, type Guard } from './services/guard.ts';
 import { startPostgres } from './services/postgres.ts';
@@ -85,6 +86,8 @@ async function startServices(
           const rabbitmq = await startRabbitmq({ dir: join(folder, 'rabbitmq'), guard, log: note });
           return rabbitmq.url;
         }),
+      // For the sandbox's conversions: without it, their tests say that they are skipped.
+      chooseEngine({ guard, logFile: join(folder, 'install-ffmpeg.log'), log: note }),
     ]);
     return { TEST_DATABASE_URL: databaseUrl, TEST_AMQP_URL: amqpUrl };
   } catch (error) {

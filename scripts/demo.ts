@@ -1,5 +1,6 @@
 // `npm run demo`: sends a job's whole life to a relay of its own over real HTTP, in a throw-away folder, and
-// shows what was answered and what a real subscriber received. Fails if anything differs from what is promised.
+// shows what was answered and what a real subscriber received; then lets the sandbox convert a real clip whose
+// webhooks go to the relay. Fails if anything differs from what is promised.
 
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -8,11 +9,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'amqplib';
 import { type ReceivedEvent, subscribe } from '../src/subscriber/subscribe.ts';
 import { differences, type Received } from './demo/compare.ts';
+import { convertClips } from './demo/conversion.ts';
 import { type Answer, send, story, type Step } from './demo/story.ts';
 import { endOnRequest } from './ending.ts';
 import { given } from './local-env.ts';
 import { complain, createProgress, explain, paint, type Progress, say } from './output.ts';
 import { startRelay } from './relay.ts';
+import { startSandbox } from './sandbox.ts';
+import { chooseEngine } from './services/find-ffmpeg.ts';
 import { makeThrowAwayFolder } from './services/folders.ts';
 import { createGuard, type Guard } from './services/guard.ts';
 import { findFreePort } from './services/ports.ts';
@@ -20,6 +24,7 @@ import { startPostgres } from './services/postgres.ts';
 import { startRabbitmq } from './services/rabbitmq.ts';
 
 const NAMED_SOURCE = 'team-a';
+const DEFAULT_EXCHANGE = 'conversion.events';
 const RECEIVE_TIMEOUT_MS = 10_000;
 /** For what must not come: a copy too many would follow the first at once. */
 const QUIET_MS = 500;
@@ -53,13 +58,25 @@ async function run(guard: Guard): Promise<number> {
   const stage = await setStage(guard, folder, progress);
   const logFile = join(folder, 'tallyhook.log');
   const relay = await progress.during('relay', () => startRelay(guard, { env: stage.env, logFile }));
+  const engine = await chooseEngine({ guard, logFile: join(folder, 'install.log'), log: progress.note });
+  const sandbox = await progress.during('sandbox', async () =>
+    startSandbox(guard, {
+      folder: join(folder, 'sandbox'),
+      logFile: join(folder, 'sandbox.log'),
+      engine,
+      signingSecret: stage.secrets['default'] ?? '',
+      port: await findFreePort(),
+      filesPort: await findFreePort(),
+    }),
+  );
   const servicesMs = performance.now() - startedMs;
 
   const steps = story(stage.secrets, NAMED_SOURCE);
   const { answers, received } = await play(steps, stage);
   printAnswers(steps, answers);
   printReceived(received);
-  const wrong = differences(steps, answers, received);
+  const wrong = [...differences(steps, answers, received), ...(await convertClips(sandbox, stage))];
+  if (stage.exchange !== DEFAULT_EXCHANGE) await removeExchange(stage.amqpUrl, stage.exchange);
   const totalMs = performance.now() - startedMs;
   if (wrong.length === 0) {
     say(paint('green', '\nAll as promised.'));
@@ -71,6 +88,7 @@ async function run(guard: Guard): Promise<number> {
   complain(paint('red', `\n${wrong.length} differ from what is promised:`));
   for (const line of wrong) complain(`  ${line}`);
   complain(`\nThe end of the relay’s log:\n${relay.lastLog()}`);
+  complain(`\nThe end of the sandbox’s log:\n${sandbox.lastLog()}`);
   return 1;
 }
 
@@ -85,7 +103,7 @@ async function setStage(guard: Guard, folder: string, { during, note }: Progress
         return rabbitmq.url;
       }),
   ]);
-  const exchange = outside ? `tallyhook.demo.${randomBytes(4).toString('hex')}` : 'conversion.events';
+  const exchange = outside ? `tallyhook.demo.${randomBytes(4).toString('hex')}` : DEFAULT_EXCHANGE;
   const secrets = {
     default: randomBytes(32).toString('hex'),
     [NAMED_SOURCE]: randomBytes(32).toString('hex'),
@@ -128,7 +146,6 @@ async function play(
     return { answers, received };
   } finally {
     await subscription.close();
-    if (exchange !== 'conversion.events') await removeExchange(amqpUrl, exchange);
   }
 }
 

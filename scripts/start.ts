@@ -1,15 +1,19 @@
 // `npm start`: Postgres, RabbitMQ and the relay, private to this clone, under `.local/`; prints each event as a
-// real subscriber receives it. Ctrl-C ends everything; the next start finds its data again.
+// real subscriber receives it. With `-- --sandbox` the stand-in for the conversion service, too. Ctrl-C ends
+// everything; the next start finds its data again.
 
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
 import { type Ending, endOnRequest } from './ending.ts';
 import { given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.ts';
 import { takeLock } from './lock.mjs';
 import { complain, createProgress, explain, paint, type Progress, say } from './output.ts';
 import { ROOT, startRelay, startTail } from './relay.ts';
+import { CLIP, type Sandbox, startSandbox } from './sandbox.ts';
+import { chooseEngine } from './services/find-ffmpeg.ts';
 import { makeFolder } from './services/folders.ts';
 import { createGuard, type Guard } from './services/guard.ts';
 import { findFreePort, isFree } from './services/ports.ts';
@@ -21,6 +25,7 @@ const ENV_FILE = join(LOCAL, 'env');
 const LOG_FILE = join(LOCAL, 'logs', 'tallyhook.log');
 const LOG_MAX_BYTES = 20 * 1024 * 1024;
 const USUAL_PORTS = { PORT: 8080, OPERATOR_PORT: 8081 } as const;
+const SANDBOX_PORTS = { api: 8090, files: 8091 } as const;
 const RESTART_DELAY_MS = 1_000;
 const TAIL_POLL_MS = 200;
 const TAIL_TIMEOUT_MS = 10_000;
@@ -31,10 +36,17 @@ type Services = {
 };
 
 async function main(): Promise<number> {
+  let withSandbox: boolean;
+  try {
+    withSandbox = parseArgs({ options: { sandbox: { type: 'boolean', default: false } } }).values.sandbox;
+  } catch (error) {
+    complain(`${explain(error)}\nusage: npm start [-- --sandbox]`);
+    return 2;
+  }
   try {
     makeFolder(LOCAL);
     const lock = takeLock(join(LOCAL, 'start.lock'), 'scripts/start.ts');
-    if ('release' in lock) return await runAlone(lock.release);
+    if ('release' in lock) return await runAlone(lock.release, withSandbox);
     const { PORT } = readLocalEnv(ENV_FILE);
     complain(
       `npm start is running in this folder already (process ${lock.holder}, port ${PORT ?? 'unknown'}).`,
@@ -46,13 +58,13 @@ async function main(): Promise<number> {
   return 1;
 }
 
-async function runAlone(release: () => void): Promise<number> {
+async function runAlone(release: () => void, withSandbox: boolean): Promise<number> {
   const guard = createGuard();
   const ending = endOnRequest(guard, () =>
     say('\nending: the relay finishes what it has, then the services …'),
   );
   try {
-    return await run(guard, ending);
+    return await run(guard, ending, withSandbox);
   } catch (error) {
     if (!ending.isAsked()) throw error;
     return 0;
@@ -63,7 +75,7 @@ async function runAlone(release: () => void): Promise<number> {
   }
 }
 
-async function run(guard: Guard, ending: Ending): Promise<number> {
+async function run(guard: Guard, ending: Ending, withSandbox: boolean): Promise<number> {
   const progress = createProgress();
   const before = readLocalEnv(ENV_FILE);
   const services = await startServices(guard, before, progress);
@@ -79,13 +91,21 @@ async function run(guard: Guard, ending: Ending): Promise<number> {
   const relay = await progress.during('relay', () =>
     startRelay(guard, { env: environment(env), logFile: prepareLog() }),
   );
+  const sandbox = withSandbox ? await addSandbox(guard, env, progress) : undefined;
   const tail = startTail(guard, environment(env));
   await waitForSubscriber(services.rabbitmq);
-  printWelcome(env);
+  printWelcome(env, sandbox);
 
   const first = await Promise.race([
     relay.exited.then(({ code }) => `the relay ended by itself (exit code ${code}):\n${relay.lastLog()}`),
     tail.exited.then(({ code }) => `the subscriber ended by itself (exit code ${code})`),
+    ...(sandbox
+      ? [
+          sandbox.exited.then(
+            ({ code }) => `the sandbox ended by itself (exit code ${code}):\n${sandbox.lastLog()}`,
+          ),
+        ]
+      : []),
   ]);
   if (ending.isAsked()) return 0;
   complain(`\n${first}`);
@@ -183,7 +203,51 @@ async function waitForSubscriber(rabbitmq: RabbitmqServer | undefined): Promise<
   }
 }
 
-function printWelcome(env: LocalEnv): void {
+async function usualOrFree(port: number): Promise<number> {
+  return (await isFree(port)) ? port : findFreePort();
+}
+
+/** It signs with the relay's first secret, so that its webhooks are authentic. */
+async function addSandbox(guard: Guard, env: LocalEnv, { during, note }: Progress): Promise<Sandbox> {
+  const engine = await chooseEngine({ guard, logFile: join(LOCAL, 'logs', 'install.log'), log: note });
+  const port = await usualOrFree(SANDBOX_PORTS.api);
+  const filesPort = await usualOrFree(SANDBOX_PORTS.files);
+  return during('sandbox', () =>
+    startSandbox(guard, {
+      folder: join(LOCAL, 'sandbox'),
+      logFile: join(LOCAL, 'logs', 'sandbox.log'),
+      engine,
+      signingSecret: env.SIGNING_SECRETS.split(',')[0]?.trim() ?? '',
+      port,
+      filesPort,
+    }),
+  );
+}
+
+function printSandbox({ baseUrl, filesUrl }: Sandbox, { PORT }: LocalEnv): void {
+  const order = JSON.stringify({
+    job_type: 'video',
+    input_url: `${filesUrl}/${CLIP}`,
+    output_url: `${filesUrl}/converted.webm`,
+    input_format: 'mp4',
+    output_format: 'webm',
+    webhook_url: `http://127.0.0.1:${PORT}/webhooks`,
+  });
+  say(`The sandbox stands in for the conversion service, for development (docs/sandbox.md):
+
+  base_url    ${baseUrl}
+  token       .local/sandbox/token
+  files       ${filesUrl}/${CLIP}
+  log         .local/logs/sandbox.log
+
+A job that it converts and reports to Tallyhook:
+
+  curl -i ${baseUrl}/conversion_jobs -H 'Content-Type: application/json' \\
+    -H "Authorization: Bearer $(cat .local/sandbox/token)" -d '${order}'
+`);
+}
+
+function printWelcome(env: LocalEnv, sandbox: Sandbox | undefined): void {
   const body = JSON.stringify({
     job_id: 'job_by_hand',
     status: 'completed',
@@ -216,9 +280,9 @@ or by hand:
   . ./.local/env; body='${body}'; \\
   curl -i "http://127.0.0.1:$PORT/webhooks" -H 'Content-Type: application/json' --data-binary "$body" \\
     -H "X-Service-Signature: ${signature}"
-
-Ctrl-C ends everything. Events, as a subscriber receives them:
 `);
+  if (sandbox) printSandbox(sandbox, env);
+  say('Ctrl-C ends everything. Events, as a subscriber receives them:\n');
 }
 
 function describe(error: unknown): string {

@@ -1,0 +1,123 @@
+// The demo's second half: the sandbox converts a clip and tells the relay, as the service would; so it does of a clip
+// that is broken. What a subscriber receives of both is printed as it comes, and compared with what the jobs say.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createClient, type Job } from '../../src/sandbox-client/client.ts';
+import { type ReceivedEvent, subscribe } from '../../src/subscriber/subscribe.ts';
+import { paint, say } from '../output.ts';
+import { CLIP, CORRUPT_CLIP, type Sandbox } from '../sandbox.ts';
+
+/** What the demo looks at in an event. */
+type Told = {
+  readonly subject: string;
+  readonly kind: string;
+  readonly data: Readonly<Record<string, unknown>>;
+};
+
+const CONVERSION_TIMEOUT_MS = 120_000;
+const POLL_MS = 50;
+const OUTPUT = 'converted.webm';
+
+/** @returns what differs from what is promised, a line each. */
+export async function convertClips(
+  sandbox: Sandbox,
+  { webhooks, amqpUrl, exchange }: { webhooks: string; amqpUrl: string; exchange: string },
+): Promise<string[]> {
+  const client = createClient({ baseUrl: sandbox.baseUrl, token: sandbox.token });
+  const { engine } = await client.me();
+  say(
+    `\n${paint('bold', `Converted by the sandbox (${engine?.kind} ${engine?.version}), received by a subscriber`)}`,
+  );
+  const told: Told[] = [];
+  const onEvent = (received: ReceivedEvent) => {
+    const event = toTold(received);
+    told.push(event);
+    say(describe(event));
+  };
+  const subscription = await subscribe({ amqpUrl, exchange, bindings: ['job.#'], onEvent });
+  try {
+    const order = {
+      job_type: 'video',
+      input_format: 'mp4',
+      output_format: 'webm',
+      webhook_url: webhooks,
+    } as const;
+    const create = (input: string) =>
+      client.createJob({
+        ...order,
+        input_url: `${sandbox.filesUrl}/${input}`,
+        output_url: `${sandbox.filesUrl}/${OUTPUT}`,
+      });
+    const good = await create(CLIP);
+    const broken = await create(CORRUPT_CLIP);
+    const isOver = (job: Job) =>
+      told.some(({ subject, kind }) => subject === job.job_id && kind !== 'progress');
+    const deadlineMs = performance.now() + CONVERSION_TIMEOUT_MS;
+    while (!(isOver(good) && isOver(broken)) && performance.now() < deadlineMs) await sleep(POLL_MS);
+    return [
+      ...compareConverted(
+        await client.getJob(good.job_id),
+        told,
+        await sizeOf(`${sandbox.filesUrl}/${OUTPUT}`),
+      ),
+      ...compareFailed(await client.getJob(broken.job_id), told),
+    ];
+  } finally {
+    await subscription.close();
+  }
+}
+
+function toTold({ event, routingKey }: ReceivedEvent): Told {
+  const { subject = '', data = {} } = event as { subject?: string; data?: Told['data'] };
+  return { subject, data, kind: routingKey.split('.')[1] ?? '' };
+}
+
+function describe({ subject, kind, data }: Told): string {
+  const detail = {
+    progress: `${String(data['progress_percentage']).padStart(3)} %`,
+    completed: `${String(data['output_size_bytes'])} bytes in ${String(data['processing_time_seconds'])} s, ${String(data['cost_cents'])} cent`,
+    failed: `${String(data['error_code'])}: ${String(data['error_message'])}`,
+  }[kind];
+  return `  ${kind.padEnd(9)}  ${subject}  ${detail ?? ''}`;
+}
+
+function compareConverted(job: Job, told: readonly Told[], outputBytes: number | undefined): string[] {
+  const own = told.filter(({ subject }) => subject === job.job_id);
+  const last = own.at(-1);
+  const percentages = own.map(({ data }) => Number(data['progress_percentage']));
+  return [
+    ...unless(
+      last?.kind === 'completed',
+      `the good clip's job ended as ${last?.kind ?? 'nothing'}, not completed`,
+    ),
+    ...unless(own.length > 1, "nothing was told of the good clip's progress"),
+    ...unless(
+      percentages.every((value, index) => index === 0 || value > (percentages[index - 1] ?? 0)),
+      `progress did not rise: ${percentages.join(', ')}`,
+    ),
+    ...unless(
+      outputBytes !== undefined && last?.data['output_size_bytes'] === outputBytes,
+      `the output has ${outputBytes} bytes, the event says ${String(last?.data['output_size_bytes'])}`,
+    ),
+    ...unless(job.status === 'completed', `the service says that the good clip's job is ${job.status}`),
+  ];
+}
+
+function compareFailed(job: Job, told: readonly Told[]): string[] {
+  const own = told.filter(({ subject, kind }) => subject === job.job_id && kind !== 'progress');
+  const code = own[0]?.data['error_code'];
+  return [
+    ...unless(
+      own.length === 1 && own[0]?.kind === 'failed',
+      "the corrupt clip's job did not end as failed, once",
+    ),
+    ...unless(code === 'INVALID_INPUT', `the corrupt clip's job failed with ${String(code)}`),
+  ];
+}
+
+const unless = (isSo: boolean, complaint: string): string[] => (isSo ? [] : [complaint]);
+
+async function sizeOf(url: string): Promise<number | undefined> {
+  const response = await fetch(url, { method: 'HEAD', signal: AbortSignal.timeout(5_000) });
+  return response.ok ? Number(response.headers.get('content-length')) : undefined;
+}
