@@ -170,6 +170,8 @@ export async function startProxy(
       isRefusing = false;
       slowMs = 0;
       plan = undefined;
+      // A connection that is kept alive would carry its mishap beyond the fault.
+      for (const link of links) link.plan = undefined;
       for (const link of stalled) {
         link.client.resume();
         link.server.resume();

@@ -96,6 +96,19 @@ test('a connection that is to be reset is reset in the middle of the answer', as
   expect(text.length).toBeLessThanOrEqual(300);
 });
 
+test('a connection that has not gone wrong yet does not once it is healed', async () => {
+  await using proxy = await startProxy(target, { defaultPort: 80, counts: 'bytes' });
+  proxy.failAfterBytes(ANSWER.length + 300, 'stall');
+  using client = await open(proxy.port);
+  client.ask();
+  await client.got(ANSWER.length);
+  proxy.heal();
+
+  client.ask();
+
+  expect(await client.got(2 * ANSWER.length)).toHaveLength(2 * ANSWER.length);
+});
+
 test('a connection that is to stall delivers so many bytes and then nothing, and new ones pass once it is healed', async () => {
   await using proxy = await startProxy(target, { defaultPort: 80, counts: 'bytes' });
   proxy.failAfterBytes(300, 'stall');
