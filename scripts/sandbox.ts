@@ -30,7 +30,7 @@ export type Sandbox = Guarded & {
 };
 
 export type SandboxOptions = {
-  /** Of its own: data, clips, token. */
+  /** Holds `sandbox.db`, `sandbox-files` and `sandbox-token`. As `.local` it is where the commands look for them. */
   readonly folder: string;
   readonly logFile: string;
   readonly engine: SandboxEngine;
@@ -42,6 +42,7 @@ export type SandboxOptions = {
 
 export const CLIP = 'sample.mp4';
 export const CORRUPT_CLIP = 'corrupt.mp4';
+export const TOKEN_FILE = 'sandbox-token';
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 /** It makes its clips first. */
@@ -63,7 +64,7 @@ export async function startSandbox(guard: Guard, options: SandboxOptions): Promi
   const { size: logStart } = fstatSync(output);
   const lastLog = () => lastLines(logFile, LOG_LINES, logStart);
   const ports = ['--port', String(port), '--files-port', String(filesPort)];
-  const files = ['--data', data, '--files', join(folder, 'files')];
+  const files = ['--data', data, '--files', join(folder, 'sandbox-files')];
   const sandbox = guard.spawn(
     process.execPath,
     [MAIN, 'sandbox', 'serve', '--allow-local', '--engine', engine, ...ports, ...files],
@@ -86,14 +87,14 @@ async function prepareAccount(
   data: string,
   { folder, signingSecret }: Pick<SandboxOptions, 'folder' | 'signingSecret'>,
 ): Promise<string> {
-  const secretFile = join(folder, 'secret');
+  const secretFile = join(folder, 'sandbox-secret');
   writeForOwner(secretFile, signingSecret);
   try {
     await command(folder, ['account', 'set', '--data', data, '--secret-file', secretFile]);
   } finally {
     rmSync(secretFile);
   }
-  const tokenFile = join(folder, 'token');
+  const tokenFile = join(folder, TOKEN_FILE);
   if (existsSync(tokenFile)) return readFileSync(tokenFile, 'utf8').trim();
   const token = await command(folder, ['tokens', 'create', '--data', data, '--name', 'local run']);
   writeForOwner(tokenFile, `${token}\n`);

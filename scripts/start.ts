@@ -12,7 +12,7 @@ import { given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.t
 import { takeLock } from './lock.mjs';
 import { complain, createProgress, explain, paint, type Progress, say } from './output.ts';
 import { ROOT, startRelay, startTail } from './relay.ts';
-import { CLIP, type Sandbox, startSandbox } from './sandbox.ts';
+import { CLIP, type Sandbox, startSandbox, TOKEN_FILE } from './sandbox.ts';
 import { chooseEngine } from './services/find-ffmpeg.ts';
 import { makeFolder } from './services/folders.ts';
 import { createGuard, type Guard } from './services/guard.ts';
@@ -102,7 +102,8 @@ async function run(guard: Guard, ending: Ending, withSandbox: boolean): Promise<
     ...(sandbox
       ? [
           sandbox.exited.then(
-            ({ code }) => `the sandbox ended by itself (exit code ${code}):\n${sandbox.lastLog()}`,
+            ({ code, signal }) =>
+              `the sandbox ended by itself (exit code ${code ?? signal}):\n${sandbox.lastLog()}`,
           ),
         ]
       : []),
@@ -214,7 +215,7 @@ async function addSandbox(guard: Guard, env: LocalEnv, { during, note }: Progres
   const filesPort = await usualOrFree(SANDBOX_PORTS.files);
   return during('sandbox', () =>
     startSandbox(guard, {
-      folder: join(LOCAL, 'sandbox'),
+      folder: LOCAL,
       logFile: join(LOCAL, 'logs', 'sandbox.log'),
       engine,
       signingSecret: env.SIGNING_SECRETS.split(',')[0]?.trim() ?? '',
@@ -236,14 +237,14 @@ function printSandbox({ baseUrl, filesUrl }: Sandbox, { PORT }: LocalEnv): void 
   say(`The sandbox stands in for the conversion service, for development (docs/sandbox.md):
 
   base_url    ${baseUrl}
-  token       .local/sandbox/token
+  token       .local/${TOKEN_FILE}
   files       ${filesUrl}/${CLIP}
   log         .local/logs/sandbox.log
 
 A job that it converts and reports to Tallyhook:
 
   curl -i ${baseUrl}/conversion_jobs -H 'Content-Type: application/json' \\
-    -H "Authorization: Bearer $(cat .local/sandbox/token)" -d '${order}'
+    -H "Authorization: Bearer $(cat .local/${TOKEN_FILE})" -d '${order}'
 `);
 }
 

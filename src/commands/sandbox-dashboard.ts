@@ -13,7 +13,7 @@ import { IN_MEMORY } from '../sandbox/store/database.ts';
 import { openStore } from '../sandbox/store/store.ts';
 import { oneOf, parse, someOf, whole } from './arguments.ts';
 import { complain, paint, say } from './output.ts';
-import { DEFAULT_ACCOUNT, DEFAULT_DATA } from './sandbox-help.ts';
+import { DEFAULT_ACCOUNT, dataFile } from './sandbox-help.ts';
 
 const NAME_MAX_LENGTH = 100;
 const ATTEMPTS_MAX = 20;
@@ -128,9 +128,10 @@ function setAccount(args: string[]): number {
 }
 
 function withAccount(
-  { data = DEFAULT_DATA, account: name = DEFAULT_ACCOUNT }: Where,
+  { data: given, account: name = DEFAULT_ACCOUNT }: Where,
   use: (accounts: Accounts, owner: Account) => number,
 ): number {
+  const data = dataFile(given);
   if (data === IN_MEMORY) throw new UsageError('--data takes a file here: memory is not shared');
   if (!isName(name)) throw new UsageError(`--account takes 1 to ${NAME_MAX_LENGTH} printable characters`);
   const store = openStore(data);
@@ -174,8 +175,10 @@ function webhookUrl(given: string): string | null {
 function expiry(given: string): string {
   const isTime = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.test(given);
   const ms = isTime ? Date.parse(given) : Number.NaN;
-  if (Number.isNaN(ms))
-    throw new UsageError('--expires takes a time in ISO 8601, such as 2027-01-31T12:00:00Z');
+  // Date takes the 31st of February for the 3rd of March.
+  const [day = ''] = given.split('T');
+  const isDay = !Number.isNaN(ms) && new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
+  if (!isDay) throw new UsageError('--expires takes a time in ISO 8601, such as 2027-01-31T12:00:00Z');
   if (ms <= Date.now()) throw new UsageError('--expires takes a time that is still to come');
   return new Date(ms).toISOString();
 }

@@ -13,7 +13,7 @@ import { decimal, HelpAsked, oneOf, parse, whole } from './arguments.ts';
 import { complain, paint, say } from './output.ts';
 import { CLIP, makeClips } from './sandbox-clips.ts';
 import { account, tokens } from './sandbox-dashboard.ts';
-import { DEFAULT_ACCOUNT, DEFAULT_DATA, FILES_FOLDER, FILES_PORT, HELP } from './sandbox-help.ts';
+import { DEFAULT_ACCOUNT, dataFile, FILES_FOLDER, FILES_PORT, HELP } from './sandbox-help.ts';
 
 /** Room for the largest output of the largest input that the sandbox takes. */
 const FILE_MAX_BYTES = 1024 * 1024 * 1024;
@@ -88,7 +88,7 @@ async function serve(args: string[]): Promise<number> {
           log,
         });
   if (fileServer !== undefined) started.defer(fileServer.stop);
-  welcome(running, fileServer);
+  welcome(running, settings, fileServer);
   await asked;
   return 0;
 }
@@ -113,7 +113,7 @@ function settingsOf(values: ServeValues): Settings {
     ...DEFAULT_SETTINGS,
     host: values.host ?? DEFAULT_SETTINGS.host,
     port: portOf('--port', values.port, DEFAULT_SETTINGS.port),
-    data: values.data ?? DEFAULT_DATA,
+    data: dataFile(values.data),
     engine: oneOf('--engine', values.engine, DEFAULT_SETTINGS.engine, ENGINE_CHOICES),
     allowLocal: values['allow-local'] ?? false,
     jobs: { ...jobs, ...concurrency(values['max-jobs']) },
@@ -174,7 +174,11 @@ async function startFiles(options: {
 }
 
 /** On standard error, apart from the log: it shows the first token, which nothing else may. */
-function welcome({ url, accounts, engine }: Sandbox, fileServer: FileServer | undefined): void {
+function welcome(
+  { url, accounts, engine }: Sandbox,
+  { allowLocal }: Settings,
+  fileServer: FileServer | undefined,
+): void {
   complain(
     `\n${paint('bold', 'The sandbox is ready.')} It stands in for the conversion service, and is not it.\n`,
   );
@@ -182,8 +186,11 @@ function welcome({ url, accounts, engine }: Sandbox, fileServer: FileServer | un
   complain(
     `  engine     ${engine.kind === 'ffmpeg' ? `ffmpeg ${engine.version}` : 'simulated: nothing is converted'}`,
   );
-  const filesUrl = fileServer?.url ?? 'https://files.example.com';
-  if (fileServer !== undefined) complain(`  a clip     ${filesUrl}/${CLIP}`);
+  const filesUrl = (allowLocal ? fileServer?.url : undefined) ?? 'https://files.example.com';
+  if (fileServer !== undefined) {
+    const hint = allowLocal ? '' : '   (jobs may use it only with --allow-local)';
+    complain(`  a clip     ${fileServer.url}/${CLIP}${hint}`);
+  }
   const token = firstToken(accounts);
   if (token !== undefined) complain(`  token      ${token}   (shown only this once)`);
   const order = JSON.stringify({

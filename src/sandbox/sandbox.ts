@@ -15,6 +15,7 @@ import type { Engine } from './engine/engine.ts';
 import { createFfmpegEngine, findFfmpeg } from './engine/ffmpeg.ts';
 import { createSimulatedEngine } from './engine/simulated.ts';
 import { createChronicle } from './jobs/chronicle.ts';
+import { hostInUrl } from './host-in-url.ts';
 import { createRunner } from './jobs/runner.ts';
 import type { Settings } from './settings.ts';
 import { holdAlone, IN_MEMORY } from './store/database.ts';
@@ -134,10 +135,4 @@ async function makeWorkFolder(data: string): Promise<string> {
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return folder;
-}
-
-function hostInUrl(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  if (host === '::') return '[::1]';
-  return host.includes(':') ? `[${host}]` : host;
 }

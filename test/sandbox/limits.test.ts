@@ -201,6 +201,7 @@ describe('without a valid token', () => {
       ['400', 'GET /v1/me HTTP/1.1\r\n\r\n'],
       ['431', `GET /v1/me HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`],
       ['401', 'GET /v1/me HTTP/1.1\r\nHost: x\r\nExpect: something\r\n\r\n'],
+      ['405', 'CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n'],
       ['408', 'GET /v1/me HTTP/1.1\r\nHost: x\r\n'],
     ] as const;
     for (const [index, [status, bytes]] of broken.entries()) {

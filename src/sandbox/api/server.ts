@@ -50,6 +50,8 @@ export async function startServer(options: {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     void answerBroken(error, socket, options.limits);
   });
+  // Node hands these to nobody else, and would hang up without a word.
+  server.on('connect', (_request, socket) => void answerRaw(NO_TUNNEL, socket, options.limits));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.host, () => {
@@ -86,12 +88,22 @@ const BROKEN: Readonly<Record<string, Refusal>> = {
   },
 };
 
-/** What is not HTTP has no caller, but an address, and that has a limit. */
+const NO_TUNNEL: Refusal = {
+  status: 405,
+  error: 'method_not_allowed',
+  message: 'there is no way through here to other hosts',
+};
+
 async function answerBroken(error: NodeJS.ErrnoException, socket: Duplex, limits: Limits): Promise<void> {
   // With an answer begun, a second status line would corrupt it.
   const isAnswering = 'bytesWritten' in socket && Number(socket.bytesWritten) > 0;
   if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) return void socket.destroy();
   const refusal = BROKEN[error.code ?? ''] ?? badRequest('the request is not HTTP as we know it');
+  await answerRaw(refusal, socket, limits);
+}
+
+/** What is not HTTP, or breaks off, has no caller, but an address, and that has a limit. */
+async function answerRaw(refusal: Refusal, socket: Duplex, limits: Limits): Promise<void> {
   const address = 'remoteAddress' in socket ? String(socket.remoteAddress) : '';
   const rate = await limits.spendAddress(address);
   const body = JSON.stringify(bodyOf(refusal));

@@ -1,7 +1,8 @@
-// Runs one program to its end. When this resolves or rejects, the program is gone: nothing here can leave one behind.
-// It gets no input, no shell, and nothing of our environment, in which there may be secrets.
+// Runs one program to its end. When this resolves or rejects, the program is gone, and on Linux it goes with us even if
+// we are killed. It gets no input, no shell, and nothing of our environment, in which there may be secrets.
 
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 export type ProgramEnd = {
@@ -20,6 +21,9 @@ export type ProgramOptions = {
   readonly onLine: (line: string) => void;
 };
 
+/** Of util-linux, which every Linux has. It becomes the program, with the same process id. */
+const SETPRIV = '/usr/bin/setpriv';
+
 /** Enough for the reason, which comes last. */
 const COMPLAINT_LENGTH = 4_096;
 
@@ -30,7 +34,7 @@ export async function runProgram(
   { folder, signal, onLine }: ProgramOptions,
 ): Promise<ProgramEnd> {
   signal.throwIfAborted();
-  const child = spawn(program, args, {
+  const child = spawn(...leashed(program, args), {
     cwd: folder,
     env: { LC_ALL: 'C' },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -59,4 +63,9 @@ export async function runProgram(
   signal.throwIfAborted();
   if (startError !== undefined) throw startError;
   return { exitCode: await closed, complaint };
+}
+
+/** The kernel kills it when we die, however that happens. Elsewhere it runs on to its end then. */
+function leashed(program: string, args: readonly string[]): [string, readonly string[]] {
+  return existsSync(SETPRIV) ? [SETPRIV, ['--pdeathsig', 'KILL', '--', program, ...args]] : [program, args];
 }

@@ -9,6 +9,7 @@ import express, { type ErrorRequestHandler, type Request, type RequestHandler, t
 import { describeError } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
 import { findFormat } from '../engine/formats.ts';
+import { hostInUrl } from '../host-in-url.ts';
 import { isPlainName } from './names.ts';
 import { kindOf, storeFile, type StoreResult } from './store-file.ts';
 
@@ -83,7 +84,7 @@ export async function startFileServer(options: FileServerOptions): Promise<FileS
 
   return {
     port,
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    url: `http://${hostInUrl(host)}:${port}`,
     stop: () => (stopping ??= close()),
   };
 }
