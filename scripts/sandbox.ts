@@ -87,6 +87,7 @@ async function prepareAccount(
   data: string,
   { folder, signingSecret }: Pick<SandboxOptions, 'folder' | 'signingSecret'>,
 ): Promise<string> {
+  const isNew = !existsSync(data);
   const secretFile = join(folder, 'sandbox-secret');
   writeForOwner(secretFile, signingSecret);
   try {
@@ -95,7 +96,8 @@ async function prepareAccount(
     rmSync(secretFile);
   }
   const tokenFile = join(folder, TOKEN_FILE);
-  if (existsSync(tokenFile)) return readFileSync(tokenFile, 'utf8').trim();
+  // One of data that somebody has removed since is worth nothing.
+  if (!isNew && existsSync(tokenFile)) return readFileSync(tokenFile, 'utf8').trim();
   const token = await command(folder, ['tokens', 'create', '--data', data, '--name', 'local run']);
   writeForOwner(tokenFile, `${token}\n`);
   return token;
