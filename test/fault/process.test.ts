@@ -213,17 +213,7 @@ test('a connection that never finishes its request does not keep it from ending'
 
 test('guarantee 7: while Postgres is away at the start it lives, is unready, answers 503, and ends on SIGTERM with 0', async () => {
   await using database = await createTestDatabase();
-  const nowhere = new URL(database.url);
-  nowhere.port = '1';
-  await using command = startCommand(['serve'], {
-    env: {
-      DATABASE_URL: nowhere.href,
-      AMQP_URL: 'amqp://127.0.0.1:1',
-      SIGNING_SECRETS: SECRET,
-      PORT: '0',
-      OPERATOR_PORT: '0',
-    },
-  });
+  await using command = startWithoutServers(database);
   await vi.waitFor(() => expect(command.stdout()).toContain('Postgres is not ready, trying again'), {
     timeout: 10_000,
   });
@@ -265,17 +255,7 @@ test('a port that is taken is said so, with exit code 1', async () => {
 
 test('SIGHUP ends it at no time: not while it starts, not while it runs', async () => {
   await using database = await createTestDatabase();
-  const nowhere = new URL(database.url);
-  nowhere.port = '1';
-  await using starting = startCommand(['serve'], {
-    env: {
-      DATABASE_URL: nowhere.href,
-      AMQP_URL: 'amqp://127.0.0.1:1',
-      SIGNING_SECRETS: SECRET,
-      PORT: '0',
-      OPERATOR_PORT: '0',
-    },
-  });
+  await using starting = startWithoutServers(database);
   await vi.waitFor(() => expect(starting.stdout()).toContain('trying again'), { timeout: 10_000 });
   const linesBefore = starting.stdout().split('trying again').length;
   starting.child.kill('SIGHUP');
@@ -290,3 +270,18 @@ test('SIGHUP ends it at no time: not while it starts, not while it runs', async 
   expect((await post(replica.webhooks, completed(newJobId()))).status).toBe(202);
   expect(replica.hasExited()).toBe(false);
 });
+
+/** It waits for a Postgres that does not answer. */
+function startWithoutServers(database: TestDatabase) {
+  const nowhere = new URL(database.url);
+  nowhere.port = '1';
+  return startCommand(['serve'], {
+    env: {
+      DATABASE_URL: nowhere.href,
+      AMQP_URL: 'amqp://127.0.0.1:1',
+      SIGNING_SECRETS: SECRET,
+      PORT: '0',
+      OPERATOR_PORT: '0',
+    },
+  });
+}
