@@ -36,7 +36,7 @@ export const TOKEN_INVALID: Refusal = {
 export const NOT_FOUND: Refusal = {
   status: 404,
   error: 'not_found',
-  message: 'there is nothing at this address',
+  message: 'there is no such address, job or webhook delivery',
 };
 export const NO_HOST: Refusal = badRequest('HTTP/1.1 needs a Host header');
 const INTERNAL: Refusal = { status: 500, error: 'internal', message: 'something went wrong on our side' };
