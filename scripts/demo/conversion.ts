@@ -25,9 +25,9 @@ export async function convertClips(
 ): Promise<string[]> {
   const client = createClient({ baseUrl: sandbox.baseUrl, token: sandbox.token });
   const { engine } = await client.me();
-  say(
-    `\n${paint('bold', `Converted by the sandbox (${engine?.kind} ${engine?.version}), received by a subscriber`)}`,
-  );
+  const means =
+    engine?.kind === 'ffmpeg' ? `ffmpeg ${engine.version}` : 'simulated: nothing is really converted';
+  say(`\n${paint('bold', `Converted by the sandbox (${means}), received by a subscriber`)}`);
   const told: Told[] = [];
   const onEvent = (received: ReceivedEvent) => {
     const event = toTold(received);
