@@ -1,50 +1,35 @@
 // Runs the relay as its own process, as it would run in production, and waits until it is ready.
 
-import { closeSync, fstatSync, openSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { lastLines } from './services/folders.ts';
+import { MAIN, type Program, startProgram } from './program.ts';
 import type { Guard, Guarded } from './services/guard.ts';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 const READY_TIMEOUT_MS = 30_000;
-const POLL_MS = 50;
 /** Above the relay's own grace time, after which it ends by itself. */
 const END_MS = 30_000;
 const TAIL_END_MS = 3_000;
-const LOG_LINES = 15;
 
-export type Relay = Guarded & {
-  /** The end of what this run of it has logged. */
-  readonly lastLog: () => string;
-};
+export type Relay = Program;
 
 /** `tallyhook serve`, its log appended to `logFile`. Resolves when it is ready. @throws Error with the log's end. */
 export async function startRelay(
   guard: Guard,
   { env, logFile }: { env: NodeJS.ProcessEnv; logFile: string },
 ): Promise<Relay> {
-  const output = openSync(logFile, 'a', 0o600);
-  const { size: logStart } = fstatSync(output);
-  const lastLog = () => lastLines(logFile, LOG_LINES, logStart);
-  const relay = guard.spawn(process.execPath, [MAIN, 'serve'], {
-    cwd: ROOT,
-    env,
-    ending: { signal: 'SIGTERM', graceMs: END_MS },
-    output,
-  });
-  closeSync(output);
   // Both: the operators' side may answer before senders can connect.
   const sides = [env['OPERATOR_PORT'], env['PORT']];
-  const deadlineMs = performance.now() + READY_TIMEOUT_MS;
-  while (!(await areReady(sides))) {
-    if (relay.hasExited()) throw new Error(`the relay ended:\n${lastLog()}`);
-    if (performance.now() > deadlineMs) throw new Error(`the relay is not ready:\n${lastLog()}`);
-    await sleep(POLL_MS);
-  }
-  return { ...relay, lastLog };
+  return startProgram(guard, {
+    name: 'relay',
+    args: ['serve'],
+    cwd: ROOT,
+    env,
+    logFile,
+    isReady: () => areReady(sides),
+    readyTimeoutMs: READY_TIMEOUT_MS,
+    endMs: END_MS,
+  });
 }
 
 /** `tallyhook tail` on our own output. */

@@ -1,32 +1,20 @@
 // Runs the sandbox as its own process, as a team would, with its file server beside it, and waits until both answer.
 
 import { execFile } from 'node:child_process';
-import {
-  closeSync,
-  existsSync,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { CORRUPT_CLIP } from '../src/commands/sandbox-clips.ts';
+import { MAIN, type Program, startProgram } from './program.ts';
 import type { SandboxEngine } from './services/find-ffmpeg.ts';
-import { lastLines } from './services/folders.ts';
-import type { Guard, Guarded } from './services/guard.ts';
+import type { Guard } from './services/guard.ts';
 
-export type Sandbox = Guarded & {
+export type Sandbox = Program & {
   /** The interface's `{base_url}`. */
   readonly baseUrl: string;
   readonly filesUrl: string;
   /** For its API. */
   readonly token: string;
-  /** The end of what this run of it has logged. */
-  readonly lastLog: () => string;
 };
 
 export type SandboxOptions = {
@@ -40,17 +28,12 @@ export type SandboxOptions = {
   readonly filesPort: number;
 };
 
-export const CLIP = 'sample.mp4';
-export const CORRUPT_CLIP = 'corrupt.mp4';
 export const TOKEN_FILE = 'sandbox-token';
 
-const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 /** It makes its clips first. */
 const READY_TIMEOUT_MS = 60_000;
 const COMMAND_TIMEOUT_MS = 20_000;
-const POLL_MS = 50;
 const END_MS = 15_000;
-const LOG_LINES = 15;
 
 const runFile = promisify(execFile);
 
@@ -60,26 +43,22 @@ export async function startSandbox(guard: Guard, options: SandboxOptions): Promi
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const data = join(folder, 'sandbox.db');
   const token = await prepareAccount(data, options);
-  const output = openSync(logFile, 'a', 0o600);
-  const { size: logStart } = fstatSync(output);
-  const lastLog = () => lastLines(logFile, LOG_LINES, logStart);
-  const ports = ['--port', String(port), '--files-port', String(filesPort)];
-  const files = ['--data', data, '--files', join(folder, 'sandbox-files')];
-  const sandbox = guard.spawn(
-    process.execPath,
-    [MAIN, 'sandbox', 'serve', '--allow-local', '--engine', engine, ...ports, ...files],
-    { cwd: folder, env: environment(), ending: { signal: 'SIGTERM', graceMs: END_MS }, output },
-  );
-  closeSync(output);
   const baseUrl = `http://127.0.0.1:${port}/v1`;
   const filesUrl = `http://127.0.0.1:${filesPort}`;
-  const deadlineMs = performance.now() + READY_TIMEOUT_MS;
-  while (!(await isThere(`${filesUrl}/${CORRUPT_CLIP}`)) || !(await isThere(`${baseUrl}/me`, token))) {
-    if (sandbox.hasExited()) throw new Error(`the sandbox ended:\n${lastLog()}`);
-    if (performance.now() > deadlineMs) throw new Error(`the sandbox is not ready:\n${lastLog()}`);
-    await sleep(POLL_MS);
-  }
-  return { ...sandbox, baseUrl, filesUrl, token, lastLog };
+  const ports = ['--port', String(port), '--files-port', String(filesPort)];
+  const files = ['--data', data, '--files', join(folder, 'sandbox-files')];
+  const program = await startProgram(guard, {
+    name: 'sandbox',
+    args: ['sandbox', 'serve', '--allow-local', '--engine', engine, ...ports, ...files],
+    cwd: folder,
+    env: environment(),
+    logFile,
+    isReady: async () =>
+      (await isThere(`${filesUrl}/${CORRUPT_CLIP}`)) && (await isThere(`${baseUrl}/me`, token)),
+    readyTimeoutMs: READY_TIMEOUT_MS,
+    endMs: END_MS,
+  });
+  return { ...program, baseUrl, filesUrl, token };
 }
 
 /** What a team does in the service's dashboard. The token is kept beside the data, for the next run. @returns it */

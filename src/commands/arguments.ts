@@ -31,30 +31,23 @@ export function parse<T extends OptionTypes>(args: string[], options: T, words =
   }
 }
 
+type Range = { readonly min: number; readonly max: number };
+
 /** @throws UsageError */
-export function whole(
-  name: string,
-  text: string | undefined,
-  fallback: number,
-  range: { min: number; max: number },
-): number {
-  if (text === undefined) return fallback;
-  const value = Number(text);
-  if (/^\d{1,9}$/.test(text) && value >= range.min && value <= range.max) return value;
-  throw new UsageError(`${name} takes a whole number from ${range.min} to ${range.max}`);
+export function whole(name: string, text: string | undefined, fallback: number, range: Range): number {
+  return text === undefined ? fallback : within(range, text, /^\d{1,9}$/, `${name} takes a whole number`);
 }
 
 /** A decimal number. @throws UsageError */
-export function decimal(
-  name: string,
-  text: string | undefined,
-  fallback: number,
-  range: { min: number; max: number },
-): number {
-  if (text === undefined) return fallback;
+export function decimal(name: string, text: string | undefined, fallback: number, range: Range): number {
+  const form = /^\d{1,9}(?:\.\d{1,9})?$/;
+  return text === undefined ? fallback : within(range, text, form, `${name} takes a number`);
+}
+
+function within({ min, max }: Range, text: string, form: RegExp, wanted: string): number {
   const value = Number(text);
-  if (/^\d{1,9}(?:\.\d{1,9})?$/.test(text) && value >= range.min && value <= range.max) return value;
-  throw new UsageError(`${name} takes a number from ${range.min} to ${range.max}`);
+  if (form.test(text) && value >= min && value <= max) return value;
+  throw new UsageError(`${wanted} from ${min} to ${max}`);
 }
 
 /** @throws UsageError */

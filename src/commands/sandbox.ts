@@ -13,14 +13,12 @@ import { decimal, HelpAsked, oneOf, parse, whole } from './arguments.ts';
 import { complain, paint, say } from './output.ts';
 import { CLIP, makeClips } from './sandbox-clips.ts';
 import { account, tokens } from './sandbox-dashboard.ts';
+import { onFirstSignal } from './signals.ts';
 import { DEFAULT_ACCOUNT, dataFile, FILES_FOLDER, FILES_PORT, HELP } from './sandbox-help.ts';
 
 /** Room for the largest output of the largest input that the sandbox takes. */
 const FILE_MAX_BYTES = 1024 * 1024 * 1024;
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
-/** npm, timeout and the like pass on a signal that the terminal has already sent to the whole group. */
-const SAME_SIGNAL_MS = 500;
-
 /** @returns an exit code */
 export async function sandbox(args: string[]): Promise<number> {
   const [first = '', ...others] = args;
@@ -220,14 +218,5 @@ function firstToken(accounts: Sandbox['accounts']): string | undefined {
 
 /** Resolves on the first SIGTERM, SIGINT or SIGHUP; a second one ends the program at once. */
 function untilAsked(): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let firstMs: number | undefined;
-  for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    process.on(name, () => {
-      if (firstMs !== undefined && performance.now() - firstMs > SAME_SIGNAL_MS) process.exit(1);
-      firstMs ??= performance.now();
-      resolve();
-    });
-  }
-  return promise;
+  return onFirstSignal(['SIGTERM', 'SIGINT', 'SIGHUP'], () => () => process.exit(1));
 }

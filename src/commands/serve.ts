@@ -4,12 +4,10 @@ import { type Env, loadConfig } from '../config.ts';
 import { describeError } from '../errors.ts';
 import { createLog, type Logger } from '../log.ts';
 import { type Service, startService } from '../service.ts';
+import { onFirstSignal } from './signals.ts';
 
 /** Room for what `stop` cannot bound by itself (a database that hangs) before the process ends all the same. */
 const STOP_SLACK_MS = 5_000;
-
-/** npm, timeout and the like pass on a signal that the terminal has already sent to the whole group. */
-const SAME_SIGNAL_MS = 500;
 
 /**
  * Resolves with the exit code: 0 after a clean stop.
@@ -19,7 +17,7 @@ export async function serve(env: Env): Promise<number> {
   const config = loadConfig(env);
   const log = createLog(config.log);
   const aborted = new AbortController();
-  const asked = onFirstSignal((signal) => {
+  const asked = onFirstSignal(['SIGTERM', 'SIGINT'], (signal) => {
     log.info({ signal }, 'asked to stop');
     aborted.abort(new Error('stopped before the start was through'));
     setTimeout(
@@ -42,23 +40,6 @@ export async function serve(env: Env): Promise<number> {
     if (aborted.signal.aborted) return 0;
     throw error;
   }
-}
-
-/** Resolves on the first signal; `onFirst` gives what is to be done on the second. */
-function onFirstSignal(onFirst: (signal: NodeJS.Signals) => () => void): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let first: { atMs: number; onSecond: () => void } | undefined;
-  for (const name of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(name, (signal) => {
-      if (first === undefined) {
-        first = { atMs: performance.now(), onSecond: onFirst(signal) };
-        resolve();
-      } else if (performance.now() - first.atMs > SAME_SIGNAL_MS) {
-        first.onSecond();
-      }
-    });
-  }
-  return promise;
 }
 
 /** A bug may have left any state behind: better a restart, which loses nothing that was acknowledged. */

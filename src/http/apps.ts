@@ -1,15 +1,16 @@
 // The two faces: the intake, which the world may reach, and the operators' side, which it may not. Express
 // apps with exact routes; the servers around them set the time-outs.
 
-import express, { type Express } from 'express';
+import type { Express } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import { createExactApp } from '../http-ground.ts';
 import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
 import { errorHandler, notFound } from './errors.ts';
 import { livez, type Readiness, readyz } from './health.ts';
 
 export function createIntakeApp(options: DeliveryOptions & { readiness: () => Promise<Readiness> }): Express {
-  const app = createApp();
+  const app = createExactApp();
   const paths = ['/webhooks', '/webhooks/:source'];
   app.post(paths, deliveryHandler(options));
   app.all(paths, wrongMethodHandler(options));
@@ -24,24 +25,13 @@ export function createOperatorApp(options: {
   log: Logger;
 }): Express {
   const { registry } = options;
-  const app = createApp();
+  const app = createExactApp();
   app.get('/livez', livez);
   app.get('/readyz', readyz(options.readiness));
   app.get('/metrics', async (_request, response) => {
     response.type(registry.contentType).send(await registry.metrics());
   });
   return finishApp(app, options.log);
-}
-
-/** Exact paths: `/WEBHOOKS` and `/webhooks/` are other addresses, and a typo should not half work. */
-function createApp(): Express {
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('query parser', 'simple');
-  app.enable('case sensitive routing');
-  app.enable('strict routing');
-  return app;
 }
 
 function finishApp(app: Express, log: Logger): Express {

@@ -7,7 +7,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { getRawBody } from 'raw-body';
 import { describeError } from '../errors.ts';
-import { closeIfUnread } from './errors.ts';
+import { closeIfUnread } from '../http-ground.ts';
 import type { Arrival, Receiver, Refusal, Verdict } from '../intake/receiver.ts';
 import { DEFAULT_SOURCE } from '../intake/sources.ts';
 

@@ -1,11 +1,12 @@
 // How errors become answers, in one place: always `{"error": code, "message": text}` (spec 7), never a stack
 // and never a word of what went wrong inside.
 
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
+import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
+import { closeIfUnread, hangUp } from '../http-ground.ts';
 
 export const notFound: RequestHandler = (request, response) => {
   closeIfUnread(request, response);
@@ -26,13 +27,6 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     log.error({ err: describeError(error), path: request.path }, 'unexpected error');
     return void response.status(500).json({ error: 'internal', message: 'something went wrong on our side' });
   };
-}
-
-/** Without this Node would drain the rest of an unread body, for as long as it comes. */
-export function closeIfUnread(request: Request, response: Response): void {
-  const hasBody =
-    request.get('transfer-encoding') !== undefined || Number(request.get('content-length') ?? 0) > 0;
-  if (hasBody && !request.complete) response.set('Connection', 'close');
 }
 
 type ProtocolError = { readonly status: number; readonly error: string; readonly message: string };
@@ -56,9 +50,6 @@ const EXPECTATION_FAILED: ProtocolError = {
   message: 'nothing but 100-continue can be expected',
 };
 
-/** After the last word on a connection its other side has so long to hang up; then we do. */
-const LINGER_MS = 1_000;
-
 /** Answers what Node could not even parse, or would answer without a body, in our own error shape, and hangs up. */
 export function answerProtocolErrors(server: Server): void {
   const underWay = new WeakMap<Duplex, Set<ServerResponse>>();
@@ -70,14 +61,14 @@ export function answerProtocolErrors(server: Server): void {
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-    const answer = PROTOCOL_ERRORS[error.code ?? ''] ?? BAD_REQUEST;
+    const { status, ...answer } = PROTOCOL_ERRORS[error.code ?? ''] ?? BAD_REQUEST;
     const open = [...(underWay.get(socket) ?? [])];
     const last = open.at(-1);
-    if (last === undefined) return hangUp(socket, answer);
+    if (last === undefined) return hangUp(socket, { status, answer });
     // A second status line would corrupt an answer that is under way: it comes first, and is the last.
     if (last.req.complete) return closeAfter(last, socket);
     // The request itself broke off. Its handler finds out when the connection goes.
-    if (open.length === 1 && !last.headersSent) return hangUp(socket, answer);
+    if (open.length === 1 && !last.headersSent) return hangUp(socket, { status, answer });
     socket.destroy();
   });
 
@@ -107,15 +98,4 @@ function refuse(response: ServerResponse, { status, ...answer }: ProtocolError):
 function closeAfter(response: ServerResponse, socket: Duplex): void {
   if (response.headersSent) response.once('finish', () => socket.destroy());
   else response.setHeader('Connection', 'close');
-}
-
-function hangUp(socket: Duplex, { status, ...answer }: ProtocolError): void {
-  const body = JSON.stringify(answer);
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
-  // Half-open, it would hold one of our connections for as long as the other side likes.
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
-  socket.once('close', () => clearTimeout(timer));
 }

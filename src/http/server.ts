@@ -2,7 +2,7 @@
 // connections to close with their next answer, stops listening, and waits for the answers under way.
 
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createStop, listen } from '../http-ground.ts';
 import { answerProtocolErrors, refuseWithoutHost } from './errors.ts';
 
 export type HttpServer = {
@@ -31,7 +31,6 @@ export async function startServer(options: {
   maxConnections: number;
 }): Promise<HttpServer> {
   let draining = false;
-  let stopping: Promise<void> | undefined;
   const underWay = new Set<ServerResponse>();
   const server = createServer(
     {
@@ -52,13 +51,8 @@ export async function startServer(options: {
   );
   server.maxConnections = options.maxConnections;
   answerProtocolErrors(server);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, options.host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+  const port = await listen(server, options);
+  const end = createStop(server);
 
   function drain(): void {
     draining = true;
@@ -69,19 +63,8 @@ export async function startServer(options: {
 
   function stop(graceMs: number): Promise<void> {
     drain();
-    stopping ??= new Promise((resolve) => {
-      const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-      // An answer whose head was sent before we drained leaves an idle connection behind.
-      const sweep = setInterval(() => server.closeIdleConnections(), 50);
-      server.close(() => {
-        clearTimeout(cut);
-        clearInterval(sweep);
-        resolve();
-      });
-      server.closeIdleConnections();
-    });
-    return stopping;
+    return end(graceMs);
   }
 
-  return { port: (server.address() as AddressInfo).port, drain, stop };
+  return { port, drain, stop };
 }

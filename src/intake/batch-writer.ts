@@ -50,7 +50,8 @@ type Submission = {
 
 /** `key` is undefined for a delivery that touches no job: such lanes hold just that one. */
 type Lane = { readonly key: string | undefined; readonly waiting: Submission[] };
-type Batch = { readonly lanes: Lane[]; readonly submissions: Submission[] };
+/** `isFull`: more may wait than it could take. */
+type Batch = { readonly lanes: Lane[]; readonly submissions: Submission[]; isFull: boolean };
 
 /** What a waiting delivery costs beside its body: its fields, closures and headers. */
 const OVERHEAD_BYTES = 2_048;
@@ -128,21 +129,14 @@ export function createBatchWriter(options: {
   }
 
   /** None after a delivery alone, whose sender may wait for the answer before it goes on, nor while batches are full. */
-  function restAfter({ submissions }: Batch): number {
-    const isFull =
-      submissions.length >= limits.batchDeliveries ||
-      submissions.reduce((sum, { bytes }) => sum + bytes, 0) >= limits.batchBytes;
+  function restAfter({ submissions, isFull }: Batch): number {
     return submissions.length <= 1 || isFull ? 0 : limits.paceMs;
   }
 
   function takeBatch(): Batch {
-    const batch: Batch = { lanes: [], submissions: [] };
+    const batch: Batch = { lanes: [], submissions: [], isFull: false };
     let bytes = 0;
-    while (
-      head < ready.length &&
-      batch.submissions.length < limits.batchDeliveries &&
-      bytes < limits.batchBytes
-    ) {
+    while (head < ready.length && !batch.isFull) {
       const lane = ready[head++] as Lane;
       const taken = takeCopies(lane, {
         deliveries: limits.batchDeliveries - batch.submissions.length,
@@ -151,6 +145,7 @@ export function createBatchWriter(options: {
       batch.lanes.push(lane);
       batch.submissions.push(...taken.submissions);
       bytes += taken.bytes;
+      batch.isFull = batch.submissions.length >= limits.batchDeliveries || bytes >= limits.batchBytes;
     }
     if (head === ready.length || head > READY_SLACK) {
       ready.splice(0, head);

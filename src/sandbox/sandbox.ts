@@ -1,5 +1,5 @@
 // The composition root of the sandbox: turns settings into a running stand-in for the conversion service, and takes it
-// down again in order. It shares no code with the relay, which must answer to the same interface by itself.
+// down again in order. It shares no code with intake, which must answer to the same interface by itself.
 
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -39,18 +39,20 @@ afterAll(async () => {
 const list = async (query: string, token = on.token) =>
   (await on.call<Page>('GET', `/webhook_deliveries${query}`, { token })).body;
 
+/** Of a job that fails at once. */
+const failing = () => ({
+  job_type: 'video',
+  input_url: files.corrupt,
+  output_url: files.output('never.webm'),
+  input_format: 'mp4',
+  output_format: 'webm',
+});
+
 /** A job that fails at once, with a webhook to tell of it; resolves when it was delivered. */
 async function failedJob(webhookUrl: string, token = on.token): Promise<Delivery> {
   const { body: job } = await on.call('POST', '/conversion_jobs', {
     token,
-    body: {
-      job_type: 'video',
-      input_url: files.corrupt,
-      output_url: files.output('never.webm'),
-      input_format: 'mp4',
-      output_format: 'webm',
-      webhook_url: webhookUrl,
-    },
+    body: { ...failing(), webhook_url: webhookUrl },
   });
   const found = await expect
     .poll(async () => (await list(`?job_id=${String(job['job_id'])}`, token)).webhook_deliveries[0]?.state, {
@@ -199,13 +201,7 @@ describe('who is told', () => {
     const token = newToken(on.sandbox, { account });
     await on.call('POST', '/conversion_jobs', {
       token,
-      body: {
-        job_type: 'video',
-        input_url: files.corrupt,
-        output_url: files.output('never.webm'),
-        input_format: 'mp4',
-        output_format: 'webm',
-      },
+      body: failing(),
     });
     await expect
       .poll(async () => (await list('', token)).webhook_deliveries[0]?.state, { timeout: 10_000 })

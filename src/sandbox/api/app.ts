@@ -1,7 +1,8 @@
 // The service's interface (spec 4), and beside it what stands in for the dashboard's list of webhooks. Exact paths: a
 // typo should not half work.
 
-import express, { type Express, type RequestHandler } from 'express';
+import type { Express, RequestHandler } from 'express';
+import { createExactApp } from '../../http-ground.ts';
 import type { Logger } from '../../log.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { Limits } from '../accounts/limits.ts';
@@ -33,12 +34,7 @@ export type ApiOptions = JobRoutesOptions &
 
 export function createApi(options: ApiOptions): Express {
   const { log } = options;
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('query parser', 'simple');
-  app.enable('case sensitive routing');
-  app.enable('strict routing');
+  const app = createExactApp();
 
   app.use(reportTo(log));
   app.use(createGate(options));

@@ -1,9 +1,9 @@
 // Every answer that is not the one asked for, in the one shape that there is (spec 7): `error`, a short code, and
 // `message`, a text; for faults of a request's fields also `details`. What went wrong inside is never told.
 
-import type { IncomingMessage } from 'node:http';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { describeError, UnavailableError } from '../../errors.ts';
+import { closeIfUnread } from '../../http-ground.ts';
 import type { Logger } from '../../log.ts';
 
 export type Detail = { readonly field: string; readonly message: string };
@@ -119,12 +119,4 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     log.error({ err: describeError(error) }, 'unexpected error');
     return refuse(response, INTERNAL);
   };
-}
-
-/** Without this Node would take in the rest of an unread body, for as long as it comes. */
-function closeIfUnread(request: IncomingMessage, response: Response): void {
-  const { 'transfer-encoding': encoding, 'content-length': length } = request.headers;
-  if ((encoding !== undefined || Number(length ?? 0) > 0) && !request.complete) {
-    response.set('Connection', 'close');
-  }
 }

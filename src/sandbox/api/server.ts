@@ -1,9 +1,9 @@
 // The HTTP server around the interface: every time-out and limit set, an answer in our shape also to what Node cannot
 // even parse, and an end that lets answers under way go out.
 
-import { createServer, type RequestListener, STATUS_CODES } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type RequestListener } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { createStop, hangUp, listen } from '../../http-ground.ts';
 import type { Limits } from '../accounts/limits.ts';
 import { rateHeaders } from './gate.ts';
 import { badRequest, bodyOf, type Refusal } from './refusals.ts';
@@ -23,9 +23,6 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 const CHECK_INTERVAL_MS = 1_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 const MAX_CONNECTIONS = 1_024;
-/** After the last word on a connection its other side has so long to hang up. */
-const LINGER_MS = 1_000;
-
 /** @throws what `listen` gives for a port that is taken */
 export async function startServer(options: {
   listener: RequestListener;
@@ -52,31 +49,7 @@ export async function startServer(options: {
   });
   // Node hands these to nobody else, and would hang up without a word.
   server.on('connect', (_request, socket) => void answerRaw(NO_TUNNEL, socket, options.limits));
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, options.host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-
-  let stopped: Promise<void> | undefined;
-  function stop(graceMs: number): Promise<void> {
-    stopped ??= new Promise((resolve) => {
-      const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-      // A kept-alive connection whose last answer is out lingers otherwise.
-      const sweep = setInterval(() => server.closeIdleConnections(), 50);
-      server.close(() => {
-        clearTimeout(cut);
-        clearInterval(sweep);
-        resolve();
-      });
-      server.closeIdleConnections();
-    });
-    return stopped;
-  }
-
-  return { port: (server.address() as AddressInfo).port, stop };
+  return { port: await listen(server, options), stop: createStop(server) };
 }
 
 const BROKEN: Readonly<Record<string, Refusal>> = {
@@ -106,15 +79,5 @@ async function answerBroken(error: NodeJS.ErrnoException, socket: Duplex, limits
 async function answerRaw(refusal: Refusal, socket: Duplex, limits: Limits): Promise<void> {
   const address = 'remoteAddress' in socket ? String(socket.remoteAddress) : '';
   const rate = await limits.spendAddress(address);
-  const body = JSON.stringify(bodyOf(refusal));
-  const headers = {
-    ...rateHeaders(rate),
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': String(Buffer.byteLength(body)),
-    Connection: 'close',
-  };
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join('')}\r\n${body}`);
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
-  socket.once('close', () => clearTimeout(timer));
+  hangUp(socket, { status: refusal.status, answer: bodyOf(refusal), headers: rateHeaders(rate) });
 }

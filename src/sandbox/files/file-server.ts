@@ -2,11 +2,11 @@
 // the files of one folder, and PUT to replace them. It has no rights to check and belongs on loopback.
 
 import { mkdir } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import { describeError } from '../../errors.ts';
+import { listen } from '../../http-ground.ts';
 import type { Logger } from '../../log.ts';
 import { findFormat } from '../engine/formats.ts';
 import { hostInUrl } from '../host-in-url.ts';
@@ -71,8 +71,7 @@ export async function startFileServer(options: FileServerOptions): Promise<FileS
     }),
   );
   server.maxConnections = MAX_CONNECTIONS;
-  await listen(server, options);
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server, options);
   let stopping: Promise<void> | undefined;
 
   async function close(): Promise<void> {
@@ -87,16 +86,6 @@ export async function startFileServer(options: FileServerOptions): Promise<FileS
     url: `http://${hostInUrl(host)}:${port}`,
     stop: () => (stopping ??= close()),
   };
-}
-
-function listen(server: Server, { host, port }: FileServerOptions): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }
 
 function createApp(options: FileServerOptions, track: (upload: Promise<unknown>) => void): express.Express {

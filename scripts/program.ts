@@ -1,0 +1,53 @@
+// Runs one of the project's own long commands as a process of its own, as it would run in production, with its log in a
+// file, and waits until it is ready.
+
+import { closeSync, fstatSync, openSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { lastLines } from './services/folders.ts';
+import type { Guard, Guarded } from './services/guard.ts';
+
+export const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+
+export type Program = Guarded & {
+  /** The end of what this run of it has logged. */
+  readonly lastLog: () => string;
+};
+
+const POLL_MS = 50;
+const LOG_LINES = 15;
+
+/** `args`: those of `tallyhook`. The log is appended to `logFile`. @throws Error with the log's end if it is not ready in time */
+export async function startProgram(
+  guard: Guard,
+  options: {
+    name: string;
+    args: readonly string[];
+    cwd: string;
+    env: NodeJS.ProcessEnv;
+    logFile: string;
+    isReady: () => Promise<boolean>;
+    readyTimeoutMs: number;
+    /** Above its own grace time, after which it ends by itself. */
+    endMs: number;
+  },
+): Promise<Program> {
+  const { name, args, cwd, env, logFile, isReady } = options;
+  const output = openSync(logFile, 'a', 0o600);
+  const { size: logStart } = fstatSync(output);
+  const lastLog = () => lastLines(logFile, LOG_LINES, logStart);
+  const program = guard.spawn(process.execPath, [MAIN, ...args], {
+    cwd,
+    env,
+    ending: { signal: 'SIGTERM', graceMs: options.endMs },
+    output,
+  });
+  closeSync(output);
+  const deadlineMs = performance.now() + options.readyTimeoutMs;
+  while (!(await isReady())) {
+    if (program.hasExited()) throw new Error(`the ${name} ended:\n${lastLog()}`);
+    if (performance.now() > deadlineMs) throw new Error(`the ${name} is not ready:\n${lastLog()}`);
+    await sleep(POLL_MS);
+  }
+  return { ...program, lastLog };
+}

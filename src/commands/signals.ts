@@ -1,0 +1,24 @@
+// Ending on request: a first signal asks for it, a second one insists.
+
+/** npm, timeout and the like pass on a signal that the terminal has already sent to the whole group. */
+const SAME_SIGNAL_MS = 500;
+
+/** Resolves on the first of `signals`; `onFirst` gives what is to be done on the second. */
+export function onFirstSignal(
+  signals: readonly NodeJS.Signals[],
+  onFirst: (signal: NodeJS.Signals) => () => void,
+): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let first: { atMs: number; onSecond: () => void } | undefined;
+  for (const name of signals) {
+    process.on(name, (signal) => {
+      if (first === undefined) {
+        first = { atMs: performance.now(), onSecond: onFirst(signal) };
+        resolve();
+      } else if (performance.now() - first.atMs > SAME_SIGNAL_MS) {
+        first.onSecond();
+      }
+    });
+  }
+  return promise;
+}
