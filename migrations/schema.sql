@@ -16,10 +16,36 @@ create table deliveries (
   body_bytes integer,
   body_sha256 bytea,
   body bytea,
+  error_code text,
+  released_at timestamp with time zone,
   constraint deliveries_outcome_check CHECK ((outcome = ANY (ARRAY['accepted'::text, 'duplicate'::text, 'conflict'::text, 'quarantined'::text, 'malformed'::text, 'unauthorized'::text, 'refused'::text]))),
   constraint deliveries_pkey PRIMARY KEY (id, received_at)
 ) partition by RANGE (received_at);
+CREATE INDEX deliveries_error ON ONLY public.deliveries USING btree (error_code, received_at, id) WHERE (error_code IS NOT NULL);
 CREATE INDEX deliveries_job ON ONLY public.deliveries USING btree (source, job_id, received_at);
+CREATE INDEX deliveries_outcome ON ONLY public.deliveries USING btree (outcome, received_at, id);
+CREATE INDEX deliveries_quarantine ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (released_at IS NULL));
+CREATE INDEX deliveries_released ON ONLY public.deliveries USING btree (event_sequence) WHERE (released_at IS NOT NULL);
+CREATE INDEX deliveries_released_time ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (released_at IS NOT NULL));
+CREATE INDEX deliveries_remote ON ONLY public.deliveries USING btree (remote_address, received_at, id);
+CREATE INDEX deliveries_secret ON ONLY public.deliveries USING btree (secret_fingerprint, received_at, id);
+CREATE INDEX deliveries_source ON ONLY public.deliveries USING btree (source, received_at, id);
+CREATE INDEX deliveries_status ON ONLY public.deliveries USING btree (status, received_at, id);
+CREATE INDEX deliveries_time ON ONLY public.deliveries USING btree (received_at, id);
+
+create table drift (
+  source text not null,
+  kind text not null,
+  status text not null,
+  name text not null,
+  value_type text not null,
+  count bigint not null,
+  first_seen_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  sample_delivery_id uuid not null,
+  constraint drift_kind_check CHECK ((kind = ANY (ARRAY['field'::text, 'status'::text]))),
+  constraint drift_pkey PRIMARY KEY (source, kind, status, name)
+);
 
 create table events (
   sequence bigint not null generated always as identity,
@@ -33,11 +59,28 @@ create table events (
   delivery_id uuid not null,
   content_hash bytea not null,
   repeats integer not null,
+  error_code text,
   constraint events_check CHECK (((progress_percentage IS NOT NULL) = (status = 'processing'::text))),
   constraint events_dedup_key UNIQUE NULLS NOT DISTINCT (source, job_id, status, progress_percentage),
   constraint events_pkey PRIMARY KEY (sequence),
   constraint events_status_check CHECK ((status = ANY (ARRAY['processing'::text, 'completed'::text, 'failed'::text])))
 ) with (fillfactor=90);
+CREATE INDEX events_error ON public.events USING btree (error_code, recorded_at, sequence) WHERE (error_code IS NOT NULL);
+CREATE INDEX events_late ON public.events USING btree (recorded_at, sequence) WHERE late;
+CREATE INDEX events_source ON public.events USING btree (source, recorded_at, sequence);
+CREATE INDEX events_status ON public.events USING btree (status, recorded_at, sequence);
+CREATE INDEX events_time ON public.events USING btree (recorded_at, sequence);
+
+create table idempotency_keys (
+  token_id text not null,
+  key text not null,
+  request_hash bytea not null,
+  http_status smallint,
+  answer text,
+  created_at timestamp with time zone not null,
+  constraint idempotency_keys_pkey PRIMARY KEY (token_id, key)
+);
+CREATE INDEX idempotency_keys_time ON public.idempotency_keys USING btree (created_at);
 
 create table jobs (
   source text not null,
@@ -56,6 +99,29 @@ CASE
 END) stored,
   constraint jobs_pkey PRIMARY KEY (source, job_id)
 ) with (fillfactor=85);
+CREATE INDEX jobs_source ON public.jobs USING btree (source, first_seen_at, job_id);
+CREATE INDEX jobs_status ON public.jobs USING btree (last_status, first_seen_at, source, job_id);
+CREATE INDEX jobs_time ON public.jobs USING btree (first_seen_at, source, job_id);
+
+create table operator_log (
+  id bigint not null generated always as identity,
+  at timestamp with time zone not null default now(),
+  token_id text,
+  actor text not null,
+  role text not null,
+  action text not null,
+  source text,
+  subject text,
+  detail text,
+  remote_address text,
+  constraint operator_log_pkey PRIMARY KEY (id)
+);
+CREATE INDEX operator_log_action ON public.operator_log USING btree (action, at, id);
+CREATE INDEX operator_log_actor ON public.operator_log USING btree (actor, at, id);
+CREATE INDEX operator_log_source ON public.operator_log USING btree (source, at, id);
+CREATE INDEX operator_log_subject ON public.operator_log USING btree (subject, at, id);
+CREATE INDEX operator_log_time ON public.operator_log USING btree (at, id);
+CREATE INDEX operator_log_token ON public.operator_log USING btree (token_id, at, id);
 
 create table outbox (
   sequence bigint not null,
@@ -71,11 +137,20 @@ create table outbox (
   attempts integer not null default 0,
   due_at timestamp with time zone not null default now(),
   last_error text,
+  replay_id uuid,
+  replay_of bigint,
+  replayed_by text,
+  queue text,
   constraint outbox_pkey PRIMARY KEY (sequence),
+  constraint outbox_queue CHECK (((queue IS NULL) OR (replay_id IS NOT NULL))),
+  constraint outbox_replay CHECK ((num_nonnulls(replay_id, replay_of, replayed_by) = ANY (ARRAY[0, 3]))),
   constraint outbox_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'returned'::text, 'parked'::text])))
 ) with (fillfactor=90, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_analyze_scale_factor=0, autovacuum_analyze_threshold=20000);
-CREATE INDEX outbox_pending ON public.outbox USING btree (sequence) WHERE (state = 'pending'::text);
-CREATE INDEX outbox_troubled ON public.outbox USING btree (source, job_id, sequence) WHERE ((attempts > 0) AND (state <> 'returned'::text));
+CREATE INDEX outbox_pending ON public.outbox USING btree (sequence) WHERE ((state = 'pending'::text) AND (replay_id IS NULL));
+CREATE INDEX outbox_replay ON public.outbox USING btree (replay_id, sequence) WHERE (replay_id IS NOT NULL);
+CREATE INDEX outbox_troubled ON public.outbox USING btree (source, job_id, sequence) WHERE ((attempts > 0) AND (state <> 'returned'::text) AND (replay_id IS NULL));
+CREATE INDEX outbox_troubled_copies ON public.outbox USING btree (replay_id, source, job_id, sequence) WHERE ((attempts > 0) AND (replay_id IS NOT NULL));
+CREATE INDEX outbox_waiting ON public.outbox USING btree (state, sequence) WHERE (state <> 'pending'::text);
 
 create table publications (
   published_at timestamp with time zone not null,
@@ -85,9 +160,17 @@ create table publications (
   detail text,
   duration_ms integer not null,
   relay_id uuid not null,
+  id bigint not null default nextval('publications_id'::regclass),
+  source text,
+  replay_id uuid,
+  queue text,
   constraint publications_result_check CHECK ((result = ANY (ARRAY['confirmed'::text, 'returned'::text, 'nacked'::text, 'failed'::text])))
 ) partition by RANGE (published_at);
 CREATE INDEX publications_event ON ONLY public.publications USING btree (event_sequence);
+CREATE INDEX publications_replay ON ONLY public.publications USING btree (replay_id, published_at, id) WHERE (replay_id IS NOT NULL);
+CREATE INDEX publications_result ON ONLY public.publications USING btree (result, published_at, id);
+CREATE INDEX publications_source ON ONLY public.publications USING btree (source, published_at, id);
+CREATE INDEX publications_time ON ONLY public.publications USING btree (published_at, id);
 
 create table refusals (
   minute timestamp with time zone not null,
@@ -103,4 +186,77 @@ create table relay_lease (
   epoch bigint not null,
   expires_at timestamp with time zone not null,
   constraint relay_lease_pkey PRIMARY KEY (name)
+);
+
+create table replay_skips (
+  replay_id uuid not null,
+  event_sequence bigint not null,
+  reason text not null,
+  at timestamp with time zone not null default now(),
+  constraint replay_skips_pkey PRIMARY KEY (replay_id, event_sequence),
+  constraint replay_skips_replay_id_fkey FOREIGN KEY (replay_id) REFERENCES replays(id) ON DELETE CASCADE
+);
+CREATE INDEX replay_skips_event ON public.replay_skips USING btree (event_sequence);
+
+create table replays (
+  id uuid not null,
+  created_at timestamp with time zone not null,
+  created_by text not null,
+  note text,
+  sources text[],
+  selection text not null,
+  up_to_sequence bigint not null,
+  queue text,
+  rate_per_second integer not null,
+  state text not null,
+  paused_because text,
+  matched bigint not null,
+  cursor_sequence bigint not null default 0,
+  queued bigint not null default 0,
+  confirmed bigint not null default 0,
+  returned bigint not null default 0,
+  failed bigint not null default 0,
+  skipped bigint not null default 0,
+  updated_at timestamp with time zone not null,
+  finished_at timestamp with time zone,
+  constraint replays_pkey PRIMARY KEY (id),
+  constraint replays_state_check CHECK ((state = ANY (ARRAY['running'::text, 'paused'::text, 'cancelled'::text, 'finished'::text])))
+);
+CREATE INDEX replays_state ON public.replays USING btree (created_at, id) WHERE (state = ANY (ARRAY['running'::text, 'paused'::text]));
+CREATE INDEX replays_time ON public.replays USING btree (created_at, id);
+
+create table rollups (
+  minute timestamp with time zone not null,
+  measure text not null,
+  source text not null,
+  result text not null,
+  bucket smallint not null,
+  count bigint not null,
+  constraint rollups_measure_check CHECK ((measure = ANY (ARRAY['answer'::text, 'lag'::text]))),
+  constraint rollups_pkey PRIMARY KEY (minute, measure, source, result, bucket)
+) with (fillfactor=80);
+
+create table secret_matches (
+  source text not null,
+  fingerprint text not null,
+  last_matched_at timestamp with time zone not null,
+  constraint secret_matches_pkey PRIMARY KEY (source, fingerprint)
+);
+
+create table tokens (
+  id text not null,
+  name text not null,
+  environment text not null,
+  role text not null,
+  sources text[],
+  value_hash bytea not null,
+  created_at timestamp with time zone not null,
+  created_by text not null,
+  expires_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint tokens_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
+  constraint tokens_pkey PRIMARY KEY (id),
+  constraint tokens_role_check CHECK ((role = ANY (ARRAY['scraper'::text, 'viewer'::text, 'auditor'::text, 'operator'::text, 'admin'::text]))),
+  constraint tokens_value_hash_key UNIQUE (value_hash)
 );

@@ -17,6 +17,7 @@ export type DeliveryOutcome =
 
 export type PublicationResult = 'confirmed' | 'returned' | 'nacked' | 'failed';
 export type OutboxState = 'pending' | 'returned' | 'parked';
+export type ReplayState = 'running' | 'paused' | 'cancelled' | 'finished';
 
 export interface Database {
   jobs: {
@@ -42,6 +43,7 @@ export interface Database {
     delivery_id: string;
     content_hash: Buffer;
     repeats: number;
+    error_code: string | null;
   };
   deliveries: {
     id: string;
@@ -61,6 +63,8 @@ export interface Database {
     body_bytes: number | null;
     body_sha256: Buffer | null;
     body: Buffer | null;
+    error_code: string | null;
+    released_at: Timestamp | null;
   };
   publications: {
     published_at: Timestamp;
@@ -70,6 +74,10 @@ export interface Database {
     detail: string | null;
     duration_ms: number;
     relay_id: string;
+    id: Generated<string>;
+    source: string | null;
+    replay_id: string | null;
+    queue: string | null;
   };
   refusals: {
     minute: Timestamp;
@@ -91,11 +99,100 @@ export interface Database {
     attempts: Generated<number>;
     due_at: Generated<Date>;
     last_error: string | null;
+    replay_id: string | null;
+    replay_of: Bigint | null;
+    replayed_by: string | null;
+    queue: string | null;
   };
   relay_lease: {
     name: string;
     holder: string;
     epoch: Bigint;
     expires_at: Timestamp;
+  };
+  replays: {
+    id: string;
+    created_at: Timestamp;
+    created_by: string;
+    note: string | null;
+    sources: string[] | null;
+    selection: string;
+    up_to_sequence: Bigint;
+    queue: string | null;
+    rate_per_second: number;
+    state: ReplayState;
+    paused_because: string | null;
+    matched: Bigint;
+    cursor_sequence: Generated<string>;
+    queued: Generated<string>;
+    confirmed: Generated<string>;
+    returned: Generated<string>;
+    failed: Generated<string>;
+    skipped: Generated<string>;
+    updated_at: Timestamp;
+    finished_at: Timestamp | null;
+  };
+  replay_skips: {
+    replay_id: string;
+    event_sequence: Bigint;
+    reason: string;
+    at: Generated<Date>;
+  };
+  tokens: {
+    id: string;
+    name: string;
+    environment: 'live' | 'test';
+    role: 'scraper' | 'viewer' | 'auditor' | 'operator' | 'admin';
+    sources: string[] | null;
+    value_hash: Buffer;
+    created_at: Timestamp;
+    created_by: string;
+    expires_at: Timestamp | null;
+    last_used_at: Timestamp | null;
+    revoked_at: Timestamp | null;
+  };
+  operator_log: {
+    id: GeneratedAlways<string>;
+    at: Generated<Date>;
+    token_id: string | null;
+    actor: string;
+    role: string;
+    action: string;
+    source: string | null;
+    subject: string | null;
+    detail: string | null;
+    remote_address: string | null;
+  };
+  idempotency_keys: {
+    token_id: string;
+    key: string;
+    request_hash: Buffer;
+    http_status: number | null;
+    answer: string | null;
+    created_at: Timestamp;
+  };
+  rollups: {
+    minute: Timestamp;
+    measure: 'answer' | 'lag';
+    source: string;
+    result: string;
+    bucket: number;
+    count: Bigint;
+  };
+  drift: {
+    source: string;
+    kind: 'field' | 'status';
+    status: string;
+    name: string;
+    value_type: string;
+    count: Bigint;
+    first_seen_at: Timestamp;
+    last_seen_at: Timestamp;
+    sample_delivery_id: string;
+  };
+  secret_matches: {
+    source: string;
+    fingerprint: string;
+    last_matched_at: Timestamp;
   };
 }

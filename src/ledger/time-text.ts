@@ -1,0 +1,9 @@
+// Times as they are shown: RFC 3339 in UTC, with the microseconds that Postgres keeps and a Date loses.
+
+import { type RawBuilder, sql } from 'kysely';
+
+const FORMAT = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`;
+
+/** Of a timestamptz column; null stays null. */
+export const timeText = (column: string): RawBuilder<string> =>
+  sql`to_char(${sql.ref(column)} at time zone 'UTC', ${sql.raw(FORMAT)})`;
