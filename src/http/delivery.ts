@@ -11,7 +11,13 @@ import { closeIfUnread } from '../http-ground.ts';
 import type { Arrival, Receiver, Refusal, Verdict } from '../intake/receiver.ts';
 import { DEFAULT_SOURCE } from '../intake/sources.ts';
 
-export type DeliveryObserver = (delivery: { source: string; outcome: string; seconds: number }) => void;
+export type DeliveryObserver = (delivery: {
+  source: string;
+  outcome: string;
+  seconds: number;
+  /** Of the secret that matched, where one did and the delivery was recorded. */
+  fingerprint: string | undefined;
+}) => void;
 
 export type DeliveryOptions = {
   readonly receiver: Receiver;
@@ -158,10 +164,11 @@ function createReport({ log, observe }: DeliveryOptions): Report {
   const lines = log.child({}, { redact: [] });
   return (arrival, verdict, bodyBytes, elapsedMs) => {
     const outcome = verdict.outcome ?? 'unavailable';
-    observe({ source: verdict.source, outcome, seconds: elapsedMs / 1_000 });
+    const { source, fingerprint } = verdict;
+    observe({ source, outcome, seconds: elapsedMs / 1_000, fingerprint });
     const line = {
       delivery: arrival.id,
-      source: verdict.source,
+      source,
       outcome,
       status: verdict.httpStatus,
       ms: Math.round(elapsedMs * 10) / 10,
@@ -169,7 +176,7 @@ function createReport({ log, observe }: DeliveryOptions): Report {
       event: verdict.eventId,
       job: verdict.jobId,
       late: verdict.late || undefined,
-      fingerprint: verdict.fingerprint,
+      fingerprint,
       reason: verdict.reason,
       remote: arrival.remoteAddress,
     };

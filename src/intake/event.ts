@@ -11,22 +11,35 @@ import {
   type JsonObject,
   parseExactly,
   parseLoosely,
+  typeOfJson,
 } from './json.ts';
 import { isStatus, type JobEvent, type Kind, kindOf, type Status } from '../ledger/event.ts';
+import type { Drift } from '../ledger/drift.ts';
 import type { AuthenticBody } from './signature.ts';
 
+/** `drift`: what an event had that our schemas do not know, if anything. */
 export type Understanding =
-  | { readonly outcome: 'event'; readonly event: JobEvent }
+  | { readonly outcome: 'event'; readonly event: JobEvent; readonly drift?: readonly Drift[] }
   | {
       readonly outcome: 'quarantined';
       readonly jobId: string;
       readonly status: string;
       readonly reason: string;
+      readonly drift?: readonly Drift[];
     }
-  | { readonly outcome: 'malformed'; readonly reason: string };
+  | { readonly outcome: 'malformed'; readonly reason: string; readonly drift?: never };
 
 /** Operators read the reason; it names fields and never quotes values. */
 const REASON_MAX_LENGTH = 300;
+
+/** So many unknown fields of one body are noticed: a body of nothing else must not cost more than another. */
+const DRIFT_PER_BODY = 20;
+
+/**
+ * An error code is searched for as a whole, so it is kept whole or not at all. Real ones are short words; what cannot
+ * be shown or typed could not be searched for either, and a NUL would not fit into the ledger.
+ */
+const ERROR_CODE = /^\P{C}{1,256}$/u;
 
 /** A job id: printable, no white space, since it stands in ids, keys and logs. */
 const identifier = z
@@ -85,6 +98,12 @@ export const eventSchemas = {
   }),
 } as const satisfies Record<Kind, z.ZodType>;
 
+const knownFields: Readonly<Record<Kind, ReadonlySet<string>>> = {
+  completed: new Set(Object.keys(eventSchemas.completed.shape)),
+  failed: new Set(Object.keys(eventSchemas.failed.shape)),
+  progress: new Set(Object.keys(eventSchemas.progress.shape)),
+};
+
 /** What the body says. Pure; every input has an answer. */
 export function understand(body: AuthenticBody): Understanding {
   const text = decodeUtf8(body);
@@ -103,21 +122,39 @@ export function understand(body: AuthenticBody): Understanding {
     : statusText.safeParse(parsed.value['status']).data;
   if (status === undefined) return malformed('status is not one string of 1 to 128 printable characters');
 
-  const quarantined = (reason: string): Understanding => ({
-    outcome: 'quarantined',
+  const quarantined = (reason: string) => ({
+    outcome: 'quarantined' as const,
     jobId: id,
     status,
     reason: reason.slice(0, REASON_MAX_LENGTH),
   });
   if (structure.tooDeep) return quarantined('the body is nested too deeply');
   if (structure.repeatsKey) return quarantined('a key occurs twice in one object');
-  if (!isStatus(status)) return quarantined('unknown status');
+  if (!isStatus(status)) {
+    const drift: Drift = { kind: 'status', status, name: status, valueType: 'string' };
+    return { ...quarantined('unknown status'), drift: [drift] };
+  }
 
   // Nearly always JSON.parse has lost nothing, and the second reading, which is slow, can be spared.
   const exact = structure.plainNumbers ? parsed.value : (parseExactly(text) as JsonObject);
   const known = eventSchemas[kindOf(status)].safeParse(exact);
   if (!known.success) return quarantined(describeIssues(known.error));
-  return { outcome: 'event', event: toEvent(status, known.data, exact) };
+  const event = toEvent(status, known.data, exact);
+  const drift = unknownFields(status, exact);
+  return drift === undefined ? { outcome: 'event', event } : { outcome: 'event', event, drift };
+}
+
+/** Nearly always undefined, at the price of one look-up a field. */
+function unknownFields(status: Status, all: JsonObject): readonly Drift[] | undefined {
+  const known = knownFields[kindOf(status)];
+  let found: Drift[] | undefined;
+  for (const name in all) {
+    if (known.has(name)) continue;
+    found ??= [];
+    if (found.length === DRIFT_PER_BODY) break;
+    found.push({ kind: 'field', status, name, valueType: typeOfJson(all[name]) });
+  }
+  return found;
 }
 
 function toEvent(
@@ -126,11 +163,13 @@ function toEvent(
   all: JsonObject,
 ): JobEvent {
   const occurredAt = known[`${status}_at`];
+  const errorCode = status === 'failed' ? known['error_code'] : undefined;
   return {
     jobId: known.job_id,
     status,
     progress: status === 'processing' ? known.progress_percentage : null,
     occurredAt: typeof occurredAt === 'string' ? occurredAt : null,
+    errorCode: typeof errorCode === 'string' && ERROR_CODE.test(errorCode) ? errorCode : null,
     data: JSON.stringify(withNormalized(all, known)),
     contentHash: hash('sha256', canonicalJson(all), 'buffer'),
   };

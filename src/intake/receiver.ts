@@ -4,11 +4,12 @@
 
 import { hash } from 'node:crypto';
 import { UnavailableError } from '../errors.ts';
+import type { Drift, DriftLog } from '../ledger/drift.ts';
 import type { DeliveryRecord, RecordedDelivery } from '../ledger/record.ts';
 import type { DeliveryOutcome } from '../ledger/tables.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { eventId } from '../ledger/event.ts';
-import { understand } from './event.ts';
+import { type Understanding, understand } from './event.ts';
 import type { RefusalLog } from './refusal-log.ts';
 import { type KeyRing, type Verified, verifySignature } from './signature.ts';
 import { UNKNOWN_SOURCE } from './sources.ts';
@@ -60,9 +61,11 @@ export function createReceiver(options: {
   keyRing: () => KeyRing;
   writer: BatchWriter;
   refusals: RefusalLog;
+  /** Told of what an event or a status had that we do not know, once the delivery and its body are in the ledger. */
+  noticeDrift: DriftLog['notice'];
   now: () => number;
 }): Receiver {
-  const { keyRing, writer, refusals, now } = options;
+  const { keyRing, writer, refusals, noticeDrift, now } = options;
 
   async function receive(arrival: Arrival, body: Buffer): Promise<Verdict> {
     const ring = keyRing();
@@ -78,12 +81,12 @@ export function createReceiver(options: {
       // The same words for every cause: an answer must not tell which sources exist.
       return refusal(source, 'unauthorized', 401, 'unauthorized', 'missing or invalid signature');
     }
-    const record = recordOf(arrival, verified);
+    const understanding = understand(verified.body);
+    const record = recordOf(arrival, verified, understanding);
+    const write = writer.submit(record, arrival.deadlineMs);
+    if (understanding.drift !== undefined) void noticeOnce(record, understanding.drift, write);
     try {
-      return toVerdict(
-        record,
-        await withinDeadline(writer.submit(record, arrival.deadlineMs), arrival.deadlineMs),
-      );
+      return toVerdict(record, await withinDeadline(write, arrival.deadlineMs));
     } catch (error) {
       const message = 'the delivery could not be recorded in time, please send it again';
       return { ...refusal(arrival.source, undefined, 503, 'unavailable', message), cause: error };
@@ -94,6 +97,17 @@ export function createReceiver(options: {
     const source = knownSource(keyRing(), arrival.source);
     refusals.trace({ ...unsigned(arrival, source), verdict: 'refused', httpStatus, reason: error });
     return refusal(source, 'refused', httpStatus, error, message);
+  }
+
+  /** Of copies nothing is noticed: their bodies are not kept. Never rejects. */
+  async function noticeOnce(
+    { source, id }: DeliveryRecord,
+    drift: readonly Drift[],
+    write: Promise<RecordedDelivery>,
+  ): Promise<void> {
+    const recorded = await write.catch(() => undefined); // whoever answers the delivery says why
+    if (recorded?.outcome === 'accepted' || recorded?.outcome === 'quarantined')
+      noticeDrift(source, id, drift);
   }
 
   /** The answer does not wait longer than it may; the write goes on, and is what the repeat will find. */
@@ -139,7 +153,11 @@ function unsigned(arrival: Arrival, source: string) {
   };
 }
 
-function recordOf(arrival: Arrival, { body, fingerprint }: Verified): DeliveryRecord {
+function recordOf(
+  arrival: Arrival,
+  { body, fingerprint }: Verified,
+  understood: Understanding,
+): DeliveryRecord {
   const signed = {
     ...unsigned(arrival, arrival.source),
     secretFingerprint: fingerprint,
@@ -147,7 +165,6 @@ function recordOf(arrival: Arrival, { body, fingerprint }: Verified): DeliveryRe
     bodySha256: hash('sha256', body, 'buffer'),
     body,
   };
-  const understood = understand(body);
   switch (understood.outcome) {
     case 'event': {
       const { event } = understood;

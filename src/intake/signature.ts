@@ -16,6 +16,8 @@ export type KeyRing = {
   readonly names: readonly string[];
   /** As many secrets for any name, known or not: the rest are decoys that nothing can match. */
   readonly secretsOf: (source: string) => readonly Secret[];
+  /** Of a source's real secrets; none for a name that is no source. */
+  readonly fingerprintsOf: (source: string) => readonly string[];
 };
 
 export type Verified = { readonly body: AuthenticBody; readonly fingerprint: string };
@@ -29,7 +31,11 @@ export function createKeyRing(sources: ReadonlyMap<string, readonly Secret[]>): 
   const padded = new Map(
     Array.from(sources, ([name, secrets]) => [name, [...secrets, ...decoys.slice(secrets.length)]] as const),
   );
-  return { names: [...sources.keys()], secretsOf: (source) => padded.get(source) ?? decoys };
+  return {
+    names: [...sources.keys()],
+    secretsOf: (source) => padded.get(source) ?? decoys,
+    fingerprintsOf: (source) => sources.get(source)?.map((secret) => secret.fingerprint) ?? [],
+  };
 }
 
 /**

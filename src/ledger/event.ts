@@ -12,6 +12,8 @@ export type JobEvent = {
   readonly progress: number | null;
   /** When it happened, RFC 3339 UTC with the digits that were sent; null for progress, which does not say. */
   readonly occurredAt: string | null;
+  /** What failed, for `failed` alone: short and printable as it came, or null. Operators search for it. */
+  readonly errorCode: string | null;
   /** The normalized fields as JSON text: known ones in the schema's form, unknown ones exactly as they came. */
   readonly data: string;
   /** SHA-256 of the canonical JSON of the whole body: equal for two bodies that say the same. */

@@ -46,8 +46,8 @@ export function makePartitions({ db }: DatabaseConnection): Promise<string[]> {
 }
 
 /**
- * Leaves no partition that is wholly older than `retentionDays`; with them go returned outbox entries and
- * refusal counts of that age. Pending and parked entries stay, however old.
+ * Leaves no partition that is wholly older than `retentionDays`; with them go returned outbox entries, refusal
+ * counts, statistics and drift of that age. Pending and parked entries stay, however old.
  */
 function dropOld({ db }: DatabaseConnection, options: { retentionDays: number }): Promise<string[]> {
   return db.transaction().execute(async (trx) => {
@@ -66,9 +66,23 @@ function dropOld({ db }: DatabaseConnection, options: { retentionDays: number })
     await trx
       .deleteFrom('outbox')
       .where('state', '=', 'returned')
+      .where('replay_id', 'is', null) // of a replay that is paused until its queue is there
       .where('recorded_at', '<', oldest)
       .execute();
+    await trx.deleteFrom('replays').where('finished_at', '<', oldest).execute(); // and what it left out
     await trx.deleteFrom('refusals').where('minute', '<', oldest).execute();
+    // A day's worth at a time, by the primary key: after a shorter retention was set, all at once would take longer than
+    // a statement may, and undo everything above.
+    await sql`
+      delete from rollups
+      where minute < least(${oldest}, (select min(minute) from rollups) + interval '1 day')`.execute(trx);
+    // What was not seen since: no body is left to look at.
+    await trx.deleteFrom('drift').where('last_seen_at', '<', oldest).execute();
+    // By idempotency_keys_time. Repeated requests come within minutes; the API promises a day.
+    await trx
+      .deleteFrom('idempotency_keys')
+      .where('created_at', '<', sql<Date>`now() - interval '24 hours'`)
+      .execute();
     return dropped;
   });
 }

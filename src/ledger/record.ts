@@ -45,7 +45,7 @@ type EventGroup = {
 };
 
 /**
- * Lock order, which every batch of every replica shares: rows of `jobs` sorted by (source, job_id). `events`
+ * Lock order, which every batch of every replica shares: rows of `jobs` sorted by (source, job_id) as bytes. `events`
  * rows are touched only under their job's lock, so two batches cannot deadlock there whatever their order.
  *
  * `job` runs before `event` for each row, since `event` joins what `job` returns: a sequence number is drawn
@@ -56,19 +56,18 @@ type EventGroup = {
  *
  * `occurred_at` is cut to microseconds, all that a timestamptz holds: Postgres refuses text beyond 128 bytes.
  */
-const RECORD: Statement = {
-  name: 'record-batch',
-  text: `
+const TALLY = `
 with incoming as (
   select * from unnest(
-    $1::text[], $2::text[], $3::text[], $4::smallint[], $5::bytea[], $6::text[], $7::text[], $8::uuid[], $9::int[]
-  ) as t (source, job_id, status, progress, content_hash, occurred_at, data, delivery_id, copies)
+    $1::text[], $2::text[], $3::text[], $4::smallint[], $5::bytea[], $6::text[], $7::text[], $8::text[], $9::uuid[],
+    $10::int[]
+  ) as t (source, job_id, status, progress, content_hash, occurred_at, error_code, data, delivery_id, copies)
 ),
 job as (
   insert into jobs as j (source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at)
   select source, job_id, now(), now(), progress,
          case status when 'completed' then now() end, case status when 'failed' then now() end
-  from incoming order by source, job_id
+  from incoming order by source collate "C", job_id collate "C"
   on conflict (source, job_id) do update set
     last_seen_at = greatest(j.last_seen_at, excluded.last_seen_at),
     highest_progress = greatest(j.highest_progress, excluded.highest_progress),
@@ -78,11 +77,13 @@ job as (
 ),
 event as (
   insert into events as e (
-    source, job_id, status, progress_percentage, late, occurred_at, recorded_at, delivery_id, content_hash, repeats
+    source, job_id, status, progress_percentage, late, occurred_at, error_code, recorded_at, delivery_id, content_hash,
+    repeats
   )
   select i.source, i.job_id, i.status, i.progress,
          i.status = 'processing' and (job.terminal_at is not null or job.highest_progress > i.progress),
-         (rtrim(left(i.occurred_at, 26), 'Z') || 'Z')::timestamptz, now(), i.delivery_id, i.content_hash, i.copies - 1
+         (rtrim(left(i.occurred_at, 26), 'Z') || 'Z')::timestamptz, i.error_code, now(), i.delivery_id, i.content_hash,
+         i.copies - 1
   from incoming i join job using (source, job_id)
   on conflict on constraint events_dedup_key do update set repeats = e.repeats + excluded.repeats + 1
   returning e.sequence, e.source, e.job_id, e.late, e.recorded_at, e.delivery_id, e.content_hash
@@ -94,7 +95,11 @@ entry as (
   select event.sequence, i.source, i.job_id, i.status, i.progress, event.late, i.occurred_at, event.recorded_at, i.data
   from incoming i join event using (source, job_id)
   where event.delivery_id = i.delivery_id
-),
+)`;
+
+const RECORD: Statement = {
+  name: 'record-batch',
+  text: `${TALLY},
 delivery as (
   select t.*, event.sequence as event_sequence, coalesce(event.late, false) as late,
          case
@@ -104,22 +109,23 @@ delivery as (
            else 'conflict'
          end as outcome
   from unnest(
-    $10::uuid[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::text[], $16::text[], $17::smallint[],
-    $18::bytea[], $19::text[], $20::text[], $21::text[], $22::text[], $23::int[], $24::bytea[], $25::bytea[]
+    $11::uuid[], $12::text[], $13::text[], $14::smallint[], $15::text[], $16::text[], $17::text[], $18::smallint[],
+    $19::text[], $20::bytea[], $21::text[], $22::text[], $23::text[], $24::text[], $25::int[], $26::bytea[],
+    $27::bytea[]
   ) as t (
-    id, source, verdict, http_status, reason, job_id, status, progress,
+    id, source, verdict, http_status, reason, job_id, status, progress, error_code,
     content_hash, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body
   )
   left join event on t.verdict = 'event' and event.source = t.source and event.job_id = t.job_id
 ),
 audit as (
   insert into deliveries (
-    id, received_at, source, outcome, http_status, reason, job_id, status, progress_percentage, event_sequence,
-    path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body
+    id, received_at, source, outcome, http_status, reason, job_id, status, progress_percentage, error_code,
+    event_sequence, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body
   )
   select id, now(), source, outcome, case outcome when 'accepted' then 202 when 'duplicate' then 200
          when 'conflict' then 200 else http_status end,
-         reason, job_id, status, progress, event_sequence, path, remote_address, headers, secret_fingerprint,
+         reason, job_id, status, progress, error_code, event_sequence, path, remote_address, headers, secret_fingerprint,
          body_bytes, body_sha256, case when outcome <> 'duplicate' then body end
   from delivery
 )
@@ -163,6 +169,32 @@ function groupByEvent(batch: readonly DeliveryRecord[]): EventGroup[] {
   return [...groups.values()];
 }
 
+/**
+ * Tallies events of deliveries that were kept aside before, in the same way and order of locks. The caller holds the
+ * deliveries' own locks already.
+ */
+export const RELEASE = `${TALLY},
+released as (
+  update deliveries d set released_at = now(), event_sequence = event.sequence
+  from incoming i join event using (source, job_id)
+  where d.id = i.delivery_id
+  returning d.id, case
+    when event.delivery_id = d.id then 'accepted'
+    when event.content_hash = i.content_hash then 'duplicate'
+    else 'conflict'
+  end as outcome
+)
+select id, outcome from released`;
+
+/** The values of `RELEASE`: one event a job at most. */
+export function releaseColumns(
+  released: readonly { source: string; deliveryId: string; event: JobEvent }[],
+): Buffer[] {
+  return eventColumns(
+    released.map(({ source, deliveryId, event }) => ({ source, event, firstId: deliveryId, copies: 1 })),
+  );
+}
+
 /** Names one job across sources. Neither part can hold a space. */
 export function jobKey(source: string, jobId: string): string {
   return `${source} ${jobId}`;
@@ -176,6 +208,7 @@ function eventColumns(groups: readonly EventGroup[]): Buffer[] {
     int2Array(groups.map((group) => group.event.progress)),
     byteaArray(groups.map((group) => group.event.contentHash)),
     textArray(groups.map((group) => group.event.occurredAt)),
+    textArray(groups.map((group) => group.event.errorCode)),
     textArray(groups.map((group) => group.event.data)),
     uuidArray(groups.map((group) => group.firstId)),
     int4Array(groups.map((group) => group.copies)),
@@ -192,6 +225,7 @@ function deliveryColumns(batch: readonly DeliveryRecord[]): Buffer[] {
     textArray(batch.map((delivery) => delivery.jobId)),
     textArray(batch.map((delivery) => delivery.status)),
     int2Array(batch.map((delivery) => delivery.progress)),
+    textArray(batch.map((delivery) => (delivery.verdict === 'event' ? delivery.event.errorCode : null))),
     byteaArray(batch.map((delivery) => (delivery.verdict === 'event' ? delivery.event.contentHash : null))),
     textArray(batch.map((delivery) => delivery.path)),
     textArray(batch.map((delivery) => delivery.remoteAddress)),

@@ -142,6 +142,7 @@ describe('what breaks the schema is quarantined', () => {
       jobId: 'job_1',
       status,
       reason: 'unknown status',
+      drift: [{ kind: 'status', status, name: status, valueType: 'string' }],
     });
   });
 });

@@ -22,7 +22,7 @@ const verify = (header: string | undefined, bytes = body, source = 'default') =>
 function used(source: string, header: string | undefined): number {
   let keys = 0;
   const counting = {
-    names: ring.names,
+    ...ring,
     secretsOf: (name: string) =>
       ring.secretsOf(name).map(({ key, fingerprint }) => ({
         fingerprint,

@@ -1,0 +1,115 @@
+// What authentic bodies had that our schemas do not know: fields of accepted events and statuses of quarantined ones.
+// Keeps names, types and a delivery to look at, and never a value: whoever may not see bodies may see this.
+
+import type { Logger } from 'pino';
+import type { DatabaseConnection, Statement } from './database.ts';
+import { createTally } from './tally.ts';
+
+export type Drift = {
+  readonly kind: 'field' | 'status';
+  /** Of the body. A status that is unknown is its own. */
+  readonly status: string;
+  /** The field, or the status itself. */
+  readonly name: string;
+  /** As JSON Schema calls it. */
+  readonly valueType: string;
+};
+
+export type DriftLog = {
+  /** Counts them in memory. The delivery is one whose body is kept. */
+  readonly notice: (source: string, deliveryId: string, drift: readonly Drift[]) => void;
+  /** Writes what is there and stops. */
+  readonly close: () => Promise<void>;
+};
+
+export type DriftCount = Drift & { source: string; count: number; valueType: string; deliveryId: string };
+
+/** Of one source, in memory as in the ledger. A sender that makes names up would fill any table. */
+export const DRIFT_NAMES_PER_SOURCE = 200;
+const NAME_MAX_LENGTH = 128;
+
+/**
+ * Rows are taken in the order of the primary key, or two replicas could deadlock. A name that is there already is found
+ * by that key, and the names of a source are counted by it; two replicas may both pass the limit once.
+ */
+const ADD_DRIFT: Statement = {
+  name: 'add-drift',
+  text: `
+insert into drift as d (
+  source, kind, status, name, value_type, count, first_seen_at, last_seen_at, sample_delivery_id
+)
+select i.source, i.kind, i.status, i.name, i.value_type, i.count, now(), now(), i.delivery_id
+from (
+  select *, row_number() over (partition by source, is_known order by kind, status, name) as number
+  from (
+    select *, exists (
+      select from drift k
+      where k.source = t.source and k.kind = t.kind and k.status = t.status and k.name = t.name
+    ) as is_known
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::uuid[])
+      as t (source, kind, status, name, value_type, count, delivery_id)
+  ) as noticed
+) as i
+where i.is_known or (select count(*) from drift k where k.source = i.source) + i.number <= $8
+order by i.source collate "C", i.kind, i.status, i.name
+on conflict (source, kind, status, name) do update set
+  count = d.count + excluded.count,
+  value_type = excluded.value_type,
+  last_seen_at = greatest(d.last_seen_at, excluded.last_seen_at),
+  sample_delivery_id = excluded.sample_delivery_id`,
+};
+
+export function createDriftLog(options: {
+  addDrift: (rows: readonly DriftCount[]) => Promise<void>;
+  log: Logger;
+}): DriftLog {
+  const { addDrift: write, log } = options;
+  const tally = createTally<DriftCount>({
+    name: 'drift',
+    merge: (into, from) => {
+      into.count += from.count;
+      into.valueType = from.valueType;
+      into.deliveryId = from.deliveryId; // the newest, since the body of an old one is dropped first
+    },
+    write,
+    rowsPerGroup: DRIFT_NAMES_PER_SOURCE,
+    groupOf: ({ source }) => source,
+    log,
+  });
+  return {
+    notice: (source, deliveryId, drift) => {
+      for (const { kind, status, name, valueType } of drift) {
+        const shown = showable(name);
+        tally.add([source, kind, status, shown].join('\0'), {
+          source,
+          kind,
+          status,
+          name: shown,
+          valueType,
+          deliveryId,
+          count: 1,
+        });
+      }
+    },
+    close: tally.close,
+  };
+}
+
+/** Adds to what is there. Several replicas add to the same rows. */
+export async function addDrift(connection: DatabaseConnection, rows: readonly DriftCount[]): Promise<void> {
+  await connection.execute(ADD_DRIFT, [
+    rows.map(({ source }) => source),
+    rows.map(({ kind }) => kind),
+    rows.map(({ status }) => status),
+    rows.map(({ name }) => name),
+    rows.map(({ valueType }) => valueType),
+    rows.map(({ count }) => String(count)),
+    rows.map(({ deliveryId }) => deliveryId),
+    DRIFT_NAMES_PER_SOURCE,
+  ]);
+}
+
+/** A field's name may be any text: control characters would garble a terminal, and a NUL does not fit into the ledger. */
+function showable(name: string): string {
+  return name.slice(0, NAME_MAX_LENGTH).replaceAll(/\p{C}/gu, '\uFFFD');
+}

@@ -1,0 +1,48 @@
+// Which secret of which source matched a delivery last, so that an old one can be dropped safely: also where the last
+// delivery it signed is older than the retention, and where two sources share one. Right to about ten seconds.
+
+import type { Logger } from 'pino';
+import type { DatabaseConnection, Statement } from './database.ts';
+import { createTally } from './tally.ts';
+
+export type SecretMatches = {
+  /** Notes it in memory. Both names come from closed sets: the configured sources and their secrets. */
+  readonly notice: (source: string, fingerprint: string) => void;
+  /** Writes what is there and stops. */
+  readonly close: () => Promise<void>;
+};
+
+/** Rows are found by the primary key and taken in its order, or two replicas could deadlock. */
+const ADD_MATCHES: Statement = {
+  name: 'add-secret-matches',
+  text: `
+insert into secret_matches as m (source, fingerprint, last_matched_at)
+select source, fingerprint, now() from unnest($1::text[], $2::text[]) as t (source, fingerprint)
+order by source collate "C", fingerprint collate "C"
+on conflict (source, fingerprint) do update set
+  last_matched_at = greatest(m.last_matched_at, excluded.last_matched_at)`,
+};
+
+/** Beyond what can be configured: a limit that is never met. */
+const PAIRS_MAX = 10_000;
+
+export function createSecretMatches(options: { connection: DatabaseConnection; log: Logger }): SecretMatches {
+  const { connection, log } = options;
+  const tally = createTally<{ source: string; fingerprint: string }>({
+    name: 'secret matches',
+    merge: () => {},
+    write: async (rows) => {
+      await connection.execute(ADD_MATCHES, [
+        rows.map(({ source }) => source),
+        rows.map(({ fingerprint }) => fingerprint),
+      ]);
+    },
+    rowsPerGroup: PAIRS_MAX,
+    groupOf: () => '',
+    log,
+  });
+  return {
+    notice: (source, fingerprint) => tally.add(`${source} ${fingerprint}`, { source, fingerprint }),
+    close: tally.close,
+  };
+}

@@ -1,0 +1,79 @@
+// Counts in memory between flushes, so that counting costs a delivery next to nothing and no round trip. Bounded;
+// a crash may lose the last seconds of the counts, never a delivery. What could not be written stays for next time.
+
+import type { Logger } from 'pino';
+import { describeError } from '../errors.ts';
+
+export type Tally<Row> = {
+  /** Adds the row to what is kept under `key`. At the limit a new key is dropped, and the log says how many were. */
+  readonly add: (key: string, row: Row) => void;
+  /** Writes what is there. Never rejects. */
+  readonly flush: () => Promise<void>;
+  /** Writes what is there and stops. */
+  readonly close: () => Promise<void>;
+};
+
+/** Statistics may be so old. Shorter would be as many more writes, on every replica. */
+export const FLUSH_INTERVAL_MS = 10_000;
+
+export function createTally<Row>(options: {
+  /** For the log. */
+  name: string;
+  /** Adds `from` to what is there already. */
+  merge: (into: Row, from: Row) => void;
+  /** The rows are handed over for good. May be called again with them, and others, when it rejects. */
+  write: (rows: Row[]) => Promise<void>;
+  /** Rows of one group that are kept at most. */
+  rowsPerGroup: number;
+  groupOf: (row: Row) => string;
+  log: Logger;
+}): Tally<Row> {
+  const { name, merge, write, rowsPerGroup, groupOf, log } = options;
+  let rows = new Map<string, Row>();
+  let groups = new Map<string, number>();
+  let dropped = 0;
+
+  function add(key: string, row: Row): void {
+    const kept = rows.get(key);
+    if (kept !== undefined) return merge(kept, row);
+    const group = groupOf(row);
+    const size = groups.get(group) ?? 0;
+    if (size >= rowsPerGroup) {
+      dropped += 1;
+      return;
+    }
+    groups.set(group, size + 1);
+    rows.set(key, row);
+  }
+
+  async function flushNow(): Promise<void> {
+    const flushed = rows;
+    if (flushed.size === 0) return;
+    rows = new Map();
+    groups = new Map();
+    try {
+      await write([...flushed.values()]);
+    } catch (error) {
+      log.warn({ err: describeError(error), tally: name }, 'counts stay in memory for now');
+      for (const [key, row] of flushed) add(key, row);
+    }
+    if (dropped > 0) log.warn({ tally: name, dropped }, 'more to count than there is room for');
+    dropped = 0;
+  }
+
+  let flushing = Promise.resolve();
+  const flush = () => {
+    flushing = flushing.then(flushNow);
+    return flushing;
+  };
+  const timer = setInterval(() => void flush(), FLUSH_INTERVAL_MS).unref();
+
+  return {
+    add,
+    flush,
+    close: () => {
+      clearInterval(timer);
+      return flush();
+    },
+  };
+}
