@@ -9,6 +9,9 @@ export const LOCAL_VARIABLES = [
   'DATABASE_URL',
   'AMQP_URL',
   'SIGNING_SECRETS',
+  'ENVIRONMENT',
+  'TALLYHOOK_URL',
+  'TALLYHOOK_TOKEN',
 ] as const;
 
 export type LocalEnv = Record<(typeof LOCAL_VARIABLES)[number], string>;

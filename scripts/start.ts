@@ -11,6 +11,7 @@ import { CLIP } from '../src/commands/sandbox-clips.ts';
 import { type Ending, endOnRequest } from './ending.ts';
 import { given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.ts';
 import { takeLock } from './lock.mjs';
+import { findOrMakeToken } from './operator-token.ts';
 import { complain, createProgress, explain, paint, type Progress, say } from './output.ts';
 import { ROOT, startRelay, startTail } from './relay.ts';
 import { type Sandbox, startSandbox, TOKEN_FILE } from './sandbox.ts';
@@ -80,11 +81,15 @@ async function run(guard: Guard, ending: Ending, withSandbox: boolean): Promise<
   const progress = createProgress();
   const before = readLocalEnv(ENV_FILE);
   const services = await startServices(guard, before, progress);
+  const ports = await choosePorts(before, progress);
   const env: LocalEnv = {
-    ...(await choosePorts(before, progress)),
+    ...ports,
     DATABASE_URL: services.postgres?.url ?? given('DATABASE_URL') ?? '',
     AMQP_URL: services.rabbitmq?.url ?? given('AMQP_URL') ?? '',
     SIGNING_SECRETS: given('SIGNING_SECRETS') ?? before.SIGNING_SECRETS ?? randomBytes(32).toString('hex'),
+    ENVIRONMENT: given('ENVIRONMENT') ?? 'test',
+    TALLYHOOK_URL: `http://127.0.0.1:${ports.OPERATOR_PORT}`,
+    TALLYHOOK_TOKEN: before.TALLYHOOK_TOKEN ?? '',
   };
   writeLocalEnv(ENV_FILE, env);
   for (const service of [services.postgres, services.rabbitmq]) if (service) void keepUp(service, guard);
@@ -92,6 +97,10 @@ async function run(guard: Guard, ending: Ending, withSandbox: boolean): Promise<
   const relay = await progress.during('relay', () =>
     startRelay(guard, { env: environment(env), logFile: prepareLog() }),
   );
+  env.TALLYHOOK_TOKEN = await progress.during('token', () =>
+    findOrMakeToken({ url: env.TALLYHOOK_URL, before: env.TALLYHOOK_TOKEN, env: environment(env) }),
+  );
+  writeLocalEnv(ENV_FILE, env);
   const sandbox = withSandbox ? await addSandbox(guard, env, progress) : undefined;
   const tail = startTail(guard, environment(env));
   await waitForSubscriber(services.rabbitmq);
@@ -167,7 +176,8 @@ async function choosePorts(
 function environment(env: LocalEnv): NodeJS.ProcessEnv {
   const outside = { ...process.env };
   for (const name of ['DATABASE_URL', 'AMQP_URL', 'SIGNING_SECRETS']) delete outside[`${name}_FILE`];
-  return { HOST: '127.0.0.1', MIGRATE_ON_START: 'true', ...outside, ...env };
+  const { TALLYHOOK_TOKEN: _theirs, ...ours } = env;
+  return { HOST: '127.0.0.1', MIGRATE_ON_START: 'true', ...outside, ...ours };
 }
 
 /** Whoever kills the database or the broker to see what happens shall see it come back, too. */
@@ -269,7 +279,8 @@ function printWelcome(env: LocalEnv, sandbox: Sandbox | undefined): void {
 ${paint('bold', 'Tallyhook is ready.')}
 
   webhooks    http://127.0.0.1:${env.PORT}/webhooks
-  operators   http://127.0.0.1:${env.OPERATOR_PORT}/metrics
+  operators   ${env.TALLYHOOK_URL}/api/v1
+  token       ${env.TALLYHOOK_TOKEN}
   secrets     .local/env
   log         .local/logs/tallyhook.log
 
@@ -282,6 +293,10 @@ or by hand:
   . ./.local/env; body='${body}'; \\
   curl -i "http://127.0.0.1:$PORT/webhooks" -H 'Content-Type: application/json' --data-binary "$body" \\
     -H "X-Service-Signature: ${signature}"
+
+What became of it, as operators see it:
+
+  . ./.local/env; curl -H "Authorization: Bearer $TALLYHOOK_TOKEN" "$TALLYHOOK_URL/api/v1/jobs/default/job_by_hand"
 `);
   if (sandbox) printSandbox(sandbox, env);
   say('Ctrl-C ends everything. Events, as a subscriber receives them:\n');

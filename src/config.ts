@@ -49,6 +49,12 @@ const environment = z.object({
   ANSWER_DEADLINE_MS: whole(500, 9_500, 5_000),
   MAX_CONNECTIONS: whole(1, 100_000, 4_096),
 
+  ENVIRONMENT: z.enum(['live', 'test'], 'must be live or test').default('live'),
+  API_REQUESTS_PER_MINUTE: whole(1, 1_000_000, 600),
+  METRICS_OPEN: flag(false),
+  OPERATOR_QUERY_TIMEOUT_MS: whole(100, 60_000, 5_000),
+  OPERATOR_DB_CONNECTIONS: whole(1, 64, 4),
+
   SIGNING_SECRETS: z.string().optional(),
   SOURCES_FILE: z.string().optional(),
   REFUSED_ROWS_PER_MINUTE: whole(0, 10_000, 60),
@@ -126,6 +132,14 @@ export function loadUrls(env: Env): { databaseUrl: string } {
   return { databaseUrl: data.DATABASE_URL };
 }
 
+/** What the commands that see to tokens need. @throws ConfigError */
+export function loadAccess(env: Env): { databaseUrl: string; environment: Environment['ENVIRONMENT'] } {
+  const access = environment.pick({ DATABASE_URL: true, ENVIRONMENT: true });
+  const { data, faults } = readEnvironment(access, env);
+  if (data === undefined || faults.length > 0) throw new ConfigError(faults);
+  return { databaseUrl: data.DATABASE_URL, environment: data.ENVIRONMENT };
+}
+
 /** What `schema` makes of the environment and the files it names, with every fault by the variable's name. */
 function readEnvironment<T>(schema: z.ZodType<T>, env: Env) {
   const faults: string[] = [];
@@ -151,7 +165,15 @@ function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
       answerDeadlineMs: env.ANSWER_DEADLINE_MS,
       maxConnections: env.MAX_CONNECTIONS,
     }),
-    operator: Object.freeze({ host: env.OPERATOR_HOST, port: env.OPERATOR_PORT }),
+    operator: Object.freeze({
+      host: env.OPERATOR_HOST,
+      port: env.OPERATOR_PORT,
+      environment: env.ENVIRONMENT,
+      requestsPerMinute: env.API_REQUESTS_PER_MINUTE,
+      isMetricsOpen: env.METRICS_OPEN,
+      queryTimeoutMs: env.OPERATOR_QUERY_TIMEOUT_MS,
+      dbConnections: env.OPERATOR_DB_CONNECTIONS,
+    }),
     sources: Object.freeze({
       defaultSecrets: Object.freeze(defaultSecrets),
       file: env.SOURCES_FILE,

@@ -3,7 +3,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { STATUS_CODES } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import express, { type Express } from 'express';
 
@@ -42,11 +42,20 @@ export async function listen(
  */
 export function createStop(server: Server): (graceMs: number) => Promise<void> {
   let stopping: Promise<void> | undefined;
+  const unused = new Set<Socket>(); // connected ahead of a request that never came: Node does not call that idle
+  server.on('connection', (socket: Socket) => {
+    unused.add(socket);
+    socket.once('close', () => unused.delete(socket));
+  });
+  server.on('request', ({ socket }) => unused.delete(socket));
   return (graceMs) => {
     stopping ??= new Promise((resolve) => {
       const cut = setTimeout(() => server.closeAllConnections(), graceMs);
       // A kept-alive connection whose last answer goes out only now is idle afterwards, and would linger.
-      const sweep = setInterval(() => server.closeIdleConnections(), 50);
+      const sweep = setInterval(() => {
+        server.closeIdleConnections();
+        for (const socket of unused) if (socket.bytesRead === 0) socket.destroy();
+      }, 50);
       server.close(() => {
         clearTimeout(cut);
         clearInterval(sweep);

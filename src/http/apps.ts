@@ -1,12 +1,19 @@
 // The two faces: the intake, which the world may reach, and the operators' side, which it may not. Express
 // apps with exact routes; the servers around them set the time-outs.
 
-import type { Express } from 'express';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { Express, Request, RequestHandler, Response } from 'express';
+import helmet from 'helmet';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import type { Access } from '../access/access.ts';
+import type { Limits } from '../access/limits.ts';
 import { createExactApp } from '../http-ground.ts';
+import { DOCS_STYLE_SOURCE } from './api/docs-page.ts';
+import { createGate, needsTokenOnce, rateHeaders } from './api/gate.ts';
 import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
-import { errorHandler, notFound } from './errors.ts';
+import { errorHandler, notFound, type StandingHeaders } from './errors.ts';
 import { livez, type Readiness, readyz } from './health.ts';
 
 export function createIntakeApp(options: DeliveryOptions & { readiness: () => Promise<Readiness> }): Express {
@@ -19,19 +26,66 @@ export function createIntakeApp(options: DeliveryOptions & { readiness: () => Pr
   return finishApp(app, options.log);
 }
 
-export function createOperatorApp(options: {
-  readiness: () => Promise<Readiness>;
-  registry: Registry;
-  log: Logger;
-}): Express {
-  const { registry } = options;
+export type OperatorOptions = {
+  readonly readiness: () => Promise<Readiness>;
+  readonly registry: Registry;
+  readonly access: Access;
+  readonly limits: Limits;
+  /** What stands below /api/v1. */
+  readonly api: RequestHandler;
+  readonly isMetricsOpen: boolean;
+  /** Monotonic. */
+  readonly now: () => number;
+  readonly log: Logger;
+};
+
+export function createOperatorApp(options: OperatorOptions): Express {
+  const { registry, isMetricsOpen } = options;
   const app = createExactApp();
+  app.use(securityHeaders());
   app.get('/livez', livez);
   app.get('/readyz', readyz(options.readiness));
-  app.get('/metrics', async (_request, response) => {
+  app.use(createGate(options));
+  app.get('/metrics', needsTokenOnce({ isOpen: isMetricsOpen }), async (_request, response) => {
     response.type(registry.contentType).send(await registry.metrics());
   });
+  app.use('/api/v1', options.api);
   return finishApp(app, options.log);
+}
+
+/** For what is answered before the app has a request: a limit of the address, and the headers that all answers have. */
+export function operatorHeaders({ limits }: Pick<OperatorOptions, 'limits'>): StandingHeaders {
+  const request = new IncomingMessage(new Socket());
+  const response = new ServerResponse(request);
+  for (const set of securityHeaders()) set(request as Request, response as Response, () => {});
+  const always = Object.fromEntries(
+    Object.entries(response.getHeaders()).map(([name, value]) => [name, String(value)]),
+  );
+  return async (address) => ({ ...always, ...rateHeaders(await limits.spendAddress(address)) });
+}
+
+/** Nothing here is a page but the documentation, and that needs its style and nothing else. */
+function securityHeaders(): RequestHandler[] {
+  return [
+    helmet({
+      contentSecurityPolicy: {
+        useDefaults: false,
+        directives: {
+          defaultSrc: ["'none'"],
+          styleSrc: [DOCS_STYLE_SOURCE],
+          baseUri: ["'none'"],
+          formAction: ["'none'"],
+          frameAncestors: ["'none'"],
+        },
+      },
+      crossOriginResourcePolicy: { policy: 'same-origin' },
+      xFrameOptions: { action: 'deny' },
+    }),
+    (_request, response, next) => {
+      response.setHeader('Cache-Control', 'no-store');
+      next();
+    },
+  ];
 }
 
 function finishApp(app: Express, log: Logger): Express {

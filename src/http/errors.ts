@@ -50,8 +50,11 @@ const EXPECTATION_FAILED: ProtocolError = {
   message: 'nothing but 100-continue can be expected',
 };
 
+/** What each answer on a server carries, also those that no request could be made out for. Never rejects. */
+export type StandingHeaders = (remoteAddress: string) => Promise<Readonly<Record<string, string>>>;
+
 /** Answers what Node could not even parse, or would answer without a body, in our own error shape, and hangs up. */
-export function answerProtocolErrors(server: Server): void {
+export function answerProtocolErrors(server: Server, standing: StandingHeaders): void {
   const underWay = new WeakMap<Duplex, Set<ServerResponse>>();
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     const responses = underWay.get(socket) ?? new Set();
@@ -64,35 +67,53 @@ export function answerProtocolErrors(server: Server): void {
     const { status, ...answer } = PROTOCOL_ERRORS[error.code ?? ''] ?? BAD_REQUEST;
     const open = [...(underWay.get(socket) ?? [])];
     const last = open.at(-1);
-    if (last === undefined) return hangUp(socket, { status, answer });
+    const part = async () => hangUp(socket, { status, answer, headers: await standing(addressOf(socket)) });
+    if (last === undefined) return void part();
     // A second status line would corrupt an answer that is under way: it comes first, and is the last.
     if (last.req.complete) return closeAfter(last, socket);
     // The request itself broke off. Its handler finds out when the connection goes.
-    if (open.length === 1 && !last.headersSent) return hangUp(socket, { status, answer });
+    if (open.length === 1 && !last.headersSent) return void part();
     socket.destroy();
   });
 
-  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) =>
-    refuse(response, EXPECTATION_FAILED),
+  server.on(
+    'checkExpectation',
+    (_request: IncomingMessage, response: ServerResponse) =>
+      void refuse(response, EXPECTATION_FAILED, standing),
   );
 }
 
 /** HTTP/1.1 wants a Host (RFC 9112, 3.2). Node would refuse it, too, but without a body. */
-export function refuseWithoutHost(request: IncomingMessage, response: ServerResponse): boolean {
+export function refuseWithoutHost(
+  request: IncomingMessage,
+  response: ServerResponse,
+  standing: StandingHeaders,
+): boolean {
   if (request.httpVersion !== '1.1' || request.headers.host !== undefined) return false;
-  refuse(response, BAD_REQUEST);
+  void refuse(response, BAD_REQUEST, standing);
   return true;
 }
 
-function refuse(response: ServerResponse, { status, ...answer }: ProtocolError): void {
+async function refuse(
+  response: ServerResponse,
+  { status, ...answer }: ProtocolError,
+  standing: StandingHeaders,
+): Promise<void> {
   const body = JSON.stringify(answer);
+  const headers = await standing(addressOf(response.req.socket));
+  if (response.destroyed) return;
   response
     .writeHead(status, {
+      ...headers,
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': Buffer.byteLength(body),
       Connection: 'close',
     })
     .end(body);
+}
+
+function addressOf(socket: Duplex): string {
+  return ('remoteAddress' in socket && String(socket.remoteAddress)) || '';
 }
 
 function closeAfter(response: ServerResponse, socket: Duplex): void {

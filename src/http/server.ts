@@ -3,7 +3,7 @@
 
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { createStop, listen } from '../http-ground.ts';
-import { answerProtocolErrors, refuseWithoutHost } from './errors.ts';
+import { answerProtocolErrors, refuseWithoutHost, type StandingHeaders } from './errors.ts';
 
 export type HttpServer = {
   readonly port: number;
@@ -29,7 +29,10 @@ export async function startServer(options: {
   host: string;
   port: number;
   maxConnections: number;
+  /** For answers that `listener` has no part in. None, if not given. */
+  standingHeaders?: StandingHeaders;
 }): Promise<HttpServer> {
+  const { standingHeaders = async () => ({}) } = options;
   let draining = false;
   const underWay = new Set<ServerResponse>();
   const server = createServer(
@@ -46,11 +49,11 @@ export async function startServer(options: {
       if (draining) response.setHeader('Connection', 'close');
       underWay.add(response);
       response.once('close', () => underWay.delete(response));
-      if (!refuseWithoutHost(request, response)) options.listener(request, response);
+      if (!refuseWithoutHost(request, response, standingHeaders)) options.listener(request, response);
     },
   );
   server.maxConnections = options.maxConnections;
-  answerProtocolErrors(server);
+  answerProtocolErrors(server, standingHeaders);
   const port = await listen(server, options);
   const end = createStop(server);
 

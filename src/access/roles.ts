@@ -1,0 +1,22 @@
+// What a token allows. Each role of the row may do what those before it may; a scraper reads the metrics and nothing
+// else, and everybody else may read them, too.
+
+export const ROLES = ['viewer', 'auditor', 'operator', 'admin'] as const;
+export const TOKEN_ROLES = ['scraper', ...ROLES] as const;
+
+/** What an operation can ask for. */
+export type Role = (typeof ROLES)[number];
+/** What a token can have. */
+export type TokenRole = (typeof TOKEN_ROLES)[number];
+
+export function isTokenRole(text: string): text is TokenRole {
+  return (TOKEN_ROLES as readonly string[]).includes(text);
+}
+
+export function isRole(role: TokenRole): role is Role {
+  return role !== 'scraper';
+}
+
+export function mayAct(has: TokenRole, needed: Role): boolean {
+  return has !== 'scraper' && ROLES.indexOf(has) >= ROLES.indexOf(needed);
+}

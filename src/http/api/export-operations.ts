@@ -1,0 +1,178 @@
+// Whole lists over the API, streamed as NDJSON or CSV. What is in memory is bounded however slow the reader is, and an
+// export that cannot go on breaks off, so that nobody takes a part for the whole.
+
+import { Readable } from 'node:stream';
+import { stringify } from 'csv-stringify/sync';
+import { z } from 'zod';
+import { readLog } from '../../access/operator-log.ts';
+import { readAll } from '../../audit/export.ts';
+import type { DatabaseConnection } from '../../ledger/database.ts';
+import { plain } from './filters.ts';
+import { type ApiList, type Asked, LISTS } from './lists.ts';
+import { logFilters, LogLine } from './log-operations.ts';
+import { ApiError, defineRead, forbidden, type Operation } from './operation.ts';
+
+/** Of each replica. Each takes one of the operators' few connections again and again. */
+const EXPORTS_AT_ONCE = 2;
+/** Whoever reads nothing for so long is not coming back, and others wait for his place. */
+const STALLED_MS = 60_000;
+/** Some slices: enough that the next one is there when the socket has room. */
+const BUFFER_BYTES = 256 * 1024;
+
+type Deps = { readonly connection: Pick<DatabaseConnection, 'db'>; readonly stalledMs?: number };
+
+const operatorLog: ApiList = {
+  name: 'operator-log',
+  filters: logFilters,
+  item: LogLine,
+  list: {
+    types: ['time', 'bigint'],
+    read: async (db, filters, { after, limit }) => {
+      const [at, id] = after ?? [];
+      const items = await readLog(db, filters, {
+        limit,
+        after: at === undefined || id === undefined ? undefined : { at, id },
+      });
+      const last = items.length === limit ? items.at(-1) : undefined;
+      return { items, next: last === undefined ? null : [last.at, last.id] };
+    },
+  },
+  toFilters: (asked, caller) => {
+    if (caller.sources !== null) throw forbidden();
+    return asked;
+  },
+};
+
+const EXPORTED = { ...LISTS, 'operator-log': operatorLog } as const;
+const NAMES = Object.keys(EXPORTED) as (keyof typeof EXPORTED)[];
+
+/** Every filter of every list, as text: which of them a list has, and of what form, its own schema says. */
+const anyFilter = Object.fromEntries(
+  [...new Set(NAMES.flatMap((name) => Object.keys(EXPORTED[name].filters)))].map((filter) => [
+    filter,
+    plain(256).optional().describe('As in the list, if it has this filter.'),
+  ]),
+);
+
+const FORMATS = {
+  ndjson: 'application/x-ndjson',
+  csv: 'text/csv; charset=utf-8; header=present',
+} as const;
+
+export function createExportOperations({ connection, stalledMs = STALLED_MS }: Deps): readonly Operation[] {
+  let running = 0;
+  return [
+    defineRead({
+      id: 'export',
+      path: '/export',
+      tag: 'Export',
+      summary: 'A whole list, as NDJSON or CSV',
+      description:
+        'With the filters of that list. An export that ends without its last chunk was broken off: repeat it. ' +
+        'In CSV, a cell that a spreadsheet would take for a formula has an apostrophe before it.',
+      role: 'auditor',
+      query: z.strictObject({
+        list: z.enum(NAMES),
+        format: z.enum(['ndjson', 'csv']).default('ndjson'),
+        ...anyFilter,
+      }),
+      answers: { 200: { description: 'The list.', contentType: Object.values(FORMATS) } },
+      run: async ({ query: { list: name, format, ...given } }, { caller, record, signal }) => {
+        const list: ApiList = EXPORTED[name];
+        const filters = list.toFilters(readFilters(list, given), caller);
+        if (running >= EXPORTS_AT_ONCE) {
+          throw new ApiError(503, 'export_busy', `${EXPORTS_AT_ONCE} exports are running already: try again`);
+        }
+        running += 1;
+        const place = { isTaken: true };
+        const leave = () => {
+          if (place.isTaken) running -= 1;
+          place.isTaken = false;
+        };
+        try {
+          const { source = null } = given as { source?: string };
+          await record({ action: 'export', source, subject: name, detail: { format, ...given } });
+          signal.throwIfAborted();
+        } catch (error) {
+          leave();
+          throw error;
+        }
+        const slices = readAll(connection.db, list.list, filters as never);
+        const lines = format === 'csv' ? csvLines(list.item, slices) : jsonLines(list.item, slices);
+        const stream = Readable.from(
+          watched(lines, stalledMs, () => stream),
+          {
+            objectMode: false,
+            highWaterMark: BUFFER_BYTES,
+          },
+        );
+        stream.once('close', leave);
+        return {
+          status: 200,
+          contentType: FORMATS[format],
+          headers: { 'Content-Disposition': `attachment; filename="${name}.${format}"` },
+          stream,
+        };
+      },
+    }),
+  ];
+}
+
+/** @throws ApiError 400 as the list itself would */
+function readFilters({ name, filters }: ApiList, given: object): Asked {
+  const { data, error } = z.strictObject(filters).safeParse(given);
+  if (error === undefined) return data;
+  const faults = error.issues.map((issue) =>
+    issue.code === 'unrecognized_keys'
+      ? `unknown parameter of the list ${name}: ${issue.keys.join(', ')}`
+      : `${issue.path.join('.')}: ${issue.message}`,
+  );
+  throw new ApiError(400, 'invalid_request', faults.join('; '));
+}
+
+type Slices = AsyncIterable<readonly object[]>;
+
+async function* jsonLines(item: z.ZodObject, slices: Slices): AsyncGenerator<string> {
+  for await (const slice of slices) {
+    yield slice.map((each) => `${JSON.stringify(item.parse(each))}\n`).join('');
+  }
+}
+
+/** RFC 4180, with a header. What an array or object holds is told as JSON. */
+async function* csvLines(item: z.ZodObject, slices: Slices): AsyncGenerator<string> {
+  const columns = Object.keys(item.shape);
+  yield stringify([columns], { record_delimiter: 'windows' });
+  for await (const slice of slices) {
+    yield stringify(
+      slice.map((each) => item.parse(each)),
+      {
+        columns,
+        record_delimiter: 'windows',
+        // Senders choose job ids, and operators open this in a spreadsheet.
+        escape_formulas: true,
+        cast: { boolean: String, object: (value) => JSON.stringify(value) },
+      },
+    );
+  }
+}
+
+/** Breaks off when the reader has taken nothing for a long time. */
+async function* watched(
+  lines: AsyncIterable<string>,
+  stalledMs: number,
+  stream: () => Readable,
+): AsyncGenerator<string> {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    for await (const text of lines) {
+      timer = setTimeout(
+        () => stream().destroy(new Error('the reader took nothing for too long')),
+        stalledMs,
+      );
+      yield text;
+      clearTimeout(timer);
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}

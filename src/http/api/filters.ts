@@ -1,0 +1,116 @@
+// The parameters that the lists share. All arrive as text, single, and within a size: whatever passes here can be
+// handed to Postgres without an error.
+
+import { z } from 'zod';
+import { eventStatus, kind, outboxState, outcome, publicationResult } from './schemas.ts';
+
+export const PAGE_LIMIT_MAX = 200;
+const PAGE_LIMIT_DEFAULT = 50;
+/** A cursor holds a time, an id and a hash; a job id is at most 128 bytes, thrice that as JSON in base64url. */
+const CURSOR_MAX_LENGTH = 1_024;
+
+/** Postgres's text holds every character but this one. */
+export const plain = (maxLength: number) =>
+  z
+    .string('must be given once')
+    .min(1, 'must not be empty')
+    .max(maxLength, `must be at most ${maxLength} characters`)
+    .refine((text) => !text.includes('\0') && text.isWellFormed(), 'must be well-formed text');
+
+/** A whole number of so many digits, in the document as what it is. */
+export function wholeNumber(min: number, max: number) {
+  const fault = `must be a whole number from ${min} to ${max}`;
+  return z
+    .string('must be given once')
+    .regex(/^\d{1,9}$/, fault)
+    .transform(Number)
+    .refine((count) => count >= min && count <= max, fault)
+    .meta({
+      override: ({ jsonSchema }) => {
+        Object.assign(jsonSchema, { type: 'integer', minimum: min, maximum: max });
+        delete jsonSchema.pattern;
+      },
+    });
+}
+
+/** RFC 3339, any offset. Kept as text, since a Date has no microseconds. Postgres knows no year 0000. */
+export const time = z.iso
+  .datetime({ offset: true, error: 'must be a time as in RFC 3339, 2026-01-15T10:30:00Z' })
+  .max(40, 'must be at most 40 characters')
+  .refine((text) => /^(19[7-9]|[2-9]\d\d)/.test(text), 'must not be before 1970');
+
+export const source = plain(63).describe('By its exact name.');
+export const jobId = plain(128);
+export const eventIdText = plain(256);
+const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true');
+
+const range = {
+  from: time.optional().describe('Not before.'),
+  to: time.optional().describe('Before, and not at.'),
+};
+const job = {
+  job_id: jobId.optional(),
+  job_id_prefix: jobId.optional().describe('What the job’s id begins with.'),
+};
+
+export const deliveryFilters = {
+  source: source.optional(),
+  outcome: outcome.optional(),
+  status: plain(128).optional().describe('As it was sent.'),
+  kind: kind.optional(),
+  ...job,
+  error_code: plain(256).optional(),
+  secret_fingerprint: plain(64).optional(),
+  remote_address: plain(64).optional(),
+  ...range,
+};
+
+export const eventFilters = {
+  source: source.optional(),
+  status: eventStatus.optional(),
+  kind: kind.optional(),
+  ...job,
+  error_code: plain(256).optional(),
+  late: flag.optional(),
+  ...range,
+};
+
+export const publicationFilters = {
+  source: source.optional(),
+  result: publicationResult.optional(),
+  event_id: eventIdText.optional(),
+  ...job,
+  replay_id: z.uuid().optional(),
+  ...range,
+};
+
+export const jobFilters = {
+  source: source.optional(),
+  state: z.enum(['processing', 'completed', 'failed', 'stuck']).optional(),
+  stuck_after: wholeNumber(60, 31_536_000)
+    .optional()
+    .describe('With `state=stuck`: seconds since it was first seen, without an end. 3600 where not given.'),
+  ...job,
+  ...range,
+};
+
+export const quarantineFilters = {
+  source: source.optional(),
+  status: plain(128).optional().describe('As it was sent.'),
+  ...job,
+  ...range,
+  released: flag.optional().describe('Those that an operator has released, and not those that wait.'),
+};
+
+export const outboxFilters = {
+  state: outboxState.optional(),
+  source: source.optional(),
+  job_id: jobId.optional(),
+};
+
+export const paging = {
+  limit: wholeNumber(1, PAGE_LIMIT_MAX).default(PAGE_LIMIT_DEFAULT),
+  cursor: plain(CURSOR_MAX_LENGTH)
+    .optional()
+    .describe('`next_cursor` of the page before, with the same filters.'),
+};

@@ -1,0 +1,148 @@
+// What a request says, checked: its path, its query and its body against the operation's schemas. All that cannot be
+// read, or was never asked for, is an ApiError that names the parameter and never repeats its value.
+
+import type { Request } from 'express';
+import { getRawBody } from 'raw-body';
+import type { z } from 'zod';
+import { ApiError, type Operation } from './operation.ts';
+
+/** A thousand event ids of 1,024 characters would not fit, a thousand of ours do. */
+export const BODY_LIMIT_BYTES = 64 * 1024;
+
+/** Far more than any operation has. */
+const MAX_PARAMETERS = 64;
+const MAX_ISSUES_SHOWN = 5;
+const MAX_MESSAGE_LENGTH = 500;
+
+const JSON_TYPE = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
+
+export type Input = {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
+  /** The body before any schema: what makes two requests the same. */
+  readonly sent: unknown;
+};
+
+/** @throws ApiError 400, 413 or 415 */
+export async function readInput(operation: Operation, request: Request): Promise<Input> {
+  const query = check(operation.query, readQuery(request.originalUrl));
+  const params = check(operation.params, checkText(request.params));
+  if (operation.method === 'get') return { params, query, body: undefined, sent: undefined };
+  const sent = await readBody(request, operation.body !== undefined);
+  return { params, query, body: check(operation.body, sent ?? {}), sent };
+}
+
+const invalid = (message: string) => new ApiError(400, 'invalid_request', message);
+
+/** Nothing may come where no schema is. */
+function check(schema: z.ZodObject | undefined, value: unknown): unknown {
+  if (schema === undefined) {
+    if (Object.keys(value as object).length > 0) throw invalid(`unknown parameter: ${keysOf(value)}`);
+    return undefined;
+  }
+  const { data, error } = schema.safeParse(value);
+  if (error !== undefined) throw invalid(describe(error));
+  return data;
+}
+
+function describe(error: z.ZodError): string {
+  const lines = error.issues.slice(0, MAX_ISSUES_SHOWN).map((issue) => {
+    if (issue.code === 'unrecognized_keys') {
+      return `unknown parameter: ${issue.keys.slice(0, MAX_ISSUES_SHOWN).join(', ')}`;
+    }
+    const name = issue.path.map(String).join('.');
+    return name === '' ? issue.message : `${name}: ${issue.message}`;
+  });
+  return clip(lines.join('; '));
+}
+
+const keysOf = (value: unknown) => clip(Object.keys(value as object).join(', '));
+const clip = (text: string) =>
+  text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH)}…` : text;
+
+/** Own reading, since others' mend bad percent-encoding in silence and make lists of what comes twice. */
+function readQuery(url: string): Record<string, string> {
+  const start = url.indexOf('?');
+  const pairs =
+    start === -1
+      ? []
+      : url
+          .slice(start + 1)
+          .split('&')
+          .filter(Boolean);
+  if (pairs.length > MAX_PARAMETERS) throw invalid(`more than ${MAX_PARAMETERS} parameters`);
+  const query = new Map<string, string>();
+  for (const pair of pairs) {
+    const [name = '', ...rest] = pair.split('=');
+    const key = decode(name);
+    if (query.has(key)) throw invalid(`${clip(key)}: must be given once`);
+    query.set(key, decode(rest.join('=')));
+  }
+  return checkText(Object.fromEntries(query));
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    throw invalid('the address is not percent-encoded UTF-8');
+  }
+}
+
+async function readBody(request: Request, isWanted: boolean): Promise<unknown> {
+  const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers;
+  const { 'content-length': length, 'transfer-encoding': transfer } = request.headers;
+  const isThere = transfer !== undefined || Number(length ?? 0) > 0;
+  if (!isThere) {
+    if (isWanted) throw invalid('a body of JSON is needed');
+    return undefined;
+  }
+  if (!JSON_TYPE.test(type ?? '')) {
+    throw new ApiError(415, 'unsupported_media_type', 'the Content-Type must be application/json');
+  }
+  if (encoding.toLowerCase() !== 'identity') {
+    throw new ApiError(415, 'unsupported_media_type', 'the body must be sent without Content-Encoding');
+  }
+  const value = parse(await readBytes(request));
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalid('the body must be a JSON object');
+  }
+  return checkText(value);
+}
+
+async function readBytes(request: Request): Promise<Buffer> {
+  try {
+    return await getRawBody(request, {
+      length: request.headers['content-length'] ?? null,
+      limit: BODY_LIMIT_BYTES,
+    });
+  } catch (error) {
+    if ((error as { status?: unknown }).status !== 413) throw invalid('the body did not arrive whole');
+    throw new ApiError(413, 'payload_too_large', `the body is larger than ${BODY_LIMIT_BYTES} bytes`);
+  }
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body));
+  } catch {
+    throw invalid('the body is not JSON in UTF-8');
+  }
+}
+
+/** Postgres' text holds neither NUL nor half a character. Goes as deep as the body, without a stack of calls. */
+function checkText<T>(value: T): T {
+  const open: unknown[] = [value];
+  while (open.length > 0) {
+    const next = open.pop();
+    if (typeof next === 'string') {
+      if (next.includes('\0') || !next.isWellFormed()) {
+        throw invalid('a value holds a NUL or half a character');
+      }
+    } else if (typeof next === 'object' && next !== null) {
+      for (const [key, inner] of Object.entries(next)) open.push(key, inner);
+    }
+  }
+  return value;
+}

@@ -1,0 +1,105 @@
+// Decisions on the outbox over the API: have events published after all, give them up, or hold them back.
+
+import { z } from 'zod';
+import { decide, type Decision, lockEntry, RETRIED_AT_ONCE, retryEntries } from '../../replays/decisions.ts';
+import { eventIdText, source } from './filters.ts';
+import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';
+import { Entry } from './schemas.ts';
+
+export const retryOrder = z
+  .strictObject({ state: z.enum(['returned', 'parked']), source: source.optional() })
+  .meta({ id: 'RetryOrder', description: 'Which entries to retry.' });
+
+export const Retried = z
+  .object({
+    retried: z.int().min(0),
+    remaining: z.boolean().describe('There are more of them: call again.'),
+  })
+  .meta({ id: 'Retried', description: 'How many entries are pending again.' });
+
+export function createOutboxOperations(): readonly Operation[] {
+  return [
+    retryManyOperation(),
+    decideOperation('retry', {
+      summary: 'Publish a returned or parked event after all',
+      description: 'With all its attempts before it, under the id that it always had.',
+      answer: 'The entry, pending again.',
+    }),
+    decideOperation('discard', {
+      summary: 'Never publish a returned or parked event',
+      description:
+        'It leaves the outbox, and later events of its job go on. The ledger keeps it; a replay can send it.',
+      answer: 'The entry as it was.',
+    }),
+    decideOperation('park', {
+      summary: 'Hold an event back, and with it the later ones of its job',
+      description: 'One that is on its way may still arrive.',
+      answer: 'The entry, parked.',
+    }),
+  ];
+}
+
+function decideOperation(
+  decision: Decision,
+  { summary, description, answer }: { summary: string; description: string; answer: string },
+): Operation {
+  return defineAction({
+    id: `${decision}Entry`,
+    path: `/outbox/{id}/${decision}`,
+    tag: 'Outbox',
+    summary,
+    description,
+    role: 'operator',
+    params: z.strictObject({ id: eventIdText.describe('The entry’s number, or the event’s id.') }),
+    answers: { 200: { description: answer, schema: Entry } },
+    run: async ({ params: { id } }, { caller, trx, record }) => {
+      const entry = await lockEntry(trx, id);
+      if (entry === undefined) throw notFound('entry in the outbox');
+      scopeOf(caller, entry.source);
+      const decided = await decide(trx, { entry, decision, by: caller.tokenName });
+      if (decided === undefined) {
+        throw new ApiError(
+          409,
+          'wrong_state',
+          entry.replay_id === null
+            ? `it is ${entry.state}: that does not allow to ${decision} it`
+            : 'it is a replay’s copy: pause, resume or cancel the replay',
+        );
+      }
+      await record({
+        action: `outbox.${decision}`,
+        source: entry.source,
+        subject: entry.event_id,
+        detail: {
+          entry: entry.id,
+          state: entry.state,
+          attempts: entry.attempts,
+          last_error: entry.last_error,
+        },
+      });
+      return { status: 200, body: decided };
+    },
+  });
+}
+
+function retryManyOperation(): Operation {
+  return defineAction({
+    id: 'retryEntries',
+    path: '/outbox/retry',
+    tag: 'Outbox',
+    summary: 'Publish all returned or all parked events after all',
+    description: `The oldest ${RETRIED_AT_ONCE} of them; call again while some remain.`,
+    role: 'operator',
+    body: retryOrder,
+    answers: { 200: { description: 'How many are pending again.', schema: Retried } },
+    run: async ({ body: { state, source: wanted } }, { caller, trx, record }) => {
+      const result = await retryEntries(trx, { state, sources: scopeOf(caller, wanted) });
+      await record({
+        action: 'outbox.retry',
+        source: wanted ?? null,
+        detail: { state, retried: result.retried },
+      });
+      return { status: 200, body: result };
+    },
+  });
+}

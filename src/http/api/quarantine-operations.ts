@@ -1,0 +1,118 @@
+// Release over the API: what was kept aside is understood again, with the present schemas, and tallied if it can be.
+
+import { z } from 'zod';
+import { decodeCursor, encodeCursor } from '../../audit/cursor.ts';
+import {
+  releaseMany,
+  RELEASED_AT_ONCE,
+  releaseOne,
+  sourceOfDelivery,
+  type Release,
+} from '../../replays/quarantine.ts';
+import { quarantineFilters } from './filters.ts';
+import {
+  type ActionContext,
+  ApiError,
+  defineAction,
+  notFound,
+  type Operation,
+  scopeOf,
+} from './operation.ts';
+
+const LIST = 'quarantine release';
+
+export const ReleaseResult = z
+  .object({
+    delivery_id: z.uuid(),
+    result: z
+      .enum(['accepted', 'duplicate', 'conflict', 'still_quarantined'])
+      .describe('What it would have been, had it been understood when it came.'),
+    event_id: z.string().nullable(),
+    reason: z.string().nullable().describe('Why it is still not understood.'),
+  })
+  .meta({ id: 'ReleaseResult', description: 'What became of a quarantined delivery.' });
+
+const { released: _released, ...filters } = quarantineFilters;
+
+export const releaseOrder = z
+  .strictObject({
+    filter: z.strictObject(filters).describe('As in the list of the quarantine; empty for all.'),
+    limit: z.int().min(1).max(RELEASED_AT_ONCE).default(RELEASED_AT_ONCE),
+    cursor: z.string().min(1).max(1_024).optional().describe('`next_cursor` of the call before.'),
+  })
+  .meta({ id: 'ReleaseOrder', description: 'Which deliveries to release, oldest first.' });
+
+export const ReleasePage = z
+  .object({
+    items: z.array(ReleaseResult),
+    next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
+  })
+  .meta({ id: 'ReleasePage', description: 'What became of some of them.' });
+
+export function createQuarantineOperations(): readonly Operation[] {
+  return [
+    defineAction({
+      id: 'releaseDelivery',
+      path: '/quarantine/{id}/release',
+      tag: 'Quarantine',
+      summary: 'Try to understand a delivery again',
+      description:
+        'With the present schemas. What is understood is tallied and published as if it came now; what is not stays where it is.',
+      role: 'operator',
+      params: z.strictObject({ id: z.uuid() }),
+      answers: { 200: { description: 'What became of it.', schema: ReleaseResult } },
+      run: async ({ params: { id } }, { caller, trx, record }) => {
+        const source = await sourceOfDelivery(trx, id);
+        if (source === undefined) throw notFound('delivery');
+        scopeOf(caller, source);
+        const release = await releaseOne(trx, id);
+        if (release === undefined) throw notFound('delivery');
+        if (release === 'wrong state') {
+          throw new ApiError(409, 'wrong_state', 'it is not in quarantine, or not any more');
+        }
+        await recordRelease(record, release);
+        return { status: 200, body: release };
+      },
+    }),
+    defineAction({
+      id: 'releaseDeliveries',
+      path: '/quarantine/release',
+      tag: 'Quarantine',
+      summary: 'Try to understand many deliveries again',
+      description: 'As many as `limit`, oldest first. Go on with `next_cursor` until it is null.',
+      role: 'operator',
+      body: releaseOrder,
+      answers: { 200: { description: 'What became of them.', schema: ReleasePage } },
+      run: async ({ body: { filter, limit, cursor } }, { caller, trx, record }) => {
+        const sources = scopeOf(caller, filter.source);
+        const { releases, next } = await releaseMany(trx, {
+          filter,
+          sources,
+          limit,
+          after: cursor === undefined ? undefined : placeOf(cursor, filter),
+        });
+        for (const release of releases) await recordRelease(record, release);
+        const nextCursor = next === undefined ? null : encodeCursor([next.at, next.id], LIST, filter);
+        return { status: 200, body: { items: releases, next_cursor: nextCursor } };
+      },
+    }),
+  ];
+}
+
+function placeOf(cursor: string, filter: object): { at: string; id: string } {
+  const [at, id] = decodeCursor(cursor, { list: LIST, filters: filter, types: ['time', 'uuid'] }) ?? [];
+  if (at === undefined || id === undefined) {
+    throw new ApiError(400, 'invalid_cursor', 'cursor: is not one of this action with this filter');
+  }
+  return { at, id };
+}
+
+function recordRelease(record: ActionContext['record'], release: Release): Promise<void> {
+  const { delivery_id, source, result, event_id, reason } = release;
+  return record({
+    action: 'quarantine.release',
+    source,
+    subject: delivery_id,
+    detail: { result, event_id, reason },
+  });
+}

@@ -1,0 +1,285 @@
+// What nobody should send to the operators' API gets a clear 4xx and never a 500: held against every operation that the
+// API's own document names, so that new ones are held to it, too.
+
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { readOpenApi } from '../support/document.ts';
+import { type Operators, operators, read } from '../support/operators.ts';
+import { openRaw } from '../support/raw-http.ts';
+import { completed, deliver, newJobId } from '../support/sender.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+type Operation = { readonly method: string; readonly path: string; readonly parameters: readonly string[] };
+
+const UUID = '0190a5f0-0000-7000-8000-000000000000';
+const SQL = `' or 1=1; drop table tokens; --`;
+
+/** What clients send that are broken, or wish us ill, percent-encoded: for each parameter, since each has its own check. */
+const HOSTILE: Readonly<Record<string, string>> = {
+  'SQL metacharacters': encodeURIComponent(SQL),
+  'wildcards and quotes': encodeURIComponent(`%_\\"'$1::text{}[]`),
+  'a number beyond 64 bits': '99999999999999999999',
+  nothing: '',
+  'a time that does not exist': '2026-02-31T25:61:00Z',
+  'a long text': 'x'.repeat(4_000),
+};
+
+/** What is refused before it is known what it is for: once for each operation. */
+const MANGLED: Readonly<Record<string, string>> = {
+  'a NUL': '%00x',
+  'half a character': '%ed%a0%80',
+  'broken percent-encoding': '%zz',
+  'a prototype': '__proto__',
+  'a huge number': '1e9',
+  'a negative number': '-1',
+};
+
+async function operationsOf(caller: Operators): Promise<Operation[]> {
+  const { document } = await readOpenApi(caller);
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => {
+      const { parameters = [] } = operation as { parameters?: { in?: string; name?: string }[] };
+      return {
+        method: method.toUpperCase(),
+        path,
+        parameters: parameters.flatMap(({ in: place, name }) => (place === 'query' && name ? [name] : [])),
+      };
+    }),
+  );
+}
+
+/** With something in the place of each parameter of the path that is well-formed and leads nowhere. */
+const toPath = (path: string, value = UUID) => path.replaceAll(/\{\w+\}/g, value);
+
+/** The answer; of one that has no end, the head. */
+async function ask(caller: Operators, path: string, init: RequestInit = {}) {
+  const gone = new AbortController();
+  const response = await caller.fetch(path, { ...init, signal: gone.signal });
+  const { status, headers } = response;
+  const isEndless = headers.get('content-type')?.startsWith('text/event-stream') === true;
+  if (!isEndless) return { status, body: (await read(response)).body };
+  gone.abort();
+  return { status, body: undefined };
+}
+
+const ERROR = { error: expect.stringMatching(/^[a-z_]+$/), message: expect.stringMatching(/\w/) };
+
+function expectNoSurprise(relay: TestService): void {
+  expect(relay.log.filter(({ level, msg }) => Number(level) >= 50 || msg === 'unexpected error')).toEqual([]);
+}
+
+describe('every operation', () => {
+  test('refuses parameters that it does not know, and such that come twice', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+
+    for (const { method, path, parameters } of await operationsOf(admin)) {
+      for (const query of ['nonsense=1', '__proto__=1', ...parameters.map((name) => `${name}=1&${name}=1`)]) {
+        const answer = await ask(admin, `${toPath(path)}?${query}`, { method });
+        expect({ method, path, query, ...answer }).toEqual({
+          method,
+          path,
+          query,
+          status: 400,
+          body: { error: 'invalid_request', message: expect.stringContaining(query.split('=')[0] ?? '') },
+        });
+      }
+    }
+    expectNoSurprise(relay);
+  });
+
+  test('takes whatever stands in its parameters without falling over', { timeout: 120_000 }, async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+    await deliver(relay.webhooks, completed(newJobId()));
+    const { length: tokens } = await relay.database.query('select 1 from tokens');
+    const worse: object[] = [];
+
+    async function check(method: string, path: string): Promise<void> {
+      const { status, body } = await ask(admin, path, { method });
+      const { error } = (body ?? {}) as { error?: unknown };
+      const isClear = status === 200 || (status >= 400 && status < 500 && error !== undefined);
+      if (!isClear) worse.push({ method, path, status, body });
+    }
+    for (const { method, path, parameters } of await operationsOf(admin)) {
+      const places = [
+        ...(path.includes('{') ? [(value: string) => toPath(path, value)] : []),
+        ...parameters.map((name) => (value: string) => `${toPath(path)}?${name}=${value}`),
+      ];
+      for (const value of Object.values(HOSTILE)) {
+        await Promise.all(places.map((place) => check(method, place(value))));
+      }
+      const [place = (value: string) => `${path}?x=${value}`] = places;
+      await Promise.all(Object.values(MANGLED).map((value) => check(method, place(value))));
+    }
+
+    expect(worse).toEqual([]);
+    expect(await relay.database.query('select 1 from tokens')).toHaveLength(tokens);
+    expectNoSurprise(relay);
+  });
+
+  test('that takes a page size or a cursor refuses what is none', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+
+    for (const { method, path, parameters } of await operationsOf(admin)) {
+      for (const name of ['limit', 'cursor'].filter((parameter) => parameters.includes(parameter))) {
+        const values =
+          name === 'limit' ? ['1e9', '0', '-1', '1.5', '1000000000', 'ten', ''] : ['garbage', 'W10'];
+        for (const value of values) {
+          const answer = await ask(admin, `${toPath(path)}?${name}=${value}`, { method });
+          expect({ path, name, value, ...answer }).toMatchObject({
+            path,
+            name,
+            value,
+            status: 400,
+            body: ERROR,
+          });
+        }
+      }
+    }
+  });
+
+  test('that is an action refuses bodies that are none', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+    const json = { 'content-type': 'application/json' };
+    const deep = '['.repeat(30_000) + ']'.repeat(30_000);
+    const bodies: [
+      name: string,
+      body: string | Buffer,
+      headers: Record<string, string>,
+      statuses: number[],
+    ][] = [
+      ['broken JSON', '{"a":', json, [400]],
+      ['a list', '[]', json, [400]],
+      ['a number', '1', json, [400]],
+      ['null', 'null', json, [400]],
+      ['no UTF-8', Buffer.from('{"note":"\xff"}', 'latin1'), json, [400]],
+      ['a NUL', '{"note":"\\u0000"}', json, [400]],
+      ['half a character', '{"note":"\\ud800"}', json, [400]],
+      ['an unknown field', '{"nonsense":1}', json, [400]],
+      ['a prototype', '{"__proto__":{"filter":{}}}', json, [400]],
+      ['depth', `{"filter":${deep}}`, json, [400]],
+      ['too much', `{"note":"${'x'.repeat(65 * 1024)}"}`, json, [413]],
+      ['a form', 'note=1', { 'content-type': 'application/x-www-form-urlencoded' }, [415]],
+      ['no type', Buffer.from('{}'), {}, [415]],
+      ['another charset', '{}', { 'content-type': 'application/json; charset=utf-16' }, [415]],
+      ['gzip', gzipSync('{}'), { ...json, 'content-encoding': 'gzip' }, [415]],
+    ];
+
+    for (const { path } of (await operationsOf(admin)).filter(({ method }) => method === 'POST')) {
+      for (const [name, body, headers, statuses] of bodies) {
+        const sent = typeof body === 'string' ? body : new Uint8Array(body);
+        const answer = await ask(admin, toPath(path), { method: 'POST', body: sent, headers });
+        expect(answer, `${path}: ${name}`).toEqual({ status: expect.toBeOneOf(statuses), body: ERROR });
+      }
+    }
+    expectNoSurprise(relay);
+  });
+
+  test('refuses other methods, and says which it takes', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+    const operations = await operationsOf(admin);
+
+    for (const path of new Set(operations.map((operation) => operation.path))) {
+      const taken = operations.filter((operation) => operation.path === path).map(({ method }) => method);
+      for (const method of [
+        'HEAD',
+        'PUT',
+        'DELETE',
+        'OPTIONS',
+        'PROPFIND',
+        ...['GET', 'POST'].filter((one) => !taken.includes(one)),
+      ]) {
+        const response = await admin.fetch(toPath(path), { method });
+        await response.arrayBuffer();
+        expect({ path, method, status: response.status, allow: response.headers.get('allow') }).toEqual({
+          path,
+          method,
+          status: 405,
+          allow: expect.stringMatching(
+            new RegExp(`^(?:${taken.join(', ')}|${taken.toReversed().join(', ')})$`),
+          ),
+        });
+      }
+    }
+  });
+
+  test('refuses pages of other origins', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+    const own = new URL(relay.operators).host;
+
+    for (const { method, path } of await operationsOf(admin)) {
+      for (const headers of [
+        { origin: 'https://elsewhere.example' },
+        { origin: 'null' },
+        { origin: `http://${own}.elsewhere.example` },
+        { 'sec-fetch-site': 'cross-site' },
+        { 'sec-fetch-site': 'same-site' },
+      ]) {
+        expect(await ask(admin, toPath(path), { method, headers })).toMatchObject({
+          status: 403,
+          body: { error: 'cross_origin' },
+        });
+      }
+    }
+    expect(await ask(admin, '/tokens', { headers: { origin: `http://${own}` } })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  test('refuses a token in its address, whatever it is called, and no log keeps it', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+    const secret = admin.value.slice(9);
+    const queries = [
+      `token=${admin.value}`,
+      `access_token=${secret}`,
+      `ACCESS%5FTOKEN=${secret}`,
+      `job_id=${admin.value}`,
+      `job_id=${admin.value.replaceAll('_', '%5F')}`,
+      `${admin.value}=1`,
+    ];
+
+    for (const { method, path } of await operationsOf(admin)) {
+      for (const query of queries) {
+        const answer = await ask(admin, `${toPath(path)}?${query}`, { method });
+        expect(answer).toMatchObject({ status: 400, body: { error: 'token_in_address' } });
+        expect(JSON.stringify(answer)).not.toContain(secret);
+      }
+    }
+    const inPath = await ask(admin, `/deliveries/${admin.value}`);
+    expect(inPath).toMatchObject({ status: 400, body: { error: 'token_in_address' } });
+    // Nor does it open anything there.
+    const without = await fetch(`${relay.operators}/api/v1/tokens?access_token=${admin.value}`);
+    expect(without.status).toBe(400);
+    await relay.service.stop();
+    expect(JSON.stringify(relay.log)).not.toContain(secret);
+  });
+});
+
+describe('what is hardly HTTP', () => {
+  test('gets an answer in our shape, with the headers of every other', async () => {
+    await using relay = await startTestService();
+    const huge = 'x'.repeat(20_000);
+    const requests = {
+      431: `GET /api/v1/tokens?job_id=${huge} HTTP/1.1\r\nHost: x\r\n\r\n`,
+      400: 'GET /api/v1/tokens HTTP/1.1\r\n\r\n',
+      417: 'GET /api/v1/tokens HTTP/1.1\r\nHost: x\r\nExpect: miracles\r\nConnection: close\r\n\r\n',
+    };
+
+    for (const [status, bytes] of Object.entries(requests)) {
+      using connection = await openRaw(relay.service.operatorPort);
+      connection.write(bytes);
+      const [answer] = await connection.replies();
+      expect(answer).toMatchObject({
+        status: Number(status),
+        headers: { 'x-ratelimit-limit': expect.stringMatching(/^\d+$/), 'x-content-type-options': 'nosniff' },
+        body: ERROR,
+      });
+    }
+  });
+});

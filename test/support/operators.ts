@@ -1,0 +1,107 @@
+// Calls the operators' API as an operator does: with a token of its own, made in the test's database.
+
+import { randomUUID } from 'node:crypto';
+import { Kysely, PostgresDialect } from 'kysely';
+import { Pool } from 'pg';
+import type { TokenRole } from '../../src/access/roles.ts';
+import { makeToken, type Token } from '../../src/access/tokens.ts';
+import type { Database } from '../../src/ledger/tables.ts';
+import type { TestDatabase } from './database.ts';
+
+export type Answer<T = Record<string, unknown>> = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: T;
+  /** As it came, for what is no JSON. */
+  readonly text: string;
+};
+
+export type Operators = {
+  readonly token: Token;
+  /** The token's value, for an `Authorization: Bearer` of one's own. */
+  readonly value: string;
+  /** `path` below /api/v1, with its query: `/deliveries?limit=1`. */
+  readonly get: <T = Record<string, unknown>>(path: string, init?: RequestInit) => Promise<Answer<T>>;
+  /** `key`: the Idempotency-Key. */
+  readonly post: <T = Record<string, unknown>>(
+    path: string,
+    body?: object,
+    options?: { key?: string },
+  ) => Promise<Answer<T>>;
+  /** For streams: the answer as `fetch` gives it. */
+  readonly fetch: (path: string, init?: RequestInit) => Promise<Response>;
+};
+
+/** What a test has of a running service: a TestService, or a Replica with its database. */
+type Running = { readonly operators: string; readonly database: Pick<TestDatabase, 'url'> };
+
+export type TokenWish = {
+  readonly role?: TokenRole;
+  readonly sources?: readonly string[] | null;
+  readonly name?: string;
+  readonly environment?: 'live' | 'test';
+  readonly expiresAt?: Date | null;
+};
+
+/** `await operators(relay, { role: 'viewer' })`; without a role it is an admin's. */
+export async function operators(relay: Running, wish: TokenWish = {}): Promise<Operators> {
+  const { token, value } = await newToken(relay.database, wish);
+  const call = (path: string, init: RequestInit = {}) =>
+    fetch(`${relay.operators}/api/v1${path}`, {
+      ...init,
+      headers: { Authorization: `Bearer ${value}`, ...(init.headers as Record<string, string>) },
+    });
+  return {
+    token,
+    value,
+    fetch: call,
+    get: async <T>(path: string, init?: RequestInit) => read<T>(await call(path, init)),
+    post: async <T>(path: string, body?: object, { key }: { key?: string } = {}) =>
+      read<T>(
+        await call(path, {
+          method: 'POST',
+          headers: {
+            ...(body && { 'Content-Type': 'application/json' }),
+            ...(key !== undefined && { 'Idempotency-Key': key }),
+          },
+          ...(body && { body: JSON.stringify(body) }),
+        }),
+      ),
+  };
+}
+
+/** A token straight in the database, as `tallyhook tokens create` makes it. */
+export async function newToken(
+  database: Pick<TestDatabase, 'url'>,
+  wish: TokenWish = {},
+): Promise<{ token: Token; value: string }> {
+  const pool = new Pool({ connectionString: database.url, max: 1 });
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+  try {
+    const made = await db.transaction().execute((trx) =>
+      makeToken(trx, {
+        name: wish.name ?? `test ${randomUUID()}`,
+        role: wish.role ?? 'admin',
+        environment: wish.environment ?? 'test',
+        sources: wish.sources ?? null,
+        expiresAt: wish.expiresAt ?? null,
+        createdBy: 'a test',
+      }),
+    );
+    if (made === 'full') throw new Error('there are too many tokens');
+    return made;
+  } finally {
+    await db.destroy();
+  }
+}
+
+export async function read<T>(response: Response): Promise<Answer<T>> {
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: (isJson ? JSON.parse(text) : undefined) as T,
+  };
+}
