@@ -6,10 +6,14 @@
 //   --render <file,…>  measures nothing: docs/performance.md anew from results of before, of one run or of several
 //                      that measured different cases
 //   --write-docs     docs/performance.md also after --quick or --only
+//   --audit          what operators ask, alone, and the table of it in docs/operators.md (not with --quick, unless
+//                    --write-docs)
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
+import { AUDIT_FULL, AUDIT_QUICK, measureAudit } from '../bench/audit.ts';
+import { renderAudit, writeMedians } from '../bench/audit-report.ts';
 import { CASE_WORK } from '../bench/cases.ts';
 import { renderDocument } from '../bench/document.ts';
 import { CASES, type Case, type Results, type Run, SCHEMA } from '../bench/results.ts';
@@ -30,10 +34,11 @@ type Options = {
   readonly profile: boolean;
   readonly render: string | undefined;
   readonly writeDocs: boolean;
+  readonly isAudit: boolean;
   readonly command: string;
 };
 
-const USAGE = `usage: npm run bench -- [--quick] [--only <${CASES.join(',')}>] [--profile] [--write-docs] [--render <results.json>]`;
+const USAGE = `usage: npm run bench -- [--quick] [--only <${CASES.join(',')}>] [--profile] [--write-docs] [--audit] [--render <results.json>]`;
 const RESULTS = join(ROOT, 'bench/results');
 /** Not results: an incomplete run says nothing about the whole. */
 const PARTIAL = join(ROOT, '.local/bench');
@@ -54,6 +59,10 @@ async function main(args: string[]): Promise<number> {
   const guard = createGuard();
   const ending = endOnRequest(guard);
   try {
+    if (options.isAudit) {
+      await runAudit(guard, options);
+      return 0;
+    }
     const results = await run(guard, options, ending.isAsked);
     keep(results, options, ending.isAsked());
     if (ending.isAsked()) throw new Error(ABORTED);
@@ -76,6 +85,7 @@ function readOptions(args: string[]): Options {
       profile: { type: 'boolean', default: false },
       'write-docs': { type: 'boolean', default: false },
       render: { type: 'string' },
+      audit: { type: 'boolean', default: false },
     },
   });
   const wanted = values.only?.split(',') ?? [...CASES];
@@ -89,6 +99,7 @@ function readOptions(args: string[]): Options {
     profile: values.profile,
     render: values.render,
     writeDocs: isWhole || values['write-docs'],
+    isAudit: values.audit,
     command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
   };
 }
@@ -110,6 +121,16 @@ function readResults(files: string): Results {
     skipped: all.flatMap(({ skipped }) => skipped),
     failures: all.flatMap(({ failures }) => failures),
   };
+}
+
+async function runAudit(guard: Guard, { isQuick, writeDocs }: Options): Promise<void> {
+  const progress = createProgress();
+  const stage = await setStage(guard, makeThrowAwayFolder(guard), progress);
+  const report = await measureAudit(stage, isQuick ? AUDIT_QUICK : AUDIT_FULL, progress);
+  await stage.parts.close();
+  const text = renderAudit(report);
+  say(text);
+  if (writeDocs || !isQuick) writeMedians(text);
 }
 
 async function run(guard: Guard, options: Options, isAsked: () => boolean): Promise<Results> {

@@ -1,0 +1,82 @@
+// What the benchmark of the operators' side found, and how docs/operators.md tells it.
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from '../scripts/relay.ts';
+import type { AuditCase } from './audit-cases.ts';
+
+export type AuditScale = {
+  readonly deliveries: number;
+  /** Of each question, after some that are not counted. */
+  readonly asked: number;
+  readonly rounds: number;
+  readonly loadS: number;
+};
+
+export type AuditReport = {
+  readonly scale: AuditScale;
+  readonly lists: readonly (AuditCase & { readonly firstMs: number; readonly deepMs: number | undefined })[];
+  readonly storyMs: number;
+  readonly exports: readonly {
+    readonly format: string;
+    readonly items: number;
+    readonly seconds: number;
+    readonly mib: number;
+  }[];
+  /** Of the service's process: before the first export, and the most while they ran. */
+  readonly idleMiB: number;
+  readonly peakMiB: number;
+  /** Acknowledged deliveries a second, the medians: alone, while operators ask, and while an export runs. */
+  readonly intake: Readonly<Record<'alone' | 'asked' | 'exporting', number>>;
+};
+
+const ms = (value: number) => (value < 9.95 ? value.toFixed(1) : value.toFixed(0));
+const count = (value: number) => Math.round(value).toLocaleString('en');
+
+export function renderAudit({
+  scale,
+  lists,
+  storyMs,
+  exports,
+  idleMiB,
+  peakMiB,
+  intake,
+}: AuditReport): string {
+  const rows = lists.map(({ list, query, note, firstMs, deepMs }) => {
+    const filters = Object.entries(query).map(([name, value]) => `${name}=${value}`);
+    return `| \`${list}\` | ${filters.length === 0 ? '–' : `\`${filters.join('&')}\``} | ${note} | ${ms(firstMs)} | ${
+      deepMs === undefined ? '–' : ms(deepMs)
+    } |`;
+  });
+  const share = (rate: number) => `${Math.round((rate / intake.alone) * 100)} %`;
+  return [
+    `Medians of ${scale.asked} requests each over HTTP, 50 items a page, on ${count(scale.deliveries)} deliveries of 30`,
+    'days with their events, jobs and publications; `npm run bench -- --audit` measures it again.',
+    '',
+    '| list | filter | rows that are meant | page 1, ms | page 1,000, ms |',
+    '|---|---|---|---:|---:|',
+    ...rows,
+    `| a job’s story | | | ${ms(storyMs)} | |`,
+    '',
+    ...exports.map(
+      ({ format, items, seconds, mib }) =>
+        `- An export of ${count(items)} deliveries as ${format.toUpperCase()}: ${count(items / seconds)} a second, ${count(mib)} MiB.`,
+    ),
+    `- The service’s memory (RSS) while it exported: ${count(peakMiB)} MiB at most, ${count(idleMiB)} MiB before.`,
+    `- The intake beside: ${count(intake.alone)} deliveries a second alone, ${share(intake.asked)} of that while two`,
+    `  operators asked without a pause, ${share(intake.exporting)} while an export ran (one process, broker stopped).`,
+  ].join('\n');
+}
+
+const DOCUMENT = join(ROOT, 'docs/operators.md');
+const SECTION = /<!-- medians -->[\s\S]*?<!-- \/medians -->/;
+
+/** Puts it between the document's marks. @throws Error where they are missing */
+export function writeMedians(text: string): void {
+  const before = readFileSync(DOCUMENT, 'utf8');
+  if (!SECTION.test(before)) throw new Error('docs/operators.md has no place for the medians');
+  writeFileSync(
+    DOCUMENT,
+    before.replace(SECTION, () => `<!-- medians -->\n${text}\n<!-- /medians -->`),
+  );
+}

@@ -1,0 +1,210 @@
+// A ledger with a month of history, as the operators' lists see it: deliveries of every outcome, their events, jobs and
+// publications, and an outbox with all states. Straight by SQL, without the indexes while the rows go in. The same
+// rows every time but for the clock: what is rare, what is common and what lies in one stretch of time is told here.
+//
+// Deliveries come in groups of 20 (`b`, with places `r`): 16 events of 8 jobs, then repeats, and one that was turned away.
+
+export const HISTORY_DAYS = 30;
+const GROUP = 20;
+const EVENTS_OF_GROUP = 16;
+const JOBS_OF_GROUP = 8;
+
+/** What the rows hold, for those who ask for it. */
+export const SEEDED = {
+  /** Six of ten, three of ten, one in a thousand, and one that sent for the first minutes alone. */
+  sources: { common: 'default', second: 'studio', rare: 'rare', oldest: 'tiny' },
+  /** All until ten days ago, and all since. */
+  secrets: { old: 'aaaaaaaaaaaaaaaa', present: 'bbbbbbbbbbbbbbbb' },
+  addresses: { common: '10.0.0.1', rare: '192.0.2.7' },
+  errorCodes: { common: 'INVALID_INPUT', rare: 'DISK_FULL' },
+  /** Nearly all jobs; one in 65,536; and one in fifty, all in the oldest third. */
+  prefixes: { common: 'job_', narrow: 'job_00a7', oldest: 'batch-' },
+} as const;
+
+const b = `(g / ${GROUP})`;
+const r = `(g % ${GROUP})`;
+/** The place among a group's events that a delivery tells or repeats; null for those that tell none. */
+const PLACE = `case when ${r} < 16 then ${r} when ${r} < 19 then (${r} - 16) * 2 + 1
+  when ${b} % 10 in (0, 1, 2, 3, 4, 5) or ${b} % 100 = 6 then null else 7 end`;
+const OUTCOME = `case when ${r} < 16 then 'accepted' when ${r} < 18 then 'duplicate'
+  when ${r} = 18 then case when ${b} % 2 = 0 then 'conflict' else 'duplicate' end
+  when ${b} % 10 = 0 then 'quarantined' when ${b} % 10 < 5 then 'unauthorized' when ${b} % 10 = 5 then 'refused'
+  when ${b} % 100 = 6 then 'malformed' else 'duplicate' end`;
+const SOURCE = `case when ${b} < 3 then 'tiny' when ${b} % 1000 = 77 then 'rare' when ${b} % 100 < 60 then 'default'
+  when ${b} % 100 < 90 then 'studio' else 'archive' end`;
+/** Delivery `g` of `n`, as a share of the month that ended a minute ago. */
+const at = (n: number) =>
+  `now() - interval '1 minute' - interval '${HISTORY_DAYS - 1} days' * (1 - g::float8 / ${n})`;
+const uuidOf = (g: string) =>
+  `(lpad(to_hex(${g}), 8, '0') || '-0000-7000-8000-' || lpad(to_hex(${g}), 12, '0'))::uuid`;
+const jobId = (j: string, n: number) =>
+  `case when ${j} % 17 = 3 and ${j} < ${Math.round((n / GROUP) * JOBS_OF_GROUP * 0.33)} then 'batch-' else 'job_' end
+   || substr(md5((${j})::text), 1, 16)`;
+
+/** Job `j` and place `p` of the group: progress first, then an end; one job of 200 never ends, one of 50 fails. */
+const STATUS = `case when p % 2 = 0 or j % 200 = 7 then 'processing' when j % 50 = 0 then 'failed' else 'completed' end`;
+const PERCENT = `case when p % 2 = 0 then 45 when j % 200 = 7 then 90 end::smallint`;
+const ERROR = `case when p % 2 = 1 and j % 50 = 0 and j % 200 <> 7 then
+  case when j % 10000 = 0 then 'DISK_FULL' when j % 3 = 0 then 'TIMEOUT' else 'INVALID_INPUT' end end`;
+
+const deliveries = (n: number, { from, to }: Range) => `
+  insert into deliveries
+    (id, received_at, source, outcome, http_status, reason, job_id, status, progress_percentage, event_sequence, path,
+     remote_address, headers, secret_fingerprint, body_bytes, error_code)
+  select ${uuidOf('g')}, ${at(n)}, ${SOURCE}, outcome,
+    case outcome when 'accepted' then 202 when 'quarantined' then 202 when 'unauthorized' then 401
+      when 'refused' then 413 when 'malformed' then 400 else 200 end,
+    case when outcome = 'quarantined' then 'unknown status' end,
+    case when p is not null or outcome = 'quarantined' then ${jobId('j', n)} end,
+    case when outcome = 'quarantined' then 'exploded' when p is not null then ${STATUS} end,
+    case when p is not null then ${PERCENT} end,
+    case when p is not null then ${b} * ${EVENTS_OF_GROUP} + p + 1 end,
+    '/webhooks',
+    case when g % 5003 = 1 then '192.0.2.7' when outcome in ('unauthorized', 'refused') then '198.51.100.' || g % 250
+      else '10.0.0.' || 1 + g % 3 end,
+    '{}',
+    case when outcome in ('unauthorized', 'refused') then null
+      when g < ${Math.round((n * (HISTORY_DAYS - 10)) / HISTORY_DAYS)} then 'aaaaaaaaaaaaaaaa' else 'bbbbbbbbbbbbbbbb' end,
+    400, case when p is not null and outcome in ('accepted', 'conflict') then ${ERROR} end
+  from (
+    select g, ${OUTCOME} as outcome, ${PLACE} as p, ${b} * ${JOBS_OF_GROUP} + coalesce(${PLACE}, 0) / 2 as j
+    from generate_series(${from}, ${to}) g
+  ) delivery`;
+
+/** Its delivery is number `g`. */
+const eventSeries = ({ from, to }: Range) => `(
+    select g, ${r} as p, ${b} * ${JOBS_OF_GROUP} + ${r} / 2 as j, ${b} * ${EVENTS_OF_GROUP} + ${r} + 1 as sequence
+    from generate_series(${from}, ${to}) g where ${r} < ${EVENTS_OF_GROUP}
+  ) event`;
+
+const events = (n: number, range: Range) => `
+  insert into events
+    (sequence, source, job_id, status, progress_percentage, late, occurred_at, recorded_at, delivery_id, content_hash,
+     repeats, error_code)
+  overriding system value
+  select sequence, ${SOURCE}, ${jobId('j', n)}, ${STATUS}, ${PERCENT}, j % 5000 = 11 and p % 2 = 0,
+    case when ${STATUS} <> 'processing' then ${at(n)} end, ${at(n)}, ${uuidOf('g')}, '\\x00', 0, ${ERROR}
+  from ${eventSeries(range)}`;
+
+const publications = (n: number, range: Range) => `
+  insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
+  select ${at(n)} + interval '20 ms', sequence, 1,
+    case when j % 1000 = 5 then 'nacked' when j % 5000 = 6 then 'returned' else 'confirmed' end,
+    case when j % 1000 = 5 then 'the broker refused it' end, 3, '00000000-0000-4000-8000-000000000001', ${SOURCE}
+  from ${eventSeries(range)}`;
+
+const jobs = (n: number, range: Range) => `
+  insert into jobs (source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at)
+  select ${SOURCE}, ${jobId('j', n)}, ${at(n)}, ${at(n)} + interval '2 seconds',
+    case when j % 200 = 7 then 90 else 45 end,
+    case when j % 200 <> 7 and j % 50 <> 0 then ${at(n)} + interval '2 seconds' end,
+    case when j % 200 <> 7 and j % 50 = 0 then ${at(n)} + interval '2 seconds' end
+  from ${eventSeries(range)} where p % 2 = 0`;
+
+/** The newest events wait: most as pending, some returned, few parked. */
+const outbox = (entries: number) => `
+  insert into outbox (sequence, source, job_id, status, progress_percentage, late, recorded_at, data, state, attempts)
+  select sequence, source, job_id, status, progress_percentage, late, recorded_at, '{}',
+    case when sequence % 50 = 0 then 'returned' when sequence % 500 = 1 then 'parked' else 'pending' end,
+    case when sequence % 500 = 1 then 20 else 0 end
+  from events order by sequence desc limit ${entries}`;
+
+type Range = { readonly from: number; readonly to: number };
+/** Runs the statements one after the other, on one connection. */
+type Session = (statements: readonly string[]) => Promise<unknown>;
+
+type Index = { table: string; index: string; constraint: string | null; definition: string };
+/** Reads from the same database. */
+type Query = (text: string) => Promise<Index[]>;
+
+const FAST = ['set synchronous_commit = off', "set work_mem = '128MB'", "set maintenance_work_mem = '256MB'"];
+const TABLES = ['deliveries', 'events', 'jobs', 'publications'] as const;
+
+/**
+ * Fills the empty, migrated ledger with `count` deliveries (a multiple of 20) and what belongs to them, on two sessions at
+ * once. Without `logged` it takes a third less, is not vacuumed, and does not survive a crash.
+ */
+export async function seedHistory(
+  session: Session,
+  query: Query,
+  { count, waiting = 20_000, logged = true }: { count: number; waiting?: number; logged?: boolean },
+): Promise<void> {
+  const indexes = await takeIndexes(session, query);
+  await session([...partitionsOfThePast(), ...(logged ? [] : [WITHOUT_WAL])]);
+  const all = { from: 0, to: count - 1 };
+  await Promise.all([
+    session([...FAST, deliveries(count, all)]),
+    session([
+      ...FAST,
+      ...[events, jobs, publications].map((rows) => rows(count, all)),
+      `select setval(pg_get_serial_sequence('events', 'sequence'), (select max(sequence) from events))`,
+    ]),
+  ]);
+  // Before the indexes are there again, which a vacuum would have to read, too.
+  const settled = TABLES.map((table) => `${logged ? 'vacuum (analyze)' : 'analyze'} ${table}`);
+  const made = TABLES.flatMap((table) => indexes.get(table) ?? []);
+  await share(session, settled);
+  await share(session, made);
+  await session([...FAST, outbox(waiting), 'vacuum (analyze) outbox']);
+}
+
+/** Among as many sessions as there are cores here. */
+async function share(session: Session, statements: readonly string[]): Promise<void> {
+  const left = [...statements];
+  const work = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) await session([...FAST, next]);
+  };
+  await Promise.all([work(), work()]);
+}
+
+/** Drops those that are no primary keys, and gives the statements that make them again, by table. */
+async function takeIndexes(session: Session, query: Query): Promise<Map<string, string[]>> {
+  const found = await query(`
+    select t.relname as table, i.relname as index, c.conname as constraint,
+      coalesce(pg_get_constraintdef(c.oid), replace(pg_get_indexdef(i.oid), ' ON ONLY ', ' ON ')) as definition
+    from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
+      left join pg_constraint c on c.conindid = i.oid and c.contype = 'u'
+    where t.relname in (${TABLES.map((table) => `'${table}'`).join(', ')}) and not x.indisprimary`);
+  const made = new Map<string, string[]>(TABLES.map((table) => [table, []]));
+  await session(
+    found.map(({ table, index, constraint, definition }) => {
+      if (constraint === null) {
+        made.get(table)?.push(definition);
+        return `drop index ${index}`;
+      }
+      made.get(table)?.push(`alter table ${table} add constraint ${constraint} ${definition}`);
+      return `alter table ${table} drop constraint ${constraint}`;
+    }),
+  );
+  return made;
+}
+
+const WITHOUT_WAL = `
+  do $$
+  declare name text;
+  begin
+    for name in select c.relname from pg_class c where c.relkind = 'r' and
+      c.relname ~ '^(events|jobs|deliveries_\\d+|publications_\\d+)$' order by 1
+    loop
+      execute format('alter table %I set unlogged', name);
+    end loop;
+  end $$`;
+
+/** The service makes those of the days to come. */
+function partitionsOfThePast(): string[] {
+  return ['deliveries', 'publications'].map(
+    (parent) => `
+    do $$
+    declare day date; name text;
+    begin
+      for n in 0..${HISTORY_DAYS} loop
+        day := (now() at time zone 'UTC')::date - n;
+        name := '${parent}' || to_char(day, '_YYYYMMDD');
+        if to_regclass(name) is null then
+          execute format('create table %I partition of ${parent} for values from (%L) to (%L)', name,
+            day || ' 00:00:00+00', day + 1 || ' 00:00:00+00');
+        end if;
+      end loop;
+    end $$`,
+  );
+}

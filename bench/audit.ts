@@ -1,0 +1,263 @@
+// `npm run bench -- --audit`: what operators ask of a ledger with a month of history, over HTTP: the median time of each
+// list and of a job's story, an export's rate and memory, and what all of it costs the intake beside. The broker is
+// stopped: nothing but Postgres and the service is measured, and the outbox stays as it was made.
+
+import { randomBytes } from 'node:crypto';
+import { Kysely, PostgresDialect } from 'kysely';
+import { Pool } from 'pg';
+import { startRelay } from '../scripts/relay.ts';
+import type { Progress } from '../scripts/output.ts';
+import { findFreePort } from '../scripts/services/ports.ts';
+import { makeToken } from '../src/access/tokens.ts';
+import type { Database } from '../src/ledger/tables.ts';
+import { AUDIT_CASES, type AuditCase } from './audit-cases.ts';
+import type { AuditReport, AuditScale } from './audit-report.ts';
+import { seedHistory } from './audit-seed.ts';
+import { SMALLEST_BODY_BYTES } from './load/notifications.ts';
+import { measureLoad, newRun } from './measure.ts';
+import type { Stage } from './stage.ts';
+import { memoryOf } from './usage.ts';
+
+export const AUDIT_FULL: AuditScale = { deliveries: 1_000_000, asked: 51, rounds: 3, loadS: 10 };
+export const AUDIT_QUICK: AuditScale = { deliveries: 100_000, asked: 11, rounds: 1, loadS: 3 };
+
+const DATABASE = 'bench_audit';
+const WARM_UP = 5;
+/** Page 1,000 of a list, 50 items each. */
+const DEEP_ITEMS = 50_000;
+const SAMPLE_MS = 50;
+/** Operators beside the intake: each asks again as soon as it was answered. */
+const OPERATORS = 2;
+const LOAD_CONNECTIONS = 64;
+
+type Api = { readonly get: (path: string) => Promise<Response>; readonly pid: number; readonly port: number };
+
+export async function measureAudit(
+  stage: Stage,
+  scale: AuditScale,
+  progress: Progress,
+): Promise<AuditReport> {
+  await stage.rabbitmq.stop();
+  await stage.databases.create(DATABASE);
+  try {
+    const run = (statements: readonly string[]) => stage.databases.run(DATABASE, statements);
+    await progress.during(`a history of ${scale.deliveries.toLocaleString('en')} deliveries`, () =>
+      seedHistory(run, async (text) => (await run([text])) as never, { count: scale.deliveries }),
+    );
+    const lists = await progress.during('lists', () => withService(stage, (api) => measureLists(api, scale)));
+    const storyMs = await progress.during('stories', () =>
+      withService(stage, (api) => measureStories(stage, api, scale)),
+    );
+    const exported = await progress.during('exports', () => withService(stage, measureExports));
+    const intake = await progress.during('intake, alone and beside', () => measureIntake(stage, scale));
+    return { scale, lists, storyMs, ...exported, intake };
+  } finally {
+    await stage.databases.drop(DATABASE);
+    await stage.rabbitmq.start();
+  }
+}
+
+async function withService<T>(stage: Stage, work: (api: Api) => Promise<T>): Promise<T> {
+  const [port, operatorPort] = [await findFreePort(), await findFreePort()];
+  const relay = await startRelay(stage.guard, {
+    env: {
+      PATH: process.env['PATH'],
+      NODE_ENV: 'production',
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      OPERATOR_PORT: String(operatorPort),
+      API_REQUESTS_PER_MINUTE: '1000000',
+      DATABASE_URL: stage.databases.url(DATABASE),
+      AMQP_URL: stage.rabbitmq.url,
+      SIGNING_SECRETS: stage.secret,
+    },
+    logFile: '/dev/null',
+  });
+  try {
+    const authorization = `Bearer ${await newTokenValue(stage)}`;
+    const get = (path: string) =>
+      fetch(`http://127.0.0.1:${operatorPort}/api/v1${path}`, { headers: { authorization } });
+    return await work({ get, pid: relay.pid, port });
+  } finally {
+    await relay.end();
+  }
+}
+
+async function newTokenValue(stage: Stage): Promise<string> {
+  const pool = new Pool({ connectionString: stage.databases.url(DATABASE), max: 1 });
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+  try {
+    const made = await db.transaction().execute((trx) =>
+      makeToken(trx, {
+        name: `bench ${randomBytes(4).toString('hex')}`,
+        role: 'auditor',
+        environment: 'live',
+        sources: null,
+        expiresAt: null,
+        createdBy: 'the benchmark',
+      }),
+    );
+    if (made === 'full') throw new Error('there are too many tokens');
+    return made.value;
+  } finally {
+    await db.destroy();
+  }
+}
+
+const pathOf = ({ list, query }: AuditCase, more: Record<string, string> = {}) =>
+  `/${list}?${new URLSearchParams({ ...query, ...more }).toString()}`;
+
+async function measureLists(api: Api, { asked }: AuditScale): Promise<AuditReport['lists']> {
+  const measured: AuditReport['lists'][number][] = [];
+  for (const each of AUDIT_CASES) {
+    const firstMs = await medianOf(asked, () => ask(api, pathOf(each)));
+    const cursor = await deepCursor(api, each);
+    const deepMs =
+      cursor === undefined ? undefined : await medianOf(asked, () => ask(api, pathOf(each, { cursor })));
+    measured.push({ ...each, firstMs, deepMs });
+  }
+  return measured;
+}
+
+type Page = { items: unknown[]; next_cursor: string | null };
+
+async function ask(api: Api, path: string): Promise<Page> {
+  const response = await api.get(path);
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`${path}: ${response.status} ${text.slice(0, 200)}`);
+  return JSON.parse(text) as Page;
+}
+
+/** As an operator comes to it, page by page, in the largest ones. Undefined for a list that ends before. */
+async function deepCursor(api: Api, each: AuditCase): Promise<string | undefined> {
+  let cursor: string | null = null;
+  for (let items = 0; items < DEEP_ITEMS; ) {
+    const page: Page = await ask(api, pathOf(each, { limit: '200', ...(cursor !== null && { cursor }) }));
+    if (page.next_cursor === null || page.items.length < 200) return undefined;
+    items += page.items.length;
+    cursor = page.next_cursor;
+  }
+  return cursor ?? undefined;
+}
+
+async function medianOf(times: number, work: () => Promise<unknown>): Promise<number> {
+  for (let index = 0; index < WARM_UP; index += 1) await work();
+  const took: number[] = [];
+  for (let index = 0; index < times; index += 1) {
+    const startedMs = performance.now();
+    await work();
+    took.push(performance.now() - startedMs);
+  }
+  return median(took);
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+async function measureStories(stage: Stage, api: Api, { asked }: AuditScale): Promise<number> {
+  const rows = await stage.databases.run(DATABASE, [
+    // Scattered over the month, as ids are.
+    `select source, job_id from jobs where job_id >= 'job_8' order by source, job_id limit ${asked + WARM_UP}`,
+  ]);
+  const jobs = rows.map(
+    ({ source, job_id }) =>
+      `/jobs/${encodeURIComponent(String(source))}/${encodeURIComponent(String(job_id))}`,
+  );
+  let next = 0;
+  return medianOf(asked, () => ask(api, jobs[next++ % jobs.length] ?? ''));
+}
+
+async function measureExports(api: Api): Promise<Pick<AuditReport, 'exports' | 'idleMiB' | 'peakMiB'>> {
+  await ask(api, '/deliveries');
+  const idleMiB = memoryOf([api.pid]).nowMiB;
+  let peakMiB = idleMiB;
+  const sampling = setInterval(() => (peakMiB = Math.max(peakMiB, memoryOf([api.pid]).nowMiB)), SAMPLE_MS);
+  const exports: AuditReport['exports'][number][] = [];
+  try {
+    for (const format of ['ndjson', 'csv']) {
+      const startedMs = performance.now();
+      const { items, bytes } = await drain(await api.get(`/export?list=deliveries&format=${format}`));
+      exports.push({
+        format,
+        items: items - (format === 'csv' ? 1 : 0),
+        seconds: (performance.now() - startedMs) / 1_000,
+        mib: bytes / 1_024 ** 2,
+      });
+    }
+  } finally {
+    clearInterval(sampling);
+  }
+  return { exports, idleMiB, peakMiB };
+}
+
+/** Counts lines, and keeps nothing. */
+async function drain(response: Response): Promise<{ items: number; bytes: number }> {
+  if (response.status !== 200 || response.body === null) throw new Error(`export: ${response.status}`);
+  let [items, bytes] = [0, 0];
+  for await (const chunk of response.body) {
+    const part = chunk as Uint8Array;
+    bytes += part.length;
+    for (let at = part.indexOf(10); at !== -1; at = part.indexOf(10, at + 1)) items += 1;
+  }
+  return { items, bytes };
+}
+
+async function measureIntake(stage: Stage, scale: AuditScale): Promise<AuditReport['intake']> {
+  const rates = { alone: [] as number[], asked: [] as number[], exporting: [] as number[] };
+  for (let round = 0; round < scale.rounds; round += 1) {
+    for (const beside of ['alone', 'asked', 'exporting'] as const) {
+      rates[beside].push(await withService(stage, (api) => intakeBeside(stage, scale, { api, beside })));
+    }
+  }
+  return { alone: median(rates.alone), asked: median(rates.asked), exporting: median(rates.exporting) };
+}
+
+async function intakeBeside(
+  stage: Stage,
+  scale: AuditScale,
+  { api, beside }: { api: Api; beside: keyof AuditReport['intake'] },
+): Promise<number> {
+  const state = { isOver: false };
+  const others = beside === 'alone' ? [] : operatorsAt(api, beside, () => state.isOver);
+  try {
+    const { acksPerS = 0 } = await measureLoad(stage, {
+      load: {
+        loop: { kind: 'closed', concurrency: LOAD_CONNECTIONS },
+        bodyBytes: SMALLEST_BODY_BYTES,
+        duplicateShare: 0,
+        warmUpS: 2,
+        durationS: scale.loadS,
+        stock: (scale.loadS + 2) * 8_000,
+      },
+      run: newRun(),
+      ports: [api.port],
+      subject: { name: 'tallyhook', pids: [api.pid] },
+    });
+    return acksPerS;
+  } finally {
+    state.isOver = true;
+    await Promise.all(others);
+  }
+}
+
+function operatorsAt(api: Api, beside: 'asked' | 'exporting', isOver: () => boolean): Promise<void>[] {
+  if (beside === 'exporting') return [untilOver(isOver, () => drainWhile(api, isOver))];
+  return Array.from({ length: OPERATORS }, (_, index) => {
+    let next = index;
+    return untilOver(isOver, () => {
+      next += 1;
+      return ask(api, pathOf(AUDIT_CASES[next % AUDIT_CASES.length] as AuditCase));
+    });
+  });
+}
+
+async function untilOver(isOver: () => boolean, work: () => Promise<unknown>): Promise<void> {
+  while (!isOver()) await work();
+}
+
+async function drainWhile(api: Api, isOver: () => boolean): Promise<void> {
+  const response = await api.get('/export?list=deliveries');
+  if (response.status !== 200 || response.body === null) throw new Error(`export: ${response.status}`);
+  for await (const _ of response.body) if (isOver()) return;
+}

@@ -1,0 +1,159 @@
+// What waits in the outbox, oldest first, and how much of it there is. A look at it costs the same whatever the backlog
+// is: no more than a bounded number of entries is counted, or looked at for a page.
+
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { eventId, type Status } from '../ledger/event.ts';
+import type { Database, OutboxState } from '../ledger/tables.ts';
+import type { List, Page, PageOptions } from './lists.ts';
+import { timeText } from '../ledger/time-text.ts';
+import { sourcesCte } from './scan.ts';
+
+/** As the API shows it. */
+export type EntryItem = {
+  readonly id: string;
+  readonly event_id: string;
+  readonly source: string;
+  readonly job_id: string;
+  readonly state: OutboxState;
+  readonly attempts: number;
+  readonly due_at: string;
+  readonly recorded_at: string;
+  readonly last_error: string | null;
+  readonly replay_id: string | null;
+  readonly queue: string | null;
+};
+
+/** `sources`: those that may be seen, null for all. */
+export type OutboxFilters = {
+  readonly sources: readonly string[] | null;
+  readonly state?: OutboxState | undefined;
+  readonly job_id?: string | undefined;
+};
+
+export type Depth = {
+  readonly counts: Readonly<Record<OutboxState, number>>;
+  /** False if there are more than were counted. */
+  readonly is_complete: boolean;
+  readonly oldest_pending_at: string | null;
+};
+
+/** Some 20 ms of entries in memory. */
+const INSPECT = 10_000;
+/** Some 50 ms. */
+const COUNT_MAX = 100_000;
+
+const columns = sql`o.sequence as id, o.source, o.job_id, o.status, o.progress_percentage, o.state, o.attempts,
+  ${timeText('o.due_at')} as due_at, ${timeText('o.recorded_at')} as recorded_at, o.last_error, o.replay_id, o.queue`;
+
+/** Indexes: outbox_pending, outbox_waiting, or the primary key; all in the order of the list. */
+export const outbox: List<OutboxFilters, EntryItem> = {
+  types: ['bigint'],
+  read: async (db, filters, options) => {
+    const { job_id } = filters;
+    if (job_id !== undefined) return ofJob(db, { ...filters, job_id }, options);
+    const { after, limit } = options;
+    const run = async <T>(statement: RawBuilder<T>) => (await statement.execute(db)).rows;
+    const scan = sql`from outbox o where ${inState(filters.state)} and o.sequence > ${after?.[0] ?? '0'}::bigint
+      order by o.sequence`;
+    const { sources } = filters;
+    if (sources === null) {
+      const rows = await run(sql<EntryRow>`select ${columns} ${scan} limit ${limit + 1}`);
+      return pageOf(rows, limit);
+    }
+    const rows = await run(sql<EntryRow>`
+      select ${columns} from (select o.* ${scan} limit ${INSPECT}) o
+      where o.source = any(${sources}::text[]) order by o.sequence limit ${limit + 1}`);
+    if (rows.length > limit) return pageOf(rows, limit);
+    const [end] = await run(
+      sql<{ id: string }>`select o.sequence as id ${scan} offset ${INSPECT - 1} limit 1`,
+    );
+    // Entries may have gone between the two looks, and the place have moved on: what is behind it then is not passed over.
+    return { items: rows.map(toEntry), next: end === undefined ? null : [end.id] };
+  },
+};
+
+/** Live entries by their events' numbers (events_dedup_key, the primary key), copies by outbox_replay, which are few. */
+async function ofJob(
+  db: Kysely<Database>,
+  { sources, state, job_id: jobId }: OutboxFilters & { job_id: string },
+  { after, limit }: PageOptions,
+): Promise<Page<EntryItem>> {
+  const statement = sql<EntryRow>`
+    with ${sourcesCte('events', sources)},
+    of_job as materialized (
+      select e.sequence from s cross join lateral (
+        select e.sequence from events e where e.source = s.v and e.job_id = ${jobId}) e),
+    found as (
+      select o.* from outbox o where o.sequence in (select sequence from of_job)
+      union all
+      select o.* from outbox o where o.replay_id is not null and o.replay_of in (select sequence from of_job)
+    )
+    select ${columns} from found o
+    where ${inState(state)} and o.sequence > ${after?.[0] ?? '0'}::bigint
+    order by o.sequence limit ${limit + 1}`;
+  return pageOf((await statement.execute(db)).rows, limit);
+}
+
+/** Undefined is any state. */
+function inState(state: OutboxState | undefined): RawBuilder<unknown> {
+  // As the predicates of the partial indexes are written.
+  if (state === 'pending') return sql`o.state = 'pending'`;
+  return state === undefined ? sql`true` : sql`o.state = ${sql.lit(state)} and o.state <> 'pending'`;
+}
+
+/** The entry with this number, digits of a 64-bit one. Undefined if there is none. */
+export async function findEntry(db: Kysely<Database>, id: string): Promise<EntryItem | undefined> {
+  const { rows } =
+    await sql<EntryRow>`select ${columns} from outbox o where o.sequence = ${id}::bigint`.execute(db);
+  return rows[0] && toEntry(rows[0]);
+}
+
+type EntryRow = Omit<EntryItem, 'event_id'> & { status: Status; progress_percentage: number | null };
+
+function toEntry({ status, progress_percentage: progress, ...row }: EntryRow): EntryItem {
+  return { ...row, event_id: eventId(row.source, { jobId: row.job_id, status, progress }) };
+}
+
+function pageOf(rows: readonly EntryRow[], limit: number): Page<EntryItem> {
+  const items = rows.slice(0, limit).map(toEntry);
+  const last = items.at(-1);
+  return { items, next: rows.length > limit && last !== undefined ? [last.id] : null };
+}
+
+/** How much waits, of the oldest entries; `sources` as in the list. By the primary key. */
+export async function readDepth(
+  db: Kysely<Database>,
+  { sources }: Pick<OutboxFilters, 'sources'>,
+): Promise<Depth> {
+  const ofSource = sources === null ? sql`true` : sql`o.source = any(${sources}::text[])`;
+  const statement = sql<{
+    state: OutboxState | null;
+    count: number;
+    looked_at: number;
+    oldest: string | null;
+  }>`
+    with looked as materialized (select o.sequence, o.state, o.source, o.recorded_at from outbox o
+      order by o.sequence limit ${COUNT_MAX + 1})
+    select o.state, count(*)::int as count, (select count(*)::int from looked) as looked_at,
+      (select ${timeText('o.recorded_at')} from looked o where o.state = 'pending' and ${ofSource}
+       order by o.sequence limit 1) as oldest
+    from looked o where ${ofSource} group by o.state`;
+  const { rows } = await statement.execute(db);
+  const counts = { pending: 0, returned: 0, parked: 0 };
+  for (const { state, count } of rows) if (state !== null) counts[state] = count;
+  return {
+    counts,
+    is_complete: (rows[0]?.looked_at ?? 0) <= COUNT_MAX,
+    oldest_pending_at: rows[0]?.oldest ?? null,
+  };
+}
+
+/** What waits of one job, its events' numbers at hand. Bounded: a replay holds few copies in the outbox at a time. */
+export async function readEntriesOfJob(
+  db: Kysely<Database>,
+  job: { source: string; jobId: string },
+  limit: number,
+): Promise<EntryItem[]> {
+  const { items } = await ofJob(db, { sources: [job.source], job_id: job.jobId }, { after: null, limit });
+  return [...items];
+}

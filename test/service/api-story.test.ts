@@ -1,0 +1,153 @@
+import { expect, test } from 'vitest';
+import { listen, newExchange } from '../support/bus.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { holdOutbox } from '../support/ledger.ts';
+import { operators, type Operators } from '../support/operators.ts';
+import { completed, deliver, newJobId, progress } from '../support/sender.ts';
+import { startTestService } from '../support/service.ts';
+
+type Step = Record<string, unknown> & { at: string; what: string; after_ms: number | null };
+type Story = { job: Record<string, unknown> | null; items: Step[]; next_cursor: string | null };
+
+const storyOf = async (api: Operators, job: string, query = '') =>
+  (await api.get<Story>(`/jobs/default/${encodeURIComponent(job)}${query}`)).body;
+
+const withoutTimes = ({ at: _at, after_ms: _after, ...step }: Step) => step;
+
+/** What happened, in few words. */
+function told(step: Step): string {
+  const { delivery, event, publication, entry, operator } = step as unknown as Record<
+    string,
+    Record<string, unknown> | undefined
+  >;
+  if (delivery) return `delivery ${String(delivery['outcome'])}`;
+  if (event) return `event ${String(event['kind'])}`;
+  if (publication) return `publication ${String(publication['result'])} ${String(publication['attempt'])}`;
+  if (entry) return `waiting ${String(entry['state'])}`;
+  return `operator ${String(operator?.['action'])}`;
+}
+
+test('one job is followed from its first progress to its replay', async () => {
+  const exchange = newExchange();
+  await using bus = await listen(exchange, { bindings: ['job.progress.#'] });
+  await using service = await startTestService({ exchange });
+  const api = await operators(service);
+  const job = newJobId();
+  const finished = completed(job);
+
+  await deliver(service.webhooks, progress(job, 40));
+  await bus.received(1);
+  await deliver(service.webhooks, progress(job, 40)); // a redelivery
+  await deliver(service.webhooks, progress(job, 40, { estimated_completion: '2027-01-01T00:00:00Z' }));
+  await deliver(service.webhooks, { job_id: job, status: 'exploded' });
+  await deliver(service.webhooks, finished);
+  // Nobody is bound for the end of a job: it comes back, waits, and is sent again when somebody is.
+  const published = (result: string, count: number) =>
+    expect
+      .poll(async () => (await storyOf(api, job)).items.filter((step) => told(step).includes(result)).length)
+      .toBe(count);
+  await published('publication returned', 1);
+  await bus.channel.bindQueue(bus.queue, exchange, 'job.completed.#');
+  const id = `default:${job}:completed`;
+  expect((await api.post(`/outbox/${id}/retry`)).status).toBe(200);
+  await bus.received(2);
+  await published('publication confirmed', 2);
+  const { status, text } = await api.post('/replays', { event_ids: [id] });
+  expect([status, text]).toEqual([202, text]);
+  await bus.received(3);
+  await published('publication confirmed', 3);
+  const story = await storyOf(api, job);
+
+  expect(story.items.map(told)).toEqual([
+    'delivery accepted',
+    'event progress',
+    'publication confirmed 1',
+    'delivery duplicate',
+    'delivery conflict',
+    'delivery quarantined',
+    'delivery accepted',
+    'event completed',
+    'publication returned 1',
+    'operator outbox.retry',
+    'publication confirmed 1',
+    'publication confirmed 1',
+  ]);
+  expect(story.job).toMatchObject({
+    source: 'default',
+    job_id: job,
+    state: 'completed',
+    highest_progress: 40,
+  });
+  const times = story.items.map(({ at }) => at);
+  expect(times).toEqual(times.toSorted());
+  expect(story.items[0]?.after_ms).toBeNull();
+  expect(
+    story.items.slice(1).every(({ after_ms }) => Number.isInteger(after_ms) && Number(after_ms) >= 0),
+  ).toBe(true);
+  const { duration_ms, first_seen_at, terminal_at } = story.job ?? {};
+  const betweenMs = Date.parse(String(terminal_at)) - Date.parse(String(first_seen_at));
+  expect(Math.abs(Number(duration_ms) - betweenMs)).toBeLessThanOrEqual(1); // of microseconds
+  const replays = story.items.map(
+    ({ publication }) => (publication as Record<string, unknown> | undefined)?.['replay_id'],
+  );
+  expect(replays.filter(Boolean)).toHaveLength(1);
+  expect(story.items.at(-1)).toMatchObject({
+    publication: { event_id: id, replay_id: replays.at(-1), queue: null },
+  });
+});
+
+test('a story is told in pages of any size, without a gap or a repeat', async () => {
+  await using database = await createTestDatabase();
+  await holdOutbox(database);
+  await using service = await startTestService({ database });
+  const api = await operators(service, { role: 'viewer' });
+  const job = newJobId();
+  for (let percent = 0; percent < 6; percent += 1) {
+    await deliver(service.webhooks, progress(job, percent));
+    await deliver(service.webhooks, progress(job, percent));
+  }
+  // Times that fall together, as in a batch; and what waits is told in the end.
+  await service.database.query(`update events set recorded_at = (select min(recorded_at) from events)`);
+  await service.database.query(`update deliveries set received_at = (select min(recorded_at) from events)`);
+  const whole = await storyOf(api, job);
+  expect(whole.items.map(({ what }) => what)).toEqual([
+    ...Array.from({ length: 12 }, () => 'delivery'),
+    ...Array.from({ length: 6 }, () => 'event'),
+    ...Array.from({ length: 6 }, () => 'waiting'),
+  ]);
+
+  for (const limit of [1, 5, 24]) {
+    const steps: Step[] = [];
+    let cursor: string | null = null;
+    do {
+      const page: Story = await storyOf(
+        api,
+        job,
+        `?limit=${limit}${cursor === null ? '' : `&cursor=${cursor}`}`,
+      );
+      expect(page.items.length).toBeLessThanOrEqual(limit);
+      steps.push(...page.items);
+      cursor = page.next_cursor;
+    } while (cursor !== null);
+    expect(steps.map(withoutTimes)).toEqual(whole.items.map(withoutTimes));
+  }
+});
+
+test('a job of which nothing but a quarantined delivery is known has a story, and an unknown one has none', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'viewer' });
+  const job = newJobId();
+  await deliver(service.webhooks, { job_id: job, status: 'exploded' });
+
+  const story = await storyOf(api, job);
+
+  expect(story.job).toBeNull();
+  expect(story.items.map(told)).toEqual(['delivery quarantined']);
+  const answer = await api.get('/jobs/default/nobody');
+  expect([answer.status, answer.body['error']]).toEqual([404, 'not_found']);
+  const [first] = story.items;
+  const forged = await api.get(
+    `/jobs/default/${job}?cursor=${Buffer.from(JSON.stringify(['x', first?.at, '0', 'x'])).toString('base64url')}`,
+  );
+  expect(forged.body['error']).toBe('invalid_cursor');
+});

@@ -1,0 +1,151 @@
+// A month of history for tests of what operators ask, and the statements that a question comes to.
+
+import { type Kysely, type RootOperationNode, sql } from 'kysely';
+import { Client, type QueryResultRow } from 'pg';
+import { seedHistory } from '../../bench/audit-seed.ts';
+import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
+import type { Database } from '../../src/ledger/tables.ts';
+import { createTestDatabase, type TestDatabase } from './database.ts';
+import { createTestLog } from './service.ts';
+
+export type History = AsyncDisposable & {
+  readonly database: TestDatabase;
+  /** As operators are connected. */
+  readonly connection: DatabaseConnection;
+};
+
+/** @param count of deliveries, a multiple of 20 */
+export async function createHistory(count: number): Promise<History> {
+  const database = await createTestDatabase();
+  const run = async <Row extends QueryResultRow>(statements: readonly string[]): Promise<Row[]> => {
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      let rows: Row[] = [];
+      for (const statement of statements) ({ rows } = await client.query<Row>(statement));
+      return rows;
+    } finally {
+      await client.end();
+    }
+  };
+  try {
+    await seedHistory(run, (text) => run([text]), {
+      count,
+      waiting: Math.min(20_000, count / 4),
+      logged: false,
+    });
+  } catch (error) {
+    await database[Symbol.asyncDispose]();
+    throw error;
+  }
+  const connection = connectDatabase({
+    url: database.url,
+    name: 'operators',
+    connections: 4,
+    statementTimeoutMs: 20_000,
+    lockTimeoutMs: 1_000,
+    queryTimeoutMs: 21_000,
+    reading: 'planned',
+    log: createTestLog().log,
+  });
+  return {
+    database,
+    connection,
+    [Symbol.asyncDispose]: async () => {
+      await connection.close();
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** What a statement cost: counted, and not timed. */
+export type Cost = {
+  /** Rows that were looked at in tables, found or not. */
+  readonly rows: number;
+  /** Pages of 8 KiB, from memory or disk. */
+  readonly buffers: number;
+  /** Tables of which more than a few rows were read in no order. */
+  readonly scanned: readonly string[];
+  readonly text: string;
+};
+
+type Plan = {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Rows Removed by Filter'?: number;
+  'Rows Removed by Index Recheck'?: number;
+  'Shared Hit Blocks': number;
+  'Shared Read Blocks': number;
+  Plans?: Plan[];
+};
+
+const FEW = 1_000;
+
+/** Asks, and has Postgres explain every statement that the question came to, as it was. */
+export async function costOf(
+  { db }: DatabaseConnection,
+  ask: (db: Kysely<Database>) => Promise<unknown>,
+): Promise<Cost[]> {
+  const nodes: RootOperationNode[] = [];
+  await ask(
+    db.withPlugin({
+      transformQuery: ({ node }) => {
+        nodes.push(node);
+        return node;
+      },
+      transformResult: ({ result }) => Promise.resolve(result),
+    }),
+  );
+  const costs: Cost[] = [];
+  for (const node of nodes) {
+    const query = db.getExecutor().compileQuery(node, { queryId: 'explained' });
+    const explained = { ...query, sql: `explain (analyze, buffers, format json) ${query.sql}` };
+    const { rows } = await db.executeQuery<{ 'QUERY PLAN': [{ Plan: Plan }] }>(explained);
+    const [first] = rows;
+    if (first === undefined) throw new Error('nothing was explained');
+    costs.push({ ...costOfPlan(first['QUERY PLAN'][0].Plan), text: query.sql });
+  }
+  return costs;
+}
+
+function costOfPlan(plan: Plan): Omit<Cost, 'text'> {
+  const nodes: Plan[] = [];
+  const open = [plan];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    nodes.push(next);
+    open.push(...(next.Plans ?? []));
+  }
+  const reads = nodes
+    .filter((node) => node['Relation Name'] !== undefined)
+    .map((node) => ({
+      table: node['Relation Name'] ?? '',
+      isScan: node['Node Type'] === 'Seq Scan',
+      rows:
+        (node['Actual Rows'] +
+          (node['Rows Removed by Filter'] ?? 0) +
+          (node['Rows Removed by Index Recheck'] ?? 0)) *
+        node['Actual Loops'],
+    }));
+  return {
+    rows: reads.reduce((sum, { rows }) => sum + rows, 0),
+    buffers: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'],
+    scanned: reads.filter(({ isScan, rows }) => isScan && rows > FEW).map(({ table }) => table),
+  };
+}
+
+/** Of the table's rows under the list's order, the place of the row number `offset` from the newest. */
+export async function placeAt(
+  { db }: DatabaseConnection,
+  table: 'deliveries' | 'events' | 'publications' | 'jobs',
+  { time, ties, offset }: { time: string; ties: readonly string[]; offset: number },
+): Promise<string[]> {
+  const { rows } = await sql<Record<string, string>>`
+    select to_char(${sql.ref(time)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as place0,
+      ${sql.join(ties.map((tie, index) => sql`${sql.ref(tie)}::text as ${sql.ref(`place${index + 1}`)}`))}
+    from ${sql.table(table)}
+    order by ${sql.join([time, ...ties].map((name) => sql`${sql.ref(name)} desc`))}
+    offset ${offset} limit 1`.execute(db);
+  return Object.values(rows[0] ?? {});
+}
