@@ -6,7 +6,7 @@ import { createPublisher, type Publisher } from './broker/publisher.ts';
 import { topologyOf } from './broker/topology.ts';
 import type { Config } from './config.ts';
 import { describeError, SchemaError } from './errors.ts';
-import { createIntakeApp, createOperatorApp } from './http/apps.ts';
+import { createIntakeApp } from './http/apps.ts';
 import type { Readiness } from './http/health.ts';
 import { startServer } from './http/server.ts';
 import { type BatchWriter, createBatchWriter } from './intake/batch-writer.ts';
@@ -15,14 +15,19 @@ import { createRefusalLog, type RefusalLog } from './intake/refusal-log.ts';
 import { createSources } from './intake/sources.ts';
 import { connectDatabase, type DatabaseConnection } from './ledger/database.ts';
 import { checkSchema, migrate } from './ledger/migrate.ts';
+import { addDrift, createDriftLog, type DriftLog } from './ledger/drift.ts';
 import { keepPartitions, makePartitions } from './ledger/partitions.ts';
 import { recordDeliveries } from './ledger/record.ts';
 import { addRefusals } from './ledger/refusals.ts';
+import { createRollups, type Rollups } from './ledger/rollups.ts';
+import { createSecretMatches, type SecretMatches } from './ledger/secret-matches.ts';
 import type { Logger } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
+import { composeOperators } from './operators.ts';
 import { createOutboxEntries, type OutboxEntries } from './outbox/entries.ts';
 import { createLease, type Lease } from './outbox/lease.ts';
 import { createRelay, type Relay } from './outbox/relay.ts';
+import { createFeeder, type Feeder } from './replays/feeder.ts';
 import { version } from './version.ts';
 
 export type Service = AsyncDisposable & {
@@ -34,8 +39,8 @@ export type Service = AsyncDisposable & {
   readonly stop: () => Promise<void>;
 };
 
-/** The relay's rounds, the lease, upkeep and health must not wait for each other's connection. */
-const BACKGROUND_CONNECTIONS = 4;
+/** The relay's rounds, its copies, the lease, replays, upkeep and health must not wait for each other's connection. */
+const BACKGROUND_CONNECTIONS = 6;
 /** A leader that is cut off from the broker for longer leaves the lease to a replica that may reach it. */
 const LEAD_WITHOUT_BROKER_MS = 5_000;
 const UPKEEP_INTERVAL_MS = 60 * 60 * 1_000;
@@ -99,7 +104,8 @@ async function compose(
   });
   started.defer(database.close);
 
-  const relaying = composeRelay(config, database, parts);
+  const counts = composeCounts(database, parts);
+  const relaying = composeRelay(config, database, { ...parts, counts });
   const { writer, refusals } = composeWriter(config, database, {
     ...parts,
     onRecorded: relaying.relay.nudge,
@@ -112,14 +118,35 @@ async function compose(
   });
   exposeGauges(parts.metrics, { writer, ...relaying });
 
+  const ending = new AbortController();
   const operatorServer = await startServer({
     ...config.operator,
-    listener: createOperatorApp({ readiness, registry: parts.metrics.registry, log }),
+    // Each operation of the operators' API is listed in operators.ts.
+    ...composeOperators({
+      config,
+      readiness,
+      registry: parts.metrics.registry,
+      configuredSources: () => {
+        const { names, fingerprintsOf } = sources.current();
+        return names.map((name) => ({ name, fingerprints: fingerprintsOf(name) }));
+      },
+      ending: ending.signal,
+      now,
+      log,
+      started,
+    }),
     maxConnections: OPERATOR_CONNECTIONS,
   });
   started.defer(() => operatorServer.stop(graceMs()));
+  started.defer(() => ending.abort()); // it would wait for those who listen
 
-  const receiver = createReceiver({ keyRing: sources.current, writer, refusals, now });
+  const receiver = createReceiver({
+    keyRing: sources.current,
+    writer,
+    refusals,
+    noticeDrift: counts.drift.notice,
+    now,
+  });
   const intakeServer = await startServer({
     ...config.http,
     listener: createIntakeApp({
@@ -127,9 +154,11 @@ async function compose(
       receiver,
       now,
       log,
-      observe: ({ source, outcome, seconds }) => {
+      observe: ({ source, outcome, seconds, fingerprint }) => {
         parts.metrics.deliveries.inc({ source, outcome });
         parts.metrics.answerSeconds.observe({ outcome }, seconds);
+        counts.rollups.answered(source, outcome, seconds * 1_000);
+        if (fingerprint !== undefined) counts.secretMatches.notice(source, fingerprint);
       },
       readiness,
     }),
@@ -143,6 +172,7 @@ async function compose(
   startUpkeep(config, database, parts);
   relaying.lease.start();
   relaying.relay.start();
+  relaying.feeder.start();
 
   let stopping: Promise<void> | undefined;
   async function stopOnce(): Promise<void> {
@@ -166,12 +196,27 @@ async function compose(
   };
 }
 
+type Counts = { rollups: Rollups; drift: DriftLog; secretMatches: SecretMatches };
+
+/** What is counted in memory and written now and then. Taken down after all that counts. */
+function composeCounts(connection: DatabaseConnection, { log, started }: Parts): Counts {
+  const counts: Counts = {
+    rollups: createRollups({ connection, now, log }),
+    drift: createDriftLog({ addDrift: (rows) => addDrift(connection, rows), log }),
+    secretMatches: createSecretMatches({ connection, log }),
+  };
+  started.defer(async () => {
+    await Promise.all(Object.values(counts).map((count) => count.close()));
+  });
+  return counts;
+}
+
 /** From the outbox to the bus. Taken down as: stop publishing, give up the lease, disconnect. */
 function composeRelay(
   config: Config,
   database: DatabaseConnection,
-  { log, metrics, replicaId, started, graceMs }: Parts,
-): { publisher: Publisher; lease: Lease; entries: OutboxEntries; relay: Relay } {
+  { log, metrics, replicaId, started, graceMs, counts }: Parts & { counts: Counts },
+): { publisher: Publisher; lease: Lease; entries: OutboxEntries; relay: Relay; feeder: Feeder } {
   const publisher = createPublisher({
     ...config.broker,
     topology: topologyOf(config.broker),
@@ -205,14 +250,21 @@ function composeRelay(
     random: Math.random,
     log,
     observe: (entry, publication) => {
-      metrics.publications.inc({ result: publication.result });
-      if (publication.result !== 'confirmed') return;
-      metrics.publicationSeconds.observe(publication.durationMs / 1_000);
-      metrics.relayLagSeconds.observe(Math.max(0, Date.now() - entry.recordedAt.getTime()) / 1_000);
+      const { result, durationMs } = publication;
+      metrics.publications.inc({ result });
+      if (result === 'confirmed') metrics.publicationSeconds.observe(durationMs / 1_000);
+      // How long ago a replayed event was accepted says nothing of the relay.
+      if (entry.replay !== undefined) return;
+      const lagMs = result === 'confirmed' ? Math.max(0, Date.now() - entry.recordedAt.getTime()) : null;
+      counts.rollups.published(entry.source, result, lagMs);
+      if (lagMs !== null) metrics.relayLagSeconds.observe(lagMs / 1_000);
     },
   });
   started.defer(() => relay.stop(graceMs()));
-  return { publisher, lease, entries, relay };
+
+  const feeder = createFeeder({ connection: database, isHeld: lease.isHeld, now, log, onFed: relay.nudge });
+  started.defer(feeder.stop);
+  return { publisher, lease, entries, relay, feeder };
 }
 
 /** From a verified delivery to the ledger, on connections that nothing else may use. */
@@ -373,6 +425,7 @@ function exposeGauges(
   gauge('tallyhook_outbox_parked', 'Events that the relay gave up on.', () =>
     known(({ counts }) => counts.parked),
   );
+  gauge('tallyhook_replay_entries', "Replays' copies in the outbox.", () => known(({ copies }) => copies));
   gauge('tallyhook_outbox_oldest_seconds', 'Age of the oldest event still to be published.', () =>
     known(({ oldestPendingS }) => oldestPendingS),
   );

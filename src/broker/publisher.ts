@@ -20,6 +20,9 @@ export type OutgoingMessage = {
   readonly type: string;
   readonly timestamp: Date;
   readonly body: Buffer;
+  /** Goes to this queue alone, past the exchange. At most 255 bytes. */
+  readonly queue?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
 };
 
 /**
@@ -52,12 +55,19 @@ type BrokerError = Error & { readonly code?: unknown };
 
 type InFlight = {
   readonly startedMs: number;
+  readonly toQueue: boolean;
   returned: string | undefined;
   readonly settle: (publication: Publication) => void;
 };
 
 /** The broker refused what one message is (its size, its frames), not the connection as such. */
 const CONTENT_ERRORS: ReadonlySet<unknown> = new Set([311, 406, 501, 502, 540, 541]);
+
+/** We may write to our exchange and perhaps not past it: then it is about what goes to a queue. */
+const ACCESS_REFUSED = 403;
+
+/** Its routing key is the name of a queue. */
+const DEFAULT_EXCHANGE = '';
 
 /** No sign of life from amqplib's recovery for so long while not connected: it hangs, start afresh. */
 const RECOVERY_STALL_MS = 60_000;
@@ -172,7 +182,7 @@ export function createPublisher(options: {
   }
 
   function onChannelClosed(channel: ConfirmChannel, reason: BrokerError | undefined): void {
-    failAll(reason?.message ?? 'channel closed', CONTENT_ERRORS.has(reason?.code) ? 'unknown' : 'broker');
+    failAll(reason?.message ?? 'channel closed', reason?.code);
     if (current?.channel !== channel) return;
     if (reason) log.warn({ err: describeError(reason) }, 'the broker closed the channel');
     abandon();
@@ -188,8 +198,10 @@ export function createPublisher(options: {
     lost?.model.close().catch(() => {});
   }
 
-  function failAll(detail: string, blame: 'broker' | 'unknown'): void {
+  function failAll(detail: string, code?: unknown): void {
     for (const entry of inFlight.values()) {
+      const isSuspect = CONTENT_ERRORS.has(code) || (code === ACCESS_REFUSED && entry.toQueue);
+      const blame = isSuspect ? 'unknown' : 'broker';
       entry.settle({ result: 'failed', detail, blame, durationMs: now() - entry.startedMs });
     }
   }
@@ -199,6 +211,7 @@ export function createPublisher(options: {
     const { promise, resolve } = Promise.withResolvers<Publication>();
     const entry: InFlight = {
       startedMs,
+      toQueue: typeof message.queue === 'string',
       returned: undefined,
       settle: (publication) => {
         if (inFlight.get(message.messageId) === entry) inFlight.delete(message.messageId);
@@ -214,8 +227,8 @@ export function createPublisher(options: {
       // The callback must not throw: amqplib would drop the callbacks of all that were confirmed together.
       const { channel } = current;
       channel.publish(
-        topology.exchange.name,
-        message.routingKey,
+        typeof message.queue === 'string' ? DEFAULT_EXCHANGE : topology.exchange.name,
+        message.queue ?? message.routingKey,
         message.body,
         propertiesOf(message),
         (error: unknown) => onConfirm(entry, error),
@@ -300,7 +313,7 @@ export function createPublisher(options: {
       current = undefined;
       // A broker that does not answer must not keep us from ending.
       await Promise.race([connection?.close(), pause(CLOSE_PATIENCE_MS)]);
-      failAll('publisher closed', 'broker');
+      failAll('publisher closed');
     },
   };
 }
@@ -314,6 +327,7 @@ function propertiesOf(message: OutgoingMessage) {
     appId: 'tallyhook',
     persistent: true,
     mandatory: true,
+    ...(message.headers === undefined ? {} : { headers: message.headers }),
   };
 }
 

@@ -1,5 +1,6 @@
 // Makes the message that subscribers get: one CloudEvents 1.0 document in structured mode
-// (`application/cloudevents+json`). Pure. The same entry gives the same bytes every time.
+// (`application/cloudevents+json`). Pure. The same event gives the same bytes every time, in a replay's copies
+// too: these are marked in the message's headers.
 
 import { type OutgoingMessage } from '../broker/publisher.ts';
 import { routingKey } from '../broker/topology.ts';
@@ -18,7 +19,12 @@ export type EntryEvent = {
   readonly recordedAt: Date;
   /** The normalized fields as JSON text. */
   readonly data: string;
+  /** Set on a replay's copy alone. */
+  readonly replay?: ReplayMark;
 };
+
+/** Which replay sends this copy, who asked for it, and the queue it is for instead of the exchange. */
+export type ReplayMark = { readonly id: string; readonly by: string; readonly queue: string | null };
 
 export const CONTENT_TYPE = 'application/cloudevents+json';
 
@@ -59,5 +65,10 @@ export function toMessage(event: EntryEvent, routingPrefix: string): OutgoingMes
     type: envelope.type,
     timestamp: event.recordedAt,
     body: Buffer.from(json),
+    ...(event.replay === undefined ? {} : markOf(event.replay)),
   };
+}
+
+function markOf({ id, by, queue }: ReplayMark): Pick<OutgoingMessage, 'queue' | 'headers'> {
+  return { queue, headers: { replay: id, replayed_by: by } };
 }

@@ -2,19 +2,22 @@
 // events in the order of their sequence (guarantee 5), at least one confirmed copy of each (guarantee 4), and
 // that one event which fails keeps back its own job alone. No transaction is open while the broker is awaited.
 //
-// In memory stands a window of the outbox, one lane a job. The first entry of a lane may be in flight; the
-// next goes when it is confirmed or returned. A failure that is the event's own takes its whole lane out of
-// memory: the database then says when the job is due again.
+// In memory stands a window of the outbox, one lane a job (window.ts). A failure that is the event's own takes its
+// whole lane out of memory: the database then says when the job is due again.
+//
+// Replays' copies go the same way and wait for live entries, never the other way round: they are loaded after
+// these and into a share of the window, and what became of them is written beside the rounds and not in them.
 
 import type { Logger } from 'pino';
 import type { Publication, Publisher } from '../broker/publisher.ts';
 import { describeError } from '../errors.ts';
 import { eventId } from '../ledger/event.ts';
-import { jobKey } from '../ledger/record.ts';
 import { retryDelayMs } from './backoff.ts';
 import { toMessage } from './cloud-event.ts';
 import type { Entry, OutboxEntries, Settlement } from './entries.ts';
+import { judge } from './judge.ts';
 import type { Lease } from './lease.ts';
+import { createWindow, type Lane } from './window.ts';
 
 export type RelayLimits = {
   readonly pollMs: number;
@@ -40,10 +43,12 @@ export type Relay = {
   readonly stop: (graceMs: number) => Promise<void>;
 };
 
-type Lane = { readonly key: string; readonly entries: Entry[] };
-
 /** Loaded ahead of what is in flight, so that confirms find the next entries waiting. */
 const WINDOW_FACTOR = 2;
+/** Of what may be in flight: copies that are known at one time, so that they never fill what live events need. */
+const COPIES_SHARE = 0.5;
+/** As long as there are none, copies are looked for no more often: it costs a statement. */
+const COPIES_POLL_MS = 200;
 const ERROR_PAUSE_MS = 1_000;
 const BROKER_PAUSE_MS = 200;
 
@@ -61,12 +66,13 @@ export function createRelay(options: {
   observe: (entry: Entry, publication: Publication) => void;
 }): Relay {
   const { entries, lease, publisher, routingPrefix, limits, now, random, log, observe } = options;
-  const known = new Map<string, Entry>(); // every entry in memory, also those whose result is not settled yet
-  const lanes = new Map<string, Lane>();
-  const ready: Lane[] = [];
+  const window = createWindow();
   const suspects = new Set<string>(); // in flight when the broker closed the channel over some message
+  const stoppedReplays = new Set<string>(); // about to be paused in the database
   let settlements: Settlement[] = [];
-  let knownBytes = 0; // of their data, about
+  let copySettlements: Settlement[] = [];
+  let settlingCopies: Promise<void> | undefined;
+  let lookForCopiesAtMs = 0;
   let inFlight = 0;
   let inFlightBytes = 0;
   let pausedUntilMs = 0;
@@ -78,40 +84,40 @@ export function createRelay(options: {
   async function runOnce(): Promise<number> {
     const settled = await settle();
     if (!lease.isHeld()) {
-      forgetIdle();
-      return settled;
+      suspects.clear();
+      window.forgetIdle();
+      return settled + settleCopies();
     }
     const loaded = await load();
-    return settled + loaded + pump();
+    // Not while a failure is being written: copies behind the failed one would be found free to go.
+    const copies = settlingCopies === undefined ? await loadCopies() : 0;
+    return settled + loaded + copies + settleCopies() + pump();
   }
 
   async function load(): Promise<number> {
-    const limit = limits.inFlight * WINDOW_FACTOR - known.size;
-    const bytes = limits.inFlightBytes * WINDOW_FACTOR - knownBytes;
+    const known = window.size('live');
+    const limit = limits.inFlight * WINDOW_FACTOR - known.entries;
+    const bytes = limits.inFlightBytes * WINDOW_FACTOR - known.bytes;
     if (stopping || !publisher.isReady() || limit <= 0 || bytes <= 0) return 0;
-    const found = await entries.load({ limit, bytes, except: [...known.keys()] });
-    for (const entry of found) admit(entry);
+    const found = await entries.load({ limit, bytes, except: window.positions() });
+    for (const entry of found) window.admit(entry);
     exhausted = found.length < limit;
     return found.length;
   }
 
-  function admit(entry: Entry): void {
-    known.set(entry.sequence, entry);
-    knownBytes += entry.data.length;
-    const key = jobKey(entry.source, entry.jobId);
-    const lane = lanes.get(key);
-    if (lane !== undefined) {
-      lane.entries.push(entry);
-      return;
+  async function loadCopies(): Promise<number> {
+    const known = window.size('copies');
+    const limit = Math.ceil(limits.inFlight * COPIES_SHARE) - known.entries;
+    const bytes = limits.inFlightBytes * COPIES_SHARE - known.bytes;
+    if (stopping || !publisher.isReady() || limit <= 0 || bytes <= 0) return 0;
+    if (now() < lookForCopiesAtMs) return 0;
+    const found = await entries.loadCopies({ limit, bytes, except: window.positions() });
+    if (found.length === 0) lookForCopiesAtMs = now() + Math.min(limits.pollMs, COPIES_POLL_MS);
+    for (const entry of found) {
+      if (!stoppedReplays.has(entry.replay?.id ?? '')) window.admit(entry);
     }
-    const fresh = { key, entries: [entry] };
-    lanes.set(key, fresh);
-    ready.push(fresh);
-  }
-
-  function forget(sequence: string): void {
-    knownBytes -= known.get(sequence)?.data.length ?? 0;
-    known.delete(sequence);
+    exhausted &&= found.length < limit;
+    return found.length;
   }
 
   function mayPublish(): boolean {
@@ -128,7 +134,7 @@ export function createRelay(options: {
   function pump(): number {
     let published = 0;
     while (mayPublish()) {
-      const lane = suspects.size === 0 ? ready.shift() : takeSuspect();
+      const lane = suspects.size === 0 ? window.take() : takeSuspect();
       if (lane === undefined) break;
       void publish(lane);
       published += 1;
@@ -139,22 +145,22 @@ export function createRelay(options: {
   /** A suspect goes alone: if the channel dies again, we know whose fault it is. */
   function takeSuspect(): Lane | undefined {
     if (inFlight > 0) return undefined;
-    const index = ready.findIndex((lane) => suspects.has(lane.entries[0]?.sequence ?? ''));
-    if (index >= 0) return ready.splice(index, 1)[0];
+    const lane = window.take(({ position }) => suspects.has(position));
+    if (lane !== undefined) return lane;
     suspects.clear(); // those that are left wait in the database
-    return ready.shift();
+    return window.take();
   }
 
   async function publish(lane: Lane): Promise<void> {
     const entry = lane.entries[0] as Entry;
-    const alone = suspects.has(entry.sequence);
+    const alone = suspects.has(entry.position);
     const bytes = entry.data.length;
     inFlight += 1;
     inFlightBytes += bytes;
     const publication = await attempt(entry);
     inFlight -= 1;
     inFlightBytes -= bytes;
-    suspects.delete(entry.sequence);
+    suspects.delete(entry.position);
     conclude(lane, entry, publication, alone);
     pump();
     wake();
@@ -171,33 +177,41 @@ export function createRelay(options: {
 
   function conclude(lane: Lane, entry: Entry, publication: Publication, alone: boolean): void {
     observe(entry, publication);
-    if (publication.result === 'confirmed' || publication.result === 'returned') {
-      // On the bus, or nobody there to take it: either way the job's next event may follow.
-      settlements.push({
-        entry,
-        publication,
-        next: publication.result === 'confirmed' ? 'delete' : 'return',
-        retryInMs: 0,
-      });
-      lane.entries.shift();
-      if (lane.entries.length > 0) ready.push(lane);
-      else lanes.delete(lane.key);
-      return;
+    const next = judge(entry, publication, { alone, maxAttempts: limits.maxAttempts });
+    const retryInMs = next === 'retry' ? retryDelayMs(entry.attempts + 1, random()) : 0;
+    (entry.replay === undefined ? settlements : copySettlements).push({
+      entry,
+      publication,
+      next,
+      retryInMs,
+    });
+    switch (next) {
+      case 'delete':
+      case 'return':
+        // On the bus, or nobody there to take it: either way the job's next event may follow.
+        window.advance(lane);
+        if (next === 'return' && entry.replay !== undefined) stopReplay(entry.replay.id);
+        break;
+      case 'keep':
+        // It stays first in its lane and goes again when the broker is back: no attempt is held against it.
+        if (publication.result === 'failed' && publication.blame === 'unknown') suspects.add(entry.position);
+        else pausedUntilMs = now() + BROKER_PAUSE_MS;
+        window.putBack(lane);
+        break;
+      case 'park':
+        log.error({ event: eventId(entry.source, entry), attempts: entry.attempts + 1 }, 'event parked');
+        break; // as with a retry
+      case 'retry':
+        // A live entry's lane is not ready until the database knows: `settle` empties it.
+        if (entry.replay !== undefined) window.hold(lane);
+        break;
     }
-    const isOwnFault = publication.blame === 'event' || (publication.blame === 'unknown' && alone);
-    if (!isOwnFault) {
-      // It stays first in its lane and goes again when the broker is back: no attempt is held against it.
-      if (publication.blame === 'unknown') suspects.add(entry.sequence);
-      else pausedUntilMs = now() + BROKER_PAUSE_MS;
-      settlements.push({ entry, publication, next: 'keep', retryInMs: 0 });
-      ready.unshift(lane);
-      return;
-    }
-    const attempts = entry.attempts + 1;
-    const next = attempts >= limits.maxAttempts ? 'park' : 'retry';
-    if (next === 'park') log.error({ event: eventId(entry.source, entry), attempts }, 'event parked');
-    settlements.push({ entry, publication, next, retryInMs: retryDelayMs(attempts, random()) });
-    // The lane is left in `lanes` and not in `ready` until the database knows: `settle` removes it.
+  }
+
+  /** The rest of its copies would end as this one did. The database pauses it with the result of this one. */
+  function stopReplay(replayId: string): void {
+    stoppedReplays.add(replayId);
+    window.forgetReplay(replayId);
   }
 
   /** Writes what came back. Until that is committed the entries stay known, so that no load finds them again. */
@@ -211,25 +225,40 @@ export function createRelay(options: {
       settlements = [...batch, ...settlements];
       throw error;
     }
-    for (const { entry, next } of batch) {
-      if (next === 'delete' || next === 'return') forget(entry.sequence);
-      if (next === 'retry' || next === 'park') dropLane(jobKey(entry.source, entry.jobId));
-    }
+    for (const settlement of batch) forgetSettled(settlement);
     return batch.length;
   }
 
-  function dropLane(key: string): void {
-    for (const entry of lanes.get(key)?.entries ?? []) forget(entry.sequence);
-    lanes.delete(key);
+  /** Begins to write what became of copies; an operator may hold their replay's lock. Returns how many. */
+  function settleCopies(): number {
+    if (settlingCopies !== undefined || copySettlements.length === 0) return 0;
+    const batch = copySettlements;
+    copySettlements = [];
+    settlingCopies = writeCopies(batch).finally(() => {
+      settlingCopies = undefined;
+      wake();
+    });
+    return batch.length;
   }
 
-  /** Another replica leads now. What is in flight or unsettled of ours still has to be heard out. */
-  function forgetIdle(): void {
-    suspects.clear();
-    for (const lane of ready.splice(0)) dropLane(lane.key);
-    for (const lane of lanes.values()) {
-      for (const entry of lane.entries.splice(1)) forget(entry.sequence);
+  async function writeCopies(batch: Settlement[]): Promise<void> {
+    try {
+      await entries.settleCopies(batch);
+    } catch (error) {
+      copySettlements = [...batch, ...copySettlements];
+      log.warn({ err: describeError(error) }, "what became of a replay's copies could not be written yet");
+      await pause(ERROR_PAUSE_MS);
+      return;
     }
+    for (const settlement of batch) {
+      forgetSettled(settlement);
+      if (settlement.next === 'return') stoppedReplays.delete(settlement.entry.replay?.id ?? '');
+    }
+  }
+
+  function forgetSettled({ entry, next }: Settlement): void {
+    if (next === 'delete' || next === 'return') window.forget(entry);
+    if (next === 'retry' || next === 'park') window.forgetFailed(entry);
   }
 
   async function run(): Promise<void> {
@@ -254,17 +283,21 @@ export function createRelay(options: {
     }
   }
 
+  const isUnfinished = () =>
+    inFlight > 0 || settlements.length + copySettlements.length > 0 || settlingCopies !== undefined;
+
   async function finish(untilMs: number): Promise<void> {
-    while ((inFlight > 0 || settlements.length > 0) && now() < untilMs) {
+    while (isUnfinished() && now() < untilMs) {
       const nudged = new Promise<void>((resolve) => {
         wake = resolve;
       });
       try {
+        settleCopies();
         await settle();
       } catch (error) {
         log.warn({ err: describeError(error) }, 'the relay could not settle yet');
       }
-      if (inFlight > 0 || settlements.length > 0) await Promise.race([nudged, pause(BROKER_PAUSE_MS)]);
+      if (isUnfinished()) await Promise.race([nudged, pause(BROKER_PAUSE_MS)]);
     }
   }
 

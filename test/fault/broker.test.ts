@@ -2,13 +2,12 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
 import { createPublisher } from '../../src/broker/publisher.ts';
 import { topologyOf } from '../../src/broker/topology.ts';
-import { retryEntries } from '../../src/outbox/operate.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { subscribeDurably } from '../support/durable-subscriber.ts';
 import { altered, copies, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
 import { type Load, post, startLoad } from '../support/load.ts';
-import { addEntries, addEntry, connectTestDatabase } from '../support/relay.ts';
+import { addEntries, addEntry, connectTestDatabase, retry } from '../support/relay.ts';
 import { startProxy } from '../support/proxy.ts';
 import { startReplica } from '../support/replica.ts';
 import { completed, deliver, newJobId, progress } from '../support/sender.ts';
@@ -287,7 +286,7 @@ test('an event that is too large for the broker is held back alone, and the inno
     await relay.service.stop();
     await using next = await startTestService({ exchange, database, env: { AMQP_URL: broker.url } });
     expect(next.exchange).toBe(exchange);
-    expect(await retryEntries(connection.db, 'parked')).toBe(1);
+    expect(await retry(connection.db, 'parked')).toBe(1);
     await untilOutboxEmpty(database);
     await vi.waitFor(() =>
       expect(bus.ids().filter((id) => id.includes(culprit))).toEqual([

@@ -1,9 +1,8 @@
 import { expect, test, vi } from 'vitest';
-import { retryEntries } from '../../src/outbox/operate.ts';
 import { type Bus, listen, newExchange } from '../support/bus.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { copies } from '../support/facts.ts';
-import { connectTestDatabase } from '../support/relay.ts';
+import { connectTestDatabase, retry } from '../support/relay.ts';
 import { readMetric } from '../support/replica.ts';
 import { completed, deliver, failed, newJobId, progress } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
@@ -79,7 +78,7 @@ test('a returned event is not tried again by itself, and is sent once a queue is
   expect(await publications(relay.database, job)).toEqual([{ attempt: 1, result: 'returned' }]);
 
   await bus.channel.bindQueue(bus.queue, exchange, 'job.progress.#');
-  expect(await retryEntries(connection.db, { id: `default:${job}:processing:10` })).toBe(1);
+  expect(await retry(connection.db, { id: `default:${job}:processing:10` })).toBe(1);
   await bus.received(21);
   await vi.waitFor(async () => expect(await outbox(relay.database)).toEqual([]));
   expect(bus.ids().at(-1)).toBe(`default:${job}:processing:10`);
@@ -130,7 +129,7 @@ test('a nacked event waits longer after each attempt, is parked after the last, 
 
   await makeRoom();
   await bus.channel.bindQueue(bus.queue, exchange, 'job.failed.#');
-  expect(await retryEntries(connection.db, 'parked')).toBe(1);
+  expect(await retry(connection.db, 'parked')).toBe(1);
   await bus.received(7);
   expect(bus.ids().filter((id) => id.includes(job))).toEqual([
     `default:${job}:processing:10`,
@@ -193,7 +192,7 @@ test('guarantee 7: answers do not change while the exchange is of another type; 
     await vi.waitFor(
       async () => {
         // It may have been back before the queue was.
-        await retryEntries(connection.db, 'returned');
+        await retry(connection.db, 'returned');
         expect(mended.ids()).toEqual([`default:${job}:completed`]);
       },
       { timeout: 15_000, interval: 100 },
@@ -221,7 +220,7 @@ test('an exchange that is deleted under load comes back, and every event arrives
 
   await vi.waitFor(
     async () => {
-      await retryEntries(connection.db, 'returned');
+      await retry(connection.db, 'returned');
       const arrived = new Set([...bus.ids(), ...again.ids()]);
       expect(arrived.size).toBe(jobs.length);
       expect(await outbox(relay.database)).toEqual([]);

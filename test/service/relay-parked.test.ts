@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
-import { retryEntries } from '../../src/outbox/operate.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { outboxCount, outOfOrder } from '../support/facts.ts';
-import { addEntry, connectTestDatabase, createTestRelay } from '../support/relay.ts';
+import { addEntry, connectTestDatabase, createTestRelay, retry } from '../support/relay.ts';
 import { newJobId } from '../support/sender.ts';
 
 test('guarantee 5: events that waited behind a parked one follow it when an operator sends it again', async () => {
@@ -20,7 +19,7 @@ test('guarantee 5: events that waited behind a parked one follow it when an oper
   await relay.lease.attempt();
   await relay.relay.runOnce();
   expect(relay.published).toHaveLength(1);
-  expect(await retryEntries(connection.db, 'parked')).toBe(1);
+  expect(await retry(connection.db, 'parked')).toBe(1);
   await relay.runUntil(async () => (await outboxCount(database)) === 0);
   await bus.received(3);
   expect(outOfOrder(bus.messages)).toEqual([]);

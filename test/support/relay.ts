@@ -10,6 +10,7 @@ import { keepPartitions } from '../../src/ledger/partitions.ts';
 import { createOutboxEntries, type OutboxEntries } from '../../src/outbox/entries.ts';
 import { createLease, type Lease } from '../../src/outbox/lease.ts';
 import { createRelay, type Relay, type RelayLimits } from '../../src/outbox/relay.ts';
+import { decide, lockEntry, retryEntries } from '../../src/replays/decisions.ts';
 import { vi } from 'vitest';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';
@@ -241,4 +242,17 @@ export async function addEntry(
     event.bytes ?? 0,
   ]);
   return row?.sequence as string;
+}
+
+/** As an operator has entries published after all: all of a state, or that of one event. Returns how many. */
+export async function retry(
+  db: DatabaseConnection['db'],
+  which: 'returned' | 'parked' | { readonly id: string },
+): Promise<number> {
+  if (typeof which === 'string') return (await retryEntries(db, { state: which, sources: null })).retried;
+  return db.transaction().execute(async (trx) => {
+    const entry = await lockEntry(trx, which.id);
+    if (entry === undefined) return 0;
+    return (await decide(trx, { entry, decision: 'retry', by: 'a test' })) === undefined ? 0 : 1;
+  });
 }

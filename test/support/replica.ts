@@ -99,6 +99,9 @@ export async function startReplica(options: {
       AMQP_EXCHANGE: exchange,
       SIGNING_SECRETS: SECRET,
       RELAY_POLL_MS: '50',
+      ENVIRONMENT: 'test',
+      METRICS_OPEN: 'true',
+      API_REQUESTS_PER_MINUTE: '100000', // tests that wait ask often
       ...options.env,
     },
   });

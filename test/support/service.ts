@@ -44,6 +44,9 @@ export async function startTestService(
       AMQP_EXCHANGE: exchange,
       SIGNING_SECRETS: SECRET,
       RELAY_POLL_MS: '50',
+      ENVIRONMENT: 'test',
+      METRICS_OPEN: 'true',
+      API_REQUESTS_PER_MINUTE: '100000', // tests that wait ask often
       ...options.env,
     });
     return startService(config, { log });

@@ -1,0 +1,141 @@
+// What tests of replays need: events as a run of long ago left them (published, with their bodies), a replay's row, and
+// a feeder that is driven by hand on a clock of the test's own.
+
+import type { DatabaseConnection } from '../../src/ledger/database.ts';
+import { createFeeder, type Feeder } from '../../src/replays/feeder.ts';
+import { createReplay, type Replay } from '../../src/replays/replays.ts';
+import { findEvents, type EventFilter } from '../../src/replays/selection.ts';
+import { createTestLog } from './service.ts';
+import type { TestDatabase } from './database.ts';
+
+type Asked = Pick<TestDatabase, 'query'>;
+
+/**
+ * Completed events of `count` jobs, with their deliveries, and with nothing in the outbox. One statement, so 10,000
+ * take a second.
+ */
+const SEED = `
+with job as (
+  insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at)
+  select $2, $3 || lpad(n::text, 6, '0'), now(), now(), now() from generate_series(1, $1::int) as n
+  returning source, job_id
+),
+event as (
+  insert into events (source, job_id, status, late, occurred_at, recorded_at, delivery_id, content_hash, repeats)
+  select source, job_id, 'completed', false, '2026-01-15T10:35:00Z', now(), gen_random_uuid(), '', 0
+  from job order by job_id returning *
+),
+body as (
+  select event.*, convert_to(json_build_object(
+    'job_id', job_id, 'status', 'completed', 'job_type', 'video', 'progress_percentage', 100,
+    'cost_micros', 1250000, 'cost_cents', 125, 'processing_time_seconds', 42, 'output_size_bytes', 10485760,
+    'input_format', 'mp4', 'output_format', 'webm',
+    'created_at', '2026-01-15T10:30:00Z', 'completed_at', '2026-01-15T10:35:00Z'
+  )::text, 'UTF8') as body from event
+),
+delivery as (
+  insert into deliveries (
+    id, received_at, source, outcome, http_status, job_id, status, event_sequence, path, remote_address, headers,
+    secret_fingerprint, body_bytes, body
+  )
+  select delivery_id, recorded_at, source, 'accepted', 202, job_id, status, sequence, '/webhooks', '10.0.0.1', '{}',
+         'abcd1234', length(body), body
+  from body
+)
+select source || ':' || job_id || ':completed' as id from event order by sequence`;
+
+/** Returns the ids in the order of their acceptance. `prefix` begins the jobs' ids. */
+export async function seedEvents(
+  database: Asked,
+  count: number,
+  { source = 'default', prefix = 'job_' }: { source?: string; prefix?: string } = {},
+): Promise<string[]> {
+  const rows = await database.query<{ id: string }>(SEED, [count, source, prefix]);
+  return rows.map(({ id }) => id);
+}
+
+type Wish = { queue?: string; ratePerSecond?: number; sources?: string[] } & (
+  | { filter: EventFilter }
+  | { ids: readonly string[] }
+);
+
+/** As the API makes one. */
+export async function newReplay({ db }: Pick<DatabaseConnection, 'db'>, wish: Wish): Promise<Replay> {
+  const made = await db.transaction().execute(async (trx) => {
+    const selection =
+      'filter' in wish
+        ? { filter: wish.filter }
+        : {
+            event_ids: wish.ids,
+            sequences: (await findEvents(trx, wish.ids)).map(({ sequence }) => sequence),
+          };
+    return createReplay(trx, {
+      selection,
+      sources: wish.sources ?? null,
+      queue: wish.queue ?? null,
+      ratePerSecond: wish.ratePerSecond ?? 1_000,
+      note: null,
+      createdBy: 'a test',
+    });
+  });
+  if (made === 'too many') throw new Error('too many replays');
+  return made;
+}
+
+export type TestFeeder = Feeder & {
+  /** Lets so much time go by, and has it take one turn. */
+  readonly after: (ms: number) => Promise<number>;
+};
+
+export function createTestFeeder(
+  connection: Pick<DatabaseConnection, 'db' | 'execute'>,
+  { isHeld = () => true }: { isHeld?: () => boolean } = {},
+): TestFeeder {
+  let clockMs = 0;
+  const feeder = createFeeder({
+    connection,
+    isHeld,
+    now: () => clockMs,
+    log: createTestLog().log,
+    onFed: () => {},
+  });
+  return {
+    ...feeder,
+    after: (ms) => {
+      clockMs += ms;
+      return feeder.runOnce();
+    },
+  };
+}
+
+/** The copies that are in the outbox, in order: of which events, at which positions. */
+export function copiesInOutbox(
+  database: Asked,
+): Promise<{ id: string; position: string; state: string; replay_id: string }[]> {
+  return database.query(
+    `select source || ':' || job_id || ':' || status || coalesce(':' || progress_percentage, '') as id,
+            sequence as position, state, replay_id
+     from outbox where replay_id is not null order by sequence`,
+  );
+}
+
+export async function countsOf(database: Asked, replayId: string): Promise<Record<string, number>> {
+  const [row] = await database.query<{ counts: Record<string, number> }>(
+    `select json_build_object('matched', matched, 'queued', queued, 'confirmed', confirmed, 'returned', returned,
+                              'failed', failed, 'skipped', skipped) as counts
+     from replays where id = $1`,
+    [replayId],
+  );
+  return row?.counts ?? {};
+}
+
+export async function stateOf(
+  database: Asked,
+  replayId: string,
+): Promise<{ state: string; paused_because: string | null } | undefined> {
+  const [row] = await database.query<{ state: string; paused_because: string | null }>(
+    'select state, paused_because from replays where id = $1',
+    [replayId],
+  );
+  return row;
+}
