@@ -1,71 +1,77 @@
 #!/usr/bin/env node
-// The command line. Parses, runs one command, and turns its result or error into an exit code:
+// The command line. Finds the command, runs it, and turns its result or error into an exit code:
 // 0 done, 1 failed, 2 used wrongly, 70 a bug, 78 a configuration or schema that cannot be used.
 
-import { HelpAsked, parse, whole } from './commands/arguments.ts';
-import { withLocalRun } from './commands/environment.ts';
-import { migrateCommand } from './commands/migrate.ts';
-import { listOutbox, retryOutbox } from './commands/outbox.ts';
+import { HelpAsked } from './commands/arguments.ts';
+import type { Command } from './commands/command.ts';
 import { complain, say } from './commands/output.ts';
-import { send } from './commands/send.ts';
-import { serve } from './commands/serve.ts';
-import { tail } from './commands/tail.ts';
-import { ConfigError, describeError, SchemaError, UsageError } from './errors.ts';
-import { isOutboxState } from './outbox/operate.ts';
+import { reportError } from './commands/report.ts';
+import { UsageError } from './errors.ts';
 import { version } from './version.ts';
 
 const HELP = `Tallyhook receives webhooks, tallies them in Postgres and relays them to RabbitMQ.
 
-Usage: tallyhook <command> [options]
+Usage: tallyhook <command> [options]; "tallyhook <command> --help" says what each takes
 
-  serve                 run the service; configured by the environment (see the README)
-  migrate               bring the database's schema up to date
-  send <kind>           sign and send a notification: completed, failed or progress
-    --job ID              the job's id (a random one)
-    --percent N           progress in percent (50)
-    --source NAME         sign and send as this source of SOURCES_FILE
-    --url URL             where to (http://127.0.0.1:$PORT/webhooks[/NAME])
-    --file BODY.json      send these bytes instead
-    --tamper              change the body after signing
-    --repeat N            send the same N times (1)
-  tail                  print events as a subscriber receives them; NDJSON when piped
-    --types LIST          only these kinds, comma-separated: completed,failed,progress
-    --source NAME         only events of this source
-    --queue NAME          use a durable queue of this name
-  outbox                list events that wait for an operator: returned or parked
-    --state STATE         only these: pending, returned or parked
-    --limit N             at most so many (50)
-    --retry WHAT          publish again: an event's id, or all that are "returned" or "parked"
-  sandbox               run a stand-in for the conversion service, for development: see "sandbox --help"
+  the service
+    serve           run it; configured by the environment (see the README)
+    migrate         bring the database's schema up to date
+    tokens          who may use the operators' API: create, list, revoke; straight on the database
+
+  what happened (docs/operators.md)
+    jobs            find jobs, also those that are stuck; one job's whole story
+    deliveries      what came in, and what became of it
+    events          the facts that deliveries told, each once
+    publications    every attempt to publish an event
+    stats           counts and times, a step and source
+    sources         who sends, with which secret, and what we do not know of it
+    live            deliveries and publications as they happen
+    export          a whole list as NDJSON or CSV
+    log             who looked at what, and who did what
+
+  putting things right
+    outbox          events that no queue was bound for, or that the relay gave up on
+    quarantine      deliveries that were not understood
+    replay          have events published again
+    replays         watch, pause, resume and cancel that
+
+  development
+    send            sign and send a notification
+    tail            print events as a subscriber receives them
+    sandbox         run a stand-in for the conversion service
 
   --help, --version
 
-migrate, send, tail and outbox read .local/env of a local run ("npm start") where the environment is silent.
+All but serve read .local/env of a local run ("npm start") where the environment is silent. What asks the operators'
+API takes its address and token from TALLYHOOK_URL and TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON when piped.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or schema.`;
 
-const KINDS = ['completed', 'failed', 'progress'] as const;
-type Kind = (typeof KINDS)[number];
+/** Loaded when it is asked for: a terminal must not wait for a server's packages, nor a server for a terminal's. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./commands/serve.ts')).serveCommand,
+  migrate: async () => (await import('./commands/migrate.ts')).migrateCommand,
+  tokens: async () => (await import('./commands/tokens.ts')).tokens,
+  jobs: async () => (await import('./commands/jobs.ts')).jobs,
+  deliveries: async () => (await import('./commands/deliveries.ts')).deliveries,
+  events: async () => (await import('./commands/events.ts')).events,
+  publications: async () => (await import('./commands/publications.ts')).publications,
+  stats: async () => (await import('./commands/stats.ts')).stats,
+  sources: async () => (await import('./commands/sources.ts')).sources,
+  live: async () => (await import('./commands/live.ts')).live,
+  export: async () => (await import('./commands/export.ts')).exportCommand,
+  log: async () => (await import('./commands/operator-log.ts')).operatorLog,
+  outbox: async () => (await import('./commands/outbox.ts')).outbox,
+  quarantine: async () => (await import('./commands/quarantine.ts')).quarantine,
+  replay: async () => (await import('./commands/replay.ts')).replay,
+  replays: async () => (await import('./commands/replays.ts')).replays,
+  send: async () => (await import('./commands/send.ts')).sendCommand,
+  tail: async () => (await import('./commands/tail.ts')).tailCommand,
+  sandbox: async () => (await import('./commands/sandbox.ts')).sandboxCommand,
+};
 
 async function run(args: string[]): Promise<number> {
-  const [command, ...rest] = args;
-  switch (command) {
-    case 'serve':
-      parse(rest, {});
-      return serve(process.env);
-    case 'migrate':
-      parse(rest, {});
-      return migrateCommand(withLocalRun(process.env));
-    case 'send':
-      return runSend(rest);
-    case 'tail':
-      return runTail(rest);
-    case 'outbox':
-      return runOutbox(rest);
-    case 'sandbox': {
-      // What it needs (its own HTTP client, SQLite) no other command has to load.
-      const { sandbox } = await import('./commands/sandbox.ts');
-      return sandbox(rest);
-    }
+  const [name, ...rest] = args;
+  switch (name) {
     case '--version':
     case '-v':
       say(version);
@@ -79,77 +85,19 @@ async function run(args: string[]): Promise<number> {
       complain(HELP);
       return 2;
     default:
-      throw new UsageError(`there is no command "${command}"`);
   }
-}
-
-function runSend(args: string[]): Promise<number> {
-  const text = { type: 'string' } as const;
-  const options = {
-    job: text,
-    percent: text,
-    source: text,
-    url: text,
-    file: text,
-    tamper: { type: 'boolean' },
-    repeat: text,
-  } as const;
-  const { values, positionals } = parse(args, options, 1);
-  const [kind = 'completed'] = positionals;
-  if (!isKind(kind)) throw new UsageError(`send takes one of ${KINDS.join(', ')}`);
-  return send(
-    {
-      kind,
-      job: values.job,
-      percent: whole('--percent', values.percent, 50, { min: 0, max: 100 }),
-      source: values.source,
-      url: values.url,
-      file: values.file,
-      tamper: values.tamper ?? false,
-      repeat: whole('--repeat', values.repeat, 1, { min: 1, max: 1_000_000 }),
-    },
-    withLocalRun(process.env),
-  );
-}
-
-function runTail(args: string[]): Promise<number> {
-  const text = { type: 'string' } as const;
-  const { values } = parse(args, { types: text, source: text, queue: text });
-  const types = values.types?.split(',').map((type) => type.trim()) ?? [];
-  const unknown = types.filter((type) => !isKind(type));
-  if (unknown.length > 0)
-    throw new UsageError(`--types takes ${KINDS.join(', ')}, not "${unknown.join(', ')}"`);
-  return tail({ types, source: values.source, queue: values.queue }, withLocalRun(process.env));
-}
-
-function runOutbox(args: string[]): Promise<number> {
-  const text = { type: 'string' } as const;
-  const { values } = parse(args, { state: text, limit: text, retry: text });
-  if (values.retry !== undefined) return retryOutbox(values.retry, withLocalRun(process.env));
-  const states = values.state === undefined ? (['returned', 'parked'] as const) : [values.state];
-  if (!states.every(isOutboxState)) throw new UsageError('--state takes pending, returned or parked');
-  const limit = whole('--limit', values.limit, 50, { min: 1, max: 10_000 });
-  return listOutbox({ states, limit }, withLocalRun(process.env));
-}
-
-function isKind(text: string): text is Kind {
-  return (KINDS as readonly string[]).includes(text);
-}
-
-function report(error: unknown): number {
-  if (error instanceof HelpAsked) {
-    say(HELP);
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (load === undefined) return reportError(new UsageError(`there is no command "${name}"`), undefined);
+  const command = await load();
+  try {
+    return await command.run(rest, process.env);
+  } catch (error) {
+    if (!(error instanceof HelpAsked)) return reportError(error, name);
+    say(command.help);
     return 0;
   }
-  if (error instanceof UsageError) {
-    complain(`${error.message}\nTry "tallyhook --help".`);
-    return 2;
-  }
-  const { name, code, message } = describeError(error);
-  complain(code === undefined ? `${name}: ${message}` : `${code}: ${message}`);
-  return error instanceof ConfigError || error instanceof SchemaError ? 78 : 1;
 }
 
-process.exitCode = await run(process.argv.slice(2)).catch(report);
+process.exitCode = await run(process.argv.slice(2)).catch((error: unknown) => reportError(error, undefined));
 // A timer or socket that somebody forgot must not keep a finished command alive; output is flushed first.
 process.stdout.write('', () => process.exit());

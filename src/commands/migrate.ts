@@ -1,12 +1,23 @@
 // `tallyhook migrate`: brings the database's schema up to date. The daily partitions are made by `serve`.
 
-import { type Env, loadUrls } from '../config.ts';
+import { loadUrls } from '../config.ts';
 import { migrate } from '../ledger/migrate.ts';
+import { parse } from './arguments.ts';
+import type { Command } from './command.ts';
+import { withLocalRun } from './environment.ts';
 import { say } from './output.ts';
 
-export async function migrateCommand(env: Env): Promise<number> {
-  const { databaseUrl } = loadUrls(env);
-  const ran = await migrate(databaseUrl);
-  say(ran.length === 0 ? 'the schema is up to date' : `migrated: ${ran.join(', ')}`);
-  return 0;
-}
+const help = `Brings the schema of the database in DATABASE_URL up to date. Safe to run again, and several at once.
+
+  migrate`;
+
+export const migrateCommand: Command = {
+  help,
+  run: async (args, env) => {
+    parse(args, {});
+    const { databaseUrl } = loadUrls(withLocalRun(env));
+    const ran = await migrate(databaseUrl);
+    say(ran.length === 0 ? 'the schema is up to date' : `migrated: ${ran.join(', ')}`);
+    return 0;
+  },
+};

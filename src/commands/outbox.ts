@@ -1,56 +1,124 @@
-// `tallyhook outbox`: shows an operator which events wait for a decision, and publishes them again on request.
+// `tallyhook outbox`: which events wait for an operator, and what is decided about them.
 
-import { type Env, loadUrls } from '../config.ts';
+import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import { connectDatabase, type DatabaseConnection } from '../ledger/database.ts';
-import type { OutboxState } from '../ledger/tables.ts';
-import { createLog } from '../log.ts';
-import { listEntries, retryEntries } from '../outbox/operate.ts';
-import { complain, paint, say } from './output.ts';
+import type { Entry, OutboxCounts } from '../operators-client/client.ts';
+import { type Api, nounCommand, onlyWord, openApi } from './api.ts';
+import { parse } from './arguments.ts';
+import { createBar } from './bar.ts';
+import { colourOf, COLUMNS } from './columns.ts';
+import { filterOptions, FILTERS_OF, readFilters } from './filters.ts';
+import { LISTING_OPTIONS, limitOf, printList } from './listing.ts';
+import { listHelp, listVerb } from './lists.ts';
+import { complain, paint, put, say } from './output.ts';
+import { ago, count, counted } from './readable.ts';
 
-const TIMEOUT_MS = 30_000;
-const COLOURS = { pending: 'cyan', returned: 'yellow', parked: 'red' } as const;
+type Waiting = 'returned' | 'parked';
 
-/** A line an entry for a person, NDJSON where standard output is piped. */
-export function listOutbox(
-  options: { states: readonly OutboxState[]; limit: number },
-  env: Env,
-): Promise<number> {
-  return withDatabase(env, async ({ db }) => {
-    const entries = await listEntries(db, options);
-    for (const entry of entries) {
-      const { id, state, attempts, recordedAt, lastError } = entry;
-      const line = `${paint(COLOURS[state], state.padEnd(8))}  ${recordedAt.toISOString()}  ${attempts} attempts  ${id}`;
-      say(process.stdout.isTTY ? `${line}  ${paint('dim', lastError ?? '')}` : JSON.stringify(entry));
-    }
-    if (entries.length === 0) complain(`nothing is ${options.states.join(' or ')}`);
-    return 0;
-  });
+const help = `Events that are still to be published, and decisions about those that wait for one.
+
+  outbox                what waits for an operator: returned (no queue was bound) or parked (the relay gave up)
+  outbox list           all entries, the oldest first
+${listHelp('outbox', 'pending, returned or parked')}
+  outbox returned       those that no queue was bound for
+  outbox parked         those that the relay gave up on; later events of their jobs wait behind them
+  outbox retry ID       publish one again: an event's id, or an entry's
+  outbox retry returned | parked
+                        publish all of them again
+    --source NAME         only those of this source
+  outbox park ID        set one aside that is tried again and again; what its job has later waits behind it
+  outbox discard ID     give one up for good that is returned or parked; what waits behind it goes on without it
+
+"retry" without returned or parked, "park" and "discard" are for events themselves; copies that a replay made are its
+own: see "tallyhook replays --help".`;
+
+async function overview(args: string[], env: Env): Promise<number> {
+  const filters = FILTERS_OF.outbox;
+  const { values } = parse(args, { ...filterOptions(filters), ...LISTING_OPTIONS });
+  const limit = limitOf(values);
+  const { state, ...query } = readFilters(filters, values);
+  if (state !== undefined && !['pending', 'returned', 'parked'].includes(String(state)))
+    throw new UsageError('--state takes pending, returned or parked');
+  const { client } = openApi(env);
+  const states = state === undefined ? ['returned', 'parked'] : [String(state)];
+  const counts = await client.outboxCounts(query);
+  if (process.stdout.isTTY) await put(`${depth(counts)}\n\n`);
+  async function* items(): AsyncGenerator<Entry> {
+    for (const one of states) yield* client.each('outbox', { ...query, state: one }, limit);
+  }
+  const nothing = states.every((one) => counts.counts[one as Waiting] === 0);
+  if (nothing) complain(`nothing is ${states.join(' or ')}`);
+  return nothing ? 0 : printList(items(), { columns: COLUMNS.outbox, noun: 'entry', limit });
+}
+
+function depth({ counts, counts_complete: isComplete, oldest_pending_at }: OutboxCounts): string {
+  const part = (state: keyof typeof counts) =>
+    paint(counts[state] > 0 ? (colourOf(state) ?? 'bold') : 'dim', `${count(counts[state])} ${state}`);
+  const oldest = oldest_pending_at === null ? '' : `, the oldest recorded ${ago(oldest_pending_at)}`;
+  return `${isComplete ? '' : 'at least '}${part('pending')}${oldest}; ${part('returned')}; ${part('parked')}`;
+}
+
+function waitingVerb(state: Waiting) {
+  const list = listVerb('outbox', 'entry');
+  return (args: string[], env: Env) => list(['--state', state, ...args], env);
 }
 
 /** Exit code 1 if there was nothing to put back. */
-export function retryOutbox(what: string, env: Env): Promise<number> {
-  return withDatabase(env, async ({ db }) => {
-    const count = await retryEntries(db, what === 'returned' || what === 'parked' ? what : { id: what });
-    if (count === undefined) throw new UsageError('--retry takes an event id, "returned" or "parked"');
-    say(`${count} put back to be published`);
-    return count > 0 ? 0 : 1;
-  });
+async function retry(args: string[], env: Env): Promise<number> {
+  const { values, positionals } = parse(args, { source: { type: 'string' } }, 1);
+  const what = onlyWord(positionals, 'what to retry: an id, "returned" or "parked"');
+  const api = openApi(env);
+  if (what === 'returned' || what === 'parked') return retryAll(api, what, values.source);
+  if (values.source !== undefined) throw new UsageError('--source goes with "returned" or "parked"');
+  return decide(api, what, 'retry');
 }
 
-async function withDatabase<T>(env: Env, use: (database: DatabaseConnection) => Promise<T>): Promise<T> {
-  const database = connectDatabase({
-    url: loadUrls(env).databaseUrl,
-    name: 'outbox command',
-    connections: 1,
-    statementTimeoutMs: TIMEOUT_MS,
-    lockTimeoutMs: TIMEOUT_MS,
-    queryTimeoutMs: TIMEOUT_MS,
-    log: createLog({ level: 'error', pretty: false }),
-  });
+async function retryAll({ client, nextKey }: Api, state: Waiting, source?: string): Promise<number> {
+  const { counts, counts_complete: isComplete } = await client.outboxCounts({ source });
+  // What nobody is bound for is returned again: only as many as there were are put back, not each time anew.
+  const total = counts[state];
+  const bar = createBar({ total, unit: 'events' });
+  let done = 0;
   try {
-    return await use(database);
+    while (done < total) {
+      const { retried, remaining } = await client.retrySome({ state, ...(source && { source }) }, nextKey());
+      done += retried;
+      bar.update(Math.min(done, total));
+      if (!remaining || retried === 0) break;
+    }
   } finally {
-    await database.close();
+    bar.stop();
   }
+  if (process.stdout.isTTY) say(`${counted(done, 'event')} put back to be published`);
+  else say(JSON.stringify({ state, retried: done }));
+  if (!isComplete) complain('there were more than could be counted: look again, and repeat this');
+  return done > 0 ? 0 : 1;
 }
+
+function decisionVerb(action: 'discard' | 'park') {
+  return (args: string[], env: Env) => {
+    const { positionals } = parse(args, {}, 1);
+    return decide(openApi(env), onlyWord(positionals, 'the id of an entry or an event'), action);
+  };
+}
+
+const DONE = { retry: 'put back to be published', park: 'parked', discard: 'discarded' } as const;
+
+async function decide({ client, nextKey }: Api, id: string, action: keyof typeof DONE): Promise<number> {
+  const entry = await client.decide(id, action, nextKey());
+  say(process.stdout.isTTY ? `${entry.event_id} ${DONE[action]}` : JSON.stringify(entry));
+  return 0;
+}
+
+export const outbox = nounCommand('outbox', {
+  help,
+  verbs: {
+    list: listVerb('outbox', 'entry'),
+    returned: waitingVerb('returned'),
+    parked: waitingVerb('parked'),
+    retry,
+    park: decisionVerb('park'),
+    discard: decisionVerb('discard'),
+  },
+  otherwise: overview,
+});

@@ -1,5 +1,6 @@
 // The one place where commands write. Colours only for a terminal that wants them.
 
+import { once } from 'node:events';
 import { styleText } from 'node:util';
 
 export function say(line: string): void {
@@ -10,7 +11,20 @@ export function complain(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-type Format = Parameters<typeof styleText>[0];
+/** As `say`, for output of any length: resolves when a slow reader is ready for more. */
+export async function put(chunk: string | Uint8Array): Promise<void> {
+  if (!process.stdout.write(chunk)) await once(process.stdout, 'drain');
+}
+
+/** A reader that leaves the pipe, as `head` does, has what it wanted: the program ends, quietly and with 0. */
+export function endWithReader(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0);
+    throw error;
+  });
+}
+
+export type Format = Parameters<typeof styleText>[0];
 
 /** Node itself leaves the colours out where standard output is no terminal or NO_COLOR is set. */
 export function paint(format: Format, text: string): string {

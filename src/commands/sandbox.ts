@@ -9,8 +9,9 @@ import { type FileServer, startFileServer } from '../sandbox/files/file-server.t
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
 import { DEFAULT_SETTINGS, ENGINE_CHOICES, type Settings } from '../sandbox/settings.ts';
 import { SCOPES } from '../sandbox/accounts/tokens.ts';
-import { decimal, HelpAsked, oneOf, parse, whole } from './arguments.ts';
-import { complain, paint, say } from './output.ts';
+import { decimal, oneOf, parse, whole } from './arguments.ts';
+import type { Command } from './command.ts';
+import { complain, paint } from './output.ts';
 import { CLIP, makeClips } from './sandbox-clips.ts';
 import { account, tokens } from './sandbox-dashboard.ts';
 import { onFirstSignal } from './signals.ts';
@@ -19,29 +20,25 @@ import { DEFAULT_ACCOUNT, dataFile, FILES_FOLDER, FILES_PORT, HELP } from './san
 /** Room for the largest output of the largest input that the sandbox takes. */
 const FILE_MAX_BYTES = 1024 * 1024 * 1024;
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
-/** @returns an exit code */
-export async function sandbox(args: string[]): Promise<number> {
+
+async function run(args: string[]): Promise<number> {
   const [first = '', ...others] = args;
   const [command, rest] = first === '' || first.startsWith('-') ? ['serve', args] : [first, others];
-  try {
-    switch (command) {
-      case 'serve':
-        return await serve(rest);
-      case 'files':
-        return await files(rest);
-      case 'tokens':
-        return await tokens(rest);
-      case 'account':
-        return await account(rest);
-      default:
-        throw new UsageError(`sandbox takes serve, files, tokens or account, not "${command}"`);
-    }
-  } catch (error) {
-    if (!(error instanceof HelpAsked)) throw error;
-    say(HELP);
-    return 0;
+  switch (command) {
+    case 'serve':
+      return serve(rest);
+    case 'files':
+      return files(rest);
+    case 'tokens':
+      return tokens(rest);
+    case 'account':
+      return account(rest);
+    default:
+      throw new UsageError(`sandbox takes serve, files, tokens or account, not "${command}"`);
   }
 }
+
+export const sandboxCommand: Command = { help: HELP, run };
 
 const text = { type: 'string' } as const;
 const SERVE_OPTIONS = {

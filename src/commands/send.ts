@@ -5,10 +5,29 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
+import { parse, whole } from './arguments.ts';
+import type { Command } from './command.ts';
+import { withLocalRun } from './environment.ts';
 import { complain, paint, say } from './output.ts';
 
-export type SendOptions = {
-  readonly kind: 'completed' | 'failed' | 'progress';
+const KINDS = ['completed', 'failed', 'progress'] as const;
+type Kind = (typeof KINDS)[number];
+
+const help = `Signs a realistic notification and sends it to a relay.
+
+  send [KIND]             completed, failed or progress (completed)
+    --job ID                the job's id (a random one)
+    --percent N             progress in percent (50)
+    --source NAME           sign and send as this source of SOURCES_FILE
+    --url URL               where to (http://127.0.0.1:$PORT/webhooks[/NAME])
+    --file BODY.json        send these bytes instead
+    --tamper                change the body after signing
+    --repeat N              send the same N times (1)
+
+Exit code 0 if every answer was a 2xx, otherwise 1.`;
+
+type SendOptions = {
+  readonly kind: Kind;
   readonly job: string | undefined;
   readonly percent: number;
   readonly source: string | undefined;
@@ -22,7 +41,7 @@ export type SendOptions = {
 const TIMEOUT_MS = 10_000;
 
 /** Exit code 0 if every answer was a 2xx, otherwise 1. */
-export async function send(options: SendOptions, env: Env): Promise<number> {
+async function send(options: SendOptions, env: Env): Promise<number> {
   const url = options.url ?? webhookUrl(env, options.source);
   const body = options.file === undefined ? notification(options) : readBody(options.file);
   const secret = signingSecret(env, options.source);
@@ -160,3 +179,35 @@ function notification({ kind, job, percent }: SendOptions): Buffer {
   };
   return Buffer.from(JSON.stringify(bodies[kind]));
 }
+
+function run(args: string[], env: Env): Promise<number> {
+  const text = { type: 'string' } as const;
+  const options = {
+    job: text,
+    percent: text,
+    source: text,
+    url: text,
+    file: text,
+    tamper: { type: 'boolean' },
+    repeat: text,
+  } as const;
+  const { values, positionals } = parse(args, options, 1);
+  const [word = 'completed'] = positionals;
+  const kind = KINDS.find((known) => known === word);
+  if (kind === undefined) throw new UsageError(`send takes one of ${KINDS.join(', ')}`);
+  return send(
+    {
+      kind,
+      job: values.job,
+      percent: whole('--percent', values.percent, 50, { min: 0, max: 100 }),
+      source: values.source,
+      url: values.url,
+      file: values.file,
+      tamper: values.tamper ?? false,
+      repeat: whole('--repeat', values.repeat, 1, { min: 1, max: 1_000_000 }),
+    },
+    withLocalRun(env),
+  );
+}
+
+export const sendCommand: Command = { help, run };

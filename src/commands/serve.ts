@@ -4,7 +4,13 @@ import { type Env, loadConfig } from '../config.ts';
 import { describeError } from '../errors.ts';
 import { createLog, type Logger } from '../log.ts';
 import { type Service, startService } from '../service.ts';
+import { parse } from './arguments.ts';
+import type { Command } from './command.ts';
 import { onFirstSignal } from './signals.ts';
+
+const help = `Runs the service until a signal ends it. Configured by the environment: see the README.
+
+  serve`;
 
 /** Room for what `stop` cannot bound by itself (a database that hangs) before the process ends all the same. */
 const STOP_SLACK_MS = 5_000;
@@ -13,7 +19,7 @@ const STOP_SLACK_MS = 5_000;
  * Resolves with the exit code: 0 after a clean stop.
  * First SIGTERM or SIGINT: stop in order. A second one: end at once. SIGHUP: read SOURCES_FILE again.
  */
-export async function serve(env: Env): Promise<number> {
+async function serve(env: Env): Promise<number> {
   const config = loadConfig(env);
   const log = createLog(config.log);
   const aborted = new AbortController();
@@ -57,3 +63,11 @@ function endAtOnce(log: Logger, why: string): void {
   log.warn(why);
   process.exit(1);
 }
+
+export const serveCommand: Command = {
+  help,
+  run: (args, env) => {
+    parse(args, {});
+    return serve(env);
+  },
+};

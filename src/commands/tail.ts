@@ -4,9 +4,21 @@
 import { type Env, loadBus } from '../config.ts';
 import { describeError } from '../errors.ts';
 import { type ReceivedEvent, subscribe } from '../subscriber/subscribe.ts';
+import { parse, someOf } from './arguments.ts';
+import type { Command } from './command.ts';
+import { withLocalRun } from './environment.ts';
 import { complain, paint, say } from './output.ts';
 
-export type TailOptions = {
+const KINDS = ['completed', 'failed', 'progress'] as const;
+
+const help = `Prints events as a subscriber receives them, until Ctrl-C; NDJSON when piped.
+
+  tail
+    --types LIST            only these kinds, comma-separated: ${KINDS.join(',')}
+    --source NAME           only events of this source
+    --queue NAME            use a durable queue of this name`;
+
+type TailOptions = {
   /** Kinds: completed, failed, progress. Empty means all. */
   readonly types: readonly string[];
   readonly source: string | undefined;
@@ -17,7 +29,7 @@ export type TailOptions = {
 const COLOURS = { completed: 'green', failed: 'red', progress: 'cyan' } as const;
 
 /** Runs until a signal. Exit code 0. */
-export async function tail(options: TailOptions, env: Env): Promise<number> {
+async function tail(options: TailOptions, env: Env): Promise<number> {
   const { url: amqpUrl, exchange, routingPrefix } = loadBus(env);
   const kinds = options.types.length > 0 ? options.types : ['*'];
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
@@ -70,3 +82,12 @@ function readable({ event, messageId, routingKey }: ReceivedEvent): string {
     .filter((part) => part !== '')
     .join('  ');
 }
+
+function run(args: string[], env: Env): Promise<number> {
+  const text = { type: 'string' } as const;
+  const { values } = parse(args, { types: text, source: text, queue: text });
+  const types = values.types === undefined ? [] : someOf('--types', values.types, KINDS);
+  return tail({ types, source: values.source, queue: values.queue }, withLocalRun(env));
+}
+
+export const tailCommand: Command = { help, run };

@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { sandbox } from '../../src/commands/sandbox.ts';
+import { sandboxCommand } from '../../src/commands/sandbox.ts';
 import { UsageError } from '../../src/errors.ts';
 import { createFolder } from '../support/folder.ts';
 import { runCommand, startCommand, type RunningCommand } from '../support/replica.ts';
@@ -69,7 +69,7 @@ describe('usage', () => {
     [['account', 'set', '--attempts', '21'], '--attempts takes a whole number from 1 to 20'],
     [['account', 'set', '--new-secret', '--secret-file', 'x'], 'exclude each other'],
   ] as const)('%j is wrong usage, and a line says what', async ([args, words]) => {
-    const error: unknown = await sandbox([...args]).catch((thrown: unknown) => thrown);
+    const error: unknown = await sandboxCommand.run([...args], {}).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UsageError);
     expect((error as UsageError).message).toContain(words);
   });
@@ -77,7 +77,7 @@ describe('usage', () => {
   test('wrong usage is exit code 2', async () => {
     const { code, stdout, stderr } = await run('--engine', 'best');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toBe('--engine takes one of auto, ffmpeg, simulated\nTry "tallyhook --help".\n');
+    expect(stderr).toBe('--engine takes one of auto, ffmpeg, simulated\nTry "tallyhook sandbox --help".\n');
   });
 });
 

@@ -1,7 +1,7 @@
 // The operator of the run: looks at the outbox and, where events came back since no queue was bound or were given up,
-// has them published again with the project's own command, as the README says.
+// has them published again with the project's own command, as the README says: with a token, by way of a replica.
 
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Guard } from '../../scripts/services/guard.ts';
@@ -43,18 +43,35 @@ export function createOperator(options: {
 }): Operator {
   const { world, guard, onErrors } = options;
   let retries = 0;
+  let token: string | undefined;
 
-  async function retry(state: 'returned' | 'parked'): Promise<void> {
-    retries += 1;
-    const output = openSync(join(world.folder, 'operator.log'), 'a', 0o600);
-    const command = guard.spawn(process.execPath, [MAIN, 'outbox', '--retry', state], {
+  async function run(args: readonly string[], env: NodeJS.ProcessEnv, logFile: string): Promise<void> {
+    const output = openSync(join(world.folder, logFile), 'a', 0o600);
+    const command = guard.spawn(process.execPath, [MAIN, ...args], {
       cwd: world.folder,
-      env: { PATH: process.env['PATH'], DATABASE_URL: world.postgres.url },
+      env: { PATH: process.env['PATH'], ...env },
       ending: { signal: 'SIGTERM', graceMs: COMMAND_END_MS },
       output,
     });
     closeSync(output);
     await command.exited;
+  }
+
+  async function makeToken(): Promise<string> {
+    const args = ['tokens', 'create', '--name', 'operator of the run', '--role', 'operator'];
+    await run(args, { DATABASE_URL: world.postgres.url }, 'operator-token.log');
+    const lines = readFileSync(join(world.folder, 'operator-token.log'), 'utf8').trim().split('\n');
+    return (JSON.parse(lines.at(-1) ?? '') as { value: string }).value;
+  }
+
+  async function retry(state: 'returned' | 'parked'): Promise<void> {
+    retries += 1;
+    token ??= await makeToken();
+    const ready = await Promise.all(world.replicas.map((replica) => replica.isReady().catch(() => false)));
+    // Where none is ready the command says so, and the next look tries again.
+    const replica = world.replicas[Math.max(0, ready.indexOf(true))];
+    const env = { TALLYHOOK_URL: replica?.operators, TALLYHOOK_TOKEN: token };
+    await run(['outbox', 'retry', state], env, 'operator.log');
   }
 
   async function drain(sinceMs: number, limitMs: number): Promise<number | undefined> {

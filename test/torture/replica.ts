@@ -103,6 +103,7 @@ export async function createReplica(options: {
         DATABASE_URL: links.postgres.url,
         AMQP_URL: links.rabbitmq.url,
         MIGRATE_ON_START: 'true',
+        METRICS_OPEN: 'true',
         ...options.env,
       },
       ending: ENDING,

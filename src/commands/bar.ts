@@ -1,0 +1,35 @@
+// A progress bar on standard error, for a person who waits. Elsewhere there is none.
+
+import { Presets, SingleBar } from 'cli-progress';
+
+export type Bar = {
+  readonly update: (value: number, note?: string) => void;
+  readonly stop: () => void;
+};
+
+const FRAMES_A_SECOND = 5;
+
+/** Without a `total` it only counts. */
+export function createBar({ total, unit }: { total?: number; unit: string }): Bar {
+  if (!process.stderr.isTTY) return { update: () => {}, stop: () => {} };
+  const bar = new SingleBar(
+    {
+      stream: process.stderr,
+      format:
+        total === undefined
+          ? `{value} ${unit}  {note}`
+          : `{bar} {percentage} %  {value} of {total} ${unit}  {note}`,
+      barsize: 30,
+      fps: FRAMES_A_SECOND,
+      clearOnComplete: true,
+      // What a signal does is the command's business.
+      gracefulExit: false,
+    },
+    Presets.shades_classic,
+  );
+  bar.start(total ?? 0, 0, { note: '' });
+  return {
+    update: (value, note = '') => bar.update(value, { note }),
+    stop: () => bar.stop(),
+  };
+}

@@ -1,0 +1,67 @@
+// `tallyhook deliveries`: what came in, and what became of it.
+
+import type { Env } from '../config.ts';
+import { nounCommand, onlyWord, openApi } from './api.ts';
+import { parse } from './arguments.ts';
+import { sizeOf, statusOf } from './columns.ts';
+import { printOne } from './listing.ts';
+import { listHelp, listVerb } from './lists.ts';
+import { put } from './output.ts';
+import { clean, time } from './readable.ts';
+
+const help = `What came in, and what became of it.
+
+  deliveries list       the newest first
+${listHelp('deliveries')}
+  deliveries show ID    one of them, with its headers
+    --body                its body instead, byte for byte; the look is recorded in the operator log`;
+
+async function show(args: string[], env: Env): Promise<number> {
+  const { values, positionals } = parse(args, { body: { type: 'boolean' } }, 1);
+  const id = onlyWord(positionals, 'the id of a delivery');
+  const { client } = openApi(env);
+  if (values.body) {
+    const decoder = new TextDecoder();
+    for await (const chunk of client.deliveryBody(id)) {
+      // Whatever somebody sent us must not steer the terminal.
+      await put(process.stdout.isTTY ? readable(decoder.decode(chunk, { stream: true })) : chunk);
+    }
+    if (process.stdout.isTTY) await put('\n');
+    return 0;
+  }
+  const delivery = await client.delivery(id);
+  const { headers } = delivery as { headers?: unknown };
+  await printOne(delivery, [
+    ['id', delivery.id],
+    ['received (UTC)', time(delivery.received_at)],
+    ['source', delivery.source],
+    ['outcome', delivery.outcome],
+    ['answered', delivery.http_status],
+    ['reason', delivery.reason],
+    ['job', delivery.job_id],
+    ['status', statusOf(delivery)],
+    ['error code', delivery.error_code],
+    ['event', delivery.event_id],
+    ['path', delivery.path],
+    ['from', delivery.remote_address],
+    ['secret', delivery.secret_fingerprint],
+    ['body', `${sizeOf(delivery.body_bytes)}${delivery.body_kept ? ', kept: see --body' : ', not kept'}`],
+    ['released (UTC)', delivery.released_at && time(delivery.released_at)],
+    ...headerLines(headers),
+  ]);
+  return 0;
+}
+
+function headerLines(headers: unknown): (readonly [string, string])[] {
+  if (typeof headers !== 'object' || headers === null) return [];
+  return Object.entries(headers).map(([name, value]) => [`header ${name}`, [value].flat().join(', ')]);
+}
+
+function readable(text: string): string {
+  return text.split('\n').map(clean).join('\n');
+}
+
+export const deliveries = nounCommand('deliveries', {
+  help,
+  verbs: { list: listVerb('deliveries', 'delivery'), show },
+});

@@ -1,0 +1,107 @@
+// `tallyhook export`: a whole list as NDJSON or CSV, however long. A file is there under its name only when it is whole.
+
+import { type FileHandle, open, rename } from 'node:fs/promises';
+import type { Env } from '../config.ts';
+import { UsageError } from '../errors.ts';
+import { openApi } from './api.ts';
+import { oneOf, parse } from './arguments.ts';
+import { createBar } from './bar.ts';
+import type { Command } from './command.ts';
+import { type FilterName, filterOptions, FILTERS_OF, readFilters } from './filters.ts';
+import { complain, put } from './output.ts';
+import { bytes, counted, duration } from './readable.ts';
+
+const LISTS = [
+  'jobs',
+  'deliveries',
+  'events',
+  'publications',
+  'quarantine',
+  'outbox',
+  'operator-log',
+] as const;
+const FORMATS = ['ndjson', 'csv'] as const;
+const NEWLINE = 10;
+/** It names people's jobs. */
+const OWNER_ONLY = 0o600;
+
+const help = `A whole list, however long. Recorded in the operator log.
+
+  export LIST           ${LISTS.join(', ')}
+    --format FORMAT       ndjson or csv (ndjson)
+    --out FILE            to this file; until it is whole, it is FILE.part
+    and the filters of that list: see "tallyhook <list> --help"
+
+Exit code 1 if it was cut before its end.`;
+
+async function run(args: string[], env: Env): Promise<number> {
+  const [word = '', ...rest] = args;
+  const list = LISTS.find((name) => name === word);
+  if (list === undefined) {
+    if (word.startsWith('-')) parse([word], {}); // --help
+    throw new UsageError(`export takes one of ${LISTS.join(', ')}${word === '' ? '' : `, not "${word}"`}`);
+  }
+  // The list decides which filters there are.
+  const filters: readonly FilterName[] = FILTERS_OF[list];
+  const text = { type: 'string' } as const;
+  const { values } = parse(rest, { ...filterOptions(filters), format: text, out: text });
+  const { format, out } = values as { format?: string; out?: string };
+  const query = {
+    list,
+    format: oneOf('--format', format, 'ndjson', FORMATS),
+    ...readFilters(filters, values),
+  };
+  const { client } = openApi(env);
+  const chunks = client.exportList(query);
+  return out === undefined ? drain(chunks, put) : writeFile(chunks, out);
+}
+
+async function writeFile(chunks: AsyncIterable<Uint8Array>, file: string): Promise<number> {
+  const part = `${file}.part`;
+  // From the first bytes on, so that a refusal leaves no empty file behind.
+  let handle: FileHandle | undefined;
+  try {
+    const code = await drain(chunks, async (chunk) => {
+      handle ??= await open(part, 'w', OWNER_ONLY);
+      await handle.writeFile(chunk);
+    });
+    handle ??= await open(part, 'w', OWNER_ONLY);
+    await handle.sync();
+    await rename(part, file);
+    return code;
+  } finally {
+    await handle?.close();
+  }
+}
+
+async function drain(
+  chunks: AsyncIterable<Uint8Array>,
+  write: (chunk: Uint8Array) => Promise<unknown>,
+): Promise<number> {
+  const startMs = performance.now();
+  const bar = createBar({ unit: 'lines' });
+  let lines = 0;
+  let size = 0;
+  try {
+    for await (const chunk of chunks) {
+      await write(chunk);
+      size += chunk.length;
+      lines += linesOf(chunk);
+      bar.update(lines, bytes(size));
+    }
+  } finally {
+    bar.stop();
+  }
+  if (process.stderr.isTTY) {
+    complain(`${counted(lines, 'line')}, ${bytes(size)}, in ${duration(performance.now() - startMs)}`);
+  }
+  return 0;
+}
+
+function linesOf(chunk: Uint8Array): number {
+  let lines = 0;
+  for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) lines += 1;
+  return lines;
+}
+
+export const exportCommand: Command = { help, run };

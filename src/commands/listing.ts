@@ -1,0 +1,82 @@
+// Prints lists: a table on a terminal, otherwise NDJSON, each item as the API gave it.
+
+import { UsageError } from '../errors.ts';
+import { whole } from './arguments.ts';
+import { complain, put } from './output.ts';
+import { counted } from './readable.ts';
+import { type Column, renderTable, terminalWidth } from './table.ts';
+
+/** Rows that a table waits for: more would keep the reader waiting for the first. */
+const TABLE_ROWS = 200;
+const LIMIT = 50;
+const LIMIT_MAX = 1_000_000;
+
+export const LISTING_OPTIONS = { limit: { type: 'string' }, all: { type: 'boolean' } } as const;
+export const LISTING_HELP = `    --limit N             at most so many (${LIMIT})
+    --all                 all of them`;
+
+/** `isWanted`: it was said, so nobody has to be told. */
+export type Limit = { readonly max: number; readonly isWanted: boolean };
+
+/** How many items are asked for. @throws UsageError */
+export function limitOf({ limit, all }: { limit?: string | undefined; all?: boolean | undefined }): Limit {
+  if (all && limit !== undefined) throw new UsageError('--limit and --all exclude each other');
+  if (all) return { max: Number.POSITIVE_INFINITY, isWanted: true };
+  const max = whole('--limit', limit, LIMIT, { min: 1, max: LIMIT_MAX });
+  return { max, isWanted: limit !== undefined };
+}
+
+/** `noun`: of one item, for the line that says that there is none, or that there may be more. */
+export async function printList<T>(
+  items: AsyncIterable<T>,
+  options: {
+    readonly columns: readonly Column<T>[];
+    readonly noun: string;
+    readonly limit: Limit;
+  },
+): Promise<number> {
+  const { columns, noun, limit } = options;
+  const isForPeople = process.stdout.isTTY;
+  let rows: T[] = [];
+  let printed = 0;
+  const flush = async () => {
+    if (rows.length === 0) return;
+    const table = renderTable(rows, columns, { width: terminalWidth(), head: printed === 0 });
+    printed += rows.length;
+    rows = [];
+    await put(`${table}\n`);
+  };
+  for await (const item of items) {
+    if (!isForPeople) {
+      printed += 1;
+      await put(`${JSON.stringify(item)}\n`);
+      continue;
+    }
+    rows.push(item);
+    if (rows.length >= TABLE_ROWS) await flush();
+  }
+  await flush();
+  if (printed === 0) complain(`no ${counted(2, noun).slice(2)} match`);
+  else if (printed === limit.max && !limit.isWanted)
+    complain(`the first ${counted(printed, noun)}; there may be more: --limit N, --all`);
+  return 0;
+}
+
+/** Names and values, for a person; one line of JSON otherwise. */
+export async function printOne(
+  item: object,
+  fields: readonly (readonly [name: string, value: string | number | boolean | null | undefined])[],
+): Promise<void> {
+  if (!process.stdout.isTTY) return put(`${JSON.stringify(item)}\n`);
+  const known = fields.filter(([, value]) => value !== undefined && value !== null && value !== '');
+  await put(
+    `${renderTable(
+      known,
+      [
+        { head: '', text: ([name]) => name, colour: () => 'dim' },
+        { head: '', text: ([, value]) => String(value), cutTo: 20 },
+      ],
+      { width: terminalWidth(), head: false },
+    )}\n`,
+  );
+}

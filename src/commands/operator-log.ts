@@ -1,0 +1,13 @@
+// `tallyhook log`: who looked at what, and who did what.
+
+import { nounCommand } from './api.ts';
+import { listHelp, listVerb } from './lists.ts';
+
+const help = `The operator log: who looked at which body, exported, replayed, released, or changed a token.
+
+  log                   the newest first
+${listHelp('operator-log')}`;
+
+const list = listVerb('operator-log', 'line');
+
+export const operatorLog = nounCommand('log', { help, verbs: { list }, otherwise: list });

@@ -1,0 +1,14 @@
+// `tallyhook publications`: every attempt to publish an event, and what the broker said.
+
+import { nounCommand } from './api.ts';
+import { listHelp, listVerb } from './lists.ts';
+
+const help = `Every attempt to publish an event, and what the broker said.
+
+  publications list     the newest first
+${listHelp('publications')}`;
+
+export const publications = nounCommand('publications', {
+  help,
+  verbs: { list: listVerb('publications', 'publication') },
+});
