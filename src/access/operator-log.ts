@@ -3,6 +3,7 @@
 
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../ledger/tables.ts';
+import { timeText } from '../ledger/time-text.ts';
 
 /** `tokenId` is null for the command line, which works on the database itself. */
 export type Actor = {
@@ -64,8 +65,6 @@ export type LogLine = {
 /** Where the page before ended: the newest lines come first. */
 export type LogPosition = { readonly at: string; readonly id: string };
 
-const SHOWN_TIME = 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"';
-
 /** Each filter has an index of its own that ends in (at, id), the order of the list. */
 export async function readLog(
   db: Kysely<Database>,
@@ -75,7 +74,7 @@ export async function readLog(
   let lines = db
     .selectFrom('operator_log')
     .select(['id', 'actor', 'token_id', 'role', 'action', 'source', 'subject', 'detail', 'remote_address'])
-    .select(sql<string>`to_char(at at time zone 'UTC', ${sql.lit(SHOWN_TIME)})`.as('at'))
+    .select(timeText('operator_log.at').as('at'))
     .orderBy('operator_log.at', 'desc')
     .orderBy('id', 'desc')
     .limit(limit);
