@@ -3,6 +3,8 @@
 //
 // Every index on `deliveries`, `events` and `publications` ends in the order of its list (newest first), so that a
 // page costs the same wherever it is; and all but the last column take few values, so that new rows go to few pages.
+// What nearly every row has (accepted, completed, confirmed) is in no index but that of time: each index is some 4 us of
+// every delivery, and such rows are met at once in the order of the list.
 
 import { type Kysely, sql } from 'kysely';
 
@@ -30,8 +32,13 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 
   await sql`create index deliveries_time on deliveries (received_at, id)`.execute(db);
   await sql`create index deliveries_source on deliveries (source, received_at, id)`.execute(db);
-  await sql`create index deliveries_outcome on deliveries (outcome, received_at, id)`.execute(db);
-  await sql`create index deliveries_status on deliveries (status, received_at, id)`.execute(db);
+  await sql`
+    create index deliveries_outcome on deliveries (outcome, received_at, id) where outcome <> 'accepted'`.execute(
+    db,
+  );
+  await sql`
+    create index deliveries_status on deliveries (status, received_at, id)
+    where status not in ('processing', 'completed')`.execute(db);
   await sql`create index deliveries_secret on deliveries (secret_fingerprint, received_at, id)`.execute(db);
   await sql`create index deliveries_remote on deliveries (remote_address, received_at, id)`.execute(db);
   await sql`
@@ -54,7 +61,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create index events_late on events (recorded_at, sequence) where late`.execute(db);
   await sql`create index events_time on events (recorded_at, sequence)`.execute(db);
   await sql`create index events_source on events (source, recorded_at, sequence)`.execute(db);
-  await sql`create index events_status on events (status, recorded_at, sequence)`.execute(db);
+  await sql`
+    create index events_status on events (status, recorded_at, sequence) where status = 'failed'`.execute(db);
   await sql`
     create index events_error on events (error_code, recorded_at, sequence) where error_code is not null`.execute(
     db,
@@ -63,7 +71,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   // By when a job was first seen, which never changes: a progress event then touches no index (HOT).
   await sql`create index jobs_time on jobs (first_seen_at, source, job_id)`.execute(db);
   await sql`create index jobs_source on jobs (source, first_seen_at, job_id)`.execute(db);
-  await sql`create index jobs_status on jobs (last_status, first_seen_at, source, job_id)`.execute(db);
+  await sql`
+    create index jobs_status on jobs (last_status, first_seen_at, source, job_id)
+    where last_status <> 'completed'`.execute(db);
 
   await sql`create sequence publications_id`.execute(db);
   await sql`
@@ -79,7 +89,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   );
   await sql`create index publications_time on publications (published_at, id)`.execute(db);
   await sql`create index publications_source on publications (source, published_at, id)`.execute(db);
-  await sql`create index publications_result on publications (result, published_at, id)`.execute(db);
+  await sql`
+    create index publications_result on publications (result, published_at, id) where result <> 'confirmed'`.execute(
+    db,
+  );
   await sql`
     create index publications_replay on publications (replay_id, published_at, id) where replay_id is not null`.execute(
     db,

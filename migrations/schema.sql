@@ -23,14 +23,14 @@ create table deliveries (
 ) partition by RANGE (received_at);
 CREATE INDEX deliveries_error ON ONLY public.deliveries USING btree (error_code, received_at, id) WHERE (error_code IS NOT NULL);
 CREATE INDEX deliveries_job ON ONLY public.deliveries USING btree (source, job_id, received_at);
-CREATE INDEX deliveries_outcome ON ONLY public.deliveries USING btree (outcome, received_at, id);
+CREATE INDEX deliveries_outcome ON ONLY public.deliveries USING btree (outcome, received_at, id) WHERE (outcome <> 'accepted'::text);
 CREATE INDEX deliveries_quarantine ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (released_at IS NULL));
 CREATE INDEX deliveries_released ON ONLY public.deliveries USING btree (event_sequence) WHERE (released_at IS NOT NULL);
 CREATE INDEX deliveries_released_time ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (released_at IS NOT NULL));
 CREATE INDEX deliveries_remote ON ONLY public.deliveries USING btree (remote_address, received_at, id);
 CREATE INDEX deliveries_secret ON ONLY public.deliveries USING btree (secret_fingerprint, received_at, id);
 CREATE INDEX deliveries_source ON ONLY public.deliveries USING btree (source, received_at, id);
-CREATE INDEX deliveries_status ON ONLY public.deliveries USING btree (status, received_at, id);
+CREATE INDEX deliveries_status ON ONLY public.deliveries USING btree (status, received_at, id) WHERE (status <> ALL (ARRAY['processing'::text, 'completed'::text]));
 CREATE INDEX deliveries_time ON ONLY public.deliveries USING btree (received_at, id);
 
 create table drift (
@@ -68,7 +68,7 @@ create table events (
 CREATE INDEX events_error ON public.events USING btree (error_code, recorded_at, sequence) WHERE (error_code IS NOT NULL);
 CREATE INDEX events_late ON public.events USING btree (recorded_at, sequence) WHERE late;
 CREATE INDEX events_source ON public.events USING btree (source, recorded_at, sequence);
-CREATE INDEX events_status ON public.events USING btree (status, recorded_at, sequence);
+CREATE INDEX events_status ON public.events USING btree (status, recorded_at, sequence) WHERE (status = 'failed'::text);
 CREATE INDEX events_time ON public.events USING btree (recorded_at, sequence);
 
 create table idempotency_keys (
@@ -100,7 +100,7 @@ END) stored,
   constraint jobs_pkey PRIMARY KEY (source, job_id)
 ) with (fillfactor=85);
 CREATE INDEX jobs_source ON public.jobs USING btree (source, first_seen_at, job_id);
-CREATE INDEX jobs_status ON public.jobs USING btree (last_status, first_seen_at, source, job_id);
+CREATE INDEX jobs_status ON public.jobs USING btree (last_status, first_seen_at, source, job_id) WHERE (last_status <> 'completed'::text);
 CREATE INDEX jobs_time ON public.jobs USING btree (first_seen_at, source, job_id);
 
 create table operator_log (
@@ -168,7 +168,7 @@ create table publications (
 ) partition by RANGE (published_at);
 CREATE INDEX publications_event ON ONLY public.publications USING btree (event_sequence);
 CREATE INDEX publications_replay ON ONLY public.publications USING btree (replay_id, published_at, id) WHERE (replay_id IS NOT NULL);
-CREATE INDEX publications_result ON ONLY public.publications USING btree (result, published_at, id);
+CREATE INDEX publications_result ON ONLY public.publications USING btree (result, published_at, id) WHERE (result <> 'confirmed'::text);
 CREATE INDEX publications_source ON ONLY public.publications USING btree (source, published_at, id);
 CREATE INDEX publications_time ON ONLY public.publications USING btree (published_at, id);
 

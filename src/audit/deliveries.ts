@@ -4,7 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import { eventId, type Status } from '../ledger/event.ts';
 import type { Database, DeliveryOutcome } from '../ledger/tables.ts';
-import { byColumn, byJob, bySources, statusOf } from './filters.ts';
+import { byColumn, byJob, bySources, byUnusual, statusOf } from './filters.ts';
 import { type Filter, type List, type Page, type PageOptions, readPage, typesOf } from './lists.ts';
 import { timeText } from '../ledger/time-text.ts';
 import { type Spec } from './scan.ts';
@@ -83,12 +83,18 @@ async function readDeliveries(
       to: filters.to,
       ...(sure && { sure }),
       ...(maybe && { maybe }),
-      filters: [...ofJob, ...bySources(filters.sources), ...own, ...byColumn('status', filters.status)],
+      filters: [...ofJob, ...bySources(filters.sources), ...own, ...byStatus(filters.status)],
     },
     options,
   );
   return { items: (rows as DeliveryRow[]).map(toDelivery), next };
 }
+
+const byStatus = (status: string | undefined) =>
+  byUnusual('status', status, {
+    usual: ['processing', 'completed'],
+    only: sql`t.status not in ('processing', 'completed')`,
+  });
 
 export const deliveries: List<DeliveryFilters, DeliveryItem> = {
   types: typesOf(spec),
@@ -97,9 +103,9 @@ export const deliveries: List<DeliveryFilters, DeliveryItem> = {
       filters,
       options,
       own: [
-        ...byColumn('outcome', filters.outcome),
-        ...byColumn('status', statusOf(filters.kind)),
-        ...byColumn('error_code', filters.error_code, { isPartial: true }),
+        ...byUnusual('outcome', filters.outcome, { usual: ['accepted'], only: sql`t.outcome <> 'accepted'` }),
+        ...byStatus(statusOf(filters.kind)),
+        ...byColumn('error_code', filters.error_code, { only: sql`t.error_code is not null` }),
         ...byColumn('secret_fingerprint', filters.secret_fingerprint),
         ...byColumn('remote_address', filters.remote_address),
       ],

@@ -4,7 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import { eventId, type Kind, kindOf, parseEventId, type Status } from '../ledger/event.ts';
 import type { Database } from '../ledger/tables.ts';
-import { byColumn, byJob, bySources, statusOf } from './filters.ts';
+import { byColumn, byJob, bySources, byUnusual, statusOf } from './filters.ts';
 import { type Filter, type List, readPage, typesOf } from './lists.ts';
 import { timeText } from '../ledger/time-text.ts';
 import { type Spec } from './scan.ts';
@@ -73,9 +73,9 @@ export const events: List<EventFilters, EventItem> = {
         filters: [
           ...ofJob,
           ...bySources(filters.sources),
-          ...byColumn('status', filters.status),
-          ...byColumn('status', statusOf(filters.kind)),
-          ...byColumn('error_code', filters.error_code, { isPartial: true }),
+          ...byStatus(filters.status),
+          ...byStatus(statusOf(filters.kind)),
+          ...byColumn('error_code', filters.error_code, { only: sql`t.error_code is not null` }),
           ...byLate(filters.late),
         ],
       },
@@ -84,6 +84,9 @@ export const events: List<EventFilters, EventItem> = {
     return { items: (rows as EventRow[]).map(toEvent), next };
   },
 };
+
+const byStatus = (status: string | undefined) =>
+  byUnusual('status', status, { usual: ['processing', 'completed'], only: sql`t.status = 'failed'` });
 
 /** Late ones are few and have an index (events_late); nearly all others are not late. */
 function byLate(late: boolean | undefined): Filter[] {

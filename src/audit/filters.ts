@@ -2,7 +2,7 @@
 
 import { sql } from 'kysely';
 import { type Filter, type Question } from './lists.ts';
-import type { Access } from './scan.ts';
+import type { Access, Condition } from './scan.ts';
 
 /** A prefix that leads to more rows is not selective: its rows are found by time. */
 const PREFIX_ROWS_MAX = 5_000;
@@ -20,11 +20,24 @@ export function statusOf(kind: Kind | undefined): string | undefined {
 export function byColumn(
   column: string,
   value: string | undefined,
-  options: { type?: 'uuid'; isPartial?: boolean } = {},
+  options: { type?: 'uuid'; only?: Condition } = {},
 ): Filter[] {
   if (value === undefined) return [];
   const condition = sql`${sql.ref(`t.${column}`)} = ${value}`;
   return [{ condition, access: { by: 'column', column, values: [value], ...options } }];
+}
+
+/**
+ * By a column whose usual values are in no index, since each would cost every delivery: rows with one of these are met
+ * at once in the order of the list. `only`: what the index holds.
+ */
+export function byUnusual(
+  column: string,
+  value: string | undefined,
+  { usual, only }: { usual: readonly string[]; only: Condition },
+): Filter[] {
+  if (value === undefined || !usual.includes(value)) return byColumn(column, value, { only });
+  return [{ condition: sql`${sql.ref(`t.${column}`)} = ${value}` }];
 }
 
 /** `sources`: those that may be seen; null for all. */

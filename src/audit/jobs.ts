@@ -4,7 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Status } from '../ledger/event.ts';
 import type { Database } from '../ledger/tables.ts';
-import { byColumn, byJob, bySources } from './filters.ts';
+import { byJob, bySources, byUnusual } from './filters.ts';
 import { type List, readPage, typesOf } from './lists.ts';
 import { timeText } from '../ledger/time-text.ts';
 import { type Spec } from './scan.ts';
@@ -69,7 +69,10 @@ export const jobs: List<JobFilters, JobItem> = {
         filters: [
           ...ofJob,
           ...bySources(filters.sources),
-          ...byColumn('last_status', isStuck ? 'processing' : filters.state),
+          ...byUnusual('last_status', isStuck ? 'processing' : filters.state, {
+            usual: ['completed'],
+            only: sql`t.last_status <> 'completed'`,
+          }),
         ],
       },
       options,

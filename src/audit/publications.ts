@@ -4,7 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import { eventId, parseEventId, type Status } from '../ledger/event.ts';
 import type { Database, PublicationResult } from '../ledger/tables.ts';
-import { byColumn, bySources, prefixEnd } from './filters.ts';
+import { byColumn, bySources, byUnusual, prefixEnd } from './filters.ts';
 import { type Filter, type List, type Question, readPage, typesOf } from './lists.ts';
 import { timeText } from '../ledger/time-text.ts';
 import { sourcesCte, type Spec } from './scan.ts';
@@ -70,8 +70,11 @@ export const publications: List<PublicationFilters, PublicationItem> = {
       filters: [
         ...ofEvents.filters,
         ...bySources(filters.sources),
-        ...byColumn('result', filters.result),
-        ...byColumn('replay_id', filters.replay_id, { type: 'uuid', isPartial: true }),
+        ...byUnusual('result', filters.result, { usual: ['confirmed'], only: sql`t.result <> 'confirmed'` }),
+        ...byColumn('replay_id', filters.replay_id, {
+          type: 'uuid',
+          only: sql`t.replay_id is not null`,
+        }),
       ],
     };
     const { rows, next } = await readPage(db, spec, question, options);

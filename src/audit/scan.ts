@@ -38,8 +38,8 @@ export type Access =
       readonly by: 'column';
       readonly column: string;
       readonly type?: 'uuid';
-      /** Rows without a value are not in the index. */
-      readonly isPartial?: boolean;
+      /** What the rows of the index have in common, if it does not hold all. */
+      readonly only?: Condition;
       readonly values: readonly string[];
     }
   | { readonly by: 'job'; readonly jobId: string; readonly sources: readonly string[] | null }
@@ -137,7 +137,7 @@ function scanOf(
     case 'column': {
       const column = sql.ref(`t.${access.column}`);
       const lower = sql`(${column}, ${sql.ref(`t.${spec.time}`)}) >= (s.v, b.lower0)`;
-      const there = access.isPartial ? sql` and ${column} is not null` : sql``;
+      const there = access.only ? sql` and ${access.only}` : sql``;
       const isTie = spec.ties.some((tie) => tie.column === access.column);
       // Where the column is itself a part of the order, the index goes on without it.
       const upper = isTie
