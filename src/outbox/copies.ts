@@ -66,14 +66,13 @@ from sized where bytes_before < $3 order by turn, sequence`,
 
 /**
  * The replays' rows are locked first and in order, as the feeder and the operators' actions do before they touch
- * a replay's entries. An entry that is gone already (its replay was cancelled, another relay settled it) counts
- * nowhere. When a copy of a returned event has reached the exchange's queues, the event itself has: its own entry goes.
+ * a replay's entries. An entry that is gone already because another relay settled it counts nowhere. When a copy of a returned event has reached the exchange's queues, the event itself has: its own entry goes.
  */
 export const SETTLE_COPIES: Statement = {
   name: 'outbox-settle-copies',
   text: `
 with locked as (
-  select id from replays where id in (select unnest($11::uuid[])) order by id for update
+  select id, state from replays where id in (select unnest($11::uuid[])) order by id for update
 ),
 settled as (
   select t.* from unnest(
@@ -86,7 +85,7 @@ settled as (
 ),
 gone as (
   delete from outbox o using settled s where s.next = 'delete' and o.sequence = s.position
-  returning s.replay_id, s.result
+  returning s.position, s.replay_id, s.result
 ),
 moved as (
   update outbox o set
@@ -112,6 +111,10 @@ change as (
          max(trouble) as trouble
   from (
     select replay_id, result, null as trouble from gone
+    union all
+    -- On its way when its replay was cancelled, which took its entry.
+    select s.replay_id, s.result, null from settled s join locked l on l.id = s.replay_id
+    where l.state = 'cancelled' and s.next = 'delete' and s.position not in (select position from gone)
     union all
     select replay_id, null, case result when 'returned' then 'there is no queue ' || queue else detail end
     from moved where next = 'return'

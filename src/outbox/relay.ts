@@ -47,6 +47,11 @@ export type Relay = {
 const WINDOW_FACTOR = 2;
 /** Of what may be in flight: copies that are known at one time, so that they never fill what live events need. */
 const COPIES_SHARE = 0.5;
+/**
+ * What waits in memory is read anew so often, however long the broker makes it wait: by then an operator may have parked
+ * an event, or discarded it. It costs a load.
+ */
+const READ_ANEW_MS = 1_000;
 /** As long as there are none, copies are looked for no more often: it costs a statement. */
 const COPIES_POLL_MS = 200;
 const ERROR_PAUSE_MS = 1_000;
@@ -73,6 +78,7 @@ export function createRelay(options: {
   let copySettlements: Settlement[] = [];
   let settlingCopies: Promise<void> | undefined;
   let lookForCopiesAtMs = 0;
+  let readAnewAtMs = now() + READ_ANEW_MS;
   let inFlight = 0;
   let inFlightBytes = 0;
   let pausedUntilMs = 0;
@@ -88,10 +94,17 @@ export function createRelay(options: {
       window.forgetIdle();
       return settled + settleCopies();
     }
+    readAnew();
     const loaded = await load();
     // Not while a failure is being written: copies behind the failed one would be found free to go.
     const copies = settlingCopies === undefined ? await loadCopies() : 0;
     return settled + loaded + copies + settleCopies() + pump();
+  }
+
+  function readAnew(): void {
+    if (now() < readAnewAtMs) return;
+    readAnewAtMs = now() + READ_ANEW_MS;
+    window.forgetIdle();
   }
 
   async function load(): Promise<number> {

@@ -122,6 +122,26 @@ test('a replay to a queue puts each id there once and nothing into the queues of
   expect(new Set(publications.map(({ queue: to }) => to))).toEqual(new Set([queue]));
 });
 
+test('what was on its way when its replay was cancelled is counted when it has arrived', async () => {
+  await using world = await newWorld();
+  const { bus, database, connection, relay } = world;
+  await seedEvents(database, 5);
+  const queue = await addQueue(bus);
+  const replay = await newReplay(connection, { filter: { source: 'default' }, queue });
+  await world.feeder.after(0);
+  expect(await world.feeder.after(100)).toBe(5);
+  const letGo = relay.holdPublishes();
+  await relay.runUntil(() => relay.published.length === 5);
+
+  await connection.db.transaction().execute((trx) => changeReplay(trx, replay.id, 'cancel'));
+  letGo();
+
+  await relay.runUntil(async () => (await world.publications(replay.id)).length === 5);
+  expect(await drain(bus, queue)).toHaveLength(5);
+  expect(await countsOf(database, replay.id)).toMatchObject({ queued: 5, confirmed: 5 });
+  expect(await stateOf(database, replay.id)).toMatchObject({ state: 'cancelled' });
+});
+
 test('a copy waits for the live entries that its job had before it', async () => {
   await using world = await newWorld();
   const { bus, database, connection, relay, feeder } = world;
