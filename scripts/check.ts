@@ -130,6 +130,13 @@ async function runTests(
   // What tests put into the temporary folder goes with ours.
   const temporary = join(folder, 'tmp');
   makeFolder(temporary);
+  // Hundreds of processes load the same modules.
+  const env = {
+    NODE_COMPILE_CACHE: join(folder, 'compiled'),
+    ...process.env,
+    ...services,
+    TMPDIR: temporary,
+  };
   const reporters = vitestArgs.some((argument) => argument.startsWith('--reporter'))
     ? []
     : ['--reporter=default'];
@@ -138,7 +145,7 @@ async function runTests(
   const vitest = guard.spawn(
     join(ROOT, 'node_modules/.bin/vitest'),
     ['run', ...colours, ...reporters, '--reporter=json', `--outputFile.json=${reportFile}`, ...vitestArgs],
-    { cwd: ROOT, env: { ...process.env, ...services, TMPDIR: temporary }, ending: TERM, output: 'inherit' },
+    { cwd: ROOT, env, ending: TERM, output: 'inherit' },
   );
   const { code } = await vitest.exited;
   return tallyTests(reportFile, code);
