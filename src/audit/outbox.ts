@@ -28,10 +28,14 @@ export type OutboxFilters = {
   readonly sources: readonly string[] | null;
   readonly state?: OutboxState | undefined;
   readonly job_id?: string | undefined;
+  /** Only copies that replays made, or only live entries. Both where not given. */
+  readonly copies?: boolean | undefined;
 };
 
+/** Of live entries, and how many copies replays have beside them. */
 export type Depth = {
   readonly counts: Readonly<Record<OutboxState, number>>;
+  readonly copies: number;
   /** False if there are more than were counted. */
   readonly is_complete: boolean;
   readonly oldest_pending_at: string | null;
@@ -45,24 +49,33 @@ const COUNT_MAX = 100_000;
 const columns = sql`o.sequence as id, o.source, o.job_id, o.status, o.progress_percentage, o.state, o.attempts,
   ${timeText('o.due_at')} as due_at, ${timeText('o.recorded_at')} as recorded_at, o.last_error, o.replay_id, o.queue`;
 
-/** Indexes: outbox_pending, outbox_waiting, or the primary key; all in the order of the list. */
+/**
+ * Indexes: outbox_pending, outbox_waiting, or the primary key; all in the order of the list. Copies, of which the feeder
+ * keeps few out: outbox_replay.
+ */
 export const outbox: List<OutboxFilters, EntryItem> = {
   types: ['bigint'],
   read: async (db, filters, options) => {
-    const { job_id } = filters;
+    const { job_id, copies } = filters;
     if (job_id !== undefined) return ofJob(db, { ...filters, job_id }, options);
     const { after, limit } = options;
     const run = async <T>(statement: RawBuilder<T>) => (await statement.execute(db)).rows;
-    const scan = sql`from outbox o where ${inState(filters.state)} and o.sequence > ${after?.[0] ?? '0'}::bigint
+    // Apart (offset 0), since in the order of the list they may be behind all live entries.
+    const entries = copies ? sql`(select * from outbox where replay_id is not null offset 0)` : sql`outbox`;
+    const isPending = filters.state === 'pending';
+    const scan = sql`from ${entries} o where ${inState(filters.state)}
+        and ${copies === false && isPending ? ofKind(false) : sql`true`}
+        and o.sequence > ${after?.[0] ?? '0'}::bigint
       order by o.sequence`;
     const { sources } = filters;
-    if (sources === null) {
+    // Those that no index tells apart are picked from a bounded number of entries.
+    if (sources === null && (copies !== false || isPending)) {
       const rows = await run(sql<EntryRow>`select ${columns} ${scan} limit ${limit + 1}`);
       return pageOf(rows, limit);
     }
     const rows = await run(sql<EntryRow>`
       select ${columns} from (select o.* ${scan} limit ${INSPECT}) o
-      where o.source = any(${sources}::text[]) order by o.sequence limit ${limit + 1}`);
+      where ${ofSources(sources)} and ${ofKind(copies)} order by o.sequence limit ${limit + 1}`);
     if (rows.length > limit) return pageOf(rows, limit);
     const [end] = await run(
       sql<{ id: string }>`select o.sequence as id ${scan} offset ${INSPECT - 1} limit 1`,
@@ -75,7 +88,7 @@ export const outbox: List<OutboxFilters, EntryItem> = {
 /** Live entries by their events' numbers (events_dedup_key, the primary key), copies by outbox_replay, which are few. */
 async function ofJob(
   db: Kysely<Database>,
-  { sources, state, job_id: jobId }: OutboxFilters & { job_id: string },
+  { sources, state, copies, job_id: jobId }: OutboxFilters & { job_id: string },
   { after, limit }: PageOptions,
 ): Promise<Page<EntryItem>> {
   const statement = sql<EntryRow>`
@@ -89,7 +102,7 @@ async function ofJob(
       select o.* from outbox o where o.replay_id is not null and o.replay_of in (select sequence from of_job)
     )
     select ${columns} from found o
-    where ${inState(state)} and o.sequence > ${after?.[0] ?? '0'}::bigint
+    where ${inState(state)} and ${ofKind(copies)} and o.sequence > ${after?.[0] ?? '0'}::bigint
     order by o.sequence limit ${limit + 1}`;
   return pageOf((await statement.execute(db)).rows, limit);
 }
@@ -99,6 +112,16 @@ function inState(state: OutboxState | undefined): RawBuilder<unknown> {
   // As the predicates of the partial indexes are written.
   if (state === 'pending') return sql`o.state = 'pending'`;
   return state === undefined ? sql`true` : sql`o.state = ${sql.lit(state)} and o.state <> 'pending'`;
+}
+
+/** Undefined is copies and live entries. */
+function ofKind(copies: boolean | undefined): RawBuilder<unknown> {
+  if (copies === undefined) return sql`true`;
+  return copies ? sql`o.replay_id is not null` : sql`o.replay_id is null`;
+}
+
+function ofSources(sources: readonly string[] | null): RawBuilder<unknown> {
+  return sources === null ? sql`true` : sql`o.source = any(${sources}::text[])`;
 }
 
 /** The entry with this number, digits of a 64-bit one. Undefined if there is none. */
@@ -125,24 +148,26 @@ export async function readDepth(
   db: Kysely<Database>,
   { sources }: Pick<OutboxFilters, 'sources'>,
 ): Promise<Depth> {
-  const ofSource = sources === null ? sql`true` : sql`o.source = any(${sources}::text[])`;
   const statement = sql<{
-    state: OutboxState | null;
-    count: number;
+    state: OutboxState;
+    live: number;
+    copies: number;
     looked_at: number;
     oldest: string | null;
   }>`
-    with looked as materialized (select o.sequence, o.state, o.source, o.recorded_at from outbox o
+    with looked as materialized (select o.sequence, o.state, o.source, o.recorded_at, o.replay_id from outbox o
       order by o.sequence limit ${COUNT_MAX + 1})
-    select o.state, count(*)::int as count, (select count(*)::int from looked) as looked_at,
-      (select ${timeText('o.recorded_at')} from looked o where o.state = 'pending' and ${ofSource}
-       order by o.sequence limit 1) as oldest
-    from looked o where ${ofSource} group by o.state`;
+    select o.state, count(*) filter (where o.replay_id is null)::int as live, count(o.replay_id)::int as copies,
+      (select count(*)::int from looked) as looked_at,
+      (select ${timeText('o.recorded_at')} from looked o where o.state = 'pending' and ${ofKind(false)}
+       and ${ofSources(sources)} order by o.sequence limit 1) as oldest
+    from looked o where ${ofSources(sources)} group by o.state`;
   const { rows } = await statement.execute(db);
   const counts = { pending: 0, returned: 0, parked: 0 };
-  for (const { state, count } of rows) if (state !== null) counts[state] = count;
+  for (const { state, live } of rows) counts[state] = live;
   return {
     counts,
+    copies: rows.reduce((sum, { copies }) => sum + copies, 0),
     is_complete: (rows[0]?.looked_at ?? 0) <= COUNT_MAX,
     oldest_pending_at: rows[0]?.oldest ?? null,
   };

@@ -18,7 +18,7 @@ type Waiting = 'returned' | 'parked';
 const help = `Events that are still to be published, and decisions about those that wait for one.
 
   outbox                what waits for an operator: returned (no queue was bound) or parked (the relay gave up)
-  outbox list           all entries, the oldest first
+  outbox list           all entries and replays' copies, the oldest first
 ${listHelp('outbox', 'pending, returned or parked')}
   outbox returned       those that no queue was bound for
   outbox parked         those that the relay gave up on; later events of their jobs wait behind them
@@ -44,18 +44,20 @@ async function overview(args: string[], env: Env): Promise<number> {
   const counts = await client.outboxCounts(query);
   if (process.stdout.isTTY) await put(`${depth(counts)}\n\n`);
   async function* items(): AsyncGenerator<Entry> {
-    for (const one of states) yield* client.each('outbox', { ...query, state: one }, limit);
+    for (const one of states) yield* client.each('outbox', { ...query, state: one, copies: false }, limit);
   }
   const nothing = states.every((one) => counts.counts[one as Waiting] === 0);
   if (nothing) complain(`nothing is ${states.join(' or ')}`);
   return nothing ? 0 : printList(items(), { columns: COLUMNS.outbox, noun: 'entry', limit });
 }
 
-function depth({ counts, counts_complete: isComplete, oldest_pending_at }: OutboxCounts): string {
+function depth({ counts, copies, counts_complete: isComplete, oldest_pending_at }: OutboxCounts): string {
   const part = (state: keyof typeof counts) =>
     paint(counts[state] > 0 ? (colourOf(state) ?? 'bold') : 'dim', `${count(counts[state])} ${state}`);
   const oldest = oldest_pending_at === null ? '' : `, the oldest recorded ${ago(oldest_pending_at)}`;
-  return `${isComplete ? '' : 'at least '}${part('pending')}${oldest}; ${part('returned')}; ${part('parked')}`;
+  const ofReplays = copies === 0 ? '' : `; ${counted(copies, 'copy')} of replays`;
+  const live = `${part('pending')}${oldest}; ${part('returned')}; ${part('parked')}`;
+  return `${isComplete ? '' : 'at least '}${live}${ofReplays}`;
 }
 
 function waitingVerb(state: Waiting) {

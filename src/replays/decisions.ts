@@ -3,6 +3,7 @@
 
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { type EntryItem, findEntry } from '../audit/outbox.ts';
+import { eventId, type Status } from '../ledger/event.ts';
 import type { Database, OutboxState } from '../ledger/tables.ts';
 import { findEvents } from './selection.ts';
 
@@ -15,6 +16,9 @@ const FROM: Readonly<Record<Decision, readonly OutboxState[]>> = {
   discard: ['returned', 'parked'],
   park: ['pending', 'returned'],
 };
+
+/** Where each leads. Who decides the same at the same time finds it done. */
+const TO: Readonly<Partial<Record<Decision, OutboxState>>> = { retry: 'pending', park: 'parked' };
 
 /** The entry with this number, or the live one of the event with this id. Locks it. */
 export async function lockEntry(trx: Transaction<Database>, id: string): Promise<EntryItem | undefined> {
@@ -39,16 +43,19 @@ async function sequenceOf(trx: Transaction<Database>, id: string): Promise<strin
  * Retry: pending, with all its attempts before it. Discard: out of the outbox, never to be published. Park: it and the
  * later events of its job wait, though one that is on its way may still arrive.
  * @param entry locked by `lockEntry`
- * @returns how it stands now, or as it was before it was discarded; undefined if its state does not allow it.
+ * @returns how it stands now, or as it was before it was discarded; undefined if its state does not allow it. Not
+ *   changed if it stood so already.
  */
 export async function decide(
   trx: Transaction<Database>,
   { entry, decision, by }: { entry: EntryItem; decision: Decision; by: string },
-): Promise<EntryItem | undefined> {
-  if (entry.replay_id !== null || !FROM[decision].includes(entry.state)) return undefined;
+): Promise<{ entry: EntryItem; isChanged: boolean } | undefined> {
+  if (entry.replay_id !== null) return undefined;
+  if (entry.state === TO[decision]) return { entry, isChanged: false };
+  if (!FROM[decision].includes(entry.state)) return undefined;
   if (decision === 'discard') {
     await trx.deleteFrom('outbox').where('sequence', '=', entry.id).execute();
-    return entry;
+    return { entry, isChanged: true };
   }
   await trx
     .updateTable('outbox')
@@ -60,30 +67,43 @@ export async function decide(
     )
     .where('sequence', '=', entry.id)
     .execute();
-  return findEntry(trx, entry.id);
+  const changed = await findEntry(trx, entry.id);
+  return changed && { entry: changed, isChanged: true };
 }
+
+export type RetriedEntry = Pick<EntryItem, 'id' | 'event_id' | 'source' | 'last_error'>;
 
 const RETRIED = { state: 'pending', attempts: 0, due_at: sql<Date>`now()` } as const;
 
 /**
  * Retries the oldest live entries of a state, at most `RETRIED_AT_ONCE` (index outbox_waiting). Those that somebody
  * else decides on at this moment are left to him.
+ * @returns those that are pending again, the oldest first
  */
 export async function retryEntries(
   db: Kysely<Database>,
   { state, sources }: { state: 'returned' | 'parked'; sources: readonly string[] | null },
-): Promise<{ retried: number; remaining: boolean }> {
+): Promise<{ retried: readonly RetriedEntry[]; remaining: boolean }> {
   let waiting = db
     .selectFrom('outbox')
     .select('sequence')
     .where('state', '=', state)
     .where('replay_id', 'is', null);
   if (sources !== null) waiting = waiting.where(sql<boolean>`source = any(${[...sources]}::text[])`);
-  const { numUpdatedRows } = await db
+  const rows = await db
     .updateTable('outbox')
     .set(RETRIED)
     .where('sequence', 'in', waiting.orderBy('sequence').limit(RETRIED_AT_ONCE).forUpdate().skipLocked())
-    .executeTakeFirstOrThrow();
+    .returning(['sequence', 'source', 'job_id', 'status', 'progress_percentage', 'last_error'])
+    .execute();
   const left = await waiting.limit(1).executeTakeFirst();
-  return { retried: Number(numUpdatedRows), remaining: left !== undefined };
+  const retried = rows
+    .map(({ sequence, source, job_id: jobId, status, progress_percentage: progress, last_error }) => ({
+      id: sequence,
+      source,
+      event_id: eventId(source, { jobId, status: status as Status, progress }),
+      last_error,
+    }))
+    .toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+  return { retried, remaining: left !== undefined };
 }

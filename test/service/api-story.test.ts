@@ -96,6 +96,25 @@ test('one job is followed from its first progress to its replay', async () => {
   });
 });
 
+test('an event that was put back with all others of its state is told of in the story, with who did it', async () => {
+  const exchange = newExchange();
+  await using bus = await listen(exchange, { bindings: ['job.progress.#'] });
+  await using service = await startTestService({ exchange });
+  const api = await operators(service, { role: 'operator', name: 'Ada' });
+  const job = newJobId();
+  await deliver(service.webhooks, completed(job));
+  const steps = async () => (await storyOf(api, job)).items;
+  await expect.poll(async () => (await steps()).map(told)).toContain('waiting returned');
+  await bus.channel.bindQueue(bus.queue, exchange, 'job.completed.#');
+
+  expect((await api.post('/outbox/retry', { state: 'returned' })).body).toMatchObject({ retried: 1 });
+  await expect.poll(async () => (await steps()).map(told)).toContain('publication confirmed 1');
+
+  expect((await steps()).filter(({ what }) => what === 'operator')).toMatchObject([
+    { operator: { action: 'outbox.retry', actor: 'Ada', subject: `default:${job}:completed` } },
+  ]);
+});
+
 test('a story is told in pages of any size, without a gap or a repeat', async () => {
   await using database = await createTestDatabase();
   await holdOutbox(database);
@@ -150,4 +169,34 @@ test('a job of which nothing but a quarantined delivery is known has a story, an
     `/jobs/default/${job}?cursor=${Buffer.from(JSON.stringify(['x', first?.at, '0', 'x'])).toString('base64url')}`,
   );
   expect(forged.body['error']).toBe('invalid_cursor');
+});
+
+test('a job’s story is the same by parameters, which take an id that no address can hold', async () => {
+  await using service = await startTestService();
+  const api = await operators(service);
+  const limited = await operators(service, { sources: ['team-a'] });
+  const job = newJobId();
+  await deliver(service.webhooks, progress(job, 40));
+  await deliver(service.webhooks, completed(job));
+  for (const id of ['.', '..']) await deliver(service.webhooks, completed(id));
+
+  type Steps = { job: { job_id: string } | null; next_cursor: string | null };
+  const byParameters = (id: string, query = '') =>
+    api.get<Steps>(`/story?source=default&job_id=${encodeURIComponent(id)}${query}`);
+
+  await expect
+    .poll(() => service.database.query(`select from outbox where state = 'pending'`), { timeout: 10_000 })
+    .toEqual([]);
+  const { body: first } = await byParameters(job, '&limit=2');
+  expect(first).toEqual(await storyOf(api, job, '?limit=2'));
+  expect((await api.get(`/jobs/default/${job}?limit=2&cursor=${first.next_cursor}`)).status).toBe(200);
+  for (const id of ['.', '..']) {
+    expect(await byParameters(id)).toMatchObject({ status: 200, body: { job: { job_id: id } } });
+  }
+  expect((await byParameters('nothing')).status).toBe(404);
+  expect(await api.get('/story?source=default')).toMatchObject({
+    status: 400,
+    body: { message: 'job_id: must be given' },
+  });
+  expect((await limited.get('/story?source=default&job_id=.')).status).toBe(403);
 });

@@ -69,6 +69,34 @@ test('outbox lists what waits for an operator, and sends it again on request', a
   expect(await cli.run('outbox', 'retry', `default:${one}:failed`)).toMatchObject({ code: 1 });
 });
 
+test('what a replay holds in the outbox is no event to be put back, but is told of', async () => {
+  await using place = await start();
+  const { cli, relay, bus } = place;
+  const job = newJobId();
+  await place.send(completed(job));
+  await bus.received(1);
+  const replay = ['replay', `default:${job}:completed`, '--queue', 'nobody.is.there', '--yes', '--detach'];
+  expect(await cli.run(...replay)).toMatchObject({ code: 0 });
+  await vi.waitFor(async () => expect(await cli.items('outbox', 'returned')).toHaveLength(1), {
+    timeout: 10_000,
+    interval: 200,
+  });
+
+  expect(await cli.run('outbox')).toEqual({ code: 0, stdout: '', stderr: 'nothing is returned or parked\n' });
+  const retried = await cli.run('outbox', 'retry', 'returned');
+  expect(retried).toMatchObject({ code: 1, stdout: '{"state":"returned","retried":0}\n' });
+  await place.send(failed(newJobId()));
+  await vi.waitFor(async () => expect(await cli.items('outbox')).toHaveLength(1), {
+    timeout: 10_000,
+    interval: 200,
+  });
+  expect(await cli.items('outbox')).toMatchObject([{ replay_id: null }]);
+  expect(await cli.items('outbox', 'list')).toHaveLength(2);
+  expect(await relay.database.query('select from outbox')).toHaveLength(2);
+  if (!hasTerminal) return;
+  expect((await cli.onTerminal(['outbox'])).screen).toContain('; 1 copy of replays');
+}, 40_000);
+
 test('outbox park and discard decide about one event, by its id', async () => {
   await using place = await start();
   const { cli } = place;

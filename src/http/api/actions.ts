@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type { Request } from 'express';
 import type { Transaction } from 'kysely';
 import { claimKey, keepAnswer } from '../../access/idempotency.ts';
-import { appendToLog } from '../../access/operator-log.ts';
+import { appendAllToLog } from '../../access/operator-log.ts';
 import { type DatabaseConnection, isRetryable } from '../../ledger/database.ts';
 import type { Database } from '../../ledger/tables.ts';
 import { toJson } from './answers.ts';
@@ -75,7 +75,7 @@ async function run(trx: Transaction<Database>, { action, input, context }: Call)
   const reply = await action.run(input, {
     ...context,
     trx,
-    record: (entry) => appendToLog(trx, actorOf(context.caller), entry),
+    record: (...entries) => appendAllToLog(trx, actorOf(context.caller), entries),
   });
   if ('stream' in reply) throw new Error(`${action.id} is an action and cannot answer with a stream`);
   return { status: reply.status, json: toJson(action, reply), isReplayed: false };

@@ -10,11 +10,14 @@ import { Entry, page, timestamp } from './schemas.ts';
 
 export const OutboxPage = page(Entry)
   .extend({
-    counts: z.object({
-      pending: z.int().min(0),
-      returned: z.int().min(0),
-      parked: z.int().min(0),
-    }),
+    counts: z
+      .object({
+        pending: z.int().min(0),
+        returned: z.int().min(0),
+        parked: z.int().min(0),
+      })
+      .describe('Of events themselves; replays’ copies are counted apart.'),
+    copies: z.int().min(0).describe('How many copies of replays there are, in any state.'),
     counts_complete: z.boolean().describe('False if more wait than were counted: the oldest 100,000 are.'),
     oldest_pending_at: timestamp.nullable().describe('When the oldest pending one was accepted.'),
   })
@@ -39,10 +42,10 @@ export function createListOperations({
       run: async ({ query }, { caller }) => {
         const found = await readListPage(outbox, query, { caller, connection });
         const depth = await readDepth(connection.db, { sources: scopeOf(caller, query.source) });
-        const { counts, is_complete, oldest_pending_at } = depth;
+        const { counts, copies, is_complete, oldest_pending_at } = depth;
         return {
           status: 200,
-          body: { ...found, counts, counts_complete: is_complete, oldest_pending_at },
+          body: { ...found, counts, copies, counts_complete: is_complete, oldest_pending_at },
         };
       },
     }),

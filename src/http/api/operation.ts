@@ -28,13 +28,15 @@ export type LogEntry = {
 
 export type CallContext = {
   readonly caller: Caller;
-  /** Writes to the operator log and commits, before anything is shown. An action's entries are part of its transaction. */
+  /** Writes to the operator log and commits, before anything is shown. */
   readonly record: (entry: LogEntry) => Promise<void>;
   /** Aborted when the caller has gone. */
   readonly signal: AbortSignal;
 };
 
-export type ActionContext = CallContext & {
+export type ActionContext = Omit<CallContext, 'record'> & {
+  /** Writes to the operator log, as a part of the transaction; several entries at once. */
+  readonly record: (...entries: readonly LogEntry[]) => Promise<void>;
   /** The action's one transaction, with its operator log entries and its idempotency key. Committed before the answer. */
   readonly trx: Transaction<Database>;
 };
@@ -68,6 +70,8 @@ type Described = {
   /** Strict objects: an unknown parameter is a 400. All values of params and query arrive as text. */
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
+  /** Its query names one thing, which may not be there: a 404. What has a path's parameters may answer that anyway. */
+  readonly queryNamesOne?: true;
 };
 
 export type Read = Described & {

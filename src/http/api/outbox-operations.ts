@@ -1,6 +1,7 @@
 // Decisions on the outbox over the API: have events published after all, give them up, or hold them back.
 
 import { z } from 'zod';
+import { parseEventId } from '../../ledger/event.ts';
 import { decide, type Decision, lockEntry, RETRIED_AT_ONCE, retryEntries } from '../../replays/decisions.ts';
 import { eventIdText, source } from './filters.ts';
 import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';
@@ -22,7 +23,8 @@ export function createOutboxOperations(): readonly Operation[] {
     retryManyOperation(),
     decideOperation('retry', {
       summary: 'Publish a returned or parked event after all',
-      description: 'With all its attempts before it, under the id that it always had.',
+      description:
+        'With all its attempts before it, under the id that it always had. One that is pending stays as it is.',
       answer: 'The entry, pending again.',
     }),
     decideOperation('discard', {
@@ -33,7 +35,7 @@ export function createOutboxOperations(): readonly Operation[] {
     }),
     decideOperation('park', {
       summary: 'Hold an event back, and with it the later ones of its job',
-      description: 'One that is on its way may still arrive.',
+      description: 'One that is on its way may still arrive. One that is parked stays as it is.',
       answer: 'The entry, parked.',
     }),
   ];
@@ -53,9 +55,13 @@ function decideOperation(
     params: z.strictObject({ id: eventIdText.describe('The entry’s number, or the event’s id.') }),
     answers: { 200: { description: answer, schema: Entry } },
     run: async ({ params: { id } }, { caller, trx, record }) => {
+      // An event's id names its source, so a foreign one is refused before any look-up. Numbers can be guessed: a
+      // foreign entry is no more there than one that does not exist.
+      scopeOf(caller, parseEventId(id)?.source);
       const entry = await lockEntry(trx, id);
-      if (entry === undefined) throw notFound('entry in the outbox');
-      scopeOf(caller, entry.source);
+      if (entry === undefined || caller.sources?.includes(entry.source) === false) {
+        throw notFound('entry in the outbox');
+      }
       const decided = await decide(trx, { entry, decision, by: caller.tokenName });
       if (decided === undefined) {
         throw new ApiError(
@@ -66,6 +72,8 @@ function decideOperation(
             : 'it is a replay’s copy: pause, resume or cancel the replay',
         );
       }
+      // Somebody else decided the same before: what he did is in the log already.
+      if (!decided.isChanged) return { status: 200, body: decided.entry };
       await record({
         action: `outbox.${decision}`,
         source: entry.source,
@@ -77,7 +85,7 @@ function decideOperation(
           last_error: entry.last_error,
         },
       });
-      return { status: 200, body: decided };
+      return { status: 200, body: decided.entry };
     },
   });
 }
@@ -93,13 +101,22 @@ function retryManyOperation(): Operation {
     body: retryOrder,
     answers: { 200: { description: 'How many are pending again.', schema: Retried } },
     run: async ({ body: { state, source: wanted } }, { caller, trx, record }) => {
-      const result = await retryEntries(trx, { state, sources: scopeOf(caller, wanted) });
-      await record({
-        action: 'outbox.retry',
-        source: wanted ?? null,
-        detail: { state, retried: result.retried },
-      });
-      return { status: 200, body: result };
+      const { retried, remaining } = await retryEntries(trx, { state, sources: scopeOf(caller, wanted) });
+      // The call, and each event by itself: so the stories of their jobs tell of it, and the log says which they were.
+      await record(
+        {
+          action: 'outbox.retry',
+          source: wanted ?? null,
+          detail: { state, retried: retried.length },
+        },
+        ...retried.map(({ id, event_id, source: of, last_error }) => ({
+          action: 'outbox.retry',
+          source: of,
+          subject: event_id,
+          detail: { entry: id, state, last_error },
+        })),
+      );
+      return { status: 200, body: { retried: retried.length, remaining } };
     },
   });
 }
