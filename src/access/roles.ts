@@ -17,6 +17,11 @@ export function isRole(role: TokenRole): role is Role {
   return role !== 'scraper';
 }
 
+/** A scraper limited to sources could do nothing: the metrics' numbers are of all sources, and it may read no others. */
+export function canBeLimited(role: TokenRole): boolean {
+  return role !== 'scraper';
+}
+
 export function mayAct(has: TokenRole, needed: Role): boolean {
   return has !== 'scraper' && ROLES.indexOf(has) >= ROLES.indexOf(needed);
 }

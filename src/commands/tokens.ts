@@ -2,7 +2,7 @@
 // somewhere. Each change stands in the operator log, by the actor "command line".
 
 import { appendToLog, type Entry } from '../access/operator-log.ts';
-import { isTokenRole, TOKEN_ROLES } from '../access/roles.ts';
+import { canBeLimited, isTokenRole, TOKEN_ROLES } from '../access/roles.ts';
 import { listTokens, MAX_TOKENS, makeToken, revokeToken, type Token } from '../access/tokens.ts';
 import { type Env, loadAccess } from '../config.ts';
 import { UsageError } from '../errors.ts';
@@ -75,6 +75,9 @@ async function create(args: string[], env: Env): Promise<number> {
   const role = values.role ?? '';
   if (!isTokenRole(role)) throw new UsageError(`--role takes one of ${TOKEN_ROLES.join(', ')}`);
   const sources = sourcesOf(values.source);
+  if (sources !== null && !canBeLimited(role)) {
+    throw new UsageError(`--source is not for a ${role}: metrics are of all sources`);
+  }
   const expiresAt = expiryOf(values.expires);
   const { environment } = loadAccess(env);
 

@@ -69,7 +69,9 @@ export type ReplayOrder = {
 };
 
 export type OutboxCounts = {
+  /** Of events themselves; replays' copies are counted apart. */
   readonly counts: { readonly pending: number; readonly returned: number; readonly parked: number };
+  readonly copies: number;
   /** False if there are more than were counted. */
   readonly counts_complete: boolean;
   readonly oldest_pending_at: string | null;
@@ -85,6 +87,7 @@ const STORY_PAGE_MAX = 500;
 
 const countsSchema = z.looseObject({
   counts: z.object({ pending: z.number(), returned: z.number(), parked: z.number() }),
+  copies: z.number(),
   counts_complete: z.boolean(),
   oldest_pending_at: z.string().nullable(),
 });
@@ -134,12 +137,19 @@ export function createOperatorsClient(options: ExchangeOptions) {
     /** A job's story, oldest first, page by page; each page has the job, too. */
     story: (source: string, jobId: string, callOptions: CallOptions = {}) =>
       pages((cursor) =>
-        get(
-          `/jobs/${part(source)}/${part(jobId)}`,
-          storyPageSchema,
-          { limit: STORY_PAGE_MAX, cursor },
-          callOptions,
-        ),
+        isDotSegment(jobId)
+          ? get(
+              '/story',
+              storyPageSchema,
+              { source, job_id: jobId, limit: STORY_PAGE_MAX, cursor },
+              callOptions,
+            )
+          : get(
+              `/jobs/${part(source)}/${part(jobId)}`,
+              storyPageSchema,
+              { limit: STORY_PAGE_MAX, cursor },
+              callOptions,
+            ),
       ),
 
     delivery: (id: string): Promise<Delivery> => get(`/deliveries/${part(id)}`, deliverySchema),
@@ -198,3 +208,6 @@ async function* pages<T extends { readonly next_cursor: string | null }>(
 }
 
 const part = encodeURIComponent;
+
+/** `fetch` takes these out of a path, even percent-encoded. */
+const isDotSegment = (text: string) => text === '.' || text === '..';

@@ -78,6 +78,7 @@ test.each([
   [['create', '--name', 'x', '--role', 'king'], '--role'],
   [['create', '--name', 'a\nb', '--role', 'viewer'], '--name'],
   [['create', '--name', 'x', '--role', 'viewer', '--source', 'a,,b'], '--source'],
+  [['create', '--name', 'x', '--role', 'scraper', '--source', 'a'], '--source'],
   [['create', '--name', 'x', '--role', 'viewer', '--expires', 'tomorrow'], '--expires'],
   [['create', '--name', 'x', '--role', 'viewer', '--expires', '2020-01-01'], '--expires'],
   [['revoke'], 'id'],

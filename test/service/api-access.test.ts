@@ -6,6 +6,7 @@ import { createTestDatabase } from '../support/database.ts';
 import { newToken, operators, read } from '../support/operators.ts';
 import { openTransaction } from '../support/transaction.ts';
 import { startProxy } from '../support/proxy.ts';
+import { completed, deliver, newJobId } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 const MISSING = { error: 'unauthorized', message: 'Authorization header required' };
@@ -141,6 +142,41 @@ describe('a token', () => {
     expect(await admin.post(`/tokens/${admin.token.id}/revoke`)).toMatchObject({ status: 403 });
   });
 
+  test('that could do nothing, a scraper’s limited to some sources, is not made', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+    const order = { name: 'prometheus', role: 'scraper' };
+
+    expect(await admin.post('/tokens', { ...order, sources: ['default'] })).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_request', message: expect.stringContaining('sources') },
+    });
+    expect((await admin.get<{ items: object[] }>('/tokens')).body.items).toHaveLength(1);
+    expect(await admin.post('/tokens', order)).toMatchObject({ status: 201, body: { sources: null } });
+  });
+
+  test('that is limited to some sources is refused events of others before they are looked up', async () => {
+    await using relay = await startTestService();
+    const limited = await operators(relay, { sources: ['team-a'] });
+    const jobId = newJobId();
+    await deliver(relay.webhooks, completed(jobId));
+
+    for (const id of [
+      `default:${jobId}:completed`,
+      'default:nothing:completed',
+      'default:a:b:processing:5',
+      'nowhere:nothing:failed',
+    ]) {
+      expect({ id, ...(await limited.get(`/events/${id}`)) }).toMatchObject({
+        id,
+        status: 403,
+        body: FORBIDDEN,
+      });
+    }
+    expect(await limited.get('/events/team-a:nothing:completed')).toMatchObject({ status: 404 });
+    expect(await limited.get('/events/nothing')).toMatchObject({ status: 404 });
+  });
+
   test('has its last use noted, at most once a minute', async () => {
     await using relay = await startTestService();
     const { token, value } = await newToken(relay.database);
@@ -267,6 +303,22 @@ describe('/metrics', () => {
     }
   });
 
+  test('opens to no token that is limited to sources, since its numbers are of all', async () => {
+    await using relay = await startTestService({ env: { METRICS_OPEN: 'false' } });
+
+    for (const role of ['scraper', 'viewer', 'admin'] as const) {
+      const { value } = await newToken(relay.database, { role, sources: ['default'] });
+      expect(await ask(relay, '/metrics', `Bearer ${value}`)).toMatchObject({ status: 403, body: FORBIDDEN });
+    }
+  });
+
+  test('is open to a limited token, too, where it is open to everybody', async () => {
+    await using relay = await startTestService({ env: { METRICS_OPEN: 'true' } });
+    const { value } = await newToken(relay.database, { sources: ['default'] });
+
+    expect(await ask(relay, '/metrics', `Bearer ${value}`)).toMatchObject({ status: 200 });
+  });
+
   test('opens to a token that was seen before, while Postgres is away, and the API does not', async () => {
     await using database = await createTestDatabase();
     await using proxy = await startProxy(database.url, { defaultPort: 5432 });
@@ -276,12 +328,14 @@ describe('/metrics', () => {
     });
     const { value: seen } = await newToken(database, { role: 'viewer' });
     const { value: unseen } = await newToken(database, { role: 'scraper' });
-    await ask(relay, '/metrics', `Bearer ${seen}`);
+    const { value: limited } = await newToken(database, { role: 'viewer', sources: ['default'] });
+    for (const value of [seen, limited]) await ask(relay, '/metrics', `Bearer ${value}`);
 
     proxy.refuse();
     proxy.cut();
 
     expect(await ask(relay, '/metrics', `Bearer ${seen}`)).toMatchObject({ status: 200 });
+    expect(await ask(relay, '/metrics', `Bearer ${limited}`)).toMatchObject({ status: 403, body: FORBIDDEN });
     const without = [
       await ask(relay, '/metrics', `Bearer ${unseen}`),
       await ask(relay, openApi, `Bearer ${seen}`),

@@ -178,6 +178,26 @@ describe('every operation', () => {
     expectNoSurprise(relay);
   });
 
+  test('that takes text in its body says so of what is none', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+
+    for (const value of [null, ['a'], 1, true, {}]) {
+      for (const [path, body, name] of [
+        ['/replays', { filter: { source: value } }, 'filter.source'],
+        ['/replays', { event_ids: [value] }, 'event_ids.0'],
+        ['/replays', { filter: { source: 'a' }, note: value }, 'note'],
+        ['/quarantine/release', { filter: { job_id: value } }, 'filter.job_id'],
+        ['/outbox/retry', { state: 'parked', source: value }, 'source'],
+      ] as const) {
+        expect(await admin.post(path, body)).toMatchObject({
+          status: 400,
+          body: { error: 'invalid_request', message: `${name}: must be text` },
+        });
+      }
+    }
+  });
+
   test('refuses other methods, and says which it takes', async () => {
     await using relay = await startTestService();
     const admin = await operators(relay);

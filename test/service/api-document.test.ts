@@ -53,6 +53,12 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
     get(({ jobId }) => `/jobs/default/${jobId}?limit=2`),
     get('/jobs/default/nothing'),
   ],
+  'GET /story': [
+    get(({ jobId }) => `/story?source=default&job_id=${jobId}`),
+    get(({ jobId }) => `/story?source=default&job_id=${jobId}&limit=2`),
+    get('/story?source=default&job_id=nothing'),
+    get('/story?source=default'),
+  ],
   'GET /deliveries': [
     get('/deliveries'),
     get('/deliveries?outcome=quarantined'),

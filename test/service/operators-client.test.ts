@@ -25,6 +25,18 @@ const ENTRY = {
   replay_id: null,
   queue: null,
 };
+const JOB = {
+  source: 'team-a',
+  job_id: 'job_1',
+  state: 'completed',
+  highest_progress: null,
+  first_seen_at: '2026-01-15T10:30:00Z',
+  last_seen_at: '2026-01-15T10:30:00Z',
+  completed_at: null,
+  failed_at: null,
+  terminal_at: null,
+  duration_ms: null,
+};
 
 function reply(
   response: ServerResponse,
@@ -102,6 +114,19 @@ test('ids are encoded, whatever is in them', async () => {
   await using service = await startReceiver((response) => reply(response, 200, ENTRY));
   await clientOf(service).client.decide('default:a/b?c#d:failed', 'retry', 'k');
   expect(service.received[0]?.path).toBe('/api/v1/outbox/default%3Aa%2Fb%3Fc%23d%3Afailed/retry');
+});
+
+test('a story is asked for in the path, but for ids that an address loses there', async () => {
+  await using service = await startReceiver((response) =>
+    reply(response, 200, { job: JOB, items: [], next_cursor: null }),
+  );
+  for (const id of ['job_1', '.', '..', '...']) await allOf(clientOf(service).client.story('team-a', id));
+  expect(service.received.map(({ path }) => path)).toEqual([
+    '/api/v1/jobs/team-a/job_1?limit=500',
+    '/api/v1/story?source=team-a&job_id=.&limit=500',
+    '/api/v1/story?source=team-a&job_id=..&limit=500',
+    '/api/v1/jobs/team-a/...?limit=500',
+  ]);
 });
 
 test('an action whose connection was lost is repeated under the same key', async () => {

@@ -9,10 +9,13 @@ const PAGE_LIMIT_DEFAULT = 50;
 /** A cursor holds a time, an id and a hash; a job id is at most 128 bytes, thrice that as JSON in base64url. */
 const CURSOR_MAX_LENGTH = 1_024;
 
+/** In an address all is text; in a body it may be anything. */
+const textOrFault = () =>
+  z.string({ error: ({ input }) => (input === undefined ? 'must be given' : 'must be text') });
+
 /** Postgres's text holds every character but this one. */
 export const plain = (maxLength: number) =>
-  z
-    .string('must be given once')
+  textOrFault()
     .min(1, 'must not be empty')
     .max(maxLength, `must be at most ${maxLength} characters`)
     .refine((text) => !text.includes('\0') && text.isWellFormed(), 'must be well-formed text');
@@ -20,8 +23,7 @@ export const plain = (maxLength: number) =>
 /** A whole number of so many digits, in the document as what it is. */
 export function wholeNumber(min: number, max: number) {
   const fault = `must be a whole number from ${min} to ${max}`;
-  return z
-    .string('must be given once')
+  return textOrFault()
     .regex(/^\d{1,9}$/, fault)
     .transform(Number)
     .refine((count) => count >= min && count <= max, fault)
@@ -106,6 +108,11 @@ export const outboxFilters = {
   state: outboxState.optional(),
   source: source.optional(),
   job_id: jobId.optional(),
+  copies: flag
+    .optional()
+    .describe(
+      '`true`: only copies that replays made; `false`: only events themselves. Both where not given.',
+    ),
 };
 
 export const paging = {

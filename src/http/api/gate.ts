@@ -7,6 +7,7 @@ import type { Access, Identity } from '../../access/access.ts';
 import type { Limits, RateState } from '../../access/limits.ts';
 import { mayAct } from '../../access/roles.ts';
 import { looksLikeToken } from '../../access/token-value.ts';
+import type { Token } from '../../access/tokens.ts';
 import type { Logger } from '../../log.ts';
 import { sendError } from './answers.ts';
 import { callerOf } from './caller.ts';
@@ -106,14 +107,23 @@ export const needsToken: RequestHandler = (_request, response, next) => {
   }
 };
 
-/** Behind the gate: any token that holds, and for an hour any that held when Postgres went away. */
+/**
+ * Behind the gate, for the metrics: any token that holds, and for an hour any that held when Postgres went away. Their
+ * numbers are of all sources, so a token that is limited to some gets a 403.
+ */
 export function needsTokenOnce({ isOpen }: { isOpen: boolean }): RequestHandler {
   return (request, response, next) => {
-    const identity = identityOf(response);
-    const isRemembered = identity.kind === 'untold' && identity.remembered !== undefined;
-    if (isOpen || isRemembered) return next();
-    return void needsToken(request, response, next);
+    if (isOpen) return next();
+    const token = tokenOnceOf(identityOf(response));
+    if (token === undefined) return void needsToken(request, response, next);
+    if (token.sources !== null) return sendError(response, forbidden());
+    return next();
   };
+}
+
+function tokenOnceOf(identity: Identity): Token | undefined {
+  if (identity.kind === 'token') return identity.token;
+  return identity.kind === 'untold' ? identity.remembered : undefined;
 }
 
 /** Who asks for this operation. @throws ApiError 403 */

@@ -8,9 +8,18 @@ import { publications } from '../../audit/publications.ts';
 import { encodeCursor } from '../../audit/cursor.ts';
 import { isStoryPlace, readStory, storyTypes } from '../../audit/story.ts';
 import type { DatabaseConnection } from '../../ledger/database.ts';
+import { parseEventId } from '../../ledger/event.ts';
 import { eventIdText, jobId, paging, source, wholeNumber } from './filters.ts';
 import { invalidCursor, placeOf } from './lists.ts';
-import { ApiError, defineRead, notFound, type Operation, scopeOf } from './operation.ts';
+import {
+  ApiError,
+  type Caller,
+  defineRead,
+  notFound,
+  type Operation,
+  type Reply,
+  scopeOf,
+} from './operation.ts';
 import { DeliveryDetail, EventDetail, Job, page, StoryItem } from './schemas.ts';
 
 const STORY_ITEMS_MAX = 1_000;
@@ -20,7 +29,7 @@ const PUBLICATIONS_SHOWN = 100;
 type Deps = { readonly connection: Pick<DatabaseConnection, 'db'> };
 
 export function createItemOperations(deps: Deps): readonly Operation[] {
-  return [showDelivery(deps), showBody(deps), showEvent(deps), showStory(deps)];
+  return [showDelivery(deps), showBody(deps), showEvent(deps), showJob(deps), showStory(deps)];
 }
 
 const deliveryId = z.strictObject({ id: z.uuid('must be a UUID').transform((id) => id.toLowerCase()) });
@@ -87,6 +96,8 @@ function showEvent({ connection }: Deps): Operation {
     params: z.strictObject({ id: eventIdText }),
     answers: { 200: { description: 'The event.', schema: EventDetail } },
     run: async ({ params: { id } }, { caller }) => {
+      // Before the look-up: whether a foreign event is there is not told either.
+      scopeOf(caller, parseEventId(id)?.source);
       const event = await findEvent(connection.db, id);
       if (event === undefined) throw notFound('event');
       scopeOf(caller, event.source);
@@ -102,7 +113,14 @@ const Story = page(StoryItem)
   .extend({ job: Job.nullable().describe('Null if all its deliveries are in quarantine.') })
   .meta({ id: 'Story', description: 'A job and what happened to it, in order.' });
 
-function showStory({ connection }: Deps): Operation {
+const ofJob = { source, job_id: jobId };
+const storyPaging = {
+  limit: wholeNumber(1, STORY_ITEMS_MAX).default(STORY_ITEMS_DEFAULT),
+  cursor: paging.cursor,
+};
+const storyAnswers = { 200: { description: 'A page of the story.', schema: Story } };
+
+function showJob({ connection }: Deps): Operation {
   return defineRead({
     id: 'showJob',
     path: '/jobs/{source}/{job_id}',
@@ -111,23 +129,43 @@ function showStory({ connection }: Deps): Operation {
     description:
       'Every delivery and its outcome, every event, every publication, what replays left out, and what waits.',
     role: 'viewer',
-    params: z.strictObject({ source, job_id: jobId }),
-    query: z.strictObject({
-      limit: wholeNumber(1, STORY_ITEMS_MAX).default(STORY_ITEMS_DEFAULT),
-      cursor: paging.cursor,
-    }),
-    answers: { 200: { description: 'A page of the story.', schema: Story } },
-    run: async ({ params, query: { limit, cursor } }, { caller }) => {
-      scopeOf(caller, params.source);
-      const binding = { list: 'story', filters: params };
-      const after = placeOf(cursor, { ...binding, types: storyTypes });
-      if (after !== null && !isStoryPlace(after)) throw invalidCursor();
-      const job = { source: params.source, jobId: params.job_id };
-      const story = await readStory(connection.db, job, { after, limit });
-      if (story === undefined) throw notFound('job');
-      const { next, ...shown } = story;
-      const next_cursor = next === null ? null : encodeCursor(next, 'story', params);
-      return { status: 200, body: { ...shown, next_cursor } };
-    },
+    params: z.strictObject(ofJob),
+    query: z.strictObject(storyPaging),
+    answers: storyAnswers,
+    run: ({ params, query }, { caller }) => answerStory(connection, caller, params, query),
   });
+}
+
+function showStory({ connection }: Deps): Operation {
+  return defineRead({
+    id: 'showStory',
+    path: '/story',
+    tag: 'Jobs',
+    summary: 'One job’s whole story, by parameters',
+    description:
+      'The same as under `/jobs/{source}/{job_id}`, for jobs whose id is `.` or `..`: clients take these out of a path.',
+    role: 'viewer',
+    query: z.strictObject({ ...ofJob, ...storyPaging }),
+    queryNamesOne: true,
+    answers: storyAnswers,
+    run: ({ query: { limit, cursor, ...job } }, { caller }) =>
+      answerStory(connection, caller, job, { limit, cursor }),
+  });
+}
+
+/** A cursor of either address is good at the other. */
+async function answerStory(
+  { db }: Deps['connection'],
+  caller: Caller,
+  job: { readonly source: string; readonly job_id: string },
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
+): Promise<Reply> {
+  scopeOf(caller, job.source);
+  const after = placeOf(cursor, { list: 'story', filters: job, types: storyTypes });
+  if (after !== null && !isStoryPlace(after)) throw invalidCursor();
+  const story = await readStory(db, { source: job.source, jobId: job.job_id }, { after, limit });
+  if (story === undefined) throw notFound('job');
+  const { next, ...shown } = story;
+  const next_cursor = next === null ? null : encodeCursor(next, 'story', job);
+  return { status: 200, body: { ...shown, next_cursor } };
 }

@@ -168,7 +168,7 @@ function responsesOf(operation: Operation): ZodOpenApiResponsesObject {
     };
   }
   const failures: FailureStatus[] = [400, 401, 403, 429, 500, 503];
-  if (operation.params !== undefined) failures.push(404);
+  if (operation.params !== undefined || operation.queryNamesOne) failures.push(404);
   if (isAction) failures.push(409, 413, 415, 422);
   for (const status of failures) responses[`${status}`] ??= FAILURES[status];
   return responses;

@@ -2,7 +2,7 @@
 // answer that makes it and nowhere else.
 
 import { z } from 'zod';
-import { TOKEN_ROLES } from '../../access/roles.ts';
+import { canBeLimited, TOKEN_ROLES } from '../../access/roles.ts';
 import { ENVIRONMENTS, type Environment } from '../../access/token-value.ts';
 import { listTokens, MAX_TOKENS, makeToken, revokeToken, type Token } from '../../access/tokens.ts';
 import type { DatabaseConnection } from '../../ledger/database.ts';
@@ -101,6 +101,13 @@ function createOperation(environment: Environment): Operation {
     answers: { 201: { description: 'The token with its value.', schema: newTokenSchema } },
     run: async ({ body }, { caller, trx, record }) => {
       refuseLimited(caller);
+      if (body.sources !== undefined && !canBeLimited(body.role)) {
+        throw new ApiError(
+          400,
+          'invalid_request',
+          `sources: metrics are of all, so a ${body.role} has no limit`,
+        );
+      }
       const expiresAt = body.expires_at === undefined ? null : new Date(body.expires_at);
       if (expiresAt !== null && !(expiresAt.getTime() > Date.now())) {
         throw new ApiError(400, 'invalid_request', 'expires_at: must be in the future');
