@@ -35,6 +35,12 @@ const STEPS = {
 
 const PASSED: Tally = { passed: 1, failed: 0, skipped: 0 };
 const FAILED: Tally = { passed: 0, failed: 1, skipped: 0 };
+/**
+ * The server goes with the run, and each test's database is a thousand files to sync. Commits wait as ever; a process
+ * that is killed loses nothing by it, and tests that kill Postgres have servers of their own.
+ */
+const THROWN_AWAY = { fsync: 'off', full_page_writes: 'off' } as const;
+
 const TERM = { signal: 'SIGTERM', graceMs: 10_000 } as const;
 
 async function main(vitestArgs: string[]): Promise<number> {
@@ -78,7 +84,8 @@ async function startServices(
     const [databaseUrl, amqpUrl] = await Promise.all([
       TEST_DATABASE_URL ??
         during('Postgres', async () => {
-          const postgres = await startPostgres({ dir: join(folder, 'postgres'), guard, log: note });
+          const dir = join(folder, 'postgres');
+          const postgres = await startPostgres({ dir, guard, log: note, settings: THROWN_AWAY });
           return postgres.url;
         }),
       TEST_AMQP_URL ??

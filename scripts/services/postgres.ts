@@ -260,13 +260,13 @@ async function launch(place: Place, { password, guard, port, settings }: Launch)
   const all = {
     max_connections: 100,
     shared_buffers: '64MB',
+    fsync: 'on',
+    synchronous_commit: 'on',
+    full_page_writes: 'on',
     ...settings,
     listen_addresses: '127.0.0.1',
     port,
     unix_socket_directories: '',
-    fsync: 'on',
-    synchronous_commit: 'on',
-    full_page_writes: 'on',
     // In the data folder and not in /dev/shm: nothing is left behind even if it is killed.
     dynamic_shared_memory_type: 'mmap',
     huge_pages: 'off',

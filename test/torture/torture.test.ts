@@ -7,7 +7,7 @@ import { faultsNamed } from './faults/index.ts';
 import { commandLine } from './report.ts';
 import { runTorture } from './run.ts';
 
-const PACE = 0.4;
+const PACE = 0.3;
 /** Beside the faults: start, recovery, drain. */
 const LIMIT_MS = 240_000;
 
@@ -24,7 +24,7 @@ test.for(runs)(
   'every promise is kept while faults of %s strike (seed %i)',
   { timeout: LIMIT_MS },
   async ([, seed, names]) => {
-    const settings = { seed, faults: names, pace: PACE, replicas: 2, senders: 8 };
+    const settings = { seed, faults: names, pace: PACE, replicas: 2, senders: 4 };
     const guard = createGuard();
     const log: string[] = [];
     try {
