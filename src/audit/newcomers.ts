@@ -3,6 +3,7 @@
 // has found before: reading on from the last time or id would lose whatever commits late.
 
 import type { DatabaseConnection, Statement } from '../ledger/database.ts';
+import { TIME_FORMAT } from '../ledger/time-text.ts';
 
 /** Names a row in the index of its time, which has microseconds. */
 export type RowKey = { readonly id: string; readonly at: string };
@@ -40,9 +41,9 @@ const lookAt = ({ table, time }: NewcomersOf): Statement => ({
   name: `new-${table}`,
   text: `
 select asked.at as asked_at, found.id, found.at
-from (select to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at) as asked
+from (select to_char(now() at time zone 'UTC', ${TIME_FORMAT}) as at) as asked
 left join lateral (
-  select id::text as id, to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at
+  select id::text as id, to_char(${time} at time zone 'UTC', ${TIME_FORMAT}) as at
   from ${table}
   where ${time} >= coalesce($1::timestamptz, now()) - make_interval(secs => $2)
   order by ${time} desc, ${table}.id desc limit $3

@@ -2,8 +2,9 @@
 
 import { type RawBuilder, sql } from 'kysely';
 
-const FORMAT = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`;
+/** For to_char, as SQL. */
+export const TIME_FORMAT = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`;
 
 /** Of a timestamptz column; null stays null. */
 export const timeText = (column: string): RawBuilder<string> =>
-  sql`to_char(${sql.ref(column)} at time zone 'UTC', ${sql.raw(FORMAT)})`;
+  sql`to_char(${sql.ref(column)} at time zone 'UTC', ${sql.raw(TIME_FORMAT)})`;

@@ -7,6 +7,7 @@
 //      └─ nacked, failed: due again after a while, attempts + 1
 
 import type { Statement } from '../ledger/database.ts';
+import { BEHIND_NO_TROUBLE, LIVE_MAY_GO } from './may-go.ts';
 
 /**
  * Takes turns among the replays that run, each read in its own order (index outbox_replay). A copy waits
@@ -20,14 +21,7 @@ export const LOAD_COPIES: Statement = {
   text: `
 with first_live as (
   select o.sequence from outbox o
-  where o.state = 'pending' and o.replay_id is null and o.due_at <= now()
-    and o.sequence not in (select unnest($1::bigint[]))
-    and (
-      select t.sequence from outbox t
-      where t.source = o.source and t.job_id = o.job_id and t.sequence < o.sequence and t.replay_id is null
-        and t.attempts > 0 and t.state <> 'returned' and (t.state = 'parked' or t.due_at > now())
-      limit 1
-    ) is null
+  where ${LIVE_MAY_GO}
   order by o.sequence limit 1
 ),
 next as (
@@ -37,12 +31,7 @@ next as (
     where o.replay_id = r.id and o.state = 'pending' and o.due_at <= now()
       and o.sequence < coalesce((select sequence from first_live), ${2n ** 63n - 1n})
       and o.sequence not in (select unnest($1::bigint[]))
-      and (
-        select t.sequence from outbox t
-        where t.source = o.source and t.job_id = o.job_id and t.sequence < o.sequence and t.replay_id is null
-          and t.attempts > 0 and t.state <> 'returned' and (t.state = 'parked' or t.due_at > now())
-        limit 1
-      ) is null
+      and ${BEHIND_NO_TROUBLE}
       and (
         select t.sequence from outbox t
         where t.replay_id = o.replay_id and t.source = o.source and t.job_id = o.job_id

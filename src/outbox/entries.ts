@@ -14,6 +14,7 @@ import type { DatabaseConnection, Statement } from '../ledger/database.ts';
 import type { OutboxState } from '../ledger/tables.ts';
 import type { EntryEvent } from './cloud-event.ts';
 import { LOAD_COPIES, SETTLE_COPIES } from './copies.ts';
+import { LIVE_MAY_GO } from './may-go.ts';
 
 export type Entry = EntryEvent & {
   /** Its key and place in the outbox, decimal digits. A live entry's is its event's sequence. */
@@ -65,14 +66,7 @@ export const LOAD: Statement = {
   text: `
 with next as (
   select o.* from outbox o
-  where o.state = 'pending' and o.replay_id is null and o.due_at <= now()
-    and o.sequence not in (select unnest($1::bigint[]))
-    and (
-      select t.sequence from outbox t
-      where t.source = o.source and t.job_id = o.job_id and t.sequence < o.sequence and t.replay_id is null
-        and t.attempts > 0 and t.state <> 'returned' and (t.state = 'parked' or t.due_at > now())
-      limit 1
-    ) is null
+  where ${LIVE_MAY_GO}
   order by o.sequence limit $2
 ),
 sized as (

@@ -3,6 +3,7 @@
 
 import { type Expression, type Kysely, type SqlBool, sql } from 'kysely';
 import { type EventItem, readEventsNumbered } from '../audit/events.ts';
+import { prefixEnd, statusOf } from '../audit/filters.ts';
 import { eventId, parseEventId, type Kind, type Status } from '../ledger/event.ts';
 import type { Database } from '../ledger/tables.ts';
 
@@ -29,15 +30,6 @@ export type Selection =
   | { readonly filter: EventFilter };
 
 export type FoundEvent = { readonly id: string; readonly sequence: string; readonly source: string };
-
-const STATUS_OF: Readonly<Record<Kind, Status>> = {
-  progress: 'processing',
-  completed: 'completed',
-  failed: 'failed',
-};
-
-/** Greater than any character of a job id. */
-const LAST_CHARACTER = '\u{10FFFF}';
 
 /** The events of these ids, in the order of their acceptance (constraint events_dedup_key). */
 export async function findEvents(db: Kysely<Database>, ids: readonly string[]): Promise<FoundEvent[]> {
@@ -79,10 +71,10 @@ function conditionsOf(filter: EventFilter, sources: readonly string[] | null) {
   else if (sources === null && (jobId ?? prefix) !== undefined)
     conditions.push(sql<SqlBool>`e.source in (${KNOWN_SOURCES})`);
   if (filter.status !== undefined) conditions.push(sql<SqlBool>`e.status = ${filter.status}`);
-  if (filter.kind !== undefined) conditions.push(sql<SqlBool>`e.status = ${STATUS_OF[filter.kind]}`);
+  if (filter.kind !== undefined) conditions.push(sql<SqlBool>`e.status = ${statusOf(filter.kind)}`);
   if (jobId !== undefined) conditions.push(sql<SqlBool>`e.job_id = ${jobId}`);
   if (prefix !== undefined)
-    conditions.push(sql<SqlBool>`e.job_id >= ${prefix} and e.job_id < ${prefix + LAST_CHARACTER}`);
+    conditions.push(sql<SqlBool>`e.job_id >= ${prefix} and e.job_id < ${prefixEnd(prefix)}`);
   if (filter.error_code !== undefined) conditions.push(sql<SqlBool>`e.error_code = ${filter.error_code}`);
   if (filter.late !== undefined) conditions.push(sql<SqlBool>`e.late = ${filter.late}`);
   if (filter.from !== undefined) conditions.push(sql<SqlBool>`e.recorded_at >= ${filter.from}::timestamptz`);
