@@ -33,7 +33,7 @@ describe('seeded', () => {
   let viewer: Operators;
 
   beforeAll(async () => {
-    relay = await startTestService();
+    relay = await startTestService({ env: { RETENTION_DAYS: '3650' } }); // its upkeep begins while we seed
     viewer = await operators(relay, { role: 'viewer' });
     await seed(relay.database, [
       ['2026-01-15T10:00Z', 'answer', 'team-a', 'accepted', bucketOf(10), 90],

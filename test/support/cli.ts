@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import type { TestDatabase } from './database.ts';
 import { newToken, type TokenWish } from './operators.ts';
-import { type RunningCommand, runCommand, startCommand } from './replica.ts';
+import { INHERITED, type RunningCommand, runCommand, startCommand } from './replica.ts';
 
 export type Finished = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
@@ -68,7 +68,7 @@ async function onTerminal(
 ): Promise<{ code: number | null; screen: string }> {
   const command = [process.execPath, MAIN, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
   const child = spawn(SCRIPT, ['-qec', `stty cols 120; exec ${command.join(' ')}`, '/dev/null'], {
-    env: { PATH: process.env['PATH'] ?? '', TERM: 'xterm', ...env },
+    env: { ...INHERITED, TERM: 'xterm', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   let screen = '';

@@ -1,22 +1,19 @@
-// Migrates one template database; each test clones it in milliseconds.
+// Migrates one template database; each test copies it in milliseconds.
 
 import { connect } from 'amqplib';
-import { Client } from 'pg';
 import { pino } from 'pino';
 import { connectDatabase } from '../../src/ledger/database.ts';
 import { migrate } from '../../src/ledger/migrate.ts';
 import { makePartitions } from '../../src/ledger/partitions.ts';
 import { amqpUrl, UNHEARD } from './bus.ts';
-import { databaseUrl, TEMPLATE } from './database.ts';
+import { createTemplate, dropTestDatabases } from './database.ts';
 
 export async function setup(): Promise<() => Promise<void>> {
-  const drop = () => onServer(`drop database if exists ${TEMPLATE} with (force)`);
-  await drop();
-  await onServer(`create database ${TEMPLATE}`);
-  await migrate(databaseUrl(TEMPLATE));
-  await withPartitions(databaseUrl(TEMPLATE));
+  const template = await createTemplate();
+  await migrate(template);
+  await withPartitions(template);
   return async () => {
-    await drop();
+    if (process.env['TEST_POSTGRES_IS_THROWN_AWAY'] !== 'true') await dropTestDatabases();
     const connection = await connect(amqpUrl());
     const channel = await connection.createChannel();
     await channel.deleteExchange(UNHEARD);
@@ -37,14 +34,4 @@ async function withPartitions(url: string): Promise<void> {
   });
   await makePartitions(connection);
   await connection.close();
-}
-
-async function onServer(statement: string): Promise<void> {
-  const client = new Client({ connectionString: databaseUrl() });
-  await client.connect();
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
 }

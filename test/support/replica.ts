@@ -2,6 +2,7 @@
 // And any other command of the program, run to its end.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
 import { amqpUrl, UNHEARD } from './bus.ts';
@@ -9,8 +10,15 @@ import { SECRET } from './sender.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
-/** Dozens of processes are started: a third of the time of each is reading the same sources again. */
-const COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/tallyhook-compile', import.meta.url));
+/**
+ * All that a process of ours inherits. Dozens are started: a third of the time of each is reading the same sources
+ * again. What one that is killed leaves in the temporary folder goes with the run's.
+ */
+export const INHERITED: Readonly<Record<string, string>> = {
+  PATH: process.env['PATH'] ?? '',
+  TMPDIR: tmpdir(),
+  NODE_COMPILE_CACHE: fileURLToPath(new URL('../../node_modules/.cache/tallyhook-compile', import.meta.url)),
+};
 
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 export type LogLine = Readonly<Record<string, unknown>>;
@@ -38,13 +46,13 @@ export type RunningCommand = AsyncDisposable & {
   readonly exited: Promise<Exit>;
 };
 
-/** Starts `tallyhook <args>` with this environment and nothing else of ours but the PATH and a compile cache. */
+/** Starts `tallyhook <args>` with this environment and nothing else of ours but INHERITED. */
 export function startCommand(
   args: readonly string[],
   options: { env?: Record<string, string>; main?: string } = {},
 ): RunningCommand {
   const child = spawn(process.execPath, [options.main ?? MAIN, ...args], {
-    env: { PATH: process.env['PATH'] ?? '', NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
+    env: { ...INHERITED, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const output = { stdout: '', stderr: '' };
