@@ -27,6 +27,8 @@ export type RunOptions = {
   readonly forMs: number;
   /** Goes on beyond that until each fault has struck. */
   readonly untilAllStruck?: boolean;
+  /** And beyond that, without faults, until so many events were acknowledged: how many a second is the machine's. */
+  readonly leastEvents?: number;
   /** Below 1, faults are shorter and closer together by that factor. */
   readonly pace: number;
   readonly replicas: number;
@@ -108,6 +110,7 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     const plan = planEpisodes(random.fork('schedule'), faults, options.pace);
     const awaited = new Set(options.untilAllStruck === true ? faults.map(({ name: each }) => each) : []);
     const { episodes, wounds } = await playAll(plan, { ...parts, forMs, awaited, log });
+    await untilAcknowledged(senders, options.leastEvents ?? 0);
     const recorded = await finish({ ...parts, seed, startMs, episodes, wounds });
     const verdict = check(recorded);
     if (verdict.violations.length > 0) keepLogs(world, options.evidence);
@@ -173,6 +176,14 @@ async function playAll(
     if (recoveredMs === undefined) break; // what came after would tell nothing
   }
   return { episodes, wounds };
+}
+
+/** Or for as long as a recovery may take: why it was not enough is for the checker to say. */
+async function untilAcknowledged(senders: Senders, leastEvents: number): Promise<void> {
+  const isEnough = () => senders.acknowledgedEvents() >= leastEvents || undefined;
+  await until(`${leastEvents} events are acknowledged`, isEnough, { limitMs: RECOVERY_LIMIT_MS }).catch(
+    () => undefined,
+  );
 }
 
 /** No more senders, everything drained, everything received; then the facts. */

@@ -12,6 +12,8 @@ import { pause } from '../support/until.ts';
 
 export type Senders = {
   readonly attempts: readonly Attempt[];
+  /** How many, each counted once. */
+  readonly acknowledgedEvents: () => number;
   /** Notices that were never acknowledged though their sender wanted it. */
   readonly undelivered: () => string[];
   /** Sends acknowledged notices again, many at once, each one time. */
@@ -136,6 +138,11 @@ export function startSenders(options: {
   const senders = Array.from({ length: options.senders }, (_, index) => run(index));
   return {
     attempts,
+    acknowledgedEvents: () => {
+      const ids = new Set(attempts.filter(isAcknowledged).map(({ notice }) => notice.eventId));
+      ids.delete(undefined); // what is not understood is acknowledged, too
+      return ids.size;
+    },
     undelivered: () => [...open],
     redeliver,
     acknowledgedSince: (sinceMs, replicas) => {
