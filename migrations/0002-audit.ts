@@ -236,6 +236,17 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       count bigint not null,
       primary key (minute, measure, source, result, bucket)
     ) with (fillfactor = 80)`.execute(db);
+  // The same of two days ago and before, by the hour: a year of minutes would be too many to add up for an answer.
+  await sql`
+    create table rollups_hourly (
+      hour timestamptz not null,
+      measure text not null check (measure in ('answer', 'lag')),
+      source text collate "C" not null,
+      result text not null,
+      bucket smallint not null,
+      count bigint not null,
+      primary key (hour, measure, source, result, bucket)
+    )`.execute(db);
 
   // Fields and statuses that authentic bodies had and our schemas do not know.
   await sql`
@@ -267,7 +278,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 export async function down(db: Kysely<unknown>): Promise<void> {
-  await sql`drop table secret_matches, drift, rollups, idempotency_keys, operator_log, tokens, replay_skips, replays`.execute(
+  await sql`drop table secret_matches, drift, rollups_hourly, rollups, idempotency_keys, operator_log, tokens, replay_skips, replays`.execute(
     db,
   );
   await sql`drop function operator_log_is_append_only()`.execute(db);

@@ -236,6 +236,17 @@ create table rollups (
   constraint rollups_pkey PRIMARY KEY (minute, measure, source, result, bucket)
 ) with (fillfactor=80);
 
+create table rollups_hourly (
+  hour timestamp with time zone not null,
+  measure text not null,
+  source text not null,
+  result text not null,
+  bucket smallint not null,
+  count bigint not null,
+  constraint rollups_hourly_measure_check CHECK ((measure = ANY (ARRAY['answer'::text, 'lag'::text]))),
+  constraint rollups_hourly_pkey PRIMARY KEY (hour, measure, source, result, bucket)
+);
+
 create table secret_matches (
   source text not null,
   fingerprint text not null,

@@ -19,7 +19,7 @@ import { addDrift, createDriftLog, type DriftLog } from './ledger/drift.ts';
 import { keepPartitions, makePartitions } from './ledger/partitions.ts';
 import { recordDeliveries } from './ledger/record.ts';
 import { addRefusals } from './ledger/refusals.ts';
-import { createRollups, type Rollups } from './ledger/rollups.ts';
+import { coarsenRollups, createRollups, type Rollups } from './ledger/rollups.ts';
 import { createSecretMatches, type SecretMatches } from './ledger/secret-matches.ts';
 import type { Logger } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
@@ -350,6 +350,7 @@ async function keepUpOrWarn(
 ): Promise<void> {
   try {
     await keepPartitions(database, { retentionDays });
+    await coarsenRollups(database.db);
   } catch (error) {
     warn(log, error, 'upkeep failed');
   }

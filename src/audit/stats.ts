@@ -9,7 +9,7 @@ export type StatsRange = {
   /** Both on a whole step since the epoch. `to` is not part of it. */
   readonly from: Date;
   readonly to: Date;
-  /** Whole minutes. */
+  /** Whole minutes; whole hours where the range begins more than MINUTES_KEPT_HOURS ago. */
   readonly stepS: number;
 };
 
@@ -54,15 +54,20 @@ export async function readStats(
   { from, to, stepS }: StatsRange,
   sources: readonly string[] | null,
 ): Promise<StatsStep[] | undefined> {
-  // Reads one range of the primary key, which begins with the minute. Sums are doubles, which add up faster than the
-  // numeric that a sum of bigints is, and are exact as far as anybody counts.
+  // Reads one range of each primary key, which begins with the time; what is in one is not in the other. Sums are
+  // doubles, which add up faster than the numeric that a sum of bigints is, and are exact as far as anybody counts.
   const { rows } = await sql<Row>`
     with counted as materialized (
-      select date_bin(make_interval(secs => ${stepS}::int), minute, timestamptz '1970-01-01 00:00:00+00') as at,
+      select date_bin(make_interval(secs => ${stepS}::int), begin, timestamptz '1970-01-01 00:00:00+00') as at,
              source, measure, result, bucket, sum(count::float8) as count
-      from rollups
-      where minute >= ${from} and minute < ${to}
-        and (${sources}::text[] is null or source = any(${sources}::text[]))
+      from (
+        select minute as begin, source, measure, result, bucket, count from rollups
+        where minute >= ${from} and minute < ${to}
+        union all
+        select hour, source, measure, result, bucket, count from rollups_hourly
+        where hour >= ${from} and hour < ${to}
+      ) as counts
+      where ${sources}::text[] is null or source = any(${sources}::text[])
       group by 1, 2, 3, 4, 5
     ),
     by_result as (

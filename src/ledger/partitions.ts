@@ -76,6 +76,11 @@ function dropOld({ db }: DatabaseConnection, options: { retentionDays: number })
     await sql`
       delete from rollups
       where minute < least(${oldest}, (select min(minute) from rollups) + interval '1 day')`.execute(trx);
+    await sql`
+      delete from rollups_hourly
+      where hour < least(${oldest}, (select min(hour) from rollups_hourly) + interval '1 month')`.execute(
+      trx,
+    );
     // What was not seen since: no body is left to look at.
     await trx.deleteFrom('drift').where('last_seen_at', '<', oldest).execute();
     // By idempotency_keys_time. Repeated requests come within minutes; the API promises a day.

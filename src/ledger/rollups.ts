@@ -1,12 +1,14 @@
 // Statistics as counts: one row a minute, source, result and bucket of time, for answers to deliveries and for
-// publications. They hold what leaves no delivery too, such as a 503. Several replicas add to the same rows.
+// publications. They hold what leaves no delivery too, such as a 503. Several replicas add to the same rows. After two
+// days they are added up to hours.
 //
 // Buckets are spaced evenly on a logarithmic scale, four to a doubling. A bucket stands for its middle, so that a
 // percentile read from them is wrong by 9.1 % at most, whatever the distribution (the square root of 2^(1/4)).
 
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { DatabaseConnection, Statement } from './database.ts';
-import type { PublicationResult } from './tables.ts';
+import type { Database, PublicationResult } from './tables.ts';
 import { createTally, FLUSH_INTERVAL_MS } from './tally.ts';
 
 export type Measure = 'answer' | 'lag';
@@ -41,6 +43,9 @@ export const LAST_BUCKET = 135;
  * away, at about 200 bytes each.
  */
 const ROWS_MAX = 20_000;
+
+/** So long, at least, counts are kept by the minute. */
+export const MINUTES_KEPT_HOURS = 48;
 
 /** Bucket n holds what is longer than SHORTEST_MS times 2^((n-2)/4), up to 2^((n-1)/4) times. */
 export function bucketOf(ms: number): number {
@@ -124,4 +129,30 @@ async function addRollups(
     rows.map(({ bucket }) => bucket),
     rows.map(({ count }) => String(count)),
   ]);
+}
+
+/** In UTC: the hours of a session's time zone may begin at half past. */
+const hourOf = (time: RawBuilder<unknown>) =>
+  sql`date_bin('1 hour', ${time}, timestamptz '1970-01-01 00:00:00+00')`;
+
+/**
+ * Adds up what is older than MINUTES_KEPT_HOURS to hours: a day's worth a call, so that a call after a long pause does not
+ * take longer than a statement may. Any number of replicas may do it at once: what is moved is moved by one of them.
+ */
+export async function coarsenRollups(db: Kysely<Database>): Promise<void> {
+  // Reads one range of each primary key.
+  await sql`
+    with moved as (
+      delete from rollups where minute < least(
+        ${hourOf(sql`now()`)} - make_interval(hours => ${sql.lit(MINUTES_KEPT_HOURS)}),
+        ${hourOf(sql`(select min(minute) from rollups)`)} + interval '1 day'
+      )
+      returning *
+    )
+    insert into rollups_hourly as h (hour, measure, source, result, bucket, count)
+    select ${hourOf(sql`minute`)}, measure, source, result, bucket, sum(count) from moved
+    group by 1, 2, 3, 4, 5
+    on conflict (hour, measure, source, result, bucket) do update set count = h.count + excluded.count`.execute(
+    db,
+  );
 }

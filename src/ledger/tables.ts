@@ -179,6 +179,14 @@ export interface Database {
     bucket: number;
     count: Bigint;
   };
+  rollups_hourly: {
+    hour: Timestamp;
+    measure: 'answer' | 'lag';
+    source: string;
+    result: string;
+    bucket: number;
+    count: Bigint;
+  };
   drift: {
     source: string;
     kind: 'field' | 'status';

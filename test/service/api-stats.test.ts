@@ -1,5 +1,8 @@
+import { Kysely, PostgresDialect } from 'kysely';
+import { Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bucketOf } from '../../src/ledger/rollups.ts';
+import { bucketOf, coarsenRollups } from '../../src/ledger/rollups.ts';
+import type { Database } from '../../src/ledger/tables.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Operators, operators } from '../support/operators.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
@@ -28,22 +31,37 @@ async function seed(database: TestDatabase, counts: Count[]): Promise<void> {
   }
 }
 
+/** Kept by the minute still. */
+const YESTERDAY = new Date(Date.now() - 24 * 60 * 60 * 1_000).toISOString().slice(0, 10);
+
+function hoursAgo(hours: number): string {
+  return `${new Date(Date.now() - hours * 3_600_000).toISOString().slice(0, 16)}Z`;
+}
+
+async function coarsen({ url }: TestDatabase): Promise<void> {
+  const db = new Kysely<Database>({
+    dialect: new PostgresDialect({ pool: new Pool({ connectionString: url }) }),
+  });
+  await coarsenRollups(db);
+  await db.destroy();
+}
+
 describe('seeded', () => {
   let relay: TestService;
   let viewer: Operators;
 
   beforeAll(async () => {
-    relay = await startTestService({ env: { RETENTION_DAYS: '3650' } }); // its upkeep begins while we seed
+    relay = await startTestService();
     viewer = await operators(relay, { role: 'viewer' });
     await seed(relay.database, [
-      ['2026-01-15T10:00Z', 'answer', 'team-a', 'accepted', bucketOf(10), 90],
-      ['2026-01-15T10:01Z', 'answer', 'team-a', 'accepted', bucketOf(1_000), 8],
-      ['2026-01-15T10:01Z', 'answer', 'team-a', 'unavailable', bucketOf(8_000), 2],
-      ['2026-01-15T10:01Z', 'lag', 'team-a', 'confirmed', bucketOf(50), 3],
-      ['2026-01-15T10:01Z', 'lag', 'team-a', 'returned', 0, 5],
-      ['2026-01-15T10:01Z', 'answer', 'team-b', 'duplicate', bucketOf(10), 7],
-      ['2026-01-15T10:59Z', 'answer', 'team-b', 'accepted', bucketOf(10), 1],
-      ['2026-01-15T11:00Z', 'answer', 'team-b', 'accepted', bucketOf(10), 1_000],
+      [`${YESTERDAY}T10:00Z`, 'answer', 'team-a', 'accepted', bucketOf(10), 90],
+      [`${YESTERDAY}T10:01Z`, 'answer', 'team-a', 'accepted', bucketOf(1_000), 8],
+      [`${YESTERDAY}T10:01Z`, 'answer', 'team-a', 'unavailable', bucketOf(8_000), 2],
+      [`${YESTERDAY}T10:01Z`, 'lag', 'team-a', 'confirmed', bucketOf(50), 3],
+      [`${YESTERDAY}T10:01Z`, 'lag', 'team-a', 'returned', 0, 5],
+      [`${YESTERDAY}T10:01Z`, 'answer', 'team-b', 'duplicate', bucketOf(10), 7],
+      [`${YESTERDAY}T10:59Z`, 'answer', 'team-b', 'accepted', bucketOf(10), 1],
+      [`${YESTERDAY}T11:00Z`, 'answer', 'team-b', 'accepted', bucketOf(10), 1_000],
     ]);
   });
   afterAll(() => relay[Symbol.asyncDispose]());
@@ -51,16 +69,16 @@ describe('seeded', () => {
   const ask = (query: string, as = viewer) => as.get<Stats>(`/stats?${query}`);
 
   test('each step and source has its counts and percentiles, right to a tenth', async () => {
-    const { status, body } = await ask('from=2026-01-15T10:00:00Z&to=2026-01-15T11:00:00Z&step=3600');
+    const { status, body } = await ask(`from=${YESTERDAY}T10:00:00Z&to=${YESTERDAY}T11:00:00Z&step=3600`);
 
     expect(status).toBe(200);
     expect(body).toEqual({
-      from: '2026-01-15T10:00:00.000Z',
-      to: '2026-01-15T11:00:00.000Z',
+      from: `${YESTERDAY}T10:00:00.000Z`,
+      to: `${YESTERDAY}T11:00:00.000Z`,
       step: 3_600,
       items: [
         {
-          at: '2026-01-15T10:00:00.000Z',
+          at: `${YESTERDAY}T10:00:00.000Z`,
           source: 'team-a',
           deliveries: { accepted: 98, unavailable: 2 },
           answer_ms: {
@@ -72,7 +90,7 @@ describe('seeded', () => {
           lag_ms: { p50: expect.any(Number), p90: expect.any(Number), p99: expect.any(Number) },
         },
         {
-          at: '2026-01-15T10:00:00.000Z',
+          at: `${YESTERDAY}T10:00:00.000Z`,
           source: 'team-b',
           deliveries: { duplicate: 7, accepted: 1 },
           answer_ms: { p50: expect.any(Number), p90: expect.any(Number), p99: expect.any(Number) },
@@ -94,11 +112,11 @@ describe('seeded', () => {
   });
 
   test('the range is widened to whole steps, and steps without anything are left out', async () => {
-    const { body } = await ask('from=2026-01-15T10:00:30Z&to=2026-01-15T10:01:01Z');
+    const { body } = await ask(`from=${YESTERDAY}T10:00:30Z&to=${YESTERDAY}T10:01:01Z`);
 
     expect(body).toMatchObject({
-      from: '2026-01-15T10:00:00.000Z',
-      to: '2026-01-15T10:02:00.000Z',
+      from: `${YESTERDAY}T10:00:00.000Z`,
+      to: `${YESTERDAY}T10:02:00.000Z`,
       step: 60,
     });
     expect(body.items.map(({ at, source }) => [at.slice(11, 16), source])).toEqual([
@@ -110,7 +128,7 @@ describe('seeded', () => {
 
   test('a source can be named, and a token that is limited sees its own alone', async () => {
     const limited = await operators(relay, { role: 'viewer', sources: ['team-b'] });
-    const range = 'from=2026-01-15T10:00:00Z&to=2026-01-15T12:00:00Z&step=7200';
+    const range = `from=${YESTERDAY}T10:00:00Z&to=${YESTERDAY}T12:00:00Z&step=7200`;
 
     const sourcesOf = async (query: string, as?: Operators) =>
       (await ask(query, as)).body.items.map(({ source }) => source);
@@ -130,7 +148,7 @@ describe('seeded', () => {
     ['from=2026-01-15T10:00:00Z&to=2026-01-15T10:00:00Z', 'from'],
     ['from=2026-01-15T10:00:00Z&to=2025-01-15T10:00:00Z', 'from'],
     ['from=2025-01-01T00:00:00Z&to=2026-06-01T00:00:00Z&step=86400', '366'],
-    ['from=2026-01-01T00:00:00Z&to=2026-01-03T00:00:00Z', 'step'],
+    ['from=2026-01-01T00:00:00Z&to=2026-06-01T00:00:00Z', 'step'],
     ['colour=red', 'colour'],
   ])('%s is a 400 that says what', async ([query, word]) => {
     const { status, body } = await viewer.get<{ error: string; message: string }>(`/stats?${query}`);
@@ -140,11 +158,55 @@ describe('seeded', () => {
   });
 
   test('a year in steps of a day is answered', async () => {
-    const { status, body } = await ask('from=2025-06-01T00:00:00Z&to=2026-06-01T00:00:00Z&step=86400');
+    const { status, body } = await ask('from=2025-12-01T00:00:00Z&to=2026-12-01T00:00:00Z&step=86400');
 
-    expect(status).toBe(200);
-    expect(body.items.map(({ at }) => at)).toEqual(['2026-01-15T00:00:00.000Z', '2026-01-15T00:00:00.000Z']);
+    expect({ status, step: body.step }).toEqual({ status: 200, step: 86_400 });
   });
+});
+
+test('counts older than two days are kept by the hour, added to what is there, and nothing of them is lost', async () => {
+  await using relay = await startTestService();
+  const viewer = await operators(relay, { role: 'viewer' });
+  const day = new Date(Date.now() - 4 * 24 * 60 * 60 * 1_000).toISOString().slice(0, 10);
+  const range = `from=${day}T10:00:00Z&to=${day}T12:00:00Z`;
+  const itemsOf = async () => (await viewer.get<Stats>(`/stats?${range}&step=3600`)).body.items;
+  const minutes = async () => (await relay.database.query('select from rollups')).length;
+  const counts: Count[] = [
+    [`${day}T10:00Z`, 'answer', 'team-a', 'accepted', bucketOf(10), 90],
+    [`${day}T10:59Z`, 'answer', 'team-a', 'accepted', bucketOf(10), 5],
+    [`${day}T10:59Z`, 'lag', 'team-a', 'confirmed', bucketOf(50), 3],
+    [`${day}T11:00Z`, 'answer', 'team-a', 'accepted', bucketOf(900), 1],
+  ];
+  await seed(relay.database, counts);
+  const before = await itemsOf();
+  await coarsen(relay.database);
+
+  expect(before.map(({ deliveries }) => deliveries)).toEqual([{ accepted: 95 }, { accepted: 1 }]);
+  expect(await itemsOf()).toEqual(before);
+  expect(await minutes()).toBe(0);
+  expect(await relay.database.query('select from rollups_hourly')).toHaveLength(3);
+
+  await seed(relay.database, counts.slice(1, 2)); // from a replica that was away
+  await coarsen(relay.database);
+  expect((await itemsOf())[0]?.deliveries).toEqual({ accepted: 100 });
+
+  const { body } = await viewer.get<Stats>(`/stats?${range}&step=60`);
+  expect({ step: body.step, steps: body.items.length }).toEqual({ step: 3_600, steps: 2 });
+});
+
+test('counts of the last two days stay by the minute, and a service adds up what is older', async () => {
+  await using database = await createTestDatabase();
+  await seed(database, [
+    [hoursAgo(50), 'answer', 'default', 'accepted', 10, 1],
+    [hoursAgo(47), 'answer', 'default', 'accepted', 10, 1],
+    [hoursAgo(1), 'answer', 'default', 'accepted', 10, 1],
+  ]);
+  await using relay = await startTestService({ database });
+  await expect
+    .poll(async () => (await database.query('select from rollups')).length, { timeout: 5_000 })
+    .toBe(2);
+  expect(await database.query('select from rollups_hourly')).toHaveLength(1);
+  expect(relay.log).not.toContainEqual(expect.objectContaining({ msg: 'upkeep failed' }));
 });
 
 test('what two replicas answered and published is added up, refusals too, and survives their stop', async () => {
@@ -189,34 +251,28 @@ test('a delivery that was turned away since Postgres was away is counted once it
   ]);
 });
 
-test('statistics and drift older than the retention are dropped, a day at a time', async () => {
+test('statistics and drift older than the retention are dropped, bit by bit', async () => {
   await using database = await createTestDatabase();
   await seed(database, [
     ['2020-01-01T10:00Z', 'answer', 'default', 'accepted', 10, 1],
     ['2020-01-05T10:00Z', 'answer', 'default', 'accepted', 10, 1],
-    [
-      new Date(Date.now() - 3_600_000).toISOString().slice(0, 16) + 'Z',
-      'answer',
-      'default',
-      'accepted',
-      10,
-      1,
-    ],
+    [hoursAgo(1), 'answer', 'default', 'accepted', 10, 1],
   ]);
   await database.query(
     `insert into drift values ('default', 'field', 'completed', 'old', 'string', 1, now() - interval '40 days',
        now() - interval '31 days', gen_random_uuid()),
       ('default', 'field', 'completed', 'new', 'string', 1, now() - interval '40 days', now(), gen_random_uuid())`,
   );
-  const minutes = async () => (await database.query('select from rollups')).length;
+  const counts = async () =>
+    (await database.query('select minute from rollups union all select hour from rollups_hourly')).length;
 
   {
     await using first = await startTestService({ database });
-    await expect.poll(minutes, { timeout: 5_000 }).toBe(2);
+    await expect.poll(counts, { timeout: 5_000 }).toBe(2);
     expect(first.log).not.toContainEqual(expect.objectContaining({ msg: 'upkeep failed' }));
   }
   await using second = await startTestService({ database });
-  await expect.poll(minutes, { timeout: 5_000 }).toBe(1);
+  await expect.poll(counts, { timeout: 5_000 }).toBe(1);
   expect(await database.query('select name from drift')).toEqual([{ name: 'new' }]);
   expect(second.log).not.toContainEqual(expect.objectContaining({ msg: 'upkeep failed' }));
 });

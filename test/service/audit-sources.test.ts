@@ -69,3 +69,20 @@ test('statistics cost the rollups of their time and no more', async () => {
   // The rows themselves, and four times what they come to: read again for results, buckets and percentiles.
   expect(cost?.rows).toBeLessThanOrEqual(6 * 60 * 15 + 4 * 6 * 12 * 15);
 });
+
+test('a year of statistics costs its hours, within the time of a query', async () => {
+  const { connection, database } = history;
+  const toMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+  await database.query(
+    `insert into rollups_hourly (hour, measure, source, result, bucket, count)
+     select $1::timestamptz - n * interval '1 hour', 'answer', source, 'accepted', bucket, 10
+     from generate_series(48, 366 * 24 - 1) n, unnest($2::text[]) source, generate_series(20, 24) bucket`,
+    [new Date(toMs), ['default', 'studio', 'archive']],
+  );
+  await database.query('vacuum analyze rollups_hourly');
+  const range = { from: new Date(toMs - 366 * 24 * HOUR_MS), to: new Date(toMs), stepS: 86_400 };
+  const steps = await readStats(connection, range, null);
+
+  expect(new Set(steps?.map(({ at }) => at.getTime())).size).toBeGreaterThanOrEqual(366);
+  expect(steps?.at(100)?.deliveries).toEqual({ accepted: 1_200 });
+});

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { readStats, type StatsRange, type StatsStep } from '../../audit/stats.ts';
 import type { DatabaseConnection } from '../../ledger/database.ts';
+import { MINUTES_KEPT_HOURS } from '../../ledger/rollups.ts';
 import { time, wholeNumber, source } from './filters.ts';
 import { ApiError, defineRead, type Operation, scopeOf } from './operation.ts';
 import { timestamp } from './schemas.ts';
@@ -10,8 +11,9 @@ import { timestamp } from './schemas.ts';
 const STEP_MIN_S = 60;
 const STEP_MAX_S = 366 * 24 * 60 * 60;
 const STEPS_MAX = 1_500;
-const RANGE_MAX_MS = 366 * 24 * 60 * 60 * 1_000;
-const DEFAULT_RANGE_MS = 60 * 60 * 1_000;
+const HOUR_MS = 60 * 60 * 1_000;
+const RANGE_MAX_MS = 366 * 24 * HOUR_MS;
+const DEFAULT_RANGE_MS = HOUR_MS;
 
 const percentiles = z
   .object({ p50: z.number(), p90: z.number(), p99: z.number() })
@@ -60,13 +62,21 @@ export function createStatsOperations(deps: {
         step: wholeNumber(STEP_MIN_S, STEP_MAX_S)
           .refine((step) => step % 60 === 0, 'must be whole minutes, in seconds')
           .default(STEP_MIN_S)
-          .describe(`Seconds, whole minutes. At most ${STEPS_MAX} steps fit between \`from\` and \`to\`.`),
+          .describe(
+            `Seconds, whole minutes. At most ${STEPS_MAX} steps fit between \`from\` and \`to\`. Counts older than ` +
+              `${MINUTES_KEPT_HOURS} hours are kept by the hour: a range that begins before has steps of whole hours.`,
+          ),
         source: source.optional(),
       }),
       answers: {
         200: {
           description: 'The steps, oldest first.',
-          schema: z.object({ from: timestamp, to: timestamp, step: z.int(), items: z.array(StatsItem) }),
+          schema: z.object({
+            from: timestamp,
+            to: timestamp,
+            step: z.int().describe('Seconds, as they were taken.'),
+            items: z.array(StatsItem),
+          }),
         },
       },
       run: async ({ query }, { caller }) => {
@@ -98,9 +108,11 @@ function rangeOf(
   query: { from?: string | undefined; to?: string | undefined; step: number },
   nowMs: number,
 ): StatsRange {
-  const stepMs = query.step * 1_000;
   const toMs = query.to === undefined ? nowMs : Date.parse(query.to);
   const fromMs = query.from === undefined ? toMs - DEFAULT_RANGE_MS : Date.parse(query.from);
+  const askedMs = query.step * 1_000;
+  const isByMinute = Math.floor(fromMs / askedMs) * askedMs >= nowMs - MINUTES_KEPT_HOURS * HOUR_MS;
+  const stepMs = isByMinute ? askedMs : Math.ceil(askedMs / HOUR_MS) * HOUR_MS;
   if (!(fromMs < toMs)) throw invalid('from: must be before to');
   if (toMs - fromMs > RANGE_MAX_MS) throw invalid('from: must be at most 366 days before to');
   const from = Math.floor(fromMs / stepMs) * stepMs;
@@ -108,7 +120,7 @@ function rangeOf(
   if ((to - from) / stepMs > STEPS_MAX) {
     throw invalid(`step: makes more than ${STEPS_MAX} steps between from and to`);
   }
-  return { from: new Date(from), to: new Date(to), stepS: query.step };
+  return { from: new Date(from), to: new Date(to), stepS: stepMs / 1_000 };
 }
 
 function toItem(step: StatsStep): z.infer<typeof StatsItem> {
