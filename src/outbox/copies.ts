@@ -1,6 +1,7 @@
 // Replays' copies in the outbox: which may be published now, and what became of those that were. A copy is an
-// entry of its own, behind all that its job had in the outbox when it was put there; it passes no live entry and
-// holds none back. Each copy is counted in its replay in the statement that takes it out of the outbox, so once.
+// entry of its own, behind all that its job had in the outbox when it was put there; it passes no live entry, and holds
+// none back but while it is on its way itself. Each copy is counted in its replay in the statement that takes it out of
+// the outbox, so once.
 //
 //   pending ──confirmed; returned by the exchange; attempts used up──▶ (deleted, counted)
 //      │ ▲ ╲──no such queue──▶ returned   and its replay is paused; resuming it makes it pending again
@@ -54,8 +55,9 @@ from sized where bytes_before < $3 order by turn, sequence`,
 };
 
 /**
- * The replays' rows are locked first and in order, as the feeder and the operators' actions do before they touch
- * a replay's entries. An entry that is gone already because another relay settled it counts nowhere. When a copy of a returned event has reached the exchange's queues, the event itself has: its own entry goes.
+ * The replays' rows are locked first and in order, as the feeder and the operators' actions do before they touch a
+ * replay's entries. An entry that is gone already because another relay settled it counts nowhere. When a copy of a
+ * returned event has reached the exchange's queues, the event itself has: its own entry goes.
  */
 export const SETTLE_COPIES: Statement = {
   name: 'outbox-settle-copies',
@@ -70,7 +72,7 @@ settled as (
   ) as t (
     position, attempts, next, retry_in_ms, result, detail, duration_ms, source, event_sequence, replay_id, queue
   )
-  where (select count(*) from locked) >= 0
+  where (select count(*) from locked) >= 0 -- always true: nothing is settled before the locks are taken
 ),
 gone as (
   delete from outbox o using settled s where s.next = 'delete' and o.sequence = s.position

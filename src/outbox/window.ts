@@ -1,6 +1,7 @@
 // The part of the outbox that is in the relay's memory, one lane a job. The first entry of a lane may be in
-// flight; the next goes when that one is through. Promises that no entry of a lane passes one before it, except
-// that live entries go on past a replay's copy that failed. Knows nothing of the broker or the database.
+// flight; the next goes when that one is through. Promises that no live entry of a lane passes a live one before it,
+// and no copy of a replay anything: live entries go before the copies that are not on their way, and on past one that
+// failed. Knows nothing of the broker or the database.
 
 import { jobKey } from '../ledger/record.ts';
 import type { Entry } from './entries.ts';
@@ -69,6 +70,14 @@ export function createWindow(): Window {
     else tidy(lane);
   }
 
+  /** What happens now does not wait for what happened before: only for a copy that is on its way. */
+  function placeIn(lane: Lane, entry: Entry): number {
+    const { entries } = lane;
+    const firstIdle = ready.has(lane) ? 0 : 1;
+    const copy = entries.findIndex((each, index) => index >= firstIdle && each.replay !== undefined);
+    return entry.replay !== undefined || copy === -1 ? entries.length : copy;
+  }
+
   return {
     positions: () => [...known.keys()],
     size: (of) => sizes[of],
@@ -83,7 +92,7 @@ export function createWindow(): Window {
         lane.held.push(entry);
         return;
       }
-      lane.entries.push(entry);
+      lane.entries.splice(placeIn(lane, entry), 0, entry);
       if (lane.entries.length === 1) ready.add(lane);
     },
 

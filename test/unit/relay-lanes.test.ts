@@ -46,8 +46,10 @@ test('lanes take turns, and the next entry of one goes when the first is through
 
 test('a live entry goes on past a copy that failed, and later copies of that replay do not', () => {
   const [c1, c2, live] = [entry('a', 'r'), entry('a', 'r'), entry('a')];
-  const window = windowOf(c1, c2, live);
-  window.hold(window.take() as Lane);
+  const window = windowOf(c1, c2);
+  const taken = window.take() as Lane;
+  window.admit(live);
+  window.hold(taken);
 
   const lane = window.take() as Lane;
   expect(firstOf(lane)).toBe(live);
@@ -65,6 +67,32 @@ test('a live entry goes on past a copy that failed, and later copies of that rep
   expect(window.size('copies').entries).toBe(1);
 });
 
+test('live entries go before the copies of their job, in their own order, but not before one that is on its way', () => {
+  const [c1, c2, c3] = [entry('a', 'r'), entry('a', 'r'), entry('a', 's')];
+  const window = windowOf(c1, c2, c3);
+  const lane = window.take() as Lane;
+  const [live1, live2] = [entry('a'), entry('a')];
+  window.admit(live1);
+  window.admit(live2);
+
+  expect(lane.entries).toEqual([c1, live1, live2, c2, c3]);
+  window.advance(lane);
+  window.forget(c1);
+  expect(firstOf(window.take())).toBe(live1);
+  window.putBack(lane);
+  window.admit(entry('a', 'r'));
+  expect(lane.entries.slice(0, 4)).toEqual([live1, live2, c2, c3]);
+});
+
+test('a live entry takes the turn of a job whose copies wait', () => {
+  const [copy, live] = [entry('a', 'r'), entry('a')];
+  const window = windowOf(copy, live);
+
+  const lane = window.take() as Lane;
+  expect(lane.entries).toEqual([live, copy]);
+  expect(window.take()).toBeUndefined();
+});
+
 test('an entry that comes to a lane of held copies alone may go at once', () => {
   const copy = entry('a', 'r');
   const window = windowOf(copy);
@@ -79,8 +107,10 @@ test('an entry that comes to a lane of held copies alone may go at once', () => 
 
 test('the failure of a live entry takes all that waits behind it out, and leaves a failed copy until that is written', () => {
   const [copy, live, behind] = [entry('a', 'r'), entry('a'), entry('a', 'r2')];
-  const window = windowOf(copy, live, behind);
+  const window = windowOf(copy);
   window.hold(window.take() as Lane);
+  window.admit(live);
+  window.admit(behind);
   window.take(); // live is in flight, and fails
 
   window.forgetFailed(live);
@@ -93,8 +123,9 @@ test('the failure of a live entry takes all that waits behind it out, and leaves
 
 test('a replay that is forgotten leaves what is on its way, and all else', () => {
   const [flying, next, live, idle] = [entry('a', 'r'), entry('a', 'r'), entry('a'), entry('b', 'r')];
-  const window = windowOf(flying, next, live, idle);
+  const window = windowOf(flying, next, idle);
   const lane = window.take() as Lane;
+  window.admit(live);
 
   window.forgetReplay('r');
 
