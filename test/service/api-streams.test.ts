@@ -98,3 +98,28 @@ test('an answer that fails half-way is cut, and does not look whole', async () =
     }),
   ]);
 });
+
+test('the answer of a reader who has left already gives its place back', async () => {
+  const stream = new Readable({ read() {} });
+  const { promise: sent, resolve } = Promise.withResolvers<void>();
+  const { log, lines } = createTestLog();
+  const app = express();
+  app.get('/', (_request, response) => {
+    response.once('close', () => {
+      const { signal } = new AbortController();
+      void sendStream(response, { status: 200, contentType: 'text/plain', stream }, { signal, log }).then(
+        resolve,
+      );
+    });
+  });
+  const server = createServer(app);
+  const port = await listen(server, { host: '127.0.0.1', port: 0 });
+  const reader = connect({ port, host: '127.0.0.1' });
+  reader.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  server.once('request', () => reader.destroy());
+  await sent;
+  await new Promise((closed) => server.close(closed));
+
+  expect(stream.destroyed).toBe(true);
+  expect(lines).toEqual([]);
+});

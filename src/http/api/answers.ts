@@ -18,6 +18,7 @@ export function sendError(response: Response, { status, code, message }: ApiErro
   closeIfUnread(response.req, response);
   if (status === 503 && !response.hasHeader('Retry-After'))
     response.set('Retry-After', String(RETRY_AFTER_S));
+  if (status === 401) response.set('WWW-Authenticate', 'Bearer'); // RFC 9110, 11.6.1
   response.status(status).json({ error: code, message });
 }
 
@@ -54,12 +55,16 @@ export async function sendStream(
   } catch (error) {
     // By the error and not by the signal: our own failure closes the connection, and that looks like a caller who left.
     if (!isDeparture(error)) log.warn({ err: describeError(error) }, 'a streamed answer broke off');
+    // Both: of a caller who left before it began, the pipeline touches neither, and the stream would keep its place.
+    reply.stream.destroy();
     response.destroy();
   }
 }
 
-function isDeparture(error: unknown): boolean {
-  return ['ABORT_ERR', 'ERR_STREAM_PREMATURE_CLOSE'].includes(codeOf(error));
+/** Whether it says no more than that the caller has gone. */
+export function isDeparture(error: unknown): boolean {
+  if (error instanceof Error && error.name === 'AbortError') return true;
+  return ['ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_UNABLE_TO_PIPE'].includes(codeOf(error));
 }
 
 const codeOf = (error: unknown): string => {

@@ -7,7 +7,7 @@ import { describeError } from '../../errors.ts';
 import type { DatabaseConnection } from '../../ledger/database.ts';
 import type { Logger } from '../../log.ts';
 import { act, readIdempotencyKey } from './actions.ts';
-import { sendError, sendJson, sendStream, toApiError, toJson } from './answers.ts';
+import { isDeparture, sendError, sendJson, sendStream, toApiError, toJson } from './answers.ts';
 import { actorOf } from './caller.ts';
 import { admit, needsToken } from './gate.ts';
 import { readInput } from './input.ts';
@@ -50,12 +50,13 @@ function handlerOf(operation: Operation, deps: Omit<Deps, 'operations'>): Reques
     response.once('close', () => {
       if (!response.writableFinished) gone.abort();
     });
+    if (response.destroyed) return; // who left while the gate looked at his token
     try {
       const caller = admit(operation, request, response);
       const call = { request, response, caller, signal: gone.signal, ...deps };
       await (operation.method === 'get' ? answerRead(operation, call) : answerAction(operation, call));
     } catch (error) {
-      if (response.headersSent) return void response.destroy();
+      if (response.headersSent || isDeparture(error)) return void response.destroy();
       const told = toApiError(error);
       if (told !== undefined) return sendError(response, told);
       deps.log.error({ err: describeError(error), operation: operation.id }, 'unexpected error');
