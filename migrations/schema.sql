@@ -22,7 +22,7 @@ create table deliveries (
   constraint deliveries_pkey PRIMARY KEY (id, received_at)
 ) partition by RANGE (received_at);
 CREATE INDEX deliveries_error ON ONLY public.deliveries USING btree (error_code, received_at, id) WHERE (error_code IS NOT NULL);
-CREATE INDEX deliveries_job ON ONLY public.deliveries USING btree (source, job_id, received_at);
+CREATE INDEX deliveries_job ON ONLY public.deliveries USING btree (source, job_id, received_at, id);
 CREATE INDEX deliveries_outcome ON ONLY public.deliveries USING btree (outcome, received_at, id) WHERE (outcome <> 'accepted'::text);
 CREATE INDEX deliveries_quarantine ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (released_at IS NULL));
 CREATE INDEX deliveries_released ON ONLY public.deliveries USING btree (event_sequence) WHERE (released_at IS NOT NULL);
@@ -211,6 +211,7 @@ create table replays (
   state text not null,
   paused_because text,
   matched bigint not null,
+  matched_exactly boolean not null default true,
   cursor_sequence bigint not null default 0,
   queued bigint not null default 0,
   confirmed bigint not null default 0,

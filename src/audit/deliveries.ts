@@ -4,7 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import { eventId, type Status } from '../ledger/event.ts';
 import type { Database, DeliveryOutcome } from '../ledger/tables.ts';
-import { byColumn, byJob, bySources, byUnusual, statusOf } from './filters.ts';
+import { byColumn, bySourcesAndJob, byUnusual, statusOf } from './filters.ts';
 import { type Filter, type List, type Page, type PageOptions, readPage, typesOf } from './lists.ts';
 import { timeText } from '../ledger/time-text.ts';
 import { type Spec } from './scan.ts';
@@ -74,7 +74,7 @@ async function readDeliveries(
   db: Kysely<Database>,
   { filters, own, options }: { filters: DeliveryFilters; own: readonly Filter[]; options: PageOptions },
 ): Promise<Page<DeliveryItem>> {
-  const { sure, maybe, filters: ofJob } = byJob(filters, 'by time');
+  const { sure, maybe, filters: ofJob } = bySourcesAndJob(filters, 'by time');
   const { rows, next } = await readPage(
     db,
     spec,
@@ -83,7 +83,7 @@ async function readDeliveries(
       to: filters.to,
       ...(sure && { sure }),
       ...(maybe && { maybe }),
-      filters: [...ofJob, ...bySources(filters.sources), ...own, ...byStatus(filters.status)],
+      filters: [...ofJob, ...own, ...byStatus(filters.status)],
     },
     options,
   );

@@ -4,7 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import { eventId, type Kind, kindOf, parseEventId, type Status } from '../ledger/event.ts';
 import type { Database } from '../ledger/tables.ts';
-import { byColumn, byJob, bySources, byUnusual, statusOf } from './filters.ts';
+import { byColumn, bySourcesAndJob, byUnusual, statusOf } from './filters.ts';
 import { type Filter, type List, readPage, typesOf } from './lists.ts';
 import { timeText } from '../ledger/time-text.ts';
 import { type Spec } from './scan.ts';
@@ -61,7 +61,7 @@ export const events: List<EventFilters, EventItem> = {
   types: typesOf(spec),
   read: async (db, filters, options) => {
     // A job has at most 103 events.
-    const { sure, maybe, filters: ofJob } = byJob(filters, 'few');
+    const { sure, maybe, filters: ofJob } = bySourcesAndJob(filters, 'few');
     const { rows, next } = await readPage(
       db,
       spec,
@@ -72,7 +72,6 @@ export const events: List<EventFilters, EventItem> = {
         ...(maybe && { maybe }),
         filters: [
           ...ofJob,
-          ...bySources(filters.sources),
           ...byStatus(filters.status),
           ...byStatus(statusOf(filters.kind)),
           ...byColumn('error_code', filters.error_code, { only: sql`t.error_code is not null` }),

@@ -53,8 +53,11 @@ export type JobFilters = {
   readonly job_id_prefix?: string | undefined;
 };
 
-/** By an index on source and job; `by time` if it goes on with the time of the list, since a job may have many rows. */
-export function byJob(
+/**
+ * Rows of the sources and of the job or jobs, by an index on both; `by time` if it goes on with the time of the list, since
+ * a job may have many rows.
+ */
+export function bySourcesAndJob(
   { job_id, job_id_prefix, sources }: JobFilters,
   rows: 'by time' | 'few',
 ): Pick<Question, 'filters' | 'sure' | 'maybe'> {
@@ -69,7 +72,7 @@ export function byJob(
         : { by: 'few', condition: sql`t.job_id = ${job_id}`, sources };
     return { sure, filters: prefixed === undefined ? [] : [{ condition: prefixed }] };
   }
-  if (prefixed === undefined) return { filters: [] };
+  if (prefixed === undefined) return { filters: bySources(sources) };
   const access = { by: 'few', condition: prefixed, sources } as const;
-  return { maybe: { access, condition: prefixed, atMost: PREFIX_ROWS_MAX }, filters: [] };
+  return { maybe: { access, condition: prefixed, atMost: PREFIX_ROWS_MAX }, filters: bySources(sources) };
 }

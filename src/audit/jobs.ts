@@ -4,7 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Status } from '../ledger/event.ts';
 import type { Database } from '../ledger/tables.ts';
-import { byJob, bySources, byUnusual } from './filters.ts';
+import { bySourcesAndJob, byUnusual } from './filters.ts';
 import { type List, readPage, typesOf } from './lists.ts';
 import { timeText } from '../ledger/time-text.ts';
 import { type Spec } from './scan.ts';
@@ -57,7 +57,7 @@ export const jobs: List<JobFilters, JobItem> = {
   types: typesOf(spec),
   read: async (db, filters, options) => {
     const isStuck = filters.state === 'stuck';
-    const { sure, maybe, filters: ofJob } = byJob(filters, 'few');
+    const { sure, maybe, filters: ofJob } = bySourcesAndJob(filters, 'few');
     const { rows, next } = await readPage(
       db,
       spec,
@@ -68,7 +68,6 @@ export const jobs: List<JobFilters, JobItem> = {
         ...(maybe && { maybe }),
         filters: [
           ...ofJob,
-          ...bySources(filters.sources),
           ...byUnusual('last_status', isStuck ? 'processing' : filters.state, {
             usual: ['completed'],
             only: sql`t.last_status <> 'completed'`,

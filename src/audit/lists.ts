@@ -2,7 +2,7 @@
 // same on every page, and never more than a bounded number of rows: where filters meet that no index serves together, a
 // page may be short, or empty, before the end of its list.
 
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { Kysely, RawBuilder } from 'kysely';
 import type { Database } from '../ledger/tables.ts';
 import type { Position, ValueType } from './cursor.ts';
 import {
@@ -90,7 +90,7 @@ async function chooseAccess(
   bounds: Bounds,
 ): Promise<{ access: Access; rest: readonly Condition[] }> {
   const all = filters.map(({ condition }) => condition);
-  if (sure !== undefined) return { access: all.length === 0 ? sure : readWhole(sure), rest: all };
+  if (sure !== undefined) return { access: sure, rest: all };
   const serving = filters.filter((filter) => filter.access !== undefined);
   const others = maybe === undefined ? [] : [maybe.condition];
   if (maybe !== undefined) {
@@ -102,12 +102,6 @@ async function chooseAccess(
   if (best?.access === undefined) return { access: { by: 'time' }, rest: [...all, ...others] };
   const rest = filters.filter((filter) => filter !== best).map(({ condition }) => condition);
   return { access: best.access, rest: [...rest, ...others] };
-}
-
-/** Of one job's rows, all are looked at where only some are meant: they are few as a rule, and the planner knows. */
-function readWhole(access: Access): Access {
-  if (access.by !== 'job') return access;
-  return { by: 'few', condition: sql`t.job_id = ${access.jobId}`, sources: access.sources };
 }
 
 /** Of several indexes the one with the fewest rows hereabouts: how far its next rows reach back tells. */

@@ -28,7 +28,7 @@ export type Spec = {
  * - `time`: by the index of the whole list.
  * - `partial`: by an index that holds just these rows, in the order of the list.
  * - `column`: by an index on the column, and then the order of the list; for each of the values.
- * - `job`: by an index on source, job and time.
+ * - `job`: by an index on source, job, and the order of the list.
  * - `few`: all that meet the condition, sorted. Of `sources`, or of no matter which.
  */
 export type Access =
@@ -101,7 +101,8 @@ function below(spec: Spec, lead: readonly [RawBuilder<unknown>, RawBuilder<unkno
 
 /** The table `s (v)` of sources: those that are given, or (null) all that `table` has rows of. */
 export function sourcesCte(table: Spec['table'], sources: readonly string[] | null): RawBuilder<unknown> {
-  if (sources !== null) return sql`s (v) as materialized (select unnest(${sources}::text[]) collate "C")`;
+  if (sources !== null)
+    return sql`s (v) as materialized (select distinct unnest(${sources}::text[]) collate "C")`;
   // A loose scan of the index that begins with source and job: a look-up for each source, of which there are few.
   const next = (behind: RawBuilder<unknown>) =>
     sql`select source from ${sql.table(table)} ${behind} order by source, job_id limit 1`;
@@ -145,7 +146,7 @@ function scanOf(
         : below(spec, [[column, sql`s.v`]]);
       return {
         ctes: [
-          sql`s (v) as materialized (select unnest(${access.values}::${sql.raw(access.type ?? 'text')}[]))`,
+          sql`s (v) as materialized (select distinct unnest(${access.values}::${sql.raw(access.type ?? 'text')}[]))`,
         ],
         from: sql`b cross join s`,
         order: [access.column, ...order.filter((name) => name !== access.column)],
@@ -153,13 +154,19 @@ function scanOf(
       };
     }
     case 'job': {
-      const place = sql`t.source, t.job_id, ${sql.ref(`t.${spec.time}`)}`;
+      // Between two places of the index, and not by equal ids: what the planner knows of an id may tell it that the job
+      // has few rows, and that they may as well be read whole and sorted.
+      const jobId = sql`j.job_id`;
+      const lower = sql`(t.job_id, ${sql.ref(`t.${spec.time}`)}) >= (${jobId}, b.lower0)`;
       return {
-        ctes: [sourcesCte(spec.table, access.sources)],
-        from: sql`b cross join s`,
+        ctes: [
+          sourcesCte(spec.table, access.sources),
+          sql`j as materialized (select ${access.jobId}::text collate "C" as job_id)`,
+        ],
+        from: sql`b cross join s cross join j`,
         order: ['source', 'job_id', ...order],
-        scan: sql`select ${columns} from ${table} where (${place}) <= (s.v, ${access.jobId}::text, b.upper0)
-          and (${place}) >= (s.v, ${access.jobId}::text, b.lower0) and ${below(spec, [])}`,
+        scan: sql`select ${columns} from ${table}
+          where t.source = s.v and ${below(spec, [[sql`t.job_id`, jobId]])} and ${lower}`,
       };
     }
     case 'few': {

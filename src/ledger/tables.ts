@@ -123,6 +123,7 @@ export interface Database {
     state: ReplayState;
     paused_because: string | null;
     matched: Bigint;
+    matched_exactly: Generated<boolean>;
     cursor_sequence: Generated<string>;
     queued: Generated<string>;
     confirmed: Generated<string>;
