@@ -25,28 +25,24 @@ export async function appendToLog(db: Kysely<Database>, actor: Actor, entry: Ent
   await appendAllToLog(db, actor, [entry]);
 }
 
-/** In one statement and in this order: at most some 8,000 entries, since each has 8 of Postgres's 65,535 parameters. */
+/** In one statement and in this order. As four arrays, however many there are: Postgres takes 65,535 parameters. */
 export async function appendAllToLog(
   db: Kysely<Database>,
   actor: Actor,
   entries: readonly Entry[],
 ): Promise<void> {
   if (entries.length === 0) return;
-  await db
-    .insertInto('operator_log')
-    .values(
-      entries.map((entry) => ({
-        token_id: actor.tokenId,
-        actor: actor.name,
-        role: actor.role,
-        remote_address: actor.remoteAddress,
-        action: entry.action,
-        source: entry.source ?? null,
-        subject: entry.subject ?? null,
-        detail: entry.detail ? JSON.stringify(entry.detail) : null,
-      })),
-    )
-    .execute();
+  const column = (value: (entry: Entry) => string | null | undefined) =>
+    sql`${entries.map((entry) => value(entry) ?? null)}::text[]`;
+  const { tokenId, name, role, remoteAddress } = actor;
+  await sql`
+    insert into operator_log (token_id, actor, role, remote_address, action, source, subject, detail)
+    select ${tokenId}, ${name}, ${role}, ${remoteAddress}, e.action, e.source, e.subject, e.detail
+    from unnest(
+      ${column(({ action }) => action)}, ${column(({ source }) => source)}, ${column(({ subject }) => subject)},
+      ${column(({ detail }) => detail && JSON.stringify(detail))}
+    ) with ordinality as e (action, source, subject, detail, place)
+    order by e.place`.execute(db);
 }
 
 export type LogFilter = {

@@ -1,5 +1,5 @@
 // What waits in the outbox, oldest first, and how much of it there is. A look at it costs the same whatever the backlog
-// is: no more than a bounded number of entries is counted, or looked at for a page.
+// is: no more than a bounded number of entries of each state is counted, or looked at for a page.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { eventId, type Status } from '../ledger/event.ts';
@@ -36,14 +36,15 @@ export type OutboxFilters = {
 export type Depth = {
   readonly counts: Readonly<Record<OutboxState, number>>;
   readonly copies: number;
-  /** False if there are more than were counted. */
+  /** False if there are more than were looked at: what is counted is then no more than the least that there is. */
   readonly is_complete: boolean;
+  /** Null, too, if there are only others' among the pending ones that were looked at. */
   readonly oldest_pending_at: string | null;
 };
 
 /** Some 20 ms of entries in memory. */
 const INSPECT = 10_000;
-/** Some 50 ms. */
+/** Of each state; some 50 ms for each that has so many. */
 const COUNT_MAX = 100_000;
 
 const columns = sql`o.sequence as id, o.source, o.job_id, o.status, o.progress_percentage, o.state, o.attempts,
@@ -143,35 +144,49 @@ function pageOf(rows: readonly EntryRow[], limit: number): Page<EntryItem> {
   return { items, next: rows.length > limit && last !== undefined ? [last.id] : null };
 }
 
-/** How much waits, of the oldest entries; `sources` as in the list. By the primary key. */
+/**
+ * How much waits; `sources` as in the list. Each state is counted by the index that holds just its entries
+ * (outbox_pending, outbox_waiting, outbox_replay), so that however many there are of one hides none of another.
+ */
 export async function readDepth(
   db: Kysely<Database>,
   { sources }: Pick<OutboxFilters, 'sources'>,
 ): Promise<Depth> {
+  const counted = (scan: RawBuilder<unknown>, kind?: boolean) => sql`
+    (select count(*)::int as looked_at, count(*) filter (where ${ofSources(sources)} and ${ofKind(kind)})::int as found,
+       min(o.sequence) filter (where ${ofSources(sources)}) as first
+     from (select o.sequence, o.source, o.replay_id from outbox o where ${scan} limit ${COUNT_MAX + 1}) o)`;
+  // Copies are among the returned and parked ones of their index, and no part of that of the pending ones.
   const statement = sql<{
-    state: OutboxState;
-    live: number;
+    pending: number;
+    returned: number;
+    parked: number;
     copies: number;
     looked_at: number;
     oldest: string | null;
   }>`
-    with looked as materialized (select o.sequence, o.state, o.source, o.recorded_at, o.replay_id from outbox o
-      order by o.sequence limit ${COUNT_MAX + 1})
-    select o.state, count(*) filter (where o.replay_id is null)::int as live, count(o.replay_id)::int as copies,
-      (select count(*)::int from looked) as looked_at,
-      (select ${timeText('o.recorded_at')} from looked o where o.state = 'pending' and ${ofKind(false)}
-       and ${ofSources(sources)} order by o.sequence limit 1) as oldest
-    from looked o where ${ofSources(sources)} group by o.state`;
+    select pending.found as pending, returned.found as returned, parked.found as parked, copies.found as copies,
+      greatest(pending.looked_at, returned.looked_at, parked.looked_at, copies.looked_at) as looked_at,
+      (select ${timeText('o.recorded_at')} from outbox o where o.sequence = pending.first) as oldest
+    from ${counted(sql`${inState('pending')} and ${ofKind(false)} order by o.sequence`)} pending
+    cross join ${counted(sql`${inState('returned')} order by o.sequence`, false)} returned
+    cross join ${counted(sql`${inState('parked')} order by o.sequence`, false)} parked
+    cross join ${counted(sql`${ofKind(true)} order by o.replay_id, o.sequence`)} copies`;
   const { rows } = await statement.execute(db);
-  const counts = { pending: 0, returned: 0, parked: 0 };
-  for (const { state, live } of rows) counts[state] = live;
+  const [row] = rows;
+  // Aggregates without groups give one row, whatever they find.
+  if (row === undefined) throw new Error('nothing was counted');
+  const { pending, returned, parked, copies } = row;
   return {
-    counts,
-    copies: rows.reduce((sum, { copies }) => sum + copies, 0),
-    is_complete: (rows[0]?.looked_at ?? 0) <= COUNT_MAX,
-    oldest_pending_at: rows[0]?.oldest ?? null,
+    counts: { pending: capped(pending), returned: capped(returned), parked: capped(parked) },
+    copies: capped(copies),
+    is_complete: row.looked_at <= COUNT_MAX,
+    oldest_pending_at: row.oldest,
   };
 }
+
+/** The one behind those that are counted says no more than that there are more. */
+const capped = (found: number) => Math.min(found, COUNT_MAX);
 
 /** What waits of one job, its events' numbers at hand. Bounded: a replay holds few copies in the outbox at a time. */
 export async function readEntriesOfJob(

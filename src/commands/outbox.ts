@@ -46,7 +46,8 @@ async function overview(args: string[], env: Env): Promise<number> {
   async function* items(): AsyncGenerator<Entry> {
     for (const one of states) yield* client.each('outbox', { ...query, state: one, copies: false }, limit);
   }
-  const nothing = states.every((one) => counts.counts[one as Waiting] === 0);
+  // What was not counted may be just of this state: then the list itself says whether there is any.
+  const nothing = counts.counts_complete && states.every((one) => counts.counts[one as Waiting] === 0);
   if (nothing) complain(`nothing is ${states.join(' or ')}`);
   return nothing ? 0 : printList(items(), { columns: COLUMNS.outbox, noun: 'entry', limit });
 }
@@ -75,26 +76,36 @@ async function retry(args: string[], env: Env): Promise<number> {
   return decide(api, what, 'retry');
 }
 
+/** Each that waits now, once: what nobody is bound for is returned again, and not put back anew each time. */
 async function retryAll({ client, nextKey }: Api, state: Waiting, source?: string): Promise<number> {
-  const { counts, counts_complete: isComplete } = await client.outboxCounts({ source });
-  // What nobody is bound for is returned again: only as many as there were are put back, not each time anew.
-  const total = counts[state];
-  const bar = createBar({ total, unit: 'events' });
+  const total = await countWaiting(client, { state, source });
+  const bar = createBar({ ...(total !== undefined && { total }), unit: 'events' });
+  const order = { state, ...(source && { source }) };
   let done = 0;
+  let cursor: string | undefined;
   try {
-    while (done < total) {
-      const { retried, remaining } = await client.retrySome({ state, ...(source && { source }) }, nextKey());
-      done += retried;
-      bar.update(Math.min(done, total));
-      if (!remaining || retried === 0) break;
-    }
+    do {
+      const page = await client.retrySome({ ...order, ...(cursor && { cursor }) }, nextKey());
+      done += page.retried;
+      bar.update(done);
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor !== undefined);
   } finally {
     bar.stop();
   }
   if (process.stdout.isTTY) say(`${counted(done, 'event')} put back to be published`);
   else say(JSON.stringify({ state, retried: done }));
-  if (!isComplete) complain('there were more than could be counted: look again, and repeat this');
   return done > 0 ? 0 : 1;
+}
+
+/** Undefined if there are more than are counted, or nobody watches. */
+async function countWaiting(
+  client: Api['client'],
+  { state, source }: { state: Waiting; source: string | undefined },
+): Promise<number | undefined> {
+  if (!process.stderr.isTTY) return undefined;
+  const { counts, counts_complete: isComplete } = await client.outboxCounts({ source });
+  return isComplete ? counts[state] : undefined;
 }
 
 function decisionVerb(action: 'discard' | 'park') {

@@ -75,28 +75,43 @@ export type RetriedEntry = Pick<EntryItem, 'id' | 'event_id' | 'source' | 'last_
 
 const RETRIED = { state: 'pending', attempts: 0, due_at: sql<Date>`now()` } as const;
 
+/** Where a call ended, as numbers of entries: the next one begins behind it and goes no further than the first one did. */
+export type RetryPlace = { readonly after: string; readonly upTo: string };
+
 /**
  * Retries the oldest live entries of a state, at most `RETRIED_AT_ONCE` (index outbox_waiting). Those that somebody
  * else decides on at this moment are left to him.
- * @returns those that are pending again, the oldest first
+ * @param place where the call before ended. With it each entry gets one turn, though the relay may have returned it again
+ *   meanwhile, and the calls come to an end, though others are returned all the time.
+ * @returns those that are pending again, the oldest first; `next` is undefined if none are left
  */
 export async function retryEntries(
   db: Kysely<Database>,
-  { state, sources }: { state: 'returned' | 'parked'; sources: readonly string[] | null },
-): Promise<{ retried: readonly RetriedEntry[]; remaining: boolean }> {
-  let waiting = db
-    .selectFrom('outbox')
-    .select('sequence')
-    .where('state', '=', state)
-    .where('replay_id', 'is', null);
-  if (sources !== null) waiting = waiting.where(sql<boolean>`source = any(${[...sources]}::text[])`);
+  wanted: {
+    readonly state: 'returned' | 'parked';
+    readonly sources: readonly string[] | null;
+    readonly place?: RetryPlace | undefined;
+  },
+): Promise<{ retried: readonly RetriedEntry[]; next: RetryPlace | undefined }> {
+  const { after, upTo } = wanted.place ?? { after: '0', upTo: await newestEntry(db) };
+  // Materialized, so that it is read once: as the inner side of a join it would be read again for each row of the other,
+  // each time without the rows that it locked and changed before, and lock further ones beyond its limit.
   const rows = await db
-    .updateTable('outbox')
+    .with(
+      (cte) => cte('picked').materialized(),
+      () =>
+        waiting(db, wanted, { after, upTo })
+          .orderBy('sequence')
+          .limit(RETRIED_AT_ONCE)
+          .forUpdate()
+          .skipLocked(),
+    )
+    .updateTable('outbox as o')
+    .from('picked')
     .set(RETRIED)
-    .where('sequence', 'in', waiting.orderBy('sequence').limit(RETRIED_AT_ONCE).forUpdate().skipLocked())
-    .returning(['sequence', 'source', 'job_id', 'status', 'progress_percentage', 'last_error'])
+    .whereRef('o.sequence', '=', 'picked.sequence')
+    .returning(['o.sequence', 'o.source', 'o.job_id', 'o.status', 'o.progress_percentage', 'o.last_error'])
     .execute();
-  const left = await waiting.limit(1).executeTakeFirst();
   const retried = rows
     .map(({ sequence, source, job_id: jobId, status, progress_percentage: progress, last_error }) => ({
       id: sequence,
@@ -105,5 +120,35 @@ export async function retryEntries(
       last_error,
     }))
     .toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
-  return { retried, remaining: left !== undefined };
+  const last = retried.at(-1);
+  if (last === undefined) return { retried, next: undefined };
+  const place = { after: last.id, upTo };
+  const left = await waiting(db, wanted, place).orderBy('sequence').limit(1).executeTakeFirst();
+  return { retried, next: left && place };
+}
+
+function waiting(
+  db: Kysely<Database>,
+  { state, sources }: { state: 'returned' | 'parked'; sources: readonly string[] | null },
+  { after, upTo }: RetryPlace,
+) {
+  const found = db
+    .selectFrom('outbox')
+    .select('sequence')
+    .where('state', '=', sql.lit(state))
+    .where('replay_id', 'is', null)
+    .where('sequence', '>', after)
+    .where('sequence', '<=', upTo);
+  return sources === null ? found : found.where(sql<boolean>`source = any(${[...sources]}::text[])`);
+}
+
+/** By the primary key. Digits, 0 if there is none. */
+async function newestEntry(db: Kysely<Database>): Promise<string> {
+  const row = await db
+    .selectFrom('outbox')
+    .select('sequence')
+    .orderBy('sequence', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.sequence ?? '0';
 }

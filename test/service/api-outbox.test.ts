@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest';
+import { retryEntries } from '../../src/replays/decisions.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { operators } from '../support/operators.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -17,6 +18,8 @@ type Entry = {
   replay_id: string | null;
   recorded_at: string;
 };
+
+type Retried = { retried: number; remaining: boolean; next_cursor: string | null };
 
 /** An event whose entry stands in the outbox as the relay, or an operator, left it. A pending one is not due. */
 async function addWaiting(
@@ -218,14 +221,16 @@ test('all of a state are sent at most 1,000 a call, of one source where that is 
             '{}', 'returned', 1
      from generate_series(1, 1210) as n`,
   );
-  const retry = (body: object) => api.post<{ retried: number; remaining: boolean }>('/outbox/retry', body);
+  const retry = (body: object) => api.post<Retried>('/outbox/retry', body);
 
   expect((await retry({ state: 'returned', source: 'team-a' })).body).toEqual({
     retried: 1_000,
     remaining: true,
+    next_cursor: expect.any(String) as unknown,
   });
-  expect((await retry({ state: 'returned', source: 'team-a' })).body).toMatchObject({ remaining: false });
-  expect((await retry({ state: 'parked' })).body).toEqual({ retried: 0, remaining: false });
+  const none = { remaining: false, next_cursor: null };
+  expect((await retry({ state: 'returned', source: 'team-a' })).body).toMatchObject(none);
+  expect((await retry({ state: 'parked' })).body).toEqual({ retried: 0, ...none });
   const ofCalls = await service.database.query(
     'select action, source, detail::json from operator_log where subject is null order by id',
   );
@@ -246,6 +251,59 @@ test('all of a state are sent at most 1,000 a call, of one source where that is 
   expect(
     (await service.database.query(`select from outbox where source = 'team-b' and attempts = 1`)).length,
   ).toBe(10);
+});
+
+test('calls that follow the cursor retry each entry once, though it is returned again and others are meanwhile', async () => {
+  await using database = await createTestDatabase();
+  await holdOutbox(database);
+  await using service = await startTestService({ database });
+  const api = await operators(service, { role: 'operator' });
+  const seed = (from: number, to: number) =>
+    database.query(
+      `insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts)
+       select n, 'team-a', 'job_' || n, 'completed', false, now(), '{}', 'returned', 1
+       from generate_series($1::int, $2::int) as n`,
+      [from, to],
+    );
+  await seed(1, 1_200);
+  const retry = (body: object) => api.post<Retried>('/outbox/retry', body);
+
+  const first = (await retry({ state: 'returned' })).body;
+  expect(first.retried).toBe(1_000);
+  await database.query(`update outbox set state = 'returned', attempts = 2`);
+  await seed(1_201, 1_300);
+  const second = (await retry({ state: 'returned', cursor: first.next_cursor })).body;
+
+  expect(second).toEqual({ retried: 200, remaining: false, next_cursor: null });
+  expect(
+    await database.query(
+      `select min(sequence)::int as first, max(sequence)::int as last from outbox where state = 'pending'`,
+    ),
+  ).toEqual([{ first: 1_001, last: 1_200 }]);
+  for (const order of [
+    { state: 'parked', cursor: first.next_cursor },
+    { state: 'returned', source: 'team-a', cursor: first.next_cursor },
+    { state: 'returned', cursor: 'AAAA' },
+  ]) {
+    expect(await retry(order)).toMatchObject({ status: 400, body: { error: 'invalid_cursor' } });
+  }
+});
+
+test('no more are retried at once than the limit, however Postgres goes about it', async () => {
+  await using database = await createTestDatabase();
+  for (const way of ['hashjoin', 'mergejoin', 'hashagg', 'sort', 'material']) {
+    await database.query(`alter database ${database.name} set enable_${way} = off`);
+  }
+  await database.query(
+    `insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts)
+     select n, 'team-a', 'job_' || n, 'completed', false, now(), '{}', 'returned', 1 from generate_series(1, 1010) as n`,
+  );
+  await using connection = connectTestDatabase(database);
+
+  const { retried } = await retryEntries(connection.db, { state: 'returned', sources: null });
+
+  expect(retried.map(({ id }) => Number(id))).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1));
+  expect(await database.query(`select from outbox where state = 'pending'`)).toHaveLength(1_000);
 });
 
 test('copies of replays are no backlog: they are counted apart, and can be asked for or left out', async () => {

@@ -18,8 +18,14 @@ export const OutboxPage = page(Entry)
       })
       .describe('Of events themselves; replays’ copies are counted apart.'),
     copies: z.int().min(0).describe('How many copies of replays there are, in any state.'),
-    counts_complete: z.boolean().describe('False if more wait than were counted: the oldest 100,000 are.'),
-    oldest_pending_at: timestamp.nullable().describe('When the oldest pending one was accepted.'),
+    counts_complete: z
+      .boolean()
+      .describe(
+        'False if there may be more than were counted: the oldest 100,000 of each state are looked at, whosoever they are.',
+      ),
+    oldest_pending_at: timestamp
+      .nullable()
+      .describe('When the oldest pending one was accepted. Null if none was found among those looked at.'),
   })
   .meta({ id: 'OutboxPage', description: 'What waits, and how much of it there is.' });
 

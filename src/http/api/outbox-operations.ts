@@ -1,20 +1,35 @@
 // Decisions on the outbox over the API: have events published after all, give them up, or hold them back.
 
 import { z } from 'zod';
+import { decodeCursor, encodeCursor } from '../../audit/cursor.ts';
 import { parseEventId } from '../../ledger/event.ts';
-import { decide, type Decision, lockEntry, RETRIED_AT_ONCE, retryEntries } from '../../replays/decisions.ts';
+import {
+  decide,
+  type Decision,
+  lockEntry,
+  RETRIED_AT_ONCE,
+  retryEntries,
+  type RetryPlace,
+} from '../../replays/decisions.ts';
 import { eventIdText, source } from './filters.ts';
 import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';
 import { Entry } from './schemas.ts';
 
+const LIST = 'outbox retry';
+
 export const retryOrder = z
-  .strictObject({ state: z.enum(['returned', 'parked']), source: source.optional() })
+  .strictObject({
+    state: z.enum(['returned', 'parked']),
+    source: source.optional(),
+    cursor: z.string().min(1).max(1_024).optional().describe('`next_cursor` of the call before.'),
+  })
   .meta({ id: 'RetryOrder', description: 'Which entries to retry.' });
 
 export const Retried = z
   .object({
     retried: z.int().min(0),
-    remaining: z.boolean().describe('There are more of them: call again.'),
+    remaining: z.boolean().describe('There are more of them: call again, with `next_cursor`.'),
+    next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
   })
   .meta({ id: 'Retried', description: 'How many entries are pending again.' });
 
@@ -96,12 +111,17 @@ function retryManyOperation(): Operation {
     path: '/outbox/retry',
     tag: 'Outbox',
     summary: 'Publish all returned or all parked events after all',
-    description: `The oldest ${RETRIED_AT_ONCE} of them; call again while some remain.`,
+    description: `The oldest ${RETRIED_AT_ONCE} of them. Go on with \`next_cursor\` until it is null: so each that waited at the first call is retried once, also where nobody is bound for it still and it is returned again.`,
     role: 'operator',
     body: retryOrder,
     answers: { 200: { description: 'How many are pending again.', schema: Retried } },
-    run: async ({ body: { state, source: wanted } }, { caller, trx, record }) => {
-      const { retried, remaining } = await retryEntries(trx, { state, sources: scopeOf(caller, wanted) });
+    run: async ({ body: { state, source: wanted, cursor } }, { caller, trx, record }) => {
+      const filter = { state, source: wanted };
+      const { retried, next } = await retryEntries(trx, {
+        state,
+        sources: scopeOf(caller, wanted),
+        place: cursor === undefined ? undefined : placeOf(cursor, filter),
+      });
       // The call, and each event by itself: so the stories of their jobs tell of it, and the log says which they were.
       await record(
         {
@@ -116,7 +136,20 @@ function retryManyOperation(): Operation {
           detail: { entry: id, state, last_error },
         })),
       );
-      return { status: 200, body: { retried: retried.length, remaining } };
+      const nextCursor = next === undefined ? null : encodeCursor([next.after, next.upTo], LIST, filter);
+      return {
+        status: 200,
+        body: { retried: retried.length, remaining: next !== undefined, next_cursor: nextCursor },
+      };
     },
   });
+}
+
+function placeOf(cursor: string, filter: object): RetryPlace {
+  const types = ['bigint', 'bigint'] as const;
+  const [after, upTo] = decodeCursor(cursor, { list: LIST, filters: filter, types }) ?? [];
+  if (after === undefined || upTo === undefined) {
+    throw new ApiError(400, 'invalid_cursor', 'cursor: is not one of this action with this order');
+  }
+  return { after, upTo };
 }
