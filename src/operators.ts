@@ -124,7 +124,11 @@ function operationsOn(deps: Deps & Connections): readonly Operation[] {
   return [
     ...createListOperations({ connection }),
     ...createItemOperations({ connection }),
-    ...createExportOperations({ connection }),
+    ...createExportOperations({
+      connection,
+      holds: (tokenId) => tokenHolds(deps.accessConnection, tokenId),
+      log: deps.log,
+    }),
     ...createLogOperations({ connection }),
     ...createTokenOperations({ connection, environment: config.operator.environment }),
     ...createReplayOperations({ connection }),

@@ -11,14 +11,14 @@ import { findToken, MAX_TOKENS, noteUse, type Token } from './tokens.ts';
 export type Identity =
   | { readonly kind: 'none' | 'invalid' }
   | { readonly kind: 'token'; readonly token: Token }
-  /** The database did not tell. `remembered` held within the last hour and has not expired since. */
+  /** The database did not tell, or was not asked. `remembered` held within the last hour and has not expired since. */
   | { readonly kind: 'untold'; readonly remembered: Token | undefined; readonly cause: unknown };
 
 export type Access = {
   /** Never rejects. */
   readonly identify: (authorization: string | undefined) => Promise<Identity>;
-  /** Whether it was let in within the last hour: then looking it up is worth a query, whatever else its address sent. */
-  readonly isKnown: (authorization: string | undefined) => boolean;
+  /** The token as it was let in within the last hour, if it was. It may have been revoked since. */
+  readonly recall: (authorization: string | undefined) => Token | undefined;
 };
 
 const REMEMBERED_MS = 60 * 60 * 1_000;
@@ -83,9 +83,9 @@ export function createAccess(options: {
       const value = tokenValueOf(authorization);
       return value === undefined ? { kind: 'invalid' } : find(value);
     },
-    isKnown: (authorization) => {
+    recall: (authorization) => {
       const value = authorization === undefined ? undefined : tokenValueOf(authorization);
-      return value !== undefined && recall(keyOf(value)) !== undefined;
+      return value === undefined ? undefined : recall(keyOf(value));
     },
   };
 }

@@ -19,8 +19,8 @@ export type RateState = {
 export type Limits = {
   readonly spendToken: (tokenId: string) => Promise<RateState>;
   readonly spendAddress: (address: string) => Promise<RateState>;
-  /** The next one from there would be one too many. */
-  readonly isSpent: (address: string) => Promise<boolean>;
+  /** Undoes a `spendAddress` of this minute. */
+  readonly giveBackToAddress: (address: string) => Promise<void>;
 };
 
 const MINUTE_S = 60;
@@ -55,9 +55,12 @@ export function createLimits(options: { requestsPerMinute: number; now: () => nu
   return {
     spendToken: (tokenId) => spend(tokens, tokenId),
     spendAddress: (address) => spend(addresses, bucketOf(address)),
-    isSpent: async (address) => {
-      const found = await addresses.get(bucketOf(address));
-      return found !== null && found.consumedPoints >= addresses.points;
+    giveBackToAddress: async (address) => {
+      const bucket = bucketOf(address);
+      // What was spent in a minute that is over has been forgiven already.
+      const found = await addresses.get(bucket);
+      if (found !== null && found.msBeforeNext > 0 && found.consumedPoints > 0)
+        await addresses.reward(bucket);
     },
   };
 }

@@ -1,13 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { tokenHolds } from '../../src/access/tokens.ts';
 import { createExportOperations } from '../../src/http/api/export-operations.ts';
 import type { CallContext, Read, Reply } from '../../src/http/api/operation.ts';
 import { createHistory, type History } from '../support/history.ts';
 import { holdOutbox } from '../support/ledger.ts';
-import { operators, type Operators } from '../support/operators.ts';
+import { newToken, operators, type Operators } from '../support/operators.ts';
 import { deliver } from '../support/sender.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { createTestLog, startTestService, type TestService } from '../support/service.ts';
 
 type Item = Record<string, unknown>;
+
+const PATIENCE = { timeout: 10_000 };
 
 let history: History;
 let service: TestService;
@@ -175,23 +178,75 @@ async function manyRows(): Promise<AsyncDisposable & { count: number }> {
   };
 }
 
-test('a reader who takes nothing for too long loses his place', async () => {
-  await using more = await manyRows();
-  expect(more.count).toBe(20_000);
-  const [read] = createExportOperations({ connection: history.connection, stalledMs: 50 }) as [Read];
-  const context: CallContext = {
-    caller: { tokenId: 't', tokenName: 't', role: 'admin', sources: null, remoteAddress: null },
-    record: () => Promise.resolve(),
-    signal: new AbortController().signal,
-  };
-  const query = { list: 'deliveries', format: 'ndjson' };
-  const start = async () => {
+/** Exports that are started without a server, with times of a test's own. */
+function exporting(times: { stalledMs?: number; tokenCheckMs?: number }) {
+  const { log, lines: logged } = createTestLog();
+  const asked: string[] = [];
+  const [read] = createExportOperations({
+    connection: history.connection,
+    holds: (tokenId) => {
+      asked.push(tokenId);
+      return tokenHolds(history.connection, tokenId);
+    },
+    log,
+    ...times,
+  }) as [Read];
+  const start = async (tokenId = 't') => {
+    const context: CallContext = {
+      caller: { tokenId, tokenName: 't', role: 'admin', sources: null, remoteAddress: null },
+      record: () => Promise.resolve(),
+      signal: new AbortController().signal,
+    };
+    const query = { list: 'deliveries', format: 'ndjson' };
     const { stream } = (await read.run({ params: undefined, query }, context)) as Extract<
       Reply,
       { stream: unknown }
     >;
     return { stream, failure: new Promise<Error>((resolve) => stream.once('error', resolve)) };
   };
+  return { start, asked, logged };
+}
+
+test('an export is broken off once its token is revoked, though its reader is slow, and others go on', async () => {
+  await using more = await manyRows();
+  expect(more.count).toBe(20_000);
+  const { start, asked } = exporting({ tokenCheckMs: 50 });
+  const [kept, lost] = [await newToken(history.database), await newToken(history.database)];
+  const [staying, ending] = [await start(kept.token.id), await start(lost.token.id)];
+  ending.stream.read(0);
+  await expect.poll(() => asked.filter((id) => id === lost.token.id).length, PATIENCE).toBeGreaterThan(2);
+  expect(ending.stream.destroyed).toBe(false);
+
+  await history.database.query('update tokens set revoked_at = now() where id = $1', [lost.token.id]);
+
+  expect((await ending.failure).message).toContain('holds no longer');
+  expect(ending.stream.readableEnded).toBe(false);
+  const rounds = asked.length;
+  await expect.poll(() => asked.length, PATIENCE).toBeGreaterThan(rounds + 1);
+  expect(new Set(asked.slice(rounds))).toEqual(new Set([kept.token.id]));
+  expect(staying.stream.destroyed).toBe(false);
+  staying.stream.destroy();
+});
+
+test('an export goes on while the database does not tell whether its token holds', async () => {
+  const { start, asked, logged } = exporting({ tokenCheckMs: 10 });
+  await history.database.query('alter table tokens rename to tokens_away');
+  try {
+    const { stream } = await start('t');
+    await expect.poll(() => asked.length, PATIENCE).toBeGreaterThan(2);
+    await expect.poll(() => logged.length, PATIENCE).toBeGreaterThan(1);
+    expect(logged[0]).toMatchObject({ msg: 'whether an export may go on is not known', token: 't' });
+    expect(stream.destroyed).toBe(false);
+    stream.destroy();
+  } finally {
+    await history.database.query('alter table tokens_away rename to tokens');
+  }
+});
+
+test('a reader who takes nothing for too long loses his place', async () => {
+  await using more = await manyRows();
+  expect(more.count).toBe(20_000);
+  const { start } = exporting({ stalledMs: 50 });
   const started = [await start(), await start()];
   await expect(start()).rejects.toMatchObject({ code: 'export_busy' });
 

@@ -12,10 +12,12 @@ import { openTransaction } from '../support/transaction.ts';
 
 const CONNECTIONS = 2;
 const TIMEOUT_MS = 1_500;
+const ANSWER_DEADLINE_MS = 5_000;
 
 const env = {
   OPERATOR_DB_CONNECTIONS: String(CONNECTIONS),
   OPERATOR_QUERY_TIMEOUT_MS: String(TIMEOUT_MS),
+  ANSWER_DEADLINE_MS: String(ANSWER_DEADLINE_MS),
 };
 
 /** What the operators' connections are doing right now. */
@@ -35,6 +37,9 @@ async function deliverSome(relay: TestService, count: number): Promise<number[]>
   }
   return times.toSorted((a, b) => a - b);
 }
+
+const deliverAtOnce = (relay: TestService, count: number): Promise<number[][]> =>
+  Promise.all(Array.from({ length: count }, () => deliverSome(relay, 1)));
 
 /** From now on every look at the operator log takes a minute, as a list without an index on a huge table would. */
 async function makeSlow(relay: TestService): Promise<void> {
@@ -93,6 +98,30 @@ describe('an operator’s slow query', () => {
       ...Array<string>(CONNECTIONS).fill('503 query_timeout'),
       ...Array<string>(CONNECTIONS * 2).fill('503 unavailable'),
     ]);
+  });
+
+  test('may take all the processor time it can get, and deliveries are answered all the same', {
+    timeout: 60_000,
+  }, async () => {
+    await using relay = await startTestService({ env: { ...env, OPERATOR_QUERY_TIMEOUT_MS: '10000' } });
+    const admin = await operators(relay);
+    await relay.database.query('alter table operator_log rename to operator_log_itself');
+    await relay.database.query(
+      `create view operator_log as select log.* from (
+         select max(md5(n::text)) as most from (select generate_series(1, 10000000000) as n) as numbers
+       ) as work left join operator_log_itself log on true where work.most is not null`,
+    );
+    const asking = Promise.all(Array.from({ length: CONNECTIONS }, () => admin.get('/operator-log')));
+    const busy = Array.from({ length: CONNECTIONS }, () => ({ wait: null }));
+    await expect.poll(() => running(relay), { timeout: 5_000 }).toEqual(busy);
+
+    // Each is a 202, and the slowest is in time. Some come at once, some one after another.
+    const times = [await deliverSome(relay, 10), ...(await deliverAtOnce(relay, 40))].flat();
+
+    expect(Math.max(...times)).toBeLessThan(ANSWER_DEADLINE_MS);
+    expect(await running(relay)).toEqual(busy);
+    const codes = (await asking).map(({ status, body }) => `${status} ${String(body['error'])}`);
+    expect(codes).toEqual(Array<string>(CONNECTIONS).fill('503 query_timeout'));
   });
 
   test('that waits for a lock gives up before it piles up', async () => {

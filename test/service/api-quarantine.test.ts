@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { Kysely, PostgresDialect } from 'kysely';
+import { Pool } from 'pg';
 import { expect, test, vi } from 'vitest';
+import type { Database } from '../../src/ledger/tables.ts';
+import { RELEASED_OF_A_JOB, releaseMany } from '../../src/replays/quarantine.ts';
 import { listen, newExchange } from '../support/bus.ts';
-import { operators } from '../support/operators.ts';
-import { completed, deliver, newJobId, progress } from '../support/sender.ts';
+import { type Operators, operators } from '../support/operators.ts';
+import { completed, deliver, newJobId, progress, type Reply } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 type Release = { delivery_id: string; result: string; event_id: string | null; reason: string | null };
@@ -141,6 +145,24 @@ test('what is not in quarantine, not there, or not theirs is told as such', asyn
   expect(await deliveryOf(service, id)).toMatchObject({ released: false });
 });
 
+/** Calls until all have had their turn. `perCall`: how many each of them released. */
+async function releaseAll(api: Operators, order: object): Promise<{ items: Release[]; perCall: number[] }> {
+  const items: Release[] = [];
+  const perCall: number[] = [];
+  let cursor: string | null = null;
+  do {
+    const { status, body }: { status: number; body: Page } = await api.post<Page>('/quarantine/release', {
+      ...order,
+      ...(cursor !== null && { cursor }),
+    });
+    expect(status).toBe(200);
+    items.push(...body.items);
+    perCall.push(body.items.length);
+    cursor = body.next_cursor;
+  } while (cursor !== null);
+  return { items, perCall };
+}
+
 test('many are released in calls of a bounded size, a job’s in the order in which they came', async () => {
   const exchange = newExchange();
   await using bus = await listen(exchange);
@@ -155,18 +177,7 @@ test('many are released in calls of a bounded size, a job’s in the order in wh
   for (const job of jobs.toReversed()) ids.push(await quarantine(service, completed(job)));
   await quarantine(service, completed(newJobId()), { source: 'team-b' });
 
-  const items: Release[] = [];
-  let cursor: string | null = null;
-  do {
-    const { status, body }: { status: number; body: Page } = await api.post<Page>('/quarantine/release', {
-      filter: { source: 'default' },
-      limit: 7,
-      ...(cursor !== null && { cursor }),
-    });
-    expect(status).toBe(200);
-    items.push(...body.items);
-    cursor = body.next_cursor;
-  } while (cursor !== null);
+  const { items } = await releaseAll(api, { filter: { source: 'default' }, limit: 7 });
 
   expect(items.map(({ delivery_id: id }) => id)).toEqual([stuck, ...ids]);
   expect(items.map(({ result }) => result)).toEqual(['still_quarantined', ...ids.map(() => 'accepted')]);
@@ -200,6 +211,130 @@ test('releases while the same jobs are delivered to end without a deadlock, each
   expect(answers.every(({ status }) => status === 202 || status === 200)).toBe(true);
   await bus.received(80);
   expect(new Set(bus.ids()).size).toBe(80);
+});
+
+test('many of one job are released in several calls and in their order, while more of it are delivered', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator' });
+  const [job, other] = [newJobId(), newJobId()];
+  const percents = Array.from({ length: 20 }, (_, index) => index);
+  const ids: string[] = [];
+  for (const percent of percents) ids.push(await quarantine(service, progress(job, percent)));
+  ids.push(await quarantine(service, completed(other)));
+
+  const [{ items, perCall }, ...answers] = await Promise.all([
+    releaseAll(api, { filter: {} }),
+    ...percents.map((percent) => deliver(service.webhooks, progress(job, 50 + percent))),
+    ...percents.map((percent) => deliver(service.webhooks, progress(job, percent))),
+  ]);
+
+  expect(perCall).toEqual([RELEASED_OF_A_JOB, RELEASED_OF_A_JOB, 21 - 2 * RELEASED_OF_A_JOB]);
+  expect(items.map(({ delivery_id: id }) => id)).toEqual(ids);
+  expect(answers.filter(({ status }) => status >= 300)).toEqual([]);
+  expect(
+    await service.database.query(
+      `select count(*)::int from deliveries where outcome = 'quarantined' and released_at is null
+       union all select count(*)::int from events`,
+    ),
+  ).toEqual([{ count: 0 }, { count: 41 }]);
+});
+
+/** A connection of a test's own, which tells what it was asked and what came back. */
+function watchedConnection({ database }: TestService) {
+  const statements: string[] = [];
+  const seen = { bodyBytes: 0 };
+  const pool = new Pool({ connectionString: database.url, max: 1 });
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  const db = new Kysely<Database>({
+    dialect: new PostgresDialect({ pool }),
+    log: ({ query }) => {
+      statements.push(query.sql);
+    },
+    plugins: [
+      {
+        transformQuery: ({ node }) => node,
+        transformResult: ({ result }) => {
+          for (const { body } of result.rows) if (Buffer.isBuffer(body)) seen.bodyBytes += body.length;
+          return Promise.resolve(result);
+        },
+      },
+    ],
+  });
+  return { db, statements, seen, [Symbol.asyncDispose]: () => db.destroy() };
+}
+
+const ALL = { filter: {}, sources: null, after: undefined, limit: 100 };
+
+test('deliveries whose bodies are too much for one call are neither read nor locked by it', async () => {
+  await using service = await startTestService();
+  await using watched = watchedConnection(service);
+  const ids: string[] = [];
+  for (let count = 0; count < 3; count++) ids.push(await quarantine(service, completed(newJobId())));
+  await service.database.query(
+    `update deliveries set
+       body = convert_to(rtrim(convert_from(body, 'UTF8'), '}') || ',"extra":"' || repeat('x', $1) || '"}', 'UTF8'),
+       body_bytes = $1`,
+    [5 * 1024 * 1024],
+  );
+
+  const { released, free } = await watched.db.transaction().execute(async (trx) => ({
+    released: await releaseMany(trx, ALL),
+    free: await service.database.query<{ id: string }>(
+      'select id from deliveries order by received_at, id for update skip locked',
+    ),
+  }));
+
+  expect(released.releases).toMatchObject([{ delivery_id: ids[0], result: 'accepted' }]);
+  expect(released.next).toMatchObject({ id: ids[0] });
+  expect(free.map(({ id }) => id)).toEqual(ids.slice(1));
+  expect(watched.seen.bodyBytes).toBeLessThan(8 * 1024 * 1024);
+});
+
+test('a release locks jobs for so many statements and no more, and none before bodies are understood', async () => {
+  await using service = await startTestService();
+  await using watched = watchedConnection(service);
+  const api = await operators(service, { role: 'operator' });
+  const job = newJobId();
+  for (let percent = 0; percent < 12; percent++) await quarantine(service, progress(job, percent));
+  await service.database.query(
+    `create table appended (at timestamptz);
+     create function note() returns trigger language plpgsql as
+       $$ begin insert into appended values (clock_timestamp()); return null; end $$;
+     create trigger noted after insert on operator_log for each statement execute function note()`,
+  );
+
+  await expect(
+    watched.db.transaction().execute(async (trx) => {
+      await releaseMany(trx, ALL);
+      throw new Error('enough was seen');
+    }),
+  ).rejects.toThrow('enough was seen');
+  const { body } = await api.post<Page>('/quarantine/release', { filter: {} });
+
+  const waves = watched.statements.filter((text) => text.includes('insert into jobs'));
+  expect(waves).toHaveLength(RELEASED_OF_A_JOB);
+  // Nothing between them, and only the rollback after them.
+  expect(watched.statements.slice(-RELEASED_OF_A_JOB - 1, -1)).toEqual(waves);
+  expect(body.items).toHaveLength(RELEASED_OF_A_JOB);
+  expect(await service.database.query('select from appended')).toHaveLength(1);
+});
+
+test('a replica that freezes in a release loses its jobs before the intake gives up on them', async () => {
+  await using service = await startTestService();
+  await using watched = watchedConnection(service);
+  const job = newJobId();
+  const id = await quarantine(service, progress(job, 10));
+  let answer: Reply | undefined;
+
+  const frozen = watched.db.transaction().execute(async (trx) => {
+    await releaseMany(trx, ALL);
+    answer = await deliver(service.webhooks, completed(job));
+  });
+
+  await expect(frozen).rejects.toThrow(/connection|terminat/i);
+  expect(answer).toMatchObject({ status: 202 });
+  expect(await deliveryOf(service, id)).toMatchObject({ released: false });
 });
 
 test('a released event can be replayed, and found by what its delivery came with', async () => {

@@ -6,7 +6,9 @@ import { stringify } from 'csv-stringify/sync';
 import { z } from 'zod';
 import { readLog } from '../../access/operator-log.ts';
 import { readAll } from '../../audit/export.ts';
+import { describeError } from '../../errors.ts';
 import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { Logger } from '../../log.ts';
 import { plain } from './filters.ts';
 import { type ApiList, type Asked, LISTS } from './lists.ts';
 import { logFilters, LogLine } from './log-operations.ts';
@@ -19,7 +21,17 @@ const STALLED_MS = 60_000;
 /** Some slices: enough that the next one is there when the socket has room. */
 const BUFFER_BYTES = 256 * 1024;
 
-type Deps = { readonly connection: Pick<DatabaseConnection, 'db'>; readonly stalledMs?: number };
+/** A token that was revoked or has expired gets nothing more after so long. */
+const TOKEN_CHECK_MS = 60_000;
+
+type Deps = {
+  readonly connection: Pick<DatabaseConnection, 'db'>;
+  /** Whether the token still opens anything. Rejects while the database does not tell. */
+  readonly holds: (tokenId: string) => Promise<boolean>;
+  readonly log: Logger;
+  readonly stalledMs?: number;
+  readonly tokenCheckMs?: number;
+};
 
 const operatorLog: ApiList = {
   name: 'operator-log',
@@ -59,8 +71,23 @@ const FORMATS = {
   csv: 'text/csv; charset=utf-8; header=present',
 } as const;
 
-export function createExportOperations({ connection, stalledMs = STALLED_MS }: Deps): readonly Operation[] {
+export function createExportOperations(deps: Deps): readonly Operation[] {
+  const { connection, holds, log, stalledMs = STALLED_MS, tokenCheckMs = TOKEN_CHECK_MS } = deps;
   let running = 0;
+
+  /** However slowly it is read. Where the database does not tell, the next round does. */
+  function cutWhenTokenEnds(stream: Readable, tokenId: string): void {
+    const check = async () => {
+      try {
+        if (!(await holds(tokenId))) stream.destroy(new Error('the token of this export holds no longer'));
+      } catch (error) {
+        log.warn({ err: describeError(error), token: tokenId }, 'whether an export may go on is not known');
+      }
+    };
+    const checks = setInterval(() => void check(), tokenCheckMs).unref();
+    stream.once('close', () => clearInterval(checks));
+  }
+
   return [
     defineRead({
       id: 'export',
@@ -68,7 +95,8 @@ export function createExportOperations({ connection, stalledMs = STALLED_MS }: D
       tag: 'Export',
       summary: 'A whole list, as NDJSON or CSV',
       description:
-        'With the filters of that list. An export that ends without its last chunk was broken off: repeat it. ' +
+        'With the filters of that list. An export that ends without its last chunk was broken off: repeat it. One whose ' +
+        'token is revoked or expires is broken off within a minute. ' +
         'In CSV, a cell that a spreadsheet would take for a formula has an apostrophe before it.',
       role: 'auditor',
       query: z.strictObject({
@@ -107,6 +135,7 @@ export function createExportOperations({ connection, stalledMs = STALLED_MS }: D
           },
         );
         stream.once('close', leave);
+        cutWhenTokenEnds(stream, caller.tokenId);
         return {
           status: 200,
           contentType: FORMATS[format],

@@ -16,7 +16,11 @@ import { ApiError, type Caller, forbidden, type Operation } from './operation.ts
 const HEADER_MISSING = new ApiError(401, 'unauthorized', 'Authorization header required');
 const TOKEN_INVALID = new ApiError(401, 'unauthorized', 'invalid or expired API token');
 const RATE_LIMITED = new ApiError(429, 'rate_limited', 'rate limit exceeded');
-const UNTOLD = new ApiError(503, 'unavailable', 'the database cannot be reached now: try again');
+const UNTOLD = new ApiError(
+  503,
+  'unavailable',
+  'the database cannot be reached, or has too much to do: try again',
+);
 const TOKEN_IN_ADDRESS = new ApiError(
   400,
   'token_in_address',
@@ -28,6 +32,11 @@ const CROSS_ORIGIN = new ApiError(403, 'cross_origin', 'requests from pages of o
 /** Parameters by which others' interfaces take tokens. */
 const TOKEN_PARAMETERS = new Set(['token', 'access_token', 'api_token', 'api_key', 'authorization']);
 
+/** Look-ups of tokens that were never let in, on few connections: those that were must not wait behind thousands. */
+const STRANGERS_AT_ONCE = 64;
+
+type Passing = { readonly identity: Identity; readonly rate: RateState };
+
 export function createGate(options: {
   access: Access;
   limits: Limits;
@@ -36,18 +45,44 @@ export function createGate(options: {
   log: Logger;
 }): RequestHandler {
   const { access, limits, now, log } = options;
+  let strangers = 0;
 
-  async function identify(request: Request): Promise<{ identity: Identity; rate: RateState }> {
+  /**
+   * A look-up is a query: what it costs is spent before it and not after, since any number of requests can be under way
+   * at once. Whoever was let in before has his token's own count to spend, whatever else his address sent.
+   */
+  function identify(request: Request): Promise<Passing> {
     const { authorization } = request.headers;
+    const known = access.recall(authorization);
     const address = addressOf(request);
-    // Guesses must not cost a query each, once there are too many of them.
-    if (!access.isKnown(authorization) && (await limits.isSpent(address))) {
-      return { identity: { kind: 'invalid' }, rate: await limits.spendAddress(address) };
-    }
+    return known === undefined
+      ? identifyStranger(authorization, address)
+      : identifyKnown(authorization, { known, address });
+  }
+
+  async function identifyKnown(
+    authorization: string | undefined,
+    { known, address }: { known: Token; address: string },
+  ): Promise<Passing> {
+    const rate = await limits.spendToken(known.id);
+    if (rate.exceeded) return { identity: { kind: 'untold', remembered: known, cause: RATE_LIMITED }, rate };
     const identity = await access.identify(authorization);
-    const token = identity.kind === 'token' ? identity.token : undefined;
-    const rate = await (token ? limits.spendToken(token.id) : limits.spendAddress(address));
-    return { identity, rate };
+    // Revoked since: a stranger's from now on.
+    return { identity, rate: identity.kind === 'invalid' ? await limits.spendAddress(address) : rate };
+  }
+
+  async function identifyStranger(authorization: string | undefined, address: string): Promise<Passing> {
+    const rate = await limits.spendAddress(address);
+    if (rate.exceeded) return { identity: { kind: 'invalid' }, rate };
+    if (strangers >= STRANGERS_AT_ONCE) {
+      return { identity: { kind: 'untold', remembered: undefined, cause: UNTOLD }, rate };
+    }
+    strangers += 1;
+    const identity = await access.identify(authorization);
+    strangers -= 1; // `identify` never rejects
+    if (identity.kind !== 'token') return { identity, rate };
+    await limits.giveBackToAddress(address);
+    return { identity, rate: await limits.spendToken(identity.token.id) };
   }
 
   /** Neither the query's values nor the token. A scrape every few seconds is no news. */
@@ -62,7 +97,7 @@ export function createGate(options: {
         method: request.method,
         status,
         ms: Math.round(elapsedMs * 10) / 10,
-        token: identity.kind === 'token' ? identity.token.id : undefined,
+        token: tokenOnceOf(identity)?.id,
         remote: addressOf(request),
       },
       'operators request',

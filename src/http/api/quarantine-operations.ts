@@ -5,19 +5,13 @@ import { decodeCursor, encodeCursor } from '../../audit/cursor.ts';
 import {
   releaseMany,
   RELEASED_AT_ONCE,
+  RELEASED_OF_A_JOB,
   releaseOne,
   sourceOfDelivery,
   type Release,
 } from '../../replays/quarantine.ts';
 import { quarantineFilters } from './filters.ts';
-import {
-  type ActionContext,
-  ApiError,
-  defineAction,
-  notFound,
-  type Operation,
-  scopeOf,
-} from './operation.ts';
+import { ApiError, defineAction, type LogEntry, notFound, type Operation, scopeOf } from './operation.ts';
 
 const LIST = 'quarantine release';
 
@@ -70,7 +64,7 @@ export function createQuarantineOperations(): readonly Operation[] {
         if (release === 'wrong state') {
           throw new ApiError(409, 'wrong_state', 'it is not in quarantine, or not any more');
         }
-        await recordRelease(record, release);
+        await record(logEntryOf(release));
         return { status: 200, body: release };
       },
     }),
@@ -79,7 +73,9 @@ export function createQuarantineOperations(): readonly Operation[] {
       path: '/quarantine/release',
       tag: 'Quarantine',
       summary: 'Try to understand many deliveries again',
-      description: 'As many as `limit`, oldest first. Go on with `next_cursor` until it is null.',
+      description:
+        `Oldest first: at most \`limit\`, ${RELEASED_OF_A_JOB} of one job, and 8 MiB of bodies (but one at least). Go on ` +
+        'with `next_cursor` until it is null.',
       role: 'operator',
       body: releaseOrder,
       answers: { 200: { description: 'What became of them.', schema: ReleasePage } },
@@ -91,7 +87,7 @@ export function createQuarantineOperations(): readonly Operation[] {
           limit,
           after: cursor === undefined ? undefined : placeOf(cursor, filter),
         });
-        for (const release of releases) await recordRelease(record, release);
+        await record(...releases.map(logEntryOf)); // in one statement: by now their jobs are locked
         const nextCursor = next === undefined ? null : encodeCursor([next.at, next.id], LIST, filter);
         return { status: 200, body: { items: releases, next_cursor: nextCursor } };
       },
@@ -107,12 +103,11 @@ function placeOf(cursor: string, filter: object): { at: string; id: string } {
   return { at, id };
 }
 
-function recordRelease(record: ActionContext['record'], release: Release): Promise<void> {
-  const { delivery_id, source, result, event_id, reason } = release;
-  return record({
+function logEntryOf({ delivery_id, source, result, event_id, reason }: Release): LogEntry {
+  return {
     action: 'quarantine.release',
     source,
     subject: delivery_id,
     detail: { result, event_id, reason },
-  });
+  };
 }
