@@ -2,7 +2,7 @@
 // state, so that no part of it knows more than another.
 
 import { type Kysely, sql, type Transaction } from 'kysely';
-import type { Database } from '../ledger/tables.ts';
+import type { Database, ReplayState } from '../ledger/tables.ts';
 import type { Position, ValueType } from './cursor.ts';
 import { type DeliveryItem, readDeliveriesOfJob } from './deliveries.ts';
 import { type EventItem, readEventsOfJob } from './events.ts';
@@ -18,12 +18,26 @@ export type StoryPart =
       readonly what: 'operator';
       readonly operator: { readonly action: string; readonly actor: string; readonly subject: string };
     }
+  | { readonly what: 'replay'; readonly replay: ReplayOfJob }
   | {
       readonly what: 'replay_skip';
       readonly skip: { readonly replay_id: string; readonly event_id: string; readonly reason: string };
     }
   | { readonly what: 'publication'; readonly publication: PublicationItem }
   | { readonly what: 'waiting'; readonly entry: EntryItem };
+
+/** A replay that had to do with the job. Not what else it was meant for. */
+export type ReplayOfJob = {
+  readonly id: string;
+  readonly state: ReplayState;
+  readonly created_by: string;
+  readonly note: string | null;
+  readonly queue: string | null;
+  readonly created_at: string;
+  readonly finished_at: string | null;
+  /** From its creation to its end; null for one that is not at its end. */
+  readonly duration_ms: number | null;
+};
 
 export type StoryItem = StoryPart & { readonly at: string; readonly after_ms: number | null };
 
@@ -38,7 +52,15 @@ export type Story = {
 export const storyTypes: readonly ValueType[] = ['time', 'rank', 'text'];
 
 /** At equal times a cause comes before its effect. */
-const RANKS = { delivery: 0, event: 1, operator: 2, replay_skip: 3, publication: 4, waiting: 5 } as const;
+const RANKS = {
+  delivery: 0,
+  event: 1,
+  operator: 2,
+  replay: 3,
+  replay_skip: 4,
+  publication: 5,
+  waiting: 6,
+} as const;
 
 /** Deliveries whose operators' actions are looked up: those with a body to look at or release, the oldest ones. */
 const ACTED_ON_MAX = 1_000;
@@ -72,15 +94,23 @@ async function readStoryIn(
   const found = await findJob(trx, job);
   const events = await readEventsOfJob(trx, job);
   const ids = new Map(events.map(({ sequence, id }) => [sequence, id]));
+  const sequences = [...ids.keys()];
+  const skips = await skipMoments(trx, ids);
+  const waiting = await waitingMoments(trx, job);
   const moments = [
     ...(await deliveryMoments(trx, job, { place, limit: limit + 1 })),
     ...events.map(
       (event): Moment => ({ what: 'event', event, at: event.recorded_at, key: padded(event.sequence) }),
     ),
-    ...(await publicationMoments(trx, [...ids.keys()], { place, limit: limit + 1 })),
+    ...(await publicationMoments(trx, sequences, { place, limit: limit + 1 })),
     ...(await operatorMoments(trx, job, [...ids.values()])),
-    ...(await skipMoments(trx, ids)),
-    ...(await waitingMoments(trx, job)),
+    ...(await replayMoments(
+      trx,
+      { sequences, named: [...skips, ...waiting].map(replayOf) },
+      { place, limit: limit + 1 },
+    )),
+    ...skips,
+    ...waiting,
   ]
     .filter((moment) => isBehind(moment, place))
     .toSorted((a, b) => comparePlaces(toPlace(a), toPlace(b)));
@@ -158,6 +188,37 @@ async function operatorMoments(
   return rows.map(({ id, at, ...operator }) => ({ what: 'operator', operator, at, key: padded(id) }));
 }
 
+/**
+ * The replays that published events of the job, and those that are `named`. No publication of a replay is older than the
+ * replay, so of these, too, only those behind the place are read (publications_event, and the replays' primary key).
+ */
+async function replayMoments(
+  trx: Transaction<Database>,
+  { sequences, named }: { sequences: readonly string[]; named: readonly (string | null)[] },
+  where: Where,
+): Promise<Moment[]> {
+  const after = from('replay', where, UUIDS);
+  const { rows: published } = await sql<{ id: string }>`
+    select distinct p.replay_id as id from publications p
+    where p.event_sequence = any(${sequences}::bigint[]) and p.published_at >= ${after.at}::timestamptz
+      and p.replay_id is not null`.execute(trx);
+  const ids = [...new Set([...published.map(({ id }) => id), ...named.filter((id) => id !== null)])];
+  if (ids.length === 0) return [];
+  const { rows } = await sql<ReplayOfJob>`
+    select r.id, r.state, r.created_by, r.note, r.queue, ${timeText('r.created_at')} as created_at,
+      ${timeText('r.finished_at')} as finished_at,
+      round(extract(epoch from r.finished_at - r.created_at) * 1000)::float8 as duration_ms
+    from replays r
+    where r.id = any(${ids}::uuid[]) and (r.created_at, r.id) > (${after.at}::timestamptz, ${after.id}::uuid)
+    order by r.created_at, r.id limit ${where.limit}`.execute(trx);
+  return rows.map((replay) => ({ what: 'replay', replay, at: replay.created_at, key: replay.id }));
+}
+
+function replayOf(moment: Moment): string | null {
+  if (moment.what === 'replay_skip') return moment.skip.replay_id;
+  return moment.what === 'waiting' ? moment.entry.replay_id : null;
+}
+
 /** Index replay_skips_event. A replay skips an event once. */
 async function skipMoments(trx: Transaction<Database>, ids: ReadonlyMap<string, string>): Promise<Moment[]> {
   const { rows } = await sql<{ replay_id: string; event_sequence: string; reason: string; at: string }>`
@@ -203,7 +264,7 @@ const placeOf = ([at = '', rank = '', key = '']: Position): Place => ({ at, rank
 /** False for values that no story of ours has given: they are handed to Postgres by what they should be. */
 export function isStoryPlace(position: Position): boolean {
   const { rank, key } = placeOf(position);
-  if (rank === RANKS.delivery) return UUID.test(key);
+  if (rank === RANKS.delivery || rank === RANKS.replay) return UUID.test(key);
   if (rank === RANKS.publication) return DIGITS.test(key);
   return rank <= RANKS.waiting;
 }

@@ -2,7 +2,15 @@
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import type { Delivery, Entry, Event, Job, Publication, StoryItem } from '../operators-client/client.ts';
+import type {
+  Delivery,
+  Entry,
+  Event,
+  Job,
+  Publication,
+  StoryItem,
+  StoryReplay,
+} from '../operators-client/client.ts';
 import { nounCommand, openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { colourOf, statusOf } from './columns.ts';
@@ -30,7 +38,10 @@ async function show(args: string[], env: Env): Promise<number> {
   const { client } = openApi(env);
   let isFirst = true;
   for await (const { job, items } of client.story(source, jobId)) {
-    if (isFirst) await put(process.stdout.isTTY ? heading(job) : `${JSON.stringify({ what: 'job', job })}\n`);
+    if (isFirst)
+      await put(
+        process.stdout.isTTY ? heading(job, { source, jobId }) : `${JSON.stringify({ what: 'job', job })}\n`,
+      );
     if (process.stdout.isTTY) {
       if (items.length > 0) {
         await put(`${renderTable(items, COLUMNS, { width: terminalWidth(), head: isFirst, wrap: true })}\n`);
@@ -42,7 +53,10 @@ async function show(args: string[], env: Env): Promise<number> {
   return 0;
 }
 
-function heading(job: Job): string {
+function heading(job: Job | null, asked: { readonly source: string; readonly jobId: string }): string {
+  if (job === null) {
+    return `${paint('bold', clean(asked.jobId))} of ${clean(asked.source)}: no event told of it\n\n`;
+  }
   const colour = colourOf(job.state) ?? 'bold';
   const { highest_progress: reached } = job;
   const progress = reached === null || job.completed_at !== null ? '' : `, ${reached} % reached`;
@@ -66,25 +80,28 @@ const COLUMNS: readonly Column<StoryItem>[] = [
   },
   { head: 'what', text: (item) => item.what.replaceAll('_', ' ') },
   { head: 'result', text: (item) => resultOf(item), colour: (item) => colourOf(resultOf(item)) },
-  { head: 'details', text: (item) => detailsOf(item), cutTo: 30 },
+  // So wide that an id, and a comma after it, is whole.
+  { head: 'details', text: (item) => detailsOf(item), cutTo: 37 },
 ];
 
 function resultOf(item: StoryItem): string {
-  const { delivery, event, publication, entry, operator } = item as Details;
+  const { delivery, event, publication, entry, operator, replay } = item as Details;
   if (operator) return (operator as OperatorAction).action;
   if (delivery) return (delivery as Delivery).outcome;
   if (event) return (event as Event).kind;
   if (publication) return (publication as Publication).result;
   if (entry) return (entry as Entry).state;
+  if (replay) return (replay as StoryReplay).state;
   return '';
 }
 
 function detailsOf(item: StoryItem): string {
-  const { delivery, event, publication, entry, skip, operator } = item as Details;
+  const { delivery, event, publication, entry, skip, operator, replay } = item as Details;
   if (delivery) return deliveryDetails(delivery as Delivery);
   if (event) return eventDetails(event as Event);
   if (publication) return publicationDetails(publication as Publication);
   if (entry) return entryDetails(entry as Entry);
+  if (replay) return replayDetails(replay as StoryReplay);
   if (operator) return `${(operator as OperatorAction).subject}, by ${(operator as OperatorAction).actor}`;
   if (skip) return `${(skip as Skip).event_id}: ${(skip as Skip).reason}, replay ${(skip as Skip).replay_id}`;
   return '';
@@ -119,6 +136,12 @@ function entryDetails(item: Entry): string {
   const due = item.state === 'pending' && `due ${time(item.due_at)}`;
   const replay = item.replay_id !== null && `replay ${item.replay_id}`;
   return joined(shortId(item), due, counted(item.attempts, 'attempt'), item.last_error, replay);
+}
+
+function replayDetails(item: StoryReplay): string {
+  const took = item.duration_ms !== null && `in ${duration(item.duration_ms)}`;
+  const queue = item.queue !== null && `to queue ${item.queue}`;
+  return joined(item.id, `by ${item.created_by}`, queue, took, item.note);
 }
 
 export const jobs = nounCommand('jobs', { help, verbs: { list: listVerb('jobs', 'job'), show } });

@@ -62,7 +62,7 @@ async function run(args: string[], env: Env): Promise<number> {
     return 0;
   }
   show(found, complain);
-  if (found.matched === 0) return 1;
+  if (found.matched === 0 && found.matched_exactly) return 1;
   if (values.yes !== true && !(await confirm(found, order))) return 1;
   const replay = await api.client.createReplay(order, api.nextKey());
   if (values.detach !== true) return watchReplay(api, replay);
@@ -97,11 +97,10 @@ const isAnswered = () => process.stdin.isTTY && process.stderr.isTTY;
 
 function show(found: DryRun, print: (line: string) => void): void {
   const { matched, matched_exactly: isExact, sample } = found;
-  print(
-    matched === 0
-      ? 'no events match'
-      : `${isExact ? '' : 'at least '}${counted(matched, 'event')}, among them:`,
-  );
+  const none = isExact
+    ? 'no events match'
+    : 'so many events are to be looked through that none was found yet';
+  print(matched === 0 ? none : `${isExact ? '' : 'at least '}${counted(matched, 'event')}, among them:`);
   if (matched > 0) print(`\n${renderTable(sample, COLUMNS.events, { width: terminalWidth() })}\n`);
 }
 
@@ -115,7 +114,8 @@ async function confirm(
   // Ctrl-C or the end of the input is no yes.
   const closed = new Promise<string>((resolve) => asking.once('close', () => resolve('')));
   try {
-    const question = `Publish ${isExact ? '' : 'at least '}${counted(matched, 'event')} again on ${where}, in about ${time}?`;
+    const what = isExact ? counted(matched, 'event') : `at least ${counted(matched, 'event')}`;
+    const question = `Publish ${what} again on ${where}, in ${isExact ? 'about' : 'no less than'} ${time}?`;
     const answer = await Promise.race([asking.question(`${paint('bold', question)} [y/N] `), closed]);
     const isYes = /^y(es)?$/i.test(answer.trim());
     if (!isYes) complain('nothing was replayed');

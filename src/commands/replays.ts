@@ -1,6 +1,7 @@
 // `tallyhook replays`: what was replayed, what is being replayed, and how to stop it.
 
 import type { Env } from '../config.ts';
+import type { Replay } from '../operators-client/client.ts';
 import { nounCommand, onlyWord, openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { printOne } from './listing.ts';
@@ -33,7 +34,9 @@ async function show(args: string[], env: Env): Promise<number> {
     ['filter', filter && JSON.stringify(filter)],
     ['to', replay.queue === null ? 'the exchange' : `queue ${replay.queue}`],
     ['rate', `${count(replay.rate_per_second)} a second`],
-    ...Object.entries(replay.counts).map(([name, value]) => [name, count(Number(value))] as const),
+    ...Object.entries(replay.counts).map(
+      ([name, value]) => [name, countOf(replay, name, Number(value))] as const,
+    ),
     ['finished (UTC)', replay.finished_at && time(replay.finished_at)],
   ]);
   if (process.stdout.isTTY && skips !== undefined && skips.length > 0) {
@@ -45,6 +48,9 @@ async function show(args: string[], env: Env): Promise<number> {
   }
   return 0;
 }
+
+const countOf = ({ matched_exactly: isExact }: Replay, name: string, value: number) =>
+  name === 'matched' && !isExact ? `at least ${count(value)}` : count(value);
 
 type Skip = { readonly event_id: string; readonly reason: string };
 type Extra = {

@@ -16,7 +16,7 @@ export async function watchReplay({ client }: Api, replay: Replay): Promise<numb
   const left = new AbortController();
   const leave = () => left.abort();
   process.once('SIGINT', leave);
-  const bar = createBar({ total: replay.counts.matched, unit: 'events' });
+  const bar = createBar({ ...(replay.matched_exactly && { total: replay.counts.matched }), unit: 'events' });
   let seen = replay;
   try {
     for (;;) {
@@ -55,12 +55,12 @@ export function printReplay(replay: Replay): void {
     say(JSON.stringify(replay));
     return;
   }
-  const { id, state, counts, queue, paused_because: because } = replay;
+  const { id, state, counts, queue, paused_because: because, matched_exactly: isExact } = replay;
   const where = queue === null ? 'on the exchange' : `in queue ${clean(queue)}`;
   const rest = trouble(replay);
   const took = duration(Date.parse(replay.finished_at ?? replay.updated_at) - Date.parse(replay.created_at));
   say(
-    `replay ${id} ${paint(colourOf(state) ?? 'bold', state)}: ${count(counts.confirmed)} of ${counted(counts.matched, 'event')} ${where}${rest === '' ? '' : `, ${rest}`} (${took})`,
+    `replay ${id} ${paint(colourOf(state) ?? 'bold', state)}: ${count(counts.confirmed)} of ${isExact ? '' : 'at least '}${counted(counts.matched, 'event')} ${where}${rest === '' ? '' : `, ${rest}`} (${took})`,
   );
   if (because !== null) say(`paused because: ${clean(because)}`);
   if (state === 'paused') say(`go on with "tallyhook replays resume ${id}"`);

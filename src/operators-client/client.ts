@@ -92,7 +92,8 @@ const countsSchema = z.looseObject({
   oldest_pending_at: z.string().nullable(),
 });
 const storyPageSchema = z.looseObject({
-  job: jobSchema,
+  /** Null for a job that no event told of: its deliveries are all in quarantine. */
+  job: jobSchema.nullable(),
   items: z.array(storyItemSchema),
   next_cursor: z.string().nullable(),
 });
@@ -100,7 +101,7 @@ const releasesSchema = z.looseObject({
   items: z.array(releaseSchema),
   next_cursor: z.string().nullable(),
 });
-const retriedSchema = z.looseObject({ retried: z.number(), remaining: z.boolean() });
+const retriedSchema = z.looseObject({ retried: z.number(), next_cursor: z.string().nullable() });
 const sourcesSchema = z.looseObject({ items: z.array(sourceSchema) });
 
 /** @throws TypeError for a base URL or token that cannot be used; it quotes neither. */
@@ -134,7 +135,7 @@ export function createOperatorsClient(options: ExchangeOptions) {
   return {
     each,
 
-    /** A job's story, oldest first, page by page; each page has the job, too. */
+    /** A job's story, oldest first, page by page; each page has the job, too, if anything but quarantine knows it. */
     story: (source: string, jobId: string, callOptions: CallOptions = {}) =>
       pages((cursor) =>
         isDotSegment(jobId)
@@ -187,8 +188,8 @@ export function createOperatorsClient(options: ExchangeOptions) {
     /** `id`: the entry's own digits, or an event's id. */
     decide: (id: string, action: 'retry' | 'discard' | 'park', key: string): Promise<Entry> =>
       act(`/outbox/${part(id)}/${action}`, entrySchema, key),
-    /** At most 1,000 at a time. */
-    retrySome: (order: { state: 'returned' | 'parked'; source?: string }, key: string) =>
+    /** At most 1,000 at a time; `next_cursor` leads on. */
+    retrySome: (order: { state: 'returned' | 'parked'; source?: string; cursor?: string }, key: string) =>
       act('/outbox/retry', retriedSchema, key, order),
   };
 }

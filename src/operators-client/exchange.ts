@@ -60,12 +60,26 @@ const RETRIED_CODE = 'in_progress';
 /** Asked again, the same query would take as long again. */
 const NOT_RETRIED_CODE = 'query_timeout';
 
+/** What is wrong with it, without quoting it; undefined if nothing is. */
+export function tokenFault(token: string): string | undefined {
+  return TOKEN.test(token) ? undefined : 'the token is empty or holds characters that no token has';
+}
+
+/** What is wrong with it, without quoting it; undefined if nothing is. */
+export function addressFault(url: string): string | undefined {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  const isUsable = parsed !== undefined && ['http:', 'https:'].includes(parsed.protocol);
+  if (isUsable && parsed.username === '' && parsed.search === '' && parsed.hash === '') return undefined;
+  return 'the address must be an http or https URL without user, query or fragment';
+}
+
 /** @throws TypeError for a base URL or token that cannot be used; it quotes neither. */
 export function createExchange(options: ExchangeOptions): Exchange {
   const { token, fetch = globalThis.fetch, timeoutMs = TIMEOUT_MS, maxWaitMs = MAX_WAIT_MS } = options;
   const { onWait, sleep = wait } = options;
-  if (!TOKEN.test(token)) throw new TypeError('the token is empty or holds characters that no token has');
-  const base = `${readUrl(options.baseUrl)}/api/v1`;
+  const fault = tokenFault(token) ?? addressFault(options.baseUrl);
+  if (fault !== undefined) throw new TypeError(fault);
+  const base = `${new URL(options.baseUrl).href.replace(/\/+$/, '')}/api/v1`;
 
   async function send(call: Call, signal: AbortSignal): Promise<Response> {
     const { method, body, idempotencyKey } = call;
@@ -152,15 +166,6 @@ function pauseBefore(error: unknown, retries: number, maxWaitMs: number): number
   if (!isPassing || error.code === NOT_RETRIED_CODE) return undefined;
   const waitMs = Math.max(pauseMs, error.retryAfterMs ?? 0);
   return waitMs > maxWaitMs ? undefined : waitMs;
-}
-
-function readUrl(url: string): string {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  const isUsable = parsed !== undefined && ['http:', 'https:'].includes(parsed.protocol);
-  if (!isUsable || parsed.username !== '' || parsed.search !== '' || parsed.hash !== '') {
-    throw new TypeError('the address must be an http or https URL without user, query or fragment');
-  }
-  return parsed.href.replace(/\/+$/, '');
 }
 
 function toQuery(query: Query = {}): string {

@@ -102,6 +102,7 @@ export const replaySchema = z.looseObject({
     failed: z.number(),
     skipped: z.number(),
   }),
+  matched_exactly: z.boolean(),
   updated_at: z.string(),
   finished_at: text,
 });
@@ -117,10 +118,23 @@ export const logLineSchema = z.looseObject({
   remote_address: text,
 });
 
+/** A replay, as far as a job's story tells of it. */
+export const storyReplaySchema = z.looseObject({
+  id: z.string(),
+  state: z.string(),
+  created_by: z.string(),
+  note: text,
+  queue: text,
+  created_at: z.string(),
+  finished_at: text,
+  duration_ms: number,
+});
+
 export const storyItemSchema = z.looseObject({
   at: z.string(),
   what: z.string(),
   after_ms: number,
+  replay: storyReplaySchema.optional(),
 });
 
 const percentiles = z.looseObject({ p50: z.number(), p90: z.number(), p99: z.number() }).nullable();
@@ -186,6 +200,7 @@ export type Entry = z.infer<typeof entrySchema>;
 export type Replay = z.infer<typeof replaySchema>;
 export type LogLine = z.infer<typeof logLineSchema>;
 export type StoryItem = z.infer<typeof storyItemSchema>;
+export type StoryReplay = z.infer<typeof storyReplaySchema>;
 export type Stats = z.infer<typeof statsSchema>;
 export type Source = z.infer<typeof sourceSchema>;
 export type Release = z.infer<typeof releaseSchema>;

@@ -63,7 +63,7 @@ judged as (
   select g.*, case
     when o.state = 'pending' then 'it is still to be published'
     when o.state = 'parked' then 'it is parked'
-    -- By index outbox_troubled.
+    -- By index outbox_troubled, whose condition is said again so that the planner sees it.
     when exists (
       select from outbox t
       where t.source = g.source and t.job_id = g.job_id and t.replay_id is null

@@ -1,6 +1,6 @@
 // Sees to it that replays go on: moves their events into the outbox, bit by bit, while this replica leads the relay.
-// Promises each replay's rate, a bounded number of its copies in the outbox, and turns among several. That no copy is
-// put there twice is the statement's promise (feed.ts), not the lease's.
+// Promises each replay's rate, a bounded number of its copies in the outbox, and turns among several, whatever becomes
+// of one of them. That no copy is put there twice is the statement's promise (feed.ts), not the lease's.
 
 import { sql } from 'kysely';
 import { describeError } from '../errors.ts';
@@ -8,6 +8,7 @@ import type { DatabaseConnection } from '../ledger/database.ts';
 import type { Logger } from '../log.ts';
 import { feedReplay, finishReplay, giveUpOnParked, type RunningReplay } from './feed.ts';
 import { createRateCap, type RateCap } from './rate-cap.ts';
+import { pauseReplay } from './replays.ts';
 import type { Selection } from './selection.ts';
 
 export type Feeder = {
@@ -30,6 +31,12 @@ const TURN_MS = 50;
 /** As long as there are none. */
 const IDLE_MS = 500;
 const ERROR_PAUSE_MS = 1_000;
+/** A replay that fails again and again waits twice as long each time, so that twenty of them do not flood the log. */
+const FAILED_PAUSE_MAX_MS = 60_000;
+/** Sequences in one look, at first and at most: as many as one step of the feed takes by itself. */
+const LOOK = 20_000;
+/** A look at so few that takes too long will not get better by itself. */
+const LOOK_MIN = 10;
 const GIVE_UP_MS = 1_000;
 
 type Row = {
@@ -42,7 +49,25 @@ type Row = {
   outstanding: number;
 };
 
-type Progress = { readonly cap: RateCap; gaveUpAtMs: number };
+type Progress = {
+  readonly cap: RateCap;
+  gaveUpAtMs: number;
+  /** Sequences in one look. Less after one that took too long. */
+  look: number;
+  /** Turns that failed since something was fed, and until when there is none. */
+  failures: number;
+  restsUntilMs: number;
+};
+
+/** SQLSTATE of a statement that took longer than it may. */
+const QUERY_CANCELED = '57014';
+const TOO_SLOW = 'the database takes too long to find its events';
+
+/** Ids have one look-up each, however far they are apart. */
+function lookEnd({ selection, cursor, upTo }: RunningReplay, look: number): string {
+  const end = BigInt(cursor) + BigInt(look);
+  return 'sequences' in selection || end > BigInt(upTo) ? upTo : String(end);
+}
 
 export function createFeeder(options: {
   connection: Pick<DatabaseConnection, 'db' | 'execute'>;
@@ -66,7 +91,8 @@ export function createFeeder(options: {
     let copies = 0;
     for (const replay of replays) {
       if (stopping || !isHeld()) break;
-      copies += await turn(replay);
+      if (now() < progressOf(replay).restsUntilMs) continue;
+      copies += await turnOrRest(replay);
     }
     if (copies > 0) onFed();
     return copies;
@@ -83,16 +109,29 @@ export function createFeeder(options: {
     return rows;
   }
 
-  async function turn(row: Row): Promise<number> {
-    const { cap, gaveUpAtMs } = progressOf(row);
-    if (row.outstanding > 0 && now() - gaveUpAtMs >= GIVE_UP_MS) {
-      progressOf(row).gaveUpAtMs = now();
+  /** What one replay fails at is no reason for the others to wait. */
+  async function turnOrRest(row: Row): Promise<number> {
+    const state = progressOf(row);
+    try {
+      return await turn(row, state);
+    } catch (error) {
+      log.warn({ replay: row.id, err: describeError(error) }, 'a replay could not go on');
+      state.restsUntilMs = now() + Math.min(FAILED_PAUSE_MAX_MS, ERROR_PAUSE_MS * 2 ** state.failures);
+      state.failures += 1;
+      return 0;
+    }
+  }
+
+  async function turn(row: Row, state: Progress): Promise<number> {
+    const { cap } = state;
+    if (row.outstanding > 0 && now() - state.gaveUpAtMs >= GIVE_UP_MS) {
+      state.gaveUpAtMs = now();
       await giveUpOnParked(connection, row.id);
     }
     const room = Math.min(OUTSTANDING, Math.max(1, row.ratePerSecond)) - row.outstanding;
     const limit = Math.min(BATCH, cap.available(), room);
     const replay = { ...row, selection: JSON.parse(row.selection) as Selection };
-    const copies = limit > 0 ? await feed(replay, limit) : 0;
+    const copies = limit > 0 ? await feed(replay, limit, state) : 0;
     cap.take(copies);
     if (copies === 0 && row.outstanding === 0 && (await finishReplay(connection, row.id))) {
       log.info({ replay: row.id }, 'replay finished');
@@ -100,11 +139,11 @@ export function createFeeder(options: {
     return copies;
   }
 
-  async function feed(replay: RunningReplay, limit: number): Promise<number> {
+  async function feed(replay: RunningReplay, limit: number, state: Progress): Promise<number> {
     let { cursor } = replay;
     for (let slice = 0; slice < EMPTY_SLICES && BigInt(cursor) < BigInt(replay.upTo); slice++) {
       if (stopping || !isHeld()) return 0;
-      const fed = await feedReplay(connection, { ...replay, cursor }, limit);
+      const fed = await look({ ...replay, cursor }, limit, state);
       if (fed === undefined) return 0;
       if (fed.copies > 0) return fed.copies;
       ({ cursor } = fed);
@@ -112,10 +151,40 @@ export function createFeeder(options: {
     return 0;
   }
 
+  /** One step of the feed. One that the server ended for its length is tried again with half of it, in a later turn. */
+  async function look(replay: RunningReplay, limit: number, state: Progress) {
+    try {
+      const fed = await feedReplay(connection, { ...replay, upTo: lookEnd(replay, state.look) }, limit);
+      // Here and not after any turn: in one that the rate left nothing to do, nothing was tried.
+      state.failures = 0;
+      // Slowly, so that a filter which stays expensive does not waste every other turn.
+      state.look = Math.min(LOOK, state.look + Math.ceil(state.look / 8));
+      return fed;
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== QUERY_CANCELED) throw error;
+      if (state.look > LOOK_MIN) {
+        state.look = Math.max(LOOK_MIN, Math.floor(state.look / 2));
+        throw error;
+      }
+      await pauseReplay(connection.db, replay.id, TOO_SLOW);
+      log.warn(
+        { replay: replay.id, err: describeError(error) },
+        'replay paused: its events take too long to find',
+      );
+      return undefined;
+    }
+  }
+
   function progressOf({ id, ratePerSecond }: Row): Progress {
     const known = progress.get(id);
     if (known !== undefined) return known;
-    const fresh = { cap: createRateCap({ perSecond: ratePerSecond, now }), gaveUpAtMs: now() };
+    const fresh: Progress = {
+      cap: createRateCap({ perSecond: ratePerSecond, now }),
+      gaveUpAtMs: now(),
+      look: LOOK,
+      failures: 0,
+      restsUntilMs: 0,
+    };
     progress.set(id, fresh);
     return fresh;
   }

@@ -1,7 +1,7 @@
 // What an operator asked to be published again: a replay is a row that the feeder and the relay work through. Every
 // change of its state is guarded by the state it expects, under the row's lock.
 //
-//   running ◀──resume──▶ paused      by an operator, or because its queue is not there
+//   running ◀──resume──▶ paused      by an operator, because its queue is not there, or because it takes too long
 //      │ ╲                │
 //      │  ╲────cancel─────┴──▶ cancelled     its copies that are still in the outbox go
 //      └──all fed, none left in the outbox──▶ finished
@@ -11,7 +11,7 @@ import { type Kysely, sql, type Transaction } from 'kysely';
 import type { EventItem } from '../audit/events.ts';
 import type { Database, ReplayState } from '../ledger/tables.ts';
 import { timeText } from '../ledger/time-text.ts';
-import { countSelected, type EventFilter, type Selection, sampleSelected } from './selection.ts';
+import { type EventFilter, measureSelected, type Selection, sampleSelected } from './selection.ts';
 
 export type Replay = {
   readonly id: string;
@@ -25,6 +25,8 @@ export type Replay = {
   readonly queue: string | null;
   readonly rate_per_second: number;
   readonly counts: Readonly<Record<Count, number>>;
+  /** False as long as there may be more events than `counts.matched`: so many were not counted. */
+  readonly matched_exactly: boolean;
   readonly updated_at: string;
   readonly finished_at: string | null;
   /** The sources it may touch; null for all. Not shown. */
@@ -37,6 +39,8 @@ export type Wish = {
   readonly selection: Selection;
   /** The sources it may touch; null for all. */
   readonly sources: readonly string[] | null;
+  /** Events that are looked at to count them, where it is to be less than usual. */
+  readonly lookMax?: number;
 };
 
 export type Skip = { readonly event_id: string; readonly reason: string };
@@ -55,7 +59,7 @@ export async function createReplay(
   trx: Transaction<Database>,
   wish: Wish & { queue: string | null; ratePerSecond: number; note: string | null; createdBy: string },
 ): Promise<Replay | 'too many'> {
-  const { matched, first, last } = await countSelected(trx, wish.selection, wish.sources);
+  const { matched, isExact, after, upTo } = await measureSelected(trx, wish.selection, wish);
   await sql`select pg_advisory_xact_lock(${CREATE_LOCK})`.execute(trx);
   const { open } = await trx
     .selectFrom('replays')
@@ -73,13 +77,14 @@ export async function createReplay(
       note: wish.note,
       sources: wish.sources === null ? null : [...wish.sources],
       selection: JSON.stringify(wish.selection),
-      cursor_sequence: sql<string>`${first}::bigint - 1`,
-      up_to_sequence: last,
+      cursor_sequence: after,
+      up_to_sequence: upTo,
       queue: wish.queue,
       rate_per_second: wish.ratePerSecond,
       state: 'running',
       paused_because: null,
-      matched,
+      matched: String(matched),
+      matched_exactly: isExact,
       finished_at: null,
     })
     .returning('id')
@@ -90,13 +95,14 @@ export async function createReplay(
 /** What a replay would begin with. Changes nothing. */
 export async function previewReplay(
   db: Kysely<Database>,
-  { selection, sources }: Wish,
+  wish: Wish,
   sampled: number,
-): Promise<{ matched: number; sample: EventItem[] }> {
-  const { matched } = await countSelected(db, selection, sources);
+): Promise<{ matched: number; matched_exactly: boolean; sample: EventItem[] }> {
+  const { matched, isExact } = await measureSelected(db, wish.selection, wish);
   return {
-    matched: Number(matched),
-    sample: await sampleSelected(db, selection, { sources, limit: sampled }),
+    matched,
+    matched_exactly: isExact,
+    sample: await sampleSelected(db, wish.selection, { ...wish, limit: sampled }),
   };
 }
 
@@ -204,11 +210,20 @@ async function apply(trx: Transaction<Database>, id: string, change: Change): Pr
   }
 }
 
+/** Guarded by the state it expects: does nothing to one that does not run any more. */
+export async function pauseReplay(db: Kysely<Database>, id: string, because: string): Promise<void> {
+  await db
+    .updateTable('replays')
+    .set({ state: 'paused', paused_because: because, updated_at: sql<Date>`now()` })
+    .where('id', '=', id)
+    .where('state', '=', 'running')
+    .execute();
+}
+
 type Row = Awaited<ReturnType<ReturnType<typeof shown>['executeTakeFirstOrThrow']>>;
 
 function toReplay(row: Row): Replay {
   const selection = JSON.parse(row.selection) as Selection;
-  const counts = ['matched', 'queued', 'confirmed', 'returned', 'failed', 'skipped'] as const;
   return {
     id: row.id,
     state: row.state,
@@ -220,9 +235,19 @@ function toReplay(row: Row): Replay {
     filter: 'filter' in selection ? selection.filter : null,
     queue: row.queue,
     rate_per_second: row.rate_per_second,
-    counts: Object.fromEntries(counts.map((name) => [name, Number(row[name])])) as Record<Count, number>,
+    counts: countsOf(row),
+    matched_exactly: row.matched_exactly || row.state === 'finished',
     updated_at: row.updated,
     finished_at: row.finished,
     sources: row.sources,
   };
+}
+
+function countsOf(row: Row): Record<Count, number> {
+  const names = ['matched', 'queued', 'confirmed', 'returned', 'failed', 'skipped'] as const;
+  const counts = Object.fromEntries(names.map((name) => [name, Number(row[name])])) as Record<Count, number>;
+  if (row.matched_exactly) return counts;
+  // What was not counted to its end is known by what was fed, and in the end it is that.
+  const fed = counts.queued + counts.skipped;
+  return { ...counts, matched: row.state === 'finished' ? fed : Math.max(counts.matched, fed) };
 }

@@ -114,31 +114,142 @@ function toldBy(condition: Expression<unknown>): Expression<SqlBool> {
   )`;
 }
 
-/** How many there are now, and between which sequences. As slow as the filter is wide. */
-export async function countSelected(
+/** What a replay is bounded by. The sequences that are meant are those behind `after`, and up to `upTo`. */
+export type Extent = {
+  readonly matched: number;
+  /** False if more events than may be looked at would have to be: then `matched` is at least as many as there are. */
+  readonly isExact: boolean;
+  readonly after: string;
+  readonly upTo: string;
+};
+
+/** In the order of an index that the table is in, too: a microsecond or two each. */
+const LOOK_MAX = 1_000_000;
+/** Each is a step elsewhere: in the table for a prefix of jobs' ids, or in the deliveries. */
+const LOOK_FAR_MAX = 100_000;
+/** No statement draws a sequence so long after the time that it writes down. */
+const DRAWN_WITHIN = sql`interval '1 hour'`;
+
+/**
+ * How many there are now, and where. Looks at a bounded number of events, since the ledger keeps them for good; at
+ * `lookMax` at most.
+ *
+ * Where that is not all, the end is the highest sequence of all events: each that was committed before this statement
+ * has one up to there. What is not committed yet may have one, too, as between the first and the last of those counted.
+ */
+export async function measureSelected(
   db: Kysely<Database>,
   selection: Selection,
-  sources: readonly string[] | null,
-): Promise<{ matched: string; first: string; last: string }> {
-  const { rows } = await sql<{ matched: string; first: string; last: string }>`
-    select count(*) as matched, coalesce(min(e.sequence), 1) as first, coalesce(max(e.sequence), 0) as last
-    from events e where ${selected(selection, sources)}`.execute(db);
+  { sources, lookMax }: { sources: readonly string[] | null; lookMax?: number },
+): Promise<Extent> {
+  const { look, limit } = boundedLook(selection, sources, lookMax);
+  const from = 'filter' in selection ? (selection.filter.from ?? null) : null;
+  const { rows } = await sql<{
+    looked: string;
+    matched: string;
+    first: string;
+    last: string;
+    before: string;
+    newest: string;
+  }>`
+    select count(*) as looked, count(*) filter (where is_meant) as matched,
+      coalesce(min(sequence) filter (where is_meant), 1) as first,
+      coalesce(max(sequence) filter (where is_meant), 0) as last,
+      -- One step each: in events_time, and in the primary key.
+      coalesce((
+        select b.sequence from events b where b.recorded_at < ${from}::timestamptz - ${DRAWN_WITHIN}
+        order by b.recorded_at desc, b.sequence desc limit 1
+      ), 0) as before,
+      coalesce((select max(a.sequence) from events a), 0) as newest
+    from (select e.sequence, ${selected(selection, sources)} as is_meant from (${look}) e offset 0) as looked_at`.execute(
+    db,
+  );
   const [row] = rows;
   if (row === undefined) throw new Error('an aggregate has one row');
-  return row;
+  const matched = Math.min(Number(row.matched), limit);
+  return Number(row.looked) > limit
+    ? { matched, isExact: false, after: row.before, upTo: row.newest }
+    : { matched, isExact: true, after: String(BigInt(row.first) - 1n), upTo: row.last };
 }
 
-/** The first of them, as operators are shown events. */
+/** The first of them that are found, as operators are shown events. Looks at as many events as the count does. */
 export async function sampleSelected(
   db: Kysely<Database>,
   selection: Selection,
-  { sources, limit }: { sources: readonly string[] | null; limit: number },
+  { sources, limit, lookMax }: { sources: readonly string[] | null; limit: number; lookMax?: number },
 ): Promise<EventItem[]> {
+  const { look } = boundedLook(selection, sources, lookMax);
   const { rows } = await sql<{ sequence: string }>`
-    select e.sequence from events e where ${selected(selection, sources)}
+    select e.sequence from (${look}) e where ${selected(selection, sources)}
     order by e.sequence limit ${limit}`.execute(db);
   return readEventsNumbered(
     db,
     rows.map(({ sequence }) => sequence),
   );
+}
+
+/**
+ * All that may be meant, by one index, and no more of it than may be looked at and one. In the index's order, so that the
+ * planner cannot read the whole table instead; of each source apart, since no index gives the order of several.
+ */
+function boundedLook(selection: Selection, sources: readonly string[] | null, lookMax = LOOK_MAX) {
+  const { conditions, order, known, isFar } = accessOf(selection, sources);
+  const limit = Math.min(lookMax, isFar ? LOOK_FAR_MAX : LOOK_MAX);
+  const ofSource = known === null ? [] : [sql<SqlBool>`i.source = k.source`];
+  const ordered = sql`
+    select i.sequence, i.source, i.job_id, i.status, i.error_code, i.late, i.recorded_at, i.delivery_id from events i
+    where ${sql.join([sql`true`, ...ofSource, ...conditions], sql` and `)} order by ${order} limit ${limit + 1}`;
+  const look =
+    known === null
+      ? ordered
+      : sql`select i.* from (${known}) as k (source) cross join lateral (${ordered}) as i limit ${limit + 1}`;
+  return { look, limit };
+}
+
+type Access = {
+  /** On `events as i`, all served by one index, and the order of that index. */
+  readonly conditions: readonly Expression<SqlBool>[];
+  readonly order: Expression<unknown>;
+  /** The sources, where the index begins with one; null where it does not. */
+  readonly known: Expression<unknown> | null;
+  /** Whether each row is a step elsewhere. */
+  readonly isFar: boolean;
+};
+
+const IN_TIME = sql`i.recorded_at, i.sequence`;
+
+/** The narrowest index, as a rule: a job's own, those of few events (error, failed, late), a source's, or that of time. */
+function accessOf(selection: Selection, sources: readonly string[] | null): Access {
+  if ('sequences' in selection) {
+    const named = sql<SqlBool>`i.sequence = any(${[...selection.sequences]}::bigint[])`;
+    return { conditions: [named], order: sql`i.sequence`, known: null, isFar: false };
+  }
+  const { filter } = selection;
+  const names = filter.source === undefined ? sources : [filter.source];
+  const known = names === null ? null : sql`select unnest(${[...names]}::text[])`;
+  const ofJobs = jobsOf(filter);
+  if (ofJobs !== undefined) {
+    return { conditions: [ofJobs], order: sql`i.job_id`, known: known ?? KNOWN_SOURCES, isFar: true };
+  }
+  const isFar = filter.secret_fingerprint !== undefined || filter.remote_address !== undefined;
+  const conditions = [];
+  if (filter.from !== undefined) conditions.push(sql<SqlBool>`i.recorded_at >= ${filter.from}::timestamptz`);
+  if (filter.to !== undefined) conditions.push(sql<SqlBool>`i.recorded_at < ${filter.to}::timestamptz`);
+  const few = fewOf(filter);
+  return few === undefined
+    ? { conditions, order: IN_TIME, known, isFar }
+    : { conditions: [few, ...conditions], order: IN_TIME, known: null, isFar };
+}
+
+function jobsOf({ job_id: jobId, job_id_prefix: prefix }: EventFilter): Expression<SqlBool> | undefined {
+  if (jobId !== undefined) return sql<SqlBool>`i.job_id = ${jobId}`;
+  if (prefix === undefined) return undefined;
+  return sql<SqlBool>`i.job_id >= ${prefix} and i.job_id < ${prefixEnd(prefix)}`;
+}
+
+/** As the predicates of the partial indexes are written: events_error, events_status, events_late. */
+function fewOf(filter: EventFilter): Expression<SqlBool> | undefined {
+  if (filter.error_code !== undefined) return sql<SqlBool>`i.error_code = ${filter.error_code}`;
+  if (filter.status === 'failed' || filter.kind === 'failed') return sql<SqlBool>`i.status = 'failed'`;
+  return filter.late === true ? sql<SqlBool>`i.late` : undefined;
 }

@@ -12,11 +12,24 @@ type Story = { job: Record<string, unknown> | null; items: Step[]; next_cursor: 
 const storyOf = async (api: Operators, job: string, query = '') =>
   (await api.get<Story>(`/jobs/default/${encodeURIComponent(job)}${query}`)).body;
 
+async function readPages(api: Operators, job: string, limit: number): Promise<Step[]> {
+  const steps: Step[] = [];
+  let cursor: string | null = null;
+  do {
+    const next: string = cursor === null ? '' : `&cursor=${cursor}`;
+    const page: Story = await storyOf(api, job, `?limit=${limit}${next}`);
+    expect(page.items.length).toBeLessThanOrEqual(limit);
+    steps.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return steps;
+}
+
 const withoutTimes = ({ at: _at, after_ms: _after, ...step }: Step) => step;
 
 /** What happened, in few words. */
 function told(step: Step): string {
-  const { delivery, event, publication, entry, operator } = step as unknown as Record<
+  const { delivery, event, publication, entry, operator, replay } = step as unknown as Record<
     string,
     Record<string, unknown> | undefined
   >;
@@ -24,6 +37,7 @@ function told(step: Step): string {
   if (event) return `event ${String(event['kind'])}`;
   if (publication) return `publication ${String(publication['result'])} ${String(publication['attempt'])}`;
   if (entry) return `waiting ${String(entry['state'])}`;
+  if (replay) return `replay ${String(replay['state'])}`;
   return `operator ${String(operator?.['action'])}`;
 }
 
@@ -31,7 +45,7 @@ test('one job is followed from its first progress to its replay', async () => {
   const exchange = newExchange();
   await using bus = await listen(exchange, { bindings: ['job.progress.#'] });
   await using service = await startTestService({ exchange });
-  const api = await operators(service);
+  const api = await operators(service, { name: 'Ada' });
   const job = newJobId();
   const finished = completed(job);
 
@@ -52,10 +66,11 @@ test('one job is followed from its first progress to its replay', async () => {
   expect((await api.post(`/outbox/${id}/retry`)).status).toBe(200);
   await bus.received(2);
   await published('publication confirmed', 2);
-  const { status, text } = await api.post('/replays', { event_ids: [id] });
+  const { status, text } = await api.post('/replays', { event_ids: [id], note: 'a test' });
   expect([status, text]).toEqual([202, text]);
   await bus.received(3);
   await published('publication confirmed', 3);
+  await published('replay finished', 1);
   const story = await storyOf(api, job);
 
   expect(story.items.map(told)).toEqual([
@@ -70,6 +85,7 @@ test('one job is followed from its first progress to its replay', async () => {
     'publication returned 1',
     'operator outbox.retry',
     'publication confirmed 1',
+    'replay finished',
     'publication confirmed 1',
   ]);
   expect(story.job).toMatchObject({
@@ -91,6 +107,16 @@ test('one job is followed from its first progress to its replay', async () => {
     ({ publication }) => (publication as Record<string, unknown> | undefined)?.['replay_id'],
   );
   expect(replays.filter(Boolean)).toHaveLength(1);
+  const { replay } = story.items.at(-2) as unknown as { replay: Record<string, unknown> };
+  expect(replay).toMatchObject({
+    id: replays.at(-1),
+    created_by: 'Ada',
+    note: 'a test',
+    queue: null,
+  });
+  const tookMs = Date.parse(String(replay['finished_at'])) - Date.parse(String(replay['created_at']));
+  expect(Math.abs(Number(replay['duration_ms']) - tookMs)).toBeLessThanOrEqual(1);
+  expect(story.items.at(-2)?.at).toBe(replay['created_at']);
   expect(story.items.at(-1)).toMatchObject({
     publication: { event_id: id, replay_id: replays.at(-1), queue: null },
   });
@@ -115,6 +141,61 @@ test('an event that was put back with all others of its state is told of in the 
   ]);
 });
 
+test('each replay that had to do with a job is in its story, page by page, and no other', async () => {
+  const exchange = newExchange();
+  await using bus = await listen(exchange);
+  await using service = await startTestService({ exchange });
+  const { database } = service;
+  const api = await operators(service, { role: 'operator', name: 'Ada' });
+  const [job, other] = [newJobId(), newJobId()];
+  for (const id of [job, other]) await deliver(service.webhooks, completed(id));
+  await bus.received(2);
+  await expect.poll(() => database.query('select from outbox')).toEqual([]);
+  const replayed = async (of: string, rest: object, state: string) => {
+    const { body } = await api.post<{ id: string }>('/replays', {
+      event_ids: [`default:${of}:completed`],
+      ...rest,
+    });
+    await expect
+      .poll(async () => (await api.get<{ state: string }>(`/replays/${body.id}`)).body.state)
+      .toBe(state);
+    return body.id;
+  };
+  await replayed(other, {}, 'finished');
+  const made = [
+    await replayed(job, {}, 'finished'),
+    await replayed(job, {}, 'finished'),
+    await replayed(job, { queue: 'nobody' }, 'paused'),
+  ];
+  await database.query('update deliveries set body = null where job_id = $1', [job]);
+  made.push(await replayed(job, {}, 'finished'));
+  // Two at the same time: their ids tell them apart.
+  await database.query(
+    `update replays set created_at = (select created_at from replays where id = $1) where id = $2`,
+    made.slice(0, 2),
+  );
+
+  const whole = await storyOf(api, job);
+
+  const replays = whole.items.flatMap((step) =>
+    step.what === 'replay' ? [step['replay'] as Record<string, unknown>] : [],
+  );
+  expect(replays.map(({ id }) => id)).toEqual(made);
+  expect(replays.map(({ created_by }) => created_by)).toEqual(['Ada', 'Ada', 'Ada', 'Ada']);
+  expect(replays[2]).toMatchObject({
+    state: 'paused',
+    queue: 'nobody',
+    finished_at: null,
+    duration_ms: null,
+  });
+  expect(replays[3]).toMatchObject({ state: 'finished', duration_ms: expect.any(Number) as unknown });
+  const skipAt = whole.items.findIndex(({ what }) => what === 'replay_skip');
+  expect(whole.items[skipAt - 1]).toMatchObject({ what: 'replay', replay: { id: made[3] } });
+  for (const limit of [1, 2, 3]) {
+    expect((await readPages(api, job, limit)).map(withoutTimes)).toEqual(whole.items.map(withoutTimes));
+  }
+});
+
 test('a story is told in pages of any size, without a gap or a repeat', async () => {
   await using database = await createTestDatabase();
   await holdOutbox(database);
@@ -136,18 +217,7 @@ test('a story is told in pages of any size, without a gap or a repeat', async ()
   ]);
 
   for (const limit of [1, 5, 24]) {
-    const steps: Step[] = [];
-    let cursor: string | null = null;
-    do {
-      const page: Story = await storyOf(
-        api,
-        job,
-        `?limit=${limit}${cursor === null ? '' : `&cursor=${cursor}`}`,
-      );
-      expect(page.items.length).toBeLessThanOrEqual(limit);
-      steps.push(...page.items);
-      cursor = page.next_cursor;
-    } while (cursor !== null);
+    const steps = await readPages(api, job, limit);
     expect(steps.map(withoutTimes)).toEqual(whole.items.map(withoutTimes));
   }
 });

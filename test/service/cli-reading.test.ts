@@ -82,6 +82,39 @@ test('jobs show tells a whole story in order: deliveries, events and publication
   expect(await cli.items('jobs', 'show', 'default', job)).toHaveLength(items.length + 1);
 });
 
+test('a job of which there is nothing but quarantine has a story', async () => {
+  await using relay = await startTestService();
+  const cli = await cliOf(relay, { role: 'viewer' });
+  const job = newJobId();
+  await deliver(relay.webhooks, { job_id: job, status: 'exploded' });
+
+  const [first, ...items] = await cli.items('jobs', 'show', job);
+
+  expect(first).toEqual({ what: 'job', job: null });
+  expect(items).toMatchObject([{ what: 'delivery', delivery: { outcome: 'quarantined', job_id: job } }]);
+  if (!hasTerminal) return;
+  const { code, screen } = await cli.onTerminal(['jobs', 'show', job]);
+  expect(code).toBe(0);
+  expect(screen).toContain(`${job} of default: no event told of it`);
+  expect(screen).toMatch(/delivery +quarantined/);
+});
+
+test('a job’s replays are in its story, with who asked for them and how long they took', async () => {
+  await using story = await startWithStory();
+  const { relay, job } = story;
+  const cli = await cliOf(relay, { role: 'operator' });
+  const [replay] = await cli.items('replay', `default:${job}:completed`, '--note', 'a test', '--yes');
+
+  const items = await cli.items('jobs', 'show', job);
+
+  expect(items.filter(({ what }) => what === 'replay')).toMatchObject([
+    { replay: { id: replay?.['id'], state: 'finished', note: 'a test', queue: null } },
+  ]);
+  if (!hasTerminal) return;
+  const { screen } = await cli.onTerminal(['jobs', 'show', job]);
+  expect(screen).toMatch(/ replay +finished +[0-9a-f-]{36}, by/);
+});
+
 test('a job that nobody has heard of is exit code 1, and said', async () => {
   await using relay = await startTestService();
   const cli = await cliOf(relay, { role: 'viewer' });

@@ -127,7 +127,7 @@ function showJob({ connection }: Deps): Operation {
     tag: 'Jobs',
     summary: 'One job’s whole story, oldest first',
     description:
-      'Every delivery and its outcome, every event, every publication, what replays left out, and what waits.',
+      'Every delivery and its outcome, every event, every publication, every replay and what it left out, and what waits.',
     role: 'viewer',
     params: z.strictObject(ofJob),
     query: z.strictObject(storyPaging),
@@ -146,7 +146,7 @@ function showStory({ connection }: Deps): Operation {
       'The same as under `/jobs/{source}/{job_id}`, for jobs whose id is `.` or `..`: clients take these out of a path.',
     role: 'viewer',
     query: z.strictObject({ ...ofJob, ...storyPaging }),
-    queryNamesOne: true,
+    namesOthers: true,
     answers: storyAnswers,
     run: ({ query: { limit, cursor, ...job } }, { caller }) =>
       answerStory(connection, caller, job, { limit, cursor }),

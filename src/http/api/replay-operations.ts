@@ -84,6 +84,11 @@ export const replayOrder = z
 
 const replayState = z.enum(['running', 'paused', 'cancelled', 'finished']);
 const count = z.int().min(0);
+const matchedExactly = z
+  .boolean()
+  .describe(
+    'False if so many events would have had to be looked at that there may be more. True in the end.',
+  );
 
 export const Replay = z
   .object({
@@ -98,13 +103,14 @@ export const Replay = z
     queue: z.string().nullable().describe('Null: to the exchange.'),
     rate_per_second: rate,
     counts: z.object({
-      matched: count.describe('Events that matched when it was made.'),
+      matched: count.describe('Events that matched when it was made; see `matched_exactly`.'),
       queued: count.describe('Copies put into the outbox.'),
       confirmed: count.describe('Copies that the broker has.'),
       returned: count.describe('Copies for the exchange that no queue was bound for.'),
       failed: count.describe('Copies given up on after all attempts.'),
       skipped: count.describe('Events left out; see `skips`.'),
     }),
+    matched_exactly: matchedExactly,
     updated_at: timestamp,
     finished_at: timestamp.nullable(),
   })
@@ -117,10 +123,15 @@ export const ReplayDetail = Replay.extend({
 export const ReplayPreview = z
   .object({
     matched: count,
-    matched_exactly: z.boolean(),
-    sample: z.array(Event).max(SAMPLE).describe('The first ones, in the order of their acceptance.'),
+    matched_exactly: matchedExactly,
+    sample: z
+      .array(Event)
+      .max(SAMPLE)
+      .describe('The first ones, in the order of their acceptance; of those that were counted.'),
   })
   .meta({ id: 'ReplayPreview', description: 'What a replay would begin with.' });
+
+const ReplayPage = page(Replay).meta({ id: 'ReplayPage', description: 'A page of replays.' });
 
 const params = z.strictObject({ id: z.uuid() });
 
@@ -147,7 +158,7 @@ function listOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
     summary: 'Replays, newest first',
     role: 'viewer',
     query: z.strictObject({ state: replayState.optional(), ...paging }),
-    answers: { 200: { description: 'A page of replays.', schema: page(Replay) } },
+    answers: { 200: { description: 'A page of replays.', schema: ReplayPage } },
     run: async ({ query: { limit, cursor, state } }, { caller }) => {
       const filters = { state };
       const after = cursor === undefined ? undefined : placeOf(cursor, filters);
@@ -192,9 +203,10 @@ function createOperation(): Operation {
     tag: 'Replays',
     summary: 'Publish events again',
     description:
-      'Names events by id, or all that a filter finds now. Copies have the ids, sequences and times of the first ones and the headers `replay` and `replayed_by`. A copy never passes a live event of its job and holds none back. With `dry_run` nothing is begun, and nothing recorded.',
+      'Names events by id, or all that a filter finds now. Copies have the ids, sequences and times of the first ones and the headers `replay` and `replayed_by`. A copy never passes a live event of its job and holds none back. With `dry_run` nothing is begun, and nothing recorded; an `Idempotency-Key` that it is given belongs to it, and not to the order.',
     role: 'operator',
     body: replayOrder,
+    namesOthers: true,
     answers: {
       200: { description: 'What a dry run found.', schema: ReplayPreview },
       202: { description: 'It has begun: watch it under its id.', schema: Replay },
@@ -205,7 +217,7 @@ function createOperation(): Operation {
           ? await byIds(body.event_ids ?? [], caller, (ids) => findEvents(trx, ids))
           : { selection: { filter: body.filter }, sources: scopeOf(caller, body.filter.source) };
       if (body.dry_run) {
-        return { status: 200, body: { ...(await previewReplay(trx, wish, SAMPLE)), matched_exactly: true } };
+        return { status: 200, body: await previewReplay(trx, wish, SAMPLE) };
       }
       const made = await createReplay(trx, {
         ...wish,
@@ -229,6 +241,7 @@ function createOperation(): Operation {
         detail: {
           ...(filter === null ? { event_ids: body.event_ids?.length } : { filter }),
           matched: counts.matched,
+          matched_exactly: made.matched_exactly,
           queue,
           rate_per_second,
           note,

@@ -137,6 +137,22 @@ const OperatorAction = z
   .object({ action: z.string(), actor: z.string(), subject: z.string() })
   .meta({ id: 'OperatorAction', description: 'What an operator did with a delivery or an event.' });
 
+const ReplayOfJob = z
+  .object({
+    id: z.uuid(),
+    state: z.enum(['running', 'paused', 'cancelled', 'finished']).describe('As it is while you look.'),
+    created_by: z.string().describe('The name of the token.'),
+    note: z.string().nullable(),
+    queue: z.string().nullable().describe('Null: to the exchange.'),
+    created_at: timestamp,
+    finished_at: timestamp.nullable(),
+    duration_ms: z
+      .int()
+      .nullable()
+      .describe('From its creation to its end, with all that it published; null before its end.'),
+  })
+  .meta({ id: 'ReplayOfJob', description: 'A replay that published or left out events of the job.' });
+
 const moment = {
   at: timestamp,
   after_ms: z.int().nullable().describe('Since the item before; null for the first.'),
@@ -146,6 +162,7 @@ export const StoryItem = z
     z.object({ ...moment, what: z.literal('delivery'), delivery: Delivery }),
     z.object({ ...moment, what: z.literal('event'), event: Event }),
     z.object({ ...moment, what: z.literal('operator'), operator: OperatorAction }),
+    z.object({ ...moment, what: z.literal('replay'), replay: ReplayOfJob }),
     z.object({ ...moment, what: z.literal('replay_skip'), skip: ReplaySkip }),
     z.object({ ...moment, what: z.literal('publication'), publication: Publication }),
     z.object({ ...moment, what: z.literal('waiting'), entry: Entry }),
