@@ -4,7 +4,7 @@
 
 import { HelpAsked } from './commands/arguments.ts';
 import type { Command } from './commands/command.ts';
-import { complain, say } from './commands/output.ts';
+import { complain, endWithReader, say } from './commands/output.ts';
 import { reportError } from './commands/report.ts';
 import { UsageError } from './errors.ts';
 import { version } from './version.ts';
@@ -98,6 +98,8 @@ async function run(args: string[]): Promise<number> {
   }
 }
 
+endWithReader();
 process.exitCode = await run(process.argv.slice(2)).catch((error: unknown) => reportError(error, undefined));
-// A timer or socket that somebody forgot must not keep a finished command alive; output is flushed first.
-process.stdout.write('', () => process.exit());
+// A timer or socket that somebody forgot must not keep a finished command alive; output is flushed first, and what went
+// wrong with it told.
+process.stdout.write('', () => setImmediate(() => process.exit()));

@@ -64,7 +64,7 @@ export async function makeToken(
       name: wanted.name,
       role: wanted.role,
       environment: wanted.environment,
-      sources: sources === null ? null : [...sources],
+      sources: eachOnce(sources),
       value_hash: hashToken(value),
       created_at: sql<Date>`now()`,
       created_by: wanted.createdBy,
@@ -151,13 +151,18 @@ export async function noteUse(connection: Pick<DatabaseConnection, 'execute'>, i
   await connection.execute(NOTE_USE, [id]);
 }
 
+/** A source named twice would show each of its rows twice: reads go from source to source. */
+function eachOnce(sources: readonly string[] | null): string[] | null {
+  return sources === null ? null : [...new Set(sources)];
+}
+
 function toToken(row: Row): Token {
   return {
     id: row.id,
     name: row.name,
     environment: row.environment,
     role: row.role,
-    sources: row.sources,
+    sources: eachOnce(row.sources),
     createdAt: row.created_at,
     createdBy: row.created_by,
     expiresAt: row.expires_at,

@@ -5,10 +5,11 @@ import { readFileSync } from 'node:fs';
 import type { Env } from '../config.ts';
 import { ConfigError, UsageError } from '../errors.ts';
 import { createOperatorsClient, type OperatorsClient } from '../operators-client/client.ts';
+import { addressFault, tokenFault } from '../operators-client/exchange.ts';
 import { parse } from './arguments.ts';
 import type { Command, Verbs } from './command.ts';
 import { withLocalRun } from './environment.ts';
-import { complain, endWithReader } from './output.ts';
+import { complain } from './output.ts';
 import { duration } from './readable.ts';
 
 export type Api = {
@@ -23,42 +24,43 @@ const HOW_TO_GET_ONE =
 /** @throws ConfigError */
 export function openApi(env: Env): Api {
   const { url, token } = access(env);
-  endWithReader();
   const runId = randomUUID();
   let actions = 0;
-  try {
-    return {
-      client: createOperatorsClient({
-        baseUrl: url,
-        token,
-        onWait: (waitMs, { message }) => complain(`${message}: trying again in ${duration(waitMs)}`),
-      }),
-      nextKey: () => `${runId}-${(actions += 1)}`,
-    };
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    const name = error.message.includes('token') ? 'TALLYHOOK_TOKEN' : 'TALLYHOOK_URL';
-    throw new ConfigError([`${name} cannot be used: ${error.message}`]);
-  }
+  return {
+    client: createOperatorsClient({
+      baseUrl: url,
+      token,
+      onWait: (waitMs, { message }) => complain(`${message}: trying again in ${duration(waitMs)}`),
+    }),
+    nextKey: () => `${runId}-${(actions += 1)}`,
+  };
 }
 
+/** @throws ConfigError with the faults of both */
 function access(given: Env): { url: string; token: string } {
   const env = withLocalRun(given);
   const url = env['TALLYHOOK_URL'] || `http://127.0.0.1:${env['OPERATOR_PORT'] || 8081}`;
   // The local run's token is for the local run: it must not go to whatever address was given.
   const from = given['TALLYHOOK_URL'] ? given : env;
-  const token = from['TALLYHOOK_TOKEN'] || readToken(from['TALLYHOOK_TOKEN_FILE']);
-  if (!token) throw new ConfigError([`TALLYHOOK_TOKEN must be set for ${hostOf(url)}: ${HOW_TO_GET_ONE}`]);
+  const urlFault = addressFault(url);
+  const faults = urlFault === undefined ? [] : [`TALLYHOOK_URL cannot be used: ${urlFault}`];
+  const { token, fault } = readToken(from, url);
+  if (fault !== undefined) faults.push(fault);
+  if (token === undefined || faults.length > 0) throw new ConfigError(faults);
   return { url, token };
 }
 
-function readToken(file: string | undefined): string | undefined {
-  if (!file) return undefined;
+function readToken(env: Env, url: string): { token?: string; fault?: string } {
+  const file = env['TALLYHOOK_TOKEN_FILE'];
+  let token = env['TALLYHOOK_TOKEN'];
   try {
-    return readFileSync(file, 'utf8').trim();
+    if (!token && file) token = readFileSync(file, 'utf8').trim();
   } catch (error) {
-    throw new ConfigError([`TALLYHOOK_TOKEN_FILE cannot be read (${(error as NodeJS.ErrnoException).code})`]);
+    return { fault: `TALLYHOOK_TOKEN_FILE cannot be read (${(error as NodeJS.ErrnoException).code})` };
   }
+  if (!token) return { fault: `TALLYHOOK_TOKEN must be set for ${hostOf(url)}: ${HOW_TO_GET_ONE}` };
+  const unusable = tokenFault(token);
+  return unusable === undefined ? { token } : { fault: `TALLYHOOK_TOKEN cannot be used: ${unusable}` };
 }
 
 function hostOf(url: string): string {

@@ -16,11 +16,15 @@ export async function put(chunk: string | Uint8Array): Promise<void> {
   if (!process.stdout.write(chunk)) await once(process.stdout, 'drain');
 }
 
-/** A reader that leaves the pipe, as `head` does, has what it wanted: the program ends, quietly and with 0. */
+/**
+ * A reader that leaves the pipe, as `head` does, has what it wanted: the program ends, quietly and with 0. Where output
+ * cannot go, as onto a full disk, it ends with 1.
+ */
 export function endWithReader(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0);
-    throw error;
+    complain(`standard output: ${error.message}`);
+    process.exit(1);
   });
 }
 

@@ -1,13 +1,16 @@
 // `tallyhook tokens`: makes, lists and revokes tokens straight on the database, since the first one has to come from
 // somewhere. Each change stands in the operator log, by the actor "command line".
 
+import { z } from 'zod';
 import { appendToLog, type Entry } from '../access/operator-log.ts';
 import { canBeLimited, isTokenRole, TOKEN_ROLES } from '../access/roles.ts';
+import { tokenName } from '../access/token-name.ts';
 import { listTokens, MAX_TOKENS, makeToken, revokeToken, type Token } from '../access/tokens.ts';
 import { type Env, loadAccess } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { connectDatabase, type DatabaseConnection } from '../ledger/database.ts';
 import { createLog } from '../log.ts';
+import { toUtc } from '../utc.ts';
 import { HelpAsked, parse } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
@@ -17,7 +20,6 @@ import { type Column, renderTable, terminalWidth } from './table.ts';
 
 const TIMEOUT_MS = 10_000;
 const COMMAND_LINE = { tokenId: null, name: 'command line', role: 'admin', remoteAddress: null } as const;
-const MAX_NAME_LENGTH = 100;
 const SHORT = 12;
 
 const shownTime = (value: Date | null) => (value === null ? null : time(value.toISOString()));
@@ -68,10 +70,7 @@ async function run(args: string[], env: Env): Promise<number> {
 async function create(args: string[], env: Env): Promise<number> {
   const text = { type: 'string' } as const;
   const { values } = parse(args, { name: text, role: text, source: text, expires: text });
-  const name = values.name?.trim() ?? '';
-  if (name === '' || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
-    throw new UsageError(`--name takes 1 to ${MAX_NAME_LENGTH} characters: who or what will use it`);
-  }
+  const name = nameOf(values.name);
   const role = values.role ?? '';
   if (!isTokenRole(role)) throw new UsageError(`--role takes one of ${TOKEN_ROLES.join(', ')}`);
   const sources = sourcesOf(values.source);
@@ -142,6 +141,14 @@ async function revoke(args: string[], env: Env): Promise<number> {
   });
 }
 
+/** @throws UsageError */
+function nameOf(text = ''): string {
+  const { data, error } = tokenName.safeParse(text);
+  if (error === undefined) return data;
+  const faults = error.issues.map(({ message }) => message).join(', and ');
+  throw new UsageError(`--name ${faults}: say who or what will use the token`);
+}
+
 function sourcesOf(text: string | undefined): string[] | null {
   if (text === undefined) return null;
   const names = text.split(',').map((name) => name.trim());
@@ -152,11 +159,16 @@ function sourcesOf(text: string | undefined): string[] | null {
 /** A day ends when it begins: who says 2027-01-31 means not after. */
 function expiryOf(text: string | undefined): Date | null {
   if (text === undefined) return null;
-  const form = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
-  const expiresAt = form.test(text) ? new Date(text) : new Date(Number.NaN);
-  if (Number.isNaN(expiresAt.getTime())) {
-    throw new UsageError('--expires takes a day or a time: 2027-01-31, 2027-01-31T12:00:00Z');
+  const { data } = z.iso
+    .datetime({ offset: true })
+    .safeParse(text.includes('T') ? text : `${text}T00:00:00Z`);
+  const utc = data === undefined ? undefined : toUtc(data);
+  if (utc === undefined) {
+    throw new UsageError(
+      '--expires takes a day or a time before the year 10000: 2027-01-31, 2027-01-31T12:00:00Z',
+    );
   }
+  const expiresAt = new Date(utc);
   if (expiresAt.getTime() <= Date.now()) throw new UsageError('--expires takes a time that is still to come');
   return expiresAt;
 }

@@ -13,7 +13,7 @@ import { createExactApp } from '../http-ground.ts';
 import { DOCS_STYLE_SOURCE } from './api/docs-page.ts';
 import { createGate, needsTokenOnce, rateHeaders } from './api/gate.ts';
 import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
-import { errorHandler, notFound, type StandingHeaders } from './errors.ts';
+import { errorHandler, notFound, onlyGet, type StandingHeaders } from './errors.ts';
 import { livez, type Readiness, readyz } from './health.ts';
 
 export function createIntakeApp(options: DeliveryOptions & { readiness: () => Promise<Readiness> }): Express {
@@ -45,16 +45,20 @@ export function createOperatorApp(options: OperatorOptions): Express {
   app.use(securityHeaders());
   app.get('/livez', livez);
   app.get('/readyz', readyz(options.readiness));
+  app.all(['/livez', '/readyz'], onlyGet);
   app.use(createGate(options));
-  app.get('/metrics', needsTokenOnce({ isOpen: isMetricsOpen }), async (_request, response) => {
+  app.all('/metrics', needsTokenOnce({ isOpen: isMetricsOpen }));
+  app.get('/metrics', async (_request, response) => {
     response.type(registry.contentType).send(await registry.metrics());
   });
+  app.all('/metrics', onlyGet);
   app.use('/api/v1', options.api);
   return finishApp(app, options.log);
 }
 
 /** For what is answered before the app has a request: a limit of the address, and the headers that all answers have. */
 export function operatorHeaders({ limits }: Pick<OperatorOptions, 'limits'>): StandingHeaders {
+  // Run once on an answer to nobody: what helmet sets is the same for all.
   const request = new IncomingMessage(new Socket());
   const response = new ServerResponse(request);
   for (const set of securityHeaders()) set(request as Request, response as Response, () => {});

@@ -13,6 +13,15 @@ export const notFound: RequestHandler = (request, response) => {
   response.status(404).json({ error: 'not_found', message: 'there is nothing at this address' });
 };
 
+/** For an address that is only read. It takes HEAD, too, as Express does for each GET. */
+export const onlyGet: RequestHandler = (request, response) => {
+  closeIfUnread(request, response);
+  response
+    .status(405)
+    .set('Allow', 'GET, HEAD')
+    .json({ error: 'method_not_allowed', message: 'use GET or HEAD' });
+};
+
 /** Express hands us what it could not parse (4xx) and what nobody expected (500, logged). */
 export function errorHandler(log: Logger): ErrorRequestHandler {
   return (error: unknown, request, response, next) => {

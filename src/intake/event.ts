@@ -15,6 +15,7 @@ import {
 } from './json.ts';
 import { isStatus, type JobEvent, type Kind, kindOf, type Status } from '../ledger/event.ts';
 import type { Drift } from '../ledger/drift.ts';
+import { toUtc } from '../utc.ts';
 import type { AuthenticBody } from './signature.ts';
 
 /** `drift`: what an event had that our schemas do not know, if anything. */
@@ -60,8 +61,6 @@ const timestamp = z.iso
   .datetime({ offset: true, error: 'must be an ISO 8601 date and time with its zone' })
   .refine((text) => toUtc(text) !== undefined, 'must be a date between the years 1 and 9999')
   .overwrite((text) => toUtc(text) ?? text);
-
-const ALREADY_UTC = /^(?!0000)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
 /** The three kinds of event, with the fields of spec 6.2. The published JSON Schemas are made from these. */
 export const eventSchemas = {
@@ -190,17 +189,4 @@ function isObject(value: unknown): value is JsonObject {
 
 function describeIssues(error: z.ZodError): string {
   return error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
-}
-
-/**
- * RFC 3339 in UTC with the fraction as it was sent; undefined where the date is none or leaves the range.
- * `text` has the form and the calendar of ISO 8601 already.
- */
-function toUtc(text: string): string | undefined {
-  if (ALREADY_UTC.test(text)) return text;
-  const [, fraction = ''] = /(\.\d+)/.exec(text) ?? [];
-  const date = new Date(text.replace(fraction, ''));
-  if (Number.isNaN(date.getTime())) return undefined;
-  const seconds = date.toISOString().slice(0, -'.000Z'.length);
-  return /^(?!0000)\d{4}-/.test(seconds) ? `${seconds}${fraction}Z` : undefined;
 }

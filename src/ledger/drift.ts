@@ -24,13 +24,16 @@ export type DriftLog = {
 
 export type DriftCount = Drift & { source: string; count: number; valueType: string; deliveryId: string };
 
-/** Of one source, in memory as in the ledger. A sender that makes names up would fill any table. */
+/**
+ * Fields, and as many statuses, of one source, in memory as in the ledger. A sender that makes field names up would fill any
+ * table, and must not hide a status that is new.
+ */
 export const DRIFT_NAMES_PER_SOURCE = 200;
 const NAME_MAX_LENGTH = 128;
 
 /**
  * Rows are taken in the order of the primary key, or two replicas could deadlock. A name that is there already is found
- * by that key, and the names of a source are counted by it; two replicas may both pass the limit once.
+ * by that key, and the names of a source and kind are counted by it; two replicas may both pass the limit once.
  */
 const ADD_DRIFT: Statement = {
   name: 'add-drift',
@@ -40,7 +43,7 @@ insert into drift as d (
 )
 select i.source, i.kind, i.status, i.name, i.value_type, i.count, now(), now(), i.delivery_id
 from (
-  select *, row_number() over (partition by source, is_known order by kind, status, name) as number
+  select *, row_number() over (partition by source, kind, is_known order by status, name) as number
   from (
     select *, exists (
       select from drift k
@@ -50,7 +53,7 @@ from (
       as t (source, kind, status, name, value_type, count, delivery_id)
   ) as noticed
 ) as i
-where i.is_known or (select count(*) from drift k where k.source = i.source) + i.number <= $8
+where i.is_known or (select count(*) from drift k where k.source = i.source and k.kind = i.kind) + i.number <= $8
 order by i.source collate "C", i.kind, i.status, i.name
 on conflict (source, kind, status, name) do update set
   count = d.count + excluded.count,
@@ -73,7 +76,7 @@ export function createDriftLog(options: {
     },
     write,
     rowsPerGroup: DRIFT_NAMES_PER_SOURCE,
-    groupOf: ({ source }) => source,
+    groupOf: ({ source, kind }) => `${source} ${kind}`,
     log,
   });
   return {

@@ -57,7 +57,7 @@ test('a token can be limited to sources and in time, and is live unless the envi
     '--role',
     'operator',
     '--source',
-    'team-a, team-b',
+    'team-a, team-b, team-a',
     '--expires',
     expires,
   ];
@@ -77,10 +77,17 @@ test.each([
   [['create', '--name', 'x'], '--role'],
   [['create', '--name', 'x', '--role', 'king'], '--role'],
   [['create', '--name', 'a\nb', '--role', 'viewer'], '--name'],
+  [['create', '--name', '\u202e', '--role', 'viewer'], '--name must not hold control or format characters'],
+  [['create', '--name', 'x'.repeat(101), '--role', 'viewer'], '--name must be 1 to 100 characters'],
   [['create', '--name', 'x', '--role', 'viewer', '--source', 'a,,b'], '--source'],
   [['create', '--name', 'x', '--role', 'scraper', '--source', 'a'], '--source'],
   [['create', '--name', 'x', '--role', 'viewer', '--expires', 'tomorrow'], '--expires'],
   [['create', '--name', 'x', '--role', 'viewer', '--expires', '2020-01-01'], '--expires'],
+  [
+    ['create', '--name', 'x', '--role', 'viewer', '--expires', '2099-02-31'],
+    '--expires takes a day or a time',
+  ],
+  [['create', '--name', 'x', '--role', 'viewer', '--expires', '9999-12-31T23:59:59-12:00'], 'the year 10000'],
   [['revoke'], 'id'],
   [['drop'], 'create, list or revoke'],
 ])('tokens %j is wrong usage', async (args, told) => {

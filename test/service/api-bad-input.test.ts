@@ -62,6 +62,15 @@ async function ask(caller: Operators, path: string, init: RequestInit = {}) {
   return { status, body: undefined };
 }
 
+/** Times that are well-formed, and no times of ours: they leave the years that we know, or Postgres', or both. */
+const BEYOND = [
+  '1970-01-01T00:00:00+00:01',
+  '1969-12-31T23:59:59Z',
+  '0000-01-01T00:00:00Z',
+  '9999-12-31T23:59:59-12:00',
+  '9999-12-31T23:59:59.999999-00:01',
+];
+
 const ERROR = { error: expect.stringMatching(/^[a-z_]+$/), message: expect.stringMatching(/\w/) };
 
 function expectNoSurprise(relay: TestService): void {
@@ -196,6 +205,99 @@ describe('every operation', () => {
         });
       }
     }
+  });
+
+  test('that takes a time refuses one beyond our years, once, by the name of its parameter', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+    const timed = (await operationsOf(admin)).filter(({ parameters }) => parameters.includes('from'));
+    expect(timed.map(({ path }) => path)).toEqual(
+      expect.arrayContaining(['/deliveries', '/events', '/jobs', '/operator-log', '/quarantine', '/stats']),
+    );
+
+    for (const time of [...BEYOND, 'x', `2026-01-15T10:30:00.${'0'.repeat(40)}Z`]) {
+      for (const { path } of timed) {
+        for (const name of ['from', 'to']) {
+          const list = path === '/export' ? '&list=events' : '';
+          const answer = await ask(admin, `${path}?${name}=${encodeURIComponent(time)}${list}`);
+          const message = expect.stringMatching(new RegExp(`^${name}: [^;]+$`));
+          expect({ path, name, time, ...answer }).toMatchObject({
+            status: 400,
+            body: { error: 'invalid_request', message },
+          });
+        }
+      }
+      for (const [path, body, name] of [
+        ['/replays', { filter: { from: time } }, 'filter.from'],
+        ['/quarantine/release', { filter: { to: time } }, 'filter.to'],
+        ['/tokens', { name: 'x', role: 'viewer', expires_at: time }, 'expires_at'],
+      ] as const) {
+        expect(await admin.post(path, body)).toMatchObject({
+          status: 400,
+          body: { error: 'invalid_request', message: expect.stringMatching(new RegExp(`^${name}: [^;]+$`)) },
+        });
+      }
+    }
+    expectNoSurprise(relay);
+  });
+
+  test('that takes a time takes it with any offset, to the microsecond', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+    await deliver(relay.webhooks, completed(newJobId()));
+    // Of today, since there is no partition for other days.
+    const minute = `${new Date().toISOString().slice(0, 10)}T12:00`;
+    const at = `${minute}:00.123456Z`;
+    await relay.database.query('update deliveries set received_at = $1', [at]);
+    await relay.database.query('update events set recorded_at = $1', [at]);
+    // Each is `at`, or a microsecond after it: Postgres itself takes no offset beyond 15:59.
+    const offsets = [
+      ['+23:59', (23 * 60 + 59) * 60_000],
+      ['-23:59', -(23 * 60 + 59) * 60_000],
+    ] as const;
+    const told = (fraction: string) =>
+      offsets.map(([offset, ms]) => {
+        const clock = new Date(Date.parse(`${minute}Z`) + ms).toISOString().slice(0, 19);
+        return `${clock}.${fraction}${offset}`;
+      });
+    const same = told('123456');
+    const later = told('123457');
+
+    for (const path of ['/deliveries?', '/events?', '/export?list=deliveries&', '/export?list=events&']) {
+      for (const [name, times, shows] of [
+        ['from', same, true],
+        ['from', later, false],
+        ['to', same, false],
+        ['to', later, true],
+      ] as const) {
+        for (const time of times) {
+          const answer = await admin.get(`${path}${name}=${encodeURIComponent(time)}`);
+          expect(answer.status).toBe(200);
+          expect({ path, name, time, shows: answer.text.includes(at) }).toEqual({ path, name, time, shows });
+        }
+      }
+    }
+    for (const [from, matched] of [
+      [same[0], 1],
+      [later[0], 0],
+    ]) {
+      expect(await admin.post('/replays', { filter: { from }, dry_run: true })).toMatchObject({
+        status: 200,
+        body: { matched },
+      });
+    }
+    expect(await admin.post('/quarantine/release', { filter: { from: same[0] } })).toMatchObject({
+      status: 200,
+    });
+    const { body } = await admin.get<{ to: string }>(`/stats?to=${encodeURIComponent(same[0] ?? '')}`);
+    expect(body.to).toBe(`${minute.slice(0, -2)}01:00.000Z`);
+    const expiring = await admin.post('/tokens', {
+      name: 'x',
+      role: 'viewer',
+      expires_at: '9999-12-31T23:59:59.5+23:59',
+    });
+    expect(expiring).toMatchObject({ status: 201, body: { expires_at: '9999-12-31T00:00:59.500Z' } });
+    expectNoSurprise(relay);
   });
 
   test('refuses other methods, and says which it takes', async () => {

@@ -97,6 +97,7 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
   'POST /replays': [
     newReplay,
     post('/replays', { filter: { source: 'default' }, dry_run: true }),
+    post('/replays', { event_ids: ['default:none:completed'] }),
     post('/replays', {}),
   ],
   'GET /replays/{id}': [
@@ -212,6 +213,31 @@ describe('the OpenAPI document', () => {
     }
 
     expect(faults).toEqual([]);
+  });
+
+  test('names the shape of every answer and every body, for those who make clients of it', async () => {
+    await using relay = await startTestService();
+    const { document } = await readOpenApi(await operators(relay));
+    const unnamed: string[] = [];
+    type Shaped = { content?: Record<string, { schema?: { $ref?: string } }> };
+
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const [method, operation] of Object.entries(methods)) {
+        const { requestBody } = operation as { requestBody?: Shaped };
+        const shaped: Shaped[] = [
+          ...Object.values(operation.responses),
+          ...(requestBody ? [requestBody] : []),
+        ];
+        const isUnnamed = shaped.some(({ content }) => {
+          const schema = content?.['application/json']?.schema;
+          return schema !== undefined && schema.$ref === undefined;
+        });
+        if (isUnnamed) unnamed.push(`${method.toUpperCase()} ${path}`);
+      }
+    }
+
+    // The document itself has a shape of its own.
+    expect(unnamed.filter((operation) => operation !== 'GET /openapi.json')).toEqual([]);
   });
 
   test('promises how each operation refuses those who may not', async () => {

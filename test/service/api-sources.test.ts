@@ -198,7 +198,7 @@ describe('after some deliveries', () => {
   });
 });
 
-test('first seen stays, counts grow, and a source has 200 names at most', async () => {
+test('first seen stays, counts grow, and a source has 200 fields at most and room for a status', async () => {
   await using database = await createTestDatabase();
   const round = async (names: string[]) => {
     await using relay = await startTestService({ database });
@@ -216,8 +216,13 @@ test('first seen stays, counts grow, and a source has 200 names at most', async 
   const [before] = await rows();
   await round(['a', ...Array.from({ length: 250 }, (_, n) => `made_up_${n}`)]);
   await round(['a', 'late']);
+  {
+    await using relay = await startTestService({ database });
+    await deliver(relay.webhooks, { ...completed(newJobId()), status: 'exploded' });
+  }
 
-  const after = await rows();
+  const [status, ...after] = (await rows()).toSorted((a) => (a.name === 'exploded' ? -1 : 0));
+  expect(status?.name).toBe('exploded');
   expect(after).toHaveLength(200);
   expect(after[0]).toMatchObject({ name: 'a', count: '3', first: before?.first });
   expect(after[0]?.last).not.toBe(before?.last);

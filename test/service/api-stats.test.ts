@@ -149,12 +149,20 @@ describe('seeded', () => {
     ['from=2026-01-15T10:00:00Z&to=2025-01-15T10:00:00Z', 'from'],
     ['from=2025-01-01T00:00:00Z&to=2026-06-01T00:00:00Z&step=86400', '366'],
     ['from=2026-01-01T00:00:00Z&to=2026-06-01T00:00:00Z', 'step'],
+    ['from=9999-12-31T00:00:00Z&to=9999-12-31T23:59:59Z', 'to: leaves the year 9999'],
+    ['from=9999-06-01T00:00:00Z&to=9999-12-31T00:00:00Z&step=31622400', 'to: leaves the year 9999'],
     ['colour=red', 'colour'],
   ])('%s is a 400 that says what', async ([query, word]) => {
     const { status, body } = await viewer.get<{ error: string; message: string }>(`/stats?${query}`);
 
     expect({ status, error: body.error }).toEqual({ status: 400, error: 'invalid_request' });
     expect(body.message).toContain(word);
+  });
+
+  test('the last whole step of the year 9999 is answered', async () => {
+    const { status, body } = await ask('from=9999-12-31T00:00:00Z&to=9999-12-31T23:00:00Z');
+
+    expect({ status, to: body.to }).toEqual({ status: 200, to: '9999-12-31T23:00:00.000Z' });
   });
 
   test('a year in steps of a day is answered', async () => {

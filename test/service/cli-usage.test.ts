@@ -1,5 +1,7 @@
 // Whom the command line asks, with which token, and what it says when that does not work.
 
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
@@ -7,11 +9,12 @@ import { cliOf, cliWith } from '../support/cli.ts';
 import { createFolder } from '../support/folder.ts';
 import { newToken } from '../support/operators.ts';
 import { startReceiver } from '../support/receiver.ts';
-import { runCommand } from '../support/replica.ts';
+import { INHERITED, runCommand } from '../support/replica.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const NOUNS = [
   'jobs',
   'deliveries',
@@ -90,6 +93,17 @@ describe('the address and the token', () => {
     expect(stderr).not.toContain('two words');
   });
 
+  test.for([
+    { TALLYHOOK_URL: 'ftp://x' },
+    { TALLYHOOK_URL: 'ftp://x', TALLYHOOK_TOKEN: 'two words' },
+    { TALLYHOOK_URL: 'ftp://x', TALLYHOOK_TOKEN_FILE: '/nowhere/token' },
+  ])('an address and a token that cannot be used are told at once', async (env) => {
+    const { code, stderr } = await runCommand(['jobs', 'list'], { env });
+    expect(code).toBe(78);
+    expect(stderr).toContain('TALLYHOOK_URL cannot be used');
+    expect(stderr).toContain(env.TALLYHOOK_TOKEN_FILE ? 'TALLYHOOK_TOKEN_FILE cannot' : 'TALLYHOOK_TOKEN ');
+  });
+
   test('a service that is not there is named, with exit code 1', async () => {
     const cli = cliWith({ TALLYHOOK_URL: 'http://127.0.0.1:1', TALLYHOOK_TOKEN: 'thk_test_pLaNtEd' });
     const { code, stdout, stderr } = await cli.run('jobs', 'list');
@@ -156,3 +170,22 @@ test('a reader that leaves the pipe, as head does, ends it quietly and with 0', 
   await vi.waitFor(() => expect(command.child.exitCode).toBe(0), { timeout: 10_000 });
   expect(command.stderr()).toBe('');
 });
+
+test.skipIf(!existsSync('/dev/full'))(
+  'output that cannot be written is told in a line, and is a failure',
+  async () => {
+    const { status, stderr } = spawnSync(
+      'sh',
+      ['-c', '"$0" "$1" --help > /dev/full', process.execPath, MAIN],
+      {
+        env: INHERITED,
+        encoding: 'utf8',
+      },
+    );
+
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: expect.stringMatching(/^standard output: .*\n$/),
+    });
+  },
+);

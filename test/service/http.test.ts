@@ -332,7 +332,7 @@ test('every error of the intake is an object of two texts, error and message, an
     request(relay.operators).get('/%zz'),
   ]);
 
-  expect(answers.map(({ status }) => status)).toEqual([404, 405, 401, 400, 415, 413, 400, 404, 404, 400]);
+  expect(answers.map(({ status }) => status)).toEqual([404, 405, 401, 400, 415, 413, 400, 404, 405, 400]);
   for (const { body: answer, headers } of answers) {
     expect(answer).toEqual({
       error: expect.stringMatching(/^[a-z_]+$/),

@@ -94,14 +94,18 @@ describe('the drift log', () => {
     ]);
   });
 
-  test('keeps so many names a source, whatever is sent', async () => {
+  test('keeps so many fields a source, whatever is sent, and has room for a status all the same', async () => {
     const { drift, written } = createLog();
 
     for (let n = 0; n < 1_000; n++) drift.notice('default', 'delivery', [field(`field_${n}`)]);
     drift.notice('team-a', 'delivery', [field('a')]);
+    drift.notice('default', 'delivery', [
+      { kind: 'status', status: 'exploded', name: 'exploded', valueType: 'string' },
+    ]);
     await drift.close();
 
-    expect(written).toHaveLength(DRIFT_NAMES_PER_SOURCE + 1);
+    expect(written).toHaveLength(DRIFT_NAMES_PER_SOURCE + 2);
+    expect(written.filter(({ kind }) => kind === 'status')).toHaveLength(1);
   });
 
   test('cuts long names and replaces what cannot be shown', async () => {

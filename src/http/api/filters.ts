@@ -2,6 +2,7 @@
 // handed to Postgres without an error.
 
 import { z } from 'zod';
+import { toUtc } from '../../utc.ts';
 import { eventStatus, kind, outboxState, outcome, publicationResult } from './schemas.ts';
 
 export const PAGE_LIMIT_MAX = 200;
@@ -35,11 +36,22 @@ export function wholeNumber(min: number, max: number) {
     });
 }
 
-/** RFC 3339, any offset. Kept as text, since a Date has no microseconds. Postgres knows no year 0000. */
+/**
+ * RFC 3339, any offset; what comes out is in UTC, since Postgres takes no offset beyond 15:59. Kept as text, since a Date
+ * has no microseconds. An offset can lead out of the years that answers can show.
+ */
 export const time = z.iso
-  .datetime({ offset: true, error: 'must be a time as in RFC 3339, 2026-01-15T10:30:00Z' })
-  .max(40, 'must be at most 40 characters')
-  .refine((text) => /^(19[7-9]|[2-9]\d\d)/.test(text), 'must not be before 1970');
+  .datetime({
+    offset: true,
+    error: 'must be a time as in RFC 3339, 2026-01-15T10:30:00Z',
+    abort: true,
+  })
+  .max(40, { error: 'must be at most 40 characters', abort: true })
+  .refine((text) => /^(19[7-9]|[2-9]\d\d)/.test(toUtc(text) ?? ''), {
+    error: 'must be from 1970 to 9999, in UTC',
+    abort: true,
+  })
+  .overwrite((text) => toUtc(text) ?? text);
 
 export const source = plain(63).describe('By its exact name.');
 export const jobId = plain(128);

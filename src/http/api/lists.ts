@@ -34,7 +34,13 @@ export type ApiList = {
   readonly toFilters: (asked: Asked, caller: Caller) => object;
 };
 
-type Described = { readonly tag: string; readonly summary: string; readonly description?: string };
+type Described = {
+  /** Missing where a page says more than its items. */
+  readonly page?: z.ZodObject;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string;
+};
 
 const scoped = ({ source, ...others }: Asked, caller: Caller) => ({
   ...others,
@@ -46,6 +52,7 @@ export const LISTS = {
     name: 'jobs',
     filters: jobFilters,
     item: Job,
+    page: page(Job).meta({ id: 'JobPage', description: 'A page of jobs.' }),
     list: jobs,
     toFilters: (asked, caller) => {
       if (asked['stuck_after'] !== undefined && asked['state'] !== 'stuck') {
@@ -61,6 +68,7 @@ export const LISTS = {
     name: 'deliveries',
     filters: deliveryFilters,
     item: Delivery,
+    page: page(Delivery).meta({ id: 'DeliveryPage', description: 'A page of deliveries.' }),
     list: deliveries,
     toFilters: scoped,
     tag: 'Deliveries',
@@ -70,6 +78,7 @@ export const LISTS = {
     name: 'events',
     filters: eventFilters,
     item: Event,
+    page: page(Event).meta({ id: 'EventPage', description: 'A page of events.' }),
     list: events,
     toFilters: scoped,
     tag: 'Events',
@@ -79,6 +88,7 @@ export const LISTS = {
     name: 'publications',
     filters: publicationFilters,
     item: Publication,
+    page: page(Publication).meta({ id: 'PublicationPage', description: 'A page of attempts to publish.' }),
     list: publications,
     toFilters: scoped,
     tag: 'Publications',
@@ -88,6 +98,7 @@ export const LISTS = {
     name: 'quarantine',
     filters: quarantineFilters,
     item: Delivery,
+    page: page(Delivery).meta({ id: 'QuarantinePage', description: 'A page of quarantined deliveries.' }),
     list: quarantine,
     toFilters: scoped,
     tag: 'Quarantine',
@@ -139,10 +150,10 @@ export async function readListPage(
 
 /** The operation that shows a list at its own address. */
 export function listOperation(
-  list: ApiList & Described,
+  list: ApiList & Described & { readonly page: z.ZodObject },
   connection: Pick<DatabaseConnection, 'db'>,
 ): Operation {
-  const { name, filters, item, tag, summary, description } = list;
+  const { name, filters, tag, summary, description } = list;
   return defineRead({
     id: `list${name.charAt(0).toUpperCase()}${name.slice(1)}`,
     path: `/${name}`,
@@ -151,7 +162,7 @@ export function listOperation(
     ...(description && { description }),
     role: 'viewer',
     query: z.strictObject({ ...filters, ...paging }),
-    answers: { 200: { description: 'A page of the list.', schema: page(item) } },
+    answers: { 200: { description: 'A page of the list.', schema: list.page } },
     run: async ({ query }, { caller }) => ({
       status: 200,
       body: await readListPage(list, query, { caller, connection }),

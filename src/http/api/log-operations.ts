@@ -44,6 +44,8 @@ export const LogLine = z
     description: 'Something an operator looked at or changed. Lines are never changed.',
   });
 
+const LogPage = page(LogLine).meta({ id: 'LogPage', description: 'A page of the operator log.' });
+
 export const logFilters = {
   actor: plain(100).optional(),
   token_id: plain(100).optional(),
@@ -70,7 +72,7 @@ export function createLogOperations({
       description: 'For tokens that are not limited to some sources.',
       role: 'auditor',
       query: z.strictObject({ ...logFilters, ...paging }),
-      answers: { 200: { description: 'A page of the log.', schema: page(LogLine) } },
+      answers: { 200: { description: 'A page of the log.', schema: LogPage } },
       run: async ({ query }, { caller }) => {
         if (caller.sources !== null) throw forbidden();
         const { limit, cursor, ...filters } = query;

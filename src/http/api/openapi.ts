@@ -50,6 +50,12 @@ const laterHeaders = rateHeaders.extend({
     .meta({ description: 'Seconds after which another try is worth it.', header: { id: 'RetryAfter' } }),
 });
 
+const challengeHeaders = rateHeaders.extend({
+  'WWW-Authenticate': z
+    .literal('Bearer')
+    .meta({ description: 'What is asked for (RFC 9110, 11.6.1).', header: { id: 'WwwAuthenticate' } }),
+});
+
 const actionHeaders = rateHeaders.extend({
   'Idempotency-Replayed': z
     .literal('true')
@@ -87,7 +93,11 @@ const FAILURES = {
     'BadRequest',
     '`invalid_request`, `invalid_cursor` or `token_in_address`: the message says what.',
   ),
-  401: failure('Unauthorized', '`unauthorized`: no token, or one that does not hold (any more).'),
+  401: failure(
+    'Unauthorized',
+    '`unauthorized`: no token, or one that does not hold (any more).',
+    challengeHeaders,
+  ),
   403: failure('Forbidden', '`forbidden`: the token has not the role, or is limited to other sources.'),
   404: failure('NotFound', '`not_found`'),
   409: failure('Conflict', '`in_progress`, `wrong_state` and the like: the message says what.'),
@@ -168,7 +178,7 @@ function responsesOf(operation: Operation): ZodOpenApiResponsesObject {
     };
   }
   const failures: FailureStatus[] = [400, 401, 403, 429, 500, 503];
-  if (operation.params !== undefined || operation.queryNamesOne) failures.push(404);
+  if (operation.params !== undefined || operation.namesOthers) failures.push(404);
   if (isAction) failures.push(409, 413, 415, 422);
   for (const status of failures) responses[`${status}`] ??= FAILURES[status];
   return responses;

@@ -70,8 +70,8 @@ type Described = {
   /** Strict objects: an unknown parameter is a 400. All values of params and query arrive as text. */
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
-  /** Its query names one thing, which may not be there: a 404. What has a path's parameters may answer that anyway. */
-  readonly queryNamesOne?: true;
+  /** Its query or body names what may not be there: a 404. What has a path's parameters may answer that anyway. */
+  readonly namesOthers?: true;
 };
 
 export type Read = Described & {

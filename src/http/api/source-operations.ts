@@ -49,6 +49,10 @@ const Source = z
     description: 'A sender. `unknown` stands for all who used a name that is not set up.',
   });
 
+const SourceList = z
+  .object({ items: z.array(Source) })
+  .meta({ id: 'SourceList', description: 'All sources, by name.' });
+
 export function createSourceOperations(deps: {
   connection: DatabaseConnection;
   configuredSources: () => readonly ConfiguredSource[];
@@ -61,7 +65,7 @@ export function createSourceOperations(deps: {
       summary: 'Each source: last delivery, rates, secrets and drift',
       role: 'viewer',
       answers: {
-        200: { description: 'All sources, by name.', schema: z.object({ items: z.array(Source) }) },
+        200: { description: 'All sources, by name.', schema: SourceList },
       },
       run: async (_input, { caller }) => {
         const reports = await readSources(deps.connection, deps.configuredSources(), caller.sources);

@@ -14,6 +14,8 @@ const STEPS_MAX = 1_500;
 const HOUR_MS = 60 * 60 * 1_000;
 const RANGE_MAX_MS = 366 * 24 * HOUR_MS;
 const DEFAULT_RANGE_MS = HOUR_MS;
+/** Beyond it a time has more digits than RFC 3339 knows. */
+const LAST_MS = Date.UTC(9_999, 11, 31, 23, 59, 59, 999);
 
 const percentiles = z
   .object({ p50: z.number(), p90: z.number(), p99: z.number() })
@@ -37,6 +39,15 @@ const StatsItem = z
     id: 'StatsItem',
     description: 'One step of one source. Steps in which nothing happened are left out.',
   });
+
+const Stats = z
+  .object({
+    from: timestamp,
+    to: timestamp,
+    step: z.int().describe('Seconds, as they were taken.'),
+    items: z.array(StatsItem),
+  })
+  .meta({ id: 'Stats', description: 'What happened from `from` to `to`, in steps.' });
 
 export function createStatsOperations(deps: {
   connection: DatabaseConnection;
@@ -71,12 +82,7 @@ export function createStatsOperations(deps: {
       answers: {
         200: {
           description: 'The steps, oldest first.',
-          schema: z.object({
-            from: timestamp,
-            to: timestamp,
-            step: z.int().describe('Seconds, as they were taken.'),
-            items: z.array(StatsItem),
-          }),
+          schema: Stats,
         },
       },
       run: async ({ query }, { caller }) => {
@@ -117,6 +123,7 @@ function rangeOf(
   if (toMs - fromMs > RANGE_MAX_MS) throw invalid('from: must be at most 366 days before to');
   const from = Math.floor(fromMs / stepMs) * stepMs;
   const to = Math.ceil(toMs / stepMs) * stepMs;
+  if (to > LAST_MS) throw invalid('to: leaves the year 9999 where it is widened to whole steps');
   if ((to - from) / stepMs > STEPS_MAX) {
     throw invalid(`step: makes more than ${STEPS_MAX} steps between from and to`);
   }

@@ -2,10 +2,12 @@
 // answer that makes it and nowhere else.
 
 import { z } from 'zod';
+import { tokenName } from '../../access/token-name.ts';
 import { canBeLimited, TOKEN_ROLES } from '../../access/roles.ts';
 import { ENVIRONMENTS, type Environment } from '../../access/token-value.ts';
 import { listTokens, MAX_TOKENS, makeToken, revokeToken, type Token } from '../../access/tokens.ts';
 import type { DatabaseConnection } from '../../ledger/database.ts';
+import { source, time } from './filters.ts';
 import {
   ApiError,
   type Caller,
@@ -46,17 +48,23 @@ const newTokenSchema = tokenSchema
   })
   .meta({ id: 'NewToken', description: 'A token with its value.' });
 
-const order = z.strictObject({
-  name: z
-    .string()
-    .trim()
-    .min(1)
-    .max(100)
-    .regex(/^\P{Cc}*$/u, 'must not hold control characters'),
-  role: z.enum(TOKEN_ROLES),
-  sources: z.array(z.string().min(1).max(63)).min(1).max(MAX_SOURCES).optional(),
-  expires_at: z.iso.datetime({ offset: true, error: 'must be a time as in 2027-01-15T10:30:00Z' }).optional(),
-});
+const order = z
+  .strictObject({
+    name: tokenName,
+    role: z.enum(TOKEN_ROLES),
+    sources: z
+      .array(source)
+      .min(1)
+      .max(MAX_SOURCES)
+      .optional()
+      .describe('Limits it to these. One that is named twice counts once.'),
+    expires_at: time.optional().describe('In the future. Where not given it does not expire.'),
+  })
+  .meta({ id: 'TokenOrder', description: 'What the token is to be.' });
+
+const tokenPage = z
+  .object({ items: z.array(tokenSchema), next_cursor: z.null() })
+  .meta({ id: 'TokenPage', description: `All tokens: at most ${MAX_TOKENS}, on one page.` });
 
 export function createTokenOperations(deps: {
   connection: Pick<DatabaseConnection, 'db'>;
@@ -76,7 +84,7 @@ function listOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
     answers: {
       200: {
         description: `At most ${MAX_TOKENS}, on one page.`,
-        schema: z.object({ items: z.array(tokenSchema), next_cursor: z.null() }),
+        schema: tokenPage,
       },
     },
     run: async (_input, { caller }) => {
