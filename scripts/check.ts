@@ -7,7 +7,7 @@ import { type Ending, endOnRequest } from './ending.ts';
 import { complain, createProgress, explain, type Progress, say } from './output.ts';
 import { ROOT } from './relay.ts';
 import { chooseEngine } from './services/find-ffmpeg.ts';
-import { makeFolder, makeThrowAwayFolder } from './services/folders.ts';
+import { makeFolder, makeThrowAwayFolder, roomInMemory } from './services/folders.ts';
 import { createGuard, type Guard } from './services/guard.ts';
 import { startPostgres } from './services/postgres.ts';
 import { startRabbitmq } from './services/rabbitmq.ts';
@@ -41,6 +41,9 @@ const FAILED: Tally = { passed: 0, failed: 1, skipped: 0 };
  * the vacuum busy all the time.
  */
 const THROWN_AWAY = { fsync: 'off', full_page_writes: 'off', autovacuum: 'off' } as const;
+
+/** Hundreds of databases of 5 MiB, and one with a million deliveries. */
+const DATABASES_BYTES = 8 * 2 ** 30;
 
 const TERM = { signal: 'SIGTERM', graceMs: 10_000 } as const;
 
@@ -86,7 +89,8 @@ async function startServices(
     const [databaseUrl, amqpUrl] = await Promise.all([
       TEST_DATABASE_URL ??
         during('Postgres', async () => {
-          const dir = join(folder, 'postgres');
+          const place = makeThrowAwayFolder(guard, roomInMemory(DATABASES_BYTES));
+          const dir = join(place, 'postgres');
           const postgres = await startPostgres({ dir, guard, log: note, settings: THROWN_AWAY });
           return postgres.url;
         }),

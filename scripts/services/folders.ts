@@ -11,8 +11,9 @@ import {
   openSync,
   readSync,
   realpathSync,
+  statfsSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { accountFor, canEnter } from './account.ts';
 import type { Guard } from './guard.ts';
@@ -20,14 +21,29 @@ import type { Guard } from './guard.ts';
 const isRoot = () => process.getuid?.() === 0;
 
 /** Makes a folder that goes when the guard closes. Others may pass through it but not look into it. */
-export function makeThrowAwayFolder(guard: Guard): string {
-  // A temporary folder of root's own would be closed to the account that Postgres needs.
-  const account = accountFor();
-  const parent = account === undefined || canEnter(tmpdir(), account) ? tmpdir() : '/tmp';
+export function makeThrowAwayFolder(guard: Guard, parent = temporaryFolder()): string {
   const folder = join(realpathSync(parent), `tallyhook-${randomBytes(6).toString('hex')}`);
   guard.removeInTheEnd(folder);
   makeFolder(folder);
   return folder;
+}
+
+/** A temporary folder of root's own would be closed to the account that Postgres needs. */
+function temporaryFolder(): string {
+  const account = accountFor();
+  return account === undefined || canEnter(tmpdir(), account) ? tmpdir() : '/tmp';
+}
+
+const MEMORY = '/dev/shm';
+
+/** A folder in memory, where there is one and it, and the machine, have so much to spare. */
+export function roomInMemory(bytes: number): string | undefined {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY);
+    return bavail * bsize >= bytes && freemem() >= 2 * bytes ? MEMORY : undefined;
+  } catch {
+    return undefined; // not here, or not for us
+  }
 }
 
 /** With its parents. Open to be passed through if we are root, since Postgres then runs under another account. */
