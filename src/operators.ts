@@ -101,9 +101,11 @@ type Connections = { readonly connection: DatabaseConnection; readonly accessCon
 /** What is written under the statement time-out of deliveries and the relay may take so much longer to be seen. */
 const COMMIT_SLACK_MS = 1_000;
 
+const holdsOn = (connection: DatabaseConnection) => (tokenId: string) => tokenHolds(connection, tokenId);
+
 function liveOperations(deps: Deps & Connections): readonly Operation[] {
   const { config, connection, accessConnection, ending, now, log, started } = deps;
-  const listeners = createListeners({ holds: (tokenId) => tokenHolds(accessConnection, tokenId), now, log });
+  const listeners = createListeners({ holds: holdsOn(accessConnection), now, log });
   ending.addEventListener('abort', listeners.end);
   const live = createLive({
     connection,
@@ -126,7 +128,7 @@ function operationsOn(deps: Deps & Connections): readonly Operation[] {
     ...createItemOperations({ connection }),
     ...createExportOperations({
       connection,
-      holds: (tokenId) => tokenHolds(deps.accessConnection, tokenId),
+      holds: holdsOn(deps.accessConnection),
       log: deps.log,
     }),
     ...createLogOperations({ connection }),

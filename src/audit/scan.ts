@@ -101,8 +101,7 @@ function below(spec: Spec, lead: readonly [RawBuilder<unknown>, RawBuilder<unkno
 
 /** The table `s (v)` of sources: those that are given, or (null) all that `table` has rows of. */
 export function sourcesCte(table: Spec['table'], sources: readonly string[] | null): RawBuilder<unknown> {
-  if (sources !== null)
-    return sql`s (v) as materialized (select distinct unnest(${sources}::text[]) collate "C")`;
+  if (sources !== null) return sql`s (v) as materialized (select unnest(${sources}::text[]) collate "C")`;
   // A loose scan of the index that begins with source and job: a look-up for each source, of which there are few.
   const next = (behind: RawBuilder<unknown>) =>
     sql`select source from ${sql.table(table)} ${behind} order by source, job_id limit 1`;
@@ -146,7 +145,7 @@ function scanOf(
         : below(spec, [[column, sql`s.v`]]);
       return {
         ctes: [
-          sql`s (v) as materialized (select distinct unnest(${access.values}::${sql.raw(access.type ?? 'text')}[]))`,
+          sql`s (v) as materialized (select unnest(${access.values}::${sql.raw(access.type ?? 'text')}[]))`,
         ],
         from: sql`b cross join s`,
         order: [access.column, ...order.filter((name) => name !== access.column)],

@@ -11,7 +11,7 @@ import { filterOptions, FILTERS_OF, readFilters } from './filters.ts';
 import { LISTING_OPTIONS, limitOf, printList } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { complain, paint, put, say } from './output.ts';
-import { ago, count, counted } from './readable.ts';
+import { ago, count, counted, orMore } from './readable.ts';
 
 type Waiting = 'returned' | 'parked';
 
@@ -58,7 +58,7 @@ function depth({ counts, copies, counts_complete: isComplete, oldest_pending_at 
   const oldest = oldest_pending_at === null ? '' : `, the oldest recorded ${ago(oldest_pending_at)}`;
   const ofReplays = copies === 0 ? '' : `; ${counted(copies, 'copy')} of replays`;
   const live = `${part('pending')}${oldest}; ${part('returned')}; ${part('parked')}`;
-  return `${isComplete ? '' : 'at least '}${live}${ofReplays}`;
+  return orMore(`${live}${ofReplays}`, isComplete);
 }
 
 function waitingVerb(state: Waiting) {

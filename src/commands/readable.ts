@@ -36,6 +36,11 @@ export function count(value: number): string {
 }
 
 /** `1 event`, `12,345 events`, `1 delivery`, `2 deliveries` */
+/** For a count that may not be all of it. */
+export function orMore(text: string, isExact: boolean): string {
+  return isExact ? text : `at least ${text}`;
+}
+
 export function counted(value: number, noun: string): string {
   const plural = noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : noun.endsWith('s') ? noun : `${noun}s`;
   return `${count(value)} ${value === 1 ? noun : plural}`;

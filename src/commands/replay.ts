@@ -10,7 +10,7 @@ import type { Command } from './command.ts';
 import { COLUMNS } from './columns.ts';
 import { type FilterName, filterHelp, filterOptions, FILTERS_OF, readFilters } from './filters.ts';
 import { complain, paint, say } from './output.ts';
-import { counted, duration } from './readable.ts';
+import { counted, duration, orMore } from './readable.ts';
 import { renderTable, terminalWidth } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
 
@@ -100,7 +100,7 @@ function show(found: DryRun, print: (line: string) => void): void {
   const none = isExact
     ? 'no events match'
     : 'so many events are to be looked through that none was found yet';
-  print(matched === 0 ? none : `${isExact ? '' : 'at least '}${counted(matched, 'event')}, among them:`);
+  print(matched === 0 ? none : `${orMore(counted(matched, 'event'), isExact)}, among them:`);
   if (matched > 0) print(`\n${renderTable(sample, COLUMNS.events, { width: terminalWidth() })}\n`);
 }
 
@@ -114,7 +114,7 @@ async function confirm(
   // Ctrl-C or the end of the input is no yes.
   const closed = new Promise<string>((resolve) => asking.once('close', () => resolve('')));
   try {
-    const what = isExact ? counted(matched, 'event') : `at least ${counted(matched, 'event')}`;
+    const what = orMore(counted(matched, 'event'), isExact);
     const question = `Publish ${what} again on ${where}, in ${isExact ? 'about' : 'no less than'} ${time}?`;
     const answer = await Promise.race([asking.question(`${paint('bold', question)} [y/N] `), closed]);
     const isYes = /^y(es)?$/i.test(answer.trim());

@@ -7,7 +7,7 @@ import { parse } from './arguments.ts';
 import { printOne } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { put } from './output.ts';
-import { count, time } from './readable.ts';
+import { count, orMore, time } from './readable.ts';
 import { renderTable, terminalWidth } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
 
@@ -50,7 +50,7 @@ async function show(args: string[], env: Env): Promise<number> {
 }
 
 const countOf = ({ matched_exactly: isExact }: Replay, name: string, value: number) =>
-  name === 'matched' && !isExact ? `at least ${count(value)}` : count(value);
+  orMore(count(value), isExact || name !== 'matched');
 
 type Skip = { readonly event_id: string; readonly reason: string };
 type Extra = {

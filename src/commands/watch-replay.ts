@@ -6,7 +6,7 @@ import type { Api } from './api.ts';
 import { createBar } from './bar.ts';
 import { colourOf } from './columns.ts';
 import { complain, paint, say } from './output.ts';
-import { clean, count, counted, duration } from './readable.ts';
+import { clean, count, counted, duration, orMore } from './readable.ts';
 
 /** Well below the API's limit of requests a minute, and often enough for a bar. */
 const POLL_MS = 1_000;
@@ -60,7 +60,7 @@ export function printReplay(replay: Replay): void {
   const rest = trouble(replay);
   const took = duration(Date.parse(replay.finished_at ?? replay.updated_at) - Date.parse(replay.created_at));
   say(
-    `replay ${id} ${paint(colourOf(state) ?? 'bold', state)}: ${count(counts.confirmed)} of ${isExact ? '' : 'at least '}${counted(counts.matched, 'event')} ${where}${rest === '' ? '' : `, ${rest}`} (${took})`,
+    `replay ${id} ${paint(colourOf(state) ?? 'bold', state)}: ${count(counts.confirmed)} of ${orMore(counted(counts.matched, 'event'), isExact)} ${where}${rest === '' ? '' : `, ${rest}`} (${took})`,
   );
   if (because !== null) say(`paused because: ${clean(because)}`);
   if (state === 'paused') say(`go on with "tallyhook replays resume ${id}"`);

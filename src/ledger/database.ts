@@ -138,6 +138,11 @@ export function isRetryable(error: unknown): boolean {
   return code(error) === '40P01' || code(error) === '40001';
 }
 
+/** The server ended the statement, which took longer than statement_timeout. */
+export function isTimeout(error: unknown): boolean {
+  return code(error) === '57014';
+}
+
 /** The statement itself was refused for what it carries (data, constraint, too large), not for the times. */
 export function isRefusedContent(error: unknown): boolean {
   return /^(22|23|54)[0-9A-Z]{3}$/.test(code(error));

@@ -73,9 +73,10 @@ export function createWindow(): Window {
   /** What happens now does not wait for what happened before: only for a copy that is on its way. */
   function placeIn(lane: Lane, entry: Entry): number {
     const { entries } = lane;
+    if (entry.replay !== undefined) return entries.length;
     const firstIdle = ready.has(lane) ? 0 : 1;
     const copy = entries.findIndex((each, index) => index >= firstIdle && each.replay !== undefined);
-    return entry.replay !== undefined || copy === -1 ? entries.length : copy;
+    return copy === -1 ? entries.length : copy;
   }
 
   return {

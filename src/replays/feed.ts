@@ -36,7 +36,7 @@ type Candidate = {
 };
 
 /** So many sequences are looked through in one statement: a few milliseconds, however few of them are meant. */
-const SLICE = 20_000n;
+export const SLICE = 20_000n;
 /** Bodies that are in memory at one time. One is always taken. */
 const STEP_BYTES = 4 * 1024 * 1024;
 /** The first of each replay are kept by name. */

@@ -4,9 +4,9 @@
 
 import { sql } from 'kysely';
 import { describeError } from '../errors.ts';
-import type { DatabaseConnection } from '../ledger/database.ts';
+import { type DatabaseConnection, isTimeout } from '../ledger/database.ts';
 import type { Logger } from '../log.ts';
-import { feedReplay, finishReplay, giveUpOnParked, type RunningReplay } from './feed.ts';
+import { feedReplay, finishReplay, giveUpOnParked, type RunningReplay, SLICE } from './feed.ts';
 import { createRateCap, type RateCap } from './rate-cap.ts';
 import { pauseReplay } from './replays.ts';
 import type { Selection } from './selection.ts';
@@ -33,8 +33,8 @@ const IDLE_MS = 500;
 const ERROR_PAUSE_MS = 1_000;
 /** A replay that fails again and again waits twice as long each time, so that twenty of them do not flood the log. */
 const FAILED_PAUSE_MAX_MS = 60_000;
-/** Sequences in one look, at first and at most: as many as one step of the feed takes by itself. */
-const LOOK = 20_000;
+/** Sequences in one look, at first and at most. */
+const LOOK = Number(SLICE);
 /** A look at so few that takes too long will not get better by itself. */
 const LOOK_MIN = 10;
 const GIVE_UP_MS = 1_000;
@@ -59,8 +59,6 @@ type Progress = {
   restsUntilMs: number;
 };
 
-/** SQLSTATE of a statement that took longer than it may. */
-const QUERY_CANCELED = '57014';
 const TOO_SLOW = 'the database takes too long to find its events';
 
 /** Ids have one look-up each, however far they are apart. */
@@ -161,7 +159,7 @@ export function createFeeder(options: {
       state.look = Math.min(LOOK, state.look + Math.ceil(state.look / 8));
       return fed;
     } catch (error) {
-      if ((error as { code?: unknown }).code !== QUERY_CANCELED) throw error;
+      if (!isTimeout(error)) throw error;
       if (state.look > LOOK_MIN) {
         state.look = Math.max(LOOK_MIN, Math.floor(state.look / 2));
         throw error;

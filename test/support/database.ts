@@ -1,7 +1,7 @@
 // A database of its own for a test, cloned from the migrated template on the server that `npm test` started.
 
 import { randomBytes } from 'node:crypto';
-import { Client, Pool, type QueryResultRow } from 'pg';
+import { Pool, type QueryResultRow } from 'pg';
 
 /** Another name lets two runs share one server. */
 export const TEMPLATE = process.env['TEST_TEMPLATE'] ?? 'tallyhook_template';
@@ -23,22 +23,6 @@ export function databaseUrl(name?: string): string {
   const url = new URL(given);
   if (name !== undefined) url.pathname = `/${name}`;
   return url.href;
-}
-
-/** Runs one statement on a connection of its own. */
-export async function query<Row extends QueryResultRow>(
-  url: string,
-  text: string,
-  values: unknown[] = [],
-): Promise<Row[]> {
-  const client = new Client({ connectionString: url });
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    return (await client.query<Row>(text, values)).rows;
-  } finally {
-    await client.end();
-  }
 }
 
 /**

@@ -1,8 +1,9 @@
 // A Postgres of a test's own, to be stopped, killed and frozen.
 
 import { randomBytes } from 'node:crypto';
+import { Client, type QueryResultRow } from 'pg';
 import { type PostgresServer, startPostgres } from '../../scripts/services/postgres.ts';
-import { query, type TestDatabase } from './database.ts';
+import type { TestDatabase } from './database.ts';
 
 export type OwnPostgres = AsyncDisposable & {
   readonly server: PostgresServer;
@@ -30,4 +31,20 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
     },
     [Symbol.asyncDispose]: () => server.close(),
   };
+}
+
+/** Runs one statement on a connection of its own: one that stays would not outlive what is done to the server. */
+async function query<Row extends QueryResultRow>(
+  url: string,
+  text: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
+  const client = new Client({ connectionString: url });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return (await client.query<Row>(text, values)).rows;
+  } finally {
+    await client.end();
+  }
 }

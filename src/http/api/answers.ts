@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 import { describeError } from '../../errors.ts';
 import { closeIfUnread } from '../../http-ground.ts';
+import { isTimeout } from '../../ledger/database.ts';
 import type { Logger } from '../../log.ts';
 import { ApiError, type Operation, type Reply } from './operation.ts';
 
@@ -79,7 +80,7 @@ const AWAY = /^(?:08|53|57P|25P03)|^E(?:CONN|PIPE|HOST|NET|TIMEDOUT|AI_)/;
 export function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error;
   const code = codeOf(error);
-  if (code === '57014') {
+  if (isTimeout(error)) {
     return new ApiError(
       503,
       'query_timeout',

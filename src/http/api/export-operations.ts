@@ -6,13 +6,13 @@ import { stringify } from 'csv-stringify/sync';
 import { z } from 'zod';
 import { readLog } from '../../access/operator-log.ts';
 import { readAll } from '../../audit/export.ts';
-import { describeError } from '../../errors.ts';
 import type { DatabaseConnection } from '../../ledger/database.ts';
 import type { Logger } from '../../log.ts';
 import { plain } from './filters.ts';
 import { type ApiList, type Asked, LISTS } from './lists.ts';
 import { logFilters, LogLine } from './log-operations.ts';
 import { ApiError, defineRead, forbidden, type Operation } from './operation.ts';
+import { type Holds, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
 
 /** Of each replica. Each takes one of the operators' few connections again and again. */
 const EXPORTS_AT_ONCE = 2;
@@ -21,13 +21,9 @@ const STALLED_MS = 60_000;
 /** Some slices: enough that the next one is there when the socket has room. */
 const BUFFER_BYTES = 256 * 1024;
 
-/** A token that was revoked or has expired gets nothing more after so long. */
-const TOKEN_CHECK_MS = 60_000;
-
 type Deps = {
   readonly connection: Pick<DatabaseConnection, 'db'>;
-  /** Whether the token still opens anything. Rejects while the database does not tell. */
-  readonly holds: (tokenId: string) => Promise<boolean>;
+  readonly holds: Holds;
   readonly log: Logger;
   readonly stalledMs?: number;
   readonly tokenCheckMs?: number;
@@ -75,14 +71,11 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
   const { connection, holds, log, stalledMs = STALLED_MS, tokenCheckMs = TOKEN_CHECK_MS } = deps;
   let running = 0;
 
-  /** However slowly it is read. Where the database does not tell, the next round does. */
+  /** However slowly it is read. */
   function cutWhenTokenEnds(stream: Readable, tokenId: string): void {
     const check = async () => {
-      try {
-        if (!(await holds(tokenId))) stream.destroy(new Error('the token of this export holds no longer'));
-      } catch (error) {
-        log.warn({ err: describeError(error), token: tokenId }, 'whether an export may go on is not known');
-      }
+      if (await mayGoOn(tokenId, { holds, what: 'whether an export may go on', log })) return;
+      stream.destroy(new Error('the token of this export holds no longer'));
     };
     const checks = setInterval(() => void check(), tokenCheckMs).unref();
     stream.once('close', () => clearInterval(checks));

@@ -127,6 +127,14 @@ export const outboxFilters = {
     ),
 };
 
+/** Of an action that goes on where the call before ended. */
+export const orderCursor = z
+  .string()
+  .min(1)
+  .max(CURSOR_MAX_LENGTH)
+  .optional()
+  .describe('`next_cursor` of the call before.');
+
 export const paging = {
   limit: wholeNumber(1, PAGE_LIMIT_MAX).default(PAGE_LIMIT_DEFAULT),
   cursor: plain(CURSOR_MAX_LENGTH)

@@ -2,9 +2,9 @@
 // when their token no longer holds and when the service stops.
 
 import type { Logger } from 'pino';
-import { describeError } from '../../errors.ts';
 import { createLiveStream, type LiveStream } from './live-stream.ts';
 import { ApiError, type Caller } from './operation.ts';
+import { type Holds, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
 
 export type Listeners = {
   /** A place, until its stream is closed. @throws ApiError 429 or 503 where there is none */
@@ -23,14 +23,12 @@ const LISTENERS_PER_TOKEN_MAX = 8;
 const HEARTBEAT_MS = 15_000;
 /** Whoever reads nothing for so long is gone, or has missed more than he can use. */
 const STALLED_MS = 60_000;
-const TOKEN_CHECK_MS = 60_000;
 const ROUND_INTERVAL_MS = 5_000;
 
 type Listener = { readonly live: LiveStream; readonly tokenId: string; beatMs: number; checkedMs: number };
 
 export function createListeners(options: {
-  /** Whether the token still opens anything. Rejects while the database does not tell. */
-  holds: (tokenId: string) => Promise<boolean>;
+  holds: Holds;
   /** Monotonic milliseconds. */
   now: () => number;
   log: Logger;
@@ -73,14 +71,7 @@ export function createListeners(options: {
     }
     if (now() - listener.checkedMs < TOKEN_CHECK_MS) return;
     listener.checkedMs = now();
-    try {
-      if (!(await holds(listener.tokenId))) live.end();
-    } catch (error) {
-      log.warn(
-        { err: describeError(error), token: listener.tokenId },
-        'whether a listener may stay is not known',
-      );
-    }
+    if (!(await mayGoOn(listener.tokenId, { holds, what: 'whether a listener may stay', log }))) live.end();
   }
 
   return {

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { deliveries, quarantine } from '../../audit/deliveries.ts';
-import { decodeCursor, encodeCursor, type Position } from '../../audit/cursor.ts';
+import { decodeCursor, encodeCursor, type ValueType } from '../../audit/cursor.ts';
 import { events } from '../../audit/events.ts';
 import { jobs } from '../../audit/jobs.ts';
 import type { List } from '../../audit/lists.ts';
@@ -116,24 +116,24 @@ export const LISTS = {
   },
 } as const satisfies Record<string, ApiList & Described>;
 
-const INVALID_CURSOR = new ApiError(
-  400,
-  'invalid_cursor',
-  'cursor: is not one of this list with these filters',
-);
+/** `of`: what it is no cursor of. */
+export const invalidCursor = (of = 'this list with these filters') =>
+  new ApiError(400, 'invalid_cursor', `cursor: is not one of ${of}`);
 
-/** Where a page begins. @throws ApiError 400 for what is no cursor of this list and these filters */
-export function placeOf(
+/** As many values as a position in the list has. */
+type PlaceIn<Types extends readonly ValueType[]> = { readonly [K in keyof Types]: string };
+
+/** Where a page begins; null at the first one. @throws ApiError 400 for what is no cursor of this list and these filters */
+export function placeOf<const Types extends readonly ValueType[]>(
   cursor: string | undefined,
-  binding: { list: string; filters: object; types: List<never, object>['types'] },
-): Position | null {
+  binding: { list: string; filters: object; types: Types },
+  of?: string,
+): PlaceIn<Types> | null {
   if (cursor === undefined) return null;
   const position = decodeCursor(cursor, binding);
-  if (position === undefined) throw INVALID_CURSOR;
-  return position;
+  if (position === undefined) throw invalidCursor(of);
+  return position as PlaceIn<Types>;
 }
-
-export const invalidCursor = () => INVALID_CURSOR;
 
 /** A page of the list, in the API's shape. @throws ApiError */
 export async function readListPage(

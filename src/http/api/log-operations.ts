@@ -2,10 +2,11 @@
 
 import { z } from 'zod';
 import { type LogFilter, readLog } from '../../access/operator-log.ts';
-import { decodeCursor, encodeCursor } from '../../audit/cursor.ts';
+import { encodeCursor } from '../../audit/cursor.ts';
 import type { DatabaseConnection } from '../../ledger/database.ts';
 import { paging, plain, source, time } from './filters.ts';
-import { ApiError, defineRead, forbidden, type Operation } from './operation.ts';
+import { placeOf } from './lists.ts';
+import { defineRead, forbidden, type Operation } from './operation.ts';
 import { digits, page, timestamp } from './schemas.ts';
 
 export const ACTIONS = [
@@ -92,10 +93,6 @@ export function createLogOperations({
 }
 
 function positionOf(cursor: string | undefined, filters: LogFilter) {
-  if (cursor === undefined) return undefined;
-  const [at, id] = decodeCursor(cursor, { list: LIST, filters, types: ['time', 'bigint'] }) ?? [];
-  if (at === undefined || id === undefined) {
-    throw new ApiError(400, 'invalid_cursor', 'cursor: is not one of this list with these filters');
-  }
-  return { at, id };
+  const place = placeOf(cursor, { list: LIST, filters, types: ['time', 'bigint'] });
+  return place === null ? undefined : { at: place[0], id: place[1] };
 }

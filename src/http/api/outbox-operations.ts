@@ -1,17 +1,11 @@
 // Decisions on the outbox over the API: have events published after all, give them up, or hold them back.
 
 import { z } from 'zod';
-import { decodeCursor, encodeCursor } from '../../audit/cursor.ts';
+import { encodeCursor } from '../../audit/cursor.ts';
 import { parseEventId } from '../../ledger/event.ts';
-import {
-  decide,
-  type Decision,
-  lockEntry,
-  RETRIED_AT_ONCE,
-  retryEntries,
-  type RetryPlace,
-} from '../../replays/decisions.ts';
-import { eventIdText, source } from './filters.ts';
+import { decide, type Decision, lockEntry, RETRIED_AT_ONCE, retryEntries } from '../../replays/decisions.ts';
+import { eventIdText, orderCursor, source } from './filters.ts';
+import { placeOf } from './lists.ts';
 import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';
 import { Entry } from './schemas.ts';
 
@@ -21,7 +15,7 @@ export const retryOrder = z
   .strictObject({
     state: z.enum(['returned', 'parked']),
     source: source.optional(),
-    cursor: z.string().min(1).max(1_024).optional().describe('`next_cursor` of the call before.'),
+    cursor: orderCursor,
   })
   .meta({ id: 'RetryOrder', description: 'Which entries to retry.' });
 
@@ -117,10 +111,13 @@ function retryManyOperation(): Operation {
     answers: { 200: { description: 'How many are pending again.', schema: Retried } },
     run: async ({ body: { state, source: wanted, cursor } }, { caller, trx, record }) => {
       const filter = { state, source: wanted };
+      const sources = scopeOf(caller, wanted);
+      const binding = { list: LIST, filters: filter, types: ['bigint', 'bigint'] } as const;
+      const place = placeOf(cursor, binding, 'this action with this order');
       const { retried, next } = await retryEntries(trx, {
         state,
-        sources: scopeOf(caller, wanted),
-        place: cursor === undefined ? undefined : placeOf(cursor, filter),
+        sources,
+        place: place === null ? undefined : { after: place[0], upTo: place[1] },
       });
       // The call, and each event by itself: so the stories of their jobs tell of it, and the log says which they were.
       await record(
@@ -143,13 +140,4 @@ function retryManyOperation(): Operation {
       };
     },
   });
-}
-
-function placeOf(cursor: string, filter: object): RetryPlace {
-  const types = ['bigint', 'bigint'] as const;
-  const [after, upTo] = decodeCursor(cursor, { list: LIST, filters: filter, types }) ?? [];
-  if (after === undefined || upTo === undefined) {
-    throw new ApiError(400, 'invalid_cursor', 'cursor: is not one of this action with this order');
-  }
-  return { after, upTo };
 }

@@ -1,7 +1,7 @@
 // Release over the API: what was kept aside is understood again, with the present schemas, and tallied if it can be.
 
 import { z } from 'zod';
-import { decodeCursor, encodeCursor } from '../../audit/cursor.ts';
+import { encodeCursor } from '../../audit/cursor.ts';
 import {
   releaseMany,
   RELEASED_AT_ONCE,
@@ -10,7 +10,8 @@ import {
   sourceOfDelivery,
   type Release,
 } from '../../replays/quarantine.ts';
-import { quarantineFilters } from './filters.ts';
+import { orderCursor, quarantineFilters } from './filters.ts';
+import { placeOf } from './lists.ts';
 import { ApiError, defineAction, type LogEntry, notFound, type Operation, scopeOf } from './operation.ts';
 
 const LIST = 'quarantine release';
@@ -32,7 +33,7 @@ export const releaseOrder = z
   .strictObject({
     filter: z.strictObject(filters).describe('As in the list of the quarantine; empty for all.'),
     limit: z.int().min(1).max(RELEASED_AT_ONCE).default(RELEASED_AT_ONCE),
-    cursor: z.string().min(1).max(1_024).optional().describe('`next_cursor` of the call before.'),
+    cursor: orderCursor,
   })
   .meta({ id: 'ReleaseOrder', description: 'Which deliveries to release, oldest first.' });
 
@@ -81,11 +82,13 @@ export function createQuarantineOperations(): readonly Operation[] {
       answers: { 200: { description: 'What became of them.', schema: ReleasePage } },
       run: async ({ body: { filter, limit, cursor } }, { caller, trx, record }) => {
         const sources = scopeOf(caller, filter.source);
+        const binding = { list: LIST, filters: filter, types: ['time', 'uuid'] } as const;
+        const place = placeOf(cursor, binding, 'this action with this filter');
         const { releases, next } = await releaseMany(trx, {
           filter,
           sources,
           limit,
-          after: cursor === undefined ? undefined : placeOf(cursor, filter),
+          after: place === null ? undefined : { at: place[0], id: place[1] },
         });
         await record(...releases.map(logEntryOf)); // in one statement: by now their jobs are locked
         const nextCursor = next === undefined ? null : encodeCursor([next.at, next.id], LIST, filter);
@@ -93,14 +96,6 @@ export function createQuarantineOperations(): readonly Operation[] {
       },
     }),
   ];
-}
-
-function placeOf(cursor: string, filter: object): { at: string; id: string } {
-  const [at, id] = decodeCursor(cursor, { list: LIST, filters: filter, types: ['time', 'uuid'] }) ?? [];
-  if (at === undefined || id === undefined) {
-    throw new ApiError(400, 'invalid_cursor', 'cursor: is not one of this action with this filter');
-  }
-  return { at, id };
 }
 
 function logEntryOf({ delivery_id, source, result, event_id, reason }: Release): LogEntry {

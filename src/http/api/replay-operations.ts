@@ -2,7 +2,7 @@
 // ledger; nothing here publishes.
 
 import { z } from 'zod';
-import { decodeCursor, encodeCursor } from '../../audit/cursor.ts';
+import { encodeCursor } from '../../audit/cursor.ts';
 import type { DatabaseConnection } from '../../ledger/database.ts';
 import { parseEventId } from '../../ledger/event.ts';
 import {
@@ -18,6 +18,7 @@ import {
 } from '../../replays/replays.ts';
 import { findEvents, type Selection } from '../../replays/selection.ts';
 import { deliveryFilters, eventFilters, eventIdText, paging, plain } from './filters.ts';
+import { placeOf } from './lists.ts';
 import {
   ApiError,
   type Caller,
@@ -28,7 +29,7 @@ import {
   type Operation,
   scopeOf,
 } from './operation.ts';
-import { Event, page, ReplaySkip, timestamp } from './schemas.ts';
+import { Event, page, replayState, ReplaySkip, timestamp } from './schemas.ts';
 
 const MAX_EVENT_IDS = 1_000;
 const SAMPLE = 10;
@@ -82,7 +83,6 @@ export const replayOrder = z
   )
   .meta({ id: 'ReplayOrder', description: 'What to publish again, and how.' });
 
-const replayState = z.enum(['running', 'paused', 'cancelled', 'finished']);
 const count = z.int().min(0);
 const matchedExactly = z
   .boolean()
@@ -161,7 +161,8 @@ function listOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
     answers: { 200: { description: 'A page of replays.', schema: ReplayPage } },
     run: async ({ query: { limit, cursor, state } }, { caller }) => {
       const filters = { state };
-      const after = cursor === undefined ? undefined : placeOf(cursor, filters);
+      const place = placeOf(cursor, { list: LIST, filters, types: ['time', 'uuid'] });
+      const after = place === null ? undefined : { at: place[0], id: place[1] };
       const found = await listReplays(db, { state, within: caller.sources, after, limit: limit + 1 });
       const items = found.slice(0, limit);
       const last = found.length > limit ? items.at(-1) : undefined;
@@ -169,14 +170,6 @@ function listOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
       return { status: 200, body: { items, next_cursor: next } };
     },
   });
-}
-
-function placeOf(cursor: string, filters: object): { at: string; id: string } {
-  const [at, id] = decodeCursor(cursor, { list: LIST, filters, types: ['time', 'uuid'] }) ?? [];
-  if (at === undefined || id === undefined) {
-    throw new ApiError(400, 'invalid_cursor', 'cursor: is not one of this list with these filters');
-  }
-  return { at, id };
 }
 
 function readOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {

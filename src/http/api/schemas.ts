@@ -137,10 +137,12 @@ const OperatorAction = z
   .object({ action: z.string(), actor: z.string(), subject: z.string() })
   .meta({ id: 'OperatorAction', description: 'What an operator did with a delivery or an event.' });
 
+export const replayState = z.enum(['running', 'paused', 'cancelled', 'finished']);
+
 const ReplayOfJob = z
   .object({
     id: z.uuid(),
-    state: z.enum(['running', 'paused', 'cancelled', 'finished']).describe('As it is while you look.'),
+    state: replayState.describe('As it is while you look.'),
     created_by: z.string().describe('The name of the token.'),
     note: z.string().nullable(),
     queue: z.string().nullable().describe('Null: to the exchange.'),
