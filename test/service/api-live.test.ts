@@ -8,6 +8,7 @@ import { type Listening, listen, type LiveEvent, parseEvent } from '../support/l
 import { type Operators, operators } from '../support/operators.ts';
 import { completed, deliver, newJobId, progress } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { openTransaction } from '../support/transaction.ts';
 
 const PATIENCE = { timeout: 10_000 };
 const byText = (a: string, b: string) => (a < b ? -1 : 1);
@@ -51,9 +52,14 @@ describe('two replicas', () => {
     await deliver(one.webhooks, completed(before));
     await using listening = await listen(viewer);
     const [first, second] = [newJobId(), newJobId()];
-    await deliver(one.webhooks, completed(first));
-    await deliver(two.webhooks, completed(second));
-    await deliver(two.webhooks, completed(second));
+    {
+      // Or a look between the two deliveries of one job could show its publication before the second of them.
+      await using publishing = await openTransaction(database);
+      await publishing.query('lock table publications in exclusive mode');
+      await deliver(one.webhooks, completed(first));
+      await deliver(two.webhooks, completed(second));
+      await deliver(two.webhooks, completed(second));
+    }
 
     await expect.poll(() => jobsOf(listening), PATIENCE).toEqual([first, second, second]);
     await expect
