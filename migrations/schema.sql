@@ -1,11 +1,18 @@
+create sequence publications_id;
+
+CREATE OR REPLACE FUNCTION public.operator_log_is_append_only()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$ begin raise exception 'operator_log is append-only'; end $function$;
+
 create table deliveries (
   id uuid not null,
   received_at timestamp with time zone not null,
-  source text not null,
+  source text collate "C" not null,
   outcome text not null,
   http_status smallint not null,
   reason text,
-  job_id text,
+  job_id text collate "C",
   status text,
   progress_percentage smallint,
   event_sequence bigint,
@@ -34,7 +41,7 @@ CREATE INDEX deliveries_status ON ONLY public.deliveries USING btree (status, re
 CREATE INDEX deliveries_time ON ONLY public.deliveries USING btree (received_at, id);
 
 create table drift (
-  source text not null,
+  source text collate "C" not null,
   kind text not null,
   status text not null,
   name text not null,
@@ -49,8 +56,8 @@ create table drift (
 
 create table events (
   sequence bigint not null generated always as identity,
-  source text not null,
-  job_id text not null,
+  source text collate "C" not null,
+  job_id text collate "C" not null,
   status text not null,
   progress_percentage smallint,
   late boolean not null,
@@ -83,8 +90,8 @@ create table idempotency_keys (
 CREATE INDEX idempotency_keys_time ON public.idempotency_keys USING btree (created_at);
 
 create table jobs (
-  source text not null,
-  job_id text not null,
+  source text collate "C" not null,
+  job_id text collate "C" not null,
   first_seen_at timestamp with time zone not null,
   last_seen_at timestamp with time zone not null,
   highest_progress smallint,
@@ -122,11 +129,12 @@ CREATE INDEX operator_log_source ON public.operator_log USING btree (source, at,
 CREATE INDEX operator_log_subject ON public.operator_log USING btree (subject, at, id);
 CREATE INDEX operator_log_time ON public.operator_log USING btree (at, id);
 CREATE INDEX operator_log_token ON public.operator_log USING btree (token_id, at, id);
+CREATE TRIGGER operator_log_is_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.operator_log FOR EACH STATEMENT EXECUTE FUNCTION operator_log_is_append_only();
 
 create table outbox (
   sequence bigint not null,
-  source text not null,
-  job_id text not null,
+  source text collate "C" not null,
+  job_id text collate "C" not null,
   status text not null,
   progress_percentage smallint,
   late boolean not null,
@@ -161,7 +169,7 @@ create table publications (
   duration_ms integer not null,
   relay_id uuid not null,
   id bigint not null default nextval('publications_id'::regclass),
-  source text,
+  source text collate "C",
   replay_id uuid,
   queue text,
   constraint publications_result_check CHECK ((result = ANY (ARRAY['confirmed'::text, 'returned'::text, 'nacked'::text, 'failed'::text])))
@@ -229,7 +237,7 @@ CREATE INDEX replays_time ON public.replays USING btree (created_at, id);
 create table rollups (
   minute timestamp with time zone not null,
   measure text not null,
-  source text not null,
+  source text collate "C" not null,
   result text not null,
   bucket smallint not null,
   count bigint not null,
@@ -240,7 +248,7 @@ create table rollups (
 create table rollups_hourly (
   hour timestamp with time zone not null,
   measure text not null,
-  source text not null,
+  source text collate "C" not null,
   result text not null,
   bucket smallint not null,
   count bigint not null,
@@ -249,8 +257,8 @@ create table rollups_hourly (
 );
 
 create table secret_matches (
-  source text not null,
-  fingerprint text not null,
+  source text collate "C" not null,
+  fingerprint text collate "C" not null,
   last_matched_at timestamp with time zone not null,
   constraint secret_matches_pkey PRIMARY KEY (source, fingerprint)
 );

@@ -1,5 +1,6 @@
-// The schema as text, from Postgres's own catalogs: columns, constraints, indexes and storage options of every
-// table but the daily partitions and the migrator's own. Reads the same on every supported version.
+// The schema as text, from Postgres's own catalogs: sequences, functions, and of every table but the daily partitions and
+// the migrator's own the columns with their collations, constraints, indexes, triggers and storage options. Reads the same
+// on every supported version.
 
 import type { TestDatabase } from './database.ts';
 
@@ -12,20 +13,41 @@ export async function dumpSchema(database: TestDatabase): Promise<string> {
     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
       and c.relname not like 'kysely%'
     order by 1`);
-  const parts: string[] = [];
+  const parts = [...(await dumpSequences(database)), ...(await dumpFunctions(database))];
   for (const table of tables) parts.push(await dumpTable(database, table));
   return `${parts.join('\n\n')}\n`;
 }
 
+/** Those that no identity column owns. */
+async function dumpSequences(database: TestDatabase): Promise<string[]> {
+  const sequences = await database.query<{ line: string }>(`
+    select format('create sequence %I;', c.relname) as line
+    from pg_class c
+    where c.relnamespace = 'public'::regnamespace and c.relkind = 'S'
+      and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'i')
+    order by c.relname`);
+  return sequences.map(({ line }) => line);
+}
+
+async function dumpFunctions(database: TestDatabase): Promise<string[]> {
+  const functions = await database.query<{ text: string }>(`
+    select pg_get_functiondef(oid) as text from pg_proc
+    where pronamespace = 'public'::regnamespace order by proname`);
+  return functions.map(({ text }) => `${text.trimEnd()};`);
+}
+
 async function dumpTable(database: TestDatabase, { name, partitioned, options }: Table): Promise<string> {
   const columns = await database.query<{ line: string }>(
-    `select format('  %I %s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+    `select format('  %I %s%s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+              case when a.attcollation <> t.typcollation then format(' collate %I', c.collname) else '' end,
               case when a.attnotnull then ' not null' else '' end,
               case when a.attidentity = 'a' then ' generated always as identity'
                    when a.attgenerated = 's' then ' generated always as (' || pg_get_expr(d.adbin, d.adrelid) || ') stored'
                    when d.adbin is not null then ' default ' || pg_get_expr(d.adbin, d.adrelid)
                    else '' end) as line
-     from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+     from pg_attribute a join pg_type t on t.oid = a.atttypid
+     left join pg_collation c on c.oid = a.attcollation
+     left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
      where a.attrelid = $1::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum`,
     [name],
   );
@@ -41,7 +63,15 @@ async function dumpTable(database: TestDatabase, { name, partitioned, options }:
      where i.indrelid = $1::regclass and c.oid is null order by 1`,
     [name],
   );
+  const triggers = await database.query<{ line: string }>(
+    `select pg_get_triggerdef(oid) || ';' as line from pg_trigger
+     where tgrelid = $1::regclass and not tgisinternal order by tgname`,
+    [name],
+  );
   const lines = [...columns, ...constraints].map(({ line }) => line).join(',\n');
   const suffix = `${partitioned ? ` partition by ${partitioned}` : ''}${options ? ` with (${options})` : ''}`;
-  return [`create table ${name} (\n${lines}\n)${suffix};`, ...indexes.map(({ line }) => line)].join('\n');
+  return [
+    `create table ${name} (\n${lines}\n)${suffix};`,
+    ...[...indexes, ...triggers].map(({ line }) => line),
+  ].join('\n');
 }
