@@ -25,6 +25,7 @@ create table deliveries (
   body bytea,
   error_code text,
   released_at timestamp with time zone,
+  peer_address text,
   constraint deliveries_outcome_check CHECK ((outcome = ANY (ARRAY['accepted'::text, 'duplicate'::text, 'conflict'::text, 'quarantined'::text, 'malformed'::text, 'unauthorized'::text, 'refused'::text]))),
   constraint deliveries_pkey PRIMARY KEY (id, received_at)
 ) partition by RANGE (received_at);
@@ -179,6 +180,14 @@ CREATE INDEX publications_replay ON ONLY public.publications USING btree (replay
 CREATE INDEX publications_result ON ONLY public.publications USING btree (result, published_at, id) WHERE (result <> 'confirmed'::text);
 CREATE INDEX publications_source ON ONLY public.publications USING btree (source, published_at, id);
 CREATE INDEX publications_time ON ONLY public.publications USING btree (published_at, id);
+
+create table refusal_addresses (
+  minute timestamp with time zone not null,
+  source text not null,
+  address text not null,
+  count bigint not null,
+  constraint refusal_addresses_pkey PRIMARY KEY (minute, source, address)
+) with (fillfactor=80);
 
 create table refusals (
   minute timestamp with time zone not null,

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError } from './errors.ts';
+import { parseRange } from './http/proxies.ts';
 import { createSecret, SECRETS_PER_SOURCE, type Secret } from './intake/secret.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -39,6 +40,23 @@ const amqpName = (fallback: string) =>
     .regex(/^[\w.:-]{1,127}$/, 'must be 1 to 127 letters, digits, or _ . : -')
     .default(fallback);
 
+/** More than any provider's published list of balancers has; each is compared with each hop. */
+const RANGES_MAX = 1_000;
+
+const ranges = () =>
+  z
+    .string()
+    .transform((list) => list.split(',').map((entry) => entry.trim()))
+    .check(({ value, issues }) => {
+      const fault = (message: string) => issues.push({ code: 'custom', message, input: value });
+      if (value.length > RANGES_MAX) fault(`has more than ${RANGES_MAX} entries`);
+      for (const [index, entry] of value.entries()) {
+        if (parseRange(entry) === undefined)
+          fault(`entry ${index + 1} must be an IP address or a CIDR range, such as 10.0.0.0/8`);
+      }
+    })
+    .default([]);
+
 // One line a variable: what it accepts and its default. The README's table is tested against these keys.
 const environment = z.object({
   HOST: z.string().default('0.0.0.0'),
@@ -48,6 +66,7 @@ const environment = z.object({
   BODY_LIMIT_BYTES: whole(1024, 16 * 1024 * 1024, 256 * 1024),
   ANSWER_DEADLINE_MS: whole(500, 9_500, 5_000),
   MAX_CONNECTIONS: whole(1, 100_000, 4_096),
+  TRUSTED_PROXIES: ranges(),
 
   ENVIRONMENT: z.enum(['live', 'test'], 'must be live or test').default('live'),
   API_REQUESTS_PER_MINUTE: whole(1, 1_000_000, 600),
@@ -165,6 +184,7 @@ function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
       answerDeadlineMs: env.ANSWER_DEADLINE_MS,
       maxConnections: env.MAX_CONNECTIONS,
     }),
+    proxies: Object.freeze({ trusted: Object.freeze(env.TRUSTED_PROXIES) }),
     operator: Object.freeze({
       host: env.OPERATOR_HOST,
       port: env.OPERATOR_PORT,

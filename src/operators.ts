@@ -29,6 +29,7 @@ import { createTokenOperations } from './http/api/token-operations.ts';
 import { createOperatorApp, operatorHeaders } from './http/apps.ts';
 import type { StandingHeaders } from './http/errors.ts';
 import type { Readiness } from './http/health.ts';
+import type { TrustedProxies } from './http/proxies.ts';
 import { connectDatabase, type DatabaseConnection } from './ledger/database.ts';
 import type { Logger } from './log.ts';
 
@@ -46,6 +47,7 @@ type Deps = {
   readonly registry: Registry;
   /** As they are set up now. */
   readonly configuredSources: () => readonly ConfiguredSource[];
+  readonly proxies: TrustedProxies;
   /** Ends answers that would never end by themselves. */
   readonly ending: AbortSignal;
   /** Monotonic. */

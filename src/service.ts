@@ -8,6 +8,7 @@ import type { Config } from './config.ts';
 import { describeError, SchemaError } from './errors.ts';
 import { createIntakeApp } from './http/apps.ts';
 import type { Readiness } from './http/health.ts';
+import { createTrustedProxies } from './http/proxies.ts';
 import { startServer } from './http/server.ts';
 import { type BatchWriter, createBatchWriter } from './intake/batch-writer.ts';
 import { createReceiver } from './intake/receiver.ts';
@@ -118,6 +119,9 @@ async function compose(
   });
   exposeGauges(parts.metrics, { writer, ...relaying });
 
+  const proxies = createTrustedProxies(config.proxies.trusted);
+  if (proxies.trustsEverybody)
+    log.warn('TRUSTED_PROXIES trusts every address: whoever reaches us can claim to be anybody');
   const ending = new AbortController();
   const operatorServer = await startServer({
     ...config.operator,
@@ -130,6 +134,7 @@ async function compose(
         const { names, fingerprintsOf } = sources.current();
         return names.map((name) => ({ name, fingerprints: fingerprintsOf(name) }));
       },
+      proxies,
       ending: ending.signal,
       now,
       log,
@@ -161,6 +166,7 @@ async function compose(
         if (fingerprint !== undefined) counts.secretMatches.notice(source, fingerprint);
       },
       readiness,
+      proxies,
     }),
   });
   started.defer(() => intakeServer.stop(graceMs()));

@@ -24,6 +24,7 @@ export type DeliveryItem = {
   readonly event_id: string | null;
   readonly path: string;
   readonly remote_address: string | null;
+  readonly peer_address: string | null;
   readonly secret_fingerprint: string | null;
   readonly body_bytes: number | null;
   readonly body_kept: boolean;
@@ -60,11 +61,11 @@ const complete = {
 const spec: Spec = {
   table: 'deliveries',
   row: sql`t.id, t.received_at, t.source, t.outcome, t.http_status, t.reason, t.job_id, t.status,
-    t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.secret_fingerprint,
-    t.body_bytes, t.body is not null as body_kept, t.released_at`,
+    t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.peer_address,
+    t.secret_fingerprint, t.body_bytes, t.body is not null as body_kept, t.released_at`,
   columns: sql`t.id, ${timeText('t.received_at')} as received_at, t.source, t.outcome, t.http_status, t.reason, t.job_id,
-    t.status, t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.secret_fingerprint,
-    t.body_bytes, t.body_kept, ${timeText('t.released_at')} as released_at`,
+    t.status, t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.peer_address,
+    t.secret_fingerprint, t.body_bytes, t.body_kept, ${timeText('t.released_at')} as released_at`,
   time: 'received_at',
   ties: [{ column: 'id', type: 'uuid' }],
   complete,

@@ -44,6 +44,7 @@ async function show(args: string[], env: Env): Promise<number> {
     ['event', delivery.event_id],
     ['path', delivery.path],
     ['from', delivery.remote_address],
+    ['through', delivery.peer_address],
     ['secret', delivery.secret_fingerprint],
     ['body', `${sizeOf(delivery.body_bytes)}${delivery.body_kept ? ', kept: see --body' : ', not kept'}`],
     ['released (UTC)', delivery.released_at && time(delivery.released_at)],

@@ -15,9 +15,15 @@ import { createGate, needsTokenOnce, rateHeaders } from './api/gate.ts';
 import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
 import { errorHandler, notFound, onlyGet, type StandingHeaders } from './errors.ts';
 import { livez, type Readiness, readyz } from './health.ts';
+import type { TrustedProxies } from './proxies.ts';
 
-export function createIntakeApp(options: DeliveryOptions & { readiness: () => Promise<Readiness> }): Express {
-  const app = createExactApp();
+export type IntakeOptions = DeliveryOptions & {
+  readonly readiness: () => Promise<Readiness>;
+  readonly proxies: TrustedProxies;
+};
+
+export function createIntakeApp(options: IntakeOptions): Express {
+  const app = createAppBehind(options.proxies);
   const paths = ['/webhooks', '/webhooks/:source'];
   app.post(paths, deliveryHandler(options));
   app.all(paths, wrongMethodHandler(options));
@@ -34,6 +40,7 @@ export type OperatorOptions = {
   /** What stands below /api/v1. */
   readonly api: RequestHandler;
   readonly isMetricsOpen: boolean;
+  readonly proxies: TrustedProxies;
   /** Monotonic. */
   readonly now: () => number;
   readonly log: Logger;
@@ -41,7 +48,7 @@ export type OperatorOptions = {
 
 export function createOperatorApp(options: OperatorOptions): Express {
   const { registry, isMetricsOpen } = options;
-  const app = createExactApp();
+  const app = createAppBehind(options.proxies);
   app.use(securityHeaders());
   app.get('/livez', livez);
   app.get('/readyz', readyz(options.readiness));
@@ -90,6 +97,12 @@ function securityHeaders(): RequestHandler[] {
       next();
     },
   ];
+}
+
+function createAppBehind({ isTrusted }: TrustedProxies): Express {
+  const app = createExactApp();
+  app.set('trust proxy', isTrusted);
+  return app;
 }
 
 function finishApp(app: Express, log: Logger): Express {

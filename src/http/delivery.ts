@@ -2,7 +2,6 @@
 // wide line. What cannot be read is refused here; what it means is none of this file's business.
 
 import { randomUUIDv7 } from 'node:crypto';
-import { isIP } from 'node:net';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { getRawBody } from 'raw-body';
@@ -10,6 +9,7 @@ import { describeError } from '../errors.ts';
 import { closeIfUnread } from '../http-ground.ts';
 import type { Arrival, Receiver, Refusal, Verdict } from '../intake/receiver.ts';
 import { DEFAULT_SOURCE } from '../intake/sources.ts';
+import { peerOf, senderOf } from './proxies.ts';
 
 export type DeliveryObserver = (delivery: {
   source: string;
@@ -98,12 +98,15 @@ export function wrongMethodHandler(options: DeliveryOptions): RequestHandler {
 
 function arrivalOf(request: Request, deadlineMs: number): Arrival {
   const { source = DEFAULT_SOURCE } = request.params;
+  const sender = senderOf(request);
+  const peer = peerOf(request);
   return {
     id: randomUUIDv7(),
     source: String(source),
     path: request.path.slice(0, KEPT_PATH_LENGTH),
     signature: request.get('x-service-signature'),
-    remoteAddress: isIP(request.ip ?? '') ? (request.ip ?? null) : null,
+    remoteAddress: sender,
+    peerAddress: peer === sender ? null : peer,
     headers: keptHeaders(request),
     deadlineMs,
   };
@@ -113,7 +116,11 @@ function keptHeaders(request: Request): string {
   const kept: Record<string, string> = {};
   for (const name of KEPT_HEADERS) {
     const value = request.headers[name];
-    if (value !== undefined) kept[name] = String(value).slice(0, KEPT_VALUE_LENGTH);
+    if (value === undefined) continue;
+    const text = String(value);
+    // Proxies append: the right end is theirs, and the left one whatever the sender wrote there.
+    kept[name] =
+      name === 'x-forwarded-for' ? text.slice(-KEPT_VALUE_LENGTH) : text.slice(0, KEPT_VALUE_LENGTH);
   }
   return JSON.stringify(kept);
 }
@@ -179,6 +186,7 @@ function createReport({ log, observe }: DeliveryOptions): Report {
       fingerprint,
       reason: verdict.reason,
       remote: arrival.remoteAddress,
+      peer: arrival.peerAddress ?? undefined,
     };
     if (verdict.httpStatus !== 503) return lines.info(line, 'delivery');
     lines.warn({ ...line, err: describeError(verdict.cause) }, 'delivery');

@@ -21,7 +21,10 @@ export type Arrival = {
   readonly source: string;
   readonly path: string;
   readonly signature: string | undefined;
+  /** Who sent it: the peer, or who a trusted proxy says that it was. */
   readonly remoteAddress: string | null;
+  /** The other end of the connection, where that is another; null where it is the sender. */
+  readonly peerAddress: string | null;
   readonly headers: string;
   /** On the clock of `now`. */
   readonly deadlineMs: number;
@@ -141,6 +144,7 @@ function unsigned(arrival: Arrival, source: string) {
     source,
     path: arrival.path,
     remoteAddress: arrival.remoteAddress,
+    peerAddress: arrival.peerAddress,
     headers: arrival.headers,
     secretFingerprint: null,
     jobId: null,

@@ -16,6 +16,8 @@ export type DeliveryRecord = {
   readonly source: string;
   readonly path: string;
   readonly remoteAddress: string | null;
+  /** Of the proxy that it came through; null where the sender is the peer. */
+  readonly peerAddress: string | null;
   /** A JSON object of the request headers that are safe to keep. */
   readonly headers: string;
   readonly secretFingerprint: string | null;
@@ -111,22 +113,24 @@ delivery as (
   from unnest(
     $11::uuid[], $12::text[], $13::text[], $14::smallint[], $15::text[], $16::text[], $17::text[], $18::smallint[],
     $19::text[], $20::bytea[], $21::text[], $22::text[], $23::text[], $24::text[], $25::int[], $26::bytea[],
-    $27::bytea[]
+    $27::bytea[], $28::text[]
   ) as t (
     id, source, verdict, http_status, reason, job_id, status, progress, error_code,
-    content_hash, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body
+    content_hash, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body,
+    peer_address
   )
   left join event on t.verdict = 'event' and event.source = t.source and event.job_id = t.job_id
 ),
 audit as (
   insert into deliveries (
     id, received_at, source, outcome, http_status, reason, job_id, status, progress_percentage, error_code,
-    event_sequence, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body
+    event_sequence, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body,
+    peer_address
   )
   select id, now(), source, outcome, case outcome when 'accepted' then 202 when 'duplicate' then 200
          when 'conflict' then 200 else http_status end,
          reason, job_id, status, progress, error_code, event_sequence, path, remote_address, headers, secret_fingerprint,
-         body_bytes, body_sha256, case when outcome <> 'duplicate' then body end
+         body_bytes, body_sha256, case when outcome <> 'duplicate' then body end, peer_address
   from delivery
 )
 select id, outcome, late from delivery`,
@@ -234,5 +238,6 @@ function deliveryColumns(batch: readonly DeliveryRecord[]): Buffer[] {
     int4Array(batch.map((delivery) => delivery.bodyBytes)),
     byteaArray(batch.map((delivery) => delivery.bodySha256)),
     byteaArray(batch.map((delivery) => delivery.body)),
+    textArray(batch.map((delivery) => delivery.peerAddress)),
   ];
 }

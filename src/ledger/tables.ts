@@ -65,6 +65,7 @@ export interface Database {
     body: Buffer | null;
     error_code: string | null;
     released_at: Timestamp | null;
+    peer_address: string | null;
   };
   publications: {
     published_at: Timestamp;

@@ -34,6 +34,7 @@ export const deliverySchema = z.looseObject({
   event_id: text,
   path: z.string(),
   remote_address: text,
+  peer_address: text.optional(),
   secret_fingerprint: text,
   body_bytes: number,
   body_kept: z.boolean(),

@@ -16,6 +16,7 @@ export type DeliveryRow = {
   event_sequence: string | null;
   path: string;
   remote_address: string | null;
+  peer_address: string | null;
   headers: string;
   secret_fingerprint: string | null;
   body_bytes: number | null;

@@ -195,6 +195,29 @@ describe('SIGNING_SECRETS', () => {
   });
 });
 
+const noRange = (place: number) =>
+  `TRUSTED_PROXIES entry ${place} must be an IP address or a CIDR range, such as 10.0.0.0/8`;
+
+describe('TRUSTED_PROXIES', () => {
+  test('is nobody unless it is set, and a list of addresses and ranges', () => {
+    expect(loadConfig(BASE).proxies.trusted).toEqual([]);
+    expect(loadConfig({ ...BASE, TRUSTED_PROXIES: ' 10.0.0.0/8,2001:db8::7 ' }).proxies.trusted).toEqual([
+      '10.0.0.0/8',
+      '2001:db8::7',
+    ]);
+  });
+
+  test('each entry that is neither is told by its place', () => {
+    expect(faultsOf({ ...BASE, TRUSTED_PROXIES: 'planted,10.0.0.0/8,10.0.0.0/33,' })).toEqual(
+      [1, 3, 4].map(noRange),
+    );
+    expect(faultsOf({ ...BASE, TRUSTED_PROXIES: '10.0.0.1,'.repeat(1_000) })).toEqual([
+      'TRUSTED_PROXIES has more than 1000 entries',
+      noRange(1_001),
+    ]);
+  });
+});
+
 describe('values from files', () => {
   test('each secret can come from the file that NAME_FILE names, line break at the end and all', async () => {
     await using folder = await createFolder();

@@ -9,6 +9,7 @@ import { mayAct } from '../../access/roles.ts';
 import { looksLikeToken } from '../../access/token-value.ts';
 import type { Token } from '../../access/tokens.ts';
 import type { Logger } from '../../log.ts';
+import { ownOrigins, senderOf } from '../proxies.ts';
 import { sendError } from './answers.ts';
 import { callerOf } from './caller.ts';
 import { ApiError, type Caller, forbidden, type Operation } from './operation.ts';
@@ -180,7 +181,7 @@ function operationOf(response: Response): Operation | undefined {
 }
 
 function addressOf(request: Request): string {
-  return request.socket.remoteAddress ?? '';
+  return senderOf(request) ?? '';
 }
 
 function faultOf(request: Request): ApiError | undefined {
@@ -203,9 +204,8 @@ function hasTokenParameter(url: string): boolean {
 
 /** A browser says where a page's request comes from; other clients say nothing. */
 function isCrossOrigin(request: Request): boolean {
-  const { origin, host = '', 'sec-fetch-site': site } = request.headers;
+  const { origin, 'sec-fetch-site': site } = request.headers;
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return true;
   if (origin === undefined) return false;
-  const own = [`http://${host}`, `https://${host}`].map((name) => name.toLowerCase());
-  return !own.includes(origin.toLowerCase());
+  return !ownOrigins(request).includes(origin.toLowerCase());
 }

@@ -38,7 +38,14 @@ export const Delivery = z
     error_code: z.string().nullable(),
     event_id: z.string().nullable().describe('The event that it told us, or was a copy of.'),
     path: z.string(),
-    remote_address: z.string().nullable(),
+    remote_address: z
+      .string()
+      .nullable()
+      .describe('Who sent it. Through a trusted proxy: who that says it was.'),
+    peer_address: z
+      .string()
+      .nullable()
+      .describe('The trusted proxy that it came through; null where the sender connected itself.'),
     secret_fingerprint: z.string().nullable().describe('Names the signing secret that matched.'),
     body_bytes: z.int().nullable(),
     body_kept: z.boolean(),
