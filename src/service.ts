@@ -9,6 +9,7 @@ import { describeError, SchemaError } from './errors.ts';
 import { createIntakeApp } from './http/apps.ts';
 import type { Readiness } from './http/health.ts';
 import { createTrustedProxies } from './http/proxies.ts';
+import { createUnavailableLines } from './http/unavailable-lines.ts';
 import { startServer } from './http/server.ts';
 import { type BatchWriter, createBatchWriter } from './intake/batch-writer.ts';
 import { createReceiver } from './intake/receiver.ts';
@@ -20,6 +21,7 @@ import { addDrift, createDriftLog, type DriftLog } from './ledger/drift.ts';
 import { keepPartitions, makePartitions } from './ledger/partitions.ts';
 import { recordDeliveries } from './ledger/record.ts';
 import { addRefusals } from './ledger/refusals.ts';
+import { createRefusedAddresses, type RefusedAddresses } from './ledger/refused-addresses.ts';
 import { coarsenRollups, createRollups, type Rollups } from './ledger/rollups.ts';
 import { createSecretMatches, type SecretMatches } from './ledger/secret-matches.ts';
 import type { Logger } from './log.ts';
@@ -152,6 +154,8 @@ async function compose(
     noticeDrift: counts.drift.notice,
     now,
   });
+  const unavailable = createUnavailableLines({ log });
+  started.defer(unavailable.close);
   const intakeServer = await startServer({
     ...config.http,
     listener: createIntakeApp({
@@ -159,11 +163,14 @@ async function compose(
       receiver,
       now,
       log,
-      observe: ({ source, outcome, seconds, fingerprint }) => {
+      unavailable,
+      observe: ({ source, outcome, remoteAddress, seconds, fingerprint }) => {
         parts.metrics.deliveries.inc({ source, outcome });
         parts.metrics.answerSeconds.observe({ outcome }, seconds);
         counts.rollups.answered(source, outcome, seconds * 1_000);
         if (fingerprint !== undefined) counts.secretMatches.notice(source, fingerprint);
+        const isRefused = outcome === 'unauthorized' || outcome === 'refused';
+        if (isRefused && remoteAddress !== null) counts.refusedAddresses.notice(source, remoteAddress);
       },
       readiness,
       proxies,
@@ -202,7 +209,12 @@ async function compose(
   };
 }
 
-type Counts = { rollups: Rollups; drift: DriftLog; secretMatches: SecretMatches };
+type Counts = {
+  rollups: Rollups;
+  drift: DriftLog;
+  secretMatches: SecretMatches;
+  refusedAddresses: RefusedAddresses;
+};
 
 /** What is counted in memory and written now and then. Taken down after all that counts. */
 function composeCounts(connection: DatabaseConnection, { log, started }: Parts): Counts {
@@ -210,6 +222,7 @@ function composeCounts(connection: DatabaseConnection, { log, started }: Parts):
     rollups: createRollups({ connection, now, log }),
     drift: createDriftLog({ addDrift: (rows) => addDrift(connection, rows), log }),
     secretMatches: createSecretMatches({ connection, log }),
+    refusedAddresses: createRefusedAddresses({ connection, log }),
   };
   started.defer(async () => {
     await Promise.all(Object.values(counts).map((count) => count.close()));

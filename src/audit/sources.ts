@@ -1,5 +1,5 @@
 // What is known of each source: when it was heard from last, how often, which of its secrets matched when last, and
-// what its bodies had that our schemas do not know. Costs a few looks into indexes a source, however much it sent.
+// what its bodies had that our schemas do not know, and where its refused deliveries come from. Costs a few looks into indexes a source, however much it sent.
 
 import { sql } from 'kysely';
 import type { DatabaseConnection } from '../ledger/database.ts';
@@ -24,6 +24,9 @@ export type DriftReport = {
   readonly sampleDeliveryId: string;
 };
 
+/** Refused deliveries of the last 24 hours. A count is never too high. */
+export type RefusedAddress = { readonly address: string; readonly count: number };
+
 export type SourceReport = {
   readonly source: string;
   readonly configured: boolean;
@@ -32,7 +35,12 @@ export type SourceReport = {
   readonly rates: { readonly last5m: number; readonly last1h: number; readonly last24h: number };
   readonly secrets: readonly SecretUse[];
   readonly drift: readonly DriftReport[];
+  /** The busiest first. */
+  readonly refusedAddresses: readonly RefusedAddress[];
 };
+
+/** Of a source: enough to see whether it is one, a few or many. */
+const ADDRESSES_SHOWN = 10;
 
 type Match = { source: string; fingerprint: string; at: Date };
 type Counts = { source: string; last_5m: number; last_1h: number; last_24h: number };
@@ -45,7 +53,8 @@ export async function readSources(
 ): Promise<SourceReport[]> {
   // One after the other: whoever asks for all of it should not take all connections at once.
   const heard = await readLastDeliveries(connection);
-  const names = [...new Set([...configured.map(({ name }) => name), ...heard.keys()])]
+  const refused = await readRefusedAddresses(connection);
+  const names = [...new Set([...configured.map(({ name }) => name), ...heard.keys(), ...refused.keys()])]
     .filter((name) => visible === null || visible.includes(name))
     .toSorted();
   const rates = await readRates(connection, names);
@@ -60,6 +69,7 @@ export async function readSources(
       rates: rates.get(source) ?? { last5m: 0, last1h: 0, last24h: 0 },
       secrets: secretsOf(known?.fingerprints ?? [], matches.get(source) ?? []),
       drift: drift.get(source) ?? [],
+      refusedAddresses: refused.get(source) ?? [],
     };
   });
 }
@@ -176,6 +186,26 @@ async function readDrift(
         lastSeenAt: row.last_seen_at,
         sampleDeliveryId: row.sample_delivery_id,
       })),
+    ]),
+  );
+}
+
+/** By the primary key: a day of it. A source has few rows a minute, however many addresses knock. */
+async function readRefusedAddresses({ db }: DatabaseConnection): Promise<Map<string, RefusedAddress[]>> {
+  const { rows } = await sql<{ source: string; address: string; count: string }>`
+    select source, address, count from (
+      select source, address, sum(count)::bigint as count,
+             row_number() over (partition by source order by sum(count) desc, address) as place
+      from refusal_addresses where minute >= ${since('24 hours')}
+      group by source, address
+    ) as busiest
+    where place <= ${sql.lit(ADDRESSES_SHOWN)}
+    order by source, place`.execute(db);
+  const bySource = Map.groupBy(rows, ({ source }) => source);
+  return new Map(
+    Array.from(bySource, ([source, found]) => [
+      source,
+      found.map(({ address, count }) => ({ address, count: Number(count) })),
     ]),
   );
 }

@@ -1,4 +1,4 @@
-// `tallyhook sources`: who sends, how much, signed with which secret, and what they send that we do not know.
+// `tallyhook sources`: who sends, how much, signed with which secret, what they send that we do not know, and who knocks.
 
 import type { Env } from '../config.ts';
 import type { Source } from '../operators-client/client.ts';
@@ -14,9 +14,12 @@ const help = `Who sends, how much, signed with which secret, and what they send 
   sources
 
 A secret that was not matched for as long as your senders may be silent can be dropped. "drift" are fields and statuses
-that the schemas do not know, with the newest delivery that had them.`;
+that the schemas do not know, with the newest delivery that had them. "refused" are the busiest addresses whose deliveries
+were refused in the last 24 hours.`;
 
-type Row<K extends 'secrets' | 'drift'> = { readonly of: string } & Source[K][number];
+type Row<K extends 'secrets' | 'drift' | 'busiest_refused_addresses'> = {
+  readonly of: string;
+} & Source[K][number];
 
 async function run(args: string[], env: Env): Promise<number> {
   parse(args, {});
@@ -32,6 +35,10 @@ async function run(args: string[], env: Env): Promise<number> {
   if (secrets.length > 0) say(`\n${paint('bold', 'secrets')}\n${renderTable(secrets, SECRETS, { width })}`);
   const drift = sources.flatMap((source) => source.drift.map((item) => ({ of: source.source, ...item })));
   if (drift.length > 0) say(`\n${paint('bold', 'drift')}\n${renderTable(drift, DRIFT, { width })}`);
+  const refused = sources.flatMap((source) =>
+    source.busiest_refused_addresses.map((item) => ({ of: source.source, ...item })),
+  );
+  if (refused.length > 0) say(`\n${paint('bold', 'refused')}\n${renderTable(refused, REFUSED, { width })}`);
   return 0;
 }
 
@@ -69,6 +76,12 @@ const DRIFT: readonly Column<Row<'drift'>>[] = [
   { head: 'first seen (UTC)', text: (item) => time(item.first_seen_at) },
   { head: 'last', text: (item) => ago(item.last_seen_at), right: true },
   { head: 'sample', text: (item) => item.sample_delivery_id, colour: () => 'dim' },
+];
+
+const REFUSED: readonly Column<Row<'busiest_refused_addresses'>>[] = [
+  { head: 'source', text: (item) => item.of },
+  { head: 'from', text: (item) => item.address },
+  { head: 'times', text: (item) => count(item.count), right: true },
 ];
 
 export const sources: Command = { help, run };

@@ -1,19 +1,20 @@
 // One delivery over HTTP: reads the body within its limits, hands it to the receiver, answers and logs one
-// wide line. What cannot be read is refused here; what it means is none of this file's business.
+// wide line, or leaves it to those who count under a flood. What cannot be read is refused here; what it means is none of this file's business.
 
 import { randomUUIDv7 } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { getRawBody } from 'raw-body';
-import { describeError } from '../errors.ts';
 import { closeIfUnread } from '../http-ground.ts';
 import type { Arrival, Receiver, Refusal, Verdict } from '../intake/receiver.ts';
 import { DEFAULT_SOURCE } from '../intake/sources.ts';
 import { peerOf, senderOf } from './proxies.ts';
+import type { UnavailableLines } from './unavailable-lines.ts';
 
 export type DeliveryObserver = (delivery: {
   source: string;
   outcome: string;
+  remoteAddress: string | null;
   seconds: number;
   /** Of the secret that matched, where one did and the delivery was recorded. */
   fingerprint: string | undefined;
@@ -25,6 +26,7 @@ export type DeliveryOptions = {
   readonly answerDeadlineMs: number;
   readonly now: () => number;
   readonly log: Logger;
+  readonly unavailable: UnavailableLines;
   readonly observe: DeliveryObserver;
 };
 
@@ -165,14 +167,16 @@ function answer(request: Request, response: Response, verdict: Verdict): void {
 
 type Report = (arrival: Arrival, verdict: Verdict, bodyBytes: number | undefined, elapsedMs: number) => void;
 
-function createReport({ log, observe }: DeliveryOptions): Report {
+function createReport({ log, unavailable, observe }: DeliveryOptions): Report {
   // The line holds the few fields that stand here and no object of a request: looking through it for secrets, as
   // the log does elsewhere, would be half of its cost.
   const lines = log.child({}, { redact: [] });
   return (arrival, verdict, bodyBytes, elapsedMs) => {
     const outcome = verdict.outcome ?? 'unavailable';
     const { source, fingerprint } = verdict;
-    observe({ source, outcome, seconds: elapsedMs / 1_000, fingerprint });
+    const { remoteAddress } = arrival;
+    observe({ source, outcome, remoteAddress, seconds: elapsedMs / 1_000, fingerprint });
+    if (verdict.trace === 'counted') return;
     const line = {
       delivery: arrival.id,
       source,
@@ -185,10 +189,10 @@ function createReport({ log, observe }: DeliveryOptions): Report {
       late: verdict.late || undefined,
       fingerprint,
       reason: verdict.reason,
-      remote: arrival.remoteAddress,
+      remote: remoteAddress,
       peer: arrival.peerAddress ?? undefined,
     };
-    if (verdict.httpStatus !== 503) return lines.info(line, 'delivery');
-    lines.warn({ ...line, err: describeError(verdict.cause) }, 'delivery');
+    if (verdict.httpStatus === 503) unavailable.write(line, verdict.cause);
+    else lines.info(line, 'delivery');
   };
 }

@@ -10,7 +10,7 @@ import type { DeliveryOutcome } from '../ledger/tables.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { eventId } from '../ledger/event.ts';
 import { type Understanding, understand } from './event.ts';
-import type { RefusalLog } from './refusal-log.ts';
+import type { RefusalLog, RefusalTrace } from './refusal-log.ts';
 import { type KeyRing, type Verified, verifySignature } from './signature.ts';
 import { UNKNOWN_SOURCE } from './sources.ts';
 
@@ -42,6 +42,8 @@ export type Verdict = {
   readonly late?: boolean;
   readonly fingerprint?: string;
   readonly reason?: string;
+  /** Of a refusal: whether it has a row, and a line, of its own. */
+  readonly trace?: RefusalTrace;
   /** Why a 503 was given, for the log alone. */
   readonly cause?: unknown;
 };
@@ -75,14 +77,17 @@ export function createReceiver(options: {
     const verified = verifySignature(ring, arrival.source, arrival.signature, body);
     if (verified === undefined) {
       const source = knownSource(ring, arrival.source);
-      refusals.trace({
+      const trace = refusals.trace({
         ...unsigned(arrival, source),
         verdict: 'unauthorized',
         httpStatus: 401,
         bodyBytes: body.length,
       });
       // The same words for every cause: an answer must not tell which sources exist.
-      return refusal(source, 'unauthorized', 401, 'unauthorized', 'missing or invalid signature');
+      return {
+        ...refusal(source, 'unauthorized', 401, 'unauthorized', 'missing or invalid signature'),
+        trace,
+      };
     }
     const understanding = understand(verified.body);
     const record = recordOf(arrival, verified, understanding);
@@ -98,8 +103,13 @@ export function createReceiver(options: {
 
   function refuse(arrival: Arrival, { httpStatus, error, message }: Refusal): Verdict {
     const source = knownSource(keyRing(), arrival.source);
-    refusals.trace({ ...unsigned(arrival, source), verdict: 'refused', httpStatus, reason: error });
-    return refusal(source, 'refused', httpStatus, error, message);
+    const trace = refusals.trace({
+      ...unsigned(arrival, source),
+      verdict: 'refused',
+      httpStatus,
+      reason: error,
+    });
+    return { ...refusal(source, 'refused', httpStatus, error, message), trace };
   }
 
   /** Of copies nothing is noticed: their bodies are not kept. Never rejects. */

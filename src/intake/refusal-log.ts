@@ -1,18 +1,22 @@
 // Keeps a trace of what was refused without letting strangers fill the ledger: so many audit rows a minute
-// and source, and past that only counts. Answers never wait for a trace, so that neither their time nor
-// their success tells whether the claimed source exists.
+// and source, and past that only counts; the log follows the same allowance, so that both tell the same. Answers
+// never wait for a trace, so that neither their time nor their success tells whether the claimed source exists.
 
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
 import type { DeliveryRecord } from '../ledger/record.ts';
 import type { RefusalCount } from '../ledger/refusals.ts';
 import type { BatchWriter } from './batch-writer.ts';
+import { createRefusalLines } from './refusal-lines.ts';
 
 export type RefusedDelivery = DeliveryRecord & { readonly verdict: 'unauthorized' | 'refused' };
 
+/** `counted`: the refusal is in the counts of its source alone, in the ledger and in the log. */
+export type RefusalTrace = 'row' | 'counted';
+
 export type RefusalLog = {
-  /** Returns at once. The trace is written soon, or counted when it cannot be. */
-  readonly trace: (delivery: RefusedDelivery) => void;
+  /** Returns at once. The row is written soon, or counted when it cannot be; the line of a `row` is the caller's. */
+  readonly trace: (delivery: RefusedDelivery) => RefusalTrace;
   /** Writes the counts so far and stops. */
   readonly close: () => Promise<void>;
 };
@@ -31,6 +35,7 @@ export function createRefusalLog(options: {
   log: Logger;
 }): RefusalLog {
   const { writer, addRefusals, rowsPerMinute, patienceMs, now, log } = options;
+  const lines = createRefusalLines({ log });
   let counts = new Map<string, { unauthorized: number; refused: number }>();
   let rows = new Map<string, number>();
   let minuteEndsMs = now() + MINUTE_MS;
@@ -52,10 +57,15 @@ export function createRefusalLog(options: {
     counts.set(source, entry);
   }
 
-  function trace(delivery: RefusedDelivery): void {
+  function trace(delivery: RefusedDelivery): RefusalTrace {
     const { source, verdict } = delivery;
-    if (!mayHaveRow(source)) return count(source, verdict);
+    if (!mayHaveRow(source)) {
+      count(source, verdict);
+      lines.count(delivery);
+      return 'counted';
+    }
     writer.submit(delivery, now() + patienceMs).catch(() => count(source, verdict));
+    return 'row';
   }
 
   async function flush(): Promise<void> {
@@ -82,6 +92,7 @@ export function createRefusalLog(options: {
     trace,
     close: async () => {
       clearInterval(timer);
+      lines.close();
       await writer.drained();
       await flushing.then(flush);
     },

@@ -71,6 +71,7 @@ function dropOld({ db }: DatabaseConnection, options: { retentionDays: number })
       .execute();
     await trx.deleteFrom('replays').where('finished_at', '<', oldest).execute(); // and what it left out
     await trx.deleteFrom('refusals').where('minute', '<', oldest).execute();
+    await trx.deleteFrom('refusal_addresses').where('minute', '<', oldest).execute();
     // A day's worth at a time, by the primary key: after a shorter retention was set, all at once would take longer than
     // a statement may, and undo everything above.
     await sql`

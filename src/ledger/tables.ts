@@ -86,6 +86,12 @@ export interface Database {
     unauthorized: Generated<string>;
     refused: Generated<string>;
   };
+  refusal_addresses: {
+    minute: Timestamp;
+    source: string;
+    address: string;
+    count: Bigint;
+  };
   outbox: {
     sequence: Bigint;
     source: string;

@@ -176,6 +176,7 @@ export const sourceSchema = z.looseObject({
       sample_delivery_id: z.string(),
     }),
   ),
+  busiest_refused_addresses: z.array(z.looseObject({ address: z.string(), count: z.number() })).default([]),
 });
 
 export const releaseSchema = z.looseObject({

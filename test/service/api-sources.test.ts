@@ -29,6 +29,7 @@ type Source = {
   rates: { last_5m: number; last_1h: number; last_24h: number };
   secrets: { fingerprint: string; configured: boolean; last_matched_at: string | null }[];
   drift: Drift[];
+  busiest_refused_addresses: { address: string; count: number }[];
 };
 
 const sourcesOf = async (as: Operators): Promise<Map<string, Source>> => {
@@ -107,6 +108,7 @@ describe('after some deliveries', () => {
       rates: { last_5m: 0, last_1h: 0, last_24h: 0 },
       secrets: [{ fingerprint: fingerprint(OLD), configured: true, last_matched_at: null }],
       drift: [],
+      busiest_refused_addresses: [],
     });
   });
 

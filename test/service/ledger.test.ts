@@ -323,6 +323,7 @@ describe('partitions', () => {
     await database.query(
       `insert into refusals select minute - interval '31 days', 'old', 1, 1 from refusals`,
     );
+    await database.query(`insert into refusal_addresses select minute, source, '192.0.2.1', 1 from refusals`);
 
     await keepPartitions(connection, { retentionDays: 30 });
 
@@ -331,6 +332,7 @@ describe('partitions', () => {
     );
     expect(await outbox(database)).toHaveLength(3);
     expect((await refusals(database)).map(({ source }) => source)).toEqual(['default']);
+    expect(await database.query('select source from refusal_addresses')).toEqual([{ source: 'default' }]);
   });
 
   test('while somebody reads the old ones for long, new ones are made all the same', async () => {

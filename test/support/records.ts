@@ -56,13 +56,13 @@ export function eventRecord(
 
 /** The record of a delivery that was turned away. */
 export function refusedRecord(
-  options: { source?: string; verdict?: 'unauthorized' | 'refused' } = {},
+  options: { source?: string; verdict?: 'unauthorized' | 'refused'; remoteAddress?: string } = {},
 ): DeliveryRecord & { verdict: 'unauthorized' | 'refused' } {
   return {
     id: randomUUIDv7(),
     source: options.source ?? 'default',
     path: '/webhooks',
-    remoteAddress: null,
+    remoteAddress: options.remoteAddress ?? null,
     peerAddress: null,
     headers: '{}',
     secretFingerprint: null,
@@ -74,6 +74,6 @@ export function refusedRecord(
     bodySha256: null,
     body: null,
     verdict: options.verdict ?? 'unauthorized',
-    httpStatus: 401,
+    httpStatus: options.verdict === 'refused' ? 413 : 401,
   };
 }

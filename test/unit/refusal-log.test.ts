@@ -7,6 +7,8 @@ import type { RefusalCount } from '../../src/ledger/refusals.ts';
 import { refusedRecord } from '../support/records.ts';
 import { createTestLog } from '../support/service.ts';
 
+const WARN = 40;
+
 function createLogs(options: { rowsPerMinute: number; isFull?: boolean; addFails?: number }) {
   const rows: DeliveryRecord[] = [];
   const deadlines: number[] = [];
@@ -119,10 +121,59 @@ test('counts that could not be written are kept for the next time', async () => 
     await vi.advanceTimersByTimeAsync(2_000);
 
     expect(counted).toEqual([{ source: 'default', unauthorized: 2, refused: 1 }]);
-    expect(lines).toHaveLength(1);
+    expect(lines.filter(({ level }) => level === WARN)).toHaveLength(1);
     await refusals.close();
     expect(counted).toHaveLength(1);
   } finally {
     vi.useRealTimers();
   }
+});
+
+test('what has no row is told in a line a second and source, with counts and the busiest addresses', () => {
+  vi.useFakeTimers();
+  try {
+    const { refusals, trace, lines } = createLogs({ rowsPerMinute: 1 });
+    const traced = () => refusals.trace(refusedRecord({ source: 'team-a' }));
+    expect([traced(), traced()]).toEqual(['row', 'counted']);
+
+    trace(1);
+    for (let n = 1; n <= 7; n++) trace(n, { remoteAddress: `192.0.2.${n}` });
+    trace(2, { verdict: 'refused', remoteAddress: '192.0.2.7' });
+    expect(lines).toEqual([]);
+    vi.advanceTimersByTime(1_000);
+
+    const msg = 'more deliveries refused';
+    const [ofTeam, ofDefault, ...others] = lines;
+    expect(others).toEqual([]);
+    expect(ofTeam).toMatchObject({
+      level: 30,
+      msg,
+      source: 'team-a',
+      outcomes: { unauthorized: 1 },
+      addresses: [],
+    });
+    expect(ofDefault).toMatchObject({
+      level: 30,
+      msg,
+      source: 'default',
+      outcomes: { unauthorized: 28, refused: 2 },
+      statuses: { 401: 28, 413: 2 },
+      addresses: [9, 6, 5, 4, 3].map((count) => ({ address: `192.0.2.${Math.min(count, 7)}`, count })),
+    });
+
+    vi.advanceTimersByTime(10_000); // nothing new, nothing told
+    expect(lines).toHaveLength(2);
+    void refusals.close();
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test('what was not told yet is told at the end', async () => {
+  const { refusals, trace, lines } = createLogs({ rowsPerMinute: 0 });
+
+  trace(3, { source: 'unknown' });
+  await refusals.close();
+
+  expect(lines).toMatchObject([{ source: 'unknown', outcomes: { unauthorized: 3 } }]);
 });

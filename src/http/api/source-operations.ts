@@ -43,6 +43,15 @@ const Source = z
       .describe(
         'What accepted events and quarantined statuses had that our schemas do not know: 200 names at most.',
       ),
+    busiest_refused_addresses: z
+      .array(
+        z.object({
+          address: z.string(),
+          count: z.int().describe('Of refused deliveries, at least; all but the last seconds.'),
+        }),
+      )
+      .max(10)
+      .describe('Where deliveries came from that were refused in the last 24 hours, the busiest first.'),
   })
   .meta({
     id: 'Source',
@@ -62,7 +71,7 @@ export function createSourceOperations(deps: {
       id: 'listSources',
       path: '/sources',
       tag: 'Statistics',
-      summary: 'Each source: last delivery, rates, secrets and drift',
+      summary: 'Each source: last delivery, rates, secrets, drift, and who knocks',
       role: 'viewer',
       answers: {
         200: { description: 'All sources, by name.', schema: SourceList },
@@ -97,5 +106,6 @@ function toItem(report: SourceReport): z.infer<typeof Source> {
       last_seen_at: drift.lastSeenAt.toISOString(),
       sample_delivery_id: drift.sampleDeliveryId,
     })),
+    busiest_refused_addresses: [...report.refusedAddresses],
   };
 }
