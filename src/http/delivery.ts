@@ -1,5 +1,6 @@
 // One delivery over HTTP: reads the body within its limits, hands it to the receiver, answers and logs one
-// wide line, or leaves it to those who count under a flood. What cannot be read is refused here; what it means is none of this file's business.
+// wide line, or leaves that to the counts that a flood gets. What cannot be read is refused here; what it means is none
+// of this file's business.
 
 import { randomUUIDv7 } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
