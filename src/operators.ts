@@ -86,6 +86,7 @@ export function composeOperators(deps: Deps): { listener: Express; standingHeade
     now,
     log,
   });
+  started.defer(access.close);
   const limits = createLimits({ requestsPerMinute: config.operator.requestsPerMinute, now: Date.now });
   const operations = withDocument(operationsOn({ ...deps, connection, accessConnection }));
   const listener = createOperatorApp({

@@ -1,27 +1,38 @@
-// Who asks: from an `Authorization` header to a token, looked up for each request, so that a revoked one opens nothing
-// any more. Remembers for a while whom it let in; only the metrics may rely on that, while Postgres is away.
+// Who asks: from an `Authorization` header to a token, in two steps. To recognize one costs no query, so that guesses
+// cost none; what is recognized is looked up for each request, so that a revoked one opens nothing any more. While
+// Postgres is away, only the metrics may rely on what is in memory.
 
-import { createHash } from 'node:crypto';
 import { describeError } from '../errors.ts';
 import type { DatabaseConnection } from '../ledger/database.ts';
 import type { Logger } from '../log.ts';
-import { type Environment, tokenValueOf } from './token-value.ts';
-import { findToken, MAX_TOKENS, noteUse, type Token } from './tokens.ts';
+import { createKnownTokens } from './known-tokens.ts';
+import { type Environment, hashToken, tokenValueOf } from './token-value.ts';
+import { findToken, noteUse, type Token } from './tokens.ts';
+
+/** One that held not long ago, for `identify`. */
+export type Recognized = { readonly kind: 'known'; readonly hash: Buffer; readonly token: Token };
+
+/** A request that comes without a token of ours. 'untold': it may be one, and the database did not tell. */
+export type Stranger =
+  | { readonly kind: 'none' | 'invalid' }
+  | { readonly kind: 'untold'; readonly remembered: undefined; readonly cause: unknown };
 
 export type Identity =
-  | { readonly kind: 'none' | 'invalid' }
+  | Stranger
   | { readonly kind: 'token'; readonly token: Token }
   /** The database did not tell, or was not asked. `remembered` held within the last hour and has not expired since. */
   | { readonly kind: 'untold'; readonly remembered: Token | undefined; readonly cause: unknown };
 
 export type Access = {
-  /** Never rejects. */
-  readonly identify: (authorization: string | undefined) => Promise<Identity>;
-  /** The token as it was let in within the last hour, if it was. It may have been revoked since. */
-  readonly recall: (authorization: string | undefined) => Token | undefined;
+  /**
+   * From memory. What is not there may have been made just now: it waits for the next refresh, which all who wait share.
+   * Never rejects.
+   */
+  readonly recognize: (authorization: string | undefined) => Promise<Recognized | Stranger>;
+  /** Looks it up. Never rejects. */
+  readonly identify: (recognized: Recognized) => Promise<Identity>;
+  readonly close: () => void;
 };
-
-const REMEMBERED_MS = 60 * 60 * 1_000;
 
 export function createAccess(options: {
   connection: Pick<DatabaseConnection, 'execute'>;
@@ -30,23 +41,9 @@ export function createAccess(options: {
   now: () => number;
   log: Logger;
 }): Access {
-  const { connection, environment, now, log } = options;
-  const remembered = new Map<string, { token: Token; atMs: number }>();
+  const { connection, log } = options;
+  const known = createKnownTokens(options);
   const noting = new Set<string>();
-
-  function remember(key: string, token: Token): void {
-    remembered.delete(key);
-    remembered.set(key, { token, atMs: now() });
-    const [oldest] = remembered.keys();
-    if (remembered.size > MAX_TOKENS && oldest !== undefined) remembered.delete(oldest);
-  }
-
-  function recall(key: string): Token | undefined {
-    const found = remembered.get(key);
-    if (found === undefined || now() - found.atMs > REMEMBERED_MS) return undefined;
-    const { expiresAt } = found.token;
-    return expiresAt !== null && expiresAt.getTime() <= Date.now() ? undefined : found.token;
-  }
 
   async function note(id: string): Promise<void> {
     if (noting.has(id)) return;
@@ -60,37 +57,34 @@ export function createAccess(options: {
     }
   }
 
-  async function find(value: string): Promise<Identity> {
-    const key = keyOf(value);
+  async function recognize(authorization: string | undefined): Promise<Recognized | Stranger> {
+    if (authorization === undefined) return { kind: 'none' };
+    const value = tokenValueOf(authorization);
+    if (value === undefined) return { kind: 'invalid' };
+    const hash = hashToken(value);
     try {
-      const found = await findToken(connection, value);
-      if (found === undefined || found.token.environment !== environment) {
-        remembered.delete(key);
+      if (known.get(hash) === undefined) await known.refresh();
+    } catch (cause) {
+      return { kind: 'untold', remembered: undefined, cause };
+    }
+    const token = known.get(hash);
+    return token === undefined ? { kind: 'invalid' } : { kind: 'known', hash, token };
+  }
+
+  async function identify({ hash }: Recognized): Promise<Identity> {
+    try {
+      const found = await findToken(connection, hash);
+      if (found === undefined) {
+        known.forget(hash);
         return { kind: 'invalid' };
       }
-      remember(key, found.token);
       // Nobody waits for it.
       if (found.useIsNews) void note(found.token.id);
       return { kind: 'token', token: found.token };
     } catch (cause) {
-      return { kind: 'untold', remembered: recall(key), cause };
+      return { kind: 'untold', remembered: known.recall(hash), cause };
     }
   }
 
-  return {
-    identify: async (authorization) => {
-      if (authorization === undefined) return { kind: 'none' };
-      const value = tokenValueOf(authorization);
-      return value === undefined ? { kind: 'invalid' } : find(value);
-    },
-    recall: (authorization) => {
-      const value = authorization === undefined ? undefined : tokenValueOf(authorization);
-      return value === undefined ? undefined : recall(keyOf(value));
-    },
-  };
-}
-
-/** A heap dump should hold no tokens. */
-function keyOf(value: string): string {
-  return createHash('sha256').update(value).digest('base64');
+  return { recognize, identify, close: known.close };
 }

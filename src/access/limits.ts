@@ -1,5 +1,5 @@
-// How many requests a token may make in a minute that begins with its first one. Requests without a valid token count
-// for the address that they come from. Counts live in memory, for each replica: a restart forgives.
+// How many requests a token may make in a minute that begins with its first one. Requests without a known token count
+// for the address that they come from, and only they. Counts live in memory, for each replica: a restart forgives.
 
 import { createHash } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
@@ -19,8 +19,6 @@ export type RateState = {
 export type Limits = {
   readonly spendToken: (tokenId: string) => Promise<RateState>;
   readonly spendAddress: (address: string) => Promise<RateState>;
-  /** Undoes a `spendAddress` of this minute. */
-  readonly giveBackToAddress: (address: string) => Promise<void>;
 };
 
 const MINUTE_S = 60;
@@ -55,13 +53,6 @@ export function createLimits(options: { requestsPerMinute: number; now: () => nu
   return {
     spendToken: (tokenId) => spend(tokens, tokenId),
     spendAddress: (address) => spend(addresses, bucketOf(address)),
-    giveBackToAddress: async (address) => {
-      const bucket = bucketOf(address);
-      // What was spent in a minute that is over has been forgiven already.
-      const found = await addresses.get(bucket);
-      if (found !== null && found.msBeforeNext > 0 && found.consumedPoints > 0)
-        await addresses.reward(bucket);
-    },
   };
 }
 

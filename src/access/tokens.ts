@@ -117,12 +117,30 @@ const FIND: Statement = {
 
 export async function findToken(
   connection: Pick<DatabaseConnection, 'execute'>,
-  value: string,
+  hash: Buffer,
 ): Promise<{ token: Token; useIsNews: boolean } | undefined> {
-  const hash = hashToken(value);
   const [row] = await connection.execute<Row & { holds: boolean; use_is_news: boolean }>(FIND, [hash]);
   if (row === undefined || !isSameHash(row.value_hash, hash) || !row.holds) return undefined;
   return { token: toToken(row), useIsNews: row.use_is_news };
+}
+
+/** The whole table, which has MAX_TOKENS rows at most. Told by the database's clock, as above. */
+const HOLDING: Statement = {
+  name: 'tokens that hold',
+  text: `
+    select * from tokens
+    where environment = $1 and revoked_at is null and (expires_at is null or expires_at > now())
+    order by created_at desc
+    limit ${MAX_TOKENS}`,
+};
+
+/** All tokens of an environment that open anything now, with their hashes. */
+export async function readHoldingTokens(
+  connection: Pick<DatabaseConnection, 'execute'>,
+  environment: Environment,
+): Promise<{ hash: Buffer; token: Token }[]> {
+  const rows = await connection.execute<Row>(HOLDING, [environment]);
+  return rows.map((row) => ({ hash: row.value_hash, token: toToken(row) }));
 }
 
 /** By the primary key. Told by the database's clock, as above. */

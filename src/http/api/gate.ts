@@ -33,9 +33,6 @@ const CROSS_ORIGIN = new ApiError(403, 'cross_origin', 'requests from pages of o
 /** Parameters by which others' interfaces take tokens. */
 const TOKEN_PARAMETERS = new Set(['token', 'access_token', 'api_token', 'api_key', 'authorization']);
 
-/** Look-ups of tokens that were never let in, on few connections: those that were must not wait behind thousands. */
-const STRANGERS_AT_ONCE = 64;
-
 type Passing = { readonly identity: Identity; readonly rate: RateState };
 
 export function createGate(options: {
@@ -46,45 +43,24 @@ export function createGate(options: {
   log: Logger;
 }): RequestHandler {
   const { access, limits, now, log } = options;
-  let strangers = 0;
 
   /**
-   * A look-up is a query: what it costs is spent before it and not after, since any number of requests can be under way
-   * at once. Whoever was let in before has his token's own count to spend, whatever else his address sent.
+   * Whoever comes with a token has its own count to spend, whatever else his address sent, and before the look-up, which
+   * is a query. All others have their address's.
    */
-  function identify(request: Request): Promise<Passing> {
-    const { authorization } = request.headers;
-    const known = access.recall(authorization);
-    const address = addressOf(request);
-    return known === undefined
-      ? identifyStranger(authorization, address)
-      : identifyKnown(authorization, { known, address });
-  }
-
-  async function identifyKnown(
-    authorization: string | undefined,
-    { known, address }: { known: Token; address: string },
-  ): Promise<Passing> {
-    const rate = await limits.spendToken(known.id);
-    if (rate.exceeded) return { identity: { kind: 'untold', remembered: known, cause: RATE_LIMITED }, rate };
-    const identity = await access.identify(authorization);
-    // Revoked since: a stranger's from now on.
-    return { identity, rate: identity.kind === 'invalid' ? await limits.spendAddress(address) : rate };
-  }
-
-  async function identifyStranger(authorization: string | undefined, address: string): Promise<Passing> {
-    const rate = await limits.spendAddress(address);
-    if (rate.exceeded) return { identity: { kind: 'invalid' }, rate };
-    if (strangers >= STRANGERS_AT_ONCE) {
-      return { identity: { kind: 'untold', remembered: undefined, cause: UNTOLD }, rate };
+  async function identify(request: Request): Promise<Passing> {
+    const found = await access.recognize(request.headers.authorization);
+    if (found.kind !== 'known') return { identity: found, rate: await spendAddress(request) };
+    const rate = await limits.spendToken(found.token.id);
+    if (rate.exceeded) {
+      return { identity: { kind: 'untold', remembered: found.token, cause: RATE_LIMITED }, rate };
     }
-    strangers += 1;
-    const identity = await access.identify(authorization);
-    strangers -= 1; // `identify` never rejects
-    if (identity.kind !== 'token') return { identity, rate };
-    await limits.giveBackToAddress(address);
-    return { identity, rate: await limits.spendToken(identity.token.id) };
+    const identity = await access.identify(found);
+    // Revoked since: a stranger's from now on.
+    return { identity, rate: identity.kind === 'invalid' ? await spendAddress(request) : rate };
   }
+
+  const spendAddress = (request: Request) => limits.spendAddress(addressOf(request));
 
   /** Neither the query's values nor the token. A scrape every few seconds is no news. */
   function report(request: Request, response: Response, elapsedMs: number): void {

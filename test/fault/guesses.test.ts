@@ -1,0 +1,98 @@
+// Somebody guesses tokens from the address that operators come from, too.
+
+import { expect, test } from 'vitest';
+import { createAccess } from '../../src/access/access.ts';
+import { newTokenValue } from '../../src/access/token-value.ts';
+import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { newToken } from '../support/operators.ts';
+import { openRaw } from '../support/raw-http.ts';
+import { createTestLog, startTestService, type TestService } from '../support/service.ts';
+
+const CONNECTIONS = 200;
+const ON_EACH = 16;
+const path = '/api/v1/openapi.json';
+
+const guess = () => newTokenValue('test');
+const rawGuess = () => `GET ${path} HTTP/1.1\r\nHost: relay.test\r\nAuthorization: Bearer ${guess()}\r\n\r\n`;
+
+async function ask(relay: TestService, value: string): Promise<number> {
+  const { status } = await fetch(`${relay.operators}${path}`, {
+    headers: { authorization: `Bearer ${value}` },
+  });
+  return status;
+}
+
+/** 3,200 of them. @returns how many had each status */
+async function flood(relay: TestService): Promise<Record<string, number>> {
+  const { port } = new URL(relay.operators);
+  const statuses = await Promise.all(
+    Array.from({ length: CONNECTIONS }, async () => {
+      using connection = await openRaw(Number(port));
+      connection.write(Array.from({ length: ON_EACH }, rawGuess).join(''));
+      return (await connection.replies(ON_EACH)).map(({ status }) => status);
+    }),
+  );
+  const count: Record<string, number> = {};
+  for (const status of statuses.flat()) count[status] = (count[status] ?? 0) + 1;
+  return count;
+}
+
+test('6,400 guesses from an address keep no token out that comes from there', async () => {
+  await using relay = await startTestService({ env: { API_REQUESTS_PER_MINUTE: '600' } });
+  const { value: unused } = await newToken(relay.database);
+
+  const [first, during] = await Promise.all([flood(relay), ask(relay, unused)]);
+  const second = await flood(relay);
+
+  expect(during).toBe(200);
+  expect(await ask(relay, guess())).toBe(429);
+  const { token, value: later } = await newToken(relay.database);
+  expect(await ask(relay, later)).toBe(200);
+  expect([first, second]).toEqual([{ 401: 3_200 }, { 401: 2_800, 429: 400 }]);
+  await relay.database.query('update tokens set revoked_at = now() where id = $1', [token.id]);
+  expect(await ask(relay, later)).toBe(429); // a stranger's, from an address that has used up its guesses
+  expect(await ask(relay, unused)).toBe(200);
+});
+
+test('a guess costs no query of its own, and a token is known as soon as it is made', async () => {
+  await using database = await createTestDatabase();
+  const { log } = createTestLog();
+  const connection = connectDatabase({
+    url: database.url,
+    name: 'test',
+    connections: 2,
+    statementTimeoutMs: 5_000,
+    lockTimeoutMs: 5_000,
+    queryTimeoutMs: 6_000,
+    log,
+  });
+  let queries = 0;
+  const execute: DatabaseConnection['execute'] = (statement, values) => {
+    queries += 1;
+    return connection.execute(statement, values);
+  };
+  const access = createAccess({
+    connection: { execute },
+    environment: 'test',
+    now: () => performance.now(),
+    log,
+  });
+  try {
+    const startMs = performance.now();
+    let made = 0;
+    for (let round = 0; round < 13; round++) {
+      const guesses = Array.from({ length: 500 }, () => access.recognize(`Bearer ${guess()}`));
+      const { value } = await newToken(database);
+      const found = await access.recognize(`Bearer ${value}`);
+      if (found.kind === 'known') made += 1;
+      for (const { kind } of await Promise.all(guesses)) expect(kind).toBe('invalid');
+    }
+    expect(made).toBe(13);
+    // Ten that were saved up, and one for each second since; by no means 6,500.
+    expect(queries).toBeLessThanOrEqual(12 + Math.ceil((performance.now() - startMs) / 1_000));
+  } finally {
+    access.close();
+    await connection.close();
+  }
+}, 40_000);
