@@ -3,6 +3,7 @@
 
 import { type Logger, pino } from 'pino';
 import pretty from 'pino-pretty';
+import { escapeUnseen, maskUnseenInJson } from './unseen.ts';
 
 export type { Logger };
 
@@ -28,6 +29,8 @@ export function createLog(options: { level: string; pretty: boolean; name?: stri
     timestamp: pino.stdTimeFunctions.isoTime,
     redact: { paths: NEVER_LOGGED, remove: true },
     formatters: { level: (label: string) => ({ level: label }) },
+    // Senders choose some of what is logged, and logs are read on terminals.
+    hooks: { streamWrite: options.pretty ? maskUnseenInJson : escapeUnseen },
   };
   // As a stream and not as a worker thread: a log that is lost at exit is worth less than a little time.
   return options.pretty

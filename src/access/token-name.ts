@@ -2,6 +2,7 @@
 // must show what it is: direction marks and other characters without a look of their own could pass it off as another.
 
 import { z } from 'zod';
+import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../unseen.ts';
 
 const MAX_LENGTH = 100;
 const LENGTH_FAULT = `must be 1 to ${MAX_LENGTH} characters`;
@@ -11,4 +12,4 @@ export const tokenName = z
   .trim()
   .min(1, LENGTH_FAULT)
   .max(MAX_LENGTH, LENGTH_FAULT)
-  .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, 'must not hold control or format characters, or line breaks');
+  .regex(SEEN_ONLY, SEEN_ONLY_FAULT);

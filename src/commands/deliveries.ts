@@ -1,20 +1,21 @@
 // `tallyhook deliveries`: what came in, and what became of it.
 
 import type { Env } from '../config.ts';
+import { maskUnseenInLines } from '../unseen.ts';
 import { nounCommand, onlyWord, openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { sizeOf, statusOf } from './columns.ts';
 import { printOne } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
-import { put } from './output.ts';
-import { clean, time } from './readable.ts';
+import { put, putBytes } from './output.ts';
+import { time } from './readable.ts';
 
 const help = `What came in, and what became of it.
 
   deliveries list       the newest first
 ${listHelp('deliveries')}
   deliveries show ID    one of them, with its headers
-    --body                its body instead, byte for byte; the look is recorded in the operator log`;
+    --body                its body instead, piped byte for byte; the look is recorded in the operator log`;
 
 async function show(args: string[], env: Env): Promise<number> {
   const { values, positionals } = parse(args, { body: { type: 'boolean' } }, 1);
@@ -23,8 +24,9 @@ async function show(args: string[], env: Env): Promise<number> {
   if (values.body) {
     const decoder = new TextDecoder();
     for await (const chunk of client.deliveryBody(id)) {
-      // Whatever somebody sent us must not steer the terminal.
-      await put(process.stdout.isTTY ? readable(decoder.decode(chunk, { stream: true })) : chunk);
+      // Piped they are the bytes that were signed; whatever they are must not steer a terminal.
+      if (!process.stdout.isTTY) await putBytes(chunk);
+      else await put(maskUnseenInLines(decoder.decode(chunk, { stream: true })));
     }
     if (process.stdout.isTTY) await put('\n');
     return 0;
@@ -56,10 +58,6 @@ async function show(args: string[], env: Env): Promise<number> {
 function headerLines(headers: unknown): (readonly [string, string])[] {
   if (typeof headers !== 'object' || headers === null) return [];
   return Object.entries(headers).map(([name, value]) => [`header ${name}`, [value].flat().join(', ')]);
-}
-
-function readable(text: string): string {
-  return text.split('\n').map(clean).join('\n');
 }
 
 export const deliveries = nounCommand('deliveries', {

@@ -3,12 +3,13 @@
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
+import { escapeUnseen, maskUnseenInLines } from '../unseen.ts';
 import { openApi } from './api.ts';
 import { oneOf, parse } from './arguments.ts';
 import { createBar } from './bar.ts';
 import type { Command } from './command.ts';
 import { type FilterName, filterOptions, FILTERS_OF, readFilters } from './filters.ts';
-import { complain, put } from './output.ts';
+import { complain, putBytes } from './output.ts';
 import { bytes, counted, duration } from './readable.ts';
 
 const LISTS = [
@@ -52,8 +53,27 @@ async function run(args: string[], env: Env): Promise<number> {
     ...readFilters(filters, values),
   };
   const { client } = openApi(env);
-  const chunks = client.exportList(query);
-  return out === undefined ? drain(chunks, put) : writeFile(chunks, out);
+  const isForPeople = out === undefined && process.stdout.isTTY;
+  const chunks = harmless(client.exportList(query), { format: query.format, isForPeople });
+  return out === undefined ? drain(chunks, putBytes) : writeFile(chunks, out);
+}
+
+/**
+ * What cannot be seen is escaped in NDJSON, which changes no value, wherever it goes: files end up on terminals, too. CSV
+ * knows no escapes, and a mark would change what somebody sent: it stays as it is, but for a terminal.
+ */
+async function* harmless(
+  chunks: AsyncIterable<Uint8Array>,
+  { format, isForPeople }: { format: (typeof FORMATS)[number]; isForPeople: boolean },
+): AsyncGenerator<Uint8Array> {
+  if (format === 'csv' && !isForPeople) return yield* chunks;
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  for await (const chunk of chunks) {
+    const text = decoder.decode(chunk, { stream: true });
+    yield Buffer.from(
+      format === 'csv' ? maskUnseenInLines(text.replaceAll('\r\n', '\n')) : escapeUnseen(text),
+    );
+  }
 }
 
 async function writeFile(chunks: AsyncIterable<Uint8Array>, file: string): Promise<number> {

@@ -15,7 +15,7 @@ import { nounCommand, openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { colourOf, statusOf } from './columns.ts';
 import { listHelp, listVerb } from './lists.ts';
-import { complain, paint, put } from './output.ts';
+import { complain, paint, put, putJson, toJson } from './output.ts';
 import { ago, clean, count, counted, duration, time } from './readable.ts';
 import { type Column, renderTable, terminalWidth } from './table.ts';
 
@@ -39,14 +39,12 @@ async function show(args: string[], env: Env): Promise<number> {
   let isFirst = true;
   for await (const { job, items } of client.story(source, jobId)) {
     if (isFirst)
-      await put(
-        process.stdout.isTTY ? heading(job, { source, jobId }) : `${JSON.stringify({ what: 'job', job })}\n`,
-      );
+      await put(process.stdout.isTTY ? heading(job, { source, jobId }) : `${toJson({ what: 'job', job })}\n`);
     if (process.stdout.isTTY) {
       if (items.length > 0) {
         await put(`${renderTable(items, COLUMNS, { width: terminalWidth(), head: isFirst, wrap: true })}\n`);
       }
-    } else for (const item of items) await put(`${JSON.stringify(item)}\n`);
+    } else for (const item of items) await putJson(item);
     isFirst = false;
   }
   if (isFirst) complain('the job has no story');

@@ -2,7 +2,7 @@
 
 import { UsageError } from '../errors.ts';
 import { whole } from './arguments.ts';
-import { complain, put } from './output.ts';
+import { complain, put, putJson } from './output.ts';
 import { counted } from './readable.ts';
 import { type Column, renderTable, terminalWidth } from './table.ts';
 
@@ -49,7 +49,7 @@ export async function printList<T>(
   for await (const item of items) {
     if (!isForPeople) {
       printed += 1;
-      await put(`${JSON.stringify(item)}\n`);
+      await putJson(item);
       continue;
     }
     rows.push(item);
@@ -67,7 +67,7 @@ export async function printOne(
   item: object,
   fields: readonly (readonly [name: string, value: string | number | boolean | null | undefined])[],
 ): Promise<void> {
-  if (!process.stdout.isTTY) return put(`${JSON.stringify(item)}\n`);
+  if (!process.stdout.isTTY) return putJson(item);
   const known = fields.filter(([, value]) => value !== undefined && value !== null && value !== '');
   await put(
     `${renderTable(

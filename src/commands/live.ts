@@ -15,7 +15,7 @@ import { parse } from './arguments.ts';
 import { colourOf, statusOf } from './columns.ts';
 import type { Command } from './command.ts';
 import { filterHelp, filterOptions, readFilters } from './filters.ts';
-import { complain, paint, put } from './output.ts';
+import { complain, paint, put, putJson } from './output.ts';
 import { clean, duration, time } from './readable.ts';
 
 const FILTERS = ['events', 'source', 'outcome', 'result', 'kind', 'job'] as const;
@@ -52,7 +52,7 @@ async function run(args: string[], env: Env): Promise<number> {
 
 async function print({ event, data }: ServerSentEvent): Promise<void> {
   const item = read(data);
-  if (!process.stdout.isTTY) return put(`${JSON.stringify({ event, ...item })}\n`);
+  if (!process.stdout.isTTY) return putJson({ event, ...item });
   if (event === 'delivery') return put(`${deliveryLine(item as Delivery)}\n`);
   if (event === 'publication') return put(`${publicationLine(item as Publication)}\n`);
   return put(`${paint('yellow', clean(event))} ${clean(data)}\n`);

@@ -10,8 +10,8 @@ import { colourOf, COLUMNS } from './columns.ts';
 import { filterOptions, FILTERS_OF, readFilters } from './filters.ts';
 import { LISTING_OPTIONS, limitOf, printList } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
-import { complain, paint, put, say } from './output.ts';
-import { ago, count, counted, orMore } from './readable.ts';
+import { complain, paint, put, say, toJson } from './output.ts';
+import { ago, clean, count, counted, orMore } from './readable.ts';
 
 type Waiting = 'returned' | 'parked';
 
@@ -94,7 +94,7 @@ async function retryAll({ client, nextKey }: Api, state: Waiting, source?: strin
     bar.stop();
   }
   if (process.stdout.isTTY) say(`${counted(done, 'event')} put back to be published`);
-  else say(JSON.stringify({ state, retried: done }));
+  else say(toJson({ state, retried: done }));
   return done > 0 ? 0 : 1;
 }
 
@@ -119,7 +119,7 @@ const DONE = { retry: 'put back to be published', park: 'parked', discard: 'disc
 
 async function decide({ client, nextKey }: Api, id: string, action: keyof typeof DONE): Promise<number> {
   const entry = await client.decide(id, action, nextKey());
-  say(process.stdout.isTTY ? `${entry.event_id} ${DONE[action]}` : JSON.stringify(entry));
+  say(process.stdout.isTTY ? `${clean(entry.event_id)} ${DONE[action]}` : toJson(entry));
   return 0;
 }
 

@@ -1,19 +1,36 @@
-// The one place where commands write. Colours only for a terminal that wants them.
+// The one place where commands write. Colours only for a terminal that wants them. Whatever is written here is text
+// without controls: text for people has a mark in their place, JSON has them escaped, which changes no value. Only what
+// `putBytes` writes is as it was sent.
 
 import { once } from 'node:events';
 import { styleText } from 'node:util';
+import { escapeUnseen, maskUnseenInColours } from '../unseen.ts';
 
 export function say(line: string): void {
-  process.stdout.write(`${line}\n`);
+  process.stdout.write(`${maskUnseenInColours(line)}\n`);
 }
 
 export function complain(line: string): void {
-  process.stderr.write(`${line}\n`);
+  process.stderr.write(`${maskUnseenInColours(line)}\n`);
 }
 
-/** As `say`, for output of any length: resolves when a slow reader is ready for more. */
-export async function put(chunk: string | Uint8Array): Promise<void> {
+/** As `say`, for output of any length and without a line's end: resolves when a slow reader is ready for more. */
+export function put(text: string): Promise<void> {
+  return putBytes(maskUnseenInColours(text));
+}
+
+/** One line. */
+export function putJson(item: unknown): Promise<void> {
+  return put(`${toJson(item)}\n`);
+}
+
+/** As it is. Never what others wrote, to a terminal. */
+export async function putBytes(chunk: string | Uint8Array): Promise<void> {
   if (!process.stdout.write(chunk)) await once(process.stdout, 'drain');
+}
+
+export function toJson(item: unknown, indent?: number): string {
+  return escapeUnseen(JSON.stringify(item, undefined, indent));
 }
 
 /**

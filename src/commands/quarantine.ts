@@ -9,8 +9,8 @@ import { createBar } from './bar.ts';
 import { colourOf } from './columns.ts';
 import { type FilterName, filterHelp, filterOptions, readFilters } from './filters.ts';
 import { listHelp, listVerb } from './lists.ts';
-import { complain, paint, put } from './output.ts';
-import { count, counted } from './readable.ts';
+import { complain, paint, put, putJson, toJson } from './output.ts';
+import { clean, count, counted } from './readable.ts';
 import { type Column, renderTable, terminalWidth } from './table.ts';
 
 const RELEASE_FILTERS = [
@@ -50,7 +50,7 @@ async function release(args: string[], env: Env): Promise<number> {
   const id = onlyWord(positionals, 'the id of a delivery, or --all,');
   const { client, nextKey } = openApi(env);
   const result = await client.release(id, nextKey());
-  await put(process.stdout.isTTY ? `${sentence(result)}\n` : `${JSON.stringify(result)}\n`);
+  await put(`${process.stdout.isTTY ? sentence(result) : toJson(result)}\n`);
   return result.result === 'still_quarantined' ? 1 : 0;
 }
 
@@ -67,7 +67,7 @@ async function releaseAll({ client, nextKey }: Api, filter: Query): Promise<numb
       for (const item of page.items) {
         results[item.result] = (results[item.result] ?? 0) + 1;
         if (item.result === 'still_quarantined') failures.push(item);
-        if (!process.stdout.isTTY) await put(`${JSON.stringify(item)}\n`);
+        if (!process.stdout.isTTY) await putJson(item);
       }
       done += page.items.length;
       bar.update(done);
@@ -99,7 +99,7 @@ async function summarize(done: number, results: Record<string, number>, failures
 const word = (result: string) => result.replaceAll('_', ' ');
 
 function sentence({ delivery_id, result, event_id, reason }: Release): string {
-  const rest = [event_id, reason].filter(Boolean).join(': ');
+  const rest = clean([event_id, reason].filter(Boolean).join(': '));
   return `${paint(colourOf(result) ?? 'bold', word(result))} ${delivery_id}${rest === '' ? '' : `  ${rest}`}`;
 }
 

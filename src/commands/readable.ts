@@ -1,5 +1,7 @@
 // Values as a person reads them. Times are UTC, as everywhere else; what a sender wrote cannot steer the terminal.
 
+import { maskUnseen } from '../unseen.ts';
+
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -53,7 +55,7 @@ export function bytes(value: number): string {
   return `${(value / 1024 ** power).toFixed(1)} ${units[power - 1]}`;
 }
 
-/** Without control, format and unassigned characters, and on one line. */
+/** On one line, and without what cannot be seen. */
 export function clean(text: string | null | undefined): string {
-  return text ? text.replaceAll(/\p{C}/gu, '�') : '';
+  return text ? maskUnseen(text) : '';
 }

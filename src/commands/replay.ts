@@ -9,8 +9,8 @@ import { parse, whole } from './arguments.ts';
 import type { Command } from './command.ts';
 import { COLUMNS } from './columns.ts';
 import { type FilterName, filterHelp, filterOptions, FILTERS_OF, readFilters } from './filters.ts';
-import { complain, paint, say } from './output.ts';
-import { counted, duration, orMore } from './readable.ts';
+import { complain, paint, say, toJson } from './output.ts';
+import { clean, counted, duration, orMore } from './readable.ts';
 import { renderTable, terminalWidth } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
 
@@ -58,7 +58,7 @@ async function run(args: string[], env: Env): Promise<number> {
   const found = await api.client.tryReplay(order, api.nextKey());
   if (values['dry-run'] === true) {
     if (process.stdout.isTTY) show(found, say);
-    else say(JSON.stringify(found));
+    else say(toJson(found));
     return 0;
   }
   show(found, complain);
@@ -108,7 +108,8 @@ async function confirm(
   { matched, matched_exactly: isExact }: DryRun,
   { queue, rate_per_second: rate = RATE_PER_SECOND }: ReplayOrder,
 ): Promise<boolean> {
-  const where = queue === undefined ? 'the exchange, to all who are bound there' : `the queue ${queue} alone`;
+  const where =
+    queue === undefined ? 'the exchange, to all who are bound there' : `the queue ${clean(queue)} alone`;
   const time = duration(Math.max(1, matched / rate) * 1_000);
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   // Ctrl-C or the end of the input is no yes.

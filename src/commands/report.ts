@@ -2,6 +2,7 @@
 
 import { ConfigError, describeError, SchemaError, UsageError } from '../errors.ts';
 import { ApiAnswerError } from '../operators-client/errors.ts';
+import { maskUnseenInLines } from '../unseen.ts';
 import { complain } from './output.ts';
 
 const HINTS: Readonly<Record<number, string>> = {
@@ -18,7 +19,8 @@ export function reportError(error: unknown, command: string | undefined): number
     return 2;
   }
   const { name, code, message } = describeError(error);
-  complain(code === undefined ? `${name}: ${message}` : `${code}: ${message}`);
+  // A service that is not ours may have written it.
+  complain(maskUnseenInLines(`${code ?? name}: ${message}`));
   if (error instanceof ApiAnswerError) {
     const hint = HINTS[error.httpStatus];
     if (hint !== undefined) complain(hint);

@@ -12,7 +12,7 @@ import { urlFault } from '../sandbox/addresses/rule.ts';
 import { IN_MEMORY } from '../sandbox/store/database.ts';
 import { openStore } from '../sandbox/store/store.ts';
 import { oneOf, parse, someOf, whole } from './arguments.ts';
-import { complain, paint, say } from './output.ts';
+import { complain, paint, putBytes, say, toJson } from './output.ts';
 import { DEFAULT_ACCOUNT, dataFile } from './sandbox-help.ts';
 
 const NAME_MAX_LENGTH = 100;
@@ -73,7 +73,7 @@ function listTokens(args: string[]): number {
       const state = revokedAt !== null ? 'revoked' : isPast(expiresAt) ? 'expired' : 'valid';
       const line = `${paint(state === 'valid' ? 'green' : 'red', state.padEnd(7))}  ${environment}  ${id}  ${name}`;
       const detail = `${scopes.join(' ')}  last used ${lastUsedAt ?? 'never'}`;
-      say(process.stdout.isTTY ? `${line}  ${paint('dim', detail)}` : JSON.stringify({ ...token, state }));
+      say(process.stdout.isTTY ? `${line}  ${paint('dim', detail)}` : toJson({ ...token, state }));
     }
     if (found.length === 0) complain(`the account ${owner.name} has no tokens`);
     return 0;
@@ -95,7 +95,9 @@ function revokeToken(args: string[]): number {
 function showAccount(args: string[]): number {
   const { values } = parse(args, { ...WHERE, secret: flag });
   return withAccount(values, (accounts, owner) => {
-    say(values.secret === true ? accounts.signingSecret(owner.id) : shown(owner));
+    // Whoever takes it into a variable signs with it: byte for byte.
+    if (values.secret === true) void putBytes(`${accounts.signingSecret(owner.id)}\n`);
+    else say(shown(owner));
     return 0;
   });
 }
@@ -145,7 +147,7 @@ function withAccount(
 
 /** Without the signing secret: that is shown to those who ask for it by name. */
 function shown(owner: Account): string {
-  return JSON.stringify(
+  return toJson(
     {
       account_id: owner.id,
       name: owner.name,
@@ -155,7 +157,6 @@ function shown(owner: Account): string {
       attempts: owner.maxAttempts,
       created_at: owner.createdAt,
     },
-    undefined,
     2,
   );
 }

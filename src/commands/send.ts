@@ -9,6 +9,7 @@ import { parse, whole } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
 import { complain, paint, say } from './output.ts';
+import { clean } from './readable.ts';
 
 const KINDS = ['completed', 'failed', 'progress'] as const;
 type Kind = (typeof KINDS)[number];
@@ -67,7 +68,7 @@ async function post(url: string, body: Buffer, signature: string): Promise<boole
     const text = await response.text();
     const ms = (performance.now() - startedMs).toFixed(1);
     say(
-      `${paint(response.ok ? 'green' : 'red', String(response.status))} ${describe(text)} ${paint('dim', `${ms} ms`)}`,
+      `${paint(response.ok ? 'green' : 'red', String(response.status))} ${clean(describe(text))} ${paint('dim', `${ms} ms`)}`,
     );
     return response.ok;
   } catch (error) {

@@ -5,7 +5,7 @@ import type { Source } from '../operators-client/client.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
-import { complain, paint, put, say } from './output.ts';
+import { complain, paint, putJson, say } from './output.ts';
 import { ago, count, time } from './readable.ts';
 import { type Column, renderTable, terminalWidth } from './table.ts';
 
@@ -25,7 +25,7 @@ async function run(args: string[], env: Env): Promise<number> {
   parse(args, {});
   const sources = await openApi(env).client.sources();
   if (!process.stdout.isTTY) {
-    for (const source of sources) await put(`${JSON.stringify(source)}\n`);
+    for (const source of sources) await putJson(source);
     return 0;
   }
   if (sources.length === 0) complain('nobody has sent anything yet');

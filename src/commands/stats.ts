@@ -7,7 +7,7 @@ import { parse } from './arguments.ts';
 import { colourOf } from './columns.ts';
 import type { Command } from './command.ts';
 import { filterHelp, filterOptions, readFilters, secondsOf } from './filters.ts';
-import { complain, put } from './output.ts';
+import { complain, put, putJson } from './output.ts';
 import { count, duration, time } from './readable.ts';
 import { type Column, renderTable, terminalWidth } from './table.ts';
 
@@ -33,7 +33,7 @@ async function run(args: string[], env: Env): Promise<number> {
     ...(step !== undefined && { step: secondsOf('--step', step) }),
   });
   if (items.length === 0) complain('nothing came in that time');
-  if (!process.stdout.isTTY) for (const item of items) await put(`${JSON.stringify(item)}\n`);
+  if (!process.stdout.isTTY) for (const item of items) await putJson(item);
   else if (items.length > 0)
     await put(`${renderTable(items, columnsFor(items), { width: terminalWidth() })}\n`);
   return 0;

@@ -1,13 +1,15 @@
 // `tallyhook tail`: a real subscriber on the bus that prints each event as it arrives: in colour for a person,
-// as NDJSON (the CloudEvent, byte for byte as published) where standard output is piped.
+// as NDJSON (the CloudEvent as published, what cannot be seen escaped) where standard output is piped.
 
 import { type Env, loadBus } from '../config.ts';
 import { describeError } from '../errors.ts';
 import { type ReceivedEvent, subscribe } from '../subscriber/subscribe.ts';
+import { escapeUnseen } from '../unseen.ts';
 import { parse, someOf } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
 import { complain, paint, say } from './output.ts';
+import { clean } from './readable.ts';
 
 const KINDS = ['completed', 'failed', 'progress'] as const;
 
@@ -48,7 +50,7 @@ async function tail(options: TailOptions, env: Env): Promise<number> {
       const [, kind = '', source] = event.routingKey.slice(routingPrefix.length).split('.');
       if (options.types.length > 0 && !options.types.includes(kind)) return;
       if (options.source !== undefined && options.source !== source) return;
-      say(process.stdout.isTTY ? readable(event) : event.body.toString('utf8'));
+      say(process.stdout.isTTY ? readable(event) : escapeUnseen(event.body.toString('utf8')));
     },
     onTrouble: (error) => complain(`the broker: ${describeError(error).message}`),
   });
@@ -60,9 +62,9 @@ async function tail(options: TailOptions, env: Env): Promise<number> {
 
 function readable({ event, messageId, routingKey }: ReceivedEvent): string {
   if (typeof event !== 'object' || event === null)
-    return `${routingKey} ${messageId ?? '(no id)'} (not JSON)`;
+    return `${clean(routingKey)} ${clean(messageId ?? '(no id)')} (not JSON)`;
   const { type, subject, time, late, data } = event as Record<string, unknown>;
-  const kind = String(type).split('.').at(-1) ?? '';
+  const kind = clean(String(type).split('.').at(-1));
   const fields = (data ?? {}) as Record<string, unknown>;
   const detail = {
     completed: () => `${String(fields['output_format'])}, ${String(fields['output_size_bytes'])} bytes`,
@@ -71,13 +73,12 @@ function readable({ event, messageId, routingKey }: ReceivedEvent): string {
   };
   const isKnown = (text: string): text is keyof typeof detail => Object.hasOwn(detail, text);
   return [
-    paint('dim', String(time)),
+    paint('dim', clean(String(time))),
     isKnown(kind) ? paint(COLOURS[kind], kind.padEnd(9)) : kind,
-    paint('bold', String(subject)),
-    // The sender's text must not steer the reader's terminal.
-    isKnown(kind) ? detail[kind]().replaceAll(/\p{C}/gu, '�') : '',
+    paint('bold', clean(String(subject))),
+    isKnown(kind) ? clean(detail[kind]()) : '',
     late === true ? paint('yellow', 'late') : '',
-    paint('dim', String(messageId)),
+    paint('dim', clean(String(messageId))),
   ]
     .filter((part) => part !== '')
     .join('  ');

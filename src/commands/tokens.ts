@@ -14,7 +14,7 @@ import { toUtc } from '../utc.ts';
 import { HelpAsked, parse } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
-import { complain, paint, say } from './output.ts';
+import { complain, paint, say, toJson } from './output.ts';
 import { time } from './readable.ts';
 import { type Column, renderTable, terminalWidth } from './table.ts';
 
@@ -102,7 +102,7 @@ async function create(args: string[], env: Env): Promise<number> {
       say(made.value);
       complain(paint('dim', `${made.token.id}: this is the only time that its value is shown`));
     } else {
-      say(JSON.stringify({ ...shown(made.token), value: made.value }));
+      say(toJson({ ...shown(made.token), value: made.value }));
     }
     return 0;
   });
@@ -111,7 +111,7 @@ async function create(args: string[], env: Env): Promise<number> {
 async function list({ db }: DatabaseConnection): Promise<number> {
   const found = await listTokens(db);
   if (!process.stdout.isTTY) {
-    for (const token of found) say(JSON.stringify(shown(token)));
+    for (const token of found) say(toJson(shown(token)));
     return 0;
   }
   if (found.length === 0) complain('there are no tokens');
@@ -136,7 +136,7 @@ async function revoke(args: string[], env: Env): Promise<number> {
       complain(`there is no token "${id}"`);
       return 1;
     }
-    say(process.stdout.isTTY ? `${id} is revoked` : JSON.stringify(shown(revoked.token)));
+    say(process.stdout.isTTY ? `${id} is revoked` : toJson(shown(revoked.token)));
     return 0;
   });
 }

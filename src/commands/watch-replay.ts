@@ -5,7 +5,7 @@ import type { Replay } from '../operators-client/client.ts';
 import type { Api } from './api.ts';
 import { createBar } from './bar.ts';
 import { colourOf } from './columns.ts';
-import { complain, paint, say } from './output.ts';
+import { complain, paint, say, toJson } from './output.ts';
 import { clean, count, counted, duration, orMore } from './readable.ts';
 
 /** Well below the API's limit of requests a minute, and often enough for a bar. */
@@ -52,7 +52,7 @@ function trouble({ counts }: Replay): string {
 /** A sentence for a person, one line of JSON otherwise. */
 export function printReplay(replay: Replay): void {
   if (!process.stdout.isTTY) {
-    say(JSON.stringify(replay));
+    say(toJson(replay));
     return;
   }
   const { id, state, counts, queue, paused_because: because, matched_exactly: isExact } = replay;

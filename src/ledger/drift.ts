@@ -2,6 +2,7 @@
 // Keeps names, types and a delivery to look at, and never a value: whoever may not see bodies may see this.
 
 import type { Logger } from 'pino';
+import { maskUnseen } from '../unseen.ts';
 import type { DatabaseConnection, Statement } from './database.ts';
 import { createTally } from './tally.ts';
 
@@ -112,7 +113,7 @@ export async function addDrift(connection: DatabaseConnection, rows: readonly Dr
   ]);
 }
 
-/** A field's name may be any text: control characters would garble a terminal, and a NUL does not fit into the ledger. */
+/** A field's name may be any text, and a NUL does not fit into the ledger. */
 function showable(name: string): string {
-  return name.slice(0, NAME_MAX_LENGTH).replaceAll(/\p{C}/gu, '\uFFFD');
+  return maskUnseen(name.slice(0, NAME_MAX_LENGTH));
 }

@@ -351,6 +351,9 @@ const BAD_ORDERS: readonly (readonly [string, object])[] = [
   ['a queue of too many bytes', { filter: { source: 'a' }, queue: 'ü'.repeat(128) }],
   ['a queue of the broker’s own', { filter: { source: 'a' }, queue: 'amq.rabbitmq.reply-to' }],
   ['a queue with a control character', { filter: { source: 'a' }, queue: 'a\nb' }],
+  ['a queue with a direction mark', { filter: { source: 'a' }, queue: 'a\u202eb' }],
+  ['a queue with a space of no width', { filter: { source: 'a' }, queue: 'billing\u200b' }],
+  ['a queue with a line separator', { filter: { source: 'a' }, queue: 'a\u2028b' }],
   ['an unknown wish', { filter: { source: 'a' }, priority: 9 }],
 ];
 

@@ -17,6 +17,7 @@ import {
   type Replay as FoundReplay,
 } from '../../replays/replays.ts';
 import { findEvents, type Selection } from '../../replays/selection.ts';
+import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';
 import { deliveryFilters, eventFilters, eventIdText, paging, plain } from './filters.ts';
 import { placeOf } from './lists.ts';
 import {
@@ -62,7 +63,7 @@ const eventIdParam = eventIdText.refine(
 
 const queueName = plain(QUEUE_MAX_BYTES)
   .refine((name) => Buffer.byteLength(name) <= QUEUE_MAX_BYTES, `must be at most ${QUEUE_MAX_BYTES} bytes`)
-  .refine((name) => !/\p{Cc}/u.test(name), 'must not hold control characters')
+  .refine((name) => SEEN_ONLY.test(name), SEEN_ONLY_FAULT)
   .refine((name) => !name.startsWith('amq.rabbitmq.'), 'is one of the broker’s own')
   .describe('Only to this queue, and not to the exchange. It has to exist.');
 

@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { assert, property, string } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  escapeUnseen,
+  maskUnseen,
+  maskUnseenInColours,
+  maskUnseenInJson,
+  maskUnseenInLines,
+} from '../../src/unseen.ts';
+
+/** A C1 control sequence, a bell, DEL, a direction mark, a line separator, and a format character of two units. */
+const TRICKS = '\u009b2J\u0007\u007f\u202e\u2028\u{E0001}';
+
+const UNSEEN = /[^\P{C}\t\n]|[\p{Zl}\p{Zp}]/u;
+
+describe('what cannot be seen', () => {
+  test('is masked in text, where lines and our own colours may stay', () => {
+    expect(maskUnseen(`a${TRICKS}\n\u001b[31mb`)).toBe('a�2J�������[31mb');
+    expect(maskUnseenInLines(`a\tb\n${TRICKS}\u001b[31m\r`)).toBe('a\tb\n�2J������[31m�');
+    expect(maskUnseenInColours(`\u001b[31mred\u001b[39m\n\u001b[2J\u001b]0;title\u0007`)).toBe(
+      '\u001b[31mred\u001b[39m\n�[2J�]0;title�',
+    );
+  });
+
+  test('is escaped in JSON, whose value stays', () => {
+    const item = { [TRICKS]: [TRICKS, '\\u009b', 'ü 😀', 'a\nb'] };
+    const json = escapeUnseen(JSON.stringify(item));
+    expect(json).not.toMatch(UNSEEN);
+    expect(json).toContain('\\u009b2J\\u0007\\u007f\\u202e\\u2028\\udb40\\udc01');
+    expect(json).toContain('ü 😀');
+    expect(JSON.parse(json)).toEqual(item);
+    const spaced = JSON.stringify(item, undefined, 2).replaceAll('\n', '\r\n\t');
+    expect(JSON.parse(escapeUnseen(spaced))).toEqual(item);
+  });
+
+  test('any text says the same as escaped JSON', () => {
+    assert(
+      property(string({ unit: 'binary' }), (text) => {
+        const json = escapeUnseen(JSON.stringify(text));
+        expect(json).not.toMatch(UNSEEN);
+        expect(JSON.parse(json)).toBe(text);
+      }),
+    );
+  });
+
+  test('is masked in JSON whose strings are printed, however it stands there', () => {
+    const item = { msg: `a${TRICKS}\u001b[31m\r\b`, stack: 'line one\n\tline two', path: 'C:\\u001b' };
+    expect(JSON.parse(maskUnseenInJson(JSON.stringify(item)))).toEqual({
+      msg: 'a�2J������[31m��',
+      stack: 'line one\n\tline two',
+      path: 'C:\\u001b',
+    });
+  });
+});
+
+describe('the log', () => {
+  const log = fileURLToPath(new URL('../../src/log.ts', import.meta.url));
+  const written = async (pretty: boolean): Promise<string> => {
+    const script = `
+      const { createLog } = await import(${JSON.stringify(log)});
+      const tricks = ${JSON.stringify(`${TRICKS}\u001b[2J`)};
+      createLog({ level: 'info', pretty: ${pretty} }).info({ reason: tricks, err: { message: tricks } }, tricks);`;
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+    return stdout;
+  };
+
+  test.each([true, false])('shows nothing that would steer a terminal; pretty: %j', async (pretty) => {
+    const text = await written(pretty);
+    expect(text).toContain(pretty ? '�2J' : '\\u009b2J');
+    expect(text).not.toMatch(UNSEEN);
+  });
+});
