@@ -121,9 +121,10 @@ test('CSV has a header and a row for each item, and no cell that a spreadsheet w
 /** Reads a part and then nothing more. */
 async function startReading(
   path: string,
+  by = api,
 ): Promise<{ reader: ReadableStreamDefaultReader; stop: () => void }> {
   const aborted = new AbortController();
-  const response = await api.fetch(path, { signal: aborted.signal });
+  const response = await by.fetch(path, { signal: aborted.signal });
   expect(response.status).toBe(200);
   const { body } = response;
   if (body === null) throw new Error('an export has a body');
@@ -132,19 +133,39 @@ async function startReading(
   return { reader, stop: () => aborted.abort() };
 }
 
-test('two exports run at once, and a third is told to wait until one has ended', async () => {
+test('two exports that nobody reads leave room for those of other tokens, and a third is told to wait', async () => {
   await using more = await manyRows();
   expect(more.count).toBe(20_000);
   const first = await startReading('/export?list=deliveries');
   const second = await startReading('/export?list=deliveries');
 
   const third = await api.get('/export?list=jobs');
-  expect([third.status, third.body['error']]).toEqual([503, 'export_busy']);
-  expect(third.headers.has('retry-after')).toBe(true);
+  expect([third.status, third.body['error']]).toEqual([429, 'export_busy']);
+  expect(third.body['message']).toContain('this token exports 2 lists already');
+  const other = await operators(service, { role: 'auditor' });
+  expect((await other.get('/export?list=quarantine')).status).toBe(200);
   first.stop();
 
   await expect.poll(async () => (await api.get('/export?list=quarantine')).status).toBe(200);
   second.stop();
+});
+
+test('four exports run at once, and a fifth is told to wait until one has ended', async () => {
+  await using more = await manyRows();
+  expect(more.count).toBe(20_000);
+  const other = await operators(service, { role: 'auditor' });
+  const readers = await Promise.all(
+    [api, api, other, other].map((by) => startReading('/export?list=deliveries', by)),
+  );
+
+  const late = await operators(service, { role: 'auditor' });
+  const fifth = await late.get('/export?list=jobs');
+  expect([fifth.status, fifth.body['error']]).toEqual([503, 'export_busy']);
+  expect(fifth.headers.has('retry-after')).toBe(true);
+  readers[0]?.stop();
+
+  await expect.poll(async () => (await late.get('/export?list=quarantine')).status).toBe(200);
+  for (const { stop } of readers) stop();
 });
 
 test('an export that cannot go on breaks off, so that nobody takes a part for the whole', async () => {

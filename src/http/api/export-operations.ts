@@ -14,8 +14,12 @@ import { logFilters, LogLine } from './log-operations.ts';
 import { ApiError, defineRead, forbidden, type Operation } from './operation.ts';
 import { type Holds, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
 
-/** Of each replica. Each takes one of the operators' few connections again and again. */
-const EXPORTS_AT_ONCE = 2;
+/** Of each replica. Each holds a connection of the operators' 256 and up to a page and a buffer, some MiB. */
+const EXPORTS_AT_ONCE = 4;
+/** Whoever leaves his unread must not shut the others out. */
+const EXPORTS_PER_TOKEN = 2;
+/** Of all exports. Each holds one of the operators' four connections then, and what others ask needs some, too. */
+const PAGES_AT_ONCE = 2;
 /** Whoever reads nothing for so long is not coming back, and others wait for his place. */
 const STALLED_MS = 60_000;
 /** Some slices: enough that the next one is there when the socket has room. */
@@ -69,7 +73,22 @@ const FORMATS = {
 
 export function createExportOperations(deps: Deps): readonly Operation[] {
   const { connection, holds, log, stalledMs = STALLED_MS, tokenCheckMs = TOKEN_CHECK_MS } = deps;
-  let running = 0;
+  const places = new Set<{ readonly tokenId: string }>();
+  const inTurn = createTurns(PAGES_AT_ONCE);
+
+  /** @returns what gives it back. @throws ApiError 429 or 503 where there is none */
+  function takePlace(tokenId: string): () => void {
+    const own = [...places].filter((place) => place.tokenId === tokenId).length;
+    if (own >= EXPORTS_PER_TOKEN) {
+      throw busy(429, `this token exports ${own} lists already: try again when one of them has ended`);
+    }
+    if (places.size >= EXPORTS_AT_ONCE) {
+      throw busy(503, `${EXPORTS_AT_ONCE} exports are running already: try again`);
+    }
+    const place = { tokenId };
+    places.add(place);
+    return () => void places.delete(place);
+  }
 
   /** However slowly it is read. */
   function cutWhenTokenEnds(stream: Readable, tokenId: string): void {
@@ -90,7 +109,8 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
       description:
         'With the filters of that list. An export that ends without its last chunk was broken off: repeat it. One whose ' +
         'token is revoked or expires is broken off within a minute. ' +
-        'In CSV, a cell that a spreadsheet would take for a formula has an apostrophe before it.',
+        'In CSV, a cell that a spreadsheet would take for a formula has an apostrophe before it. ' +
+        `At most ${EXPORTS_AT_ONCE} run on a replica, and ${EXPORTS_PER_TOKEN} with one token.`,
       role: 'auditor',
       query: z.strictObject({
         list: z.enum(NAMES),
@@ -101,15 +121,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
       run: async ({ query: { list: name, format, ...given } }, { caller, record, signal }) => {
         const list: ApiList = EXPORTED[name];
         const filters = list.toFilters(readFilters(list, given), caller);
-        if (running >= EXPORTS_AT_ONCE) {
-          throw new ApiError(503, 'export_busy', `${EXPORTS_AT_ONCE} exports are running already: try again`);
-        }
-        running += 1;
-        const place = { isTaken: true };
-        const leave = () => {
-          if (place.isTaken) running -= 1;
-          place.isTaken = false;
-        };
+        const leave = takePlace(caller.tokenId);
         try {
           const { source = null } = given as { source?: string };
           await record({ action: 'export', source, subject: name, detail: { format, ...given } });
@@ -118,7 +130,8 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
           leave();
           throw error;
         }
-        const slices = readAll(connection.db, list.list, filters as never);
+        const read: typeof list.list.read = (...asked) => inTurn(() => list.list.read(...asked));
+        const slices = readAll(connection.db, { read }, filters as never);
         const lines = format === 'csv' ? csvLines(list.item, slices) : jsonLines(list.item, slices);
         const stream = Readable.from(
           watched(lines, stalledMs, () => stream),
@@ -138,6 +151,25 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
       },
     }),
   ];
+}
+
+const busy = (status: 429 | 503, message: string) => new ApiError(status, 'export_busy', message);
+
+/** So much work at a time; the rest in the order in which it came. */
+function createTurns(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let underWay = 0;
+  return async (work) => {
+    if (underWay < atOnce) underWay += 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) underWay -= 1;
+      else next();
+    }
+  };
 }
 
 /** @throws ApiError 400 as the list itself would */
