@@ -9,8 +9,11 @@ import { newToken } from '../support/operators.ts';
 import { openRaw } from '../support/raw-http.ts';
 import { createTestLog, startTestService, type TestService } from '../support/service.ts';
 
-const CONNECTIONS = 200;
+/** Together 6,400. Fewer connections than the port takes, and on each no more at once than it may start. */
+const CONNECTIONS = 100;
+const ROUNDS = 4;
 const ON_EACH = 16;
+const PATIENCE = { timeout: 20_000, interval: 100 };
 const path = '/api/v1/openapi.json';
 
 const guess = () => newTokenValue('test');
@@ -23,18 +26,21 @@ async function ask(relay: TestService, value: string): Promise<number> {
   return status;
 }
 
-/** 3,200 of them. @returns how many had each status */
+/** @returns how many had each status */
 async function flood(relay: TestService): Promise<Record<string, number>> {
   const { port } = new URL(relay.operators);
-  const statuses = await Promise.all(
+  const count: Record<string, number> = {};
+  await Promise.all(
     Array.from({ length: CONNECTIONS }, async () => {
       using connection = await openRaw(Number(port));
-      connection.write(Array.from({ length: ON_EACH }, rawGuess).join(''));
-      return (await connection.replies(ON_EACH)).map(({ status }) => status);
+      const statuses = () => Array.from(connection.text().matchAll(/HTTP\/1\.1 (\d+)/g), ([, code]) => code);
+      for (let round = 1; round <= ROUNDS; round++) {
+        connection.write(Array.from({ length: ON_EACH }, rawGuess).join(''));
+        await expect.poll(() => statuses().length, PATIENCE).toBe(round * ON_EACH);
+      }
+      for (const code of statuses()) count[String(code)] = (count[String(code)] ?? 0) + 1;
     }),
   );
-  const count: Record<string, number> = {};
-  for (const status of statuses.flat()) count[status] = (count[status] ?? 0) + 1;
   return count;
 }
 
@@ -42,18 +48,17 @@ test('6,400 guesses from an address keep no token out that comes from there', as
   await using relay = await startTestService({ env: { API_REQUESTS_PER_MINUTE: '600' } });
   const { value: unused } = await newToken(relay.database);
 
-  const [first, during] = await Promise.all([flood(relay), ask(relay, unused)]);
-  const second = await flood(relay);
+  const [count, during] = await Promise.all([flood(relay), ask(relay, unused)]);
 
   expect(during).toBe(200);
   expect(await ask(relay, guess())).toBe(429);
   const { token, value: later } = await newToken(relay.database);
   expect(await ask(relay, later)).toBe(200);
-  expect([first, second]).toEqual([{ 401: 3_200 }, { 401: 2_800, 429: 400 }]);
+  expect(count).toEqual({ 401: 6_000, 429: 400 });
   await relay.database.query('update tokens set revoked_at = now() where id = $1', [token.id]);
   expect(await ask(relay, later)).toBe(429); // a stranger's, from an address that has used up its guesses
   expect(await ask(relay, unused)).toBe(200);
-});
+}, 60_000);
 
 test('a guess costs no query of its own, and a token is known as soon as it is made', async () => {
   await using database = await createTestDatabase();
@@ -81,15 +86,15 @@ test('a guess costs no query of its own, and a token is known as soon as it is m
   try {
     const startMs = performance.now();
     let made = 0;
-    for (let round = 0; round < 13; round++) {
-      const guesses = Array.from({ length: 500 }, () => access.recognize(`Bearer ${guess()}`));
+    for (let round = 0; round < 8; round++) {
+      const guesses = Array.from({ length: 800 }, () => access.recognize(`Bearer ${guess()}`));
       const { value } = await newToken(database);
       const found = await access.recognize(`Bearer ${value}`);
       if (found.kind === 'known') made += 1;
       for (const { kind } of await Promise.all(guesses)) expect(kind).toBe('invalid');
     }
-    expect(made).toBe(13);
-    // Ten that were saved up, and one for each second since; by no means 6,500.
+    expect(made).toBe(8);
+    // Ten that were saved up, and one for each second since; by no means 6,400.
     expect(queries).toBeLessThanOrEqual(12 + Math.ceil((performance.now() - startMs) / 1_000));
   } finally {
     access.close();
