@@ -15,15 +15,17 @@ import { type BatchWriter, createBatchWriter } from './intake/batch-writer.ts';
 import { createReceiver } from './intake/receiver.ts';
 import { createRefusalLog, type RefusalLog } from './intake/refusal-log.ts';
 import { createSources } from './intake/sources.ts';
-import { connectDatabase, type DatabaseConnection } from './ledger/database.ts';
+import { connectDatabase, type DatabaseConnection, isMissingPartition } from './ledger/database.ts';
 import { checkSchema, migrate } from './ledger/migrate.ts';
 import { addDrift, createDriftLog, type DriftLog } from './ledger/drift.ts';
-import { keepPartitions, makePartitions } from './ledger/partitions.ts';
+import { createFailureLog } from './ledger/failures.ts';
+import { makePartitions } from './ledger/partitions.ts';
 import { recordDeliveries } from './ledger/record.ts';
 import { addRefusals } from './ledger/refusals.ts';
 import { createRefusedAddresses, type RefusedAddresses } from './ledger/refused-addresses.ts';
-import { coarsenRollups, createRollups, type Rollups } from './ledger/rollups.ts';
+import { createRollups, type Rollups } from './ledger/rollups.ts';
 import { createSecretMatches, type SecretMatches } from './ledger/secret-matches.ts';
+import { keepUp } from './ledger/upkeep.ts';
 import type { Logger } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { composeOperators } from './operators.ts';
@@ -47,6 +49,10 @@ const BACKGROUND_CONNECTIONS = 6;
 /** A leader that is cut off from the broker for longer leaves the lease to a replica that may reach it. */
 const LEAD_WITHOUT_BROKER_MS = 5_000;
 const UPKEEP_INTERVAL_MS = 60 * 60 * 1_000;
+/** After a run that left something to delete: the database is to have most of its time for others. */
+const UPKEEP_CATCH_UP_MS = 10_000;
+/** While writes find no partition, one is looked for so often. */
+const MISSING_PARTITION_MS = 1_000;
 const PREPARE_RETRY_MS = 1_000;
 const HEALTH_CACHE_MS = 1_000;
 const DEPTH_CACHE_MS = 5_000;
@@ -299,6 +305,13 @@ function composeWriter(
     log,
   });
   started.defer(intakeDatabase.close);
+  const logFailure = createFailureLog({ now, log });
+  const makeMissing = cached(MISSING_PARTITION_MS, () =>
+    makePartitions(database).then(
+      (made) => log.warn({ made }, 'partitions were missing'),
+      (error: unknown) => warn(log, error, 'the missing partitions cannot be made'),
+    ),
+  );
 
   const writer = createBatchWriter({
     record: async (batch) => {
@@ -308,9 +321,11 @@ function composeWriter(
     },
     limits: config.writer,
     now,
-    observe: ({ deliveries, seconds, failed }) => {
+    observe: ({ deliveries, seconds, failed, error }) => {
       metrics.batchDeliveries.observe(deliveries);
       metrics.batchSeconds.observe({ result: failed ? 'failed' : 'committed' }, seconds);
+      if (failed) logFailure(error);
+      if (isMissingPartition(error)) void makeMissing();
     },
   });
   const refusals = createRefusalLog({
@@ -326,14 +341,23 @@ function composeWriter(
 }
 
 function startUpkeep(config: Config, database: DatabaseConnection, { log, started }: Parts): void {
+  const { retentionDays } = config.database;
+  const ending = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
   let upkeep = Promise.resolve();
-  const keepUp = () => {
-    upkeep = keepUpOrWarn(database, { ...config.database, log });
+  const run = async () => {
+    const isDone = await keepUp(database, { retentionDays, signal: ending.signal, log });
+    if (!ending.signal.aborted) schedule(isDone ? UPKEEP_INTERVAL_MS : UPKEEP_CATCH_UP_MS);
   };
-  keepUp();
-  const timer = setInterval(keepUp, UPKEEP_INTERVAL_MS);
+  const schedule = (inMs: number) => {
+    timer = setTimeout(() => {
+      upkeep = run();
+    }, inMs);
+  };
+  upkeep = run();
   started.defer(() => {
-    clearInterval(timer);
+    ending.abort();
+    clearTimeout(timer);
     return upkeep;
   });
 }
@@ -360,18 +384,6 @@ async function prepareDatabase(
       warn(log, error, 'Postgres is not ready, trying again');
       await sleep(PREPARE_RETRY_MS);
     }
-  }
-}
-
-async function keepUpOrWarn(
-  database: DatabaseConnection,
-  { retentionDays, log }: { retentionDays: number; log: Logger },
-): Promise<void> {
-  try {
-    await keepPartitions(database, { retentionDays });
-    await coarsenRollups(database.db);
-  } catch (error) {
-    warn(log, error, 'upkeep failed');
   }
 }
 

@@ -11,6 +11,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UnavailableError } from '../errors.ts';
 import { isRefusedContent, isRetryable } from '../ledger/database.ts';
+import { failureOf } from '../ledger/failures.ts';
 import { type DeliveryRecord, jobKey, type RecordedDelivery } from '../ledger/record.ts';
 import { eventId } from '../ledger/event.ts';
 
@@ -38,7 +39,13 @@ export type BatchWriter = {
   readonly drained: () => Promise<void>;
 };
 
-export type BatchObserver = (batch: { deliveries: number; seconds: number; failed: boolean }) => void;
+export type BatchObserver = (batch: {
+  deliveries: number;
+  seconds: number;
+  failed: boolean;
+  /** Why it failed: whatever `record` threw. */
+  error?: unknown;
+}) => void;
 
 type Submission = {
   readonly delivery: DeliveryRecord;
@@ -196,7 +203,7 @@ export function createBatchWriter(options: {
       observe({ deliveries: submissions.length, seconds: (now() - startedMs) / 1_000, failed: false });
       for (const [index, submission] of submissions.entries()) settle(submission, recorded[index]);
     } catch (error) {
-      observe({ deliveries: submissions.length, seconds: (now() - startedMs) / 1_000, failed: true });
+      observe({ deliveries: submissions.length, seconds: (now() - startedMs) / 1_000, failed: true, error });
       if (isRefusedContent(error) && submissions.length > 1) {
         const middle = submissions.length >> 1;
         await writeOrSplit(submissions.slice(0, middle));
@@ -208,9 +215,8 @@ export function createBatchWriter(options: {
         await writeOrSplit([{ ...alone, delivery: setAside(alone.delivery) }]);
         return;
       }
-      const failure = new UnavailableError('ledger', 'the ledger did not confirm the write', {
-        cause: error,
-      });
+      const why = `the ledger did not confirm the write: ${failureOf(error).because}`;
+      const failure = new UnavailableError('ledger', why, { cause: error });
       for (const submission of submissions) settle(submission, failure);
     }
   }

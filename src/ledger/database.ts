@@ -128,22 +128,28 @@ function withSessionOptions(url: string, reading: keyof typeof READING_OPTIONS):
   return parsed.href;
 }
 
-const code = (error: unknown): string => {
+/** A SQLSTATE of Postgres, or the system's name of what went wrong with the connection; '' if it has none. */
+export const codeOf = (error: unknown): string => {
   const value = (error as { code?: unknown } | null)?.code;
   return typeof value === 'string' ? value : '';
 };
 
 /** Deadlock or serialization failure: nothing was written, and the same statement may pass the next time. */
 export function isRetryable(error: unknown): boolean {
-  return code(error) === '40P01' || code(error) === '40001';
+  return codeOf(error) === '40P01' || codeOf(error) === '40001';
 }
 
 /** The server ended the statement, which took longer than statement_timeout. */
 export function isTimeout(error: unknown): boolean {
-  return code(error) === '57014';
+  return codeOf(error) === '57014';
+}
+
+/** There is no partition for this day. It looks like a violated check, and names no constraint. */
+export function isMissingPartition(error: unknown): boolean {
+  return codeOf(error) === '23514' && (error as { constraint?: unknown }).constraint === undefined;
 }
 
 /** The statement itself was refused for what it carries (data, constraint, too large), not for the times. */
 export function isRefusedContent(error: unknown): boolean {
-  return /^(22|23|54)[0-9A-Z]{3}$/.test(code(error));
+  return /^(22|23|54)[0-9A-Z]{3}$/.test(codeOf(error)) && !isMissingPartition(error);
 }

@@ -136,23 +136,28 @@ const hourOf = (time: RawBuilder<unknown>) =>
   sql`date_bin('1 hour', ${time}, timestamptz '1970-01-01 00:00:00+00')`;
 
 /**
- * Adds up what is older than MINUTES_KEPT_HOURS to hours: a day's worth a call, so that a call after a long pause does not
- * take longer than a statement may. Any number of replicas may do it at once: what is moved is moved by one of them.
+ * Adds up to hours what is older than MINUTES_KEPT_HOURS: the oldest rows, at most `limit`, so that no call takes longer than
+ * a statement may. An hour may come in several calls, since counts are added. One replica at a time, or two could
+ * deadlock over the same hours.
+ * @returns how many rows of minutes are gone.
  */
-export async function coarsenRollups(db: Kysely<Database>): Promise<void> {
-  // Reads one range of each primary key.
-  await sql`
+export async function coarsenRollups(db: Kysely<Database>, limit: number): Promise<number> {
+  // The oldest by the primary key, and the hours by theirs.
+  const { rows } = await sql<{ moved: number }>`
     with moved as (
-      delete from rollups where minute < least(
-        ${hourOf(sql`now()`)} - make_interval(hours => ${sql.lit(MINUTES_KEPT_HOURS)}),
-        ${hourOf(sql`(select min(minute) from rollups)`)} + interval '1 day'
-      )
+      delete from rollups where ctid = any(array(
+        select ctid from rollups
+        where minute < ${hourOf(sql`now()`)} - make_interval(hours => ${sql.lit(MINUTES_KEPT_HOURS)})
+        order by minute limit ${limit}
+      ))
       returning *
+    ),
+    added as (
+      insert into rollups_hourly as h (hour, measure, source, result, bucket, count)
+      select ${hourOf(sql`minute`)}, measure, source, result, bucket, sum(count) from moved
+      group by 1, 2, 3, 4, 5
+      on conflict (hour, measure, source, result, bucket) do update set count = h.count + excluded.count
     )
-    insert into rollups_hourly as h (hour, measure, source, result, bucket, count)
-    select ${hourOf(sql`minute`)}, measure, source, result, bucket, sum(count) from moved
-    group by 1, 2, 3, 4, 5
-    on conflict (hour, measure, source, result, bucket) do update set count = h.count + excluded.count`.execute(
-    db,
-  );
+    select count(*)::int as moved from moved`.execute(db);
+  return rows[0]?.moved ?? 0;
 }

@@ -42,7 +42,7 @@ async function coarsen({ url }: TestDatabase): Promise<void> {
   const db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool: new Pool({ connectionString: url }) }),
   });
-  await coarsenRollups(db);
+  await coarsenRollups(db, 10_000);
   await db.destroy();
 }
 
@@ -259,7 +259,7 @@ test('a delivery that was turned away since Postgres was away is counted once it
   ]);
 });
 
-test('statistics and drift older than the retention are dropped, bit by bit', async () => {
+test('statistics and drift older than the retention are dropped', async () => {
   await using database = await createTestDatabase();
   await seed(database, [
     ['2020-01-01T10:00Z', 'answer', 'default', 'accepted', 10, 1],
@@ -274,15 +274,10 @@ test('statistics and drift older than the retention are dropped, bit by bit', as
   const counts = async () =>
     (await database.query('select minute from rollups union all select hour from rollups_hourly')).length;
 
-  {
-    await using first = await startTestService({ database });
-    await expect.poll(counts, { timeout: 5_000 }).toBe(2);
-    expect(first.log).not.toContainEqual(expect.objectContaining({ msg: 'upkeep failed' }));
-  }
-  await using second = await startTestService({ database });
+  await using relay = await startTestService({ database });
   await expect.poll(counts, { timeout: 5_000 }).toBe(1);
-  expect(await database.query('select name from drift')).toEqual([{ name: 'new' }]);
-  expect(second.log).not.toContainEqual(expect.objectContaining({ msg: 'upkeep failed' }));
+  await expect.poll(() => database.query('select name from drift')).toEqual([{ name: 'new' }]);
+  expect(relay.log).not.toContainEqual(expect.objectContaining({ msg: 'upkeep failed' }));
 });
 
 test('lag is that of what was confirmed, and a replay is none', async () => {

@@ -6,6 +6,7 @@ import { connectDatabase, type DatabaseConnection } from '../../src/ledger/datab
 import { DAYS_AHEAD, keepPartitions } from '../../src/ledger/partitions.ts';
 import { recordDeliveries } from '../../src/ledger/record.ts';
 import { addRefusals } from '../../src/ledger/refusals.ts';
+import { keepUp } from '../../src/ledger/upkeep.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { deliveries, events, jobs, outbox, refusals } from '../support/ledger.ts';
 import { eventRecord, refusedRecord } from '../support/records.ts';
@@ -325,7 +326,7 @@ describe('partitions', () => {
     );
     await database.query(`insert into refusal_addresses select minute, source, '192.0.2.1', 1 from refusals`);
 
-    await keepPartitions(connection, { retentionDays: 30 });
+    await keepUp(connection, { retentionDays: 30, log: createTestLog().log });
 
     expect((await outbox(database)).map(({ job_id }) => job_id)).toEqual(
       expect.arrayContaining(['pending', 'parked', 'fresh']),

@@ -1,0 +1,93 @@
+// Why the database refused a write, for the log: its SQLSTATE and a plain sentence. Never the error's own message, detail
+// or context, since those can quote what a delivery held.
+
+import type { Logger } from 'pino';
+import { codeOf, isMissingPartition } from './database.ts';
+
+export type Failure = { readonly kind: string; readonly code: string | undefined; readonly because: string };
+
+type Kind = { readonly kind: string; readonly codes: RegExp; readonly because: string };
+
+/** The first whose codes match, by https://www.postgresql.org/docs/current/errcodes-appendix.html. */
+const KINDS: readonly Kind[] = [
+  { kind: 'disk_full', codes: /^53100$/, because: "the database's disk is full" },
+  { kind: 'out_of_memory', codes: /^53200$/, because: 'the database is out of memory' },
+  { kind: 'too_many_connections', codes: /^53300$/, because: 'the database has no connection left for us' },
+  { kind: 'read_only', codes: /^25006$/, because: 'the database is read-only: a standby, or set so' },
+  {
+    kind: 'not_permitted',
+    codes: /^42501$/,
+    because:
+      'the role of DATABASE_URL may not do this: "tallyhook migrate" with MIGRATION_DATABASE_URL lets it',
+  },
+  { kind: 'schema', codes: /^42/, because: "the database's schema is not what this program was written for" },
+  {
+    kind: 'statement_timeout',
+    codes: /^57014$/,
+    because: 'the write took too long, and the database ended it',
+  },
+  {
+    kind: 'lock_timeout',
+    codes: /^55P03$/,
+    because: 'the write waited too long for a lock of somebody else',
+  },
+  { kind: 'deadlock', codes: /^40/, because: "writes got in each other's way again and again" },
+  {
+    kind: 'shutdown',
+    codes: /^57P0/,
+    because: 'the database shuts down, starts up, or ended our connection',
+  },
+  {
+    kind: 'login',
+    codes: /^(28|3D)/,
+    because: 'the database does not let us in, or is not there by this name',
+  },
+  { kind: 'refused_value', codes: /^(22|23|54)/, because: 'the database refused a value of a delivery' },
+  { kind: 'broken_storage', codes: /^(58|XX)/, because: 'the database cannot read or write its own files' },
+  { kind: 'unreachable', codes: /^(08...|E[A-Z]+_?[A-Z]*)$/, because: 'the database cannot be reached' },
+];
+
+const NO_PARTITION = { kind: 'no_partition', because: 'there is no partition for today; it is made now' };
+const NO_ANSWER = {
+  kind: 'no_answer',
+  because: 'the database did not answer in time, or the connection broke',
+};
+const OTHER = { kind: 'other', because: "what went wrong has no name here; the database's own log may tell" };
+
+/** The driver's own errors have no code. */
+const GAVE_UP = /timeout|terminated|not queryable/i;
+
+export function failureOf(error: unknown): Failure {
+  const code = codeOf(error) || undefined;
+  return { code, ...kindOf(error, code) };
+}
+
+function kindOf(error: unknown, code: string | undefined): { kind: string; because: string } {
+  if (isMissingPartition(error)) return NO_PARTITION;
+  if (code === undefined) return error instanceof Error && GAVE_UP.test(error.message) ? NO_ANSWER : OTHER;
+  const { kind, because } = KINDS.find(({ codes }) => codes.test(code)) ?? OTHER;
+  return { kind, because };
+}
+
+/** Often enough to see that it lasts; a database that is away fails some hundred writes a second. */
+const INTERVAL_MS = 10_000;
+
+/** Logs failed writes: each kind at once, and then no more than once in INTERVAL_MS, with how many there were since. */
+export function createFailureLog(options: {
+  /** Monotonic milliseconds. */
+  now: () => number;
+  log: Logger;
+}): (error: unknown) => void {
+  const { now, log } = options;
+  const seen = new Map<string, { loggedMs: number; since: number }>(); // as many as there are kinds
+  return (error) => {
+    const { kind, code, because } = failureOf(error);
+    const before = seen.get(kind);
+    if (before !== undefined && now() - before.loggedMs < INTERVAL_MS) {
+      before.since += 1;
+      return;
+    }
+    seen.set(kind, { loggedMs: now(), since: 0 });
+    log.error({ kind, code, failedSince: before?.since }, `a write failed: ${because}`);
+  };
+}
