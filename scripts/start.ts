@@ -176,6 +176,10 @@ async function choosePorts(
 function environment(env: LocalEnv): NodeJS.ProcessEnv {
   const outside = { ...process.env };
   for (const name of ['DATABASE_URL', 'AMQP_URL', 'SIGNING_SECRETS']) delete outside[`${name}_FILE`];
+  // It belongs to a database from outside.
+  if (given('DATABASE_URL') === undefined) {
+    for (const name of ['MIGRATION_DATABASE_URL', 'MIGRATION_DATABASE_URL_FILE']) delete outside[name];
+  }
   const { TALLYHOOK_TOKEN: _theirs, ...ours } = env;
   return { HOST: '127.0.0.1', MIGRATE_ON_START: 'true', ...outside, ...ours };
 }

@@ -86,6 +86,7 @@ const environment = z.object({
   BATCH_PACE_MS: whole(0, 1_000, 10),
 
   DATABASE_URL: url('postgres:', 'postgresql:'),
+  MIGRATION_DATABASE_URL: url('postgres:', 'postgresql:').optional(),
   MIGRATE_ON_START: flag(false),
   RETENTION_DAYS: whole(1, 3_650, 30),
 
@@ -115,7 +116,12 @@ type Environment = z.infer<typeof environment>;
 export const variables: readonly string[] = Object.keys(environment.shape);
 
 /** Those whose value is a secret or holds one: each can come from the file that `<NAME>_FILE` names. */
-export const secretVariables = ['SIGNING_SECRETS', 'DATABASE_URL', 'AMQP_URL'] as const;
+export const secretVariables = [
+  'SIGNING_SECRETS',
+  'DATABASE_URL',
+  'MIGRATION_DATABASE_URL',
+  'AMQP_URL',
+] as const;
 
 /**
  * The whole configuration.
@@ -144,11 +150,12 @@ export function loadBus(env: Env): { url: string; exchange: string; routingPrefi
   return { url: data.AMQP_URL, exchange: data.AMQP_EXCHANGE, routingPrefix: data.AMQP_ROUTING_PREFIX };
 }
 
-/** Just the connection string of the database, for commands that serve nothing. @throws ConfigError */
-export function loadUrls(env: Env): { databaseUrl: string } {
-  const { data, faults } = readEnvironment(environment.pick({ DATABASE_URL: true }), env);
+/** Just the connection strings of the database, for commands that serve nothing. @throws ConfigError */
+export function loadUrls(env: Env): { databaseUrl: string; migrationUrl: string | undefined } {
+  const urls = environment.pick({ DATABASE_URL: true, MIGRATION_DATABASE_URL: true });
+  const { data, faults } = readEnvironment(urls, env);
   if (data === undefined || faults.length > 0) throw new ConfigError(faults);
-  return { databaseUrl: data.DATABASE_URL };
+  return { databaseUrl: data.DATABASE_URL, migrationUrl: data.MIGRATION_DATABASE_URL };
 }
 
 /** What the commands that see to tokens need. @throws ConfigError */
@@ -209,6 +216,7 @@ function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
     }),
     database: Object.freeze({
       url: env.DATABASE_URL,
+      migrationUrl: env.MIGRATION_DATABASE_URL,
       migrateOnStart: env.MIGRATE_ON_START,
       retentionDays: env.RETENTION_DAYS,
       statementTimeoutMs,

@@ -16,10 +16,10 @@ export class ConfigError extends Error {
   }
 }
 
-/** The database's schema does not fit this program. */
+/** The database's schema, or what our role may do in it, does not fit this program. */
 export class SchemaError extends Error {
   override readonly name = 'SchemaError';
-  readonly code: 'schema_newer' | 'schema_older' | 'migration_failed';
+  readonly code: 'schema_newer' | 'schema_older' | 'migration_failed' | 'roles_unfit';
 
   constructor(code: SchemaError['code'], message: string, options?: ErrorOptions) {
     super(message, options);

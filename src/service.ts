@@ -372,7 +372,7 @@ async function prepareDatabase(
     signal?.throwIfAborted();
     try {
       if (config.database.migrateOnStart) {
-        const ran = await migrate(config.database.url);
+        const ran = await migrate(config.database.url, config.database.migrationUrl);
         if (ran.length > 0) log.info({ migrations: ran }, 'schema migrated');
       } else {
         await checkSchema(config.database.url);

@@ -8,6 +8,7 @@ import { withLocalRun } from './environment.ts';
 import { say } from './output.ts';
 
 const help = `Brings the schema of the database in DATABASE_URL up to date. Safe to run again, and several at once.
+With MIGRATION_DATABASE_URL it does so as that role, and lets the one of DATABASE_URL use what there is.
 
   migrate`;
 
@@ -15,8 +16,8 @@ export const migrateCommand: Command = {
   help,
   run: async (args, env) => {
     parse(args, {});
-    const { databaseUrl } = loadUrls(withLocalRun(env));
-    const ran = await migrate(databaseUrl);
+    const { databaseUrl, migrationUrl } = loadUrls(withLocalRun(env));
+    const ran = await migrate(databaseUrl, migrationUrl);
     say(ran.length === 0 ? 'the schema is up to date' : `migrated: ${ran.join(', ')}`);
     return 0;
   },

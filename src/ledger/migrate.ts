@@ -8,16 +8,22 @@ import { Kysely, PostgresDialect, sql } from 'kysely';
 import { DEFAULT_MIGRATION_TABLE, FileMigrationProvider, Migrator } from 'kysely/migration';
 import { Pool } from 'pg';
 import { SchemaError } from '../errors.ts';
+import { checkMigratingRole, checkRunningRole, currentRole, grantToRunningRole } from './roles.ts';
 
 const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url));
 
 /**
- * Runs every migration that has not run yet, in order. Idempotent.
+ * Runs every migration that has not run yet, in order. Given a `migrationUrl`, it runs them as that role, which then owns
+ * the tables, and lets the role of `databaseUrl` use them. Idempotent.
  * @returns the names of those that ran.
- * @throws SchemaError when the schema is newer than this program, or a migration failed (and was undone).
+ * @throws SchemaError when the schema is newer than this program, a migration failed (and was undone), or the two roles
+ *   do not fit.
  */
-export function migrate(databaseUrl: string): Promise<string[]> {
-  return withMigrator(databaseUrl, async (migrator, db) => {
+export async function migrate(databaseUrl: string, migrationUrl?: string): Promise<string[]> {
+  const running = migrationUrl && (await withMigrator(databaseUrl, (_migrator, db) => currentRole(db)));
+  return withMigrator(migrationUrl ?? databaseUrl, async (migrator, db) => {
+    const other = running === (await currentRole(db)) ? undefined : running;
+    if (other) await checkMigratingRole(db, other);
     refuseNewer(await difference(db));
     const { error, results = [] } = await migrator.migrateToLatest();
     if (error !== undefined) {
@@ -26,13 +32,15 @@ export function migrate(databaseUrl: string): Promise<string[]> {
         cause: error,
       });
     }
+    if (other) await grantToRunningRole(db, other);
     return results.filter((result) => result.status === 'Success').map((result) => result.migrationName);
   });
 }
 
-/** @throws SchemaError unless the schema is exactly what this program was written for. */
+/** @throws SchemaError unless the schema is exactly what this program was written for, and ours to use. */
 export function checkSchema(databaseUrl: string): Promise<void> {
   return withMigrator(databaseUrl, async (_migrator, db) => {
+    await checkRunningRole(db);
     const { missing } = refuseNewer(await difference(db));
     if (missing.length === 0) return;
     throw new SchemaError(

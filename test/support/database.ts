@@ -56,13 +56,18 @@ export async function createTemplate(): Promise<string> {
   return databaseUrl(TEMPLATE);
 }
 
-/** The template and every copy of it. */
+/** The template and every copy of it, with the roles that were made for one. */
 export async function dropTestDatabases(): Promise<void> {
   const found = await onServer<{ name: string }>(
     'select datname as name from pg_database where datname = $1 or starts_with(datname, $2)',
     [TEMPLATE, PREFIX],
   );
   for (const { name } of found) await onServer(`drop database ${name} with (force)`);
+  const roles = await onServer<{ name: string }>(
+    'select rolname as name from pg_roles where starts_with(rolname, $1)',
+    [PREFIX],
+  );
+  for (const { name } of roles) await onServer(`drop role ${name}`);
 }
 
 let server: Pool | undefined;

@@ -229,15 +229,30 @@ describe('values from files', () => {
 
     expect(loadConfig(env)).toEqual(loadConfig({ ...BASE, SIGNING_SECRETS: `${ONE},${TWO}` }));
     expect(loadUrls(env)).toEqual({ databaseUrl: BASE['DATABASE_URL'] });
-    expect(secretVariables).toEqual(['SIGNING_SECRETS', 'DATABASE_URL', 'AMQP_URL']);
+    expect(secretVariables).toEqual([
+      'SIGNING_SECRETS',
+      'DATABASE_URL',
+      'MIGRATION_DATABASE_URL',
+      'AMQP_URL',
+    ]);
+  });
+
+  test('who migrates may be another than who runs, from a file too', async () => {
+    await using folder = await createFolder();
+    const url = 'postgres://owner:planted@db/tallyhook';
+    const env = { ...BASE, MIGRATION_DATABASE_URL_FILE: await folder.write('migration', `${url}\n`) };
+
+    expect(loadUrls(env)).toEqual({ databaseUrl: BASE['DATABASE_URL'], migrationUrl: url });
+    expect(loadConfig(env).database).toMatchObject({ url: BASE['DATABASE_URL'], migrationUrl: url });
   });
 
   test('NAME and NAME_FILE together are a fault, since nobody can say which one is meant', async () => {
     await using folder = await createFolder();
     const file = await folder.write('secrets', TWO);
 
+    const all = { ...BASE, MIGRATION_DATABASE_URL: BASE['DATABASE_URL'] };
     for (const name of secretVariables) {
-      expect(faultsOf({ ...BASE, [`${name}_FILE`]: file })).toContain(
+      expect(faultsOf({ ...all, [`${name}_FILE`]: file })).toContain(
         `${name} and ${name}_FILE are both set: keep one`,
       );
     }

@@ -1,0 +1,46 @@
+// Two roles of a test's own in an empty database of its own, as an operator makes them: one that will own the tables, and
+// one without any right.
+
+import { randomBytes } from 'node:crypto';
+import { createTestDatabase, type TestDatabase } from './database.ts';
+
+export type Roles = AsyncDisposable & {
+  /** As the server's own user. */
+  readonly database: TestDatabase;
+  readonly migrating: Role;
+  readonly running: Role;
+};
+
+export type Role = { readonly name: string; readonly url: string };
+
+export async function createRoles(): Promise<Roles> {
+  const database = await createTestDatabase({ empty: true });
+  const [migrating, running] = [await createRole(database, 'migrate'), await createRole(database, 'run')];
+  await database.query(`alter database ${database.name} owner to ${migrating.name}`);
+  return {
+    database,
+    migrating,
+    running,
+    [Symbol.asyncDispose]: async () => {
+      // Roles belong to the server and would outlive the database.
+      await database.query(`reassign owned by ${migrating.name} to current_user`);
+      await database.query(`drop owned by ${migrating.name}, ${running.name}`);
+      await database.query(`drop role ${migrating.name}, ${running.name}`);
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function createRole(database: TestDatabase, suffix: string): Promise<Role> {
+  const name = `${database.name}_${suffix}`;
+  const password = randomBytes(12).toString('hex');
+  await database.query(`create role ${name} login password '${password}'`);
+  return { name, url: urlAs(database, { name, password }) };
+}
+
+function urlAs({ url }: TestDatabase, { name, password }: { name: string; password: string }): string {
+  const own = new URL(url);
+  own.username = name;
+  own.password = password;
+  return own.href;
+}
