@@ -8,7 +8,7 @@ import { DAYS_AHEAD, keepPartitions, makePartitions } from '../../src/ledger/par
 import { recordDeliveries } from '../../src/ledger/record.ts';
 import { keepUp } from '../../src/ledger/upkeep.ts';
 import { listen, newExchange } from '../support/bus.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
 import { operators } from '../support/operators.ts';
 import { eventRecord } from '../support/records.ts';
 import { runCommand } from '../support/replica.ts';
@@ -301,7 +301,7 @@ test('two roles that are not apart are refused before anything is changed', asyn
   await refused(migrating.url, running.url); // the wrong way round
 });
 
-test('every table is one that the running role may read, and who made the template is one role', async () => {
+test('no table is left out of what the running role may use', async () => {
   await using roles = await createRoles();
   await migrate(roles.running.url, roles.migrating.url);
 
@@ -313,8 +313,4 @@ test('every table is one that the running role may read, and who made the templa
       [roles.running.name],
     ),
   ).toEqual([{ relname: 'kysely_migration_lock' }]);
-
-  await using database = await createTestDatabase();
-  await using connection = connectAs(database);
-  expect(await keepPartitions(connection, { retentionDays: 30 })).toEqual({ made: [], dropped: [] });
 });
