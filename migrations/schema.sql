@@ -1,5 +1,54 @@
 create sequence publications_id;
 
+CREATE OR REPLACE FUNCTION public.drop_partition(parent text, day date)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    declare 
+    home constant text := 'public';
+    today constant date := (pg_catalog.now() at time zone 'UTC')::date;
+    partition_name constant text := parent || pg_catalog.to_char(day::timestamp, '_YYYYMMDD');
+    begin
+      if (parent in ('deliveries', 'publications') and day < today - 1) is not true then
+        raise exception 'no such partition is to be dropped' using errcode = 'invalid_parameter_value';
+      end if;
+      if not exists (
+        select from pg_catalog.pg_inherits i join pg_catalog.pg_class c on c.oid = i.inhrelid
+        where i.inhparent = pg_catalog.format('%I.%I', home, parent)::pg_catalog.regclass and c.relname = partition_name
+      ) then return null; end if;
+      execute pg_catalog.format('drop table %I.%I', home, partition_name);
+      return partition_name;
+    end $function$;
+
+CREATE OR REPLACE FUNCTION public.make_partition(parent text, day date)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    declare 
+    home constant text := 'public';
+    today constant date := (pg_catalog.now() at time zone 'UTC')::date;
+    partition_name constant text := parent || pg_catalog.to_char(day::timestamp, '_YYYYMMDD');
+    begin
+      if (parent in ('deliveries', 'publications') and day between today - 1 and today + 31) is not true then
+        raise exception 'no such partition is to be made' using errcode = 'invalid_parameter_value';
+      end if;
+      if exists (
+        select from pg_catalog.pg_inherits i join pg_catalog.pg_class c on c.oid = i.inhrelid
+        where i.inhparent = pg_catalog.format('%I.%I', home, parent)::pg_catalog.regclass and c.relname = partition_name
+      ) then return null; end if;
+      execute pg_catalog.format('create table %I.%I (like %I.%I including all)', home, partition_name, home, parent);
+      execute pg_catalog.format(
+        'alter table %I.%I attach partition %I.%I for values from (%L) to (%L)', home, parent, home, partition_name,
+        pg_catalog.to_char(day::timestamp, 'YYYY-MM-DD 00:00:00+00'),
+        pg_catalog.to_char((day + 1)::timestamp, 'YYYY-MM-DD 00:00:00+00')
+      );
+      return partition_name;
+    end $function$;
+
 CREATE OR REPLACE FUNCTION public.operator_log_is_append_only()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -183,8 +232,8 @@ CREATE INDEX publications_time ON ONLY public.publications USING btree (publishe
 
 create table refusal_addresses (
   minute timestamp with time zone not null,
-  source text not null,
-  address text not null,
+  source text collate "C" not null,
+  address text collate "C" not null,
   count bigint not null,
   constraint refusal_addresses_pkey PRIMARY KEY (minute, source, address)
 ) with (fillfactor=80);
