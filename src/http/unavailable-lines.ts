@@ -2,7 +2,8 @@
 // at its end. Under a flood each of them would cost more than the answer.
 
 import type { Logger } from 'pino';
-import { describeError } from '../errors.ts';
+import { describeError, UnavailableError } from '../errors.ts';
+import { failureOf } from '../ledger/failures.ts';
 
 export type UnavailableLines = {
   /** `fields` of the delivery's line; `cause` is what kept it from being recorded. */
@@ -12,7 +13,7 @@ export type UnavailableLines = {
 };
 
 const INTERVAL_MS = 1_000;
-/** A second's trouble can be understood from these. Causes are few: codes of our own and of Postgres. */
+/** A second's trouble can be understood from these. Causes are few: codes of our own, and kinds of failures. */
 const LINES_PER_CAUSE = 5;
 
 export function createUnavailableLines({ log }: { log: Logger }): UnavailableLines {
@@ -22,7 +23,7 @@ export function createUnavailableLines({ log }: { log: Logger }): UnavailableLin
 
   function write(fields: object, cause: unknown): void {
     const err = describeError(cause);
-    const kind = err.code ?? err.name;
+    const kind = kindOf(cause) ?? err.code ?? err.name;
     const count = (causes.get(kind) ?? 0) + 1;
     causes.set(kind, count);
     if (count <= LINES_PER_CAUSE) lines.warn({ ...fields, err }, 'delivery');
@@ -43,4 +44,10 @@ export function createUnavailableLines({ log }: { log: Logger }): UnavailableLin
       writeCounts();
     },
   };
+}
+
+/** A full disk must not hide behind a lock that is waited for. */
+function kindOf(cause: unknown): string | undefined {
+  const isLedgers = cause instanceof UnavailableError && cause.code === 'ledger';
+  return isLedgers ? `ledger: ${failureOf(cause.cause).kind}` : undefined;
 }

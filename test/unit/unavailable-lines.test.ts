@@ -41,3 +41,15 @@ test('of each cause the first ones of a second have a line, and the rest are cou
     vi.useRealTimers();
   }
 });
+
+test('what the ledger refused is counted by the kind of its failure', () => {
+  const { flood, close, lines } = createLines();
+  const failed = (code: string) =>
+    new UnavailableError('ledger', 'the ledger did not confirm the write', {
+      cause: Object.assign(new Error(), { code }),
+    });
+  flood(6, failed('53100'));
+  flood(7, failed('55P03'));
+  close();
+  expect(lines.at(-1)).toMatchObject({ causes: { 'ledger: disk_full': 1, 'ledger: lock_timeout': 2 } });
+});
