@@ -5,7 +5,7 @@
 
 import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
-import { deliveries, events } from '../support/ledger.ts';
+import { deliveries, events, lockWaits } from '../support/ledger.ts';
 import { openRaw, rawPost } from '../support/raw-http.ts';
 import { completed, deliver, newJobId, sign } from '../support/sender.ts';
 import { testWithService as it } from '../support/fixtures.ts';
@@ -312,9 +312,7 @@ describe('connections', () => {
 
     using connection = await openRaw(relay.service.port);
     connection.write(rawPost(body, signed(body)));
-    await expect
-      .poll(() => relay.database.query(`select from pg_locks where locktype = 'advisory' and not granted`))
-      .toHaveLength(1);
+    await expect.poll(() => lockWaits(relay.database)).toEqual([{ kind: 'advisory' }]);
     connection.reset();
     await session.open();
 

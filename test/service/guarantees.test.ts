@@ -4,7 +4,7 @@ import { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { deliveries, events, jobs, outbox } from '../support/ledger.ts';
+import { deliveries, events, jobs, lockWaits, outbox } from '../support/ledger.ts';
 import { startProxy } from '../support/proxy.ts';
 import { openRaw, rawPost } from '../support/raw-http.ts';
 import { completed, deliver, failed, newJobId, progress, type Reply, sign } from '../support/sender.ts';
@@ -137,7 +137,8 @@ test('guarantee 2: no answer is given before the commit, and none of a commit th
   await database.query(`
     create constraint trigger at_commit after insert on events deferrable initially deferred
     for each row execute function at_commit()`);
-  await using relay = await startTestService({ database });
+  // Its write waits for the lock for 0.4 of this: longer than we need to see that it does.
+  await using relay = await startTestService({ database, env: { ANSWER_DEADLINE_MS: '9500' } });
   await session.query('select pg_advisory_lock(1)');
 
   const answered: number[] = [];
@@ -145,9 +146,7 @@ test('guarantee 2: no answer is given before the commit, and none of a commit th
     answered.push(reply.status);
     return reply;
   });
-  await expect
-    .poll(() => database.query(`select from pg_locks where locktype = 'advisory' and not granted`))
-    .toHaveLength(1);
+  await expect.poll(() => lockWaits(database), { timeout: 3_000 }).toEqual([{ kind: 'advisory' }]);
   expect(answered).toEqual([]);
   await session.query('select pg_advisory_unlock(1)');
 
@@ -298,9 +297,7 @@ test('guarantee 7: a job whose row is held by a stuck session stalls no other jo
   await session.query('select from jobs where job_id = $1 for update', [stuck]);
 
   const held = deliver(relay.webhooks, completed(stuck));
-  await expect
-    .poll(() => relay.database.query(`select from pg_stat_activity where wait_event_type = 'Lock'`))
-    .not.toEqual([]);
+  await expect.poll(() => lockWaits(relay.database)).not.toEqual([]);
   const other = await deliver(relay.webhooks, completed(newJobId()));
 
   expect(other).toMatchObject({ status: 202, body: { outcome: 'accepted' } });
@@ -365,9 +362,7 @@ test('guarantee 7: an answer whose commit was not heard of is 503, and the repea
   await session.query('lock table events in access exclusive mode');
 
   const first = deliver(relay.webhooks, content);
-  await expect
-    .poll(() => database.query(`select from pg_locks where relation = 'events'::regclass and not granted`))
-    .toHaveLength(1);
+  await expect.poll(() => lockWaits(database)).toEqual([{ kind: 'relation' }]);
   // The statement has reached the server and will commit; what it says of it never reaches us.
   proxy.cut();
   await session.query('rollback');

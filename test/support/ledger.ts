@@ -70,6 +70,16 @@ export const outbox = (database: TestDatabase): Promise<OutboxRow[]> =>
 export const refusals = (database: TestDatabase): Promise<RefusalRow[]> =>
   database.query<RefusalRow>('select * from refusals order by source, minute');
 
+/**
+ * The statements that wait for a lock, in this database alone: the server shows what other tests' statements wait for,
+ * too, and pg_locks gives their tables the same numbers, since all databases are copies of one.
+ */
+export const lockWaits = (database: TestDatabase): Promise<{ kind: string }[]> =>
+  database.query(
+    `select wait_event as kind from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+
 /** Gives the lease to nobody who lives, so that outbox entries stay where they are until `let go`. */
 export async function holdOutbox(database: TestDatabase): Promise<{ letGo: () => Promise<void> }> {
   await database.query(
