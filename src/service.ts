@@ -30,7 +30,7 @@ import type { Logger } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { composeOperators } from './operators.ts';
 import { createOutboxEntries, type OutboxEntries } from './outbox/entries.ts';
-import { createLease, type Lease } from './outbox/lease.ts';
+import { createLease, type Lease, leaseTimeouts } from './outbox/lease.ts';
 import { createRelay, type Relay } from './outbox/relay.ts';
 import { createFeeder, type Feeder } from './replays/feeder.ts';
 import { version } from './version.ts';
@@ -44,8 +44,22 @@ export type Service = AsyncDisposable & {
   readonly stop: () => Promise<void>;
 };
 
-/** The relay's rounds, its copies, the lease, replays, upkeep and health must not wait for each other's connection. */
-const BACKGROUND_CONNECTIONS = 6;
+// Beside those of deliveries and operators. Each pool has a connection for everyone who may use it at one time.
+/** Whatever it queued behind could cost the lease. */
+const LEASE_CONNECTIONS = 1;
+/** A round, what became of copies beside it, and the gauges' look at the outbox. */
+const RELAY_CONNECTIONS = 3;
+/** Tallies and refusals take turns: they can wait, and all at once would be a burst. */
+const COUNTS_CONNECTIONS = 1;
+/** Replays, upkeep and health. */
+const BACKGROUND_CONNECTIONS = 3;
+/** Odd seconds, a turn apart: refusals are written in even ones. */
+const FIRST_FLUSH_MS = {
+  rollups: 3_000,
+  drift: 5_000,
+  secretMatches: 7_000,
+  refusedAddresses: 9_000,
+} as const;
 /** A leader that is cut off from the broker for longer leaves the lease to a replica that may reach it. */
 const LEAD_WITHOUT_BROKER_MS = 5_000;
 const UPKEEP_INTERVAL_MS = 60 * 60 * 1_000;
@@ -113,9 +127,17 @@ async function compose(
   });
   started.defer(database.close);
 
-  const counts = composeCounts(database, parts);
+  const countsDatabase = connectDatabase({
+    ...config.database,
+    name: 'counts',
+    connections: COUNTS_CONNECTIONS,
+    log,
+  });
+  started.defer(countsDatabase.close);
+
+  const counts = composeCounts(countsDatabase, parts);
   const relaying = composeRelay(config, database, { ...parts, counts });
-  const { writer, refusals } = composeWriter(config, database, {
+  const { writer, refusals } = composeWriter(config, countsDatabase, {
     ...parts,
     onRecorded: relaying.relay.nudge,
   });
@@ -225,10 +247,18 @@ type Counts = {
 /** What is counted in memory and written now and then. Taken down after all that counts. */
 function composeCounts(connection: DatabaseConnection, { log, started }: Parts): Counts {
   const counts: Counts = {
-    rollups: createRollups({ connection, now, log }),
-    drift: createDriftLog({ addDrift: (rows) => addDrift(connection, rows), log }),
-    secretMatches: createSecretMatches({ connection, log }),
-    refusedAddresses: createRefusedAddresses({ connection, log }),
+    rollups: createRollups({ connection, firstFlushMs: FIRST_FLUSH_MS.rollups, now, log }),
+    drift: createDriftLog({
+      addDrift: (rows) => addDrift(connection, rows),
+      firstFlushMs: FIRST_FLUSH_MS.drift,
+      log,
+    }),
+    secretMatches: createSecretMatches({ connection, firstFlushMs: FIRST_FLUSH_MS.secretMatches, log }),
+    refusedAddresses: createRefusedAddresses({
+      connection,
+      firstFlushMs: FIRST_FLUSH_MS.refusedAddresses,
+      log,
+    }),
   };
   started.defer(async () => {
     await Promise.all(Object.values(counts).map((count) => count.close()));
@@ -251,8 +281,16 @@ function composeRelay(
   });
   started.defer(publisher.close);
 
+  const leaseDatabase = connectDatabase({
+    ...config.database,
+    ...leaseTimeouts(config.relay.leaseMs),
+    name: 'lease',
+    connections: LEASE_CONNECTIONS,
+    log,
+  });
+  started.defer(leaseDatabase.close);
   const lease = createLease({
-    connection: database,
+    connection: leaseDatabase,
     holder: replicaId,
     leaseMs: config.relay.leaseMs,
     now,
@@ -264,7 +302,14 @@ function composeRelay(
     lease.release().catch((error: unknown) => warn(log, error, 'the lease runs out by itself')),
   );
 
-  const entries = createOutboxEntries(database, { relayId: replicaId });
+  const relayDatabase = connectDatabase({
+    ...config.database,
+    name: 'relay',
+    connections: RELAY_CONNECTIONS,
+    log,
+  });
+  started.defer(relayDatabase.close);
+  const entries = createOutboxEntries(relayDatabase, { relayId: replicaId });
   const relay = createRelay({
     entries,
     lease,
@@ -295,7 +340,7 @@ function composeRelay(
 /** From a verified delivery to the ledger, on connections that nothing else may use. */
 function composeWriter(
   config: Config,
-  database: DatabaseConnection,
+  countsDatabase: DatabaseConnection,
   { log, metrics, started, onRecorded }: Parts & { onRecorded: () => void },
 ): { writer: BatchWriter; refusals: RefusalLog } {
   const intakeDatabase = connectDatabase({
@@ -330,7 +375,7 @@ function composeWriter(
   });
   const refusals = createRefusalLog({
     writer,
-    addRefusals: (counts) => addRefusals(database, counts),
+    addRefusals: (counts) => addRefusals(countsDatabase, counts),
     rowsPerMinute: config.sources.refusedRowsPerMinute,
     patienceMs: config.http.answerDeadlineMs,
     now,

@@ -65,6 +65,8 @@ on conflict (source, kind, status, name) do update set
 
 export function createDriftLog(options: {
   addDrift: (rows: readonly DriftCount[]) => Promise<void>;
+  /** See `createTally`. */
+  firstFlushMs?: number;
   log: Logger;
 }): DriftLog {
   const { addDrift: write, log } = options;
@@ -78,6 +80,7 @@ export function createDriftLog(options: {
     write,
     rowsPerGroup: DRIFT_NAMES_PER_SOURCE,
     groupOf: ({ source, kind }) => `${source} ${kind}`,
+    firstFlushMs: options.firstFlushMs,
     log,
   });
   return {

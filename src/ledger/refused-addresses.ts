@@ -32,9 +32,10 @@ on conflict (minute, source, address) do update set count = r.count + excluded.c
 
 export function createRefusedAddresses(options: {
   connection: DatabaseConnection;
+  firstFlushMs?: number;
   log: Logger;
 }): RefusedAddresses {
-  const { connection, log } = options;
+  const { connection, firstFlushMs, log } = options;
   const tally = createTally<{ source: string; addresses: AddressCounts }>({
     name: 'refused addresses',
     merge: (into, from) => {
@@ -52,6 +53,7 @@ export function createRefusedAddresses(options: {
     },
     rowsPerGroup: SOURCES_MAX,
     groupOf: () => '',
+    firstFlushMs,
     log,
   });
   return {

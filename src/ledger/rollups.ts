@@ -80,6 +80,8 @@ export function createRollups(options: {
   connection: DatabaseConnection;
   /** Monotonic milliseconds. */
   now: () => number;
+  /** See `createTally`. */
+  firstFlushMs?: number;
   log: Logger;
 }): Rollups {
   const { connection, now, log } = options;
@@ -91,6 +93,7 @@ export function createRollups(options: {
     write: (rows) => addRollups(connection, rows, now()),
     rowsPerGroup: ROWS_MAX,
     groupOf: () => '',
+    firstFlushMs: options.firstFlushMs,
     log,
   });
 

@@ -26,7 +26,12 @@ on conflict (source, fingerprint) do update set
 /** Beyond what can be configured: a limit that is never met. */
 const PAIRS_MAX = 10_000;
 
-export function createSecretMatches(options: { connection: DatabaseConnection; log: Logger }): SecretMatches {
+export function createSecretMatches(options: {
+  connection: DatabaseConnection;
+  /** See `createTally`. */
+  firstFlushMs?: number;
+  log: Logger;
+}): SecretMatches {
   const { connection, log } = options;
   const tally = createTally<{ source: string; fingerprint: string }>({
     name: 'secret matches',
@@ -39,6 +44,7 @@ export function createSecretMatches(options: { connection: DatabaseConnection; l
     },
     rowsPerGroup: PAIRS_MAX,
     groupOf: () => '',
+    firstFlushMs: options.firstFlushMs,
     log,
   });
   return {

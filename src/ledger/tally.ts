@@ -26,9 +26,11 @@ export function createTally<Row>(options: {
   /** Rows of one group that are kept at most. */
   rowsPerGroup: number;
   groupOf: (row: Row) => string;
+  /** Apart from that of other tallies, so that they do not all write at once. Each interval has the same phase. */
+  firstFlushMs?: number | undefined;
   log: Logger;
 }): Tally<Row> {
-  const { name, merge, write, rowsPerGroup, groupOf, log } = options;
+  const { name, merge, write, rowsPerGroup, groupOf, firstFlushMs = FLUSH_INTERVAL_MS, log } = options;
   let rows = new Map<string, Row>();
   let groups = new Map<string, number>();
   let dropped = 0;
@@ -66,13 +68,17 @@ export function createTally<Row>(options: {
     flushing = flushing.then(flushNow);
     return flushing;
   };
-  const timer = setInterval(() => void flush(), FLUSH_INTERVAL_MS).unref();
+  const flushAndRepeat = () => {
+    void flush();
+    timer = setTimeout(flushAndRepeat, FLUSH_INTERVAL_MS).unref();
+  };
+  let timer = setTimeout(flushAndRepeat, firstFlushMs).unref();
 
   return {
     add,
     flush,
     close: () => {
-      clearInterval(timer);
+      clearTimeout(timer);
       return flush();
     },
   };

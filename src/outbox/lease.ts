@@ -12,13 +12,29 @@ export type Lease = {
   readonly isHeld: () => boolean;
   /** One attempt to take or renew it. Returns whether it is held now. Throws what the database throws. */
   readonly attempt: () => Promise<boolean>;
-  /** Attempts for ever, three times a lease, until `release`. */
+  /** Attempts for ever, three times a lease and at once after one that took longer, until `release`. */
   readonly start: () => void;
   /** Stops attempting and gives the lease up at once if we hold it. Safe to call twice or before start. */
   readonly release: () => Promise<void>;
 };
 
 const NAME = 'relay';
+
+/** From the begin of one attempt to that of the next: a lease outlives two that fail at once. */
+const ATTEMPTS_PER_LEASE = 3;
+
+/**
+ * Time-outs of the connection that serves the lease alone. With attempts that take half a lease, one after the other, it
+ * can just be kept: what takes longer is given up, and the rest of the lease is for another try. Postgres gives up first.
+ */
+export function leaseTimeouts(leaseMs: number): {
+  statementTimeoutMs: number;
+  lockTimeoutMs: number;
+  queryTimeoutMs: number;
+} {
+  const statementTimeoutMs = Math.round(leaseMs * 0.4);
+  return { statementTimeoutMs, lockTimeoutMs: statementTimeoutMs, queryTimeoutMs: Math.round(leaseMs * 0.5) };
+}
 
 /** One statement, so that the row's lock decides between two that ask at once. */
 const TAKE: Statement = {
@@ -40,6 +56,7 @@ const RELEASE: Statement = {
 };
 
 export function createLease(options: {
+  /** For this lease alone, of one connection and with `leaseTimeouts`: whatever it waited for could cost the lease. */
   connection: Pick<DatabaseConnection, 'execute'>;
   holder: string;
   leaseMs: number;
@@ -88,23 +105,19 @@ export function createLease(options: {
     }
   }
 
-  function schedule(): void {
-    timer = setTimeout(() => {
-      attempting = attemptAndLog().finally(() => {
-        if (!released) schedule();
-      });
-    }, leaseMs / 3);
+  function run(): void {
+    const beganMs = now();
+    attempting = attemptAndLog().finally(() => {
+      if (released) return;
+      timer = setTimeout(run, Math.max(0, beganMs + leaseMs / ATTEMPTS_PER_LEASE - now()));
+    });
   }
 
   return {
     holder,
     isHeld,
     attempt,
-    start: () => {
-      attempting = attemptAndLog().finally(() => {
-        if (!released) schedule();
-      });
-    },
+    start: run,
     release: async () => {
       released = true;
       clearTimeout(timer);
