@@ -98,8 +98,12 @@ async function run(args: string[]): Promise<number> {
   }
 }
 
-endWithReader();
+/** Its output is a log: it goes on when nobody reads that, and has seen to the last lines itself. */
+const isService = process.argv[2] === 'serve';
+
+if (!isService) endWithReader();
 process.exitCode = await run(process.argv.slice(2)).catch((error: unknown) => reportError(error, undefined));
 // A timer or socket that somebody forgot must not keep a finished command alive; output is flushed first, and what went
 // wrong with it told.
+if (isService) process.exit();
 process.stdout.write('', () => setImmediate(() => process.exit()));

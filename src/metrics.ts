@@ -67,6 +67,17 @@ export function createMetrics(options: { version: string }) {
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 3_600],
       registers,
     }),
+    /** A counter that somebody else keeps: asked for at each scrape. */
+    counted: (name: string, help: string, read: () => number) =>
+      new Counter({
+        name,
+        help,
+        registers,
+        collect() {
+          this.reset();
+          this.inc(read());
+        },
+      }),
     /** A gauge whose value is asked for at each scrape. */
     gauge: (name: string, help: string, read: () => number | Promise<number>) =>
       new Gauge({

@@ -82,16 +82,30 @@ const now = () => performance.now();
  */
 export async function startService(
   config: Config,
-  { log, signal }: { log: Logger; signal?: AbortSignal },
+  { log, signal, droppedLogLines = () => 0 }: StartOptions,
 ): Promise<Service> {
   const started = new AsyncDisposableStack(); // taken down in reverse order, also when a later step fails
   try {
-    return await compose(config, { log, signal, started });
+    return await compose(config, { log, signal, droppedLogLines, started });
   } catch (error) {
     await started.disposeAsync();
     throw error;
   }
 }
+
+type StartOptions = {
+  readonly log: Logger;
+  readonly signal?: AbortSignal;
+  /** Lines of the log that were dropped so far, for the metrics. */
+  readonly droppedLogLines?: () => number;
+};
+
+type ComposeOptions = {
+  readonly log: Logger;
+  readonly signal: AbortSignal | undefined;
+  readonly droppedLogLines: () => number;
+  readonly started: AsyncDisposableStack;
+};
 
 type Parts = {
   readonly log: Logger;
@@ -104,7 +118,7 @@ type Parts = {
 
 async function compose(
   config: Config,
-  { log, signal, started }: { log: Logger; signal: AbortSignal | undefined; started: AsyncDisposableStack },
+  { log, signal, droppedLogLines, started }: ComposeOptions,
 ): Promise<Service> {
   const state = { prepared: false, draining: false };
   let stopByMs: number | undefined;
@@ -137,10 +151,14 @@ async function compose(
 
   const counts = composeCounts(countsDatabase, parts);
   const relaying = composeRelay(config, database, { ...parts, counts });
-  const { writer, refusals } = composeWriter(config, countsDatabase, {
-    ...parts,
-    onRecorded: relaying.relay.nudge,
-  });
+  const { writer, refusals } = composeWriter(
+    config,
+    { upkeep: database, counts: countsDatabase },
+    {
+      ...parts,
+      onRecorded: relaying.relay.nudge,
+    },
+  );
   const readiness = createReadiness({
     database,
     hasRoom: writer.hasRoom,
@@ -148,6 +166,11 @@ async function compose(
     broker: relaying.publisher.state,
   });
   exposeGauges(parts.metrics, { writer, ...relaying });
+  parts.metrics.counted(
+    'tallyhook_log_lines_dropped_total',
+    'Lines of the log that were dropped while nobody read it, or lost to an error of its output.',
+    droppedLogLines,
+  );
 
   const proxies = createTrustedProxies(config.proxies.trusted);
   if (proxies.trustsEverybody)
@@ -340,7 +363,7 @@ function composeRelay(
 /** From a verified delivery to the ledger, on connections that nothing else may use. */
 function composeWriter(
   config: Config,
-  countsDatabase: DatabaseConnection,
+  databases: { readonly upkeep: DatabaseConnection; readonly counts: DatabaseConnection },
   { log, metrics, started, onRecorded }: Parts & { onRecorded: () => void },
 ): { writer: BatchWriter; refusals: RefusalLog } {
   const intakeDatabase = connectDatabase({
@@ -352,7 +375,7 @@ function composeWriter(
   started.defer(intakeDatabase.close);
   const logFailure = createFailureLog({ now, log });
   const makeMissing = cached(MISSING_PARTITION_MS, () =>
-    makePartitions(database).then(
+    makePartitions(databases.upkeep).then(
       (made) => log.warn({ made }, 'partitions were missing'),
       (error: unknown) => warn(log, error, 'the missing partitions cannot be made'),
     ),
@@ -375,7 +398,7 @@ function composeWriter(
   });
   const refusals = createRefusalLog({
     writer,
-    addRefusals: (counts) => addRefusals(countsDatabase, counts),
+    addRefusals: (counts) => addRefusals(databases.counts, counts),
     rowsPerMinute: config.sources.refusedRowsPerMinute,
     patienceMs: config.http.answerDeadlineMs,
     now,

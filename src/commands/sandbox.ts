@@ -2,7 +2,7 @@
 // options alone: a tool that is started by hand should say in one line what it was started with.
 
 import { UsageError } from '../errors.ts';
-import { createLog, type Logger } from '../log.ts';
+import { createLog, lastLines, type Logger } from '../log.ts';
 import { FLOOD_MAX_COPIES, NO_CHAOS } from '../sandbox/webhooks/chaos.ts';
 import { findFfmpeg } from '../sandbox/engine/ffmpeg.ts';
 import { type FileServer, startFileServer } from '../sandbox/files/file-server.ts';
@@ -71,6 +71,7 @@ async function serve(args: string[]): Promise<number> {
   const log = logOf(values);
   const asked = untilAsked(); // from now on a signal ends it in order
   await using started = new AsyncDisposableStack();
+  started.defer(() => lastLines(log));
   const running = await startSandbox(settings, { log });
   started.use(running);
   const fileServer =
@@ -94,7 +95,9 @@ async function files(args: string[]): Promise<number> {
   const port = portOf('--port', values.port, FILES_PORT);
   const asked = untilAsked();
   await using started = new AsyncDisposableStack();
-  const server = await startFiles({ folder: values.files, host, port, log: logOf(values) });
+  const log = logOf(values);
+  started.defer(() => lastLines(log));
+  const server = await startFiles({ folder: values.files, host, port, log });
   started.defer(server.stop);
   complain(`${paint('bold', 'Files')}  ${server.url}/${CLIP}`);
   await asked;

@@ -2,7 +2,8 @@
 
 import { type Env, loadConfig } from '../config.ts';
 import { describeError } from '../errors.ts';
-import { createLog, type Logger } from '../log.ts';
+import { createLog, lastLines, type Logger } from '../log.ts';
+import { createLogOutput } from '../log-output.ts';
 import { type Service, startService } from '../service.ts';
 import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
@@ -21,7 +22,8 @@ const STOP_SLACK_MS = 5_000;
  */
 async function serve(env: Env): Promise<number> {
   const config = loadConfig(env);
-  const log = createLog(config.log);
+  const output = createLogOutput();
+  const log = createLog({ ...config.log, output });
   const aborted = new AbortController();
   const asked = onFirstSignal(['SIGTERM', 'SIGINT'], (signal) => {
     log.info({ signal }, 'asked to stop');
@@ -38,13 +40,19 @@ async function serve(env: Env): Promise<number> {
   process.on('SIGHUP', () => void service?.reload());
 
   try {
-    service = await startService(config, { log, signal: aborted.signal });
+    service = await startService(config, {
+      log,
+      signal: aborted.signal,
+      droppedLogLines: output.dropped,
+    });
     await asked;
     await service.stop();
     return 0;
   } catch (error) {
     if (aborted.signal.aborted) return 0;
     throw error;
+  } finally {
+    await lastLines(log);
   }
 }
 
@@ -54,14 +62,19 @@ function endOnSurprise(log: Logger): void {
     process.on(event, (error: unknown) => {
       const stack = error instanceof Error ? error.stack?.split('\n').slice(1, 8).join('\n') : undefined;
       log.fatal({ err: describeError(error), stack }, event);
-      process.exit(70);
+      void end(log, 70);
     });
   }
 }
 
 function endAtOnce(log: Logger, why: string): void {
   log.warn(why);
-  process.exit(1);
+  void end(log, 1);
+}
+
+async function end(log: Logger, code: number): Promise<never> {
+  await lastLines(log);
+  return process.exit(code);
 }
 
 export const serveCommand: Command = {

@@ -31,6 +31,8 @@ export type Replica = AsyncDisposable & {
   readonly exchange: string;
   /** What it logged so far, parsed. */
   readonly log: readonly LogLine[];
+  /** From now on nobody reads what it logs, as with a reader that hangs; `false` reads on. */
+  readonly stallLog: (isStalled: boolean) => void;
   readonly kill: (signal: NodeJS.Signals) => void;
   readonly exited: Promise<Exit>;
   readonly hasExited: () => boolean;
@@ -183,6 +185,10 @@ function toReplica(
     webhooks: `${intake}/webhooks`,
     exchange,
     log,
+    stallLog: (isStalled) => {
+      if (isStalled) command.child.stdout?.pause();
+      else command.child.stdout?.resume();
+    },
     hasExited,
     exited: command.exited,
     kill: (signal) => void command.child.kill(signal),
