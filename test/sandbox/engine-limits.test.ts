@@ -1,13 +1,15 @@
 // What a conversion may take, and that nothing of it is left when it may not.
 
-import { chmod } from 'node:fs/promises';
+import { chmod, stat } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import type { ConversionErrorCode } from '../../src/sandbox/engine/errors.ts';
 import type { EngineLimits } from '../../src/sandbox/engine/engine.ts';
 import { createFolder } from '../support/folder.ts';
 import {
+  factsOf,
   failureOf,
   makeLiveClip,
+  makeStill,
   programs,
   runningPrograms,
   sample,
@@ -55,6 +57,44 @@ describe.skipIf(programs === undefined)(`a limit${WITHOUT_FFMPEG}`, () => {
     const message = 'the input plays longer than 2 seconds';
     expect(await failureOf(media, media.order('in.webm', 'out.mp4'))).toEqual(
       failure('INPUT_TOO_LONG', message),
+    );
+  });
+
+  test('on the input’s picture is kept, however small the file, by ffprobe already', async () => {
+    await using media = await startMedia({ programs: { ffmpeg: '/bin/false' } });
+    await makeStill(media.path('in.mp4'), '8192x4320');
+    expect((await stat(media.path('in.mp4'))).size).toBeLessThan(600_000);
+
+    const message = 'the input cannot be read: its picture has more pixels than 4096 × 2304';
+    expect(await failureOf(media, media.order('in.mp4', 'out.webm'))).toEqual(
+      failure('INVALID_INPUT', message),
+    );
+  });
+
+  test('on the picture lets 4K pass, lying and upright', async () => {
+    await using media = await startMedia();
+
+    for (const size of ['4096x2160', '2160x3840']) {
+      await makeStill(media.path(`${size}.mp4`), size);
+      await media.engine.convert(media.order(`${size}.mp4`, `${size}.webm`));
+      expect((await factsOf(media.path(`${size}.webm`))).codecs).toEqual(['vp9']);
+    }
+  });
+
+  test.skipIf(process.platform !== 'linux')('on memory fails the job with a reason', async () => {
+    await using folder = await createFolder();
+    const greedy = 'dd if=/dev/zero of=/dev/null bs=3G count=1';
+    const ffmpeg = await folder.write(
+      'ffmpeg',
+      `#!/bin/sh\n${greedy} || { echo "Cannot allocate memory" >&2; exit 1; }\n`,
+    );
+    await chmod(ffmpeg, 0o700);
+    await using media = await startMedia({ programs: { ffmpeg } });
+    await sample(media, 'in.mp4', 1);
+
+    const message = 'the input cannot be converted: it takes more memory than a conversion may';
+    expect(await failureOf(media, media.order('in.mp4', 'out.webm'))).toEqual(
+      failure('INVALID_INPUT', message),
     );
   });
 

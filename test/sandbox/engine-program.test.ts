@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test, vi } from 'vitest';
+import { runProgram } from '../../src/sandbox/engine/program.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../src/sandbox/engine/program.ts', import.meta.url));
 
@@ -30,4 +31,27 @@ test.skipIf(process.platform !== 'linux')('a program goes with us, also when we 
   runner.kill('SIGKILL');
 
   await vi.waitFor(() => expect(commandOf(pid)).toBe(''), { timeout: 5_000 });
+});
+
+test.skipIf(process.platform !== 'linux')('a program may use 2 GiB of address space', async () => {
+  const lines: string[] = [];
+  await runProgram('/bin/cat', ['/proc/self/limits'], {
+    folder: '.',
+    signal: new AbortController().signal,
+    onLine: (line) => void lines.push(line),
+  });
+
+  expect(lines.find((line) => line.startsWith('Max address space'))).toMatch(/ 2147483648 +2147483648 /);
+});
+
+test('nothing of a program’s arguments is read by a shell', async () => {
+  const lines: string[] = [];
+  const args = ['$(id)', '`id`', '; id', "'", '"', '*', '-c', '', 'a b'];
+  await runProgram('/usr/bin/printf', ['%s\\n', ...args], {
+    folder: '.',
+    signal: new AbortController().signal,
+    onLine: (line) => void lines.push(line),
+  });
+
+  expect(lines).toEqual(args);
 });

@@ -134,6 +134,12 @@ export function makeLiveClip(file: string, seconds: number): Promise<void> {
   return runFfmpeg(['-f', 'lavfi', '-i', picture, '-c:v', 'libvpx', '-live', '1', '-f', 'webm', file]);
 }
 
+/** A clip of one picture, `size` like 3840x2160. */
+export function makeStill(file: string, size: string): Promise<void> {
+  const picture = ['-f', 'lavfi', '-i', `testsrc=size=${size}:rate=1`, '-frames:v', '1'];
+  return runFfmpeg([...picture, '-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', file]);
+}
+
 /** Programs that this test process has started and that still run. */
 export function runningPrograms(): string[] {
   const { stdout } = spawnSync('ps', ['-A', '-o', 'ppid=,comm='], { encoding: 'utf8' });

@@ -9,8 +9,10 @@ export const INPUT = 'file:input';
 
 /** A single piece of memory that a header may ask for. */
 const MAX_ALLOC_BYTES = 256 * 1024 * 1024;
-/** 8K (8192 × 4320), once around: a small file may claim a picture that no machine can hold. */
-const MAX_PIXELS = 8_192 * 4_320;
+/** 4K, also the wider one of cinemas. ffmpeg keeps some dozens of pictures: of 8K a file of 541 kB took 4.1 GB. */
+const MAX_PIXELS = 4_096 * 2_304;
+/** For reading, writing and filters, each: other jobs and the interface want to run, too, and each keeps pictures. */
+export const THREADS = '2';
 
 /** Arguments that stand before the input, for both programs. */
 export const READING: readonly string[] = [
@@ -20,6 +22,7 @@ export const READING: readonly string[] = [
   ['-protocol_whitelist', 'file'],
   ['-format_whitelist', DEMUXERS.join(',')],
   ['-max_pixels', String(MAX_PIXELS)],
+  ['-threads', THREADS],
 ].flat();
 
 /** What ffmpeg complains of → what to tell. Its own words may name paths, and are for those who know it. */
@@ -27,7 +30,11 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [/moov atom not found/, 'its index is missing, as in a file that was cut off'],
   [/not on whitelist/i, 'it is in none of the supported formats'],
   [/partial file|Truncat/i, 'it is cut off'],
-  [/Picture size \S+ is invalid|max_pixels|Invalid image size/i, 'its picture is too large'],
+  [
+    /Picture size \S+ (is invalid|exceeds)|max_pixels|Invalid image size/i,
+    'its picture has more pixels than 4096 × 2304',
+  ],
+  [/Cannot allocate memory|malloc of size/i, 'it takes more memory than a conversion may'],
   [/Decoder \(codec .*\) not found|no decoder/i, 'it uses a codec that is not supported'],
 ];
 

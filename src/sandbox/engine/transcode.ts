@@ -7,7 +7,7 @@ import type { Format } from './formats.ts';
 import type { Probe } from './probe.ts';
 import { createProgressReader } from './progress.ts';
 import { runProgram } from './program.ts';
-import { INPUT, READING, whyUnreadable } from './reading.ts';
+import { INPUT, READING, THREADS, whyUnreadable } from './reading.ts';
 
 export type TranscodeOptions = {
   readonly program: string;
@@ -23,8 +23,6 @@ export type TranscodeOptions = {
 
 export const OUTPUT_NAME = 'output';
 
-/** ffmpeg's threads for reading and for writing, each: other jobs and the interface want to run, too. */
-const THREADS = '2';
 /** Often enough for clips that are done in a second. */
 const PROGRESS_SECONDS = '0.1';
 /** Sound and picture end at different moments, and the last frame counts whole. */
@@ -89,7 +87,7 @@ function argumentsFor({ from, to, input, maxSeconds, maxOutputBytes }: Transcode
     READING,
     ['-nostdin', '-nostats', '-progress', 'pipe:1', '-stats_period', PROGRESS_SECONDS],
     ['-abort_on', 'empty_output', '-max_error_rate', MAX_ERROR_RATE],
-    ['-threads', THREADS, '-f', from.demuxer, '-i', INPUT],
+    ['-filter_threads', THREADS, '-f', from.demuxer, '-i', INPUT],
     video,
     audio,
     ['-map_metadata', '-1', '-sn', '-dn', '-threads', THREADS],
