@@ -48,8 +48,19 @@ export function roomInMemory(bytes: number): string | undefined {
 
 /** With its parents. Open to be passed through if we are root, since Postgres then runs under another account. */
 export function makeFolder(folder: string): void {
-  const mode = isRoot() ? 0o711 : 0o700;
-  mkdirSync(folder, { recursive: true, mode });
+  makeWithMode(folder, openMode());
+}
+
+/** With its parents, which are as open as `makeFolder` leaves them. Itself closed to other accounts, as what is in it. */
+export function makePrivateFolder(folder: string): void {
+  makeWithMode(folder, 0o700);
+}
+
+const openMode = () => (isRoot() ? 0o711 : 0o700);
+
+/** Whatever the umask, and whatever mode it had before. */
+function makeWithMode(folder: string, mode: number): void {
+  mkdirSync(folder, { recursive: true, mode: openMode() });
   chmodSync(folder, mode);
 }
 

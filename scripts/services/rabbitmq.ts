@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { connect } from 'amqplib';
 import { findRabbitmq } from './find-rabbitmq.ts';
-import { lastLines, makeFolder, makeThrowAwayFolder } from './folders.ts';
+import { lastLines, makePrivateFolder, makeThrowAwayFolder } from './folders.ts';
 import { createGuard, type Ending, type Guard, type Guarded } from './guard.ts';
 import { answers, findFreePort } from './ports.ts';
 
@@ -75,7 +75,7 @@ export async function startRabbitmq(
   const guard = options.guard ?? createGuard();
   try {
     const dir = options.dir ?? makeThrowAwayFolder(guard);
-    makeFolder(dir);
+    makePrivateFolder(dir); // RabbitMQ writes messages and logs under our account, with modes of its own
     const programs = await findRabbitmq({ guard, logFile: join(dir, 'install.log'), log });
     const { node, server } = await startOnFreePorts({ ...options, dir, programs, guard });
     return toHandle(server, { node, guard, ownsGuard: options.guard === undefined });
