@@ -2,6 +2,7 @@
 // change of one.
 
 import { type Kysely, sql } from 'kysely';
+import { parseJson } from '../json.ts';
 import type { Database } from '../ledger/tables.ts';
 import { timeText } from '../ledger/time-text.ts';
 
@@ -100,6 +101,6 @@ export async function readLog(
   const rows = await lines.execute();
   return rows.map((row) => ({
     ...row,
-    detail: row.detail === null ? null : (JSON.parse(row.detail) as object),
+    detail: row.detail === null ? null : (parseJson(row.detail) as object),
   }));
 }

@@ -2,6 +2,7 @@
 // and filters, so that it cannot be mistaken for a place in another list.
 
 import { hash } from 'node:crypto';
+import { parseJson } from '../json.ts';
 
 /** The values of a list's order at one row, as the database writes them. */
 export type Position = readonly string[];
@@ -33,7 +34,7 @@ export function decodeCursor(
 ): Position | undefined {
   let parts: unknown;
   try {
-    parts = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    parts = parseJson(Buffer.from(cursor, 'base64url').toString());
   } catch {
     return undefined;
   }

@@ -2,6 +2,7 @@
 // id alone and never in a list.
 
 import { type Kysely, sql } from 'kysely';
+import { parseJson } from '../json.ts';
 import { eventId, type Status } from '../ledger/event.ts';
 import type { Database, DeliveryOutcome } from '../ledger/tables.ts';
 import { byColumn, bySourcesAndJob, byUnusual, statusOf } from './filters.ts';
@@ -175,7 +176,7 @@ export async function findDelivery(db: Kysely<Database>, id: string): Promise<De
     select ${complete.columns} from page ${complete.joins}`.execute(db);
   if (row === undefined) return undefined;
   const { headers, body_sha256, ...delivery } = row;
-  return { ...toDelivery(delivery), headers: JSON.parse(headers) as Record<string, unknown>, body_sha256 };
+  return { ...toDelivery(delivery), headers: parseJson(headers) as Record<string, unknown>, body_sha256 };
 }
 
 /** As it came. Undefined if there is no such delivery; `body` is null where none was kept. */

@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Env } from '../config.ts';
+import { parseJson } from '../json.ts';
 import {
   ApiAnswerError,
   type Delivery,
@@ -60,7 +61,7 @@ async function print({ event, data }: ServerSentEvent): Promise<void> {
 
 function read(data: string): object {
   try {
-    const found: unknown = JSON.parse(data);
+    const found: unknown = parseJson(data);
     return typeof found === 'object' && found !== null ? found : { data };
   } catch {
     return { data };

@@ -5,6 +5,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
+import { parseJson } from '../json.ts';
 import { parse, whole } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
@@ -79,7 +80,7 @@ async function post(url: string, body: Buffer, signature: string): Promise<boole
 
 function describe(text: string): string {
   try {
-    const answer = JSON.parse(text) as Record<string, string | null>;
+    const answer = parseJson(text) as Record<string, string | null>;
     if (answer['outcome'] !== undefined) return `${answer['outcome']} ${answer['event_id'] ?? ''}`.trim();
     if (answer['error'] !== undefined) return `${answer['error']}: ${answer['message']}`;
   } catch {
@@ -114,7 +115,7 @@ function namedSecret(env: Env, source: string): string {
   if (!file) throw new UsageError(`SOURCES_FILE must be set to sign as the source "${source}"`);
   let secret: unknown;
   try {
-    const sources = JSON.parse(readText(file, 'SOURCES_FILE')) as Record<string, { secrets?: unknown[] }>;
+    const sources = parseJson(readText(file, 'SOURCES_FILE')) as Record<string, { secrets?: unknown[] }>;
     secret = Object.hasOwn(sources, source) ? sources[source]?.secrets?.[0] : undefined;
   } catch (error) {
     if (error instanceof UsageError) throw error;

@@ -2,6 +2,8 @@
 // instead of swallowed, and two texts that say the same have the same canonical form. Nothing here throws
 // for any input but `undefined` behaviour of its own bugs: bad text is a return value.
 
+import { endOfString, parseJson, readJson, unquote } from '../json.ts';
+
 /** Deeper than any notification and far from where recursion would overflow the stack. */
 export const MAX_DEPTH = 64;
 
@@ -12,10 +14,6 @@ type RawNumber = { readonly rawJSON: string };
 
 // TypeScript's library does not know the JSON source text proposal yet, which V8 ships.
 type SourceTextJson = {
-  parse(
-    text: string,
-    reviver: (key: string, value: unknown, context: { source?: string }) => unknown,
-  ): unknown;
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;
 };
@@ -32,10 +30,10 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The value as JSON.parse sees it (the last of repeated keys wins, numbers are doubles). */
+/** The value as JSON.parse should see it (the last of repeated keys wins, numbers are doubles). */
 export function parseLoosely(text: string): { value: unknown } | undefined {
   try {
-    return { value: JSON.parse(text) };
+    return { value: parseJson(text) };
   } catch {
     return undefined;
   }
@@ -43,12 +41,12 @@ export function parseLoosely(text: string): { value: unknown } | undefined {
 
 /**
  * The value with every number exact: one that a double would alter becomes a raw number, which
- * JSON.stringify writes back as it came. Recursive: only for text that is at most MAX_DEPTH deep.
+ * JSON.stringify writes back as it came. `text` must have been accepted by `parseLoosely`.
  */
 export function parseExactly(text: string): unknown {
-  return sourceTextJson.parse(text, (_key, value, context) => {
-    if (typeof value !== 'number' || context.source === undefined) return value;
-    return isExact(value, context.source) ? value : sourceTextJson.rawJSON(context.source);
+  return readJson(text, (source) => {
+    const value = Number(source);
+    return isExact(value, source) ? value : sourceTextJson.rawJSON(source);
   });
 }
 
@@ -57,7 +55,7 @@ export type Structure = {
   readonly repeatsKey: boolean;
   /** Keys of the outermost object that occur more than once: what they say is ambiguous. */
   readonly ambiguous: ReadonlySet<string>;
-  /** Every number is a plain integer that JSON.parse gives back as it was written. */
+  /** Every number is a plain integer that a double gives back as it was written. */
   readonly plainNumbers: boolean;
 };
 
@@ -72,13 +70,12 @@ const UPPER_E = 0x45;
 const POINT = 0x2e;
 const MINUS = 0x2d;
 const COMMA = 0x2c;
-const BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** What JSON.parse keeps silent about. `text` must have been accepted by JSON.parse. Linear, no recursion. */
+/** What JSON.parse keeps silent about. `text` must have been accepted by `parseLoosely`. Linear, no recursion. */
 export function inspectStructure(text: string): Structure {
   const open: (Set<string> | null)[] = []; // the keys of each open object; null for an array
   const ambiguous = new Set<string>();
@@ -173,18 +170,6 @@ function endOfDigits(text: string, start: number): number {
 function isPlain(text: string, start: number, end: number): boolean {
   const isMinusZero = text.charCodeAt(start) === ZERO && text.charCodeAt(start - 1) === MINUS;
   return end - start <= PLAIN_DIGITS && text.charCodeAt(end) !== LOWER_E && !isMinusZero;
-}
-
-function endOfString(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
-    let backslashes = 0;
-    while (text.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes++;
-    if (backslashes % 2 === 0) return end;
-  }
-}
-
-function unquote(quoted: string): string {
-  return quoted.includes('\\') ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
 }
 
 /** Whether the double's shortest text has the same decimal value as its source text. */

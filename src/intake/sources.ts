@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { ConfigError, describeError } from '../errors.ts';
+import { parseJson } from '../json.ts';
 import { createSecret, SECRETS_PER_SOURCE, type Secret } from './secret.ts';
 import { createKeyRing, type KeyRing } from './signature.ts';
 
@@ -118,7 +119,7 @@ async function readJson(file: string): Promise<unknown> {
     throw new ConfigError([`SOURCES_FILE cannot be read (${(error as NodeJS.ErrnoException).code})`]);
   }
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     // The parser's own message quotes the text around the fault, which may be a secret.
     throw new ConfigError(['SOURCES_FILE is not JSON']);

@@ -5,6 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
 import { ApiAnswerError, InvalidAnswerError, NoAnswerError } from './errors.ts';
+import { parseJson } from '../json.ts';
 import { errorSchema } from './schemas.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -188,7 +189,7 @@ async function readText(response: Response): Promise<string> {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined; // no JSON text means undefined
   }

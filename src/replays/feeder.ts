@@ -4,6 +4,7 @@
 
 import { sql } from 'kysely';
 import { describeError } from '../errors.ts';
+import { parseJson } from '../json.ts';
 import { type DatabaseConnection, isTimeout } from '../ledger/database.ts';
 import type { Logger } from '../log.ts';
 import { feedReplay, finishReplay, giveUpOnParked, type RunningReplay, SLICE } from './feed.ts';
@@ -128,7 +129,7 @@ export function createFeeder(options: {
     }
     const room = Math.min(OUTSTANDING, Math.max(1, row.ratePerSecond)) - row.outstanding;
     const limit = Math.min(BATCH, cap.available(), room);
-    const replay = { ...row, selection: JSON.parse(row.selection) as Selection };
+    const replay = { ...row, selection: parseJson(row.selection) as Selection };
     const copies = limit > 0 ? await feed(replay, limit, state) : 0;
     cap.take(copies);
     if (copies === 0 && row.outstanding === 0 && (await finishReplay(connection, row.id))) {

@@ -9,6 +9,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { EventItem } from '../audit/events.ts';
+import { parseJson } from '../json.ts';
 import type { Database, ReplayState } from '../ledger/tables.ts';
 import { timeText } from '../ledger/time-text.ts';
 import { type EventFilter, measureSelected, type Selection, sampleSelected } from './selection.ts';
@@ -223,7 +224,7 @@ export async function pauseReplay(db: Kysely<Database>, id: string, because: str
 type Row = Awaited<ReturnType<ReturnType<typeof shown>['executeTakeFirstOrThrow']>>;
 
 function toReplay(row: Row): Replay {
-  const selection = JSON.parse(row.selection) as Selection;
+  const selection = parseJson(row.selection) as Selection;
   return {
     id: row.id,
     state: row.state,

@@ -4,6 +4,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
+import { parseJson } from '../json.ts';
 import {
   InvalidAnswerError,
   NoAnswerError,
@@ -140,7 +141,7 @@ async function readText(response: Response): Promise<string> {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined; // no JSON text means undefined
   }

@@ -2,6 +2,7 @@
 // by `tallyhook tail` and the demo, and written as a team would write its own, without a look inside.
 
 import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib';
+import { parseJson } from '../json.ts';
 
 export type ReceivedEvent = {
   readonly routingKey: string;
@@ -102,7 +103,7 @@ function toReceivedEvent({ content, fields, properties }: ConsumeMessage): Recei
 
 function parse(content: Buffer): unknown {
   try {
-    return JSON.parse(content.toString('utf8'));
+    return parseJson(content.toString('utf8'));
   } catch {
     return undefined;
   }

@@ -7,6 +7,7 @@ import type { Transaction } from 'kysely';
 import { claimKey, keepAnswer } from '../../access/idempotency.ts';
 import { appendAllToLog } from '../../access/operator-log.ts';
 import { type DatabaseConnection, isRetryable } from '../../ledger/database.ts';
+import { parseJson } from '../../json.ts';
 import type { Database } from '../../ledger/tables.ts';
 import { toJson } from './answers.ts';
 import { actorOf } from './caller.ts';
@@ -89,6 +90,6 @@ function hashOf({ action, input }: Call): Buffer {
 /** A token's value is shown once. What is kept of the answer has none. */
 function withoutSecrets(json: string, fields: readonly string[]): string {
   if (fields.length === 0) return json;
-  const kept = Object.entries(JSON.parse(json) as object).filter(([name]) => !fields.includes(name));
+  const kept = Object.entries(parseJson(json) as object).filter(([name]) => !fields.includes(name));
   return JSON.stringify(Object.fromEntries(kept));
 }

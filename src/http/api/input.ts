@@ -4,6 +4,7 @@
 import type { Request } from 'express';
 import { getRawBody } from 'raw-body';
 import type { z } from 'zod';
+import { parseJson } from '../../json.ts';
 import { ApiError, type Operation } from './operation.ts';
 
 /** A thousand event ids of 1,024 characters would not fit, a thousand of ours do. */
@@ -125,7 +126,7 @@ async function readBytes(request: Request): Promise<Buffer> {
 
 function parse(body: Buffer): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body));
+    return parseJson(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body));
   } catch {
     throw invalid('the body is not JSON in UTF-8');
   }

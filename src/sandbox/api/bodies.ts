@@ -2,6 +2,7 @@
 
 import type { Request } from 'express';
 import { getRawBody } from 'raw-body';
+import { parseJson } from '../../json.ts';
 import { badRequest, type Refusal, tooLarge, unsupported } from './refusals.ts';
 
 /** Six fields, three of them addresses of 2,048 characters: ten times of what is needed. */
@@ -32,7 +33,7 @@ async function readBytes(request: Request): Promise<Buffer | Refusal> {
 function parse(body: Buffer): { value: unknown } | { refusal: Refusal } {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
-    return { value: JSON.parse(text) };
+    return { value: parseJson(text) };
   } catch {
     return { refusal: badRequest('the body is not JSON in UTF-8') };
   }
