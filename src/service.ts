@@ -14,6 +14,7 @@ import { startServer } from './http/server.ts';
 import { type BatchWriter, createBatchWriter } from './intake/batch-writer.ts';
 import { createReceiver } from './intake/receiver.ts';
 import { createRefusalLog, type RefusalLog } from './intake/refusal-log.ts';
+import { createSecondLook } from './intake/second-look.ts';
 import { createSources } from './intake/sources.ts';
 import { connectDatabase, type DatabaseConnection, isMissingPartition } from './ledger/database.ts';
 import { checkSchema, migrate } from './ledger/migrate.ts';
@@ -381,11 +382,12 @@ function composeWriter(
     ),
   );
 
+  const lookAgain = createSecondLook({ execute: intakeDatabase.execute, log });
   const writer = createBatchWriter({
     record: async (batch) => {
       const recorded = await recordDeliveries(intakeDatabase, batch);
       onRecorded();
-      return recorded;
+      return lookAgain(batch, recorded);
     },
     limits: config.writer,
     now,

@@ -4,7 +4,9 @@
 import { CompiledQuery, sql, type Transaction } from 'kysely';
 import { prefixEnd } from '../audit/filters.ts';
 import { understand } from '../intake/event.ts';
+import { type Conflicts, findDuplicates } from '../intake/second-look.ts';
 import type { AuthenticBody } from '../intake/signature.ts';
+import type { DatabaseConnection, Statement } from '../ledger/database.ts';
 import { eventId, type JobEvent } from '../ledger/event.ts';
 import { jobKey, RELEASE, releaseColumns } from '../ledger/record.ts';
 import type { Database } from '../ledger/tables.ts';
@@ -170,6 +172,8 @@ async function releaseAll(trx: Transaction<Database>, found: readonly Held[]): P
     );
     for (const { id, outcome } of rows) outcomes.set(id, outcome);
   }
+  for await (const id of findDuplicates(executeIn(trx), conflictsOf(released, outcomes)))
+    outcomes.set(id, 'duplicate');
   return understood.map(({ delivery, event, reason }) => ({
     delivery_id: delivery.id,
     source: delivery.source,
@@ -178,6 +182,19 @@ async function releaseAll(trx: Transaction<Database>, found: readonly Held[]): P
     event_id: event === undefined ? null : eventId(delivery.source, event),
     reason,
   }));
+}
+
+function conflictsOf(
+  released: readonly { deliveryId: string; event: JobEvent }[],
+  outcomes: ReadonlyMap<string, Release['result']>,
+): Conflicts {
+  const conflicts = released.filter(({ deliveryId }) => outcomes.get(deliveryId) === 'conflict');
+  return new Map(conflicts.map(({ deliveryId, event }) => [deliveryId, event.contentHash]));
+}
+
+function executeIn(trx: Transaction<Database>): DatabaseConnection['execute'] {
+  return async <Row>({ text }: Statement, values: unknown[]) =>
+    (await trx.executeQuery<Row>(CompiledQuery.raw(text, values))).rows;
 }
 
 /** Postgres ends this transaction when nothing more is heard of it. */

@@ -96,6 +96,27 @@ test('what was told since by another delivery is a duplicate or a conflict, and 
   ]);
 });
 
+test('a release is no conflict with an event whose content hash was made of mangled keys', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator' });
+  const [accepted, released] = [newJobId(), newJobId()];
+  const escaped = completed(accepted, { '\n': 1 }); // such a key is written with an escape
+  const first = await quarantine(service, { ...escaped, job_id: released });
+  const ids = [
+    await quarantine(service, escaped),
+    await quarantine(service, { ...escaped, job_id: released }),
+  ];
+  await deliver(service.webhooks, escaped);
+  await api.post<Release>(`/quarantine/${first}/release`);
+  await service.database.query(`update events set content_hash = sha256('another')`);
+
+  const results = [];
+  for (const id of ids) results.push((await api.post<Release>(`/quarantine/${id}/release`)).body.result);
+
+  expect(results).toEqual(['duplicate', 'duplicate']);
+  expect(await deliver(service.webhooks, escaped)).toMatchObject({ body: { outcome: 'duplicate' } });
+});
+
 test('what is still not understood stays as it is, with the reason', async () => {
   await using service = await startTestService();
   const api = await operators(service, { role: 'operator' });

@@ -4,6 +4,7 @@ import addFormats from 'ajv-formats';
 import { expect, test } from 'vitest';
 import { listen, newExchange } from '../support/bus.ts';
 import { completed, deliver, failed, newJobId, progress } from '../support/sender.ts';
+import { poison } from '../support/poison.ts';
 import { startTestService } from '../support/service.ts';
 
 function createValidator() {
@@ -39,5 +40,26 @@ test('each published event keeps the JSON Schema that it names, unknown fields i
     estimated_completion: '2026-01-15T10:35:00.25Z',
     progress_percentage: 45,
     region: 'eu',
+  });
+});
+
+test('keys with escapes arrive on the bus as they were signed, in a process where JSON.parse mangles them', async () => {
+  const exchange = newExchange();
+  await using bus = await listen(exchange);
+  await using relay = await startTestService({ exchange });
+  const known = JSON.stringify(completed(newJobId())).slice(1, -1);
+  const body = `{${known},"deep":[{"published":1,"\\u00e9\\n":3.50}],"\\u0041":2}`;
+  poison(`${known},"deep":[]`, '\\u0041');
+  poison('"published":1', '\\u00e9\\n');
+  expect(JSON.parse(body)).toMatchObject({ deep: [{ '\\u': 3.5 }], '\\': 2 });
+
+  await deliver(relay.webhooks, body);
+
+  const [message] = await bus.received(1);
+  const { data } = message?.event ?? {};
+  expect(data).toEqual({
+    ...(JSON.parse(`{${known}}`) as object),
+    A: 2,
+    deep: [{ published: 1, 'é\n': 3.5 }],
   });
 });
