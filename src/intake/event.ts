@@ -134,7 +134,7 @@ export function understand(body: AuthenticBody): Understanding {
     return { ...quarantined('unknown status'), drift: [drift] };
   }
 
-  // Nearly always JSON.parse has lost nothing, and the second reading, which is slow, can be spared.
+  // Nearly always the first reading has lost nothing, and the second one, which is slow, can be spared.
   const exact = structure.plainNumbers ? parsed.value : (parseExactly(text) as JsonObject);
   const known = eventSchemas[kindOf(status)].safeParse(exact);
   if (!known.success) return quarantined(describeIssues(known.error));

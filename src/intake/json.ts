@@ -75,7 +75,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** What JSON.parse keeps silent about. `text` must have been accepted by `parseLoosely`. Linear, no recursion. */
+/** What the value does not tell. `text` must have been accepted by `parseLoosely`. Linear, no recursion. */
 export function inspectStructure(text: string): Structure {
   const open: (Set<string> | null)[] = []; // the keys of each open object; null for an array
   const ambiguous = new Set<string>();

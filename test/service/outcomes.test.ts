@@ -49,6 +49,20 @@ async function deliverTraced(
   return { reply, delivery: (await ownRows())[0] };
 }
 
+/** An event as it was recorded while JSON.parse took the key A, written with an escape, for a backslash. */
+async function deliverMangled({ relay, database }: WatchedService, jobId: string): Promise<string> {
+  const known = JSON.stringify(completed(jobId)).slice(0, -1);
+  const body = `${known},"\\u0041":2}`;
+  await deliver(relay.webhooks, body);
+  const mangled = understood(`${known},"\\\\":2}`);
+  if (mangled.outcome !== 'event') throw new Error('it is an event');
+  await database.query('update events set content_hash = $2 where job_id = $1', [
+    jobId,
+    mangled.event.contentHash,
+  ]);
+  return body;
+}
+
 describe('new and understood: 202 accepted', () => {
   test('a completed job has an audit row with its body, an event, a job and an outbox entry, and is published', async () => {
     await using watched = await startWatchedService({ holdsOutbox: true });
@@ -341,20 +355,6 @@ describe('the same key and other content: 200 conflict', () => {
 });
 
 describe('a content hash that was made of mangled keys', () => {
-  /** An event as it was recorded while JSON.parse took the key A, written with an escape, for a backslash. */
-  async function deliverMangled({ relay, database }: WatchedService, jobId: string): Promise<string> {
-    const known = JSON.stringify(completed(jobId)).slice(0, -1);
-    const body = `${known},"\\u0041":2}`;
-    await deliver(relay.webhooks, body);
-    const mangled = understood(`${known},"\\\\":2}`);
-    if (mangled.outcome !== 'event') throw new Error('it is an event');
-    await database.query('update events set content_hash = $2 where job_id = $1', [
-      jobId,
-      mangled.event.contentHash,
-    ]);
-    return body;
-  }
-
   test('makes no conflict of a repeat, however it is written: the hash is put right', async () => {
     await using watched = await startWatchedService();
     const { relay, database } = watched;
