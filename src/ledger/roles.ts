@@ -10,8 +10,8 @@ import type { Database } from './tables.ts';
 /** What the running role may do with each table; a new one has to be listed before it compiles. */
 const PRIVILEGES: Record<keyof Database, string> = {
   jobs: 'select, insert, update',
-  events: 'select, insert, update (repeats)',
-  deliveries: 'select, insert, update (released_at, event_sequence)',
+  events: 'select, insert, update (repeats, content_hash)',
+  deliveries: 'select, insert, update (released_at, event_sequence, outcome, body)',
   publications: 'select, insert',
   refusals: 'select, insert, update, delete',
   refusal_addresses: 'select, insert, update, delete',

@@ -6,6 +6,11 @@ import { createTestLog } from '../support/service.ts';
 const full = new UnavailableError('full', 'the write queue is full');
 const late = new UnavailableError('late', 'no write was free in time');
 
+const failed = (code: string) =>
+  new UnavailableError('ledger', 'the ledger did not confirm the write', {
+    cause: Object.assign(new Error(), { code }),
+  });
+
 function createLines() {
   const { log, lines } = createTestLog();
   const { write, close } = createUnavailableLines({ log });
@@ -44,10 +49,6 @@ test('of each cause the first ones of a second have a line, and the rest are cou
 
 test('what the ledger refused is counted by the kind of its failure', () => {
   const { flood, close, lines } = createLines();
-  const failed = (code: string) =>
-    new UnavailableError('ledger', 'the ledger did not confirm the write', {
-      cause: Object.assign(new Error(), { code }),
-    });
   flood(6, failed('53100'));
   flood(7, failed('55P03'));
   close();
