@@ -67,6 +67,8 @@ const environment = z.object({
   ANSWER_DEADLINE_MS: whole(500, 9_500, 5_000),
   MAX_CONNECTIONS: whole(1, 100_000, 4_096),
   TRUSTED_PROXIES: ranges(),
+  MAX_CONNECTIONS_PER_ADDRESS: whole(1, 100_000, 1_100),
+  UNVERIFIED_BODY_BYTES: whole(1024 * 1024, 4 * 1024 ** 3, 64 * 1024 * 1024),
 
   ENVIRONMENT: z.enum(['live', 'test'], 'must be live or test').default('live'),
   API_REQUESTS_PER_MINUTE: whole(1, 1_000_000, 600),
@@ -138,6 +140,11 @@ export function loadConfig(env: Env): Config {
   if (noSecretNamed && !given['SOURCES_FILE']) {
     faults.push('SIGNING_SECRETS must be set (or SIGNING_SECRETS_FILE, or SOURCES_FILE): nobody could send');
   }
+  if (data !== undefined && data.UNVERIFIED_BODY_BYTES < data.BODY_LIMIT_BYTES) {
+    faults.push(
+      'UNVERIFIED_BODY_BYTES must be at least BODY_LIMIT_BYTES: no body of that size could be read',
+    );
+  }
   if (data === undefined || faults.length > 0) throw new ConfigError(faults);
   return toConfig(data, secrets);
 }
@@ -190,6 +197,8 @@ function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
       bodyLimitBytes: env.BODY_LIMIT_BYTES,
       answerDeadlineMs: env.ANSWER_DEADLINE_MS,
       maxConnections: env.MAX_CONNECTIONS,
+      maxConnectionsPerAddress: env.MAX_CONNECTIONS_PER_ADDRESS,
+      unverifiedBodyBytes: env.UNVERIFIED_BODY_BYTES,
     }),
     proxies: Object.freeze({ trusted: Object.freeze(env.TRUSTED_PROXIES) }),
     operator: Object.freeze({

@@ -78,6 +78,12 @@ export function createMetrics(options: { version: string }) {
           this.inc(read());
         },
       }),
+    connectionEnds: new Counter({
+      name: 'tallyhook_connections_ended_total',
+      help: 'Connections that were turned away or ended by us, by face and reason.',
+      labelNames: ['face', 'reason'],
+      registers,
+    }),
     /** A gauge whose value is asked for at each scrape. */
     gauge: (name: string, help: string, read: () => number | Promise<number>) =>
       new Gauge({

@@ -26,7 +26,7 @@ import { createReplayOperations } from './http/api/replay-operations.ts';
 import { createSourceOperations } from './http/api/source-operations.ts';
 import { createStatsOperations } from './http/api/stats-operations.ts';
 import { createTokenOperations } from './http/api/token-operations.ts';
-import { createOperatorApp, operatorHeaders } from './http/apps.ts';
+import { createOperatorApp, type OperatorOptions, operatorHeaders } from './http/apps.ts';
 import type { StandingHeaders } from './http/errors.ts';
 import type { Readiness } from './http/health.ts';
 import type { TrustedProxies } from './http/proxies.ts';
@@ -45,6 +45,7 @@ type Deps = {
   readonly config: Config;
   readonly readiness: () => Promise<Readiness>;
   readonly registry: Registry;
+  readonly connections: OperatorOptions['connections'];
   /** As they are set up now. */
   readonly configuredSources: () => readonly ConfiguredSource[];
   readonly proxies: TrustedProxies;

@@ -6,7 +6,15 @@ import { createPublisher, type Publisher } from './broker/publisher.ts';
 import { topologyOf } from './broker/topology.ts';
 import type { Config } from './config.ts';
 import { describeError, SchemaError } from './errors.ts';
-import { createIntakeApp } from './http/apps.ts';
+import { createIntakeApp, intakeHeaders } from './http/apps.ts';
+import { type Bodies, createBodies } from './http/bodies.ts';
+import {
+  CONNECTION_ENDS,
+  type ConnectionEnd,
+  type ConnectionLimits,
+  type Connections,
+  createConnections,
+} from './http/connections.ts';
 import type { Readiness } from './http/health.ts';
 import { createTrustedProxies } from './http/proxies.ts';
 import { createUnavailableLines } from './http/unavailable-lines.ts';
@@ -71,7 +79,8 @@ const MISSING_PARTITION_MS = 1_000;
 const PREPARE_RETRY_MS = 1_000;
 const HEALTH_CACHE_MS = 1_000;
 const DEPTH_CACHE_MS = 5_000;
-const OPERATOR_CONNECTIONS = 256;
+/** Half of them for one address: operators behind one proxy share one, and do not shut out those who sit at the machine. */
+const OPERATOR_CONNECTIONS = { connections: 256, perAddress: 128 } as const;
 
 const now = () => performance.now();
 
@@ -160,22 +169,25 @@ async function compose(
       onRecorded: relaying.relay.nudge,
     },
   );
+  const proxies = createTrustedProxies(config.proxies.trusted);
+  if (proxies.trustsEverybody)
+    log.warn('TRUSTED_PROXIES trusts every address: whoever reaches us can claim to be anybody');
+  const connections = composeConnections(config, { ...parts, isExempt: proxies.isTrusted });
+  const bodies = createBodies({ budgetBytes: config.http.unverifiedBodyBytes });
   const readiness = createReadiness({
     database,
     hasRoom: writer.hasRoom,
+    connections: connections.intake.state,
     state: () => state,
     broker: relaying.publisher.state,
   });
-  exposeGauges(parts.metrics, { writer, ...relaying });
+  exposeGauges(parts.metrics, { writer, connections, bodies, ...relaying });
   parts.metrics.counted(
     'tallyhook_log_lines_dropped_total',
     'Lines of the log that were dropped while nobody read it, or lost to an error of its output.',
     droppedLogLines,
   );
 
-  const proxies = createTrustedProxies(config.proxies.trusted);
-  if (proxies.trustsEverybody)
-    log.warn('TRUSTED_PROXIES trusts every address: whoever reaches us can claim to be anybody');
   const ending = new AbortController();
   const operatorServer = await startServer({
     ...config.operator,
@@ -184,6 +196,7 @@ async function compose(
       config,
       readiness,
       registry: parts.metrics.registry,
+      connections: connections.operators,
       configuredSources: () => {
         const { names, fingerprintsOf } = sources.current();
         return names.map((name) => ({ name, fingerprints: fingerprintsOf(name) }));
@@ -194,7 +207,8 @@ async function compose(
       log,
       started,
     }),
-    maxConnections: OPERATOR_CONNECTIONS,
+    connections: connections.operators,
+    maxConnections: OPERATOR_CONNECTIONS.connections,
   });
   started.defer(() => operatorServer.stop(graceMs()));
   started.defer(() => ending.abort()); // it would wait for those who listen
@@ -210,9 +224,13 @@ async function compose(
   started.defer(unavailable.close);
   const intakeServer = await startServer({
     ...config.http,
+    connections: connections.intake,
+    standingHeaders: intakeHeaders,
     listener: createIntakeApp({
       ...config.http,
       receiver,
+      bodies,
+      connections: connections.intake,
       now,
       log,
       unavailable,
@@ -288,6 +306,25 @@ function composeCounts(connection: DatabaseConnection, { log, started }: Parts):
     await Promise.all(Object.values(counts).map((count) => count.close()));
   });
   return counts;
+}
+
+type Faces = { readonly intake: Connections; readonly operators: Connections };
+
+function composeConnections(
+  config: Config,
+  { log, metrics, isExempt }: Parts & { isExempt: (remoteAddress: string) => boolean },
+): Faces {
+  const { maxConnections, maxConnectionsPerAddress } = config.http;
+  const createFor = (face: string, limits: ConnectionLimits) => {
+    // A counter that does not start at 0 hides its first event.
+    for (const reason of CONNECTION_ENDS) metrics.connectionEnds.inc({ face, reason }, 0);
+    const observe = (reason: ConnectionEnd) => metrics.connectionEnds.inc({ face, reason });
+    return createConnections({ name: face, limits, isExempt, now, log, observe });
+  };
+  return {
+    intake: createFor('intake', { connections: maxConnections, perAddress: maxConnectionsPerAddress }),
+    operators: createFor('operators', OPERATOR_CONNECTIONS),
+  };
 }
 
 /** From the outbox to the bus. Taken down as: stop publishing, give up the lease, disconnect. */
@@ -460,10 +497,11 @@ async function prepareDatabase(
 function createReadiness(options: {
   database: DatabaseConnection;
   hasRoom: () => boolean;
+  connections: Connections['state'];
   state: () => { readonly prepared: boolean; readonly draining: boolean };
   broker: () => { connected: boolean; blocked: boolean };
 }): () => Promise<Readiness> {
-  const { database, hasRoom, state, broker } = options;
+  const { database, hasRoom, connections, state, broker } = options;
   // Probes come from several places; each must not cost a query.
   const isPostgresUp = cached(HEALTH_CACHE_MS, () =>
     database.execute({ name: 'health', text: 'select 1' }, []).then(
@@ -476,9 +514,10 @@ function createReadiness(options: {
     const { connected, blocked } = broker();
     const { prepared, draining } = state();
     return {
-      ready: isUp && prepared && hasRoom() && !draining,
+      ready: isUp && prepared && hasRoom() && connections() === 'room' && !draining,
       postgres: isUp ? 'up' : 'down',
       queue: hasRoom() ? 'room' : 'full',
+      connections: connections(),
       draining,
       rabbitmq: !connected ? 'disconnected' : blocked ? 'blocked' : 'connected',
     };
@@ -493,9 +532,11 @@ function exposeGauges(
     relay: { inFlight: () => number };
     lease: { isHeld: () => boolean };
     publisher: { state: () => { connected: boolean; blocked: boolean } };
+    connections: Faces;
+    bodies: Bodies;
   },
 ): void {
-  const { writer, relay, lease, publisher } = parts;
+  const { writer, relay, lease, publisher, connections, bodies } = parts;
   const depth = cached(DEPTH_CACHE_MS, () => parts.entries.depth());
   gauge(
     'tallyhook_write_queue_deliveries',
@@ -507,6 +548,13 @@ function exposeGauges(
     'Bytes of deliveries that wait for their commit.',
     () => writer.waiting().bytes,
   );
+  gauge('tallyhook_connections', 'Open connections of senders.', connections.intake.open);
+  gauge(
+    'tallyhook_operator_connections',
+    "Open connections to the operators' port.",
+    connections.operators.open,
+  );
+  gauge('tallyhook_unverified_body_bytes', 'Held for bodies that are being read.', bodies.heldBytes);
   gauge('tallyhook_relay_in_flight', 'Events published and not confirmed yet.', relay.inFlight);
   gauge('tallyhook_relay_lease_held', '1 on the replica that leads.', () => Number(lease.isHeld()));
   gauge('tallyhook_broker_connected', '1 while publishing is possible.', () =>

@@ -12,8 +12,9 @@ import type { Limits } from '../access/limits.ts';
 import { createExactApp } from '../http-ground.ts';
 import { DOCS_STYLE_SOURCE } from './api/docs-page.ts';
 import { createGate, needsTokenOnce, rateHeaders } from './api/gate.ts';
+import type { Connections } from './connections.ts';
 import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
-import { errorHandler, notFound, onlyGet, type StandingHeaders } from './errors.ts';
+import { errorHandler, NOSNIFF, notFound, onlyGet, type StandingHeaders } from './errors.ts';
 import { livez, type Readiness, readyz } from './health.ts';
 import type { TrustedProxies } from './proxies.ts';
 
@@ -27,6 +28,10 @@ export function createIntakeApp(options: IntakeOptions): Express {
   const paths = ['/webhooks', '/webhooks/:source'];
   app.post(paths, deliveryHandler(options));
   app.all(paths, wrongMethodHandler(options));
+  app.use((_request, response, next) => {
+    response.set(NOSNIFF);
+    next();
+  });
   app.get('/livez', livez);
   app.get('/readyz', readyz(options.readiness));
   return finishApp(app, options.log);
@@ -37,6 +42,7 @@ export type OperatorOptions = {
   readonly registry: Registry;
   readonly access: Access;
   readonly limits: Limits;
+  readonly connections: Pick<Connections, 'trust'>;
   /** What stands below /api/v1. */
   readonly api: RequestHandler;
   readonly isMetricsOpen: boolean;
@@ -63,7 +69,10 @@ export function createOperatorApp(options: OperatorOptions): Express {
   return finishApp(app, options.log);
 }
 
-/** For what is answered before the app has a request: a limit of the address, and the headers that all answers have. */
+/** For what is answered before the app has a request. */
+export const intakeHeaders: StandingHeaders = async () => NOSNIFF;
+
+/** The same for operators: a limit of the address, and the headers that all answers have. */
 export function operatorHeaders({ limits }: Pick<OperatorOptions, 'limits'>): StandingHeaders {
   // Run once on an answer to nobody: what helmet sets is the same for all.
   const request = new IncomingMessage(new Socket());

@@ -5,10 +5,14 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
-import { getRawBody } from 'raw-body';
+import { UnavailableError } from '../errors.ts';
 import { closeIfUnread } from '../http-ground.ts';
 import type { Arrival, Receiver, Refusal, Verdict } from '../intake/receiver.ts';
+import { isSignature } from '../intake/signature.ts';
 import { DEFAULT_SOURCE } from '../intake/sources.ts';
+import type { Bodies, Body } from './bodies.ts';
+import type { Connections } from './connections.ts';
+import { NOSNIFF } from './errors.ts';
 import { peerOf, senderOf } from './proxies.ts';
 import type { UnavailableLines } from './unavailable-lines.ts';
 
@@ -23,6 +27,8 @@ export type DeliveryObserver = (delivery: {
 
 export type DeliveryOptions = {
   readonly receiver: Receiver;
+  readonly bodies: Bodies;
+  readonly connections: Pick<Connections, 'trust'>;
   readonly bodyLimitBytes: number;
   readonly answerDeadlineMs: number;
   readonly now: () => number;
@@ -60,6 +66,11 @@ const INCOMPLETE: Refusal = {
   error: 'bad_request',
   message: 'the body did not arrive whole',
 };
+const tooLarge = (limitBytes: number): Refusal => ({
+  httpStatus: 413,
+  error: 'payload_too_large',
+  message: `the body is larger than ${limitBytes} bytes`,
+});
 const ENCODED: Refusal = {
   httpStatus: 415,
   error: 'unsupported_media_type',
@@ -72,17 +83,39 @@ const WRONG_METHOD: Refusal = {
 };
 
 export function deliveryHandler(options: DeliveryOptions): RequestHandler {
-  const { receiver, bodyLimitBytes, answerDeadlineMs, now } = options;
+  const { receiver, bodies, connections, bodyLimitBytes, answerDeadlineMs, now } = options;
   const report = createReport(options);
+  const reading = { limitBytes: bodyLimitBytes, patienceMs: answerDeadlineMs };
+
+  function judge(arrival: Arrival, body: Body): Verdict | Promise<Verdict> {
+    switch (body.kind) {
+      case 'held':
+        return receiver.receive(arrival, body.bytes);
+      case 'counted':
+        return receiver.rejectUnsigned(arrival, body.length);
+      case 'shed':
+        return receiver.turnAway(arrival, new UnavailableError('full', 'too many bodies are on their way'));
+      case 'too-large':
+        return receiver.refuse(arrival, tooLarge(bodyLimitBytes));
+      case 'late':
+        return receiver.refuse(arrival, TOO_SLOW);
+      case 'incomplete':
+        return receiver.refuse(arrival, INCOMPLETE);
+      default:
+        return body satisfies never;
+    }
+  }
+
   return async (request, response) => {
     const startedMs = now();
     const arrival = arrivalOf(request, startedMs + answerDeadlineMs);
-    const body = isEncoded(request) ? ENCODED : await readBody(request, bodyLimitBytes, answerDeadlineMs);
-    const verdict = Buffer.isBuffer(body)
-      ? await receiver.receive(arrival, body)
-      : receiver.refuse(arrival, body);
+    const body = isEncoded(request)
+      ? undefined
+      : await bodies.read(request, { ...reading, isHeld: isSignature(arrival.signature) });
+    const verdict = body === undefined ? receiver.refuse(arrival, ENCODED) : await judge(arrival, body);
+    if (verdict.isVerified) connections.trust(response);
     answer(request, response, verdict);
-    report(arrival, verdict, Buffer.isBuffer(body) ? body.length : undefined, now() - startedMs);
+    report(arrival, verdict, lengthOf(body), now() - startedMs);
   };
 }
 
@@ -136,24 +169,10 @@ function isEncoded(request: Request): boolean {
   return transfer !== undefined && transfer.trim().toLowerCase() !== 'chunked';
 }
 
-async function readBody(request: Request, limitBytes: number, patienceMs: number): Promise<Buffer | Refusal> {
-  const { promise: late, resolve } = Promise.withResolvers<Refusal>();
-  const timer = setTimeout(() => resolve(TOO_SLOW), patienceMs);
-  try {
-    return await Promise.race([
-      getRawBody(request, { length: request.get('content-length') ?? null, limit: limitBytes }),
-      late,
-    ]);
-  } catch (error) {
-    if ((error as { status?: unknown }).status !== 413) return INCOMPLETE;
-    return {
-      httpStatus: 413,
-      error: 'payload_too_large',
-      message: `the body is larger than ${limitBytes} bytes`,
-    };
-  } finally {
-    clearTimeout(timer);
-  }
+/** Of one that arrived whole. */
+function lengthOf(body: Body | undefined): number | undefined {
+  if (body?.kind === 'held') return body.bytes.length;
+  return body?.kind === 'counted' ? body.length : undefined;
 }
 
 function answer(request: Request, response: Response, verdict: Verdict): void {
@@ -162,7 +181,11 @@ function answer(request: Request, response: Response, verdict: Verdict): void {
   // As response.json() would, without its search for a charset and an ETag.
   const body = JSON.stringify(verdict.answer);
   response
-    .writeHead(verdict.httpStatus, { 'Content-Type': JSON_TYPE, 'Content-Length': Buffer.byteLength(body) })
+    .writeHead(verdict.httpStatus, {
+      'Content-Type': JSON_TYPE,
+      'Content-Length': Buffer.byteLength(body),
+      ...NOSNIFF,
+    })
     .end(body);
 }
 

@@ -7,6 +7,10 @@ import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
 import { closeIfUnread, hangUp } from '../http-ground.ts';
+import type { Connections } from './connections.ts';
+
+/** On each answer of both faces: what we send is of the type that we name. */
+export const NOSNIFF = { 'X-Content-Type-Options': 'nosniff' } as const;
 
 export const notFound: RequestHandler = (request, response) => {
   closeIfUnread(request, response);
@@ -28,6 +32,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     if (response.headersSent) return next(error);
     const status = (error as { status?: unknown }).status;
     closeIfUnread(request, response);
+    response.set(NOSNIFF); // the app's own headers may not have been reached
     if (typeof status === 'number' && status >= 400 && status < 500) {
       return void response
         .status(status)
@@ -62,19 +67,15 @@ const EXPECTATION_FAILED: ProtocolError = {
 /** What each answer on a server carries, also those that no request could be made out for. Never rejects. */
 export type StandingHeaders = (remoteAddress: string) => Promise<Readonly<Record<string, string>>>;
 
-/** Answers what Node could not even parse, or would answer without a body, in our own error shape, and hangs up. */
-export function answerProtocolErrors(server: Server, standing: StandingHeaders): void {
-  const underWay = new WeakMap<Duplex, Set<ServerResponse>>();
-  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    const responses = underWay.get(socket) ?? new Set();
-    underWay.set(socket, responses.add(response));
-    response.once('close', () => responses.delete(response));
-  });
-
+/** Answers what Node could not even parse in our own error shape, and hangs up. */
+export function answerProtocolErrors(
+  server: Server,
+  { underWay, standing }: { underWay: Connections['underWay']; standing: StandingHeaders },
+): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
     const { status, ...answer } = PROTOCOL_ERRORS[error.code ?? ''] ?? BAD_REQUEST;
-    const open = [...(underWay.get(socket) ?? [])];
+    const open = underWay(socket);
     const last = open.at(-1);
     const part = async () => hangUp(socket, { status, answer, headers: await standing(addressOf(socket)) });
     if (last === undefined) return void part();
@@ -84,23 +85,32 @@ export function answerProtocolErrors(server: Server, standing: StandingHeaders):
     if (open.length === 1 && !last.headersSent) return void part();
     socket.destroy();
   });
-
-  server.on(
-    'checkExpectation',
-    (_request: IncomingMessage, response: ServerResponse) =>
-      void refuse(response, EXPECTATION_FAILED, standing),
-  );
 }
 
-/** HTTP/1.1 wants a Host (RFC 9112, 3.2). Node would refuse it, too, but without a body. */
+/** For a request that expects anything but 100-continue: Node would answer it without a body. */
+export function refuseExpectation(response: ServerResponse, standing: StandingHeaders): void {
+  void refuse(response, EXPECTATION_FAILED, standing);
+}
+
+/** HTTP/1.1 wants one Host (RFC 9112, 3.2). Node would refuse none, too, but without a body, and takes the first of two. */
 export function refuseWithoutHost(
   request: IncomingMessage,
   response: ServerResponse,
   standing: StandingHeaders,
 ): boolean {
-  if (request.httpVersion !== '1.1' || request.headers.host !== undefined) return false;
+  const hosts = countHosts(request);
+  if (hosts === 1 || (hosts === 0 && request.httpVersion !== '1.1')) return false;
   void refuse(response, BAD_REQUEST, standing);
   return true;
+}
+
+function countHosts({ rawHeaders }: IncomingMessage): number {
+  let count = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') count += 1;
+  }
+  return count;
 }
 
 async function refuse(
@@ -125,7 +135,10 @@ function addressOf(socket: Duplex): string {
   return ('remoteAddress' in socket && String(socket.remoteAddress)) || '';
 }
 
-function closeAfter(response: ServerResponse, socket: Duplex): void {
-  if (response.headersSent) response.once('finish', () => socket.destroy());
-  else response.setHeader('Connection', 'close');
+/** This answer is the last on its connection. What comes in behind it is not read any more. */
+export function closeAfter(last: ServerResponse | undefined, socket: Duplex): void {
+  socket.pause();
+  if (last === undefined) return void socket.destroy();
+  if (last.headersSent) last.once('finish', () => socket.destroy());
+  else last.setHeader('Connection', 'close');
 }

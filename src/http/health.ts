@@ -1,4 +1,5 @@
-// Liveness and readiness. Live: the process answers. Ready: Postgres answers and the write queue has room.
+// Liveness and readiness. Live: the process answers. Ready: Postgres answers, the write queue has room, and
+// a sender can connect.
 // RabbitMQ's state is shown and does not make us unready: its trouble is never the sender's (guarantee 7).
 
 import type { RequestHandler } from 'express';
@@ -7,6 +8,8 @@ export type Readiness = {
   readonly ready: boolean;
   readonly postgres: 'up' | 'down';
   readonly queue: 'room' | 'full';
+  /** Of senders. `full`: each is taken, with a request under way, so that the next one is turned away. */
+  readonly connections: 'room' | 'full';
   readonly draining: boolean;
   readonly rabbitmq: 'connected' | 'blocked' | 'disconnected';
 };

@@ -37,6 +37,8 @@ export type Verdict = {
   readonly outcome: DeliveryOutcome | undefined;
   readonly answer: Answer;
   readonly source: string;
+  /** The signature matched, whatever became of the delivery then. */
+  readonly isVerified: boolean;
   readonly eventId?: string;
   readonly jobId?: string;
   readonly late?: boolean;
@@ -58,6 +60,10 @@ export type Refusal = { readonly httpStatus: number; readonly error: string; rea
 export type Receiver = {
   /** Never rejects: what goes wrong is a 503. */
   readonly receive: (arrival: Arrival, body: Buffer) => Promise<Verdict>;
+  /** For a body that was counted and not kept, since no signature came with it that could match. Leaves a trace. */
+  readonly rejectUnsigned: (arrival: Arrival, bodyBytes: number) => Verdict;
+  /** For a request that there was no room for. It may be authentic, so nothing is said of it. */
+  readonly turnAway: (arrival: Arrival, cause: UnavailableError) => Verdict;
   /** For a request that is turned away unread or half read. Leaves a trace. */
   readonly refuse: (arrival: Arrival, refusal: Refusal) => Verdict;
 };
@@ -75,20 +81,7 @@ export function createReceiver(options: {
   async function receive(arrival: Arrival, body: Buffer): Promise<Verdict> {
     const ring = keyRing();
     const verified = verifySignature(ring, arrival.source, arrival.signature, body);
-    if (verified === undefined) {
-      const source = knownSource(ring, arrival.source);
-      const trace = refusals.trace({
-        ...unsigned(arrival, source),
-        verdict: 'unauthorized',
-        httpStatus: 401,
-        bodyBytes: body.length,
-      });
-      // The same words for every cause: an answer must not tell which sources exist.
-      return {
-        ...refusal(source, 'unauthorized', 401, 'unauthorized', 'missing or invalid signature'),
-        trace,
-      };
-    }
+    if (verified === undefined) return rejectUnsigned(arrival, body.length);
     const understanding = understand(verified.body);
     const record = recordOf(arrival, verified, understanding);
     const write = writer.submit(record, arrival.deadlineMs);
@@ -96,9 +89,27 @@ export function createReceiver(options: {
     try {
       return toVerdict(record, await withinDeadline(write, arrival.deadlineMs));
     } catch (error) {
-      const message = 'the delivery could not be recorded in time, please send it again';
-      return { ...refusal(arrival.source, undefined, 503, 'unavailable', message), cause: error };
+      return { ...unavailable(arrival.source, error), isVerified: true };
     }
+  }
+
+  function rejectUnsigned(arrival: Arrival, bodyBytes: number): Verdict {
+    const source = knownSource(keyRing(), arrival.source);
+    const trace = refusals.trace({
+      ...unsigned(arrival, source),
+      verdict: 'unauthorized',
+      httpStatus: 401,
+      bodyBytes,
+    });
+    // The same words for every cause: an answer must not tell which sources exist.
+    return {
+      ...refusal(source, 'unauthorized', 401, 'unauthorized', 'missing or invalid signature'),
+      trace,
+    };
+  }
+
+  function turnAway(arrival: Arrival, cause: UnavailableError): Verdict {
+    return unavailable(knownSource(keyRing(), arrival.source), cause);
   }
 
   function refuse(arrival: Arrival, { httpStatus, error, message }: Refusal): Verdict {
@@ -140,7 +151,7 @@ export function createReceiver(options: {
     }
   }
 
-  return { receive, refuse };
+  return { receive, rejectUnsigned, turnAway, refuse };
 }
 
 /** Strangers are recorded under one name, so that what they claim cannot grow our tables and metrics. */
@@ -206,9 +217,10 @@ function toVerdict(record: DeliveryRecord, { outcome, late }: RecordedDelivery):
   if (record.verdict !== 'event' || outcome === 'quarantined') {
     const reason = record.reason ?? 'the ledger refused its values';
     if (outcome === 'malformed')
-      return { ...refusal(source, outcome, 400, 'malformed', reason), fingerprint, reason };
+      return { ...refusal(source, outcome, 400, 'malformed', reason), isVerified: true, fingerprint, reason };
     const answer = { outcome, event_id: null };
-    return { httpStatus: 202, outcome, answer, source, fingerprint, reason, jobId: record.jobId ?? '' };
+    const jobId = record.jobId ?? '';
+    return { httpStatus: 202, outcome, answer, source, isVerified: true, fingerprint, reason, jobId };
   }
   const id = eventId(source, record.event);
   return {
@@ -216,11 +228,17 @@ function toVerdict(record: DeliveryRecord, { outcome, late }: RecordedDelivery):
     outcome,
     answer: { outcome, event_id: id },
     source,
+    isVerified: true,
     eventId: id,
     jobId: record.event.jobId,
     late,
     fingerprint,
   };
+}
+
+function unavailable(source: string, cause: unknown): Verdict {
+  const message = 'the delivery could not be recorded in time, please send it again';
+  return { ...refusal(source, undefined, 503, 'unavailable', message), cause };
 }
 
 function refusal(
@@ -230,5 +248,5 @@ function refusal(
   error: string,
   message: string,
 ): Verdict {
-  return { httpStatus, outcome, answer: { error, message }, source };
+  return { httpStatus, outcome, answer: { error, message }, source, isVerified: false };
 }

@@ -38,6 +38,11 @@ export function createKeyRing(sources: ReadonlyMap<string, readonly Secret[]>): 
   };
 }
 
+/** Whether `header` has the form of a signature: of any other, no body can be authentic. */
+export function isSignature(header: string | undefined): boolean {
+  return header !== undefined && SIGNATURE.test(header);
+}
+
 /**
  * Checks `header`, the one value of `X-Service-Signature`, over the raw bytes of a body.
  * Repeated headers reach us joined by a comma and match no pattern, so they are refused.

@@ -4,8 +4,10 @@
 // oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
 
 import { Client } from 'pg';
+import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { deliveries, events, lockWaits } from '../support/ledger.ts';
+import { newToken } from '../support/operators.ts';
 import { openRaw, rawPost } from '../support/raw-http.ts';
 import { completed, deliver, newJobId, sign } from '../support/sender.ts';
 import { testWithService as it } from '../support/fixtures.ts';
@@ -17,6 +19,8 @@ const signed = (body: string) => ({ 'X-Service-Signature': sign(body) });
 async function expectServing(relay: TestService): Promise<void> {
   expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
 }
+
+const idOf = (body: string) => `default:${(JSON.parse(body) as { job_id: string }).job_id}:completed`;
 
 const broken = JSON.stringify(completed('job_broken'));
 
@@ -39,6 +43,9 @@ describe('what is not HTTP', () => {
     ['a header without a colon', `POST /webhooks HTTP/1.1\r\nHost: x\r\nrubbish\r\n\r\n`],
     ['a space before the colon', `POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Length : 2\r\n\r\n{}`],
     ['no Host', `POST /webhooks HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}`],
+    ['two Hosts', rawPost(broken, { ...signed(broken), host: 'other.test' })],
+    ['the same Host twice', rawPost(broken, { ...signed(broken), HOST: 'relay.test' })],
+    ['two Hosts in HTTP/1.0', rawPost(broken, { ...signed(broken), host: 'x' }, 'POST /webhooks HTTP/1.0')],
   ] as const)('%s is 400 in our form, and the connection is closed', async ([, bytes], { relay }) => {
     using connection = await openRaw(relay.service.port);
     connection.write(bytes);
@@ -49,6 +56,7 @@ describe('what is not HTTP', () => {
         headers: expect.objectContaining({
           connection: 'close',
           'content-type': 'application/json; charset=utf-8',
+          'x-content-type-options': 'nosniff',
         }),
         body: { error: 'bad_request', message: expect.any(String) },
       },
@@ -56,6 +64,19 @@ describe('what is not HTTP', () => {
     await connection.closed;
     expect((await events(relay.database)).filter(({ job_id }) => job_id === 'job_broken')).toEqual([]);
     await expectServing(relay);
+  });
+
+  it('two Hosts are refused on the operators’ port, too', async ({ relay }) => {
+    using connection = await openRaw(relay.service.operatorPort);
+    connection.write('GET /livez HTTP/1.1\r\nHost: one\r\nHost: two\r\n\r\n');
+
+    expect(await connection.replies()).toMatchObject([
+      {
+        status: 400,
+        headers: { connection: 'close', 'x-content-type-options': 'nosniff' },
+        body: { error: 'bad_request' },
+      },
+    ]);
   });
 
   it('headers beyond 16 KiB are 431', async ({ relay }) => {
@@ -257,6 +278,90 @@ describe('connections', () => {
     );
   });
 
+  it('of more than 16 that are pipelined the first 16 are answered, and the others can be sent again', async ({
+    relay,
+  }) => {
+    const bodies = Array.from({ length: 40 }, () => JSON.stringify(completed(newJobId())));
+    using connection = await openRaw(relay.service.port);
+    connection.write(bodies.map((body) => rawPost(body, signed(body))).join(''));
+    await connection.closed;
+
+    const replies = await connection.replies(16);
+    expect(replies.map(({ body }) => body['event_id'])).toEqual(bodies.slice(0, 16).map(idOf));
+    expect(replies.map(({ headers }) => headers['connection'] === 'close')).toEqual(
+      bodies.slice(0, 16).map((_, index) => index === 15),
+    );
+    expect(connection.text().match(/HTTP\/1\.1 /g)).toHaveLength(16);
+    for (const body of bodies.slice(16)) {
+      expect(await deliver(relay.webhooks, body)).toMatchObject({
+        status: 202,
+        body: { event_id: idOf(body) },
+      });
+    }
+  });
+
+  it.for(['GET /livez', 'GET /nowhere', 'POST /webhooks'])(
+    'so it is on the operators’ port, and with %s',
+    async (asked, { relay }) => {
+      using connection = await openRaw(relay.service.operatorPort);
+      connection.write(`${asked} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(2_000));
+      await connection.closed;
+
+      expect(await connection.replies(16)).toHaveLength(16);
+    },
+  );
+
+  it('a stranger’s is ended when it is idle, one that brought a verified delivery or a valid token is not', async ({
+    relay,
+  }) => {
+    const body = JSON.stringify(completed(newJobId()));
+    const { value } = await newToken(relay.database);
+    const token = `Authorization: Bearer ${value}\r\n`;
+    using stranger = await openRaw(relay.service.port);
+    using sender = await openRaw(relay.service.port);
+    using visitor = await openRaw(relay.service.operatorPort);
+    using operator = await openRaw(relay.service.operatorPort);
+    sender.write(rawPost(body, signed(body)));
+    operator.write(list(token));
+    expect(await sender.replies()).toMatchObject([{ status: 202 }]);
+    expect(await operator.replies()).toMatchObject([{ status: 200 }]);
+    stranger.write(rawPost(body));
+    visitor.write(list(''));
+    expect(await stranger.replies()).toMatchObject([{ status: 401, headers: { connection: 'keep-alive' } }]);
+    expect(await visitor.replies()).toMatchObject([{ status: 401, headers: { connection: 'keep-alive' } }]);
+
+    await Promise.all([stranger.closed, visitor.closed]);
+
+    // Those were idle for longer.
+    sender.write(rawPost(body, signed(body)));
+    operator.write(list(token));
+    expect((await sender.replies(2)).at(-1)).toMatchObject({ status: 200 });
+    expect((await operator.replies(2)).at(-1)).toMatchObject({ status: 200 });
+  });
+
+  test('all taken, with a request under way on each, make the service unready, and it says why', async () => {
+    await using relay = await startTestService({ env: { MAX_CONNECTIONS: '1' } });
+    const readiness = async () => {
+      const { body } = await request(relay.operators).get('/readyz');
+      return body as unknown;
+    };
+    await expect.poll(readiness).toMatchObject({ ready: true, connections: 'room' });
+
+    {
+      using connection = await openRaw(relay.service.port);
+      connection.write(rawPost('', { 'Content-Length': '2' }));
+      await expect.poll(readiness).toMatchObject({ ready: false, connections: 'full' });
+      using turnedAway = await openRaw(relay.service.port);
+      await turnedAway.closed;
+      expect(turnedAway.text()).toBe('');
+      connection.write('{}');
+      expect(await connection.replies()).toMatchObject([{ status: 401 }]);
+    }
+
+    await expect.poll(readiness).toMatchObject({ ready: true, connections: 'room' });
+    await expectServing(relay);
+  });
+
   it('rubbish behind a good request does not spoil its answer', async ({ relay }) => {
     const body = JSON.stringify(completed(newJobId()));
 
@@ -320,6 +425,10 @@ describe('connections', () => {
     await expectServing(relay);
   });
 });
+
+function list(headers: string): string {
+  return `GET /api/v1/jobs?limit=1 HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
+}
 
 /** Holds the lock that the trigger above waits for. */
 async function openGate(relay: TestService): Promise<AsyncDisposable & { open: () => Promise<void> }> {

@@ -137,6 +137,27 @@ describe('addresses and methods', () => {
   });
 });
 
+test('no answer of the intake may be taken for another type than it names', async () => {
+  await using relay = await startTestService({ env: { BODY_LIMIT_BYTES: '1024' } });
+  const body = JSON.stringify(completed(newJobId()));
+  const post = () => request(relay.intake).post('/webhooks').type('json');
+  const answers = await Promise.all([
+    post().set(signed(body)).send(body),
+    post().send(body),
+    post().send('x'.repeat(2_000)),
+    post().set('Content-Encoding', 'br').send(body),
+    request(relay.intake).post('/webhooks/%ff').type('json').send(body),
+    ...['/webhooks', '/nowhere', '/livez', '/readyz', '/webhooks/%zz'].map((path) =>
+      request(relay.intake).get(path),
+    ),
+  ]);
+
+  expect(answers.map(({ status }) => status)).toEqual([202, 401, 413, 415, 400, 405, 404, 200, 200, 400]);
+  expect(answers.map(({ headers }) => headers['x-content-type-options'])).toEqual(
+    answers.map(() => 'nosniff'),
+  );
+});
+
 describe('content', () => {
   it.for([
     undefined,

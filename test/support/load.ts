@@ -81,11 +81,11 @@ export function post(
 
 /**
  * So many senders, each with jobs of its own, that take turns with the addresses `urls` gives. `keepAlive`
- * makes each use one connection as long as it can.
+ * makes each use one connection as long as it can, `localAddress` is where they connect from.
  */
 export function startLoad(
   urls: () => readonly string[],
-  options: { senders: number; keepAlive?: boolean; pauseMs?: number },
+  options: { senders: number; keepAlive?: boolean; pauseMs?: number; localAddress?: string },
 ): Load {
   const answers: Answer[] = [];
   const acknowledged = new Set<string>();
@@ -107,7 +107,11 @@ export function startLoad(
   }
 
   async function send(): Promise<void> {
-    const agent = options.keepAlive ? new Agent({ keepAlive: true, maxSockets: 1 }) : undefined;
+    const { keepAlive = false, localAddress } = options;
+    const agent =
+      keepAlive || localAddress
+        ? new Agent({ keepAlive, maxSockets: 1, ...(localAddress && { localAddress }) })
+        : undefined;
     while (!stopping) {
       for (const notification of lifeOf(newJobId())) {
         while (!stopping && !(await deliverOnce(notification, agent))) await pause(options.pauseMs ?? 50);

@@ -27,6 +27,12 @@ function faultsOf(env: Env): readonly string[] {
   throw new Error('no fault was found');
 }
 
+test('the budget of unverified bodies holds at least one of them', () => {
+  expect(faultsOf({ ...BASE, UNVERIFIED_BODY_BYTES: '1048576', BODY_LIMIT_BYTES: '2097152' })).toEqual([
+    expect.stringContaining('UNVERIFIED_BODY_BYTES must be at least BODY_LIMIT_BYTES'),
+  ]);
+});
+
 describe('defaults', () => {
   test('with what has no default given, all the rest has one', () => {
     expect(loadConfig(BASE)).toMatchObject({
@@ -36,6 +42,8 @@ describe('defaults', () => {
         bodyLimitBytes: 262_144,
         answerDeadlineMs: 5_000,
         maxConnections: 4_096,
+        maxConnectionsPerAddress: 1_100,
+        unverifiedBodyBytes: 67_108_864,
       },
       operator: { host: '127.0.0.1', port: 8081 }, // on loopback unless told otherwise
       sources: { file: undefined, refusedRowsPerMinute: 60 },

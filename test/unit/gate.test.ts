@@ -36,7 +36,7 @@ async function startGate({ requestsPerMinute }: { requestsPerMinute: number }) {
   });
   const limits = createLimits({ requestsPerMinute, now: Date.now });
   const app = createExactApp();
-  app.use(createGate({ access, limits, now, log }), needsToken);
+  app.use(createGate({ access, limits, connections: { trust: () => {} }, now, log }), needsToken);
   app.get('/', (_request, response) => void response.status(200).end());
   const server = createServer(app);
   const port = await listen(server, { host: '127.0.0.1', port: 0 });

@@ -9,6 +9,7 @@ import { mayAct } from '../../access/roles.ts';
 import { looksLikeToken } from '../../access/token-value.ts';
 import type { Token } from '../../access/tokens.ts';
 import type { Logger } from '../../log.ts';
+import type { Connections } from '../connections.ts';
 import { ownOrigins, senderOf } from '../proxies.ts';
 import { sendError } from './answers.ts';
 import { callerOf } from './caller.ts';
@@ -38,11 +39,13 @@ type Passing = { readonly identity: Identity; readonly rate: RateState };
 export function createGate(options: {
   access: Access;
   limits: Limits;
+  /** Told of each connection that an admitted token came by. */
+  connections: Pick<Connections, 'trust'>;
   /** Monotonic. */
   now: () => number;
   log: Logger;
 }): RequestHandler {
-  const { access, limits, now, log } = options;
+  const { access, limits, connections, now, log } = options;
 
   /**
    * Whoever comes with a token has its own count to spend, whatever else his address sent, and before the look-up, which
@@ -85,6 +88,7 @@ export function createGate(options: {
     const startedMs = now();
     const { identity, rate } = await identify(request);
     response.locals['identity'] = identity;
+    if (identity.kind === 'token') connections.trust(response);
     response.once('close', () => report(request, response, now() - startedMs));
     response.set(rateHeaders(rate));
     const refusal = rate.exceeded ? RATE_LIMITED : faultOf(request);

@@ -1,0 +1,255 @@
+// The open connections of one server: whose they are, since when each is idle, and which answers are under way on it.
+// Decides who may stay when there are too many. Never ends a connection that has a request without an answer, and writes
+// one line a second at most, whatever comes.
+
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import type { Logger } from 'pino';
+
+/** Why a connection was turned away or ended by us. */
+export type ConnectionEnd =
+  /** Turned away: its address has its share, and a request under way on each. */
+  | 'address'
+  /** Turned away: all are taken, with a request under way on each. */
+  | 'full'
+  /** Was idle for longest when another needed its place. */
+  | 'room'
+  /** Was idle, and had not brought what a connection is kept for. */
+  | 'idle'
+  /** Did not take the answer that it was given. */
+  | 'untaken'
+  /** Brought more requests at once than are taken. */
+  | 'pipelined';
+
+export const CONNECTION_ENDS: readonly ConnectionEnd[] = [
+  'address',
+  'full',
+  'room',
+  'idle',
+  'untaken',
+  'pipelined',
+];
+
+export type Connections = {
+  /** Takes a new one in, if need be in the place of another. @returns false when it was turned away and destroyed. */
+  readonly admit: (socket: Socket) => boolean;
+  /** A request begins. It is under way until its answer is closed. @returns how many are, with it; 0: not one of ours. */
+  readonly begin: (response: ServerResponse) => number;
+  /** The answers under way, in the order of their requests. */
+  readonly underWay: (socket: unknown) => readonly ServerResponse[];
+  /** How many that are. */
+  readonly countUnderWay: (socket: Socket) => number;
+  /** All of them, on all connections. */
+  readonly answers: () => Iterable<ServerResponse>;
+  /** It has brought a verified delivery, or an admitted token: it may stay idle for long, and others make room first. */
+  readonly trust: (response: ServerResponse) => void;
+  /** One was ended elsewhere, or never came here. */
+  readonly note: (end: ConnectionEnd) => void;
+  /** Ends those that were idle too long or take no answers, and logs what was turned away since. To be called every second. */
+  readonly sweep: () => void;
+  readonly open: () => number;
+  /** `full`: the next one would be turned away. */
+  readonly state: () => 'room' | 'full';
+};
+
+export type ConnectionLimits = {
+  /** In all. */
+  readonly connections: number;
+  /** Of one IPv4 address, or one /64 of IPv6. */
+  readonly perAddress: number;
+};
+
+/**
+ * So long a connection may be idle that nobody vouches for. A sender's first delivery comes with its connection, so this is
+ * for the pause between two requests of a stranger. The `Keep-Alive` of answers is the server's for all: it must not tell
+ * who is trusted.
+ */
+const STRANGER_KEEP_ALIVE_MS = 5_000;
+
+/** An answer is some hundred bytes, and the end of a long one no more than a buffer: nobody takes longer who wants it. */
+const TAKEN_WITHIN_MS = 30_000;
+
+type Connection = {
+  readonly socket: Socket;
+  /** What is counted together; undefined for one that is not counted. */
+  readonly origin: string | undefined;
+  isTrusted: boolean;
+  hasAsked: boolean;
+  idleSinceMs: number;
+  readonly answers: Set<ServerResponse>;
+  /** The first answer, once it was seen to be complete on our side, and since when. */
+  waiting?: { readonly answer: ServerResponse; readonly sinceMs: number };
+};
+
+export function createConnections(options: {
+  /** Whose they are, for the log. */
+  name: string;
+  limits: ConnectionLimits;
+  /** Those of our own proxies: trusted from the start, and without a limit of their address. */
+  isExempt?: (remoteAddress: string) => boolean;
+  /** Monotonic. */
+  now: () => number;
+  log: Logger;
+  observe: (end: ConnectionEnd) => void;
+}): Connections {
+  const { name, limits, isExempt = () => false, now, log, observe } = options;
+  const open = new Map<unknown, Connection>();
+  const perOrigin = new Map<string, number>();
+  // In the order in which they fell idle.
+  const idleStrangers = new Set<Connection>();
+  const idleTrusted = new Set<Connection>();
+  let unreported = new Map<ConnectionEnd, number>();
+
+  const idleOf = ({ isTrusted }: Connection) => (isTrusted ? idleTrusted : idleStrangers);
+
+  function note(end: ConnectionEnd): void {
+    observe(end);
+    unreported.set(end, (unreported.get(end) ?? 0) + 1);
+  }
+
+  function endOne(connection: Connection, end: ConnectionEnd): void {
+    forget(connection); // now, and not when its `close` comes: its place is needed at once
+    connection.socket.destroy();
+    note(end);
+  }
+
+  function forget(connection: Connection): void {
+    if (!open.delete(connection.socket)) return;
+    idleOf(connection).delete(connection);
+    if (connection.origin === undefined) return;
+    const left = (perOrigin.get(connection.origin) ?? 0) - 1;
+    if (left > 0) perOrigin.set(connection.origin, left);
+    else perOrigin.delete(connection.origin);
+  }
+
+  function longestIdle(origin?: string): Connection | undefined {
+    for (const idle of [idleStrangers, idleTrusted]) {
+      for (const connection of idle) {
+        if (origin === undefined || connection.origin === origin) return connection;
+      }
+    }
+    return undefined;
+  }
+
+  /** Why there is no place for one more of this origin, if there is none and none can be made. */
+  function findPlace(origin: string | undefined): ConnectionEnd | undefined {
+    const isOriginFull = origin !== undefined && (perOrigin.get(origin) ?? 0) >= limits.perAddress;
+    if (!isOriginFull && open.size < limits.connections) return undefined;
+    const leaving = longestIdle(isOriginFull ? origin : undefined);
+    if (leaving === undefined) return isOriginFull ? 'address' : 'full';
+    endOne(leaving, 'room');
+    return undefined;
+  }
+
+  function admit(socket: Socket): boolean {
+    const { remoteAddress } = socket;
+    if (remoteAddress === undefined) return false; // gone again
+    const isTrusted = isExempt(remoteAddress);
+    const origin = isTrusted ? undefined : originOf(remoteAddress);
+    const refusal = findPlace(origin);
+    if (refusal !== undefined) {
+      socket.destroy();
+      note(refusal);
+      return false;
+    }
+    const connection: Connection = {
+      socket,
+      origin,
+      isTrusted,
+      hasAsked: false,
+      idleSinceMs: now(),
+      answers: new Set<ServerResponse>(),
+    };
+    open.set(socket, connection);
+    if (origin !== undefined) perOrigin.set(origin, (perOrigin.get(origin) ?? 0) + 1);
+    idleOf(connection).add(connection);
+    socket.once('close', () => forget(connection));
+    return true;
+  }
+
+  function begin(response: ServerResponse): number {
+    const connection = open.get(response.req.socket);
+    if (connection === undefined) return 0;
+    const { answers } = connection;
+    if (answers.size === 0) idleOf(connection).delete(connection);
+    connection.hasAsked = true;
+    answers.add(response);
+    response.once('close', () => finish(connection, response));
+    return answers.size;
+  }
+
+  function finish(connection: Connection, response: ServerResponse): void {
+    const { answers, socket } = connection;
+    answers.delete(response);
+    if (answers.size > 0 || !open.has(socket)) return;
+    connection.idleSinceMs = now();
+    idleOf(connection).add(connection);
+  }
+
+  function trust(response: ServerResponse): void {
+    const connection = open.get(response.req.socket);
+    if (connection === undefined || connection.isTrusted) return;
+    idleOf(connection).delete(connection);
+    connection.isTrusted = true;
+    if (connection.answers.size === 0) idleTrusted.add(connection);
+  }
+
+  /** Their requests are answered, and still they would count as under way for as long as the other side does not read. */
+  function endUntaken(): void {
+    for (const connection of open.values()) {
+      const [answer] = connection.answers;
+      if (answer?.writableEnded !== true) continue;
+      if (connection.waiting?.answer !== answer) connection.waiting = { answer, sinceMs: now() };
+      else if (now() - connection.waiting.sinceMs > TAKEN_WITHIN_MS) endOne(connection, 'untaken');
+    }
+  }
+
+  function endIdle(): void {
+    const overdueMs = now() - STRANGER_KEEP_ALIVE_MS;
+    for (const connection of idleStrangers) {
+      if (connection.idleSinceMs > overdueMs) break;
+      // One that has not asked yet is in the middle of its first head, as far as we know. That has a time-out of its own.
+      if (connection.hasAsked) endOne(connection, 'idle');
+    }
+  }
+
+  function sweep(): void {
+    endIdle();
+    endUntaken();
+    const counts = unreported;
+    unreported = new Map();
+    counts.delete('idle'); // as it should be
+    if (counts.size === 0) return;
+    log.warn(
+      { connections: name, open: open.size, origins: perOrigin.size, ended: Object.fromEntries(counts) },
+      'connections were turned away or ended to make room',
+    );
+  }
+
+  return {
+    admit,
+    begin,
+    underWay: (socket) => [...(open.get(socket)?.answers ?? [])],
+    countUnderWay: (socket) => open.get(socket)?.answers.size ?? 0,
+    answers: function* () {
+      for (const { answers } of open.values()) yield* answers;
+    },
+    trust,
+    note,
+    sweep,
+    open: () => open.size,
+    state: () => (open.size >= limits.connections && longestIdle() === undefined ? 'full' : 'room'),
+  };
+}
+
+/** An IPv4 address, also one mapped into IPv6, by itself; of IPv6 the /64, which is what one customer is given. */
+export function originOf(remoteAddress: string): string {
+  if (!remoteAddress.includes(':')) return remoteAddress;
+  const address = ipaddr.process(remoteAddress);
+  if (address.kind() === 'ipv4') return address.toString();
+  return `${(address as ipaddr.IPv6).parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':')}::/64`;
+}
