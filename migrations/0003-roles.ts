@@ -1,10 +1,14 @@
-// Upkeep of the daily partitions by functions that run with the rights of whoever owns the tables, so that the
-// service's own role need not own anything. Frozen once landed: a change to the schema is a new migration.
+// What the service may do to tables that it does not own, by functions that run with the rights of whoever owns them: upkeep
+// of the daily partitions, and the correction of a hash. So its own role need not own anything. Frozen once landed: a change
+// to the schema is a new migration.
 //
-// Whoever may call them must not gain more than upkeep by it: they take one of two parents and a day, never a name, and
-// their search_path is fixed, with pg_temp last. Every table and function in them is named with its schema all the same.
+// Whoever may call them must not gain more by it: upkeep takes one of two parents and a day, never a name, and the
+// search_path is fixed, with pg_temp last. Every table and function in them is named with its schema all the same.
 
 import { type Kysely, sql } from 'kysely';
+
+const FUNCTIONS =
+  'make_partition(text, date), drop_partition(text, date), correct_content_hash(bigint, bytea, bytea, uuid[])';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<{ schema: string }>`select current_schema() as schema`.execute(db);
@@ -51,11 +55,23 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       return partition_name;
     end $$`.execute(db);
 
-  await sql`revoke all on function make_partition(text, date), drop_partition(text, date) from public`.execute(
-    db,
-  );
+  // An event whose hash was made from mangled keys, and the deliveries that conflict with it only for that: they become
+  // the duplicates that they are, which keep no body. A hash that is neither of the two has been corrected otherwise.
+  await sql`
+    create function correct_content_hash(event bigint, wrong bytea, correct bytea, conflicts uuid[]) returns boolean
+    language plpgsql ${safely} as $$
+    begin
+      update ${sql.id(schema)}.events set content_hash = correct
+      where sequence = event and content_hash in (wrong, correct);
+      if not found then return false; end if;
+      update ${sql.id(schema)}.deliveries set outcome = 'duplicate', body = null
+      where id = any(conflicts) and outcome = 'conflict' and event_sequence = event;
+      return true;
+    end $$`.execute(db);
+
+  await sql`revoke all on function ${sql.raw(FUNCTIONS)} from public`.execute(db);
 }
 
 export async function down(db: Kysely<unknown>): Promise<void> {
-  await sql`drop function make_partition(text, date), drop_partition(text, date)`.execute(db);
+  await sql`drop function ${sql.raw(FUNCTIONS)}`.execute(db);
 }

@@ -1,5 +1,20 @@
 create sequence publications_id;
 
+CREATE OR REPLACE FUNCTION public.correct_content_hash(event bigint, wrong bytea, correct bytea, conflicts uuid[])
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    begin
+      update "public".events set content_hash = correct
+      where sequence = event and content_hash in (wrong, correct);
+      if not found then return false; end if;
+      update "public".deliveries set outcome = 'duplicate', body = null
+      where id = any(conflicts) and outcome = 'conflict' and event_sequence = event;
+      return true;
+    end $function$;
+
 CREATE OR REPLACE FUNCTION public.drop_partition(parent text, day date)
  RETURNS text
  LANGUAGE plpgsql

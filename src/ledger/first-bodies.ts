@@ -38,20 +38,12 @@ where bytes_before < $2`,
 };
 
 /**
- * One event a statement, so that it waits for one row and cannot deadlock with a batch. Somebody else may have corrected
- * the hash already.
+ * One event a statement, so that it waits for one row and cannot deadlock with a batch. A function of the database, since the
+ * role that we run as may not change hashes and outcomes otherwise.
  */
 const CORRECT: Statement = {
   name: 'correct-content-hash',
-  text: `
-with event as (
-  update events set content_hash = $3 where sequence = $1 and content_hash in ($2, $3) returning sequence
-),
-audit as (
-  update deliveries set outcome = 'duplicate', body = null
-  where id = any($4::uuid[]) and outcome = 'conflict' and exists (select from event)
-)
-select sequence from event`,
+  text: 'select correct_content_hash($1::bigint, $2::bytea, $3::bytea, $4::uuid[]) as "isCorrect"',
 };
 
 /**
@@ -71,5 +63,6 @@ export async function correctContentHash(
   { sequence, content_hash: found }: FirstBody,
   { contentHash, ids }: { contentHash: Buffer; ids: readonly string[] },
 ): Promise<boolean> {
-  return (await execute(CORRECT, [sequence, found, contentHash, ids])).length > 0;
+  const [row] = await execute<{ isCorrect: boolean }>(CORRECT, [sequence, found, contentHash, ids]);
+  return row?.isCorrect === true;
 }

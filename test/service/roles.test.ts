@@ -148,6 +148,16 @@ test('whoever has the running role can neither change what operators did nor dro
     expect({ call, code: await attempt(`select ${call}`) }).toEqual({ call, code: INVALID });
   }
 
+  // Of a delivery that is no conflict, the body stays, whatever hash is claimed to be wrong.
+  expect(
+    await attempt(
+      `select correct_content_hash(e.sequence, e.content_hash, e.content_hash, array[d.id]) from events e, deliveries d`,
+    ),
+  ).toBe('done');
+  expect(await database.query('select outcome, body is not null as "hasBody" from deliveries')).toEqual([
+    { outcome: 'accepted', hasBody: true },
+  ]);
+
   // Tables of the same names in the only schema where it may make some change nothing either.
   expect(await attempt('create temp table deliveries (like public.deliveries)')).toBe('done');
   expect(await attempt(`set search_path = pg_temp, public; set datestyle = 'SQL, DMY'`)).toBe('done');
@@ -160,7 +170,7 @@ test('whoever has the running role can neither change what operators did nor dro
   expect(await database.query('select job_id from deliveries')).toEqual([{ job_id: 'kept' }]);
 });
 
-test('the functions of the upkeep are for the running role alone', async () => {
+test('the functions with the owner’s rights are for the running role alone', async () => {
   await using roles = await createRoles();
   const { database, migrating, running } = roles;
   await migrate(running.url, migrating.url);
@@ -171,11 +181,11 @@ test('the functions of the upkeep are for the running role alone', async () => {
               has_function_privilege($1, oid, 'execute') as running, (
                 select bool_or(grantee = 0) from aclexplode(proacl)
               ) as everybody
-       from pg_proc where proname in ('make_partition', 'drop_partition') order by 1`,
+       from pg_proc where proname in ('make_partition', 'drop_partition', 'correct_content_hash') order by 1`,
       [running.name],
     ),
   ).toEqual(
-    ['drop_partition', 'make_partition'].map((proname) => ({
+    ['correct_content_hash', 'drop_partition', 'make_partition'].map((proname) => ({
       proname,
       prosecdef: true,
       owner: migrating.name,
