@@ -9,11 +9,11 @@ import type { Logger } from 'pino';
 
 /** Why a connection was turned away or ended by us. */
 export type ConnectionEnd =
-  /** Turned away: its address has its share, and a request under way on each. */
+  /** Turned away: its address has its share, and a whole request under way on each. */
   | 'address'
-  /** Turned away: all are taken, with a request under way on each. */
+  /** Turned away: all are taken, with a whole request under way on each. */
   | 'full'
-  /** Was idle for longest when another needed its place. */
+  /** Was idle for longest when another needed its place, or in the middle of a stranger's request. */
   | 'room'
   /** Was idle, and had not brought what a connection is kept for. */
   | 'idle'
@@ -96,12 +96,13 @@ export function createConnections(options: {
   const { name, limits, isExempt = () => false, now, log, observe } = options;
   const open = new Map<unknown, Connection>();
   const perOrigin = new Map<string, number>();
-  // In the order in which they fell idle.
-  const idleStrangers = new Set<Connection>();
-  const idleTrusted = new Set<Connection>();
+  // In the order in which they came or had their last answer: what they wait for since then is the other side's to do,
+  // or a whole request of theirs is under way.
+  const strangers = new Set<Connection>();
+  const trusted = new Set<Connection>();
   let unreported = new Map<ConnectionEnd, number>();
 
-  const idleOf = ({ isTrusted }: Connection) => (isTrusted ? idleTrusted : idleStrangers);
+  const kindOf = ({ isTrusted }: Connection) => (isTrusted ? trusted : strangers);
 
   function note(end: ConnectionEnd): void {
     observe(end);
@@ -116,18 +117,25 @@ export function createConnections(options: {
 
   function forget(connection: Connection): void {
     if (!open.delete(connection.socket)) return;
-    idleOf(connection).delete(connection);
+    kindOf(connection).delete(connection);
     if (connection.origin === undefined) return;
     const left = (perOrigin.get(connection.origin) ?? 0) - 1;
     if (left > 0) perOrigin.set(connection.origin, left);
     else perOrigin.delete(connection.origin);
   }
 
-  function longestIdle(origin?: string): Connection | undefined {
-    for (const idle of [idleStrangers, idleTrusted]) {
-      for (const connection of idle) {
-        if (origin === undefined || connection.origin === origin) return connection;
-      }
+  /**
+   * Who makes room: who has kept us waiting for longest. A stranger that stalls in the middle of a request is no better than
+   * an idle one, since an honest request is there within milliseconds; of those with a secret only idle ones go, after all
+   * strangers.
+   */
+  function nextToLeave(origin?: string): Connection | undefined {
+    const isOfOrigin = (connection: Connection) => origin === undefined || connection.origin === origin;
+    for (const connection of strangers) {
+      if (isOfOrigin(connection) && !hasWholeRequest(connection)) return connection;
+    }
+    for (const connection of trusted) {
+      if (isOfOrigin(connection) && connection.answers.size === 0) return connection;
     }
     return undefined;
   }
@@ -136,7 +144,7 @@ export function createConnections(options: {
   function findPlace(origin: string | undefined): ConnectionEnd | undefined {
     const isOriginFull = origin !== undefined && (perOrigin.get(origin) ?? 0) >= limits.perAddress;
     if (!isOriginFull && open.size < limits.connections) return undefined;
-    const leaving = longestIdle(isOriginFull ? origin : undefined);
+    const leaving = nextToLeave(isOriginFull ? origin : undefined);
     if (leaving === undefined) return isOriginFull ? 'address' : 'full';
     endOne(leaving, 'room');
     return undefined;
@@ -163,7 +171,7 @@ export function createConnections(options: {
     };
     open.set(socket, connection);
     if (origin !== undefined) perOrigin.set(origin, (perOrigin.get(origin) ?? 0) + 1);
-    idleOf(connection).add(connection);
+    kindOf(connection).add(connection);
     socket.once('close', () => forget(connection));
     return true;
   }
@@ -172,7 +180,6 @@ export function createConnections(options: {
     const connection = open.get(response.req.socket);
     if (connection === undefined) return 0;
     const { answers } = connection;
-    if (answers.size === 0) idleOf(connection).delete(connection);
     connection.hasAsked = true;
     answers.add(response);
     response.once('close', () => finish(connection, response));
@@ -184,15 +191,16 @@ export function createConnections(options: {
     answers.delete(response);
     if (answers.size > 0 || !open.has(socket)) return;
     connection.idleSinceMs = now();
-    idleOf(connection).add(connection);
+    kindOf(connection).delete(connection); // to the end
+    kindOf(connection).add(connection);
   }
 
   function trust(response: ServerResponse): void {
     const connection = open.get(response.req.socket);
     if (connection === undefined || connection.isTrusted) return;
-    idleOf(connection).delete(connection);
+    strangers.delete(connection);
     connection.isTrusted = true;
-    if (connection.answers.size === 0) idleTrusted.add(connection);
+    trusted.add(connection);
   }
 
   /** Their requests are answered, and still they would count as under way for as long as the other side does not read. */
@@ -207,10 +215,11 @@ export function createConnections(options: {
 
   function endIdle(): void {
     const overdueMs = now() - STRANGER_KEEP_ALIVE_MS;
-    for (const connection of idleStrangers) {
+    for (const connection of strangers) {
       if (connection.idleSinceMs > overdueMs) break;
-      // One that has not asked yet is in the middle of its first head, as far as we know. That has a time-out of its own.
-      if (connection.hasAsked) endOne(connection, 'idle');
+      // One that has not asked yet is in the middle of its first head, as far as we know. That has a time-out of its own,
+      // and so has a request.
+      if (connection.hasAsked && connection.answers.size === 0) endOne(connection, 'idle');
     }
   }
 
@@ -239,8 +248,13 @@ export function createConnections(options: {
     note,
     sweep,
     open: () => open.size,
-    state: () => (open.size >= limits.connections && longestIdle() === undefined ? 'full' : 'room'),
+    state: () => (open.size >= limits.connections && nextToLeave() === undefined ? 'full' : 'room'),
   };
+}
+
+function hasWholeRequest({ answers }: Connection): boolean {
+  for (const { req } of answers) if (req.complete) return true;
+  return false;
 }
 
 /** An IPv4 address, also one mapped into IPv6, by itself; of IPv6 the /64, which is what one customer is given. */

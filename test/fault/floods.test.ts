@@ -147,6 +147,30 @@ describe('connections that bring nothing', () => {
   });
 });
 
+test('requests that stall on more connections than are allowed shut no sender out', async () => {
+  const limits = { MAX_CONNECTIONS: '300', MAX_CONNECTIONS_PER_ADDRESS: '100' };
+  const { replica, loads } = await startScene(limits);
+
+  const report = await endure(
+    {
+      kind: 'unsigned',
+      port: portOf(replica.intake),
+      addresses: FLOODERS,
+      connections: 600,
+      reopenAfterMs: 200,
+      bodyBytes: 1_024,
+      forMs: 2_500,
+    },
+    async () => {
+      expect(await replica.metric('tallyhook_connections')).toBeLessThanOrEqual(300);
+      expect(await replica.readiness()).toMatchObject({ status: 200, body: { connections: 'room' } });
+    },
+  );
+
+  await expectServed(loads);
+  expect(report.opened).toBeGreaterThan(600);
+});
+
 describe('bodies that stall before their last byte', () => {
   const BUDGET_BYTES = 8 * 1024 * 1024;
   const env = { UNVERIFIED_BODY_BYTES: String(BUDGET_BYTES), ANSWER_DEADLINE_MS: '2000' };

@@ -25,9 +25,9 @@ function socketFrom(remoteAddress: string): FakeSocket {
   return socket as unknown as FakeSocket;
 }
 
-/** An answer under way on it. */
-function answerOn(socket: Socket) {
-  const response = Object.assign(new EventEmitter(), { req: { socket }, writableEnded: false });
+/** An answer under way on it, to a request that is there as a whole or not. */
+function answerOn(socket: Socket, { complete = true } = {}) {
+  const response = Object.assign(new EventEmitter(), { req: { socket, complete }, writableEnded: false });
   return {
     response: response as unknown as ServerResponse,
     /** All of it is written, and none of it taken. */
@@ -105,7 +105,7 @@ describe('when all are taken', () => {
     const { connections, connect, ends } = create({ connections: 2 });
     const busy = [connect(), connect()];
     expect(connections.state()).toBe('room');
-    const answers = busy.map(answerOn);
+    const answers = busy.map((socket) => answerOn(socket));
     for (const { response } of answers) connections.begin(response);
     expect(connections.state()).toBe('full');
 
@@ -116,6 +116,33 @@ describe('when all are taken', () => {
     answers[0]?.finish();
     expect(connections.state()).toBe('room');
     expect(connect().destroyed).toBe(false);
+  });
+
+  test('a stranger in the middle of a request makes room, the longest first, before an idle sender does', () => {
+    const { connections, connect, ask } = create({ connections: 3 });
+    const sender = connect();
+    ask(sender, { trusted: true });
+    const slow = [connect(), connect()];
+    for (const socket of slow) connections.begin(answerOn(socket, { complete: false }).response);
+    expect(connections.state()).toBe('room');
+
+    const next = connect();
+    connections.begin(answerOn(next).response);
+    expect([sender, ...slow].map(({ destroyed }) => destroyed)).toEqual([false, true, false]);
+    connect();
+    expect([sender, ...slow].map(({ destroyed }) => destroyed)).toEqual([false, true, true]);
+  });
+
+  test('a sender in the middle of a request is never ended, nor a stranger with another request that is whole', () => {
+    const { connections, connect, ask, ends } = create({ connections: 2 });
+    const [sender, stranger] = [connect(), connect()];
+    ask(sender, { trusted: true });
+    connections.begin(answerOn(sender, { complete: false }).response);
+    connections.begin(answerOn(stranger).response);
+    connections.begin(answerOn(stranger, { complete: false }).response);
+
+    expect(connect().destroyed).toBe(true);
+    expect(ends).toEqual(['full']);
   });
 
   test('with several requests under way a connection is idle after the last', () => {
