@@ -56,13 +56,18 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     end $$`.execute(db);
 
   // An event whose hash was made from mangled keys, and the deliveries that conflict with it only for that: they become
-  // the duplicates that they are, which keep no body. A hash that is neither of the two has been corrected otherwise.
+  // the duplicates that they are, which keep no body. A key can have been mangled only where the body that the event came
+  // by holds a backslash. A hash that is neither of the two has been corrected otherwise.
   await sql`
     create function correct_content_hash(event bigint, wrong bytea, correct bytea, conflicts uuid[]) returns boolean
     language plpgsql ${safely} as $$
     begin
       update ${sql.id(schema)}.events set content_hash = correct
-      where sequence = event and content_hash in (wrong, correct);
+      where sequence = event and content_hash in (wrong, correct) and exists (
+        select from ${sql.id(schema)}.deliveries d
+        where d.id = events.delivery_id and d.received_at <= events.recorded_at
+          and position('\\x5c'::bytea in d.body) > 0
+      );
       if not found then return false; end if;
       update ${sql.id(schema)}.deliveries set outcome = 'duplicate', body = null
       where id = any(conflicts) and outcome = 'conflict' and event_sequence = event;

@@ -8,7 +8,11 @@ CREATE OR REPLACE FUNCTION public.correct_content_hash(event bigint, wrong bytea
 AS $function$
     begin
       update "public".events set content_hash = correct
-      where sequence = event and content_hash in (wrong, correct);
+      where sequence = event and content_hash in (wrong, correct) and exists (
+        select from "public".deliveries d
+        where d.id = events.delivery_id and d.received_at <= events.recorded_at
+          and position('\x5c'::bytea in d.body) > 0
+      );
       if not found then return false; end if;
       update "public".deliveries set outcome = 'duplicate', body = null
       where id = any(conflicts) and outcome = 'conflict' and event_sequence = event;

@@ -29,6 +29,7 @@ import { createTokenOperations } from './http/api/token-operations.ts';
 import { createOperatorApp, type OperatorOptions, operatorHeaders } from './http/apps.ts';
 import type { StandingHeaders } from './http/errors.ts';
 import type { Readiness } from './http/health.ts';
+import { createLimitedLines } from './http/limited-lines.ts';
 import type { TrustedProxies } from './http/proxies.ts';
 import { connectDatabase, type DatabaseConnection } from './ledger/database.ts';
 import type { Logger } from './log.ts';
@@ -89,11 +90,16 @@ export function composeOperators(deps: Deps): { listener: Express; standingHeade
   });
   started.defer(access.close);
   const limits = createLimits({ requestsPerMinute: config.operator.requestsPerMinute, now: Date.now });
+  const strangerLines = createLimitedLines({
+    tellRest: (statuses) => log.info({ statuses }, 'more operators requests without a token'),
+  });
+  started.defer(strangerLines.close);
   const operations = withDocument(operationsOn({ ...deps, connection, accessConnection }));
   const listener = createOperatorApp({
     ...deps,
     access,
     limits,
+    strangerLines,
     api: createApi({ operations, connection, log }),
     isMetricsOpen: config.operator.isMetricsOpen,
   });

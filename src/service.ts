@@ -79,8 +79,11 @@ const MISSING_PARTITION_MS = 1_000;
 const PREPARE_RETRY_MS = 1_000;
 const HEALTH_CACHE_MS = 1_000;
 const DEPTH_CACHE_MS = 5_000;
-/** Half of them for one address: operators behind one proxy share one, and do not shut out those who sit at the machine. */
-const OPERATOR_CONNECTIONS = { connections: 256, perAddress: 128 } as const;
+/**
+ * Half of them for one address: operators behind one proxy share one, and do not shut out those who sit at the machine. A guess
+ * of a token may wait for a second; guesses from several addresses must not keep all places for so long.
+ */
+const OPERATOR_CONNECTIONS = { connections: 256, perAddress: 128, endsRequests: true } as const;
 
 const now = () => performance.now();
 

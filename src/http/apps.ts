@@ -16,6 +16,7 @@ import type { Connections } from './connections.ts';
 import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
 import { errorHandler, NOSNIFF, notFound, onlyGet, type StandingHeaders } from './errors.ts';
 import { livez, type Readiness, readyz } from './health.ts';
+import type { LimitedLines } from './limited-lines.ts';
 import type { TrustedProxies } from './proxies.ts';
 
 export type IntakeOptions = DeliveryOptions & {
@@ -43,6 +44,7 @@ export type OperatorOptions = {
   readonly access: Access;
   readonly limits: Limits;
   readonly connections: Pick<Connections, 'trust'>;
+  readonly strangerLines: LimitedLines;
   /** What stands below /api/v1. */
   readonly api: RequestHandler;
   readonly isMetricsOpen: boolean;

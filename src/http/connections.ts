@@ -58,6 +58,11 @@ export type ConnectionLimits = {
   readonly connections: number;
   /** Of one IPv4 address, or one /64 of IPv6. */
   readonly perAddress: number;
+  /**
+   * Whether a stranger's request that is under way may be ended, too, to make room: where it has brought nothing that would be
+   * lost. False, if not given.
+   */
+  readonly endsRequests?: boolean;
 };
 
 /**
@@ -131,9 +136,13 @@ export function createConnections(options: {
    */
   function nextToLeave(origin?: string): Connection | undefined {
     const isOfOrigin = (connection: Connection) => origin === undefined || connection.origin === origin;
+    let busy: Connection | undefined;
     for (const connection of strangers) {
-      if (isOfOrigin(connection) && !hasWholeRequest(connection)) return connection;
+      if (!isOfOrigin(connection)) continue;
+      if (!hasWholeRequest(connection)) return connection;
+      busy ??= connection;
     }
+    if (busy !== undefined && limits.endsRequests === true) return busy;
     for (const connection of trusted) {
       if (isOfOrigin(connection) && connection.answers.size === 0) return connection;
     }

@@ -339,23 +339,26 @@ describe('connections', () => {
     expect((await operator.replies(2)).at(-1)).toMatchObject({ status: 200 });
   });
 
-  test('all taken, with a request under way on each, make the service unready, and it says why', async () => {
+  test('all taken, with a whole request under way on each, make the service unready, and it says why', async () => {
     await using relay = await startTestService({ env: { MAX_CONNECTIONS: '1' } });
     const readiness = async () => {
       const { body } = await request(relay.operators).get('/readyz');
       return body as unknown;
     };
     await expect.poll(readiness).toMatchObject({ ready: true, connections: 'room' });
+    await holdEventsAtGate(relay);
+    await using session = await openGate(relay);
+    const body = JSON.stringify(completed(newJobId()));
 
     {
       using connection = await openRaw(relay.service.port);
-      connection.write(rawPost('', { 'Content-Length': '2' }));
+      connection.write(rawPost(body, signed(body)));
       await expect.poll(readiness).toMatchObject({ ready: false, connections: 'full' });
       using turnedAway = await openRaw(relay.service.port);
       await turnedAway.closed;
       expect(turnedAway.text()).toBe('');
-      connection.write('{}');
-      expect(await connection.replies()).toMatchObject([{ status: 401 }]);
+      await session.open();
+      expect(await connection.replies()).toMatchObject([{ status: 202 }]);
     }
 
     await expect.poll(readiness).toMatchObject({ ready: true, connections: 'room' });
@@ -407,12 +410,7 @@ describe('connections', () => {
   test('a sender that hangs up while its write waits for a lock does not undo it', async () => {
     await using relay = await startTestService();
     const body = JSON.stringify(completed(newJobId()));
-    await relay.database.query(`
-      create function wait_at_gate() returns trigger language plpgsql as $$
-      begin perform pg_advisory_xact_lock_shared(7); return new; end $$`);
-    await relay.database.query(
-      'create trigger wait_at_gate before insert on events for each row execute function wait_at_gate()',
-    );
+    await holdEventsAtGate(relay);
     await using session = await openGate(relay);
 
     using connection = await openRaw(relay.service.port);
@@ -428,6 +426,16 @@ describe('connections', () => {
 
 function list(headers: string): string {
   return `GET /api/v1/jobs?limit=1 HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
+}
+
+/** Each event waits for the lock of `openGate` before it is recorded. */
+async function holdEventsAtGate({ database }: TestService): Promise<void> {
+  await database.query(`
+    create function wait_at_gate() returns trigger language plpgsql as $$
+    begin perform pg_advisory_xact_lock_shared(7); return new; end $$`);
+  await database.query(
+    'create trigger wait_at_gate before insert on events for each row execute function wait_at_gate()',
+  );
 }
 
 /** Holds the lock that the trigger above waits for. */

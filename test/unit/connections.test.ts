@@ -145,6 +145,22 @@ describe('when all are taken', () => {
     expect(ends).toEqual(['full']);
   });
 
+  test('a stranger’s whole request is ended where nothing is lost by it, and a sender’s is not', () => {
+    const { connections, connect, ask, ends } = create({ connections: 2, endsRequests: true });
+    const [sender, stranger] = [connect(), connect()];
+    ask(sender, { trusted: true });
+    connections.begin(answerOn(sender).response);
+    connections.begin(answerOn(stranger).response);
+    expect(connections.state()).toBe('room');
+
+    const next = connect();
+    expect([sender, stranger, next].map(({ destroyed }) => destroyed)).toEqual([false, true, false]);
+    connections.trust(answerOn(next).response);
+    connections.begin(answerOn(next).response);
+    expect(connect().destroyed).toBe(true);
+    expect(ends).toEqual(['room', 'full']);
+  });
+
   test('with several requests under way a connection is idle after the last', () => {
     const { connections, connect } = create({ connections: 1 });
     const socket = connect();

@@ -6,6 +6,7 @@ import { createAccess } from '../../src/access/access.ts';
 import { createLimits } from '../../src/access/limits.ts';
 import { hashToken, newTokenValue } from '../../src/access/token-value.ts';
 import { createGate, needsToken } from '../../src/http/api/gate.ts';
+import { createLimitedLines } from '../../src/http/limited-lines.ts';
 import { createExactApp, listen } from '../../src/http-ground.ts';
 import type { DatabaseConnection, Statement } from '../../src/ledger/database.ts';
 import { createTestLog } from '../support/service.ts';
@@ -36,7 +37,11 @@ async function startGate({ requestsPerMinute }: { requestsPerMinute: number }) {
   });
   const limits = createLimits({ requestsPerMinute, now: Date.now });
   const app = createExactApp();
-  app.use(createGate({ access, limits, connections: { trust: () => {} }, now, log }), needsToken);
+  const strangerLines = createLimitedLines({ tellRest: (statuses) => log.info({ statuses }, 'more') });
+  app.use(
+    createGate({ access, limits, connections: { trust: () => {} }, strangerLines, now, log }),
+    needsToken,
+  );
   app.get('/', (_request, response) => void response.status(200).end());
   const server = createServer(app);
   const port = await listen(server, { host: '127.0.0.1', port: 0 });
@@ -61,6 +66,7 @@ async function startGate({ requestsPerMinute }: { requestsPerMinute: number }) {
     },
     [Symbol.asyncDispose]: async () => {
       access.close();
+      strangerLines.close();
       server.closeAllConnections();
       await new Promise((closed) => server.close(closed));
     },
@@ -118,4 +124,18 @@ test('a token that was let in and revoked since is a stranger’s, whose address
   const answers = [];
   for (let count = 0; count < 4; count++) answers.push(await gate.ask(value));
   expect(answers).toEqual(['401 29/30', '401 28/30', '401 27/30', '401 26/30']);
+});
+
+test('requests without a token have a few lines a second in the log, and the rest is counted', async () => {
+  const gate = await startGate({ requestsPerMinute: 1_000 });
+  const started = now();
+  await Promise.all(Array.from({ length: 60 }, () => gate.ask('none of ours')));
+  await gate[Symbol.asyncDispose]();
+
+  const lines = gate.lines.filter(({ msg }) => msg === 'operators request');
+  const more = gate.lines
+    .flatMap(({ msg, statuses }) => (msg === 'more' ? Object.values(statuses as Record<string, number>) : []))
+    .reduce((sum, count) => sum + count, 0);
+  expect(lines.length + more).toBe(60);
+  expect(lines.length).toBeLessThanOrEqual(5 * Math.ceil((now() - started) / 1_000 + 1));
 });

@@ -10,6 +10,7 @@ import { looksLikeToken } from '../../access/token-value.ts';
 import type { Token } from '../../access/tokens.ts';
 import type { Logger } from '../../log.ts';
 import type { Connections } from '../connections.ts';
+import type { LimitedLines } from '../limited-lines.ts';
 import { ownOrigins, senderOf } from '../proxies.ts';
 import { sendError } from './answers.ts';
 import { callerOf } from './caller.ts';
@@ -41,11 +42,13 @@ export function createGate(options: {
   limits: Limits;
   /** Told of each connection that an admitted token came by. */
   connections: Pick<Connections, 'trust'>;
+  /** For requests without a token: anybody can make any number of them. */
+  strangerLines: LimitedLines;
   /** Monotonic. */
   now: () => number;
   log: Logger;
 }): RequestHandler {
-  const { access, limits, connections, now, log } = options;
+  const { access, limits, connections, strangerLines, now, log } = options;
 
   /**
    * Whoever comes with a token has its own count to spend, whatever else his address sent, and before the look-up, which
@@ -71,17 +74,18 @@ export function createGate(options: {
     const operation = operationOf(response)?.id;
     const status = response.headersSent ? response.statusCode : undefined;
     const isScrape = operation === undefined && status === 200;
-    log[isScrape ? 'debug' : 'info'](
-      {
-        operation,
-        method: request.method,
-        status,
-        ms: Math.round(elapsedMs * 10) / 10,
-        token: tokenOnceOf(identity)?.id,
-        remote: addressOf(request),
-      },
-      'operators request',
-    );
+    const token = tokenOnceOf(identity)?.id;
+    const fields = {
+      operation,
+      method: request.method,
+      status,
+      ms: Math.round(elapsedMs * 10) / 10,
+      token,
+      remote: addressOf(request),
+    };
+    const write = () => log[isScrape ? 'debug' : 'info'](fields, 'operators request');
+    if (token === undefined) strangerLines.write(String(status ?? 'unanswered'), write);
+    else write();
   }
 
   return async (request, response, next) => {

@@ -1,0 +1,44 @@
+// Lines of the log that anybody can cause: so many of a kind a second, and what is more is counted and told at its end. So a
+// flood costs the log a line a second, and nothing goes untold.
+
+export type LimitedLines = {
+  /** Writes the line, or counts it under its kind. Kinds come from a closed set. */
+  readonly write: (kind: string, line: () => void) => void;
+  /** Tells what is left and stops. */
+  readonly close: () => void;
+};
+
+const INTERVAL_MS = 1_000;
+/** A second's trouble can be understood from these. */
+const LINES_PER_KIND = 5;
+
+/** `tellRest` is told of the kinds that had more lines in a second, and of how many more. */
+export function createLimitedLines({
+  tellRest,
+}: {
+  tellRest: (counts: Readonly<Record<string, number>>) => void;
+}): LimitedLines {
+  let written = new Map<string, number>(); // of this second
+
+  function write(kind: string, line: () => void): void {
+    const count = (written.get(kind) ?? 0) + 1;
+    written.set(kind, count);
+    if (count <= LINES_PER_KIND) line();
+  }
+
+  function tell(): void {
+    const more = Array.from(written, ([kind, count]) => [kind, count - LINES_PER_KIND] as const);
+    const rest = Object.fromEntries(more.filter(([, count]) => count > 0));
+    written = new Map();
+    if (Object.keys(rest).length > 0) tellRest(rest);
+  }
+
+  const timer = setInterval(tell, INTERVAL_MS).unref();
+  return {
+    write,
+    close: () => {
+      clearInterval(timer);
+      tell();
+    },
+  };
+}
