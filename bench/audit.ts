@@ -8,7 +8,7 @@ import { Pool } from 'pg';
 import { startRelay } from '../scripts/relay.ts';
 import type { Progress } from '../scripts/output.ts';
 import { findFreePort } from '../scripts/services/ports.ts';
-import { makeToken } from '../src/access/tokens.ts';
+import { makeToken } from '../src/operators/access/tokens.ts';
 import type { Database } from '../src/ledger/tables.ts';
 import { AUDIT_CASES, type AuditCase } from './audit-cases.ts';
 import type { AuditReport, AuditScale } from './audit-report.ts';

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { CORRUPT_CLIP } from '../src/commands/sandbox-clips.ts';
+import { CORRUPT_CLIP } from '../src/cli/sandbox-clips.ts';
 import { MAIN, type Program, startProgram } from './program.ts';
 import type { SandboxEngine } from './services/find-ffmpeg.ts';
 import type { Guard } from './services/guard.ts';

@@ -7,7 +7,7 @@ import { mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { CLIP } from '../src/commands/sandbox-clips.ts';
+import { CLIP } from '../src/cli/sandbox-clips.ts';
 import { type Ending, endOnRequest } from './ending.ts';
 import { given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.ts';
 import { takeLock } from './lock.mjs';

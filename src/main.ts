@@ -2,10 +2,10 @@
 // The command line. Finds the command, runs it, and turns its result or error into an exit code:
 // 0 done, 1 failed, 2 used wrongly, 70 a bug, 78 a configuration or schema that cannot be used.
 
-import { HelpAsked } from './commands/arguments.ts';
-import type { Command } from './commands/command.ts';
-import { complain, endWithReader, say } from './commands/output.ts';
-import { reportError } from './commands/report.ts';
+import { HelpAsked } from './cli/arguments.ts';
+import type { Command } from './cli/command.ts';
+import { complain, endWithReader, say } from './cli/output.ts';
+import { reportError } from './cli/report.ts';
 import { UsageError } from './errors.ts';
 import { version } from './version.ts';
 
@@ -48,25 +48,25 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or
 
 /** Loaded when it is asked for: a terminal must not wait for a server's packages, nor a server for a terminal's. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
-  serve: async () => (await import('./commands/serve.ts')).serveCommand,
-  migrate: async () => (await import('./commands/migrate.ts')).migrateCommand,
-  tokens: async () => (await import('./commands/tokens.ts')).tokens,
-  jobs: async () => (await import('./commands/jobs.ts')).jobs,
-  deliveries: async () => (await import('./commands/deliveries.ts')).deliveries,
-  events: async () => (await import('./commands/events.ts')).events,
-  publications: async () => (await import('./commands/publications.ts')).publications,
-  stats: async () => (await import('./commands/stats.ts')).stats,
-  sources: async () => (await import('./commands/sources.ts')).sources,
-  live: async () => (await import('./commands/live.ts')).live,
-  export: async () => (await import('./commands/export.ts')).exportCommand,
-  log: async () => (await import('./commands/operator-log.ts')).operatorLog,
-  outbox: async () => (await import('./commands/outbox.ts')).outbox,
-  quarantine: async () => (await import('./commands/quarantine.ts')).quarantine,
-  replay: async () => (await import('./commands/replay.ts')).replay,
-  replays: async () => (await import('./commands/replays.ts')).replays,
-  send: async () => (await import('./commands/send.ts')).sendCommand,
-  tail: async () => (await import('./commands/tail.ts')).tailCommand,
-  sandbox: async () => (await import('./commands/sandbox.ts')).sandboxCommand,
+  serve: async () => (await import('./cli/serve.ts')).serveCommand,
+  migrate: async () => (await import('./cli/migrate.ts')).migrateCommand,
+  tokens: async () => (await import('./cli/tokens.ts')).tokens,
+  jobs: async () => (await import('./cli/jobs.ts')).jobs,
+  deliveries: async () => (await import('./cli/deliveries.ts')).deliveries,
+  events: async () => (await import('./cli/events.ts')).events,
+  publications: async () => (await import('./cli/publications.ts')).publications,
+  stats: async () => (await import('./cli/stats.ts')).stats,
+  sources: async () => (await import('./cli/sources.ts')).sources,
+  live: async () => (await import('./cli/live.ts')).live,
+  export: async () => (await import('./cli/export.ts')).exportCommand,
+  log: async () => (await import('./cli/operator-log.ts')).operatorLog,
+  outbox: async () => (await import('./cli/outbox.ts')).outbox,
+  quarantine: async () => (await import('./cli/quarantine.ts')).quarantine,
+  replay: async () => (await import('./cli/replay.ts')).replay,
+  replays: async () => (await import('./cli/replays.ts')).replays,
+  send: async () => (await import('./cli/send.ts')).sendCommand,
+  tail: async () => (await import('./cli/tail.ts')).tailCommand,
+  sandbox: async () => (await import('./cli/sandbox.ts')).sandboxCommand,
 };
 
 async function run(args: string[]): Promise<number> {

@@ -2,12 +2,12 @@
 // Everything is wired here and nowhere else; no part knows more than what it is handed.
 
 import { randomUUID } from 'node:crypto';
-import { createPublisher, type Publisher } from './broker/publisher.ts';
-import { topologyOf } from './broker/topology.ts';
+import { createPublisher, type Publisher } from './relay/publisher.ts';
+import { topologyOf } from './relay/topology.ts';
 import type { Config } from './config.ts';
 import { describeError, SchemaError } from './errors.ts';
-import { createIntakeApp, intakeHeaders } from './http/apps.ts';
-import { type Bodies, createBodies } from './http/bodies.ts';
+import { createIntakeApp, intakeHeaders } from './operators/app.ts';
+import { type Bodies, createBodies } from './intake/bodies.ts';
 import {
   CONNECTION_ENDS,
   type ConnectionEnd,
@@ -17,12 +17,12 @@ import {
 } from './http/connections.ts';
 import type { Readiness } from './http/health.ts';
 import { createTrustedProxies } from './http/proxies.ts';
-import { createUnavailableLines } from './http/unavailable-lines.ts';
+import { createUnavailableLines } from './intake/unavailable-lines.ts';
 import { startServer } from './http/server.ts';
 import { type BatchWriter, createBatchWriter } from './intake/batch-writer.ts';
 import { createReceiver } from './intake/receiver.ts';
 import { createRefusalLog, type RefusalLog } from './intake/refusal-log.ts';
-import { createSecondLook } from './intake/second-look.ts';
+import { createSecondLook } from './ledger/second-look.ts';
 import { createSources } from './intake/sources.ts';
 import { connectDatabase, type DatabaseConnection, isMissingPartition } from './ledger/database.ts';
 import { checkSchema, migrate } from './ledger/migrate.ts';
@@ -37,11 +37,11 @@ import { createSecretMatches, type SecretMatches } from './ledger/secret-matches
 import { keepUp } from './ledger/upkeep.ts';
 import type { Logger } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import { composeOperators } from './operators.ts';
-import { createOutboxEntries, type OutboxEntries } from './outbox/entries.ts';
-import { createLease, type Lease, leaseTimeouts } from './outbox/lease.ts';
-import { createRelay, type Relay } from './outbox/relay.ts';
-import { createFeeder, type Feeder } from './replays/feeder.ts';
+import { composeOperators } from './operators/server.ts';
+import { createOutboxEntries, type OutboxEntries } from './relay/entries.ts';
+import { createLease, type Lease, leaseTimeouts } from './relay/lease.ts';
+import { createRelay, type Relay } from './relay/relay.ts';
+import { createFeeder, type Feeder } from './operators/replays/feeder.ts';
 import { version } from './version.ts';
 
 export type Service = AsyncDisposable & {

@@ -2,8 +2,8 @@
 // that is broken. What a subscriber receives of both is printed as it comes, and compared with what the jobs say.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CLIP, CORRUPT_CLIP } from '../../src/commands/sandbox-clips.ts';
-import { createClient, type Job } from '../../src/sandbox-client/client.ts';
+import { CLIP, CORRUPT_CLIP } from '../../src/cli/sandbox-clips.ts';
+import { createClient, type Job } from '../../src/origin/client.ts';
 import { type ReceivedEvent, subscribe } from '../../src/subscriber/subscribe.ts';
 import { paint, say } from '../output.ts';
 import type { Sandbox } from '../sandbox.ts';

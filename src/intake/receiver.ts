@@ -9,7 +9,7 @@ import type { DeliveryRecord, RecordedDelivery } from '../ledger/record.ts';
 import type { DeliveryOutcome } from '../ledger/tables.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { eventId } from '../ledger/event.ts';
-import { type Understanding, understand } from './event.ts';
+import { type Understanding, understand } from '../ledger/understand.ts';
 import type { RefusalLog, RefusalTrace } from './refusal-log.ts';
 import { type KeyRing, type Verified, verifySignature } from './signature.ts';
 import { UNKNOWN_SOURCE } from './sources.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
-import { createPublisher } from '../../src/broker/publisher.ts';
-import { topologyOf } from '../../src/broker/topology.ts';
+import { createPublisher } from '../../src/relay/publisher.ts';
+import { topologyOf } from '../../src/relay/topology.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { subscribeDurably } from '../support/durable-subscriber.ts';

@@ -1,8 +1,8 @@
 // Somebody guesses tokens from the address that operators come from, too.
 
 import { expect, test } from 'vitest';
-import { createAccess } from '../../src/access/access.ts';
-import { newTokenValue } from '../../src/access/token-value.ts';
+import { createAccess } from '../../src/operators/access/access.ts';
+import { newTokenValue } from '../../src/operators/access/token-value.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { newToken } from '../support/operators.ts';

@@ -12,7 +12,7 @@ import {
   RateLimitedError,
   ServiceError,
   UnauthorizedError,
-} from '../../src/sandbox-client/client.ts';
+} from '../../src/origin/client.ts';
 import { hang, startReceiver } from '../support/receiver.ts';
 import {
   ACCOUNT,

@@ -10,7 +10,7 @@ import {
   NotFoundError,
   RateLimitedError,
   UnauthorizedError,
-} from '../../src/sandbox-client/client.ts';
+} from '../../src/origin/client.ts';
 import { newToken, order, startTestFiles, startTestSandbox, untilEnded } from '../support/sandbox.ts';
 import { failure } from '../support/scripted-service.ts';
 

@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
-import { InvalidAnswerError } from '../../src/sandbox-client/client.ts';
+import { InvalidAnswerError } from '../../src/origin/client.ts';
 import { type Respond, startReceiver } from '../support/receiver.ts';
 import {
   ACCOUNT,

@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { sandboxCommand } from '../../src/commands/sandbox.ts';
+import { sandboxCommand } from '../../src/cli/sandbox.ts';
 import { UsageError } from '../../src/errors.ts';
 import { createFolder } from '../support/folder.ts';
 import { runCommand, startCommand, type RunningCommand } from '../support/replica.ts';

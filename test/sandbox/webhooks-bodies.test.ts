@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { understand } from '../../src/intake/event.ts';
+import { understand } from '../../src/ledger/understand.ts';
 import { createKeyRing, verifySignature } from '../../src/intake/signature.ts';
 import type { Job } from '../../src/sandbox/types.ts';
 import { completedBody, failedBody, progressBody } from '../../src/sandbox/webhooks/bodies.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tokenHolds } from '../../src/access/tokens.ts';
-import { createExportOperations } from '../../src/http/api/export-operations.ts';
-import type { CallContext, Read, Reply } from '../../src/http/api/operation.ts';
+import { tokenHolds } from '../../src/operators/access/tokens.ts';
+import { createExportOperations } from '../../src/operators/api/export-operations.ts';
+import type { CallContext, Read, Reply } from '../../src/operators/api/operation.ts';
 import { createHistory, type History } from '../support/history.ts';
 import { holdOutbox } from '../support/ledger.ts';
 import { newToken, operators, type Operators } from '../support/operators.ts';

@@ -1,7 +1,7 @@
 // How much waits, where there is more of it than is counted: what there is much of must hide nothing of the rest.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readDepth } from '../../src/audit/outbox.ts';
+import { readDepth } from '../../src/operators/audit/outbox.ts';
 import { connectDatabase } from '../../src/ledger/database.ts';
 import { type Cli, cliOf } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';

@@ -5,8 +5,8 @@ import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import express from 'express';
 import { expect, test } from 'vitest';
-import { sendStream } from '../../src/http/api/answers.ts';
-import { listen } from '../../src/http-ground.ts';
+import { sendStream } from '../../src/operators/api/answers.ts';
+import { listen } from '../../src/http/ground.ts';
 import { createTestLog } from '../support/service.ts';
 
 const CHUNK = Buffer.alloc(64 * 1024, 'x');

@@ -1,7 +1,7 @@
 // A job that was told of again and again: what a page of its deliveries costs, by what Postgres says that it read.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { deliveries, type DeliveryFilters } from '../../src/audit/deliveries.ts';
+import { deliveries, type DeliveryFilters } from '../../src/operators/audit/deliveries.ts';
 import { costOf, createHistory, type History } from '../support/history.ts';
 
 const DELIVERIES = 40_000;

@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SEEDED } from '../../bench/audit-seed.ts';
-import { readSources } from '../../src/audit/sources.ts';
-import { readStats } from '../../src/audit/stats.ts';
+import { readSources } from '../../src/operators/audit/sources.ts';
+import { readStats } from '../../src/operators/statistics/statistics.ts';
 import { costOf, createHistory, type History } from '../support/history.ts';
 
 const HOUR_MS = 3_600_000;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { withLocalRun } from '../../src/commands/environment.ts';
+import { withLocalRun } from '../../src/cli/environment.ts';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { runCommand, startCommand } from '../support/replica.ts';

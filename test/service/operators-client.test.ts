@@ -8,7 +8,7 @@ import {
   createOperatorsClient,
   InvalidAnswerError,
   NoAnswerError,
-} from '../../src/operators-client/client.ts';
+} from '../../src/operators/client/client.ts';
 import { hang, type Receiver, type Respond, startReceiver } from '../support/receiver.ts';
 
 const TOKEN = 'thk_test_pLaNtEd-0123456789';

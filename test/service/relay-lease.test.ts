@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
-import { createLease } from '../../src/outbox/lease.ts';
+import { createLease } from '../../src/relay/lease.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';

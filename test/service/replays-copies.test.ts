@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
 import type { DatabaseConnection } from '../../src/ledger/database.ts';
-import { LOAD_COPIES } from '../../src/outbox/copies.ts';
-import { changeReplay } from '../../src/replays/replays.ts';
+import { LOAD_COPIES } from '../../src/relay/copies.ts';
+import { changeReplay } from '../../src/operators/replays/replays.ts';
 import { type Bus, listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { outboxCount } from '../support/facts.ts';
@@ -23,7 +23,7 @@ import {
   type TestFeeder,
 } from '../support/replays.ts';
 import { newJobId } from '../support/sender.ts';
-import type { RelayLimits } from '../../src/outbox/relay.ts';
+import type { RelayLimits } from '../../src/relay/relay.ts';
 
 type World = AsyncDisposable & {
   database: TestDatabase;

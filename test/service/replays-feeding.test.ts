@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { keepPartitions } from '../../src/ledger/partitions.ts';
-import { changeReplay } from '../../src/replays/replays.ts';
+import { changeReplay } from '../../src/operators/replays/replays.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { addEntry, connectTestDatabase } from '../support/relay.ts';
 import {

@@ -2,8 +2,8 @@
 
 import { expect, test } from 'vitest';
 import { keepPartitions } from '../../src/ledger/partitions.ts';
-import { createFeeder } from '../../src/replays/feeder.ts';
-import { changeReplay } from '../../src/replays/replays.ts';
+import { createFeeder } from '../../src/operators/replays/feeder.ts';
+import { changeReplay } from '../../src/operators/replays/replays.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { connectTestDatabase } from '../support/relay.ts';
 import { copiesInOutbox, countsOf, newReplay, seedEvents, stateOf } from '../support/replays.ts';

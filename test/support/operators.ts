@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
-import type { TokenRole } from '../../src/access/roles.ts';
-import { makeToken, type Token } from '../../src/access/tokens.ts';
+import type { TokenRole } from '../../src/operators/access/roles.ts';
+import { makeToken, type Token } from '../../src/operators/access/tokens.ts';
 import type { Database } from '../../src/ledger/tables.ts';
 import type { TestDatabase } from './database.ts';
 

@@ -3,14 +3,14 @@
 
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import { createPublisher, type OutgoingMessage, type Publisher } from '../../src/broker/publisher.ts';
-import { topologyOf } from '../../src/broker/topology.ts';
+import { createPublisher, type OutgoingMessage, type Publisher } from '../../src/relay/publisher.ts';
+import { topologyOf } from '../../src/relay/topology.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
 import { keepPartitions } from '../../src/ledger/partitions.ts';
-import { createOutboxEntries, type OutboxEntries } from '../../src/outbox/entries.ts';
-import { createLease, type Lease } from '../../src/outbox/lease.ts';
-import { createRelay, type Relay, type RelayLimits } from '../../src/outbox/relay.ts';
-import { decide, lockEntry, retryEntries } from '../../src/replays/decisions.ts';
+import { createOutboxEntries, type OutboxEntries } from '../../src/relay/entries.ts';
+import { createLease, type Lease } from '../../src/relay/lease.ts';
+import { createRelay, type Relay, type RelayLimits } from '../../src/relay/relay.ts';
+import { decide, lockEntry, retryEntries } from '../../src/operators/decisions/decisions.ts';
 import { vi } from 'vitest';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';

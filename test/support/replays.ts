@@ -2,9 +2,9 @@
 // a feeder that is driven by hand on a clock of the test's own.
 
 import type { DatabaseConnection } from '../../src/ledger/database.ts';
-import { createFeeder, type Feeder } from '../../src/replays/feeder.ts';
-import { createReplay, type Replay } from '../../src/replays/replays.ts';
-import { findEvents, type EventFilter } from '../../src/replays/selection.ts';
+import { createFeeder, type Feeder } from '../../src/operators/replays/feeder.ts';
+import { createReplay, type Replay } from '../../src/operators/replays/replays.ts';
+import { findEvents, type EventFilter } from '../../src/operators/replays/selection.ts';
 import { createTestLog } from './service.ts';
 import type { TestDatabase } from './database.ts';
 

@@ -2,12 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import { expect } from 'vitest';
-import {
-  type Client,
-  type ClientOptions,
-  createClient,
-  type NewJob,
-} from '../../src/sandbox-client/client.ts';
+import { type Client, type ClientOptions, createClient, type NewJob } from '../../src/origin/client.ts';
 import type { Receiver, Respond } from './receiver.ts';
 
 export const TOKEN = 'cvs_test_pLaNtEd-0123456789';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { RETRY_MAX_MS, retryDelayMs } from '../../src/outbox/backoff.ts';
+import { RETRY_MAX_MS, retryDelayMs } from '../../src/relay/backoff.ts';
 
 /** Minutes until an event is parked, with 20 attempts. */
 const total = (random: number) =>

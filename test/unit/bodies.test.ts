@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { createBodies } from '../../src/http/bodies.ts';
+import { createBodies } from '../../src/intake/bodies.ts';
 
 const KIB = 1024;
 

@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { secondsOf, timeOf } from '../../src/commands/filters.ts';
-import { ago, bytes, clean, counted, duration, time } from '../../src/commands/readable.ts';
-import { type Column, renderTable } from '../../src/commands/table.ts';
+import { secondsOf, timeOf } from '../../src/cli/filters.ts';
+import { ago, bytes, clean, counted, duration, time } from '../../src/cli/readable.ts';
+import { type Column, renderTable } from '../../src/cli/table.ts';
 import { UsageError } from '../../src/errors.ts';
 
 type Row = { readonly id: string; readonly n: number; readonly reason: string | null };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CONTENT_TYPE, type EntryEvent, toMessage } from '../../src/outbox/cloud-event.ts';
+import { CONTENT_TYPE, type EntryEvent, toMessage } from '../../src/relay/cloud-event.ts';
 
 const completed: EntryEvent = {
   sequence: '42',

@@ -2,12 +2,12 @@
 
 import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
-import { createAccess } from '../../src/access/access.ts';
-import { createLimits } from '../../src/access/limits.ts';
-import { hashToken, newTokenValue } from '../../src/access/token-value.ts';
-import { createGate, needsToken } from '../../src/http/api/gate.ts';
+import { createAccess } from '../../src/operators/access/access.ts';
+import { createLimits } from '../../src/operators/access/limits.ts';
+import { hashToken, newTokenValue } from '../../src/operators/access/token-value.ts';
+import { createGate, needsToken } from '../../src/operators/api/gate.ts';
 import { createLimitedLines } from '../../src/http/limited-lines.ts';
-import { createExactApp, listen } from '../../src/http-ground.ts';
+import { createExactApp, listen } from '../../src/http/ground.ts';
 import type { DatabaseConnection, Statement } from '../../src/ledger/database.ts';
 import { createTestLog } from '../support/service.ts';
 

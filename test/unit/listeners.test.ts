@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createListeners } from '../../src/http/api/listeners.ts';
-import type { Caller } from '../../src/http/api/operation.ts';
+import { createListeners } from '../../src/operators/api/listeners.ts';
+import type { Caller } from '../../src/operators/api/operation.ts';
 import { createTestLog } from '../support/service.ts';
 
 const caller = (tokenId: string): Caller => ({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Entry } from '../../src/outbox/entries.ts';
-import { createWindow, type Lane } from '../../src/outbox/window.ts';
+import type { Entry } from '../../src/relay/entries.ts';
+import { createWindow, type Lane } from '../../src/relay/window.ts';
 
 let position = 0;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { routingKey, topologyOf } from '../../src/broker/topology.ts';
+import { routingKey, topologyOf } from '../../src/relay/topology.ts';
 
 test('the broker must have one durable topic exchange, and queues are the subscribers’ own', () => {
   expect(topologyOf({ exchange: 'conversion.events' })).toEqual({

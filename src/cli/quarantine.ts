@@ -1,0 +1,114 @@
+// `tallyhook quarantine`: authentic deliveries that were not understood, and a second try with the present schemas.
+
+import type { Env } from '../config.ts';
+import { UsageError } from '../errors.ts';
+import type { Query, Release } from '../operators/client/client.ts';
+import { type Api, nounCommand, onlyWord, openApi } from './api.ts';
+import { parse } from './arguments.ts';
+import { createBar } from './bar.ts';
+import { colourOf } from './columns.ts';
+import { type FilterName, filterHelp, filterOptions, readFilters } from './filters.ts';
+import { listHelp, listVerb } from './lists.ts';
+import { complain, paint, put, putJson, toJson } from './output.ts';
+import { clean, count, counted } from './readable.ts';
+import { type Column, renderTable, terminalWidth } from './table.ts';
+
+const RELEASE_FILTERS = [
+  'source',
+  'status',
+  'job',
+  'job-prefix',
+  'from',
+  'to',
+] as const satisfies FilterName[];
+/** A bar needs an end, but counting must not take longer than the work: more are released without one. */
+const COUNTED_MAX = 5_000;
+/** Of those that are still not understood. */
+const SHOWN_MAX = 20;
+
+const help = `Authentic deliveries that were not understood: they are kept, and not published.
+
+  quarantine list       the newest first
+${listHelp('quarantine')}
+  quarantine release ID
+                        try to understand it again, with the present schemas; if that succeeds, it becomes an event
+  quarantine release --all
+                        all that wait, or with filters some of them
+${filterHelp(RELEASE_FILTERS)}
+
+Exit code 1 if one is still not understood.`;
+
+async function release(args: string[], env: Env): Promise<number> {
+  const options = { all: { type: 'boolean' }, ...filterOptions(RELEASE_FILTERS) } as const;
+  const { values, positionals } = parse(args, options, 1);
+  const filter = readFilters(RELEASE_FILTERS, values);
+  if (values.all) {
+    if (positionals.length > 0) throw new UsageError('an id and --all exclude each other');
+    return releaseAll(openApi(env), filter);
+  }
+  if (Object.keys(filter).length > 0) throw new UsageError('filters go with --all');
+  const id = onlyWord(positionals, 'the id of a delivery, or --all,');
+  const { client, nextKey } = openApi(env);
+  const result = await client.release(id, nextKey());
+  await put(`${process.stdout.isTTY ? sentence(result) : toJson(result)}\n`);
+  return result.result === 'still_quarantined' ? 1 : 0;
+}
+
+async function releaseAll({ client, nextKey }: Api, filter: Query): Promise<number> {
+  const total = await countWaiting(client, filter);
+  const bar = createBar({ unit: 'deliveries', ...(total !== undefined && { total }) });
+  const results: Record<string, number> = {};
+  const failures: Release[] = [];
+  let done = 0;
+  let cursor: string | undefined;
+  try {
+    do {
+      const page = await client.releaseSome({ filter, ...(cursor && { cursor }) }, nextKey());
+      for (const item of page.items) {
+        results[item.result] = (results[item.result] ?? 0) + 1;
+        if (item.result === 'still_quarantined') failures.push(item);
+        if (!process.stdout.isTTY) await putJson(item);
+      }
+      done += page.items.length;
+      bar.update(done);
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor !== undefined);
+  } finally {
+    bar.stop();
+  }
+  await summarize(done, results, failures);
+  return failures.length === 0 ? 0 : 1;
+}
+
+async function countWaiting(client: Api['client'], filter: Query): Promise<number | undefined> {
+  if (!process.stderr.isTTY) return undefined;
+  let found = 0;
+  for await (const _ of client.each('quarantine', filter, { max: COUNTED_MAX })) found += 1;
+  return found < COUNTED_MAX ? found : undefined;
+}
+
+async function summarize(done: number, results: Record<string, number>, failures: Release[]): Promise<void> {
+  const parts = Object.entries(results).map(([result, number]) => `${count(number)} ${word(result)}`);
+  complain(done === 0 ? 'nothing waits in quarantine' : `${counted(done, 'delivery')}: ${parts.join(', ')}`);
+  if (!process.stdout.isTTY || failures.length === 0) return;
+  const shown = failures.slice(0, SHOWN_MAX);
+  await put(`\n${renderTable(shown, COLUMNS, { width: terminalWidth(), wrap: true })}\n`);
+  if (shown.length < failures.length) complain('and more: see "tallyhook quarantine list"');
+}
+
+const word = (result: string) => result.replaceAll('_', ' ');
+
+function sentence({ delivery_id, result, event_id, reason }: Release): string {
+  const rest = clean([event_id, reason].filter(Boolean).join(': '));
+  return `${paint(colourOf(result) ?? 'bold', word(result))} ${delivery_id}${rest === '' ? '' : `  ${rest}`}`;
+}
+
+const COLUMNS: readonly Column<Release>[] = [
+  { head: 'delivery', text: (item) => item.delivery_id },
+  { head: 'still not understood, since', text: (item) => item.reason, cutTo: 20 },
+];
+
+export const quarantine = nounCommand('quarantine', {
+  help,
+  verbs: { list: listVerb('quarantine', 'quarantined delivery'), release },
+});

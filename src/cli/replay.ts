@@ -1,0 +1,129 @@
+// `tallyhook replay`: has events published again: counted and shown first, asked for, and watched until it is done.
+
+import { createInterface } from 'node:readline/promises';
+import type { Env } from '../config.ts';
+import { UsageError } from '../errors.ts';
+import type { DryRun, ReplayOrder } from '../operators/client/client.ts';
+import { openApi } from './api.ts';
+import { parse, whole } from './arguments.ts';
+import type { Command } from './command.ts';
+import { COLUMNS } from './columns.ts';
+import { type FilterName, filterHelp, filterOptions, FILTERS_OF, readFilters } from './filters.ts';
+import { complain, paint, say, toJson } from './output.ts';
+import { clean, counted, duration, orMore } from './readable.ts';
+import { renderTable, terminalWidth } from './table.ts';
+import { printReplay, watchReplay } from './watch-replay.ts';
+
+const FILTERS = [...FILTERS_OF.events, 'secret', 'address'] as const satisfies FilterName[];
+const RATE_PER_SECOND = 100;
+const RATE_MAX_PER_SECOND = 1_000;
+const EVENTS_MAX = 1_000;
+
+const help = `Has events published again, with their own ids. Subscribers know copies by the header "replay".
+
+  replay EVENT_ID…      these events, at most ${EVENTS_MAX}
+  replay --<filter> …   all events that match
+${filterHelp(FILTERS)}
+  with either:
+    --queue NAME          to this queue alone, instead of the exchange and all who listen there
+    --rate N              at most so many a second (${RATE_PER_SECOND})
+    --note TEXT           why, for those who read of it later
+    --dry-run             only count them and show some
+    --yes                 do not ask
+    --detach              do not wait for the end
+
+Exit code 1 if it was paused or cancelled, or if some events did not reach the bus.
+See also "tallyhook replays --help".`;
+
+const text = { type: 'string' } as const;
+const flag = { type: 'boolean' } as const;
+const OPTIONS = {
+  ...filterOptions(FILTERS),
+  queue: text,
+  rate: text,
+  note: text,
+  'dry-run': flag,
+  yes: flag,
+  detach: flag,
+} as const;
+
+async function run(args: string[], env: Env): Promise<number> {
+  const { values, positionals } = parse(args, OPTIONS, EVENTS_MAX);
+  const filter = readFilters(FILTERS, values);
+  const order = orderOf(positionals, filter, values);
+  if (values['dry-run'] !== true && values.yes !== true && !isAnswered()) {
+    throw new UsageError('nobody can be asked here: say --yes, or --dry-run to see what would be replayed');
+  }
+  const api = openApi(env);
+  const found = await api.client.tryReplay(order, api.nextKey());
+  if (values['dry-run'] === true) {
+    if (process.stdout.isTTY) show(found, say);
+    else say(toJson(found));
+    return 0;
+  }
+  show(found, complain);
+  if (found.matched === 0 && found.matched_exactly) return 1;
+  if (values.yes !== true && !(await confirm(found, order))) return 1;
+  const replay = await api.client.createReplay(order, api.nextKey());
+  if (values.detach !== true) return watchReplay(api, replay);
+  printReplay(replay);
+  return 0;
+}
+
+type Wishes = {
+  readonly queue?: string | undefined;
+  readonly rate?: string | undefined;
+  readonly note?: string | undefined;
+};
+
+function orderOf(
+  eventIds: readonly string[],
+  filter: NonNullable<ReplayOrder['filter']>,
+  { queue, rate, note }: Wishes,
+): ReplayOrder {
+  const isFiltered = Object.keys(filter).length > 0;
+  if (isFiltered === eventIds.length > 0) {
+    throw new UsageError('replay takes ids of events, or filters: one of the two');
+  }
+  return {
+    ...(isFiltered ? { filter } : { event_ids: eventIds }),
+    ...(queue !== undefined && { queue }),
+    rate_per_second: whole('--rate', rate, RATE_PER_SECOND, { min: 1, max: RATE_MAX_PER_SECOND }),
+    ...(note !== undefined && { note }),
+  };
+}
+
+const isAnswered = () => process.stdin.isTTY && process.stderr.isTTY;
+
+function show(found: DryRun, print: (line: string) => void): void {
+  const { matched, matched_exactly: isExact, sample } = found;
+  const none = isExact
+    ? 'no events match'
+    : 'so many events are to be looked through that none was found yet';
+  print(matched === 0 ? none : `${orMore(counted(matched, 'event'), isExact)}, among them:`);
+  if (matched > 0) print(`\n${renderTable(sample, COLUMNS.events, { width: terminalWidth() })}\n`);
+}
+
+async function confirm(
+  { matched, matched_exactly: isExact }: DryRun,
+  { queue, rate_per_second: rate = RATE_PER_SECOND }: ReplayOrder,
+): Promise<boolean> {
+  const where =
+    queue === undefined ? 'the exchange, to all who are bound there' : `the queue ${clean(queue)} alone`;
+  const time = duration(Math.max(1, matched / rate) * 1_000);
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  // Ctrl-C or the end of the input is no yes.
+  const closed = new Promise<string>((resolve) => asking.once('close', () => resolve('')));
+  try {
+    const what = orMore(counted(matched, 'event'), isExact);
+    const question = `Publish ${what} again on ${where}, in ${isExact ? 'about' : 'no less than'} ${time}?`;
+    const answer = await Promise.race([asking.question(`${paint('bold', question)} [y/N] `), closed]);
+    const isYes = /^y(es)?$/i.test(answer.trim());
+    if (!isYes) complain('nothing was replayed');
+    return isYes;
+  } finally {
+    asking.close();
+  }
+}
+
+export const replay: Command = { help, run };

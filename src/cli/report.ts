@@ -1,0 +1,32 @@
+// What a person is told of an error, and the exit code that stands for it.
+
+import { ConfigError, describeError, SchemaError, UsageError } from '../errors.ts';
+import { ApiAnswerError } from '../operators/client/errors.ts';
+import { maskUnseenInLines } from '../unseen.ts';
+import { complain } from './output.ts';
+
+const HINTS: Readonly<Record<number, string>> = {
+  401: 'Is TALLYHOOK_TOKEN whole, of this service, not expired and not revoked? "tallyhook tokens list" knows.',
+  403: 'The role or the sources of your token do not reach so far: ask for one that does ("tallyhook tokens create").',
+};
+const BAD_REQUEST = 400;
+
+/** `command`: what was asked for, to point at its help. @returns the exit code */
+export function reportError(error: unknown, command: string | undefined): number {
+  const help = command === undefined ? 'tallyhook --help' : `tallyhook ${command} --help`;
+  if (error instanceof UsageError) {
+    complain(`${error.message}\nTry "${help}".`);
+    return 2;
+  }
+  const { name, code, message } = describeError(error);
+  // A service that is not ours may have written it.
+  complain(maskUnseenInLines(`${code ?? name}: ${message}`));
+  if (error instanceof ApiAnswerError) {
+    const hint = HINTS[error.httpStatus];
+    if (hint !== undefined) complain(hint);
+    if (error.httpStatus !== BAD_REQUEST) return 1;
+    complain(`Try "${help}".`);
+    return 2;
+  }
+  return error instanceof ConfigError || error instanceof SchemaError ? 78 : 1;
+}

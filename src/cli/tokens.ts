@@ -1,0 +1,207 @@
+// `tallyhook tokens`: makes, lists and revokes tokens straight on the database, since the first one has to come from
+// somewhere. Each change stands in the operator log, by the actor "command line".
+
+import { z } from 'zod';
+import { appendToLog, type Entry } from '../operators/access/operator-log.ts';
+import { canBeLimited, isTokenRole, TOKEN_ROLES } from '../operators/access/roles.ts';
+import { tokenName } from '../operators/access/token-name.ts';
+import { listTokens, MAX_TOKENS, makeToken, revokeToken, type Token } from '../operators/access/tokens.ts';
+import { type Env, loadAccess } from '../config.ts';
+import { UsageError } from '../errors.ts';
+import { connectDatabase, type DatabaseConnection } from '../ledger/database.ts';
+import { createLog } from '../log.ts';
+import { toUtc } from '../utc.ts';
+import { HelpAsked, parse } from './arguments.ts';
+import type { Command } from './command.ts';
+import { withLocalRun } from './environment.ts';
+import { complain, paint, say, toJson } from './output.ts';
+import { time } from './readable.ts';
+import { type Column, renderTable, terminalWidth } from './table.ts';
+
+const TIMEOUT_MS = 10_000;
+const COMMAND_LINE = { tokenId: null, name: 'command line', role: 'admin', remoteAddress: null } as const;
+const SHORT = 12;
+
+const shownTime = (value: Date | null) => (value === null ? null : time(value.toISOString()));
+const COLUMNS: readonly Column<Token>[] = [
+  { head: 'id', text: ({ id }) => id },
+  { head: 'name', text: ({ name }) => name, cutTo: SHORT },
+  { head: 'role', text: ({ role }) => role },
+  { head: 'sources', text: ({ sources }) => sources?.join(', ') ?? 'all', cutTo: SHORT },
+  { head: 'environment', text: ({ environment }) => environment },
+  { head: 'last used (UTC)', text: ({ lastUsedAt }) => shownTime(lastUsedAt) },
+  { head: 'expires', text: ({ expiresAt }) => shownTime(expiresAt) },
+  { head: 'revoked', text: ({ revokedAt }) => shownTime(revokedAt), colour: () => 'red' },
+];
+
+const HELP = `Usage: tallyhook tokens create --name NAME --role ROLE [--source NAMES] [--expires TIME]
+       tallyhook tokens list
+       tallyhook tokens revoke ID
+
+Works on the database itself (DATABASE_URL) and needs no token. ROLE is one of ${TOKEN_ROLES.join(', ')}.
+  --source NAMES   limit it to these sources, comma-separated
+  --expires TIME   a day or a time in UTC: 2027-01-31, 2027-01-31T12:00:00Z
+The value is printed once, on standard output, and kept nowhere.`;
+
+export const tokens: Command = { help: HELP, run: (args, env) => run(args, withLocalRun(env)) };
+
+/** Exit code 1 if there is no such token to revoke, or too many to make another. @throws UsageError, HelpAsked */
+async function run(args: string[], env: Env): Promise<number> {
+  const [verb, ...rest] = args;
+  switch (verb) {
+    case 'create':
+      return create(rest, env);
+    case 'list':
+      parse(rest, {});
+      return withDatabase(env, list);
+    case 'revoke':
+      return revoke(rest, env);
+    case '--help':
+    case '-h':
+      throw new HelpAsked();
+    case undefined:
+    default:
+      throw new UsageError(
+        `tokens takes create, list or revoke${verb === undefined ? '' : `, not "${verb}"`}`,
+      );
+  }
+}
+
+async function create(args: string[], env: Env): Promise<number> {
+  const text = { type: 'string' } as const;
+  const { values } = parse(args, { name: text, role: text, source: text, expires: text });
+  const name = nameOf(values.name);
+  const role = values.role ?? '';
+  if (!isTokenRole(role)) throw new UsageError(`--role takes one of ${TOKEN_ROLES.join(', ')}`);
+  const sources = sourcesOf(values.source);
+  if (sources !== null && !canBeLimited(role)) {
+    throw new UsageError(`--source is not for a ${role}: metrics are of all sources`);
+  }
+  const expiresAt = expiryOf(values.expires);
+  const { environment } = loadAccess(env);
+
+  return withDatabase(env, async ({ db }) => {
+    const made = await db.transaction().execute(async (trx) => {
+      const wanted = { name, role, environment, sources, expiresAt, createdBy: COMMAND_LINE.name };
+      const result = await makeToken(trx, wanted);
+      if (result === 'full') return result;
+      const { id } = result.token;
+      const entry: Entry = {
+        action: 'token.create',
+        subject: id,
+        detail: { name, role, sources, expires_at: expiresAt },
+      };
+      await appendToLog(trx, COMMAND_LINE, entry);
+      return result;
+    });
+    if (made === 'full') {
+      complain(`there are ${MAX_TOKENS} tokens: revoke some first`);
+      return 1;
+    }
+    if (process.stdout.isTTY) {
+      say(made.value);
+      complain(paint('dim', `${made.token.id}: this is the only time that its value is shown`));
+    } else {
+      say(toJson({ ...shown(made.token), value: made.value }));
+    }
+    return 0;
+  });
+}
+
+async function list({ db }: DatabaseConnection): Promise<number> {
+  const found = await listTokens(db);
+  if (!process.stdout.isTTY) {
+    for (const token of found) say(toJson(shown(token)));
+    return 0;
+  }
+  if (found.length === 0) complain('there are no tokens');
+  else say(renderTable(found, COLUMNS, { width: terminalWidth() }));
+  return 0;
+}
+
+async function revoke(args: string[], env: Env): Promise<number> {
+  const { positionals } = parse(args, {}, 1);
+  const [id] = positionals;
+  if (id === undefined) throw new UsageError('tokens revoke takes the id of a token: see "tokens list"');
+  return withDatabase(env, async ({ db }) => {
+    const revoked = await db.transaction().execute(async (trx) => {
+      const result = await revokeToken(trx, id);
+      if (result?.changed === true) {
+        const detail = { name: result.token.name };
+        await appendToLog(trx, COMMAND_LINE, { action: 'token.revoke', subject: id, detail });
+      }
+      return result;
+    });
+    if (revoked === undefined) {
+      complain(`there is no token "${id}"`);
+      return 1;
+    }
+    say(process.stdout.isTTY ? `${id} is revoked` : toJson(shown(revoked.token)));
+    return 0;
+  });
+}
+
+/** @throws UsageError */
+function nameOf(text = ''): string {
+  const { data, error } = tokenName.safeParse(text);
+  if (error === undefined) return data;
+  const faults = error.issues.map(({ message }) => message).join(', and ');
+  throw new UsageError(`--name ${faults}: say who or what will use the token`);
+}
+
+function sourcesOf(text: string | undefined): string[] | null {
+  if (text === undefined) return null;
+  const names = text.split(',').map((name) => name.trim());
+  if (names.includes('')) throw new UsageError('--source takes names, separated by commas');
+  return names;
+}
+
+/** A day ends when it begins: who says 2027-01-31 means not after. */
+function expiryOf(text: string | undefined): Date | null {
+  if (text === undefined) return null;
+  const { data } = z.iso
+    .datetime({ offset: true })
+    .safeParse(text.includes('T') ? text : `${text}T00:00:00Z`);
+  const utc = data === undefined ? undefined : toUtc(data);
+  if (utc === undefined) {
+    throw new UsageError(
+      '--expires takes a day or a time before the year 10000: 2027-01-31, 2027-01-31T12:00:00Z',
+    );
+  }
+  const expiresAt = new Date(utc);
+  if (expiresAt.getTime() <= Date.now()) throw new UsageError('--expires takes a time that is still to come');
+  return expiresAt;
+}
+
+/** As the API shows it. */
+function shown(token: Token): object {
+  return {
+    id: token.id,
+    name: token.name,
+    environment: token.environment,
+    role: token.role,
+    sources: token.sources,
+    created_at: token.createdAt,
+    created_by: token.createdBy,
+    expires_at: token.expiresAt,
+    last_used_at: token.lastUsedAt,
+    revoked_at: token.revokedAt,
+  };
+}
+
+async function withDatabase<T>(env: Env, use: (database: DatabaseConnection) => Promise<T>): Promise<T> {
+  const database = connectDatabase({
+    url: loadAccess(env).databaseUrl,
+    name: 'tokens command',
+    connections: 1,
+    statementTimeoutMs: TIMEOUT_MS,
+    lockTimeoutMs: TIMEOUT_MS,
+    queryTimeoutMs: TIMEOUT_MS,
+    log: createLog({ level: 'error', pretty: false }),
+  });
+  try {
+    return await use(database);
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,67 @@
+// Watches a replay until it rests. Ctrl-C ends the watching and not the replay, which is the service's work.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Replay } from '../operators/client/client.ts';
+import type { Api } from './api.ts';
+import { createBar } from './bar.ts';
+import { colourOf } from './columns.ts';
+import { complain, paint, say, toJson } from './output.ts';
+import { clean, count, counted, duration, orMore } from './readable.ts';
+
+/** Well below the API's limit of requests a minute, and often enough for a bar. */
+const POLL_MS = 1_000;
+
+/** Exit code 0 if all that was meant is on the bus, or if it was left running; otherwise 1. */
+export async function watchReplay({ client }: Api, replay: Replay): Promise<number> {
+  const left = new AbortController();
+  const leave = () => left.abort();
+  process.once('SIGINT', leave);
+  const bar = createBar({ ...(replay.matched_exactly && { total: replay.counts.matched }), unit: 'events' });
+  let seen = replay;
+  try {
+    for (;;) {
+      bar.update(settled(seen), trouble(seen));
+      if (seen.state !== 'running') break;
+      await sleep(POLL_MS, undefined, { signal: left.signal });
+      seen = await client.replay(replay.id, { signal: left.signal });
+    }
+  } catch (error) {
+    if (!left.signal.aborted) throw error;
+    bar.stop();
+    complain(`it goes on without you: see "tallyhook replays show ${replay.id}", or stop it with "… cancel"`);
+    return 0;
+  } finally {
+    bar.stop();
+    process.off('SIGINT', leave);
+  }
+  printReplay(seen);
+  return isWhole(seen) ? 0 : 1;
+}
+
+const settled = ({ counts }: Replay) => counts.confirmed + counts.returned + counts.failed + counts.skipped;
+
+function isWhole({ state, counts }: Replay): boolean {
+  return state === 'finished' && counts.returned + counts.failed + counts.skipped === 0;
+}
+
+function trouble({ counts }: Replay): string {
+  const parts = (['returned', 'failed', 'skipped'] as const).filter((name) => counts[name] > 0);
+  return parts.map((name) => `${count(counts[name])} ${name}`).join(', ');
+}
+
+/** A sentence for a person, one line of JSON otherwise. */
+export function printReplay(replay: Replay): void {
+  if (!process.stdout.isTTY) {
+    say(toJson(replay));
+    return;
+  }
+  const { id, state, counts, queue, paused_because: because, matched_exactly: isExact } = replay;
+  const where = queue === null ? 'on the exchange' : `in queue ${clean(queue)}`;
+  const rest = trouble(replay);
+  const took = duration(Date.parse(replay.finished_at ?? replay.updated_at) - Date.parse(replay.created_at));
+  say(
+    `replay ${id} ${paint(colourOf(state) ?? 'bold', state)}: ${count(counts.confirmed)} of ${orMore(counted(counts.matched, 'event'), isExact)} ${where}${rest === '' ? '' : `, ${rest}`} (${took})`,
+  );
+  if (because !== null) say(`paused because: ${clean(because)}`);
+  if (state === 'paused') say(`go on with "tallyhook replays resume ${id}"`);
+}

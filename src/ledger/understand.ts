@@ -1,0 +1,192 @@
+// Understands an authentic body (spec 2.1 and 6.2): which job, which kind of event, and its normalized
+// fields, or why it cannot be understood. Never throws, and never alters what it passes on: unknown fields
+// go through with every digit, and what breaks the schema is kept aside whole (`quarantined`).
+
+import { hash } from 'node:crypto';
+import { z } from 'zod';
+import {
+  canonicalJson,
+  decodeUtf8,
+  inspectStructure,
+  type JsonObject,
+  parseExactly,
+  parseLoosely,
+  typeOfJson,
+} from './exact-json.ts';
+import { isStatus, type JobEvent, type Kind, kindOf, type Status } from './event.ts';
+import type { Drift } from './drift.ts';
+import { toUtc } from '../utc.ts';
+import type { AuthenticBody } from '../intake/signature.ts';
+
+/** `drift`: what an event had that our schemas do not know, if anything. */
+export type Understanding =
+  | { readonly outcome: 'event'; readonly event: JobEvent; readonly drift?: readonly Drift[] }
+  | {
+      readonly outcome: 'quarantined';
+      readonly jobId: string;
+      readonly status: string;
+      readonly reason: string;
+      readonly drift?: readonly Drift[];
+    }
+  | { readonly outcome: 'malformed'; readonly reason: string; readonly drift?: never };
+
+/** Operators read the reason; it names fields and never quotes values. */
+const REASON_MAX_LENGTH = 300;
+
+/** So many unknown fields of one body are noticed: a body of nothing else must not cost more than another. */
+const DRIFT_PER_BODY = 20;
+
+/**
+ * An error code is searched for as a whole, so it is kept whole or not at all. Real ones are short words; what cannot
+ * be shown or typed could not be searched for either, and a NUL would not fit into the ledger.
+ */
+const ERROR_CODE = /^\P{C}{1,256}$/u;
+
+/** A job id: printable, no white space, since it stands in ids, keys and logs. */
+const identifier = z
+  .string()
+  .regex(/^[^\p{C}\p{Z}]+$/u, 'must be printable without white space')
+  .max(128, 'must be at most 128 bytes')
+  .refine((id) => Buffer.byteLength(id) <= 128, 'must be at most 128 bytes');
+
+/** Any text that can be shown: an unknown one is kept for an operator, white space and all. */
+const statusText = z
+  .string()
+  .regex(/^\P{C}+$/u)
+  .max(128);
+
+const integer = z.int('must be an integer below 2^53');
+const percentage = integer.min(0, 'must be 0 to 100').max(100, 'must be 0 to 100');
+const timestamp = z.iso
+  .datetime({ offset: true, error: 'must be an ISO 8601 date and time with its zone' })
+  .refine((text) => toUtc(text) !== undefined, 'must be a date between the years 1 and 9999')
+  .overwrite((text) => toUtc(text) ?? text);
+
+/** The three kinds of event, with the fields of spec 6.2. The published JSON Schemas are made from these. */
+export const eventSchemas = {
+  completed: z.object({
+    job_id: identifier,
+    status: z.literal('completed'),
+    job_type: z.string(),
+    progress_percentage: percentage,
+    cost_micros: integer,
+    cost_cents: integer,
+    processing_time_seconds: integer,
+    output_size_bytes: integer,
+    input_format: z.string(),
+    output_format: z.string(),
+    created_at: timestamp,
+    completed_at: timestamp,
+  }),
+  failed: z.object({
+    job_id: identifier,
+    status: z.literal('failed'),
+    job_type: z.string(),
+    progress_percentage: percentage,
+    error_message: z.string(),
+    error_code: z.string(),
+    created_at: timestamp,
+    failed_at: timestamp,
+  }),
+  progress: z.object({
+    job_id: identifier,
+    status: z.literal('processing'),
+    progress_percentage: percentage,
+    // A job need not know its end from the start, so this one field may be missing.
+    estimated_completion: timestamp.optional(),
+  }),
+} as const satisfies Record<Kind, z.ZodType>;
+
+const knownFields: Readonly<Record<Kind, ReadonlySet<string>>> = {
+  completed: new Set(Object.keys(eventSchemas.completed.shape)),
+  failed: new Set(Object.keys(eventSchemas.failed.shape)),
+  progress: new Set(Object.keys(eventSchemas.progress.shape)),
+};
+
+/** What the body says. Pure; every input has an answer. */
+export function understand(body: AuthenticBody): Understanding {
+  const text = decodeUtf8(body);
+  if (text === undefined) return malformed('the body is not UTF-8');
+  const parsed = parseLoosely(text);
+  if (parsed === undefined) return malformed('the body is not JSON');
+  if (!isObject(parsed.value)) return malformed('the body is not a JSON object');
+  const structure = inspectStructure(text);
+
+  const id = structure.ambiguous.has('job_id')
+    ? undefined
+    : identifier.safeParse(parsed.value['job_id']).data;
+  if (id === undefined) return malformed('job_id is not one string of 1 to 128 printable bytes');
+  const status = structure.ambiguous.has('status')
+    ? undefined
+    : statusText.safeParse(parsed.value['status']).data;
+  if (status === undefined) return malformed('status is not one string of 1 to 128 printable characters');
+
+  const quarantined = (reason: string) => ({
+    outcome: 'quarantined' as const,
+    jobId: id,
+    status,
+    reason: reason.slice(0, REASON_MAX_LENGTH),
+  });
+  if (structure.tooDeep) return quarantined('the body is nested too deeply');
+  if (structure.repeatsKey) return quarantined('a key occurs twice in one object');
+  if (!isStatus(status)) {
+    const drift: Drift = { kind: 'status', status, name: status, valueType: 'string' };
+    return { ...quarantined('unknown status'), drift: [drift] };
+  }
+
+  // Nearly always the first reading has lost nothing, and the second one, which is slow, can be spared.
+  const exact = structure.plainNumbers ? parsed.value : (parseExactly(text) as JsonObject);
+  const known = eventSchemas[kindOf(status)].safeParse(exact);
+  if (!known.success) return quarantined(describeIssues(known.error));
+  const event = toEvent(status, known.data, exact);
+  const drift = unknownFields(status, exact);
+  return drift === undefined ? { outcome: 'event', event } : { outcome: 'event', event, drift };
+}
+
+/** Nearly always undefined, at the price of one look-up a field. */
+function unknownFields(status: Status, all: JsonObject): readonly Drift[] | undefined {
+  const known = knownFields[kindOf(status)];
+  let found: Drift[] | undefined;
+  for (const name in all) {
+    if (known.has(name)) continue;
+    found ??= [];
+    if (found.length === DRIFT_PER_BODY) break;
+    found.push({ kind: 'field', status, name, valueType: typeOfJson(all[name]) });
+  }
+  return found;
+}
+
+function toEvent(
+  status: Status,
+  known: JsonObject & { job_id: string; progress_percentage: number },
+  all: JsonObject,
+): JobEvent {
+  const occurredAt = known[`${status}_at`];
+  const errorCode = status === 'failed' ? known['error_code'] : undefined;
+  return {
+    jobId: known.job_id,
+    status,
+    progress: status === 'processing' ? known.progress_percentage : null,
+    occurredAt: typeof occurredAt === 'string' ? occurredAt : null,
+    errorCode: typeof errorCode === 'string' && ERROR_CODE.test(errorCode) ? errorCode : null,
+    data: JSON.stringify(withNormalized(all, known)),
+    contentHash: hash('sha256', canonicalJson(all), 'buffer'),
+  };
+}
+
+function withNormalized(all: JsonObject, known: JsonObject): JsonObject {
+  const normalized = Object.entries(known);
+  if (normalized.every(([key, value]) => all[key] === value)) return all;
+  // Through entries, since a plain spread would take a key `__proto__` for a prototype.
+  return Object.fromEntries([...Object.entries(all), ...normalized]);
+}
+
+const malformed = (reason: string): Understanding => ({ outcome: 'malformed', reason });
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function describeIssues(error: z.ZodError): string {
+  return error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
+}

@@ -1,0 +1,95 @@
+// What changes something: one transaction for the action, its lines in the operator log and its idempotency key. It is
+// committed before the answer goes out; whatever fails leaves nothing behind.
+
+import { createHash } from 'node:crypto';
+import type { Request } from 'express';
+import type { Transaction } from 'kysely';
+import { claimKey, keepAnswer } from '../access/idempotency.ts';
+import { appendAllToLog } from '../access/operator-log.ts';
+import { type DatabaseConnection, isRetryable } from '../../ledger/database.ts';
+import { parseJson } from '../../json.ts';
+import type { Database } from '../../ledger/tables.ts';
+import { toJson } from './answers.ts';
+import { actorOf } from './caller.ts';
+import type { Input } from './input.ts';
+import { type Action, ApiError, type CallContext } from './operation.ts';
+
+export type Acted = { readonly status: number; readonly json: string; readonly isReplayed: boolean };
+
+/** Deadlocks are rare, and the loser of one has changed nothing. */
+const ATTEMPTS = 3;
+
+const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
+
+/** @throws ApiError 400 */
+export function readIdempotencyKey(request: Request): string | undefined {
+  const key = request.get('idempotency-key');
+  if (key === undefined || KEY_FORM.test(key)) return key;
+  throw new ApiError(
+    400,
+    'invalid_request',
+    'Idempotency-Key: must be 1 to 255 printable characters of ASCII',
+  );
+}
+
+type Call = {
+  readonly action: Action;
+  readonly input: Input;
+  readonly context: Omit<CallContext, 'record'>;
+  readonly key: string | undefined;
+};
+
+/** Runs it, or finds what the same request was answered before. @throws ApiError and what the action throws */
+export async function act({ db }: Pick<DatabaseConnection, 'db'>, call: Call): Promise<Acted> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await db
+        .transaction()
+        .execute((trx) => (call.key === undefined ? run(trx, call) : runOnce(trx, call, call.key)));
+    } catch (error) {
+      if (!isRetryable(error) || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function runOnce(trx: Transaction<Database>, call: Call, key: string): Promise<Acted> {
+  const { tokenId } = call.context.caller;
+  const claim = await claimKey(trx, { tokenId, key, requestHash: hashOf(call) }).catch((error: unknown) => {
+    if ((error as { code?: unknown }).code !== '55P03') throw error;
+    throw new ApiError(409, 'in_progress', 'a request with this Idempotency-Key is still under way');
+  });
+  if (claim.outcome === 'reused') {
+    throw new ApiError(
+      422,
+      'idempotency_key_reused',
+      'this Idempotency-Key belongs to another request: take a new one',
+    );
+  }
+  if (claim.outcome === 'answered') return { status: claim.status, json: claim.answer, isReplayed: true };
+  const acted = await run(trx, call);
+  const answer = withoutSecrets(acted.json, call.action.shownOnce ?? []);
+  await keepAnswer(trx, { tokenId, key }, { status: acted.status, answer });
+  return acted;
+}
+
+async function run(trx: Transaction<Database>, { action, input, context }: Call): Promise<Acted> {
+  const reply = await action.run(input, {
+    ...context,
+    trx,
+    record: (...entries) => appendAllToLog(trx, actorOf(context.caller), entries),
+  });
+  if ('stream' in reply) throw new Error(`${action.id} is an action and cannot answer with a stream`);
+  return { status: reply.status, json: toJson(action, reply), isReplayed: false };
+}
+
+function hashOf({ action, input }: Call): Buffer {
+  const asked = JSON.stringify([action.id, input.params ?? null, input.query ?? null, input.sent ?? null]);
+  return createHash('sha256').update(asked).digest();
+}
+
+/** A token's value is shown once. What is kept of the answer has none. */
+function withoutSecrets(json: string, fields: readonly string[]): string {
+  if (fields.length === 0) return json;
+  const kept = Object.entries(parseJson(json) as object).filter(([name]) => !fields.includes(name));
+  return JSON.stringify(Object.fromEntries(kept));
+}

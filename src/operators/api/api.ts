@@ -1,0 +1,93 @@
+// Mounts the operations below /api/v1: each call is admitted, read, run and answered here, in one way for all. Knows
+// nothing of what an operation does.
+
+import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { appendToLog } from '../access/operator-log.ts';
+import { describeError } from '../../errors.ts';
+import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { Logger } from '../../log.ts';
+import { act, readIdempotencyKey } from './actions.ts';
+import { isDeparture, sendError, sendJson, sendStream, toApiError, toJson } from './answers.ts';
+import { actorOf } from './caller.ts';
+import { admit, needsToken } from './gate.ts';
+import { readInput } from './input.ts';
+import { type Action, ApiError, type Caller, notFound, type Operation, type Read } from './operation.ts';
+
+type Deps = {
+  readonly operations: readonly Operation[];
+  /** Its pool is the operators' own. */
+  readonly connection: DatabaseConnection;
+  readonly log: Logger;
+};
+
+export function createApi({ operations, connection, log }: Deps): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  router.use(needsToken);
+  for (const [path, found] of Map.groupBy(operations, (operation) => operation.path)) {
+    const route = router.route(path.replaceAll(/\{(\w+)\}/g, ':$1'));
+    for (const operation of found) {
+      route[operation.method](handlerOf(operation, { connection, log }));
+    }
+    route.all(wrongMethod(found));
+  }
+  router.use((_request, response) => sendError(response, notFound('address in this API')));
+  return router;
+}
+
+/** HEAD is not among the methods: what a look at a body leaves in the operator log should have been a look. */
+function wrongMethod(operations: readonly Operation[]): RequestHandler {
+  const allowed = operations.map(({ method }) => method.toUpperCase()).join(', ');
+  return (_request, response) => {
+    response.set('Allow', allowed);
+    sendError(response, new ApiError(405, 'method_not_allowed', `use ${allowed}`));
+  };
+}
+
+function handlerOf(operation: Operation, deps: Omit<Deps, 'operations'>): RequestHandler {
+  return async (request, response, next) => {
+    if (request.method === 'HEAD') return next();
+    const gone = new AbortController();
+    response.once('close', () => {
+      if (!response.writableFinished) gone.abort();
+    });
+    if (response.destroyed) return; // who left while the gate looked at his token
+    try {
+      const caller = admit(operation, request, response);
+      const call = { request, response, caller, signal: gone.signal, ...deps };
+      await (operation.method === 'get' ? answerRead(operation, call) : answerAction(operation, call));
+    } catch (error) {
+      if (response.headersSent || isDeparture(error)) return void response.destroy();
+      const told = toApiError(error);
+      if (told !== undefined) return sendError(response, told);
+      deps.log.error({ err: describeError(error), operation: operation.id }, 'unexpected error');
+      sendError(response, new ApiError(500, 'internal', 'something went wrong on our side'));
+    }
+  };
+}
+
+type Call = Omit<Deps, 'operations'> & {
+  readonly request: Request;
+  readonly response: Response;
+  readonly caller: Caller;
+  readonly signal: AbortSignal;
+};
+
+async function answerRead(read: Read, call: Call): Promise<void> {
+  const { request, response, caller, signal, connection, log } = call;
+  const reply = await read.run(await readInput(read, request), {
+    caller,
+    signal,
+    record: (entry) => appendToLog(connection.db, actorOf(caller), entry),
+  });
+  if ('stream' in reply) return sendStream(response, reply, { signal, log });
+  sendJson(response, reply.status, toJson(read, reply));
+}
+
+async function answerAction(action: Action, call: Call): Promise<void> {
+  const { request, response, caller, signal, connection } = call;
+  const key = readIdempotencyKey(request);
+  const input = await readInput(action, request);
+  const acted = await act(connection, { action, input, key, context: { caller, signal } });
+  if (acted.isReplayed) response.set('Idempotency-Replayed', 'true');
+  sendJson(response, acted.status, acted.json);
+}

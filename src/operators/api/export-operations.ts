@@ -1,0 +1,232 @@
+// Whole lists over the API, streamed as NDJSON or CSV. What is in memory is bounded however slow the reader is, and an
+// export that cannot go on breaks off, so that nobody takes a part for the whole.
+
+import { Readable } from 'node:stream';
+import { stringify } from 'csv-stringify/sync';
+import { z } from 'zod';
+import { readLog } from '../access/operator-log.ts';
+import { readAll } from '../audit/export.ts';
+import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { Logger } from '../../log.ts';
+import { plain } from './filters.ts';
+import { type ApiList, type Asked, LISTS } from './lists.ts';
+import { logFilters, LogLine } from './log-operations.ts';
+import { ApiError, defineRead, forbidden, type Operation } from './operation.ts';
+import { type Holds, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
+
+/** Of each replica. Each holds a connection of the operators' 256 and up to a page and a buffer, some MiB. */
+const EXPORTS_AT_ONCE = 4;
+/** Whoever leaves his unread must not shut the others out. */
+const EXPORTS_PER_TOKEN = 2;
+/** Of all exports. Each holds one of the operators' four connections then, and what others ask needs some, too. */
+const PAGES_AT_ONCE = 2;
+/** Whoever reads nothing for so long is not coming back, and others wait for his place. */
+const STALLED_MS = 60_000;
+/** Some slices: enough that the next one is there when the socket has room. */
+const BUFFER_BYTES = 256 * 1024;
+
+type Deps = {
+  readonly connection: Pick<DatabaseConnection, 'db'>;
+  readonly holds: Holds;
+  readonly log: Logger;
+  readonly stalledMs?: number;
+  readonly tokenCheckMs?: number;
+};
+
+const operatorLog: ApiList = {
+  name: 'operator-log',
+  filters: logFilters,
+  item: LogLine,
+  list: {
+    types: ['time', 'bigint'],
+    read: async (db, filters, { after, limit }) => {
+      const [at, id] = after ?? [];
+      const items = await readLog(db, filters, {
+        limit,
+        after: at === undefined || id === undefined ? undefined : { at, id },
+      });
+      const last = items.length === limit ? items.at(-1) : undefined;
+      return { items, next: last === undefined ? null : [last.at, last.id] };
+    },
+  },
+  toFilters: (asked, caller) => {
+    if (caller.sources !== null) throw forbidden();
+    return asked;
+  },
+};
+
+const EXPORTED = { ...LISTS, 'operator-log': operatorLog } as const;
+const NAMES = Object.keys(EXPORTED) as (keyof typeof EXPORTED)[];
+
+/** Every filter of every list, as text: which of them a list has, and of what form, its own schema says. */
+const anyFilter = Object.fromEntries(
+  [...new Set(NAMES.flatMap((name) => Object.keys(EXPORTED[name].filters)))].map((filter) => [
+    filter,
+    plain(256).optional().describe('As in the list, if it has this filter.'),
+  ]),
+);
+
+const FORMATS = {
+  ndjson: 'application/x-ndjson',
+  csv: 'text/csv; charset=utf-8; header=present',
+} as const;
+
+export function createExportOperations(deps: Deps): readonly Operation[] {
+  const { connection, holds, log, stalledMs = STALLED_MS, tokenCheckMs = TOKEN_CHECK_MS } = deps;
+  const places = new Set<{ readonly tokenId: string }>();
+  const inTurn = createTurns(PAGES_AT_ONCE);
+
+  /** @returns what gives it back. @throws ApiError 429 or 503 where there is none */
+  function takePlace(tokenId: string): () => void {
+    const own = [...places].filter((place) => place.tokenId === tokenId).length;
+    if (own >= EXPORTS_PER_TOKEN) {
+      throw busy(429, `this token exports ${own} lists already: try again when one of them has ended`);
+    }
+    if (places.size >= EXPORTS_AT_ONCE) {
+      throw busy(503, `${EXPORTS_AT_ONCE} exports are running already: try again`);
+    }
+    const place = { tokenId };
+    places.add(place);
+    return () => void places.delete(place);
+  }
+
+  /** However slowly it is read. */
+  function cutWhenTokenEnds(stream: Readable, tokenId: string): void {
+    const check = async () => {
+      if (await mayGoOn(tokenId, { holds, what: 'whether an export may go on', log })) return;
+      stream.destroy(new Error('the token of this export holds no longer'));
+    };
+    const checks = setInterval(() => void check(), tokenCheckMs).unref();
+    stream.once('close', () => clearInterval(checks));
+  }
+
+  return [
+    defineRead({
+      id: 'export',
+      path: '/export',
+      tag: 'Export',
+      summary: 'A whole list, as NDJSON or CSV',
+      description:
+        'With the filters of that list. An export that ends without its last chunk was broken off: repeat it. One whose ' +
+        'token is revoked or expires is broken off within a minute. ' +
+        'In CSV, a cell that a spreadsheet would take for a formula has an apostrophe before it. ' +
+        `At most ${EXPORTS_AT_ONCE} run on a replica, and ${EXPORTS_PER_TOKEN} with one token.`,
+      role: 'auditor',
+      query: z.strictObject({
+        list: z.enum(NAMES),
+        format: z.enum(['ndjson', 'csv']).default('ndjson'),
+        ...anyFilter,
+      }),
+      answers: { 200: { description: 'The list.', contentType: Object.values(FORMATS) } },
+      run: async ({ query: { list: name, format, ...given } }, { caller, record, signal }) => {
+        const list: ApiList = EXPORTED[name];
+        const filters = list.toFilters(readFilters(list, given), caller);
+        const leave = takePlace(caller.tokenId);
+        try {
+          const { source = null } = given as { source?: string };
+          await record({ action: 'export', source, subject: name, detail: { format, ...given } });
+          signal.throwIfAborted();
+        } catch (error) {
+          leave();
+          throw error;
+        }
+        const read: typeof list.list.read = (...asked) => inTurn(() => list.list.read(...asked));
+        const slices = readAll(connection.db, { read }, filters as never);
+        const lines = format === 'csv' ? csvLines(list.item, slices) : jsonLines(list.item, slices);
+        const stream = Readable.from(
+          watched(lines, stalledMs, () => stream),
+          {
+            objectMode: false,
+            highWaterMark: BUFFER_BYTES,
+          },
+        );
+        stream.once('close', leave);
+        cutWhenTokenEnds(stream, caller.tokenId);
+        return {
+          status: 200,
+          contentType: FORMATS[format],
+          headers: { 'Content-Disposition': `attachment; filename="${name}.${format}"` },
+          stream,
+        };
+      },
+    }),
+  ];
+}
+
+const busy = (status: 429 | 503, message: string) => new ApiError(status, 'export_busy', message);
+
+/** So much work at a time; the rest in the order in which it came. */
+function createTurns(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let underWay = 0;
+  return async (work) => {
+    if (underWay < atOnce) underWay += 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) underWay -= 1;
+      else next();
+    }
+  };
+}
+
+/** @throws ApiError 400 as the list itself would */
+function readFilters({ name, filters }: ApiList, given: object): Asked {
+  const { data, error } = z.strictObject(filters).safeParse(given);
+  if (error === undefined) return data;
+  const faults = error.issues.map((issue) =>
+    issue.code === 'unrecognized_keys'
+      ? `unknown parameter of the list ${name}: ${issue.keys.join(', ')}`
+      : `${issue.path.join('.')}: ${issue.message}`,
+  );
+  throw new ApiError(400, 'invalid_request', faults.join('; '));
+}
+
+type Slices = AsyncIterable<readonly object[]>;
+
+async function* jsonLines(item: z.ZodObject, slices: Slices): AsyncGenerator<string> {
+  for await (const slice of slices) {
+    yield slice.map((each) => `${JSON.stringify(item.parse(each))}\n`).join('');
+  }
+}
+
+/** RFC 4180, with a header. What an array or object holds is told as JSON. */
+async function* csvLines(item: z.ZodObject, slices: Slices): AsyncGenerator<string> {
+  const columns = Object.keys(item.shape);
+  yield stringify([columns], { record_delimiter: 'windows' });
+  for await (const slice of slices) {
+    yield stringify(
+      slice.map((each) => item.parse(each)),
+      {
+        columns,
+        record_delimiter: 'windows',
+        // Senders choose job ids, and operators open this in a spreadsheet.
+        escape_formulas: true,
+        cast: { boolean: String, object: (value) => JSON.stringify(value) },
+      },
+    );
+  }
+}
+
+/** Breaks off when the reader has taken nothing for a long time. */
+async function* watched(
+  lines: AsyncIterable<string>,
+  stalledMs: number,
+  stream: () => Readable,
+): AsyncGenerator<string> {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    for await (const text of lines) {
+      timer = setTimeout(
+        () => stream().destroy(new Error('the reader took nothing for too long')),
+        stalledMs,
+      );
+      yield text;
+      clearTimeout(timer);
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}

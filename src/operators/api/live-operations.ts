@@ -1,0 +1,124 @@
+// GET /live: deliveries and publications as they happen, as server-sent events.
+
+import { z } from 'zod';
+import type { Live, LiveLook } from '../audit/live.ts';
+import { isStatus, kindOf, parseEventId } from '../../ledger/event.ts';
+import { jobId, source } from './filters.ts';
+import type { Listeners } from './listeners.ts';
+import { frameOf } from './live-stream.ts';
+import { type Caller, defineRead, type Operation, scopeOf } from './operation.ts';
+import { Delivery, eventStatus, kind, outcome, Publication, publicationResult } from './schemas.ts';
+
+const query = z.strictObject({
+  events: z.enum(['deliveries', 'publications']).optional().describe('Both where not given.'),
+  source: source.optional(),
+  outcome: outcome.optional().describe('Then no publications come.'),
+  result: publicationResult.optional().describe('Then no deliveries come.'),
+  status: eventStatus.optional(),
+  kind: kind.optional(),
+  job_id: jobId.optional(),
+});
+type Query = z.output<typeof query>;
+
+export function createLiveOperations(deps: {
+  live: Live<Delivery, Publication>;
+  listeners: Listeners;
+}): readonly Operation[] {
+  const { live, listeners } = deps;
+  const frameOfRow = createFrames();
+
+  return [
+    defineRead({
+      id: 'listen',
+      path: '/live',
+      tag: 'Live',
+      summary: 'Deliveries and publications as they happen, on all replicas',
+      description:
+        'Server-sent events. `event: delivery` and `event: publication` hold the same object as the lists, with its id ' +
+        'as the `id`. They come within about a second of their commit, and each of them once. `event: gap` tells that ' +
+        'some were left out: `{"because", "left_out", "since"}`, `too_slow` for a listener that did not read in time, ' +
+        '`too_many` where more happened than is shown in a second; `left_out` is a lower bound then, and counts before ' +
+        'any filter. What was missed is in the lists: nothing is sent again, and Last-Event-ID is not read. A comment ' +
+        'comes every 15 seconds. A listener that reads nothing for 60 seconds is cut. At most 32 may listen to a ' +
+        'replica, and 8 with one token.',
+      role: 'viewer',
+      query,
+      answers: {
+        200: { description: 'Events, until the caller hangs up.', contentType: 'text/event-stream' },
+      },
+      run: async ({ query: wanted }, { caller }) => {
+        const isWanted = filterOf(caller, wanted); // before a place is taken
+        const { stream, send } = listeners.admit(caller);
+        const onLook = (look: LiveLook<Delivery, Publication>) => {
+          for (const { list, count, since } of look.leftOut) {
+            if (wanted.events !== undefined && wanted.events !== list) continue;
+            const gap = { because: 'too_many', list, left_out: count, since };
+            send({ text: frameOf('gap', JSON.stringify(gap)), at: since });
+          }
+          for (const row of isWanted(look)) send(frameOfRow(row));
+        };
+        try {
+          const leave = await live.listen(onLook);
+          stream.once('close', leave);
+          if (stream.destroyed) leave();
+        } catch (error) {
+          stream.destroy();
+          throw error;
+        }
+        return {
+          status: 200,
+          contentType: 'text/event-stream; charset=utf-8',
+          // Proxies must neither keep nor collect it.
+          headers: { 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' },
+          stream,
+        };
+      },
+    }),
+  ];
+}
+
+type Row = Delivery | Publication;
+
+const timeOf = (row: Row) => ('received_at' in row ? row.received_at : row.published_at);
+
+/** Whoever listens to the same row gets the same text, made once. */
+function createFrames(): (row: Row) => { text: string; at: string } {
+  const made = new WeakMap<Row, { text: string; at: string }>();
+  return (row) => {
+    const known = made.get(row);
+    if (known !== undefined) return known;
+    const text =
+      'received_at' in row
+        ? frameOf('delivery', JSON.stringify(Delivery.parse(row)), row.id)
+        : frameOf('publication', JSON.stringify(Publication.parse(row)), row.id);
+    const frame = { text, at: timeOf(row) };
+    made.set(row, frame);
+    return frame;
+  };
+}
+
+/** What of a look this caller wants and may see, in order of time. @throws ApiError 403 */
+function filterOf(caller: Caller, wanted: Query): (look: LiveLook<Delivery, Publication>) => Row[] {
+  const sources = scopeOf(caller, wanted.source);
+  const isIn = (row: Row) =>
+    (sources === null || sources.includes(row.source)) &&
+    (wanted.job_id === undefined || wanted.job_id === row.job_id);
+  const hasStatus = (status: string | null | undefined) =>
+    (wanted.status === undefined || wanted.status === status) &&
+    (wanted.kind === undefined || (isText(status) && isStatus(status) && kindOf(status) === wanted.kind));
+  const wantsDeliveries = wanted.events !== 'publications' && wanted.result === undefined;
+  const wantsPublications = wanted.events !== 'deliveries' && wanted.outcome === undefined;
+  const isWantedDelivery = (row: Delivery) =>
+    isIn(row) && hasStatus(row.status) && (wanted.outcome === undefined || wanted.outcome === row.outcome);
+  const isWantedPublication = (row: Publication) =>
+    isIn(row) &&
+    hasStatus(parseEventId(row.event_id)?.status) &&
+    (wanted.result === undefined || wanted.result === row.result);
+  return ({ deliveries, publications }) =>
+    [
+      ...(wantsDeliveries ? deliveries.filter(isWantedDelivery) : []),
+      ...(wantsPublications ? publications.filter(isWantedPublication) : []),
+    ].toSorted((a, b) => (timeOf(a) < timeOf(b) ? -1 : timeOf(a) > timeOf(b) ? 1 : 0));
+}
+
+const isText = (value: string | null | undefined): value is string => typeof value === 'string';

@@ -1,0 +1,143 @@
+// Decisions on the outbox over the API: have events published after all, give them up, or hold them back.
+
+import { z } from 'zod';
+import { encodeCursor } from '../audit/cursor.ts';
+import { parseEventId } from '../../ledger/event.ts';
+import { decide, type Decision, lockEntry, RETRIED_AT_ONCE, retryEntries } from '../decisions/decisions.ts';
+import { eventIdText, orderCursor, source } from './filters.ts';
+import { placeOf } from './lists.ts';
+import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';
+import { Entry } from './schemas.ts';
+
+const LIST = 'outbox retry';
+
+export const retryOrder = z
+  .strictObject({
+    state: z.enum(['returned', 'parked']),
+    source: source.optional(),
+    cursor: orderCursor,
+  })
+  .meta({ id: 'RetryOrder', description: 'Which entries to retry.' });
+
+export const Retried = z
+  .object({
+    retried: z.int().min(0),
+    remaining: z.boolean().describe('There are more of them: call again, with `next_cursor`.'),
+    next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
+  })
+  .meta({ id: 'Retried', description: 'How many entries are pending again.' });
+
+export function createOutboxOperations(): readonly Operation[] {
+  return [
+    retryManyOperation(),
+    decideOperation('retry', {
+      summary: 'Publish a returned or parked event after all',
+      description:
+        'With all its attempts before it, under the id that it always had. One that is pending stays as it is.',
+      answer: 'The entry, pending again.',
+    }),
+    decideOperation('discard', {
+      summary: 'Never publish a returned or parked event',
+      description:
+        'It leaves the outbox, and later events of its job go on. The ledger keeps it; a replay can send it.',
+      answer: 'The entry as it was.',
+    }),
+    decideOperation('park', {
+      summary: 'Hold an event back, and with it the later ones of its job',
+      description: 'One that is on its way may still arrive. One that is parked stays as it is.',
+      answer: 'The entry, parked.',
+    }),
+  ];
+}
+
+function decideOperation(
+  decision: Decision,
+  { summary, description, answer }: { summary: string; description: string; answer: string },
+): Operation {
+  return defineAction({
+    id: `${decision}Entry`,
+    path: `/outbox/{id}/${decision}`,
+    tag: 'Outbox',
+    summary,
+    description,
+    role: 'operator',
+    params: z.strictObject({ id: eventIdText.describe('The entry’s number, or the event’s id.') }),
+    answers: { 200: { description: answer, schema: Entry } },
+    run: async ({ params: { id } }, { caller, trx, record }) => {
+      // An event's id names its source, so a foreign one is refused before any look-up. Numbers can be guessed: a
+      // foreign entry is no more there than one that does not exist.
+      scopeOf(caller, parseEventId(id)?.source);
+      const entry = await lockEntry(trx, id);
+      if (entry === undefined || caller.sources?.includes(entry.source) === false) {
+        throw notFound('entry in the outbox');
+      }
+      const decided = await decide(trx, { entry, decision, by: caller.tokenName });
+      if (decided === undefined) {
+        throw new ApiError(
+          409,
+          'wrong_state',
+          entry.replay_id === null
+            ? `it is ${entry.state}: that does not allow to ${decision} it`
+            : 'it is a replay’s copy: pause, resume or cancel the replay',
+        );
+      }
+      // Somebody else decided the same before: what he did is in the log already.
+      if (!decided.isChanged) return { status: 200, body: decided.entry };
+      await record({
+        action: `outbox.${decision}`,
+        source: entry.source,
+        subject: entry.event_id,
+        detail: {
+          entry: entry.id,
+          state: entry.state,
+          attempts: entry.attempts,
+          last_error: entry.last_error,
+        },
+      });
+      return { status: 200, body: decided.entry };
+    },
+  });
+}
+
+function retryManyOperation(): Operation {
+  return defineAction({
+    id: 'retryEntries',
+    path: '/outbox/retry',
+    tag: 'Outbox',
+    summary: 'Publish all returned or all parked events after all',
+    description: `The oldest ${RETRIED_AT_ONCE} of them. Go on with \`next_cursor\` until it is null: so each that waited at the first call is retried once, also where nobody is bound for it still and it is returned again.`,
+    role: 'operator',
+    body: retryOrder,
+    answers: { 200: { description: 'How many are pending again.', schema: Retried } },
+    run: async ({ body: { state, source: wanted, cursor } }, { caller, trx, record }) => {
+      const filter = { state, source: wanted };
+      const sources = scopeOf(caller, wanted);
+      const binding = { list: LIST, filters: filter, types: ['bigint', 'bigint'] } as const;
+      const place = placeOf(cursor, binding, 'this action with this order');
+      const { retried, next } = await retryEntries(trx, {
+        state,
+        sources,
+        place: place === null ? undefined : { after: place[0], upTo: place[1] },
+      });
+      // The call, and each event by itself: so the stories of their jobs tell of it, and the log says which they were.
+      await record(
+        {
+          action: 'outbox.retry',
+          source: wanted ?? null,
+          detail: { state, retried: retried.length },
+        },
+        ...retried.map(({ id, event_id, source: of, last_error }) => ({
+          action: 'outbox.retry',
+          source: of,
+          subject: event_id,
+          detail: { entry: id, state, last_error },
+        })),
+      );
+      const nextCursor = next === undefined ? null : encodeCursor([next.after, next.upTo], LIST, filter);
+      return {
+        status: 200,
+        body: { retried: retried.length, remaining: next !== undefined, next_cursor: nextCursor },
+      };
+    },
+  });
+}

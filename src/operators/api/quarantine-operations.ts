@@ -1,0 +1,108 @@
+// Release over the API: what was kept aside is understood again, with the present schemas, and tallied if it can be.
+
+import { z } from 'zod';
+import { encodeCursor } from '../audit/cursor.ts';
+import {
+  releaseMany,
+  RELEASED_AT_ONCE,
+  RELEASED_OF_A_JOB,
+  releaseOne,
+  sourceOfDelivery,
+  type Release,
+} from '../decisions/quarantine.ts';
+import { orderCursor, quarantineFilters } from './filters.ts';
+import { placeOf } from './lists.ts';
+import { ApiError, defineAction, type LogEntry, notFound, type Operation, scopeOf } from './operation.ts';
+
+const LIST = 'quarantine release';
+
+export const ReleaseResult = z
+  .object({
+    delivery_id: z.uuid(),
+    result: z
+      .enum(['accepted', 'duplicate', 'conflict', 'still_quarantined'])
+      .describe('What it would have been, had it been understood when it came.'),
+    event_id: z.string().nullable(),
+    reason: z.string().nullable().describe('Why it is still not understood.'),
+  })
+  .meta({ id: 'ReleaseResult', description: 'What became of a quarantined delivery.' });
+
+const { released: _released, ...filters } = quarantineFilters;
+
+export const releaseOrder = z
+  .strictObject({
+    filter: z.strictObject(filters).describe('As in the list of the quarantine; empty for all.'),
+    limit: z.int().min(1).max(RELEASED_AT_ONCE).default(RELEASED_AT_ONCE),
+    cursor: orderCursor,
+  })
+  .meta({ id: 'ReleaseOrder', description: 'Which deliveries to release, oldest first.' });
+
+export const ReleasePage = z
+  .object({
+    items: z.array(ReleaseResult),
+    next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
+  })
+  .meta({ id: 'ReleasePage', description: 'What became of some of them.' });
+
+export function createQuarantineOperations(): readonly Operation[] {
+  return [
+    defineAction({
+      id: 'releaseDelivery',
+      path: '/quarantine/{id}/release',
+      tag: 'Quarantine',
+      summary: 'Try to understand a delivery again',
+      description:
+        'With the present schemas. What is understood is tallied and published as if it came now; what is not stays where it is.',
+      role: 'operator',
+      params: z.strictObject({ id: z.uuid() }),
+      answers: { 200: { description: 'What became of it.', schema: ReleaseResult } },
+      run: async ({ params: { id } }, { caller, trx, record }) => {
+        const source = await sourceOfDelivery(trx, id);
+        if (source === undefined) throw notFound('delivery');
+        scopeOf(caller, source);
+        const release = await releaseOne(trx, id);
+        if (release === undefined) throw notFound('delivery');
+        if (release === 'wrong state') {
+          throw new ApiError(409, 'wrong_state', 'it is not in quarantine, or not any more');
+        }
+        await record(logEntryOf(release));
+        return { status: 200, body: release };
+      },
+    }),
+    defineAction({
+      id: 'releaseDeliveries',
+      path: '/quarantine/release',
+      tag: 'Quarantine',
+      summary: 'Try to understand many deliveries again',
+      description:
+        `Oldest first: at most \`limit\`, ${RELEASED_OF_A_JOB} of one job, and 8 MiB of bodies (but one at least). Go on ` +
+        'with `next_cursor` until it is null.',
+      role: 'operator',
+      body: releaseOrder,
+      answers: { 200: { description: 'What became of them.', schema: ReleasePage } },
+      run: async ({ body: { filter, limit, cursor } }, { caller, trx, record }) => {
+        const sources = scopeOf(caller, filter.source);
+        const binding = { list: LIST, filters: filter, types: ['time', 'uuid'] } as const;
+        const place = placeOf(cursor, binding, 'this action with this filter');
+        const { releases, next } = await releaseMany(trx, {
+          filter,
+          sources,
+          limit,
+          after: place === null ? undefined : { at: place[0], id: place[1] },
+        });
+        await record(...releases.map(logEntryOf)); // in one statement: by now their jobs are locked
+        const nextCursor = next === undefined ? null : encodeCursor([next.at, next.id], LIST, filter);
+        return { status: 200, body: { items: releases, next_cursor: nextCursor } };
+      },
+    }),
+  ];
+}
+
+function logEntryOf({ delivery_id, source, result, event_id, reason }: Release): LogEntry {
+  return {
+    action: 'quarantine.release',
+    source,
+    subject: delivery_id,
+    detail: { result, event_id, reason },
+  };
+}

@@ -1,0 +1,123 @@
+// The two faces: the intake, which the world may reach, and the operators' side, which it may not. Express
+// apps with exact routes; the servers around them set the time-outs.
+
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { Express, Request, RequestHandler, Response } from 'express';
+import helmet from 'helmet';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { Access } from './access/access.ts';
+import type { Limits } from './access/limits.ts';
+import { createExactApp } from '../http/ground.ts';
+import { DOCS_STYLE_SOURCE } from './api/docs-page.ts';
+import { createGate, needsTokenOnce, rateHeaders } from './api/gate.ts';
+import type { Connections } from '../http/connections.ts';
+import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from '../intake/delivery.ts';
+import { errorHandler, NOSNIFF, notFound, onlyGet, type StandingHeaders } from '../http/errors.ts';
+import { livez, type Readiness, readyz } from '../http/health.ts';
+import type { LimitedLines } from '../http/limited-lines.ts';
+import type { TrustedProxies } from '../http/proxies.ts';
+
+export type IntakeOptions = DeliveryOptions & {
+  readonly readiness: () => Promise<Readiness>;
+  readonly proxies: TrustedProxies;
+};
+
+export function createIntakeApp(options: IntakeOptions): Express {
+  const app = createAppBehind(options.proxies);
+  const paths = ['/webhooks', '/webhooks/:source'];
+  app.post(paths, deliveryHandler(options));
+  app.all(paths, wrongMethodHandler(options));
+  app.use((_request, response, next) => {
+    response.set(NOSNIFF);
+    next();
+  });
+  app.get('/livez', livez);
+  app.get('/readyz', readyz(options.readiness));
+  return finishApp(app, options.log);
+}
+
+export type OperatorOptions = {
+  readonly readiness: () => Promise<Readiness>;
+  readonly registry: Registry;
+  readonly access: Access;
+  readonly limits: Limits;
+  readonly connections: Pick<Connections, 'trust'>;
+  readonly strangerLines: LimitedLines;
+  /** What stands below /api/v1. */
+  readonly api: RequestHandler;
+  readonly isMetricsOpen: boolean;
+  readonly proxies: TrustedProxies;
+  /** Monotonic. */
+  readonly now: () => number;
+  readonly log: Logger;
+};
+
+export function createOperatorApp(options: OperatorOptions): Express {
+  const { registry, isMetricsOpen } = options;
+  const app = createAppBehind(options.proxies);
+  app.use(securityHeaders());
+  app.get('/livez', livez);
+  app.get('/readyz', readyz(options.readiness));
+  app.all(['/livez', '/readyz'], onlyGet);
+  app.use(createGate(options));
+  app.all('/metrics', needsTokenOnce({ isOpen: isMetricsOpen }));
+  app.get('/metrics', async (_request, response) => {
+    response.type(registry.contentType).send(await registry.metrics());
+  });
+  app.all('/metrics', onlyGet);
+  app.use('/api/v1', options.api);
+  return finishApp(app, options.log);
+}
+
+/** For what is answered before the app has a request. */
+export const intakeHeaders: StandingHeaders = async () => NOSNIFF;
+
+/** The same for operators: a limit of the address, and the headers that all answers have. */
+export function operatorHeaders({ limits }: Pick<OperatorOptions, 'limits'>): StandingHeaders {
+  // Run once on an answer to nobody: what helmet sets is the same for all.
+  const request = new IncomingMessage(new Socket());
+  const response = new ServerResponse(request);
+  for (const set of securityHeaders()) set(request as Request, response as Response, () => {});
+  const always = Object.fromEntries(
+    Object.entries(response.getHeaders()).map(([name, value]) => [name, String(value)]),
+  );
+  return async (address) => ({ ...always, ...rateHeaders(await limits.spendAddress(address)) });
+}
+
+/** Nothing here is a page but the documentation, and that needs its style and nothing else. */
+function securityHeaders(): RequestHandler[] {
+  return [
+    helmet({
+      contentSecurityPolicy: {
+        useDefaults: false,
+        directives: {
+          defaultSrc: ["'none'"],
+          styleSrc: [DOCS_STYLE_SOURCE],
+          baseUri: ["'none'"],
+          formAction: ["'none'"],
+          frameAncestors: ["'none'"],
+        },
+      },
+      crossOriginResourcePolicy: { policy: 'same-origin' },
+      xFrameOptions: { action: 'deny' },
+    }),
+    (_request, response, next) => {
+      response.setHeader('Cache-Control', 'no-store');
+      next();
+    },
+  ];
+}
+
+function createAppBehind({ isTrusted }: TrustedProxies): Express {
+  const app = createExactApp();
+  app.set('trust proxy', isTrusted);
+  return app;
+}
+
+function finishApp(app: Express, log: Logger): Express {
+  app.use(notFound);
+  app.use(errorHandler(log));
+  return app;
+}

@@ -1,0 +1,199 @@
+// What waits in the outbox, oldest first, and how much of it there is. A look at it costs the same whatever the backlog
+// is: no more than a bounded number of entries of each state is counted, or looked at for a page.
+
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { eventId, type Status } from '../../ledger/event.ts';
+import type { Database, OutboxState } from '../../ledger/tables.ts';
+import type { List, Page, PageOptions } from './lists.ts';
+import { timeText } from '../../ledger/time-text.ts';
+import { sourcesCte } from './scan.ts';
+
+/** As the API shows it. */
+export type EntryItem = {
+  readonly id: string;
+  readonly event_id: string;
+  readonly source: string;
+  readonly job_id: string;
+  readonly state: OutboxState;
+  readonly attempts: number;
+  readonly due_at: string;
+  readonly recorded_at: string;
+  readonly last_error: string | null;
+  readonly replay_id: string | null;
+  readonly queue: string | null;
+};
+
+/** `sources`: those that may be seen, null for all. */
+export type OutboxFilters = {
+  readonly sources: readonly string[] | null;
+  readonly state?: OutboxState | undefined;
+  readonly job_id?: string | undefined;
+  /** Only copies that replays made, or only live entries. Both where not given. */
+  readonly copies?: boolean | undefined;
+};
+
+/** Of live entries, and how many copies replays have beside them. */
+export type Depth = {
+  readonly counts: Readonly<Record<OutboxState, number>>;
+  readonly copies: number;
+  /** False if there are more than were looked at: what is counted is then no more than the least that there is. */
+  readonly is_complete: boolean;
+  /** Null, too, if there are only others' among the pending ones that were looked at. */
+  readonly oldest_pending_at: string | null;
+};
+
+/** Some 20 ms of entries in memory. */
+const INSPECT = 10_000;
+/** Of each state; some 50 ms for each that has so many. */
+const COUNT_MAX = 100_000;
+
+const columns = sql`o.sequence as id, o.source, o.job_id, o.status, o.progress_percentage, o.state, o.attempts,
+  ${timeText('o.due_at')} as due_at, ${timeText('o.recorded_at')} as recorded_at, o.last_error, o.replay_id, o.queue`;
+
+/**
+ * Indexes: outbox_pending, outbox_waiting, or the primary key; all in the order of the list. Copies, of which the feeder
+ * keeps few out: outbox_replay.
+ */
+export const outbox: List<OutboxFilters, EntryItem> = {
+  types: ['bigint'],
+  read: async (db, filters, options) => {
+    const { job_id, copies } = filters;
+    if (job_id !== undefined) return ofJob(db, { ...filters, job_id }, options);
+    const { after, limit } = options;
+    const run = async <T>(statement: RawBuilder<T>) => (await statement.execute(db)).rows;
+    // Apart (offset 0), since in the order of the list they may be behind all live entries.
+    const entries = copies ? sql`(select * from outbox where replay_id is not null offset 0)` : sql`outbox`;
+    const isPending = filters.state === 'pending';
+    const scan = sql`from ${entries} o where ${inState(filters.state)}
+        and ${copies === false && isPending ? ofKind(false) : sql`true`}
+        and o.sequence > ${after?.[0] ?? '0'}::bigint
+      order by o.sequence`;
+    const { sources } = filters;
+    // Those that no index tells apart are picked from a bounded number of entries.
+    if (sources === null && (copies !== false || isPending)) {
+      const rows = await run(sql<EntryRow>`select ${columns} ${scan} limit ${limit + 1}`);
+      return pageOf(rows, limit);
+    }
+    const rows = await run(sql<EntryRow>`
+      select ${columns} from (select o.* ${scan} limit ${INSPECT}) o
+      where ${ofSources(sources)} and ${ofKind(copies)} order by o.sequence limit ${limit + 1}`);
+    if (rows.length > limit) return pageOf(rows, limit);
+    const [end] = await run(
+      sql<{ id: string }>`select o.sequence as id ${scan} offset ${INSPECT - 1} limit 1`,
+    );
+    // Entries may have gone between the two looks, and the place have moved on: what is behind it then is not passed over.
+    return { items: rows.map(toEntry), next: end === undefined ? null : [end.id] };
+  },
+};
+
+/** Live entries by their events' numbers (events_dedup_key, the primary key), copies by outbox_replay, which are few. */
+async function ofJob(
+  db: Kysely<Database>,
+  { sources, state, copies, job_id: jobId }: OutboxFilters & { job_id: string },
+  { after, limit }: PageOptions,
+): Promise<Page<EntryItem>> {
+  const statement = sql<EntryRow>`
+    with ${sourcesCte('events', sources)},
+    of_job as materialized (
+      select e.sequence from s cross join lateral (
+        select e.sequence from events e where e.source = s.v and e.job_id = ${jobId}) e),
+    found as (
+      select o.* from outbox o where o.sequence in (select sequence from of_job)
+      union all
+      select o.* from outbox o where o.replay_id is not null and o.replay_of in (select sequence from of_job)
+    )
+    select ${columns} from found o
+    where ${inState(state)} and ${ofKind(copies)} and o.sequence > ${after?.[0] ?? '0'}::bigint
+    order by o.sequence limit ${limit + 1}`;
+  return pageOf((await statement.execute(db)).rows, limit);
+}
+
+/** Undefined is any state. */
+function inState(state: OutboxState | undefined): RawBuilder<unknown> {
+  // As the predicates of the partial indexes are written.
+  if (state === 'pending') return sql`o.state = 'pending'`;
+  return state === undefined ? sql`true` : sql`o.state = ${sql.lit(state)} and o.state <> 'pending'`;
+}
+
+/** Undefined is copies and live entries. */
+function ofKind(copies: boolean | undefined): RawBuilder<unknown> {
+  if (copies === undefined) return sql`true`;
+  return copies ? sql`o.replay_id is not null` : sql`o.replay_id is null`;
+}
+
+function ofSources(sources: readonly string[] | null): RawBuilder<unknown> {
+  return sources === null ? sql`true` : sql`o.source = any(${sources}::text[])`;
+}
+
+/** The entry with this number, digits of a 64-bit one. Undefined if there is none. */
+export async function findEntry(db: Kysely<Database>, id: string): Promise<EntryItem | undefined> {
+  const { rows } =
+    await sql<EntryRow>`select ${columns} from outbox o where o.sequence = ${id}::bigint`.execute(db);
+  return rows[0] && toEntry(rows[0]);
+}
+
+type EntryRow = Omit<EntryItem, 'event_id'> & { status: Status; progress_percentage: number | null };
+
+function toEntry({ status, progress_percentage: progress, ...row }: EntryRow): EntryItem {
+  return { ...row, event_id: eventId(row.source, { jobId: row.job_id, status, progress }) };
+}
+
+function pageOf(rows: readonly EntryRow[], limit: number): Page<EntryItem> {
+  const items = rows.slice(0, limit).map(toEntry);
+  const last = items.at(-1);
+  return { items, next: rows.length > limit && last !== undefined ? [last.id] : null };
+}
+
+/**
+ * How much waits; `sources` as in the list. Each state is counted by the index that holds just its entries
+ * (outbox_pending, outbox_waiting, outbox_replay), so that however many there are of one hides none of another.
+ */
+export async function readDepth(
+  db: Kysely<Database>,
+  { sources }: Pick<OutboxFilters, 'sources'>,
+): Promise<Depth> {
+  const counted = (scan: RawBuilder<unknown>, kind?: boolean) => sql`
+    (select count(*)::int as looked_at, count(*) filter (where ${ofSources(sources)} and ${ofKind(kind)})::int as found,
+       min(o.sequence) filter (where ${ofSources(sources)}) as first
+     from (select o.sequence, o.source, o.replay_id from outbox o where ${scan} limit ${COUNT_MAX + 1}) o)`;
+  // Copies are among the returned and parked ones of their index, and no part of that of the pending ones.
+  const statement = sql<{
+    pending: number;
+    returned: number;
+    parked: number;
+    copies: number;
+    looked_at: number;
+    oldest: string | null;
+  }>`
+    select pending.found as pending, returned.found as returned, parked.found as parked, copies.found as copies,
+      greatest(pending.looked_at, returned.looked_at, parked.looked_at, copies.looked_at) as looked_at,
+      (select ${timeText('o.recorded_at')} from outbox o where o.sequence = pending.first) as oldest
+    from ${counted(sql`${inState('pending')} and ${ofKind(false)} order by o.sequence`)} pending
+    cross join ${counted(sql`${inState('returned')} order by o.sequence`, false)} returned
+    cross join ${counted(sql`${inState('parked')} order by o.sequence`, false)} parked
+    cross join ${counted(sql`${ofKind(true)} order by o.replay_id, o.sequence`)} copies`;
+  const { rows } = await statement.execute(db);
+  const [row] = rows;
+  // Aggregates without groups give one row, whatever they find.
+  if (row === undefined) throw new Error('nothing was counted');
+  const { pending, returned, parked, copies } = row;
+  return {
+    counts: { pending: capped(pending), returned: capped(returned), parked: capped(parked) },
+    copies: capped(copies),
+    is_complete: row.looked_at <= COUNT_MAX,
+    oldest_pending_at: row.oldest,
+  };
+}
+
+/** The one behind those that are counted says no more than that there are more. */
+const capped = (found: number) => Math.min(found, COUNT_MAX);
+
+/** What waits of one job, its events' numbers at hand. Bounded: a replay holds few copies in the outbox at a time. */
+export async function readEntriesOfJob(
+  db: Kysely<Database>,
+  job: { source: string; jobId: string },
+  limit: number,
+): Promise<EntryItem[]> {
+  const { items } = await ofJob(db, { sources: [job.source], job_id: job.jobId }, { after: null, limit });
+  return [...items];
+}

@@ -1,0 +1,74 @@
+// Makes the message that subscribers get: one CloudEvents 1.0 document in structured mode
+// (`application/cloudevents+json`). Pure. The same event gives the same bytes every time, in a replay's copies
+// too: these are marked in the message's headers.
+
+import { type OutgoingMessage } from './publisher.ts';
+import { routingKey } from './topology.ts';
+import { eventId, type Kind, kindOf, type Status } from '../ledger/event.ts';
+
+/** What an outbox entry knows of its event. */
+export type EntryEvent = {
+  /** Decimal digits of a 64-bit number. */
+  readonly sequence: string;
+  readonly source: string;
+  readonly jobId: string;
+  readonly status: Status;
+  readonly progress: number | null;
+  readonly late: boolean;
+  readonly occurredAt: string | null;
+  readonly recordedAt: Date;
+  /** The normalized fields as JSON text. */
+  readonly data: string;
+  /** Set on a replay's copy alone. */
+  readonly replay?: ReplayMark;
+};
+
+/** Which replay sends this copy, who asked for it, and the queue it is for instead of the exchange. */
+export type ReplayMark = { readonly id: string; readonly by: string; readonly queue: string | null };
+
+export const CONTENT_TYPE = 'application/cloudevents+json';
+
+/** Raised only together with the form of `data`, and then published beside the old one. */
+export const SCHEMA_VERSION = 1;
+
+/** Digits of 2^63-1: so padded, sequences sort as text as they do as numbers, as the extension asks. */
+const SEQUENCE_DIGITS = 19;
+
+/** Names the JSON Schema of `data`; docs/schemas/ holds the one whose `$id` this is. */
+export function dataSchema(kind: Kind): string {
+  return `urn:tallyhook:schema:conversion.job.${kind}:${SCHEMA_VERSION}`;
+}
+
+export function toMessage(event: EntryEvent, routingPrefix: string): OutgoingMessage {
+  const id = eventId(event.source, event);
+  const kind = kindOf(event.status);
+  const recordedAt = event.recordedAt.toISOString();
+  const envelope = {
+    specversion: '1.0',
+    id,
+    type: `conversion.job.${kind}`,
+    source: `/sources/${event.source}`,
+    subject: event.jobId,
+    time: event.occurredAt ?? recordedAt,
+    recordedtime: recordedAt,
+    sequence: event.sequence.padStart(SEQUENCE_DIGITS, '0'),
+    ...(event.late ? { late: true } : {}),
+    datacontenttype: 'application/json',
+    dataschema: dataSchema(kind),
+  };
+  // `data` goes in as text: parsing it would cost time and could cost digits.
+  const json = `${JSON.stringify(envelope).slice(0, -1)},"data":${event.data}}`;
+  return {
+    messageId: id,
+    routingKey: routingKey(routingPrefix, kind, event.source),
+    contentType: CONTENT_TYPE,
+    type: envelope.type,
+    timestamp: event.recordedAt,
+    body: Buffer.from(json),
+    ...(event.replay === undefined ? {} : markOf(event.replay)),
+  };
+}
+
+function markOf({ id, by, queue }: ReplayMark): Pick<OutgoingMessage, 'queue' | 'headers'> {
+  return { queue, headers: { replay: id, replayed_by: by } };
+}
