@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError } from './errors.ts';
 import { parseRange } from './http/proxies.ts';
-import { createSecret, SECRETS_PER_SOURCE, type Secret } from './intake/secret.ts';
+import { createSecret, SECRETS_PER_SOURCE, type Secret } from './secret.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 export type Config = ReturnType<typeof toConfig>;

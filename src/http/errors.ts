@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
-import { closeIfUnread, hangUp } from './ground.ts';
+import { closeIfUnread, hangUp } from './lifecycle.ts';
 import type { Connections } from './connections.ts';
 
 /** On each answer of both faces: what we send is of the type that we name. */

@@ -2,7 +2,7 @@
 // connections to close with their next answer, stops listening, and waits for the answers under way.
 
 import { createServer, type RequestListener } from 'node:http';
-import { createStop, listen } from './ground.ts';
+import { createStop, listen } from './lifecycle.ts';
 import type { Connections } from './connections.ts';
 import {
   answerProtocolErrors,

@@ -6,7 +6,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { UnavailableError } from '../errors.ts';
-import { closeIfUnread } from '../http/ground.ts';
+import { closeIfUnread } from '../http/lifecycle.ts';
 import type { Arrival, Receiver, Refusal, Verdict } from './receiver.ts';
 import { isSignature } from './signature.ts';
 import { DEFAULT_SOURCE } from './sources.ts';

@@ -3,12 +3,8 @@
 // whether the source exists: every call computes and compares the same number of digests.
 
 import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Secret } from './secret.ts';
-
-declare const authentic: unique symbol;
-
-/** Bytes whose signature matched. Only `verifySignature` makes them, and only they can become an event. */
-export type AuthenticBody = Buffer & { readonly [authentic]: true };
+import type { AuthenticBody } from '../ledger/understand.ts';
+import type { Secret } from '../secret.ts';
 
 /** The secrets that are valid now; an immutable snapshot, replaced as a whole when the sources change. */
 export type KeyRing = {

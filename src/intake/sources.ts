@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { ConfigError, describeError } from '../errors.ts';
 import { parseJson } from '../json.ts';
-import { createSecret, SECRETS_PER_SOURCE, type Secret } from './secret.ts';
+import { createSecret, SECRETS_PER_SOURCE, type Secret } from '../secret.ts';
 import { createKeyRing, type KeyRing } from './signature.ts';
 
 export const DEFAULT_SOURCE = 'default';

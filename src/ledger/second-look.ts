@@ -7,8 +7,7 @@ import { describeError } from '../errors.ts';
 import type { DatabaseConnection } from './database.ts';
 import { correctContentHash, firstBodiesOf } from './first-bodies.ts';
 import type { DeliveryRecord, RecordedDelivery } from './record.ts';
-import { understand } from './understand.ts';
-import type { AuthenticBody } from '../intake/signature.ts';
+import { type AuthenticBody, understand } from './understand.ts';
 
 /** The content hashes of deliveries that conflict with their events, by delivery. */
 export type Conflicts = ReadonlyMap<string, Buffer>;

@@ -16,7 +16,11 @@ import {
 import { isStatus, type JobEvent, type Kind, kindOf, type Status } from './event.ts';
 import type { Drift } from './drift.ts';
 import { toUtc } from '../utc.ts';
-import type { AuthenticBody } from '../intake/signature.ts';
+
+declare const authentic: unique symbol;
+
+/** Bytes whose signature matched. Only `verifySignature` makes them, and only they can become an event. */
+export type AuthenticBody = Buffer & { readonly [authentic]: true };
 
 /** `drift`: what an event had that our schemas do not know, if anything. */
 export type Understanding =

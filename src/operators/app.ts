@@ -1,5 +1,5 @@
-// The two faces: the intake, which the world may reach, and the operators' side, which it may not. Express
-// apps with exact routes; the servers around them set the time-outs.
+// The operators' face, which the world may not reach. An Express app with exact routes; the server around it sets the
+// time-outs.
 
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -9,34 +9,14 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Access } from './access/access.ts';
 import type { Limits } from './access/limits.ts';
-import { createExactApp } from '../http/ground.ts';
+import { createAppBehind, finishApp } from '../http/app.ts';
 import { DOCS_STYLE_SOURCE } from './api/docs-page.ts';
 import { createGate, needsTokenOnce, rateHeaders } from './api/gate.ts';
 import type { Connections } from '../http/connections.ts';
-import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from '../intake/delivery.ts';
-import { errorHandler, NOSNIFF, notFound, onlyGet, type StandingHeaders } from '../http/errors.ts';
+import { onlyGet, type StandingHeaders } from '../http/errors.ts';
 import { livez, type Readiness, readyz } from '../http/health.ts';
 import type { LimitedLines } from '../http/limited-lines.ts';
 import type { TrustedProxies } from '../http/proxies.ts';
-
-export type IntakeOptions = DeliveryOptions & {
-  readonly readiness: () => Promise<Readiness>;
-  readonly proxies: TrustedProxies;
-};
-
-export function createIntakeApp(options: IntakeOptions): Express {
-  const app = createAppBehind(options.proxies);
-  const paths = ['/webhooks', '/webhooks/:source'];
-  app.post(paths, deliveryHandler(options));
-  app.all(paths, wrongMethodHandler(options));
-  app.use((_request, response, next) => {
-    response.set(NOSNIFF);
-    next();
-  });
-  app.get('/livez', livez);
-  app.get('/readyz', readyz(options.readiness));
-  return finishApp(app, options.log);
-}
 
 export type OperatorOptions = {
   readonly readiness: () => Promise<Readiness>;
@@ -71,10 +51,7 @@ export function createOperatorApp(options: OperatorOptions): Express {
   return finishApp(app, options.log);
 }
 
-/** For what is answered before the app has a request. */
-export const intakeHeaders: StandingHeaders = async () => NOSNIFF;
-
-/** The same for operators: a limit of the address, and the headers that all answers have. */
+/** For what is answered before the app has a request: a limit of the address, and the headers that all answers have. */
 export function operatorHeaders({ limits }: Pick<OperatorOptions, 'limits'>): StandingHeaders {
   // Run once on an answer to nobody: what helmet sets is the same for all.
   const request = new IncomingMessage(new Socket());
@@ -108,16 +85,4 @@ function securityHeaders(): RequestHandler[] {
       next();
     },
   ];
-}
-
-function createAppBehind({ isTrusted }: TrustedProxies): Express {
-  const app = createExactApp();
-  app.set('trust proxy', isTrusted);
-  return app;
-}
-
-function finishApp(app: Express, log: Logger): Express {
-  app.use(notFound);
-  app.use(errorHandler(log));
-  return app;
 }

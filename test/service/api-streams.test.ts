@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import express from 'express';
 import { expect, test } from 'vitest';
 import { sendStream } from '../../src/operators/api/answers.ts';
-import { listen } from '../../src/http/ground.ts';
+import { listen } from '../../src/http/lifecycle.ts';
 import { createTestLog } from '../support/service.ts';
 
 const CHUNK = Buffer.alloc(64 * 1024, 'x');

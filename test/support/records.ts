@@ -1,9 +1,9 @@
 // Delivery records as the receiver makes them, for tests of what comes after it.
 
 import { createHash, randomUUIDv7 } from 'node:crypto';
-import { type Understanding, understand } from '../../src/ledger/understand.ts';
-import { createSecret, type Secret } from '../../src/intake/secret.ts';
-import { type AuthenticBody, createKeyRing, verifySignature } from '../../src/intake/signature.ts';
+import { type AuthenticBody, type Understanding, understand } from '../../src/ledger/understand.ts';
+import { createSecret, type Secret } from '../../src/secret.ts';
+import { createKeyRing, verifySignature } from '../../src/intake/signature.ts';
 import type { DeliveryRecord } from '../../src/ledger/record.ts';
 import { type Notification, SECRET, sign } from './sender.ts';
 

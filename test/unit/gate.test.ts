@@ -7,7 +7,8 @@ import { createLimits } from '../../src/operators/access/limits.ts';
 import { hashToken, newTokenValue } from '../../src/operators/access/token-value.ts';
 import { createGate, needsToken } from '../../src/operators/api/gate.ts';
 import { createLimitedLines } from '../../src/http/limited-lines.ts';
-import { createExactApp, listen } from '../../src/http/ground.ts';
+import { createExactApp } from '../../src/http/app.ts';
+import { listen } from '../../src/http/lifecycle.ts';
 import type { DatabaseConnection, Statement } from '../../src/ledger/database.ts';
 import { createTestLog } from '../support/service.ts';
 

@@ -4,7 +4,7 @@
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 import { describeError } from '../../errors.ts';
-import { closeIfUnread } from '../../http/ground.ts';
+import { closeIfUnread } from '../../http/lifecycle.ts';
 import { isTimeout } from '../../ledger/database.ts';
 import type { Logger } from '../../log.ts';
 import { ApiError, type Operation, type Reply } from './operation.ts';

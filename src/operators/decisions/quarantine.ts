@@ -3,9 +3,8 @@
 
 import { CompiledQuery, sql, type Transaction } from 'kysely';
 import { prefixEnd } from '../audit/filters.ts';
-import { understand } from '../../ledger/understand.ts';
+import { type AuthenticBody, understand } from '../../ledger/understand.ts';
 import { type Conflicts, findDuplicates } from '../../ledger/second-look.ts';
-import type { AuthenticBody } from '../../intake/signature.ts';
 import type { DatabaseConnection, Statement } from '../../ledger/database.ts';
 import { eventId, type JobEvent } from '../../ledger/event.ts';
 import { jobKey, RELEASE, releaseColumns } from '../../ledger/record.ts';

@@ -3,8 +3,7 @@
 // on the way, change nothing or everything.
 
 import { type Kysely, sql } from 'kysely';
-import { understand } from '../../ledger/understand.ts';
-import type { AuthenticBody } from '../../intake/signature.ts';
+import { type AuthenticBody, understand } from '../../ledger/understand.ts';
 import { textArray } from '../../ledger/arrays.ts';
 import type { DatabaseConnection, Statement } from '../../ledger/database.ts';
 import type { Status } from '../../ledger/event.ts';

@@ -1,25 +1,13 @@
-// What the service's HTTP faces and the sandbox's both need of Node and Express and do not get by themselves: the ground
-// that each builds its own routes, limits and answers on.
+// How a server begins and ends, and how a connection does, where Node alone would leave something open. For the service's
+// faces and the sandbox's.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { STATUS_CODES } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import express, { type Express } from 'express';
 
 /** After the last word on a connection its other side has so long to hang up; then we do. */
 const LINGER_MS = 1_000;
-
-/** Exact paths: `/WEBHOOKS` and `/webhooks/` are other addresses, and a typo should not half work. */
-export function createExactApp(): Express {
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('query parser', 'simple');
-  app.enable('case sensitive routing');
-  app.enable('strict routing');
-  return app;
-}
 
 /** On `port`; 0 takes a free one. @returns the port. Rejects when it is taken. */
 export async function listen(

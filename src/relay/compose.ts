@@ -1,0 +1,148 @@
+// The relay's part of the composition: from the outbox to the bus, on connections of its own.
+
+import type { Config } from '../config.ts';
+import { cached } from '../cached.ts';
+import { describeError } from '../errors.ts';
+import type { Counts } from '../ledger/compose.ts';
+import { connectDatabase } from '../ledger/database.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Parts } from '../parts.ts';
+import { createOutboxEntries, type OutboxEntries } from './entries.ts';
+import { createLease, type Lease, leaseTimeouts } from './lease.ts';
+import { createPublisher, type Publisher } from './publisher.ts';
+import { createRelay, type Relay } from './relay.ts';
+import { topologyOf } from './topology.ts';
+
+// Each pool has a connection for everyone who may use it at one time.
+/** Whatever it queued behind could cost the lease. */
+const LEASE_CONNECTIONS = 1;
+/** A round, what became of copies beside it, and the gauges' look at the outbox. */
+const RELAY_CONNECTIONS = 3;
+/** A leader that is cut off from the broker for longer leaves the lease to a replica that may reach it. */
+const LEAD_WITHOUT_BROKER_MS = 5_000;
+const DEPTH_CACHE_MS = 5_000;
+
+export type Relaying = {
+  /** Whether this replica leads at this very moment. */
+  readonly isLeading: () => boolean;
+  /** There may be something to publish. */
+  readonly nudge: () => void;
+  readonly brokerState: Publisher['state'];
+  readonly start: () => void;
+};
+
+/** From the outbox to the bus. Taken down as: stop publishing, give up the lease, disconnect. */
+export function composeRelay(
+  config: Config,
+  { now, log, metrics, replicaId, started, graceMs, counts }: Parts & { readonly counts: Counts },
+): Relaying {
+  const publisher = createPublisher({
+    ...config.broker,
+    topology: topologyOf(config.broker),
+    now,
+    log,
+    onReady: () => relay.nudge(),
+  });
+  started.defer(publisher.close);
+
+  const leaseDatabase = connectDatabase({
+    ...config.database,
+    ...leaseTimeouts(config.relay.leaseMs),
+    name: 'lease',
+    connections: LEASE_CONNECTIONS,
+    log,
+  });
+  started.defer(leaseDatabase.close);
+  const lease = createLease({
+    connection: leaseDatabase,
+    holder: replicaId,
+    leaseMs: config.relay.leaseMs,
+    now,
+    log,
+    mayLead: () => publisher.awayMs() < LEAD_WITHOUT_BROKER_MS,
+    onTaken: () => relay.nudge(),
+  });
+  started.defer(() =>
+    lease
+      .release()
+      .catch((error: unknown) => log.warn({ err: describeError(error) }, 'the lease runs out by itself')),
+  );
+
+  const relayDatabase = connectDatabase({
+    ...config.database,
+    name: 'relay',
+    connections: RELAY_CONNECTIONS,
+    log,
+  });
+  started.defer(relayDatabase.close);
+  const entries = createOutboxEntries(relayDatabase, { relayId: replicaId });
+  const relay = createRelay({
+    entries,
+    lease,
+    publisher,
+    routingPrefix: config.broker.routingPrefix,
+    limits: config.relay,
+    now,
+    random: Math.random,
+    log,
+    observe: (entry, publication) => {
+      const { result, durationMs } = publication;
+      metrics.publications.inc({ result });
+      if (result === 'confirmed') metrics.publicationSeconds.observe(durationMs / 1_000);
+      // How long ago a replayed event was accepted says nothing of the relay.
+      if (entry.replay !== undefined) return;
+      const lagMs = result === 'confirmed' ? Math.max(0, Date.now() - entry.recordedAt.getTime()) : null;
+      counts.rollups.published(entry.source, result, lagMs);
+      if (lagMs !== null) metrics.relayLagSeconds.observe(lagMs / 1_000);
+    },
+  });
+  started.defer(() => relay.stop(graceMs()));
+
+  exposeGauges({ metrics, now, entries, relay, lease, publisher });
+  return {
+    isLeading: lease.isHeld,
+    nudge: relay.nudge,
+    brokerState: publisher.state,
+    start: () => {
+      lease.start();
+      relay.start();
+    },
+  };
+}
+
+function exposeGauges(parts: {
+  metrics: Metrics;
+  now: () => number;
+  entries: OutboxEntries;
+  relay: Relay;
+  lease: Lease;
+  publisher: Publisher;
+}): void {
+  const { entries, relay, lease, publisher, now } = parts;
+  const { gauge } = parts.metrics;
+  const depth = cached({ maxAgeMs: DEPTH_CACHE_MS, ask: entries.depth, now });
+  gauge('tallyhook_relay_in_flight', 'Events published and not confirmed yet.', relay.inFlight);
+  gauge('tallyhook_relay_lease_held', '1 on the replica that leads.', () => Number(lease.isHeld()));
+  gauge('tallyhook_broker_connected', '1 while publishing is possible.', () =>
+    Number(publisher.state().connected),
+  );
+  gauge('tallyhook_broker_blocked', '1 while the broker refuses to take more.', () =>
+    Number(publisher.state().blocked),
+  );
+  // An unreachable database must not hide the other metrics: the last known depth would be a lie, so NaN.
+  const known = async (read: (found: Awaited<ReturnType<OutboxEntries['depth']>>) => number) =>
+    depth().then(read, () => Number.NaN);
+  gauge('tallyhook_outbox_pending', 'Events still to be published.', () =>
+    known(({ counts }) => counts.pending),
+  );
+  gauge('tallyhook_outbox_returned', 'Events that no queue was bound for.', () =>
+    known(({ counts }) => counts.returned),
+  );
+  gauge('tallyhook_outbox_parked', 'Events that the relay gave up on.', () =>
+    known(({ counts }) => counts.parked),
+  );
+  gauge('tallyhook_replay_entries', "Replays' copies in the outbox.", () => known(({ copies }) => copies));
+  gauge('tallyhook_outbox_oldest_seconds', 'Age of the oldest event still to be published.', () =>
+    known(({ oldestPendingS }) => oldestPendingS),
+  );
+}

@@ -1,0 +1,72 @@
+// The page on architecture says which room may import which; the linter's rules are held against it, and the names of files
+// in all documents against what is there.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+type Override = {
+  readonly files: readonly string[];
+  readonly rules: {
+    readonly 'no-restricted-imports'?: 'off' | [string, { patterns: [{ group: string[] }] }];
+  };
+};
+
+const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const read = (path: string) => readFileSync(at(path), 'utf8');
+
+const rooms = readdirSync(at('src'), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name);
+
+/** Of each room, those that the page lets it import. */
+function drawn(): Map<string, string[]> {
+  const rows = read('docs/architecture.md').matchAll(/^\| `src\/([\w*.]+)` \| ([^|]*) \|[^|]*\|$/gm);
+  return new Map(
+    Array.from(rows, ([, room = '', others = '']) => [
+      room,
+      Array.from(others.matchAll(/`(\w+)`/g), ([, name = '']) => name).toSorted(),
+    ]),
+  );
+}
+
+/** Of each room, those that the linter lets it import. */
+function enforced(): Map<string, string[]> {
+  const { overrides } = JSON.parse(read('.oxlintrc.json')) as { overrides: Override[] };
+  return new Map(
+    overrides.flatMap(({ files: [files = ''], rules }) => {
+      const rule = rules['no-restricted-imports'];
+      const room = /^src\/(\w+|\*\.ts)(?:\/\*\*)?$/.exec(files)?.[1];
+      if (!Array.isArray(rule) || room === undefined) return [];
+      const { group } = rule[1].patterns[0];
+      return [[room, rooms.filter((name) => name !== room && !group.includes(`**/${name}/**`)).toSorted()]];
+    }),
+  );
+}
+
+test('the page draws all rooms, and what each may import is what the linter enforces', () => {
+  expect([...drawn().keys()].toSorted()).toEqual(['*.ts', ...rooms].toSorted());
+  expect(drawn()).toEqual(enforced());
+});
+
+test('every file of ours that a document names is there', () => {
+  const documents = [
+    'README.md',
+    'CONTRIBUTING.md',
+    'bench/README.md',
+    'Dockerfile',
+    ...readdirSync(at('docs'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `docs/${name}`),
+  ];
+  const folders = [...rooms, 'src', 'test', 'bench', 'scripts', 'migrations', 'docs'].join('|');
+  const missing = documents.flatMap((document) =>
+    Array.from(
+      read(document).matchAll(new RegExp(`\\b(?:${folders})/[\\w/.-]+\\.(?:ts|mjs|sql|md|json|svg)`, 'g')),
+    )
+      .map(([path]) => path)
+      .filter((path) => !existsSync(at(path)) && !existsSync(at(`src/${path}`)))
+      .map((path) => `${document}: ${path}`),
+  );
+  expect(missing).toEqual([]);
+});
