@@ -15,6 +15,11 @@ function run(name: Run['case'], subject: Run['subject'], figures: Run['figures']
   return { case: name, subject, variant, round: 1, startedAt: '2026-11-21T00:00:00Z', figures };
 }
 
+function measured(command: string, startedAt: string, endedAt: string): Results {
+  const about = { hardware: {}, versions: {}, settings: {}, command, commit: 'abc', startedAt, endedAt };
+  return about as unknown as Results;
+}
+
 const latency = { count: 1, p50Ms: 1, p90Ms: 1, p99Ms: 1, p999Ms: 1, maxMs: 1, meanMs: 1 };
 
 /** A flood's run in which everything took as long at worst, and everything but `bad` deliveries was answered. */
@@ -29,6 +34,7 @@ function besideFlood(found: { worstMs: number; rssGrowthMiB: number; bad?: numbe
   );
 }
 
+const ofFloods = (runs: readonly Run[]) => targetsOf(runs).slice(-3);
 const isMet = (runs: readonly Run[]) => targetsOf(runs).map((target) => target.isMet);
 
 describe('targets', () => {
@@ -66,7 +72,6 @@ describe('targets', () => {
 
 describe('floods', () => {
   const good = besideFlood({ worstMs: 100, rssGrowthMiB: 10 }, '200 that pipeline');
-  const ofFloods = (runs: readonly Run[]) => targetsOf(runs).slice(-3);
 
   test('the worst of them decides, each target by itself', () => {
     const slow = besideFlood({ worstMs: 1_600, rssGrowthMiB: 10 }, '1,500 that stall');
@@ -196,18 +201,8 @@ describe('the document', () => {
   });
 
   test('of several files as one run, it says of each when and by what command it was measured', () => {
-    const about = (command: string, startedAt: string, endedAt: string) =>
-      ({
-        hardware: {},
-        versions: {},
-        settings: {},
-        command,
-        commit: 'abc',
-        startedAt,
-        endedAt,
-      }) as unknown as Results;
-    const first = about('one', '2026-11-21T00:00:00Z', '2026-11-21T00:20:00Z');
-    const second = about('two', '2026-11-22T00:00:00Z', '2026-11-22T00:02:00Z');
+    const first = measured('one', '2026-11-21T00:00:00Z', '2026-11-21T00:20:00Z');
+    const second = measured('two', '2026-11-22T00:00:00Z', '2026-11-22T00:02:00Z');
     expect(
       aboutTable({ ...first, others: [second] })
         .split('\n')
