@@ -21,6 +21,12 @@ export function createExactApp(): Express {
   return app;
 }
 
+/**
+ * Connections that wait to be taken in: what Linux allows by default. At Node's 511 a burst of strangers overflows it, and an
+ * honest connection waits a second or three for its next try.
+ */
+const BACKLOG = 4_096;
+
 /** On `port`; 0 takes a free one. @returns the port. Rejects when it is taken. */
 export async function listen(
   server: Server,
@@ -28,7 +34,7 @@ export async function listen(
 ): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, () => {
+    server.listen(port, host, BACKLOG, () => {
       server.off('error', reject);
       resolve();
     });
