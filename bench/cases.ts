@@ -1,6 +1,7 @@
 // The cases: what is measured against what, under which load, how often and in which order. Subjects that are
 // compared take turns (A B A B); where a case is there for its tendency alone, it is measured once.
 
+import { withstandFloods } from './floods.ts';
 import { drainBacklog, sitOutOutage } from './long-cases.ts';
 import { findPgbench, type Pgbench } from './pgbench.ts';
 import { type Case, type Run, spreadOf, type SubjectName } from './results.ts';
@@ -35,6 +36,7 @@ export const CASE_WORK: Readonly<Record<Case, (bench: Bench) => Promise<void>>> 
   queues,
   backlog: drainBacklog,
   outage: sitOutOutage,
+  floods: withstandFloods,
 };
 
 export const connectionsLabel = (count: number) => `${count} connections`;

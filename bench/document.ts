@@ -9,6 +9,7 @@ import { type Case, type Figures, type Results, type Run, spreadOf } from './res
 import {
   aboutTable,
   cpuTable,
+  floodsTable,
   longCasesTable,
   ratiosTable,
   sharesTable,
@@ -62,6 +63,7 @@ const SECTIONS: readonly Section[] = [
   { name: 'duplicates', cases: ['duplicates'], render: ({ runs }) => variantsTable(runs, 'duplicates') },
   { name: 'queues', cases: ['queues'], render: ({ runs }) => variantsTable(runs, 'queues') },
   { name: 'trouble', cases: ['backlog', 'outage'], render: ({ runs }) => longCasesTable(runs) },
+  { name: 'floods', cases: ['floods'], render: ({ runs }) => floodsTable(runs) },
   {
     name: 'gaps',
     cases: [],

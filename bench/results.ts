@@ -1,6 +1,7 @@
 // What a benchmark found, as it is written to bench/results/<date>.json: machine-readable, complete, and enough to
 // render docs/performance.md again. Raise SCHEMA when a field changes its meaning.
 
+import type { FloodReport } from '../test/support/floods.ts';
 import type { Latency } from './load/latency.ts';
 
 export const SCHEMA = 1;
@@ -19,6 +20,7 @@ export const CASES = [
   'queues',
   'backlog',
   'outage',
+  'floods',
 ] as const;
 export type Case = (typeof CASES)[number];
 
@@ -64,6 +66,25 @@ export type Figures = {
   /** [seconds, value] */
   readonly rssMiB?: readonly (readonly [number, number])[];
   readonly backlog?: readonly (readonly [number, number])[];
+  /** Beside a flood: a sender that keeps its connection, one that makes a new one for each delivery, and probes. */
+  readonly kept?: Served;
+  readonly fresh?: Served;
+  readonly livez?: Served;
+  /** When the flood began, and how much more it was at most until it was over. */
+  readonly rssBeforeMiB?: number;
+  readonly rssGrowthMiB?: number;
+  /** Written to the log from the flood's begin to its end, the lines of the valid deliveries included. */
+  readonly logBytes?: number;
+  readonly refusalsPerS?: number;
+  readonly flood?: FloodReport;
+};
+
+export type Served = {
+  readonly sent: number;
+  /** Answered with a 2xx. */
+  readonly good: number;
+  /** From the intended time of sending, connecting included. */
+  readonly latency: Latency;
 };
 
 export type Run = {
@@ -91,6 +112,8 @@ export type Results = {
   readonly skipped: readonly string[];
   /** What failed: then the figures of that run are missing, and the command exits with 1. */
   readonly failures: readonly string[];
+  /** Only in what is rendered of several files: the runs behind the first. Never written. */
+  readonly others?: readonly Results[];
 };
 
 export type Spread = { readonly median: number; readonly min: number; readonly max: number };

@@ -118,7 +118,11 @@ export function runTallyhookWithoutBroker(bench: Bench, variation: Variation): P
 export async function startTallyhookIn(
   { run, held }: Arena,
   { stage, profileFolder }: Bench,
-  { database, replicas = 1 }: Pick<Variation, 'database' | 'replicas'> = {},
+  {
+    database,
+    replicas = 1,
+    logFile,
+  }: Pick<Variation, 'database' | 'replicas'> & { readonly logFile?: string } = {},
 ): Promise<Subject> {
   return startTallyhook(stage, {
     databaseUrl: database ? stage.databases.url(database) : await holdDatabase(held, stage, run),
@@ -126,6 +130,7 @@ export async function startTallyhookIn(
     exchange: exchangeOf(run),
     replicas,
     profileFolder,
+    logFile,
   });
 }
 

@@ -1,5 +1,7 @@
 // How much is measured: everything, or in two minutes a little of each.
 
+import type { Flood } from '../test/support/floods.ts';
+
 export type Scale = {
   readonly rounds: number;
   /** The baseline beside each variation, and not only where it is compared. */
@@ -20,10 +22,36 @@ export type Scale = {
   readonly outage: number;
   /** Of the outage's backlog, really delivered; the rest is put beside it by SQL. */
   readonly outageShare: number;
+  readonly floods: readonly FloodWish[];
+  readonly floodS: number;
+};
+
+export type FloodWish = Required<Pick<Flood, 'kind' | 'connections' | 'reopenAfterMs'>> & {
+  readonly name: string;
+  readonly face: 'intake' | 'operators';
+  readonly isQuick?: boolean;
 };
 
 /** What one machine of two cores is said to take for good: backlog and outage are measured at this rate. */
 export const RATED_PER_S = 500;
+
+/** Who pipelines is cut off early and comes back at once. */
+const PIPELINING = { kind: 'pipelining', connections: 200, reopenAfterMs: 10 } as const;
+const IDLE = { kind: 'idle', reopenAfterMs: 200 } as const;
+const STALLED = { face: 'intake', reopenAfterMs: 200 } as const;
+const CLAIMED = { name: 'that stall in a body and claim a signature', kind: 'claimed', ...STALLED } as const;
+
+/** Past the defaults: 4,096 connections and 1,100 of an address, 256 of the operators' port, 64 MiB of bodies. */
+const FLOODS: readonly FloodWish[] = [
+  { name: 'that pipeline at the intake', face: 'intake', isQuick: true, ...PIPELINING },
+  { name: 'that pipeline at the operators’ port', face: 'operators', ...PIPELINING },
+  { name: 'idle at the intake', face: 'intake', connections: 5_000, isQuick: true, ...IDLE },
+  { name: 'idle at the operators’ port', face: 'operators', connections: 600, ...IDLE },
+  { connections: 1_500, isQuick: true, ...CLAIMED },
+  { connections: 4_000, ...CLAIMED },
+  { name: 'that stall in an unsigned body', kind: 'unsigned', connections: 1_500, ...STALLED },
+  { name: 'whose deliveries are refused', kind: 'refused', connections: 64, isQuick: true, ...STALLED },
+];
 
 export const FULL: Scale = {
   rounds: 2,
@@ -41,6 +69,8 @@ export const FULL: Scale = {
   backlog: 1_000_000,
   outage: RATED_PER_S * 3_600,
   outageShare: 0.1,
+  floods: FLOODS,
+  floodS: 8,
 };
 
 export const QUICK: Scale = {
@@ -59,4 +89,6 @@ export const QUICK: Scale = {
   backlog: 50_000,
   outage: 15_000,
   outageShare: 0.5,
+  floods: FLOODS.filter(({ isQuick }) => isQuick),
+  floodS: 4,
 };

@@ -8,6 +8,8 @@ import type { Stage } from './stage.ts';
 
 export type Subject = {
   readonly ports: readonly number[];
+  /** Tallyhook's; rivals have none. */
+  readonly operatorPorts: readonly number[];
   readonly pids: readonly number[];
   readonly end: () => Promise<void>;
 };
@@ -25,16 +27,19 @@ export async function startTallyhook(
     exchange: string;
     replicas: number;
     profileFolder?: string | undefined;
+    /** In place of nowhere. */
+    logFile?: string | undefined;
   },
 ): Promise<Subject> {
   const starting = Array.from({ length: options.replicas }, async () => {
     const port = await findFreePort();
+    const operatorPort = await findFreePort();
     const env = {
       PATH: process.env['PATH'],
       NODE_ENV: 'production',
       HOST: '127.0.0.1',
       PORT: String(port),
-      OPERATOR_PORT: String(await findFreePort()),
+      OPERATOR_PORT: String(operatorPort),
       DATABASE_URL: options.databaseUrl,
       AMQP_URL: options.amqpUrl,
       AMQP_EXCHANGE: options.exchange,
@@ -43,11 +48,13 @@ export async function startTallyhook(
         NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${options.profileFolder}`,
       }),
     };
-    return { port, relay: await startRelay(stage.guard, { env, logFile: '/dev/null' }) };
+    const { logFile = '/dev/null' } = options;
+    return { port, operatorPort, relay: await startRelay(stage.guard, { env, logFile }) };
   });
   const replicas = await Promise.all(starting);
   return {
     ports: replicas.map(({ port }) => port),
+    operatorPorts: replicas.map(({ operatorPort }) => operatorPort),
     pids: replicas.map(({ relay }) => relay.pid),
     end: async () => {
       const exits = await Promise.all(replicas.map(({ relay }) => relay.end()));
@@ -82,5 +89,5 @@ export function startResponder(stage: Stage): Promise<Subject> {
 async function startListening(stage: Stage, script: string, env: NodeJS.ProcessEnv): Promise<Subject> {
   const part = await stage.parts.start(script, env);
   const port = await part.next<number>('listening', LISTEN_TIMEOUT_MS);
-  return { ports: [port], pids: [part.pid], end: part.end };
+  return { ports: [port], operatorPorts: [], pids: [part.pid], end: part.end };
 }

@@ -74,7 +74,8 @@ export async function settings({ databases }: Stage): Promise<Record<string, str
   return {
     Postgres: `${shown.join(', ')}; the rest as it comes; the same server for all`,
     RabbitMQ: 'as scripts/services/rabbitmq.ts starts it: one node, durable queues, persistent publishes',
-    Tallyhook: 'NODE_ENV=production and its defaults, LOG_LEVEL=info included; output to /dev/null',
+    Tallyhook:
+      'NODE_ENV=production and its defaults, LOG_LEVEL=info included; output to /dev/null, beside floods to a file',
     Others: 'NODE_ENV=production; they log nothing',
   };
 }

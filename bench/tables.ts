@@ -6,11 +6,12 @@ import {
   type Figures,
   type Results,
   type Run,
+  type Served,
   type Spread,
   spreadOf,
   type SubjectName,
 } from './results.ts';
-import { acks, confirmed, sizeOf, targetsOf } from './targets.ts';
+import { acks, confirmed, missedIn, sizeOf, targetsOf } from './targets.ts';
 
 type Figure = (figures: Figures) => number | undefined;
 type Column = {
@@ -43,27 +44,26 @@ const ANSWER_MEAN: Column = {
 };
 const MEMORY: Column = { name: 'peak RSS', cell: (found) => mib(found(({ peakRssMiB }) => peakRssMiB)) };
 
-export function aboutTable({
-  hardware,
-  versions,
-  settings,
-  command,
-  commit,
-  startedAt,
-  endedAt,
-}: Results): string {
-  const minutes = (Date.parse(endedAt) - Date.parse(startedAt)) / 60_000;
+export function aboutTable(results: Results): string {
+  const { hardware, versions, settings, others = [] } = results;
   const rows = [
     ...Object.entries(hardware),
     ...Object.entries(versions),
     ...Object.entries(settings).map(([name, value]) => [`Settings, ${name}`, value] as const),
+    ...[results, ...others].flatMap(runRows),
+  ] as const;
+  return markdown(['', ''], rows);
+}
+
+function runRows({ command, commit, startedAt, endedAt }: Results): [string, string][] {
+  const minutes = (Date.parse(endedAt) - Date.parse(startedAt)) / 60_000;
+  return [
     [
       'Measured',
       `${startedAt.slice(0, 16).replace('T', ' ')} UTC, ${minutes.toFixed(0)} minutes, commit ${commit}`,
     ],
     ['Command', `\`${command}\``],
-  ] as const;
-  return markdown(['', ''], rows);
+  ];
 }
 
 export function targetsTable({ runs }: Results): string {
@@ -152,6 +152,53 @@ export function longCasesTable(runs: readonly Run[]): string {
   });
   return markdown(['', '', 'found', 'answers'], rows);
 }
+
+/** A row for each flood, as they came, and whether it kept to its targets. */
+export function floodsTable(runs: readonly Run[]): string {
+  const rows = runs
+    .filter((run) => run.case === 'floods')
+    .map(({ variant, figures }) => {
+      const { kept, fresh, livez, rssBeforeMiB, rssGrowthMiB, logBytes, refusalsPerS, flood } = figures;
+      const missed = missedIn(figures);
+      return [
+        variant,
+        flood === undefined ? NONE : `${rate(flood.mostOpen)} / ${rate(flood.opened)}`,
+        goodOf(kept),
+        worstOf(kept),
+        goodOf(fresh),
+        worstOf(fresh),
+        goodOf(livez),
+        livez ? toMs(livez.latency.maxMs) : NONE,
+        toMib(rssBeforeMiB),
+        rssGrowthMiB === undefined ? NONE : `+${toMib(rssGrowthMiB)}`,
+        logBytes === undefined ? NONE : `${rate(logBytes / 1_024)} KiB`,
+        refusalsPerS === undefined ? NONE : rate(refusalsPerS),
+        missed.length === 0 ? 'met' : `**missed**: ${missed.join(', ')}`,
+      ];
+    });
+  return markdown(FLOOD_HEADS, rows);
+}
+
+const FLOOD_HEADS = [
+  'connections',
+  'open at most / opened',
+  'kept: 2xx',
+  'worst (p99)',
+  'new ones: 2xx',
+  'worst (p99)',
+  '`/livez`: 2xx',
+  'worst',
+  'RSS before',
+  'grew by',
+  'log',
+  'refusals/s',
+  '',
+] as const;
+
+const goodOf = (served: Served | undefined) =>
+  served ? `${rate(served.good)} of ${rate(served.sent)}` : NONE;
+const worstOf = (served: Served | undefined) =>
+  served ? `${toMs(served.latency.maxMs)} (${toMs(served.latency.p99Ms)})` : NONE;
 
 function memoryOver({ rssSecondTenthMiB, rssLastTenthMiB, peakRssMiB }: Figures): string {
   return `RSS ${toMib(rssSecondTenthMiB)} in the second tenth, ${toMib(rssLastTenthMiB)} in the last, peak ${toMib(peakRssMiB)}`;

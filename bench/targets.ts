@@ -1,7 +1,15 @@
 // The targets and whether this run met them: each from the run's own figures. Pure. A target whose case was not
 // measured is unknown, never met.
 
-import { type Case, type Figures, type Run, type Spread, spreadOf, type SubjectName } from './results.ts';
+import {
+  type Case,
+  type Figures,
+  type Run,
+  type Served,
+  type Spread,
+  spreadOf,
+  type SubjectName,
+} from './results.ts';
 import { RATED_PER_S } from './scale.ts';
 
 export type Target = {
@@ -15,6 +23,10 @@ export type Target = {
 
 const RSS_MAY_DIFFER = 0.1;
 const P99_MAX_MS = 50;
+/** Of the ten seconds that a sender waits, and of the few that an orchestrator's probe does. */
+const FLOOD_ANSWER_MAX_MS = 1_500;
+/** 250 MB. */
+const FLOOD_RSS_MAX_MIB = 238;
 
 type Figure = (figures: Figures) => number | undefined;
 
@@ -46,6 +58,7 @@ export function targetsOf(runs: readonly Run[]): Target[] {
     drain(runs),
     halfOfPeak(runs),
     flatMemory(runs),
+    ...FLOOD_LIMITS.map((limit) => worstFlood(runs, limit)),
   ];
 }
 
@@ -124,6 +137,68 @@ function flatMemory(runs: readonly Run[]): Target {
     found: `${change > 0 ? '+' : ''}${(change * 100).toFixed(1)} %`,
     isMet: Math.abs(change) <= RSS_MAY_DIFFER,
     from: `${second.toFixed(0)} MiB in the second tenth, ${last.toFixed(0)} MiB in the last (${run?.variant})`,
+  };
+}
+
+type FloodLimit = {
+  readonly short: string;
+  readonly name: string;
+  readonly below: number;
+  readonly unit: string;
+  /** Infinity where something had no good answer at all. */
+  readonly of: Figure;
+};
+
+const worstOf = (...served: readonly (Served | undefined)[]) =>
+  Math.max(
+    ...served.map((each) =>
+      each === undefined ? NaN : each.good < each.sent ? Infinity : each.latency.maxMs,
+    ),
+  );
+
+/** What each flood is held to. */
+const FLOOD_LIMITS: readonly FloodLimit[] = [
+  {
+    short: 'answer',
+    name: 'Worst answer of a valid sender beside floods, each a 2xx',
+    below: FLOOD_ANSWER_MAX_MS,
+    unit: 'ms',
+    of: ({ kept, fresh }) => worstOf(kept, fresh),
+  },
+  {
+    short: 'livez',
+    name: 'Worst answer of `/livez` beside floods',
+    below: FLOOD_ANSWER_MAX_MS,
+    unit: 'ms',
+    of: ({ livez }) => worstOf(livez),
+  },
+  {
+    short: 'RSS',
+    name: 'Growth of memory in a flood',
+    below: FLOOD_RSS_MAX_MIB,
+    unit: 'MiB',
+    of: ({ rssGrowthMiB }) => rssGrowthMiB,
+  },
+];
+
+/** Of one flood: the targets that it missed. */
+export function missedIn(figures: Figures): string[] {
+  return FLOOD_LIMITS.filter(({ of, below }) => !((of(figures) ?? NaN) < below)).map(({ short }) => short);
+}
+
+function worstFlood(runs: readonly Run[], { name, below, unit, of }: FloodLimit): Target {
+  const target = { name, wanted: `< ${below.toLocaleString('en')} ${unit}` };
+  const found = runs
+    .filter((run) => run.case === 'floods')
+    .map(({ variant, figures }) => ({ variant, value: of(figures) ?? NaN }))
+    .toSorted((a, b) => b.value - a.value);
+  const [worst] = found;
+  if (worst === undefined) return { ...target, found: undefined, isMet: undefined, from: 'not measured' };
+  return {
+    ...target,
+    found: Number.isFinite(worst.value) ? `${worst.value.toFixed(0)} ${unit}` : 'not all answered',
+    isMet: worst.value < below,
+    from: `${worst.variant}; the worst of ${found.length}`,
   };
 }
 

@@ -1,7 +1,7 @@
 // What processes use, from /proc: CPU time of a process with all its children (also those that ended and were
 // waited for), and the most memory that it ever had. Linux alone; elsewhere everything is unknown.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 /** USER_HZ: 100 on every Linux that Node runs on. */
 const TICKS_PER_S = 100;
@@ -31,6 +31,13 @@ export function memoryOf(pids: readonly number[]): Memory {
   const sum = (name: string) =>
     statuses.reduce((kib, text) => kib + Number(new RegExp(`${name}:\\s+(\\d+)`).exec(text)?.[1] ?? 0), 0);
   return { nowMiB: sum('VmRSS') / 1_024, peakMiB: sum('VmHWM') / 1_024 };
+}
+
+/** From now on the peak counts from what they have now (proc(5), clear_refs). */
+export function forgetPeak(pids: readonly number[]): void {
+  const stats = readStats();
+  for (const { pid } of pids.flatMap((root) => treeOf(root, stats)))
+    writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
 function treeOf(root: number, stats: ReadonlyMap<number, Stat>): Stat[] {

@@ -104,7 +104,7 @@ function readOptions(args: string[]): Options {
   };
 }
 
-/** Of several files as of one run: where, with what and how are told of the first. @throws Error */
+/** Of several files as of one run: where and with what are told of the first, when and how of each. @throws Error */
 function readResults(files: string): Results {
   const [first, ...others] = files.split(',').map((file) => {
     const results = JSON.parse(readFileSync(file, 'utf8')) as Results;
@@ -115,8 +115,7 @@ function readResults(files: string): Results {
   const all = [first, ...others];
   return {
     ...first,
-    endedAt: others.at(-1)?.endedAt ?? first.endedAt,
-    command: all.map(({ command }) => command).join('; '),
+    others,
     runs: all.flatMap(({ runs }) => runs),
     skipped: all.flatMap(({ skipped }) => skipped),
     failures: all.flatMap(({ failures }) => failures),
@@ -193,7 +192,8 @@ async function run(guard: Guard, options: Options, isAsked: () => boolean): Prom
   };
 }
 
-function summaryOf({ acksPerS, confirmedPerS, answer, receipt, drainedPerS }: Run['figures']): string {
+function summaryOf(figures: Run['figures']): string {
+  const { acksPerS, confirmedPerS, answer, receipt, drainedPerS, kept, fresh, livez, rssGrowthMiB } = figures;
   return [
     ...rate('acks', acksPerS),
     ...rate('confirmed', confirmedPerS),
@@ -201,6 +201,10 @@ function summaryOf({ acksPerS, confirmedPerS, answer, receipt, drainedPerS }: Ru
     ...time('p50', answer?.p50Ms),
     ...time('p99', answer?.p99Ms),
     ...time('p50 to the subscriber', receipt?.p50Ms),
+    ...time('worst on a kept connection', kept?.latency.maxMs),
+    ...time('on new ones', fresh?.latency.maxMs),
+    ...time('of /livez', livez?.latency.maxMs),
+    ...(rssGrowthMiB === undefined ? [] : [`RSS +${rssGrowthMiB.toFixed(0)} MiB`]),
   ].join(', ');
 }
 

@@ -68,7 +68,7 @@ const environment = z.object({
   MAX_CONNECTIONS: whole(1, 100_000, 4_096),
   TRUSTED_PROXIES: ranges(),
   MAX_CONNECTIONS_PER_ADDRESS: whole(1, 100_000, 1_100),
-  UNVERIFIED_BODY_BYTES: whole(1024 * 1024, 4 * 1024 ** 3, 64 * 1024 * 1024),
+  UNVERIFIED_BODY_BYTES: whole(1024 * 1024, 4 * 1024 ** 3, 32 * 1024 * 1024),
 
   ENVIRONMENT: z.enum(['live', 'test'], 'must be live or test').default('live'),
   API_REQUESTS_PER_MINUTE: whole(1, 1_000_000, 600),

@@ -1,5 +1,5 @@
-// One kept-alive connection with at most one request under way. Tells what became of each request; connects
-// again when it was lost or the server asked it to close.
+// One kept-alive connection with at most one request under way, or in its stead a new one for each request. Tells what
+// became of each request; connects again when it was lost or the server asked it to close.
 
 import { connect, type Socket } from 'node:net';
 import { createAnswerReader, type HttpAnswer } from './answers.ts';
@@ -20,21 +20,24 @@ const RECONNECT_MS = 200;
 /** `onFree` comes when it can send, the first time too; `onReply` once for each request, before it. */
 export function openConnection(options: {
   port: number;
+  localAddress?: string | undefined;
+  /** A new one for each request: connecting is part of the answer's time. */
+  isFresh?: boolean | undefined;
   onReply: (reply: Reply) => void;
   onFree: () => void;
 }): Connection {
-  const { port, onReply, onFree } = options;
+  const { port, localAddress, isFresh = false, onReply, onFree } = options;
   let socket: Socket | undefined;
   let isUnderWay = false;
   let isClosed = false;
   let patience: NodeJS.Timeout | undefined;
 
-  function open(): void {
+  function open(first?: Buffer): void {
     if (isClosed) return;
     const read = createAnswerReader();
-    const opened = connect({ port, host: '127.0.0.1', noDelay: true });
+    const opened = connect({ port, host: '127.0.0.1', localAddress, noDelay: true });
     socket = opened;
-    opened.on('connect', onFree);
+    opened.on('connect', () => (first === undefined ? onFree() : opened.write(first)));
     opened.on('data', (chunk) => {
       try {
         for (const answer of read(chunk)) onAnswer(opened, answer);
@@ -47,7 +50,7 @@ export function openConnection(options: {
       if (socket !== opened) return;
       socket = undefined;
       settle('lost');
-      if (!isClosed) setTimeout(open, RECONNECT_MS);
+      if (!isClosed) setTimeout(start, RECONNECT_MS);
     });
   }
 
@@ -56,10 +59,15 @@ export function openConnection(options: {
     isUnderWay = false;
     clearPatience();
     onReply({ outcome: String(status), isGood });
-    if (!closes) return onFree();
+    if (!closes && !isFresh) return onFree();
     socket = undefined;
     from.destroy();
-    open();
+    start();
+  }
+
+  function start(): void {
+    if (isFresh) onFree();
+    else open();
   }
 
   function settle(outcome: 'lost' | 'late'): void {
@@ -79,14 +87,16 @@ export function openConnection(options: {
     socket?.destroy();
   }
 
-  open();
+  // Not at once: who made it does not have it yet.
+  setImmediate(start);
   return {
     send: (request) => {
       isUnderWay = true;
       patience = setTimeout(onPatienceOver, PATIENCE_MS);
-      socket?.write(request);
+      if (isFresh) open(request);
+      else socket?.write(request);
     },
-    isOpen: () => socket?.readyState === 'open',
+    isOpen: () => (isFresh ? !isClosed : socket?.readyState === 'open'),
     close: () => {
       isClosed = true;
       clearPatience();

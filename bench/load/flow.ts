@@ -33,7 +33,7 @@ type Pending = { readonly number: number; readonly intendedUs: number };
  * microseconds since it should have gone; both hear when that was.
  */
 export function createFlow(options: {
-  plan: Pick<LoadPlan, 'loop' | 'ports' | 'deliveries' | 'onFailure'>;
+  plan: Pick<LoadPlan, 'loop' | 'ports' | 'deliveries' | 'onFailure' | 'localAddress' | 'freshConnections'>;
   next: () => number;
   request: (number: number) => Buffer;
   onSend: (number: number, intendedUs: number) => void;
@@ -111,6 +111,8 @@ export function createFlow(options: {
   const connections: readonly Connection[] = Array.from({ length: slots }, (_, slot) =>
     openConnection({
       port: ports[slot % ports.length] as number,
+      localAddress: plan.localAddress,
+      isFresh: plan.freshConnections,
       onReply: (reply) => settle(slot, reply),
       onFree: () => {
         setFree(slot);

@@ -13,7 +13,7 @@ import { createMarks, createTimes } from './by-number.ts';
 import { createFlow } from './flow.ts';
 import { createLatencies, recordUs, summarize } from './latency.ts';
 import type { LoadPlan, LoadReport, LoadSecond } from './plan.ts';
-import { createSequence, createStock, type Stock } from './stock.ts';
+import { createProbes, createSequence, createStock, type Stock } from './stock.ts';
 
 type Line = Pick<Control, 'tell' | 'on'>;
 
@@ -40,7 +40,7 @@ const control = await connectToBenchmark();
 control.on('plan', (plan) => prepare(plan as LoadPlan, control));
 
 function prepare(plan: LoadPlan, line: Line): void {
-  const stock = createStock({ ...plan, count: plan.stock });
+  const stock = plan.isProbe ? createProbes(plan.path) : createStock({ ...plan, count: plan.stock });
   line.on('go', () => void run(plan, stock, line));
   line.tell('ready');
 }

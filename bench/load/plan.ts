@@ -7,6 +7,12 @@ export type LoadPlan = {
   readonly ports: readonly number[];
   /** `/webhooks`, or the path of a rival. */
   readonly path: string;
+  /** A bare GET of `path` in place of each notification. */
+  readonly isProbe?: boolean;
+  /** Of 127.0.0.0/8: where its connections come from. */
+  readonly localAddress?: string;
+  /** A new connection for each request; connecting counts. */
+  readonly freshConnections?: boolean;
   readonly secret: string;
   /** Names the jobs of this run, letters and digits: another run's notifications are others. */
   readonly run: string;

@@ -81,3 +81,9 @@ export function createStock(options: {
     signedLate: () => late,
   };
 }
+
+/** The same bare GET for every number. */
+export function createProbes(path: string): Stock {
+  const probe = Buffer.from(`GET ${path} HTTP/1.1\r\nHost: tallyhook.example\r\n\r\n`);
+  return { request: () => probe, signedLate: () => 0 };
+}

@@ -9,6 +9,12 @@ import type { Duplex } from 'node:stream';
 /** After the last word on a connection its other side has so long to hang up; then we do. */
 const LINGER_MS = 1_000;
 
+/**
+ * Connections that wait to be taken in: what Linux allows by default. At Node's 511 a burst of strangers overflows it, and an
+ * honest connection waits a second or three for its next try.
+ */
+const BACKLOG = 4_096;
+
 /** On `port`; 0 takes a free one. @returns the port. Rejects when it is taken. */
 export async function listen(
   server: Server,
@@ -16,7 +22,7 @@ export async function listen(
 ): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, () => {
+    server.listen(port, host, BACKLOG, () => {
       server.off('error', reject);
       resolve();
     });

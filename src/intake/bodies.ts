@@ -37,7 +37,8 @@ type Reading = { readonly held: Held; readonly shed: () => void };
 
 /**
  * Past the budget the body that is read for longest is shed, and not the one that came last: an honest one is there within
- * milliseconds, so the oldest is one that stalls.
+ * milliseconds, so the oldest is one that stalls. Its memory is given back at once, and it is told when its time is over:
+ * told at once, thousands would come back at once, and what they send again and again would keep everybody else waiting.
  */
 export function createBodies({ budgetBytes }: { budgetBytes: number }): Bodies {
   const readings = new Set<Reading>(); // in the order in which they began
@@ -59,18 +60,35 @@ export function createBodies({ budgetBytes }: { budgetBytes: number }): Bodies {
     if (announced > limitBytes) return Promise.resolve({ kind: 'too-large' });
     return new Promise((resolve) => {
       const held: Held = { blocks: [], roomBytes: 0, costBytes: 0 };
-      const reading: Reading = { held, shed: () => finish({ kind: 'shed' }) };
+      const reading: Reading = { held, shed };
       let length = 0;
-      const timer = setTimeout(() => finish({ kind: 'late' }), patienceMs);
+      let isShed = false;
+      const timer = setTimeout(() => {
+        if (isShed) request.socket.resume(); // or what it still sends would cut the answer off
+        finish({ kind: isShed ? 'shed' : 'late' });
+      }, patienceMs);
+
+      function stopReading({ isKept }: { isKept: boolean }): void {
+        request.off('data', onData).off('end', onEnd);
+        readings.delete(reading);
+        heldBytes -= held.costBytes;
+        if (!isKept) for (const block of held.blocks) free(block);
+        Object.assign(held, { costBytes: 0, roomBytes: 0 });
+        held.blocks.length = 0; // now, and not when the connection is gone
+      }
+
+      /** What it still sends waits on its side, until its time is over or its connection makes room for another. */
+      function shed(): void {
+        isShed = true;
+        stopReading({ isKept: false });
+        request.socket.pause();
+      }
 
       function finish(body: Body): void {
         clearTimeout(timer);
-        request.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
-        readings.delete(reading);
-        heldBytes -= held.costBytes;
-        if (body.kind !== 'held') for (const block of held.blocks) free(block);
-        held.blocks.length = 0; // now, and not when the connection is gone
-        // What still comes is dropped, since nobody listens, until the answer has ended the connection. Paused, the stream
+        stopReading({ isKept: body.kind === 'held' });
+        request.off('error', onBroken).off('close', onBroken);
+        // What still comes is dropped, since nobody listens, until the answer has ended the connection. A paused request
         // would gather some of it.
         resolve(body);
       }

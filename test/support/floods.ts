@@ -41,6 +41,7 @@ const READ_BYTES = 64 * 1024;
 const WELL_FORMED = `sha256=${'0'.repeat(64)}`;
 
 const post = (headers: string) => `POST /webhooks HTTP/1.1\r\nHost: flood.test\r\n${headers}\r\n`;
+const SIGNED_BODY = JSON.stringify({ job_id: 'flood', status: 'completed' });
 const pipelined = Buffer.from(post('').repeat(Math.ceil((2 * READ_BYTES) / post('').length)));
 const stalled = (signature: string, bodyBytes = 256 * 1024) =>
   Buffer.concat([
@@ -48,19 +49,27 @@ const stalled = (signature: string, bodyBytes = 256 * 1024) =>
     Buffer.alloc(bodyBytes - 1, 'x'),
   ]);
 
-/** What a connection says, once or again and again. */
+/** What a connection says, and when it says it again. */
 const KINDS = {
   /** Requests without a signature, as fast as they are taken, and no answer waited for. */
-  pipelining: { says: () => pipelined, again: true },
+  pipelining: { says: () => pipelined, again: 'drained' },
   /** One request that anybody may make, and then silence. */
-  idle: { says: () => Buffer.from('GET /livez HTTP/1.1\r\nHost: flood.test\r\n\r\n'), again: false },
+  idle: { says: () => Buffer.from('GET /livez HTTP/1.1\r\nHost: flood.test\r\n\r\n'), again: 'never' },
   /** Not even that. */
-  silent: { says: () => Buffer.alloc(0), again: false },
+  silent: { says: () => Buffer.alloc(0), again: 'never' },
   /** A body that lacks its last byte. */
-  unsigned: { says: ({ bodyBytes }: Flood) => stalled('', bodyBytes), again: false },
+  unsigned: { says: ({ bodyBytes }: Flood) => stalled('', bodyBytes), again: 'never' },
   claimed: {
     says: ({ bodyBytes }: Flood) => stalled(`X-Service-Signature: ${WELL_FORMED}\r\n`, bodyBytes),
-    again: false,
+    again: 'never',
+  },
+  /** Whole deliveries under a signature that could match and does not, each when the one before was answered. */
+  refused: {
+    says: () =>
+      Buffer.from(
+        `${post(`X-Service-Signature: ${WELL_FORMED}\r\nContent-Length: ${SIGNED_BODY.length}\r\n`)}${SIGNED_BODY}`,
+      ),
+    again: 'answered',
   },
 } as const;
 
@@ -102,7 +111,7 @@ export async function flood(wish: Flood, onBegun: () => void = () => {}): Promis
   let isOver = false;
 
   function say(socket: Socket): void {
-    if (!again) return void socket.write(bytes, onSaid);
+    if (again !== 'drained') return void socket.write(bytes, onSaid);
     onSaid();
     const more = () => {
       while (socket.writable && socket.write(bytes)) {}
@@ -128,6 +137,7 @@ export async function flood(wish: Flood, onBegun: () => void = () => {}): Promis
     socket.on('data', (chunk) => {
       for (const [, status = ''] of chunk.toString('latin1').matchAll(/HTTP\/1\.1 (\d{3})/g)) {
         answers[status] = (answers[status] ?? 0) + 1;
+        if (again === 'answered') socket.write(bytes);
       }
     });
     socket.on('error', () => {});

@@ -140,14 +140,22 @@ describe('the flow', () => {
     await once(server, 'close');
   });
 
-  async function start(loop: Parameters<typeof createFlow>[0]['plan']['loop'], deliveries: number) {
+  type Plan = Parameters<typeof createFlow>[0]['plan'];
+
+  async function start(loop: Plan['loop'], deliveries: number, more: Partial<Plan> = {}) {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const replies: { number: number; outcome: string; us: number }[] = [];
     let fresh = 0;
     const over = Promise.withResolvers<void>();
     const created = createFlow({
-      plan: { loop, ports: [(server.address() as AddressInfo).port], deliveries, onFailure: 'repeat' },
+      plan: {
+        loop,
+        ports: [(server.address() as AddressInfo).port],
+        deliveries,
+        onFailure: 'repeat',
+        ...more,
+      },
       next: () => fresh++,
       request: (number) => Buffer.from(`POST ${number}`),
       onSend: () => {},
@@ -174,6 +182,19 @@ describe('the flow', () => {
     const waited = replies.filter(({ us }) => us > (stallMs / 3) * 1_000);
     // In 300 ms at 100/s thirty were due; of the 20 sent, those of the first 200 ms waited for more than 100.
     expect(waited.length).toBeGreaterThanOrEqual(15);
+  });
+
+  test('from an address of its own, each on a new connection where that is wanted', async () => {
+    const ends: string[] = [];
+    onRequest = (socket) => {
+      ends.push(`${socket.remoteAddress}:${socket.remotePort}`);
+      socket.write(ANSWER);
+    };
+    const own = { localAddress: '127.0.0.2', freshConnections: true };
+    const replies = await start({ kind: 'closed', concurrency: 1 }, 5, own);
+    expect(replies.map(({ outcome }) => outcome)).toEqual(Array.from({ length: 5 }, () => '202'));
+    expect(new Set(ends).size).toBe(5);
+    expect(ends.every((end) => end.startsWith('127.0.0.2:'))).toBe(true);
   });
 
   test('what was lost or refused is sent again until it is acknowledged', async () => {

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { fillIn } from '../../bench/document.ts';
+import { servedOf, withinLimit } from '../../bench/floods.ts';
 import { flatness } from '../../bench/long-cases.ts';
 import { arrivals } from '../../bench/measure.ts';
 import { parsePgbench } from '../../bench/pgbench.ts';
 import { bestPool } from '../../bench/runs.ts';
-import { type Run, spreadOf } from '../../bench/results.ts';
-import { markdown, targetsTable } from '../../bench/tables.ts';
+import { type Results, type Run, spreadOf } from '../../bench/results.ts';
+import { aboutTable, floodsTable, markdown, targetsTable } from '../../bench/tables.ts';
 import { targetsOf } from '../../bench/targets.ts';
 import { parseStat } from '../../bench/usage.ts';
 import { RATED_PER_S } from '../../bench/scale.ts';
@@ -14,11 +15,31 @@ function run(name: Run['case'], subject: Run['subject'], figures: Run['figures']
   return { case: name, subject, variant, round: 1, startedAt: '2026-11-21T00:00:00Z', figures };
 }
 
+function measured(command: string, startedAt: string, endedAt: string): Results {
+  const about = { hardware: {}, versions: {}, settings: {}, command, commit: 'abc', startedAt, endedAt };
+  return about as unknown as Results;
+}
+
+const latency = { count: 1, p50Ms: 1, p90Ms: 1, p99Ms: 1, p999Ms: 1, maxMs: 1, meanMs: 1 };
+
+/** A flood's run in which everything took as long at worst, and everything but `bad` deliveries was answered. */
+function besideFlood(found: { worstMs: number; rssGrowthMiB: number; bad?: number }, variant = ''): Run {
+  const { worstMs, rssGrowthMiB, bad = 0 } = found;
+  const livez = { sent: 100, good: 100, latency: { ...latency, maxMs: worstMs } };
+  return run(
+    'floods',
+    'tallyhook',
+    { kept: { ...livez, good: 100 - bad }, fresh: livez, livez, rssGrowthMiB },
+    variant,
+  );
+}
+
+const ofFloods = (runs: readonly Run[]) => targetsOf(runs).slice(-3);
 const isMet = (runs: readonly Run[]) => targetsOf(runs).map((target) => target.isMet);
 
 describe('targets', () => {
   test('a target that was not measured is unknown and never met', () => {
-    expect(isMet([])).toEqual(Array.from({ length: 7 }, () => undefined));
+    expect(isMet([])).toEqual(Array.from({ length: 10 }, () => undefined));
     expect(isMet([run('bus', 'tallyhook', { confirmedPerS: 5_000 })])[0]).toBeUndefined();
   });
 
@@ -26,7 +47,6 @@ describe('targets', () => {
     const baseline = run('bus', 'baseline', { confirmedPerS: 1_000 });
     const verify = run('bus', 'verify route', { acksPerS: 10_000 });
     const pgbench = run('intake', 'pgbench', { acksPerS: 10_000 });
-    const answer = { count: 1, p50Ms: 1, p90Ms: 1, p999Ms: 1, maxMs: 1, meanMs: 1 };
     const at = (factor: number) => [
       baseline,
       verify,
@@ -39,13 +59,68 @@ describe('targets', () => {
       run(
         'rates',
         'tallyhook',
-        { acksPerS: 1, answer: { ...answer, p99Ms: 49 / factor } },
+        { acksPerS: 1, answer: { ...latency, p99Ms: 49 / factor } },
         '50 % of the peak',
       ),
       run('outage', 'tallyhook', { rssSecondTenthMiB: 100, rssLastTenthMiB: 109 / factor }),
+      besideFlood({ worstMs: 1_499 / factor, rssGrowthMiB: 237 / factor }),
     ];
-    expect(isMet(at(1))).toEqual(Array.from({ length: 7 }, () => true));
-    expect(isMet(at(0.95))).toEqual(Array.from({ length: 7 }, () => false));
+    expect(isMet(at(1))).toEqual(Array.from({ length: 10 }, () => true));
+    expect(isMet(at(0.95))).toEqual(Array.from({ length: 10 }, () => false));
+  });
+});
+
+describe('floods', () => {
+  const good = besideFlood({ worstMs: 100, rssGrowthMiB: 10 }, '200 that pipeline');
+
+  test('the worst of them decides, each target by itself', () => {
+    const slow = besideFlood({ worstMs: 1_600, rssGrowthMiB: 10 }, '1,500 that stall');
+    const large = besideFlood({ worstMs: 100, rssGrowthMiB: 300 }, '5,000 idle');
+    expect(ofFloods([good, slow, large]).map(({ found, isMet: met, from }) => [found, met, from])).toEqual([
+      ['1600 ms', false, '1,500 that stall; the worst of 3'],
+      ['1600 ms', false, '1,500 that stall; the worst of 3'],
+      ['300 MiB', false, '5,000 idle; the worst of 3'],
+    ]);
+  });
+
+  test('quick answers to most deliveries do not make up for one without a 2xx', () => {
+    const targets = ofFloods([good, besideFlood({ worstMs: 100, rssGrowthMiB: 10, bad: 1 })]);
+    expect(targets.map(({ found, isMet: met }) => [found, met])).toEqual([
+      ['not all answered', false],
+      ['100 ms', true],
+      ['10 MiB', true],
+    ]);
+  });
+
+  test('a row for each says what it missed', () => {
+    const bad = besideFlood({ worstMs: 2_000, rssGrowthMiB: 10 }, '5,000 idle');
+    const table = floodsTable([good, bad, run('bus', 'tallyhook', {})]).split('\n');
+    expect(table.slice(2)).toEqual([
+      '| 200 that pipeline | 100 of 100 | 100 ms (1.0 ms) | 100 of 100 | 100 ms (1.0 ms) | 100 of 100 | 100 ms | +10 MiB | met |',
+      '| 5,000 idle | 100 of 100 | 2000 ms (1.0 ms) | 100 of 100 | 2000 ms (1.0 ms) | 100 of 100 | 2000 ms | +10 MiB | **missed**: answer, livez |',
+    ]);
+  });
+
+  test('what was refused, lost, late or never answered was sent and was not good', () => {
+    const answersInAll = { '200': 5, '202': 2, '503': 1, lost: 1, late: 1 };
+    expect(servedOf({ answersInAll, unanswered: 3, latency })).toEqual({ sent: 13, good: 7, latency });
+  });
+
+  test('more connections than a process may open are left out, and it says so', () => {
+    const wish = {
+      name: 'idle',
+      kind: 'idle',
+      face: 'intake',
+      connections: 5_000,
+      reopenAfterMs: 1,
+    } as const;
+    const skipped: string[] = [];
+    const skip = (what: string) => void skipped.push(what);
+    expect(withinLimit({ skip }, wish, Infinity)).toEqual(wish);
+    expect(skipped).toEqual([]);
+    expect(withinLimit({ skip }, wish, 1_024).connections).toBe(424);
+    expect(skipped).toEqual(['floods: 424 of 5000 idle, since ulimit -n is 1024']);
+    expect(() => withinLimit({ skip }, wish, 256)).toThrow('ulimit -n is 256');
   });
 });
 
@@ -123,6 +198,21 @@ describe('the document', () => {
       ['b', '–', '–'],
     ];
     expect(markdown(['x', 'y', 'z'], rows)).toBe('| x | z |\n| --- | ---: |\n| a | 1 |\n| b | – |');
+  });
+
+  test('of several files as one run, it says of each when and by what command it was measured', () => {
+    const first = measured('one', '2026-11-21T00:00:00Z', '2026-11-21T00:20:00Z');
+    const second = measured('two', '2026-11-22T00:00:00Z', '2026-11-22T00:02:00Z');
+    expect(
+      aboutTable({ ...first, others: [second] })
+        .split('\n')
+        .slice(2),
+    ).toEqual([
+      '| Measured | 2026-11-21 00:00 UTC, 20 minutes, commit abc |',
+      '| Command | `one` |',
+      '| Measured | 2026-11-22 00:00 UTC, 2 minutes, commit abc |',
+      '| Command | `two` |',
+    ]);
   });
 
   test('a missed target is shown as missed', () => {

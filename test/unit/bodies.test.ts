@@ -7,8 +7,19 @@ const KIB = 1024;
 
 /** A request whose body comes as the test likes. */
 function requestOf(headers: Record<string, string> = {}) {
-  const stream = Object.assign(new Readable({ read: () => {} }), { headers });
-  return stream as Readable & IncomingMessage;
+  const stream = Object.assign(new Readable({ read: () => {} }), {
+    headers,
+    socket: {
+      isPaused: false,
+      pause: () => {
+        stream.socket.isPaused = true;
+      },
+      resume: () => {
+        stream.socket.isPaused = false;
+      },
+    },
+  });
+  return stream as unknown as Readable & IncomingMessage & { socket: { isPaused: boolean } };
 }
 
 const options = { isHeld: true, limitBytes: 256 * KIB, patienceMs: 5_000 };
@@ -67,15 +78,20 @@ describe('past the budget', () => {
   test('the body that is read for longest is shed, and those after it are read on', async () => {
     const bodies = createBodies({ budgetBytes: 100 * KIB });
     const requests = [requestOf(), requestOf(), requestOf(), requestOf()];
-    const [silent, stalled, slow, fresh] = requests.map((request) => bodies.read(request, options));
+    const [silent, stalled, slow, fresh] = requests.map((request, index) =>
+      bodies.read(request, index === 1 ? { ...options, patienceMs: 200 } : options),
+    );
     await arrive(requests[1] as Readable, Buffer.alloc(50 * KIB));
     await arrive(requests[2] as Readable, Buffer.alloc(40 * KIB));
     await arrive(requests[3] as Readable, Buffer.alloc(20 * KIB, 'x'));
 
-    expect(await stalled).toEqual({ kind: 'shed' });
-    await arrive(requests[1] as Readable, Buffer.alloc(KIB));
+    expect(bodies.heldBytes()).toBe(60 * KIB);
+    expect(requests.map(({ socket }) => socket.isPaused)).toEqual([false, true, false, false]);
+    await arrive(requests[1] as Readable, Buffer.alloc(KIB)); // had been read already
     expect(requests[1]?.readableLength).toBe(0); // dropped
     expect(bodies.heldBytes()).toBe(60 * KIB);
+    expect(await stalled).toEqual({ kind: 'shed' }); // once its time is over
+    expect(requests[1]?.socket.isPaused).toBe(false);
     for (const request of requests) request.push(null);
     expect(await fresh).toMatchObject({ kind: 'held', bytes: Buffer.alloc(20 * KIB, 'x') });
     expect(await slow).toMatchObject({ kind: 'held' });

@@ -43,7 +43,7 @@ describe('defaults', () => {
         answerDeadlineMs: 5_000,
         maxConnections: 4_096,
         maxConnectionsPerAddress: 1_100,
-        unverifiedBodyBytes: 67_108_864,
+        unverifiedBodyBytes: 33_554_432,
       },
       operator: { host: '127.0.0.1', port: 8081 }, // on loopback unless told otherwise
       sources: { file: undefined, refusedRowsPerMinute: 60 },
