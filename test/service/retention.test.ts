@@ -55,7 +55,9 @@ async function addOldPartitions(database: TestDatabase): Promise<void> {
 }
 
 const oldPartitions = (database: TestDatabase) =>
-  database.query(`select relname from pg_class where relispartition and relname ~ '_2020' and relkind = 'r' order by 1`);
+  database.query(
+    `select relname from pg_class where relispartition and relname ~ '_2020' and relkind = 'r' order by 1`,
+  );
 
 test('hundreds of thousands of old returned events go in slices, and every delivery beside is recorded', async () => {
   await using database = await createTestDatabase();

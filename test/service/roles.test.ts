@@ -314,7 +314,9 @@ test('two roles that are not apart are refused before anything is changed', asyn
 test("another owner's tables and sequences in the schema are no trouble", async () => {
   await using roles = await createRoles();
   const { database, migrating, running } = roles;
-  await database.query('create table of_others (id int generated always as identity); create sequence numbers');
+  await database.query(
+    'create table of_others (id int generated always as identity); create sequence numbers',
+  );
 
   await migrate(running.url, migrating.url);
   await checkSchema(running.url);
