@@ -60,7 +60,7 @@ const LEASE_CONNECTIONS = 1;
 const RELAY_CONNECTIONS = 3;
 /** Tallies and refusals take turns: they can wait, and all at once would be a burst. */
 const COUNTS_CONNECTIONS = 1;
-/** Replays, upkeep and health. */
+/** Replays, upkeep and the making of missing partitions, and health. */
 const BACKGROUND_CONNECTIONS = 3;
 /** Odd seconds, a turn apart: refusals are written in even ones. */
 const FIRST_FLUSH_MS = {
@@ -153,6 +153,7 @@ async function compose(
     log,
   });
   started.defer(database.close);
+  const upkeep = createUpkeep(config, database, parts); // before the servers: their stop waits for none of it
 
   const countsDatabase = connectDatabase({
     ...config.database,
@@ -255,7 +256,7 @@ async function compose(
 
   await prepareDatabase(config, database, { log, signal });
   state.prepared = true;
-  startUpkeep(config, database, parts);
+  upkeep.start();
   relaying.lease.start();
   relaying.relay.start();
   relaying.feeder.start();
@@ -263,6 +264,7 @@ async function compose(
   let stopping: Promise<void> | undefined;
   async function stopOnce(): Promise<void> {
     state.draining = true;
+    upkeep.end();
     intakeServer.drain();
     log.info('draining');
     // Balancers need a moment to see that we are unready before we stop listening, and kept-alive connections
@@ -306,7 +308,8 @@ function composeCounts(connection: DatabaseConnection, { log, started }: Parts):
     }),
   };
   started.defer(async () => {
-    await Promise.all(Object.values(counts).map((count) => count.close()));
+    // One after the other: they share a connection, and each waits for it no longer than for a statement.
+    for (const count of Object.values(counts)) await count.close();
   });
   return counts;
 }
@@ -450,7 +453,12 @@ function composeWriter(
   return { writer, refusals };
 }
 
-function startUpkeep(config: Config, database: DatabaseConnection, { log, started }: Parts): void {
+/** `end`: no other part of it begins. What is under way is waited for when the service is taken down. */
+function createUpkeep(
+  config: Config,
+  database: DatabaseConnection,
+  { log, started }: Parts,
+): { start: () => void; end: () => void } {
   const { retentionDays } = config.database;
   const ending = new AbortController();
   let timer: NodeJS.Timeout | undefined;
@@ -464,12 +472,20 @@ function startUpkeep(config: Config, database: DatabaseConnection, { log, starte
       upkeep = run();
     }, inMs);
   };
-  upkeep = run();
-  started.defer(() => {
+  const end = () => {
     ending.abort();
     clearTimeout(timer);
+  };
+  started.defer(() => {
+    end();
     return upkeep;
   });
+  return {
+    start: () => {
+      upkeep = run();
+    },
+    end,
+  };
 }
 
 /** Retries while Postgres is away; a schema that does not fit will not fit later either. */
