@@ -17,7 +17,7 @@ import { createTrustedProxies } from './http/proxies.ts';
 import { startServer } from './http/server.ts';
 import { composeIntake } from './intake/compose.ts';
 import { createSources } from './intake/sources.ts';
-import { composeCounts, prepareLedger, startUpkeep } from './ledger/compose.ts';
+import { composeCounts, createUpkeep, prepareLedger } from './ledger/compose.ts';
 import { connectDatabase, type DatabaseConnection } from './ledger/database.ts';
 import type { Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
@@ -105,6 +105,7 @@ async function compose(
     log,
   });
   started.defer(database.close);
+  const upkeep = createUpkeep(config, database, parts); // before the servers: their stop waits for none of it
 
   const counts = composeCounts(config, parts);
   const relaying = composeRelay(config, { ...parts, counts });
@@ -173,13 +174,14 @@ async function compose(
 
   await prepareLedger(config, database, { log, signal });
   state.prepared = true;
-  startUpkeep(config, database, parts);
+  upkeep.start();
   relaying.start();
   feeder.start();
 
   let stopping: Promise<void> | undefined;
   async function stopOnce(): Promise<void> {
     state.draining = true;
+    upkeep.end();
     intakeServer.drain();
     log.info('draining');
     // Balancers need a moment to see that we are unready before we stop listening, and kept-alive connections

@@ -40,8 +40,8 @@ export type Connections = {
   readonly underWay: (socket: unknown) => readonly ServerResponse[];
   /** How many that are. */
   readonly countUnderWay: (socket: Socket) => number;
-  /** All of them, on all connections. */
-  readonly answers: () => Iterable<ServerResponse>;
+  /** The last of each connection. */
+  readonly lastAnswers: () => Iterable<ServerResponse>;
   /** It has brought a verified delivery, or an admitted token: it may stay idle for long, and others make room first. */
   readonly trust: (response: ServerResponse) => void;
   /** One was ended elsewhere, or never came here. */
@@ -72,7 +72,7 @@ export type ConnectionLimits = {
  */
 const STRANGER_KEEP_ALIVE_MS = 5_000;
 
-/** An answer is some hundred bytes, and the end of a long one no more than a buffer: nobody takes longer who wants it. */
+/** So long nothing of an answer may be taken. Whoever wants it takes some of it, however slowly. */
 const TAKEN_WITHIN_MS = 30_000;
 
 type Connection = {
@@ -83,8 +83,10 @@ type Connection = {
   hasAsked: boolean;
   idleSinceMs: number;
   readonly answers: Set<ServerResponse>;
-  /** The first answer, once it was seen to be complete on our side, and since when. */
-  waiting?: { readonly answer: ServerResponse; readonly sinceMs: number };
+  /** The first answer, once it was seen to be complete on our side, and since when so much of it is left to take. */
+  waiting?:
+    | { readonly answer: ServerResponse; readonly untakenBytes: number; readonly sinceMs: number }
+    | undefined;
 };
 
 export function createConnections(options: {
@@ -198,6 +200,7 @@ export function createConnections(options: {
   function finish(connection: Connection, response: ServerResponse): void {
     const { answers, socket } = connection;
     answers.delete(response);
+    if (connection.waiting?.answer === response) connection.waiting = undefined;
     if (answers.size > 0 || !open.has(socket)) return;
     connection.idleSinceMs = now();
     kindOf(connection).delete(connection); // to the end
@@ -217,8 +220,11 @@ export function createConnections(options: {
     for (const connection of open.values()) {
       const [answer] = connection.answers;
       if (answer?.writableEnded !== true) continue;
-      if (connection.waiting?.answer !== answer) connection.waiting = { answer, sinceMs: now() };
-      else if (now() - connection.waiting.sinceMs > TAKEN_WITHIN_MS) endOne(connection, 'untaken');
+      const { waiting } = connection;
+      const untakenBytes = countUntaken(connection.socket);
+      if (waiting?.answer !== answer || untakenBytes < waiting.untakenBytes) {
+        connection.waiting = { answer, untakenBytes, sinceMs: now() };
+      } else if (now() - waiting.sinceMs > TAKEN_WITHIN_MS) endOne(connection, 'untaken');
     }
   }
 
@@ -250,8 +256,8 @@ export function createConnections(options: {
     begin,
     underWay: (socket) => [...(open.get(socket)?.answers ?? [])],
     countUnderWay: (socket) => open.get(socket)?.answers.size ?? 0,
-    answers: function* () {
-      for (const { answers } of open.values()) yield* answers;
+    lastAnswers: function* () {
+      for (const { answers } of open.values()) yield* [...answers].slice(-1);
     },
     trust,
     note,
@@ -259,6 +265,16 @@ export function createConnections(options: {
     open: () => open.size,
     state: () => (open.size >= limits.connections && nextToLeave() === undefined ? 'full' : 'room'),
   };
+}
+
+/**
+ * What the system has not taken from us yet, since the other side is slow. `writableLength` falls when all of a write is
+ * taken, and a long answer is one; the handle's own number, by which Node itself judges this and which is not documented,
+ * falls with each part.
+ */
+function countUntaken(socket: Socket): number {
+  const { _handle: handle } = socket as Socket & { _handle?: { writeQueueSize?: number } | null };
+  return socket.writableLength + (handle?.writeQueueSize ?? 0);
 }
 
 function hasWholeRequest({ answers }: Connection): boolean {

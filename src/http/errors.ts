@@ -58,6 +58,7 @@ const BAD_REQUEST: ProtocolError = {
   error: 'bad_request',
   message: 'the request is not HTTP as we know it',
 };
+const NO_TUNNEL: ProtocolError = { status: 405, error: 'method_not_allowed', message: 'this is no proxy' };
 const EXPECTATION_FAILED: ProtocolError = {
   status: 417,
   error: 'expectation_failed',
@@ -72,18 +73,29 @@ export function answerProtocolErrors(
   server: Server,
   { underWay, standing }: { underWay: Connections['underWay']; standing: StandingHeaders },
 ): void {
+  async function part(socket: Duplex, { status, ...answer }: ProtocolError, more = {}): Promise<void> {
+    hangUp(socket, { status, answer, headers: { ...(await standing(addressOf(socket))), ...more } });
+  }
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-    const { status, ...answer } = PROTOCOL_ERRORS[error.code ?? ''] ?? BAD_REQUEST;
     const open = underWay(socket);
     const last = open.at(-1);
-    const part = async () => hangUp(socket, { status, answer, headers: await standing(addressOf(socket)) });
-    if (last === undefined) return void part();
-    // A second status line would corrupt an answer that is under way: it comes first, and is the last.
-    if (last.req.complete) return closeAfter(last, socket);
-    // The request itself broke off. Its handler finds out when the connection goes.
-    if (open.length === 1 && !last.headersSent) return void part();
-    socket.destroy();
+    const broken = last?.req.complete === false ? last : undefined;
+    const whole = broken === undefined ? last : open.at(-2);
+    // A second status line would corrupt an answer that is under way: it comes first, and is the last. The handler of a
+    // request that broke off finds out when the connection goes.
+    if (whole !== undefined) return closeAfter(whole, socket);
+    if (broken?.headersSent) return void socket.destroy();
+    void part(socket, PROTOCOL_ERRORS[error.code ?? ''] ?? BAD_REQUEST);
+  });
+  // Without a listener Node would destroy the socket, and the answers under way with it.
+  server.on('connect', (_request, socket) => {
+    // It has let go of the socket, so what it would listen to is left to us.
+    socket.on('error', () => socket.destroy());
+    socket.on('drain', () => underWay(socket)[0]?.emit('drain'));
+    const last = underWay(socket).at(-1);
+    if (last === undefined) void part(socket, NO_TUNNEL, { Allow: '' });
+    else closeAfter(last, socket);
   });
 }
 
@@ -135,10 +147,14 @@ function addressOf(socket: Duplex): string {
   return ('remoteAddress' in socket && String(socket.remoteAddress)) || '';
 }
 
-/** This answer is the last on its connection. What comes in behind it is not read any more. */
+/** This answer is the last on its connection. What comes in behind it is not read any more. May be said again. */
 export function closeAfter(last: ServerResponse | undefined, socket: Duplex): void {
   socket.pause();
   if (last === undefined) return void socket.destroy();
-  if (last.headersSent) last.once('finish', () => socket.destroy());
+  if (last.headersSent) last.off('finish', endConnection).once('finish', endConnection);
   else last.setHeader('Connection', 'close');
+}
+
+function endConnection(this: ServerResponse): void {
+  this.req.socket.destroy();
 }

@@ -2,6 +2,7 @@
 // connections to close with their next answer, stops listening, and waits for the answers under way.
 
 import { createServer, type RequestListener } from 'node:http';
+import type { Socket } from 'node:net';
 import { createStop, listen } from './lifecycle.ts';
 import type { Connections } from './connections.ts';
 import {
@@ -15,7 +16,10 @@ import { createTurns, MAX_UNDER_WAY, stopParsingUnless } from './pipelining.ts';
 
 export type HttpServer = {
   readonly port: number;
-  /** From now on each answer ends its connection, also those under way. It still listens. */
+  /**
+   * From now on each connection ends with its last answer under way, and takes no request beside one that is. One that is
+   * idle takes one more. It still listens.
+   */
   readonly drain: () => void;
   /** Resolves when the last connection is gone. Connections that outlive `graceMs` are cut. Safe to call twice. */
   readonly stop: (graceMs: number) => Promise<void>;
@@ -61,11 +65,13 @@ export async function startServer(options: {
   server.on('connection', (socket) => {
     if (!connections.admit(socket)) return;
     stopParsingUnless(socket, () => {
-      if (connections.countUnderWay(socket) < MAX_UNDER_WAY) return true;
-      connections.note('pipelined');
+      if (hasRoom(socket)) return true;
+      if (!draining) connections.note('pipelined');
       return false;
     });
   });
+
+  const hasRoom = (socket: Socket) => connections.countUnderWay(socket) < (draining ? 1 : MAX_UNDER_WAY);
 
   const inTurn = createTurns();
   /** One request of each connection is served at once; what is pipelined behind it lets those of others go first. */
@@ -74,9 +80,10 @@ export async function startServer(options: {
     (request, response) => {
       const { socket } = request;
       // Where the parser could not be stopped.
-      if (connections.countUnderWay(socket) >= MAX_UNDER_WAY) {
+      if (!hasRoom(socket)) {
         return closeAfter(connections.underWay(socket).at(-1), socket);
       }
+      if (draining) response.setHeader('Connection', 'close');
       if (connections.begin(response) <= 1) return serve(request, response);
       inTurn(() => {
         if (!socket.destroyed) serve(request, response);
@@ -85,7 +92,6 @@ export async function startServer(options: {
   server.on(
     'request',
     taking((request, response) => {
-      if (draining) response.setHeader('Connection', 'close');
       if (!refuseWithoutHost(request, response, standingHeaders)) listener(request, response);
     }),
   );
@@ -101,8 +107,9 @@ export async function startServer(options: {
 
   function drain(): void {
     draining = true;
-    for (const response of connections.answers()) {
-      if (!response.headersSent) response.setHeader('Connection', 'close');
+    // Those before it are to be answered, too.
+    for (const last of connections.lastAnswers()) {
+      if (!last.headersSent) last.setHeader('Connection', 'close');
     }
   }
 

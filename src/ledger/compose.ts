@@ -61,7 +61,8 @@ export function composeCounts(config: Config, { now, log, started }: Parts): Cou
     }),
   };
   started.defer(async () => {
-    await Promise.all(Object.values(counts).map((count) => count.close()));
+    // One after the other: they share a connection, and each waits for it no longer than for a statement.
+    for (const count of Object.values(counts)) await count.close();
   });
   return { connection, ...counts };
 }
@@ -91,8 +92,12 @@ export async function prepareLedger(
   }
 }
 
-/** At once, and again and again until it is taken down. */
-export function startUpkeep(config: Config, database: DatabaseConnection, { log, started }: Parts): void {
+/** `end`: no other part of it begins. What is under way is waited for when the service is taken down. */
+export function createUpkeep(
+  config: Config,
+  database: DatabaseConnection,
+  { log, started }: Parts,
+): { start: () => void; end: () => void } {
   const { retentionDays } = config.database;
   const ending = new AbortController();
   let timer: NodeJS.Timeout | undefined;
@@ -106,10 +111,18 @@ export function startUpkeep(config: Config, database: DatabaseConnection, { log,
       upkeep = run();
     }, inMs);
   };
-  upkeep = run();
-  started.defer(() => {
+  const end = () => {
     ending.abort();
     clearTimeout(timer);
+  };
+  started.defer(() => {
+    end();
     return upkeep;
   });
+  return {
+    start: () => {
+      upkeep = run();
+    },
+    end,
+  };
 }

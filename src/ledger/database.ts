@@ -30,6 +30,8 @@ export type DatabaseOptions = {
   readonly lockTimeoutMs: number;
   /** The driver's own; longer than the statement's, so that Postgres gives up first and undoes its work. */
   readonly queryTimeoutMs: number;
+  /** For a new connection, or until one is free. 2 s, if not given. */
+  readonly connectTimeoutMs?: number;
   /** 'planned' lets Postgres choose how it reads. The default holds it to the index a statement was written for. */
   readonly reading?: 'by index' | 'planned';
   readonly log: Logger;
@@ -62,7 +64,7 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
     connectionString: withSessionOptions(options.url, options.reading ?? 'by index'),
     application_name: `tallyhook ${options.name}`,
     max: options.connections,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 60_000,
     keepAlive: true,
     statement_timeout: options.statementTimeoutMs,

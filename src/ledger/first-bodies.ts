@@ -1,7 +1,10 @@
-// The bodies by which events were accepted, to judge a conflict by once more, and the correction where it was none. Both
-// are off the normal path: asked for after the deliveries are recorded, and only where some conflict.
+// The bodies by which events were accepted, to judge a conflict by once more, and the correction where it was none. On
+// intake both are off the normal path: asked for after the deliveries are recorded, and only where some conflict. A release
+// asks for the bodies first, since it holds jobs' locks from its first statement on.
 
+import { byteaArray, int2Array, textArray, uuidArray } from './arrays.ts';
 import type { DatabaseConnection, Statement } from './database.ts';
+import type { JobEvent } from './event.ts';
 
 type Execute = DatabaseConnection['execute'];
 
@@ -19,22 +22,41 @@ export type FirstBody = {
 /** What is held in memory of a batch's first bodies, one more apart: two thousand usual ones. */
 const BODIES_BYTES = 1024 * 1024;
 
-/** Deliveries by their primary key alone, since a released one came before its event was recorded. Locks nothing. */
-const FIRST_BODIES: Statement = {
-  name: 'first-bodies',
-  text: `
+/** `conflicting`: events by `sequence`, with the `ids` that conflict with each. Locks nothing. */
+const firstBodies = (conflicting: string, limit: string) => `
 select sequence, content_hash, body, ids
 from (
   select e.sequence, e.content_hash, d.body, c.ids,
          sum(d.body_bytes) over (order by e.sequence) - d.body_bytes as bytes_before
-  from (
-    select event_sequence as sequence, array_agg(id) as ids from deliveries where id = any($1::uuid[]) group by 1
-  ) as c
+  from (${conflicting}) as c
   join events e using (sequence)
   join deliveries d on d.id = e.delivery_id and d.received_at <= e.recorded_at
   where position('\\x5c'::bytea in d.body) > 0
 ) as found
-where bytes_before < $2`,
+where bytes_before < ${limit}`;
+
+/** Deliveries by their primary key alone, since a released one came before its event was recorded. */
+const OF_DELIVERIES: Statement = {
+  name: 'first-bodies',
+  text: firstBodies(
+    'select event_sequence as sequence, array_agg(id) as ids from deliveries where id = any($1::uuid[]) group by 1',
+    '$2',
+  ),
+};
+
+/** Events by events_dedup_key. */
+const OF_EVENTS: Statement = {
+  name: 'first-bodies-of-events',
+  text: firstBodies(
+    `select e.sequence, array_agg(t.id) as ids
+     from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bytea[]) as t (
+       id, source, job_id, status, progress, content_hash
+     )
+     join events e on e.source = t.source and e.job_id = t.job_id and e.status = t.status
+       and e.progress_percentage is not distinct from t.progress and e.content_hash <> t.content_hash
+     group by 1`,
+    '$7',
+  ),
 };
 
 /**
@@ -51,7 +73,23 @@ const CORRECT: Statement = {
  * one, JSON.parse cannot have mangled a key. Past the limit of bytes the rest is left out.
  */
 export function firstBodiesOf(execute: Execute, ids: readonly string[]): Promise<FirstBody[]> {
-  return execute<FirstBody>(FIRST_BODIES, [ids, BODIES_BYTES]);
+  return execute<FirstBody>(OF_DELIVERIES, [ids, BODIES_BYTES]);
+}
+
+/** The same of the events that these would conflict with if they were tallied now. */
+export function firstBodiesAhead(
+  execute: Execute,
+  events: readonly { deliveryId: string; source: string; event: JobEvent }[],
+): Promise<FirstBody[]> {
+  return execute<FirstBody>(OF_EVENTS, [
+    uuidArray(events.map(({ deliveryId }) => deliveryId)),
+    textArray(events.map(({ source }) => source)),
+    textArray(events.map(({ event }) => event.jobId)),
+    textArray(events.map(({ event }) => event.status)),
+    int2Array(events.map(({ event }) => event.progress)),
+    byteaArray(events.map(({ event }) => event.contentHash)),
+    BODIES_BYTES,
+  ]);
 }
 
 /**

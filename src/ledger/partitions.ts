@@ -20,12 +20,12 @@ const LOCK_TIMEOUT = '1s';
 
 /**
  * Makes what is missing and drops what is too old, each by itself: dropping has to wait for whoever reads the table, and
- * a long read must not cost us the days ahead, nor the other table's turn.
+ * a long read must not cost us the days ahead, nor the other table's turn. Begins no other drop once `signal` is aborted.
  * @throws the first of what failed, when all was tried.
  */
 export async function keepPartitions(
   connection: DatabaseConnection,
-  options: { retentionDays: number },
+  options: { retentionDays: number; signal?: AbortSignal },
 ): Promise<{ made: string[]; dropped: string[] }> {
   const [made = [], ...dropped] = await allInTurn([
     () => makePartitions(connection),
@@ -55,8 +55,9 @@ export function makePartitions({ db }: DatabaseConnection): Promise<string[]> {
 async function dropOld(
   { db }: DatabaseConnection,
   parent: (typeof PARTITIONED)[number],
-  { retentionDays }: { retentionDays: number },
+  { retentionDays, signal }: { retentionDays: number; signal?: AbortSignal },
 ): Promise<string[]> {
+  if (signal?.aborted) return [];
   const { rows: old } = await sql<{ day: string }>`
     select to_char(day, 'YYYY-MM-DD') as day
     from pg_inherits i join pg_class c on c.oid = i.inhrelid,
@@ -66,6 +67,7 @@ async function dropOld(
     order by 1`.execute(db);
   const dropped: string[] = [];
   for (const { day } of old) {
+    if (signal?.aborted) break;
     const { rows } = await db.transaction().execute(async (trx) => {
       await takeTurn(trx);
       return sql<{ name: string | null }>`select drop_partition(${parent}, ${day}::date) as name`.execute(

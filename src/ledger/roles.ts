@@ -1,10 +1,12 @@
 // Two roles of the database: one that owns the tables and migrates, and one that the service runs as, which may do what
-// its statements do and no more. So whoever takes the service over can neither change what operators did (the operator
-// log) nor bodies that were kept. One role for both works as well: then nothing here is needed.
+// its statements do and no more. So whoever takes the service over cannot change what operators did (the operator log), nor
+// what was kept but for a few ways, which docs/database-roles.md names. One role for both works as well: then nothing here is
+// needed.
 
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
 import { SchemaError } from '../errors.ts';
+import { codeOf } from './database.ts';
 import type { Database } from './tables.ts';
 
 /** What the running role may do with each table; a new one has to be listed before it compiles. */
@@ -28,6 +30,9 @@ const PRIVILEGES: Record<keyof Database, string> = {
   secret_matches: 'select, insert, update',
 };
 
+/** Numbers are drawn from these by name: an identity column needs no privilege. To draw them, not to set them. */
+const SEQUENCES = ['events_sequence_seq', 'publications_id'];
+
 /** What it may do to tables beyond that, with the owner's rights and within their bounds: migration 0003. */
 const FUNCTIONS = [
   'make_partition(text, date)',
@@ -39,6 +44,8 @@ const ALL_PRIVILEGES = { ...PRIVILEGES, [DEFAULT_MIGRATION_TABLE]: 'select' };
 
 /** Any constant of ours will do: replicas that grant at once would fail over the same rows of the catalog. */
 const GRANT_LOCK = 7_461_195;
+
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** Asked of the server: a URL need not name its user. */
 export async function currentRole(db: Kysely<unknown>): Promise<string> {
@@ -72,9 +79,25 @@ export async function checkMigratingRole(db: Kysely<unknown>, running: string): 
   }
 }
 
-/** Gives the running role what it needs and takes what it does not, in the present schema. Idempotent. */
-export function grantToRunningRole(db: Kysely<unknown>, running: string): Promise<void> {
-  const role = sql.id(running);
+/**
+ * Gives the running role what it needs and takes what it does not, in the present schema. Idempotent.
+ * @throws SchemaError when some of it belongs to a third role.
+ */
+export async function grantToRunningRole(db: Kysely<unknown>, running: string): Promise<void> {
+  try {
+    await grantAll(db, sql.id(running));
+  } catch (error) {
+    if (codeOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    throw new SchemaError(
+      'roles_unfit',
+      `the role of MIGRATION_DATABASE_URL may not grant "${running}" what it needs: the schema and all of Tallyhook's ` +
+        'tables, sequences and functions in it have to belong to the migrating role',
+      { cause: error },
+    );
+  }
+}
+
+function grantAll(db: Kysely<unknown>, role: RawBuilder<unknown>): Promise<void> {
   return db.transaction().execute(async (trx) => {
     await sql`select pg_advisory_xact_lock(${GRANT_LOCK})`.execute(trx);
     const { rows } = await sql<{ schema: string }>`select current_schema() as schema`.execute(trx);
@@ -84,8 +107,7 @@ export function grantToRunningRole(db: Kysely<unknown>, running: string): Promis
       await sql`revoke all on ${sql.table(table)} from ${role}`.execute(trx);
       await sql`grant ${sql.raw(privileges)} on ${sql.table(table)} to ${role}`.execute(trx);
     }
-    // To draw numbers, not to set them.
-    await sql`grant usage on all sequences in schema ${schema} to ${role}`.execute(trx);
+    await sql`grant usage on sequence ${sql.raw(SEQUENCES.join(', '))} to ${role}`.execute(trx);
     await sql`grant execute on function ${sql.raw(FUNCTIONS.join(', '))} to ${role}`.execute(trx);
   });
 }

@@ -5,7 +5,7 @@
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
 import type { DatabaseConnection } from './database.ts';
-import { correctContentHash, firstBodiesOf } from './first-bodies.ts';
+import { correctContentHash, type FirstBody, firstBodiesOf } from './first-bodies.ts';
 import type { DeliveryRecord, RecordedDelivery } from './record.ts';
 import { type AuthenticBody, understand } from './understand.ts';
 
@@ -49,17 +49,26 @@ export function createSecondLook({
  * all, and a statement for each event whose hash was wrong.
  * @throws whatever the driver throws; what was found before holds.
  */
-export async function* findDuplicates(
+async function* findDuplicates(
   execute: DatabaseConnection['execute'],
   conflicts: Conflicts,
 ): AsyncGenerator<string, void, undefined> {
   if (conflicts.size === 0) return;
   for (const first of await firstBodiesOf(execute, [...conflicts.keys()])) {
-    const contentHash = contentHashOf(first.body);
-    if (contentHash === undefined) continue;
-    const ids = first.ids.filter((id) => conflicts.get(id)?.equals(contentHash));
-    if (ids.length > 0 && (await correctContentHash(execute, first, { contentHash, ids }))) yield* ids;
+    const alike = findAlike(first, conflicts);
+    if (alike !== undefined && (await correctContentHash(execute, first, alike))) yield* alike.ids;
   }
+}
+
+/** Those that say the same as this body, as far as there are some. Takes as long as understanding the body does. */
+export function findAlike(
+  { body, ids }: FirstBody,
+  conflicts: Conflicts,
+): { contentHash: Buffer; ids: readonly string[] } | undefined {
+  const contentHash = contentHashOf(body);
+  if (contentHash === undefined) return undefined;
+  const alike = ids.filter((id) => conflicts.get(id)?.equals(contentHash));
+  return alike.length > 0 ? { contentHash, ids: alike } : undefined;
 }
 
 /** Undefined for a body that the present schemas do not understand. */

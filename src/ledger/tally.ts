@@ -1,5 +1,5 @@
 // Counts in memory between flushes, so that counting costs a delivery next to nothing and no round trip. Bounded;
-// a crash may lose the last seconds of the counts, never a delivery. What could not be written stays for next time.
+// a crash may lose the last seconds of the counts, never a delivery. What could not be written stays for next time, if there is one.
 
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
@@ -48,7 +48,7 @@ export function createTally<Row>(options: {
     rows.set(key, row);
   }
 
-  async function flushNow(): Promise<void> {
+  async function flushNow({ isLast }: { isLast: boolean }): Promise<void> {
     const flushed = rows;
     if (flushed.size === 0) return;
     rows = new Map();
@@ -56,7 +56,9 @@ export function createTally<Row>(options: {
     try {
       await write([...flushed.values()]);
     } catch (error) {
-      log.warn({ err: describeError(error), tally: name }, 'counts stay in memory for now');
+      const fields = { err: describeError(error), tally: name };
+      if (isLast) log.warn({ ...fields, rows: flushed.size }, 'the last counts are lost');
+      else log.warn(fields, 'counts stay in memory for now');
       for (const [key, row] of flushed) add(key, row);
     }
     if (dropped > 0) log.warn({ tally: name, dropped }, 'more to count than there is room for');
@@ -64,8 +66,8 @@ export function createTally<Row>(options: {
   }
 
   let flushing = Promise.resolve();
-  const flush = () => {
-    flushing = flushing.then(flushNow);
+  const flush = ({ isLast = false } = {}) => {
+    flushing = flushing.then(() => flushNow({ isLast }));
     return flushing;
   };
   const flushAndRepeat = () => {
@@ -76,10 +78,10 @@ export function createTally<Row>(options: {
 
   return {
     add,
-    flush,
+    flush: () => flush(),
     close: () => {
       clearTimeout(timer);
-      return flush();
+      return flush({ isLast: true });
     },
   };
 }

@@ -24,16 +24,27 @@ const NAME = 'relay';
 const ATTEMPTS_PER_LEASE = 3;
 
 /**
- * Time-outs of the connection that serves the lease alone. With attempts that take half a lease, one after the other, it
- * can just be kept: what takes longer is given up, and the rest of the lease is for another try. Postgres gives up first.
+ * Time-outs of the connection that serves the lease alone. Postgres gives up first.
+ *
+ * An attempt takes half a lease at most on the connection that is there, so the rest of the lease is for another try. That
+ * one has to connect anew, since a connection is not used again after an error: connecting takes half a lease at most, too.
+ * So a lease outlives one attempt that fails for slowness when the next connection is made in time, and no attempt ever
+ * takes longer than a lease.
  */
 export function leaseTimeouts(leaseMs: number): {
   statementTimeoutMs: number;
   lockTimeoutMs: number;
   queryTimeoutMs: number;
+  connectTimeoutMs: number;
 } {
   const statementTimeoutMs = Math.round(leaseMs * 0.4);
-  return { statementTimeoutMs, lockTimeoutMs: statementTimeoutMs, queryTimeoutMs: Math.round(leaseMs * 0.5) };
+  const halfMs = Math.round(leaseMs * 0.5);
+  return {
+    statementTimeoutMs,
+    lockTimeoutMs: statementTimeoutMs,
+    queryTimeoutMs: halfMs,
+    connectTimeoutMs: halfMs,
+  };
 }
 
 /** One statement, so that the row's lock decides between two that ask at once. */
@@ -95,13 +106,14 @@ export function createLease(options: {
   }
 
   async function attemptAndLog(): Promise<void> {
+    const isLeading = mayLead();
+    if (!isLeading && !isHeld()) return;
+    if (!isLeading) log.warn('the relay lease is given up: another replica may reach the broker');
     try {
-      if (mayLead()) return void (await attempt());
-      if (!isHeld()) return;
-      log.warn('the relay lease is given up: another replica may reach the broker');
-      await giveUp();
+      await (isLeading ? attempt() : giveUp());
     } catch (error) {
-      log.warn({ err: describeError(error) }, 'the relay lease could not be renewed');
+      const what = isLeading ? 'renewed' : 'given up, and runs out by itself';
+      log.warn({ err: describeError(error) }, `the relay lease could not be ${what}`);
     }
   }
 

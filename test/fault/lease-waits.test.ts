@@ -1,11 +1,82 @@
+import { randomUUID } from 'node:crypto';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Client } from 'pg';
 import { expect, test, vi } from 'vitest';
+import { connectDatabase } from '../../src/ledger/database.ts';
+import { createLease, leaseTimeouts } from '../../src/relay/lease.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { readMetric } from '../support/replica.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
-import { startTestService } from '../support/service.ts';
+import { createTestLog, startTestService } from '../support/service.ts';
 
 const TALLIES = ['rollups', 'drift', 'secret matches'];
+
+test('a connection that is not made is given up before the lease could end, and then tried again', async () => {
+  await using silent = await listenSilently();
+  const { log, lines } = createTestLog();
+  const options = { url: `postgres://a:b@127.0.0.1:${silent.port}/c`, name: 'test', connections: 1, log };
+  const timeouts = { statementTimeoutMs: 200, lockTimeoutMs: 200, queryTimeoutMs: 200 };
+  const usual = connectDatabase({ ...options, ...timeouts });
+  const connection = connectDatabase({ ...options, ...leaseTimeouts(300) });
+  const lease = createLease({
+    connection,
+    holder: randomUUID(),
+    leaseMs: 300,
+    now: () => performance.now(),
+    log,
+    mayLead: () => true,
+    onTaken: () => {},
+  });
+  const failed = usual.execute({ name: 'health', text: 'select 1' }, []).catch(() => lines.length);
+
+  lease.start();
+
+  expect(await failed).toBeGreaterThan(2);
+  expect(new Set(lines.map(({ msg }) => msg))).toEqual(new Set(['the relay lease could not be renewed']));
+  await lease.release().catch(() => {});
+  await Promise.all([usual.close(), connection.close()]);
+});
+
+/** Takes connections and says nothing. */
+async function listenSilently(): Promise<AsyncDisposable & { port: number }> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  return {
+    port: (server.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+test('counts whose turn comes behind one that fails are written when the service stops', async () => {
+  await using database = await createTestDatabase();
+  await using relay = await startTestService({ database, env: { ANSWER_DEADLINE_MS: '9500' } });
+  const session = new Client({ connectionString: database.url });
+  session.on('error', () => {});
+  await session.connect();
+  try {
+    expect(await deliver(relay.webhooks, completed(newJobId(), { unheard_of: 1 }))).toMatchObject({
+      status: 202,
+    });
+    await session.query('begin');
+    await session.query('lock table rollups in access exclusive mode'); // waited for longer than for a connection
+
+    await relay.service.stop();
+  } finally {
+    await session.end();
+  }
+
+  expect(await database.query('select name from drift')).toEqual([{ name: 'unheard_of' }]);
+  expect(await database.query('select source from secret_matches')).toEqual([{ source: 'default' }]);
+  const lost = relay.log.filter(({ msg }) => msg === 'the last counts are lost');
+  expect(lost).toMatchObject([{ tally: 'rollups' }]);
+});
 
 test('the lease is renewed while all else beside deliveries waits for Postgres', async () => {
   await using database = await createTestDatabase();

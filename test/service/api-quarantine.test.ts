@@ -341,6 +341,31 @@ test('a release locks jobs for so many statements and no more, and none before b
   expect(await service.database.query('select from appended')).toHaveLength(1);
 });
 
+test('first bodies of conflicts are understood before jobs are locked, and only corrections come after', async () => {
+  await using service = await startTestService();
+  await using watched = watchedConnection(service);
+  const mangled = [completed(newJobId(), { '\n': 1 }), completed(newJobId(), { '\n': 1 })];
+  for (const body of mangled) await quarantine(service, body);
+  for (const body of mangled) await deliver(service.webhooks, body);
+  const other = completed(newJobId(), { '\n': 1 });
+  await quarantine(service, other);
+  await deliver(service.webhooks, { ...other, '\n': 2 });
+  await service.database.query(`update events set content_hash = sha256('another') where job_id <> $1`, [
+    other.job_id,
+  ]);
+
+  const { releases } = await watched.db.transaction().execute((trx) => releaseMany(trx, ALL));
+
+  expect(releases.map(({ result }) => result)).toEqual(['duplicate', 'duplicate', 'conflict']);
+  const first = watched.statements.findIndex((text) => text.includes('insert into jobs'));
+  expect(watched.statements.slice(first).map((text) => text.trim().split(/[ (]/)[1])).toEqual([
+    'incoming',
+    'correct_content_hash',
+    'correct_content_hash',
+    undefined, // commit
+  ]);
+});
+
 test('a replica that freezes in a release loses its jobs before the intake gives up on them', async () => {
   await using service = await startTestService();
   await using watched = watchedConnection(service);

@@ -379,6 +379,82 @@ describe('connections', () => {
     await expectServing(relay);
   });
 
+  const CONNECT = 'CONNECT example.test:443 HTTP/1.1\r\nHost: example.test:443\r\n\r\n';
+  const NO_CHUNK = rawPost('zz\r\n', { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' });
+
+  it.for([
+    ['CONNECT', CONNECT],
+    ['a broken chunk', NO_CHUNK],
+    ['rubbish', 'RUBBISH\r\n\r\n'],
+  ] as const)(
+    '%s costs no answer that is under way: they come, and then the end',
+    async ([, bytes], { relay }) => {
+      const bodies = Array.from({ length: 3 }, () => JSON.stringify(completed(newJobId())));
+      await using gate = await closeGate(relay);
+
+      using connection = await openRaw(relay.service.port);
+      connection.write(`${bodies.map((body) => rawPost(body, signed(body))).join('')}${bytes}`);
+      await expect.poll(() => lockWaits(relay.database)).toEqual([{ kind: 'advisory' }]);
+      await gate.open();
+
+      const replies = await connection.replies(3);
+      await connection.closed;
+      expect(replies.map(({ status, body }) => [status, body['event_id']])).toEqual(
+        bodies.map((body) => [202, idOf(body)]),
+      );
+      expect(replies.map(({ headers }) => headers['connection'])).toEqual([
+        'keep-alive',
+        'keep-alive',
+        'close',
+      ]);
+      expect(connection.text().match(/HTTP\/1\.1 /g)).toHaveLength(3);
+      await expectServing(relay);
+    },
+  );
+
+  it('CONNECT is 405 in our form on both ports, and the connection is closed', async ({ relay }) => {
+    for (const port of [relay.service.port, relay.service.operatorPort]) {
+      using connection = await openRaw(port);
+      connection.write(CONNECT);
+
+      expect(await connection.replies()).toMatchObject([
+        {
+          status: 405,
+          headers: { allow: '', connection: 'close', 'x-content-type-options': 'nosniff' },
+          body: { error: 'method_not_allowed', message: expect.any(String) },
+        },
+      ]);
+      await connection.closed;
+    }
+  });
+
+  test('while it drains, all that is under way on a connection is answered, and no more is taken', async () => {
+    await using relay = await startTestService();
+    const bodies = Array.from({ length: 4 }, () => JSON.stringify(completed(newJobId())));
+    const requests = bodies.map((body) => rawPost(body, signed(body)));
+    await using gate = await closeGate(relay);
+
+    using connection = await openRaw(relay.service.port);
+    connection.write(requests.slice(0, 3).join(''));
+    await expect.poll(() => lockWaits(relay.database)).toEqual([{ kind: 'advisory' }]);
+    const stopped = relay.service.stop();
+    connection.write(requests[3] ?? '');
+    await gate.open();
+
+    await connection.closed;
+    const replies = await connection.replies(3);
+    expect(replies.map(({ status, body }) => [status, body['event_id']])).toEqual(
+      bodies.slice(0, 3).map((body) => [202, idOf(body)]),
+    );
+    expect(replies.map(({ headers }) => headers['connection'])).toEqual([
+      'keep-alive',
+      'keep-alive',
+      'close',
+    ]);
+    await stopped;
+    expect(await events(relay.database)).toHaveLength(3); // the fourth can be sent again
+  });
+
   it('a connection stays open for the next delivery', async ({ relay }) => {
     using connection = await openRaw(relay.service.port);
     for (const count of [1, 2, 3]) {
@@ -428,13 +504,19 @@ function list(headers: string): string {
   return `GET /api/v1/jobs?limit=1 HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
 }
 
+/** Both of the below: no event is recorded until it is opened. */
+async function closeGate(relay: TestService): ReturnType<typeof openGate> {
+  await holdEventsAtGate(relay);
+  return openGate(relay);
+}
+
 /** Each event waits for the lock of `openGate` before it is recorded. */
 async function holdEventsAtGate({ database }: TestService): Promise<void> {
   await database.query(`
-    create function wait_at_gate() returns trigger language plpgsql as $$
+    create or replace function wait_at_gate() returns trigger language plpgsql as $$
     begin perform pg_advisory_xact_lock_shared(7); return new; end $$`);
   await database.query(
-    'create trigger wait_at_gate before insert on events for each row execute function wait_at_gate()',
+    'create or replace trigger wait_at_gate before insert on events for each row execute function wait_at_gate()',
   );
 }
 

@@ -8,9 +8,10 @@ import { recordDeliveries } from '../../src/ledger/record.ts';
 import { SLICE_ROWS } from '../../src/ledger/retention.ts';
 import { keepUp } from '../../src/ledger/upkeep.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { lockWaits } from '../support/ledger.ts';
 import { eventRecord } from '../support/records.ts';
 import { completed, newJobId } from '../support/sender.ts';
-import { createTestLog } from '../support/service.ts';
+import { createTestLog, startTestService } from '../support/service.ts';
 
 const OLD = 300_000;
 
@@ -54,7 +55,9 @@ async function addOldPartitions(database: TestDatabase): Promise<void> {
 }
 
 const oldPartitions = (database: TestDatabase) =>
-  database.query(`select relname from pg_class where relispartition and relname ~ '_2020' and relkind = 'r'`);
+  database.query(
+    `select relname from pg_class where relispartition and relname ~ '_2020' and relkind = 'r' order by 1`,
+  );
 
 test('hundreds of thousands of old returned events go in slices, and every delivery beside is recorded', async () => {
   await using database = await createTestDatabase();
@@ -148,6 +151,26 @@ test('a part of the upkeep that fails keeps no other from its turn, and is named
   expect(await keepUp(upkeep, { retentionDays: 30, log })).toBe(true);
   expect(await oldPartitions(database)).toEqual([]);
   expect(await database.query('select from refusals')).toEqual([]);
+});
+
+test('whoever stops waits for the one drop that is under way, and begins no other', async () => {
+  await using database = await createTestDatabase();
+  await addOldPartitions(database);
+  const before = await oldPartitions(database);
+  await using reader = Object.assign(new Client({ connectionString: database.url }), {
+    [Symbol.asyncDispose]: () => reader.end(),
+  });
+  await reader.connect();
+  await reader.query('begin; lock table deliveries in access share mode');
+  await using relay = await startTestService({ database, env: { SHUTDOWN_DELAY_MS: '500' } });
+  await expect.poll(() => lockWaits(database)).toEqual([{ kind: 'relation' }]);
+
+  const stopped = relay.service.stop();
+  await reader.query('rollback');
+  await stopped;
+
+  expect(await oldPartitions(database)).toEqual(before.slice(1));
+  expect(relay.log.filter(({ msg }) => msg === 'upkeep failed')).toEqual([]);
 });
 
 test('replicas that keep up at once do not get in their own way', async () => {

@@ -311,6 +311,45 @@ test('two roles that are not apart are refused before anything is changed', asyn
   await refused(migrating.url, running.url); // the wrong way round
 });
 
+test("another owner's tables and sequences in the schema are no trouble", async () => {
+  await using roles = await createRoles();
+  const { database, migrating, running } = roles;
+  await database.query(
+    'create table of_others (id int generated always as identity); create sequence numbers',
+  );
+
+  await migrate(running.url, migrating.url);
+  await checkSchema(running.url);
+
+  expect(
+    await database.query(
+      `select relname from pg_class
+       where case relkind when 'S' then has_sequence_privilege($1, oid, 'usage, select, update') end order by 1`,
+      [running.name],
+    ),
+  ).toEqual([{ relname: 'events_sequence_seq' }, { relname: 'publications_id' }]);
+});
+
+test.each(['table drift', 'sequence publications_id', 'function make_partition(text, date)'])(
+  'a %s of a third role is named as trouble of the roles, and not tried again for ever',
+  async (what) => {
+    await using roles = await createRoles();
+    const { database, migrating, running } = roles;
+    await migrate(migrating.url);
+    await database.query(`alter ${what} owner to current_user`);
+
+    await expect(
+      startTestService({
+        database: { ...database, url: running.url },
+        env: { MIGRATE_ON_START: 'true', MIGRATION_DATABASE_URL: migrating.url },
+      }),
+    ).rejects.toMatchObject({
+      code: 'roles_unfit',
+      message: expect.stringContaining('have to belong to the migrating role'),
+    });
+  },
+);
+
 test('no table is left out of what the running role may use', async () => {
   await using roles = await createRoles();
   await migrate(roles.running.url, roles.migrating.url);

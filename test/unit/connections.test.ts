@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
-import type { ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import {
   type ConnectionEnd,
@@ -8,6 +8,7 @@ import {
   createConnections,
   originOf,
 } from '../../src/http/connections.ts';
+import { closeAfter } from '../../src/http/errors.ts';
 import { createTestLog } from '../support/service.ts';
 
 type FakeSocket = Socket & { readonly destroyed: boolean };
@@ -16,6 +17,7 @@ type FakeSocket = Socket & { readonly destroyed: boolean };
 function socketFrom(remoteAddress: string): FakeSocket {
   const socket = Object.assign(new EventEmitter(), {
     remoteAddress,
+    writableLength: 0,
     destroyed: false,
     destroy: () => {
       socket.destroyed = true;
@@ -269,6 +271,38 @@ test('a connection that does not take its answer is ended after 30 s, one that h
 
   expect([deaf, patient].map(({ destroyed }) => destroyed)).toEqual([true, false]);
   expect(ends).toEqual(['untaken']);
+});
+
+test('one that takes its answer slowly stays as long as it takes some of it', () => {
+  const { connections, connect, wait, ends } = create();
+  const slow = connect();
+  const { response, write } = answerOn(slow);
+  connections.begin(response);
+  write();
+  const left = (bytes: number) => Object.assign(slow, { writableLength: bytes });
+  for (let kilobytes = 100; kilobytes >= 98; kilobytes--) {
+    left(kilobytes * 1_024);
+    for (let seconds = 0; seconds < 30; seconds++) {
+      connections.sweep();
+      wait(1_000);
+    }
+  }
+  expect(slow.destroyed).toBe(false);
+  wait(1_000);
+  connections.sweep();
+
+  expect(ends).toEqual(['untaken']);
+});
+
+test('an answer is made the last of its connection once, however often that is said', () => {
+  const socket = new Socket();
+  const response = new ServerResponse(new IncomingMessage(socket));
+  response.writeHead(200);
+  for (let count = 0; count < 20; count++) closeAfter(response, socket);
+
+  expect(response.listenerCount('finish')).toBe(1);
+  response.emit('finish');
+  expect(socket.destroyed).toBe(true);
 });
 
 test('what was turned away is one line, with counts, however often it happened', () => {

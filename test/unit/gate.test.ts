@@ -38,6 +38,11 @@ async function startGate({ requestsPerMinute }: { requestsPerMinute: number }) {
   });
   const limits = createLimits({ requestsPerMinute, now: Date.now });
   const app = createExactApp();
+  const walked = { hops: 0 };
+  app.set('trust proxy', () => {
+    walked.hops += 1;
+    return true;
+  });
   const strangerLines = createLimitedLines({ tellRest: (statuses) => log.info({ statuses }, 'more') });
   app.use(
     createGate({ access, limits, connections: { trust: () => {} }, strangerLines, now, log }),
@@ -50,6 +55,7 @@ async function startGate({ requestsPerMinute }: { requestsPerMinute: number }) {
     lookups,
     refreshes,
     lines,
+    walked,
     makeToken: (id: string): string => {
       const value = newTokenValue('test');
       const value_hash = hashToken(value);
@@ -59,9 +65,9 @@ async function startGate({ requestsPerMinute }: { requestsPerMinute: number }) {
     },
     revoke: (value: string) => valid.delete(hashToken(value).toString('hex')),
     /** `200 29/30`: the status, and what remains of the limit. */
-    ask: async (value: string): Promise<string> => {
+    ask: async (value: string, more: Record<string, string> = {}): Promise<string> => {
       const { status, headers } = await fetch(`http://127.0.0.1:${port}/`, {
-        headers: { authorization: `Bearer ${value}` },
+        headers: { authorization: `Bearer ${value}`, ...more },
       });
       return `${status} ${headers.get('x-ratelimit-remaining')}/${headers.get('x-ratelimit-limit')}`;
     },
@@ -89,6 +95,15 @@ test('guesses are looked up by nobody, share what is read for them, and spend th
   expect(answers.filter((answer) => answer === '429 0/30')).toHaveLength(70);
   // Its own count is as it was, though it comes from there and was never seen before.
   expect(await gate.ask(gate.makeToken('known'))).toBe('200 2/3');
+});
+
+test('the way that a request took is walked once', async () => {
+  await using gate = await startGate({ requestsPerMinute: 3 });
+
+  expect(await gate.ask(guess(), { 'X-Forwarded-For': '203.0.113.7, 10.0.0.1' })).toBe('401 29/30');
+
+  await expect.poll(() => gate.lines, PATIENCE).toMatchObject([{ remote: '203.0.113.7' }]);
+  expect(gate.walked.hops).toBe(2); // the peer and the right-most; the farthest need not be asked about
 });
 
 test('a token that holds costs its address nothing, and shows its own limit', async () => {

@@ -37,6 +37,10 @@ afterAll(async () => {
   await app[Symbol.asyncDispose]();
 });
 
+/** `…, 10.0.0.2, 10.0.0.1` */
+const hops = (count: number) =>
+  Array.from({ length: count }, (_, index) => `10.0.0.${count - index}`).join(', ');
+
 const senderFrom = async (from: string, ...lines: string[]) =>
   (await app.ask(from, { 'X-Forwarded-For': lines })).sender;
 
@@ -61,6 +65,8 @@ describe('through a trusted proxy', () => {
     ['numbers that only look like an address', '198.51.100.1, 203.0.113.256, 10.1', PROXY],
     ['a port that is none', '203.0.113.7:http', PROXY],
     ['a zone is left out', `fe80::1%${'x'.repeat(1_000)}`, 'fe80::1'],
+    ['no more than 16 proxies in a row', `203.0.113.7, ${hops(20)}`, '10.0.0.16'],
+    ['as many as that', `203.0.113.7, ${hops(15)}`, '203.0.113.7'],
     ['padding', `${'198.51.100.1, '.repeat(500)}203.0.113.7, 10.0.0.1`, '203.0.113.7'],
   ])('%s', async (_what, header, sender) => {
     expect(await senderFrom(PROXY, header)).toBe(sender);

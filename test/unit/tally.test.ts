@@ -60,6 +60,15 @@ test('what could not be written is written with what came since', async () => {
   expect(lines).toHaveLength(1);
 });
 
+test('what could not be written at the end is said to be lost', async () => {
+  const { tally, add, lines } = createCounts({ failures: 1 });
+
+  add('fig', 'apple');
+  await tally.close();
+
+  expect(lines).toMatchObject([{ msg: 'the last counts are lost', tally: 'fruit', rows: 2 }]);
+});
+
 test('a group that is full takes no new key, goes on counting those it has, and leaves room to others', async () => {
   const { tally, add, written, lines } = createCounts({ rowsPerGroup: 2 });
 

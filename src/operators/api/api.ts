@@ -52,7 +52,7 @@ function handlerOf(operation: Operation, deps: Omit<Deps, 'operations'>): Reques
     });
     if (response.destroyed) return; // who left while the gate looked at his token
     try {
-      const caller = admit(operation, request, response);
+      const caller = admit(operation, response);
       const call = { request, response, caller, signal: gone.signal, ...deps };
       await (operation.method === 'get' ? answerRead(operation, call) : answerAction(operation, call));
     } catch (error) {

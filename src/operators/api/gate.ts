@@ -54,19 +54,19 @@ export function createGate(options: {
    * Whoever comes with a token has its own count to spend, whatever else his address sent, and before the look-up, which
    * is a query. All others have their address's.
    */
-  async function identify(request: Request): Promise<Passing> {
+  async function identify(request: Request, response: Response): Promise<Passing> {
     const found = await access.recognize(request.headers.authorization);
-    if (found.kind !== 'known') return { identity: found, rate: await spendAddress(request) };
+    if (found.kind !== 'known') return { identity: found, rate: await spendAddress(response) };
     const rate = await limits.spendToken(found.token.id);
     if (rate.exceeded) {
       return { identity: { kind: 'untold', remembered: found.token, cause: RATE_LIMITED }, rate };
     }
     const identity = await access.identify(found);
     // Revoked since: a stranger's from now on.
-    return { identity, rate: identity.kind === 'invalid' ? await spendAddress(request) : rate };
+    return { identity, rate: identity.kind === 'invalid' ? await spendAddress(response) : rate };
   }
 
-  const spendAddress = (request: Request) => limits.spendAddress(addressOf(request));
+  const spendAddress = (response: Response) => limits.spendAddress(addressOf(response));
 
   /** Neither the query's values nor the token. A scrape every few seconds is no news. */
   function report(request: Request, response: Response, elapsedMs: number): void {
@@ -81,7 +81,7 @@ export function createGate(options: {
       status,
       ms: Math.round(elapsedMs * 10) / 10,
       token,
-      remote: addressOf(request),
+      remote: addressOf(response),
     };
     const write = () => log[isScrape ? 'debug' : 'info'](fields, 'operators request');
     if (token === undefined) strangerLines.write(String(status ?? 'unanswered'), write);
@@ -90,7 +90,8 @@ export function createGate(options: {
 
   return async (request, response, next) => {
     const startedMs = now();
-    const { identity, rate } = await identify(request);
+    response.locals['sender'] = senderOf(request) ?? ''; // once: it takes a walk along the hops
+    const { identity, rate } = await identify(request, response);
     response.locals['identity'] = identity;
     if (identity.kind === 'token') connections.trust(response);
     response.once('close', () => report(request, response, now() - startedMs));
@@ -147,11 +148,11 @@ function tokenOnceOf(identity: Identity): Token | undefined {
 }
 
 /** Who asks for this operation. @throws ApiError 403 */
-export function admit(operation: Operation, request: Request, response: Response): Caller {
+export function admit(operation: Operation, response: Response): Caller {
   response.locals['operation'] = operation;
   const identity = identityOf(response);
   if (identity.kind !== 'token') throw TOKEN_INVALID;
-  const caller = callerOf(identity.token, addressOf(request) || null);
+  const caller = callerOf(identity.token, addressOf(response) || null);
   if (!mayAct(caller.role, operation.role)) throw forbidden();
   return caller;
 }
@@ -164,8 +165,8 @@ function operationOf(response: Response): Operation | undefined {
   return response.locals['operation'] as Operation | undefined;
 }
 
-function addressOf(request: Request): string {
-  return senderOf(request) ?? '';
+function addressOf(response: Response): string {
+  return response.locals['sender'] as string;
 }
 
 function faultOf(request: Request): ApiError | undefined {

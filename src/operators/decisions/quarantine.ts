@@ -4,9 +4,10 @@
 import { CompiledQuery, sql, type Transaction } from 'kysely';
 import { prefixEnd } from '../audit/filters.ts';
 import { type AuthenticBody, understand } from '../../ledger/understand.ts';
-import { type Conflicts, findDuplicates } from '../../ledger/second-look.ts';
+import { type Conflicts, findAlike } from '../../ledger/second-look.ts';
 import type { DatabaseConnection, Statement } from '../../ledger/database.ts';
 import { eventId, type JobEvent } from '../../ledger/event.ts';
+import { correctContentHash, type FirstBody, firstBodiesAhead } from '../../ledger/first-bodies.ts';
 import { jobKey, RELEASE, releaseColumns } from '../../ledger/record.ts';
 import type { Database } from '../../ledger/tables.ts';
 import { timeText } from '../../ledger/time-text.ts';
@@ -156,7 +157,8 @@ async function hold(trx: Transaction<Database>, taken: readonly Waiting[]): Prom
 
 /**
  * In the order given, which is that of their acceptance for those of one job. Jobs are locked from the first wave to the
- * end of the transaction, and intake waits for them: what takes long (bodies are read and understood) is done before.
+ * end of the transaction, and intake waits for them: what takes long (bodies are read and understood, also those of events
+ * that these conflict with) is done before.
  */
 async function releaseAll(trx: Transaction<Database>, found: readonly Held[]): Promise<Release[]> {
   const understood = found.map((delivery) => ({ delivery, ...understandAgain(delivery) }));
@@ -164,6 +166,8 @@ async function releaseAll(trx: Transaction<Database>, found: readonly Held[]): P
   const released = understood.flatMap(({ delivery, event }) =>
     event === undefined ? [] : [{ source: delivery.source, deliveryId: delivery.id, event }],
   );
+  const execute = executeIn(trx);
+  const corrections = await lookAhead(execute, released);
   if (released.length > 0) await giveUpWhenFrozen(trx);
   for (const wave of inWaves(released)) {
     const { rows } = await trx.executeQuery<{ id: string; outcome: Release['result'] }>(
@@ -171,8 +175,12 @@ async function releaseAll(trx: Transaction<Database>, found: readonly Held[]): P
     );
     for (const { id, outcome } of rows) outcomes.set(id, outcome);
   }
-  for await (const id of findDuplicates(executeIn(trx), conflictsOf(released, outcomes)))
-    outcomes.set(id, 'duplicate');
+  for (const { first, contentHash, ids } of corrections) {
+    const conflicts = ids.filter((id) => outcomes.get(id) === 'conflict');
+    if (conflicts.length === 0) continue;
+    if (!(await correctContentHash(execute, first, { contentHash, ids: conflicts }))) continue;
+    for (const id of conflicts) outcomes.set(id, 'duplicate');
+  }
   return understood.map(({ delivery, event, reason }) => ({
     delivery_id: delivery.id,
     source: delivery.source,
@@ -183,12 +191,23 @@ async function releaseAll(trx: Transaction<Database>, found: readonly Held[]): P
   }));
 }
 
-function conflictsOf(
-  released: readonly { deliveryId: string; event: JobEvent }[],
-  outcomes: ReadonlyMap<string, Release['result']>,
-): Conflicts {
-  const conflicts = released.filter(({ deliveryId }) => outcomes.get(deliveryId) === 'conflict');
-  return new Map(conflicts.map(({ deliveryId, event }) => [deliveryId, event.contentHash]));
+type Correction = { first: FirstBody; contentHash: Buffer; ids: readonly string[] };
+
+/**
+ * Events whose hash was made of mangled keys, which some of these would conflict with (second-look.ts). One that is made
+ * after this look has its hash from today's reader.
+ */
+async function lookAhead(
+  execute: DatabaseConnection['execute'],
+  released: readonly { source: string; deliveryId: string; event: JobEvent }[],
+): Promise<readonly Correction[]> {
+  if (released.length === 0) return [];
+  const hashes: Conflicts = new Map(released.map(({ deliveryId, event }) => [deliveryId, event.contentHash]));
+  const firstBodies = await firstBodiesAhead(execute, released);
+  return firstBodies.flatMap((first) => {
+    const alike = findAlike(first, hashes);
+    return alike === undefined ? [] : [{ first, ...alike }];
+  });
 }
 
 function executeIn(trx: Transaction<Database>): DatabaseConnection['execute'] {
