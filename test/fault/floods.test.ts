@@ -3,6 +3,7 @@
 
 import { afterEach, describe, expect, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
+import { fetchAfresh } from '../support/fresh-fetch.ts';
 import { type Flood, type FloodReport, startFlood } from '../support/floods.ts';
 import { type Load, startLoad } from '../support/load.ts';
 import { type Replica, startReplica } from '../support/replica.ts';
@@ -58,7 +59,7 @@ async function expectServed(loads: readonly Load[]): Promise<void> {
 }
 
 async function expectLive({ operators }: Replica): Promise<void> {
-  expect((await fetch(`${operators}/livez`)).status).toBe(200);
+  expect((await fetchAfresh(`${operators}/livez`)).status).toBe(200);
 }
 
 describe('requests pipelined without an end', () => {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
 import { amqpUrl, UNHEARD } from './bus.ts';
+import { fetchAfresh } from './fresh-fetch.ts';
 import { SECRET } from './sender.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -194,7 +195,7 @@ function toReplica(
     kill: (signal) => void command.child.kill(signal),
     metric: (name) => readMetric(operators, name),
     readiness: async () => {
-      const response = await fetch(`${operators}/readyz`);
+      const response = await fetchAfresh(`${operators}/readyz`);
       return { status: response.status, body: (await response.json()) as Record<string, unknown> };
     },
     [Symbol.asyncDispose]: command[Symbol.asyncDispose],
@@ -203,7 +204,7 @@ function toReplica(
 
 /** One sample of /metrics, by its name and labels as they are written there. */
 export async function readMetric(operators: string, name: string): Promise<number> {
-  const text = await (await fetch(`${operators}/metrics`)).text();
+  const text = await (await fetchAfresh(`${operators}/metrics`)).text();
   const line = text.split('\n').find((candidate) => candidate.startsWith(`${name} `));
   if (line === undefined) throw new Error(`there is no metric ${name}`);
   return Number(line.slice(name.length + 1));
