@@ -13,8 +13,17 @@ export function parseJson(text: string): unknown {
   return hasEscapedKey(text) ? readJson(text, Number) : JSON.parse(text);
 }
 
+/** The same; undefined, which no JSON text means, where it is none. */
+export function parseIfJson(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
- * The same without JSON.parse, but for single strings. Linear, no recursion.
+ * The same as `parseJson` without JSON.parse, but for single strings. Linear, no recursion.
  * @param toNumber makes a number's value from its source text.
  * @throws SyntaxError where JSON.parse does.
  */

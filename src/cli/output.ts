@@ -21,7 +21,7 @@ export function put(text: string): Promise<void> {
 
 /** One line. */
 export function putJson(item: unknown): Promise<void> {
-  return put(`${toJson(item)}\n`);
+  return putBytes(`${toJson(item)}\n`); // escaped already
 }
 
 /** As it is. Never what others wrote, to a terminal. */

@@ -53,7 +53,6 @@ async function* findDuplicates(
   execute: DatabaseConnection['execute'],
   conflicts: Conflicts,
 ): AsyncGenerator<string, void, undefined> {
-  if (conflicts.size === 0) return;
   for (const first of await firstBodiesOf(execute, [...conflicts.keys()])) {
     const alike = findAlike(first, conflicts);
     if (alike !== undefined && (await correctContentHash(execute, first, alike))) yield* alike.ids;

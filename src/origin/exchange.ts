@@ -4,7 +4,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
-import { parseJson } from '../json.ts';
+import { parseIfJson } from '../json.ts';
 import {
   InvalidAnswerError,
   NoAnswerError,
@@ -88,7 +88,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
       if (error instanceof InvalidAnswerError) throw error;
       return { failure: noAnswer(error, clock.aborted), serverNowMs: now() };
     }
-    const json = parse(text);
+    const json = parseIfJson(text);
     if (!response.ok) {
       const serverNowMs = Date.parse(response.headers.get('Date') ?? '') || now();
       return { failure: toFailure(response, json), serverNowMs };
@@ -137,14 +137,6 @@ async function readText(response: Response): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
-}
-
-function parse(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined; // no JSON text means undefined
-  }
 }
 
 function toFailure(response: Response, json: unknown): ServiceError {

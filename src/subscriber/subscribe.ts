@@ -2,7 +2,7 @@
 // by `tallyhook tail` and the demo, and written as a team would write its own, without a look inside.
 
 import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib';
-import { parseJson } from '../json.ts';
+import { parseIfJson } from '../json.ts';
 
 export type ReceivedEvent = {
   readonly routingKey: string;
@@ -96,15 +96,7 @@ function toReceivedEvent({ content, fields, properties }: ConsumeMessage): Recei
     messageId: properties.messageId as string | undefined,
     contentType: properties.contentType as string | undefined,
     redelivered: fields.redelivered,
-    event: parse(content),
+    event: parseIfJson(content.toString('utf8')),
     body: content,
   };
-}
-
-function parse(content: Buffer): unknown {
-  try {
-    return parseJson(content.toString('utf8'));
-  } catch {
-    return undefined;
-  }
 }

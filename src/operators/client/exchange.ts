@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
 import { ApiAnswerError, InvalidAnswerError, NoAnswerError } from './errors.ts';
-import { parseJson } from '../../json.ts';
+import { parseIfJson } from '../../json.ts';
 import { errorSchema } from './schemas.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -97,7 +97,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
       redirect: 'manual',
       signal,
     });
-    if (!response.ok) throw toAnswerError(response, parse(await readText(response)));
+    if (!response.ok) throw toAnswerError(response, parseIfJson(await readText(response)));
     return response;
   }
 
@@ -144,7 +144,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
   return {
     json: (call, schema) =>
       withRetries(call, async () => {
-        const json = await attempt(call, async (response) => parse(await readText(response)));
+        const json = await attempt(call, async (response) => parseIfJson(await readText(response)));
         const result = schema.safeParse(json);
         if (result.success) return result.data;
         const fields = result.error.issues.map(({ path }) => path.join('.') || 'the whole').slice(0, 5);
@@ -185,14 +185,6 @@ async function readText(response: Response): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
-}
-
-function parse(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined; // no JSON text means undefined
-  }
 }
 
 function toAnswerError(response: Response, json: unknown): ApiAnswerError {

@@ -1,7 +1,7 @@
 // Looks into an input before any work is put into it: what it is, how long it plays, what streams it has.
 
 import { z } from 'zod';
-import { parseJson } from '../../json.ts';
+import { parseIfJson } from '../../json.ts';
 import { ConversionError } from './errors.ts';
 import { runProgram } from './program.ts';
 import { INPUT, READING, whyUnreadable } from './reading.ts';
@@ -42,7 +42,7 @@ export async function probe(program: string, folder: string, signal: AbortSignal
         throw new ConversionError('INVALID_INPUT', 'the input has too many streams');
     },
   });
-  const report = exitCode === 0 ? Report.safeParse(readReport(lines.join('\n'))) : undefined;
+  const report = exitCode === 0 ? Report.safeParse(parseIfJson(lines.join('\n'))) : undefined;
   if (!report?.success) {
     const message = `the input cannot be read: ${whyUnreadable(complaint)}`;
     throw new ConversionError('INVALID_INPUT', message, { cause: new Error(complaint) });
@@ -56,12 +56,4 @@ export async function probe(program: string, folder: string, signal: AbortSignal
     hasVideo: streams.some((stream) => stream.codec_type === 'video' && !stream.disposition?.attached_pic),
     hasAudio: streams.some((stream) => stream.codec_type === 'audio'),
   };
-}
-
-function readReport(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
 }
