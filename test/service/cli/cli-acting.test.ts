@@ -1,0 +1,276 @@
+// Putting things right from the command line: the outbox, the quarantine, and replays.
+
+import { expect, test, vi } from 'vitest';
+import { type Bus, listen, newExchange } from '../../support/bus.ts';
+import { cliOf, cliWith, hasTerminal, parseLines } from '../../support/cli.ts';
+import { startReceiver } from '../../support/receiver.ts';
+import { completed, deliver, failed, newJobId } from '../../support/sender.ts';
+import { startTestService } from '../../support/service.ts';
+
+/** A relay on whose exchange only completions are wanted, and an operator. */
+async function start() {
+  const exchange = newExchange();
+  const bus: Bus = await listen(exchange, { bindings: ['job.completed.#'] });
+  const relay = await startTestService({ exchange });
+  const cli = await cliOf(relay, { role: 'operator', name: 'operator of the test' });
+  return {
+    exchange,
+    bus,
+    relay,
+    cli,
+    send: async (...bodies: Parameters<typeof deliver>[1][]) => {
+      for (const body of bodies) await deliver(relay.webhooks, body);
+    },
+    /** A queue that is bound to nothing. */
+    queueFor: async (name: string) => {
+      const queue = `${exchange}.${name}`;
+      await bus.channel.assertQueue(queue, { exclusive: true });
+      const ids: { id: string; headers: unknown }[] = [];
+      await bus.channel.consume(queue, (message) => {
+        if (message === null) return;
+        ids.push({ id: String(message.properties.messageId), headers: message.properties.headers });
+      });
+      return { queue, messages: ids };
+    },
+    [Symbol.asyncDispose]: async () => {
+      await relay[Symbol.asyncDispose]();
+      await bus[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test('outbox lists what waits for an operator, and sends it again on request', async () => {
+  await using place = await start();
+  const { cli, bus, exchange } = place;
+  const [one, two] = [newJobId(), newJobId()];
+  await place.send(failed(one), failed(two));
+  await vi.waitFor(async () => expect(await cli.items('outbox')).toHaveLength(2), {
+    timeout: 10_000,
+    interval: 200,
+  });
+
+  const [entry] = await cli.items('outbox');
+  expect(entry).toMatchObject({
+    event_id: `default:${one}:failed`,
+    state: 'returned',
+    last_error: '312 NO_ROUTE',
+  });
+  expect(await cli.items('outbox', 'returned')).toHaveLength(2);
+  expect(await cli.items('outbox', 'parked')).toEqual([]);
+
+  await bus.channel.bindQueue(bus.queue, exchange, 'job.failed.#');
+  expect(await cli.items('outbox', 'retry', `default:${one}:failed`)).toMatchObject([{ state: 'pending' }]);
+  await bus.received(1);
+  expect(await cli.items('outbox', 'retry', 'returned')).toEqual([{ state: 'returned', retried: 1 }]);
+  await bus.received(2);
+  expect(bus.ids()).toEqual([`default:${one}:failed`, `default:${two}:failed`]);
+  expect(await cli.run('outbox')).toEqual({ code: 0, stdout: '', stderr: 'nothing is returned or parked\n' });
+  expect(await cli.run('outbox', 'retry', 'returned')).toMatchObject({ code: 1 });
+  expect(await cli.run('outbox', 'retry', `default:${one}:failed`)).toMatchObject({ code: 1 });
+});
+
+test('what a replay holds in the outbox is no event to be put back, but is told of', async () => {
+  await using place = await start();
+  const { cli, relay, bus } = place;
+  const job = newJobId();
+  await place.send(completed(job));
+  await bus.received(1);
+  const replay = ['replay', `default:${job}:completed`, '--queue', 'nobody.is.there', '--yes', '--detach'];
+  expect(await cli.run(...replay)).toMatchObject({ code: 0 });
+  await vi.waitFor(async () => expect(await cli.items('outbox', 'returned')).toHaveLength(1), {
+    timeout: 10_000,
+    interval: 200,
+  });
+
+  expect(await cli.run('outbox')).toEqual({ code: 0, stdout: '', stderr: 'nothing is returned or parked\n' });
+  const retried = await cli.run('outbox', 'retry', 'returned');
+  expect(retried).toMatchObject({ code: 1, stdout: '{"state":"returned","retried":0}\n' });
+  await place.send(failed(newJobId()));
+  await vi.waitFor(async () => expect(await cli.items('outbox')).toHaveLength(1), {
+    timeout: 10_000,
+    interval: 200,
+  });
+  expect(await cli.items('outbox')).toMatchObject([{ replay_id: null }]);
+  expect(await cli.items('outbox', 'list')).toHaveLength(2);
+  expect(await relay.database.query('select from outbox')).toHaveLength(2);
+  if (!hasTerminal) return;
+  expect((await cli.onTerminal(['outbox'])).screen).toContain('; 1 copy of replays');
+}, 40_000);
+
+test('outbox park and discard decide about one event, by its id', async () => {
+  await using place = await start();
+  const { cli } = place;
+  const id = `default:${newJobId()}:failed`;
+  await place.send(failed(id.split(':')[1] ?? ''));
+  await vi.waitFor(async () => expect(await cli.items('outbox')).toHaveLength(1), {
+    timeout: 10_000,
+    interval: 200,
+  });
+
+  expect(await cli.items('outbox', 'park', id)).toMatchObject([{ event_id: id, state: 'parked' }]);
+  expect(await cli.items('outbox', 'parked')).toHaveLength(1);
+  expect(await cli.items('outbox', 'discard', id)).toMatchObject([{ event_id: id }]);
+  expect(await cli.items('outbox')).toEqual([]);
+  const again = await cli.run('outbox', 'discard', id);
+  expect(again).toMatchObject({ code: 1, stdout: '' });
+});
+
+test('quarantine release tries again, one or all, and says what is still not understood', async () => {
+  await using place = await start();
+  const { cli, relay } = place;
+  await place.send(
+    ...Array.from({ length: 3 }, () => ({ job_id: newJobId(), status: 'paused' })),
+    completed(newJobId()),
+  );
+  const waiting = await cli.items('quarantine', 'list');
+  expect(waiting).toHaveLength(3);
+  const id = String(waiting[0]?.['id']);
+
+  const one = await cli.run('quarantine', 'release', id);
+  expect(one.code).toBe(1);
+  expect(parseLines(one.stdout)).toMatchObject([{ delivery_id: id, result: 'still_quarantined' }]);
+  // As if the schemas had learned what they did not know: the body is what they know now.
+  const job = newJobId();
+  await relay.database.query(
+    `update deliveries set body = convert_to($2, 'UTF8'), job_id = $3, status = 'completed' where id = $1`,
+    [id, JSON.stringify(completed(job)), job],
+  );
+  const all = await cli.run('quarantine', 'release', '--all');
+  expect(all).toMatchObject({ code: 1, stderr: expect.stringContaining('3 deliveries: ') as unknown });
+  const results = parseLines<{ delivery_id: string; result: string }>(all.stdout);
+  expect(results.filter(({ result }) => result === 'accepted')).toMatchObject([
+    { delivery_id: id, event_id: `default:${job}:completed` },
+  ]);
+  expect(await cli.items('quarantine', 'list')).toHaveLength(2);
+  expect(await cli.items('quarantine', 'list', '--released')).toHaveLength(1);
+  await place.bus.received(2);
+});
+
+test('replay counts first, and sends to one queue what matches, marked as a replay', async () => {
+  await using place = await start();
+  const { cli, bus } = place;
+  const jobs = Array.from({ length: 12 }, () => newJobId());
+  await place.send(...jobs.map((job) => completed(job)));
+  await bus.received(12);
+  const { queue, messages } = await place.queueFor('refill');
+
+  const [dry] = await cli.items('replay', '--kind', 'completed', '--from', '1h', '--dry-run');
+  expect(dry).toMatchObject({ matched: 12, matched_exactly: true });
+  expect(dry?.['sample']).toHaveLength(10);
+  const order = ['replay', '--kind', 'completed', '--from', '1h', '--queue', queue, '--note', 'a test'];
+  expect(await cli.run(...order)).toMatchObject({ code: 2, stdout: '' });
+  expect(await cli.items('replays', 'list')).toEqual([]);
+
+  const run = await cli.run(...order, '--yes');
+  expect(run.code).toBe(0);
+  expect(run.stderr).toContain('12 events, among them:');
+  const [replay] = parseLines<{ id: string }>(run.stdout);
+  expect(replay).toMatchObject({
+    state: 'finished',
+    queue,
+    note: 'a test',
+    counts: { matched: 12, confirmed: 12, returned: 0, failed: 0, skipped: 0 },
+  });
+  await expect.poll(() => messages.length).toBe(12);
+  expect(messages.map(({ id }) => id).toSorted()).toEqual(
+    jobs.map((job) => `default:${job}:completed`).toSorted(),
+  );
+  expect(messages[0]?.headers).toMatchObject({ replay: replay?.id, replayed_by: 'operator of the test' });
+  expect(bus.messages).toHaveLength(12);
+  expect(await cli.items('replays', 'show', replay?.id ?? '')).toMatchObject([{ state: 'finished' }]);
+  expect(await cli.items('publications', 'list', '--replay', replay?.id ?? '')).toHaveLength(12);
+}, 40_000);
+
+test('a replay can be left, paused, gone on with and cancelled; Ctrl-C leaves it running and says so', async () => {
+  await using place = await start();
+  const { cli, bus } = place;
+  await place.send(...Array.from({ length: 30 }, () => completed(newJobId())));
+  await bus.received(30);
+  const { queue } = await place.queueFor('slow');
+
+  await using watching = cli.start('replay', '--source', 'default', '--queue', queue, '--rate', '1', '--yes');
+  await vi.waitFor(async () => expect(await cli.items('replays', 'list')).toHaveLength(1), {
+    timeout: 10_000,
+    interval: 200,
+  });
+  const [replay] = await cli.items('replays', 'list', '--state', 'running');
+  const id = String(replay?.['id']);
+  watching.child.kill('SIGINT');
+  expect(await watching.exited).toEqual({ code: 0, signal: null });
+  expect(watching.stderr()).toContain(`see "tallyhook replays show ${id}"`);
+
+  expect(await cli.items('replays', 'pause', id)).toMatchObject([{ state: 'paused' }]);
+  expect(await cli.run('replays', 'watch', id)).toMatchObject({ code: 1 });
+  expect(await cli.items('replays', 'resume', id)).toMatchObject([{ state: 'running' }]);
+  expect(await cli.items('replays', 'cancel', id)).toMatchObject([{ state: 'cancelled' }]);
+  const again = await cli.run('replays', 'resume', id);
+  expect(again).toMatchObject({ code: 1, stdout: '' });
+}, 40_000);
+
+test('replay of events by their ids; what matches nothing is exit code 1', async () => {
+  await using place = await start();
+  const { cli, bus } = place;
+  const job = newJobId();
+  await place.send(completed(job));
+  await bus.received(1);
+
+  const run = await cli.run('replay', `default:${job}:completed`, '--yes');
+  expect(run.code).toBe(0);
+  await bus.received(2);
+  expect(bus.ids()).toEqual([`default:${job}:completed`, `default:${job}:completed`]);
+  const nothing = await cli.run('replay', '--job', 'job_nobody', '--yes');
+  expect(nothing).toMatchObject({ code: 1, stdout: '', stderr: 'no events match\n' });
+}, 40_000);
+
+test('an action carries one key on every try, and another action another', async () => {
+  const entry = {
+    id: '7',
+    event_id: 'default:job_1:failed',
+    source: 'default',
+    job_id: 'job_1',
+    state: 'pending',
+    attempts: 0,
+    due_at: '2026-01-15T10:30:00Z',
+    recorded_at: '2026-01-15T10:30:00Z',
+    last_error: null,
+    replay_id: null,
+    queue: null,
+  };
+  await using service = await startReceiver((response, _received, index) => {
+    if (index === 0) response.destroy();
+    else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(entry));
+  });
+  const cli = cliWith({ TALLYHOOK_URL: `http://127.0.0.1:${service.port}`, TALLYHOOK_TOKEN: 'thk_test_x' });
+
+  expect(await cli.run('outbox', 'retry', '7')).toMatchObject({ code: 0 });
+  expect(await cli.run('outbox', 'retry', '7')).toMatchObject({ code: 0 });
+
+  const keys = service.received.map(({ headers }) => headers['idempotency-key']);
+  expect(keys[0]).toMatch(/^[0-9a-f-]{36}-1$/);
+  expect(keys[1]).toBe(keys[0]);
+  expect(keys[2]).not.toBe(keys[0]);
+});
+
+test.runIf(hasTerminal)(
+  'on a terminal a replay is asked for, and only "y" begins it',
+  async () => {
+    await using place = await start();
+    const { cli, bus } = place;
+    const job = newJobId();
+    await place.send(completed(job));
+    await bus.received(1);
+    const id = `default:${job}:completed`;
+
+    const no = await cli.onTerminal(['replay', id], 'n\n');
+    const yes = await cli.onTerminal(['replay', id, '--detach'], 'y\n');
+
+    expect(no).toMatchObject({ code: 1, screen: expect.stringContaining('nothing was replayed') as unknown });
+    expect(no.screen).toContain('Publish 1 event again on the exchange, to all who are bound there');
+    expect(yes).toMatchObject({
+      code: 0,
+      screen: expect.stringMatching(/replay [0-9a-f-]{36} running/) as unknown,
+    });
+    await bus.received(2);
+  },
+  40_000,
+);

@@ -1,0 +1,304 @@
+// What happened, as the command line tells it: NDJSON when piped, tables on a terminal.
+
+import { readFile, stat } from 'node:fs/promises';
+import { describe, expect, test, vi } from 'vitest';
+import { listen, newExchange } from '../../support/bus.ts';
+import { type Cli, cliOf, cliWith, hasTerminal, parseLines } from '../../support/cli.ts';
+import { createFolder } from '../../support/folder.ts';
+import { startReceiver } from '../../support/receiver.ts';
+import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+type Item = Record<string, unknown>;
+
+const only = (items: readonly Item[], ...names: string[]) =>
+  items.map((item) => Object.fromEntries(names.map((name) => [name, item[name]])));
+
+/** Waits until the relay is through with all that was sent. */
+async function untilPublished(relay: TestService): Promise<void> {
+  await expect
+    .poll(() => relay.database.query(`select from outbox where state = 'pending'`), { timeout: 10_000 })
+    .toEqual([]);
+}
+
+/** A job with a duplicate, a conflict and a completion, and one that failed; all but failures are wanted on the bus. */
+async function startWithStory() {
+  const exchange = newExchange();
+  const bus = await listen(exchange, { bindings: ['job.completed.#', 'job.progress.#'] });
+  const relay = await startTestService({ exchange });
+  const [job, lost] = [newJobId(), newJobId()];
+  for (const body of [
+    progress(job, 45),
+    progress(job, 45),
+    progress(job, 45, { estimated_completion: '2026-01-15T11:00:00Z' }),
+    completed(job),
+    failed(lost),
+  ]) {
+    await deliver(relay.webhooks, body);
+  }
+  await untilPublished(relay);
+  const cli = await cliOf(relay, { role: 'auditor' });
+  return {
+    relay,
+    job,
+    lost,
+    cli,
+    [Symbol.asyncDispose]: async () => {
+      await relay[Symbol.asyncDispose]();
+      await bus[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test('jobs show tells a whole story in order: deliveries, events and publications', async () => {
+  await using story = await startWithStory();
+  const { cli, job } = story;
+
+  const [first, ...items] = await cli.items('jobs', 'show', job);
+
+  expect(first).toMatchObject({ what: 'job', job: { job_id: job, source: 'default', state: 'completed' } });
+  const told = items.map((item) => {
+    const { what, delivery, event, publication } = item as Record<string, Item | undefined> & {
+      what: string;
+    };
+    return `${what} ${String(delivery?.['outcome'] ?? event?.['id'] ?? publication?.['result'])}`;
+  });
+  expect(told.filter((line) => line.startsWith('delivery'))).toEqual([
+    'delivery accepted',
+    'delivery duplicate',
+    'delivery conflict',
+    'delivery accepted',
+  ]);
+  expect(told.filter((line) => line.startsWith('event'))).toEqual([
+    `event default:${job}:processing:45`,
+    `event default:${job}:completed`,
+  ]);
+  expect(told.filter((line) => line.startsWith('publication'))).toEqual([
+    'publication confirmed',
+    'publication confirmed',
+  ]);
+  const times = items.map(({ at }) => String(at));
+  expect(times).toEqual(times.toSorted());
+  expect(await cli.items('jobs', 'show', 'default', job)).toHaveLength(items.length + 1);
+});
+
+test('a job of which there is nothing but quarantine has a story', async () => {
+  await using relay = await startTestService();
+  const cli = await cliOf(relay, { role: 'viewer' });
+  const job = newJobId();
+  await deliver(relay.webhooks, { job_id: job, status: 'exploded' });
+
+  const [first, ...items] = await cli.items('jobs', 'show', job);
+
+  expect(first).toEqual({ what: 'job', job: null });
+  expect(items).toMatchObject([{ what: 'delivery', delivery: { outcome: 'quarantined', job_id: job } }]);
+  if (!hasTerminal) return;
+  const { code, screen } = await cli.onTerminal(['jobs', 'show', job]);
+  expect(code).toBe(0);
+  expect(screen).toContain(`${job} of default: no event told of it`);
+  expect(screen).toMatch(/delivery +quarantined/);
+});
+
+test('a job’s replays are in its story, with who asked for them and how long they took', async () => {
+  await using story = await startWithStory();
+  const { relay, job } = story;
+  const cli = await cliOf(relay, { role: 'operator' });
+  const [replay] = await cli.items('replay', `default:${job}:completed`, '--note', 'a test', '--yes');
+
+  const items = await cli.items('jobs', 'show', job);
+
+  expect(items.filter(({ what }) => what === 'replay')).toMatchObject([
+    { replay: { id: replay?.['id'], state: 'finished', note: 'a test', queue: null } },
+  ]);
+  if (!hasTerminal) return;
+  const { screen } = await cli.onTerminal(['jobs', 'show', job]);
+  expect(screen).toMatch(/ replay +finished +[0-9a-f-]{36}, by/);
+});
+
+test('a job that nobody has heard of is exit code 1, and said', async () => {
+  await using relay = await startTestService();
+  const cli = await cliOf(relay, { role: 'viewer' });
+  const { code, stdout, stderr } = await cli.run('jobs', 'show', 'job_nobody');
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toMatch(/^not_found: /);
+});
+
+test('lists are found by their filters, newest first, and go on past a page', async () => {
+  await using story = await startWithStory();
+  const { cli, relay, job, lost } = story;
+
+  expect(only(await cli.items('jobs', 'list', '--state', 'failed'), 'job_id', 'state')).toEqual([
+    { job_id: lost, state: 'failed' },
+  ]);
+  expect(only(await cli.items('deliveries', 'list', '--job', job), 'outcome')).toEqual(
+    ['accepted', 'conflict', 'duplicate', 'accepted'].map((outcome) => ({ outcome })),
+  );
+  expect(await cli.items('deliveries', 'list', '--outcome', 'duplicate', '--from', '1h')).toHaveLength(1);
+  expect(await cli.items('deliveries', 'list', '--to', '1h')).toEqual([]);
+  expect(only(await cli.items('events', 'list', '--error-code', 'INVALID_INPUT'), 'id')).toEqual([
+    { id: `default:${lost}:failed` },
+  ]);
+  expect(only(await cli.items('publications', 'list', '--result', 'returned'), 'event_id')).toEqual([
+    { event_id: `default:${lost}:failed` },
+  ]);
+
+  await Promise.all(Array.from({ length: 230 }, (_, n) => deliver(relay.webhooks, progress(`many_${n}`, 5))));
+  expect(await cli.items('events', 'list', '--job-prefix', 'many_')).toHaveLength(50);
+  const all = await cli.items('events', 'list', '--job-prefix', 'many_', '--all');
+  expect(new Set(all.map(({ id }) => id)).size).toBe(230);
+  expect(await cli.items('events', 'list', '--job-prefix', 'many_', '--limit', '210')).toHaveLength(210);
+});
+
+test('a list without a match prints nothing, and says so aside', async () => {
+  await using relay = await startTestService();
+  const cli = await cliOf(relay, { role: 'viewer' });
+  expect(await cli.run('deliveries', 'list')).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: 'no deliveries match\n',
+  });
+});
+
+test("deliveries show has a delivery's headers, and its body byte for byte for those who may", async () => {
+  await using relay = await startTestService();
+  const [auditor, viewer] = [await cliOf(relay, { role: 'auditor' }), await cliOf(relay, { role: 'viewer' })];
+  const body = `{ "job_id":"${newJobId()}",  "status":"processing","progress_percentage": 7 }\n`;
+  await deliver(relay.webhooks, body, { headers: { 'user-agent': 'a sender' } });
+  const [delivery] = await viewer.items('deliveries', 'list');
+  const id = String(delivery?.['id']);
+
+  const [detail] = await viewer.items('deliveries', 'show', id);
+  expect(detail).toMatchObject({
+    id,
+    outcome: 'accepted',
+    headers: { 'user-agent': expect.anything() as unknown },
+  });
+  expect(await auditor.run('deliveries', 'show', id, '--body')).toEqual({
+    code: 0,
+    stdout: body,
+    stderr: '',
+  });
+  const refused = await viewer.run('deliveries', 'show', id, '--body');
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  expect(refused.stderr).toMatch(/^forbidden/);
+  expect(only(await auditor.items('log', '--action', 'body.read'), 'action', 'subject')).toEqual([
+    { action: 'body.read', subject: id },
+  ]);
+});
+
+test('events show has its publications', async () => {
+  await using story = await startWithStory();
+  const id = `default:${story.lost}:failed`;
+  const [event] = await story.cli.items<{ publications: Item[] }>('events', 'show', id);
+  expect(event).toMatchObject({ id, publication: 'returned', publications: [{ result: 'returned' }] });
+});
+
+test('stats counts by outcome, and sources knows who sent with which secret', async () => {
+  await using story = await startWithStory();
+  const { cli } = story;
+  await vi.waitFor(
+    async () => {
+      const steps = await cli.items<{ deliveries: Record<string, number> }>('stats', '--step', '1h');
+      expect(steps.reduce((sum, { deliveries }) => sum + (deliveries['accepted'] ?? 0), 0)).toBe(3);
+    },
+    { timeout: 25_000, interval: 1_000 },
+  );
+  const [source] = await cli.items<{ secrets: Item[] }>('sources');
+  expect(source).toMatchObject({ source: 'default', configured: true });
+  expect(source?.secrets).toHaveLength(1);
+  expect(source?.secrets[0]).toMatchObject({
+    configured: true,
+    last_matched_at: expect.any(String) as unknown,
+  });
+}, 40_000);
+
+test('live prints what happens from now on, and ends on SIGINT with 0', async () => {
+  await using relay = await startTestService();
+  const cli = await cliOf(relay, { role: 'viewer' });
+  await using live = cli.start('live', '--events', 'deliveries', '--outcome', 'duplicate');
+  const job = newJobId();
+  // It does not say when it listens: the same is sent until the first is seen.
+  await vi.waitFor(
+    async () => {
+      await deliver(relay.webhooks, completed(job));
+      expect(live.stdout()).not.toBe('');
+    },
+    { timeout: 10_000, interval: 200 },
+  );
+  live.child.kill('SIGINT');
+  expect(await live.exited).toEqual({ code: 0, signal: null });
+  expect(live.stderr()).toBe('');
+  expect(
+    new Set(
+      parseLines(live.stdout()).map(({ event, outcome, job_id: id }) => [event, outcome, id].join(' ')),
+    ),
+  ).toEqual(new Set([`delivery duplicate ${job}`]));
+});
+
+describe('export', () => {
+  test('writes a whole list as NDJSON or CSV, to standard output or a file', async () => {
+    await using story = await startWithStory();
+    await using folder = await createFolder();
+    const { cli, job } = story;
+    const out = folder.path('deliveries.csv');
+
+    const printed = await cli.items('export', 'deliveries', '--job', job);
+    const written = await cli.run('export', 'deliveries', '--job', job, '--format', 'csv', '--out', out);
+
+    expect(printed.map(({ outcome }) => String(outcome)).toSorted()).toEqual([
+      'accepted',
+      'accepted',
+      'conflict',
+      'duplicate',
+    ]);
+    expect(written).toEqual({ code: 0, stdout: '', stderr: '' });
+    const lines = (await readFile(out, 'utf8')).trim().split('\n');
+    expect(lines).toHaveLength(5);
+    expect(lines[0]).toContain('received_at');
+    expect((await stat(out)).mode & 0o777).toBe(0o600);
+    await expect(stat(`${out}.part`)).rejects.toThrow('ENOENT');
+    expect(await cli.items('log', '--action', 'export')).toHaveLength(2);
+  });
+
+  test('that is refused leaves no file, and one that is cut no whole one: exit code 1', async () => {
+    await using relay = await startTestService();
+    await using folder = await createFolder();
+    await using cut = await startReceiver((response) => {
+      response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
+      response.write('{"id":1}\n', () => response.destroy());
+    });
+    const viewer = await cliOf(relay, { role: 'viewer' });
+    const unlucky: Cli = cliWith({
+      TALLYHOOK_URL: `http://127.0.0.1:${cut.port}`,
+      TALLYHOOK_TOKEN: 'thk_test_x',
+    });
+    const [refused, half] = [folder.path('refused'), folder.path('half')];
+
+    expect(await viewer.run('export', 'jobs', '--out', refused)).toMatchObject({ code: 1 });
+    const { code, stderr } = await unlucky.run('export', 'jobs', '--out', half);
+
+    expect(code).toBe(1);
+    expect(stderr).toContain('cut: the answer was cut before its end');
+    await expect(stat(`${refused}.part`)).rejects.toThrow('ENOENT');
+    await expect(stat(half)).rejects.toThrow('ENOENT');
+    expect(await readFile(`${half}.part`, 'utf8')).toBe('{"id":1}\n');
+  });
+});
+
+test.runIf(hasTerminal)('on a terminal there are tables, no wider than it is', async () => {
+  await using story = await startWithStory();
+  const { cli, job } = story;
+
+  const list = await cli.onTerminal(['jobs', 'list']);
+  const shown = await cli.onTerminal(['jobs', 'show', job]);
+  const one = await cli.onTerminal(['events', 'show', `default:${job}:completed`]);
+
+  expect([list.code, shown.code, one.code]).toEqual([0, 0, 0]);
+  expect(list.screen).toMatch(/^first seen \(UTC\) +source +job +state/);
+  expect(list.screen).toContain(job);
+  expect(shown.screen).toContain(`${job} of default: completed, `);
+  expect(shown.screen).toMatch(/\+\d+ ms +publication +confirmed/);
+  expect(one.screen).toMatch(/on the bus +done/);
+  const lines = `${list.screen}${shown.screen}${one.screen}`.split('\n');
+  expect(lines.filter((line) => line.length > 120)).toEqual([]);
+});

@@ -1,0 +1,268 @@
+// `tallyhook sandbox` as it is typed: usage, the service, its file server, and what stands in for the dashboard.
+
+import { readFile } from 'node:fs/promises';
+import { describe, expect, test, vi } from 'vitest';
+import { sandboxCommand } from '../../../src/cli/sandbox.ts';
+import { UsageError } from '../../../src/errors.ts';
+import { createFolder } from '../../support/folder.ts';
+import { runCommand, startCommand, type RunningCommand } from '../../support/replica.ts';
+import { ask, clientOf, createJob, untilEnded } from '../../support/sandbox.ts';
+
+const run = (...args: string[]) => runCommand(['sandbox', ...args]);
+
+async function untilSaid(command: RunningCommand, pattern: RegExp): Promise<string> {
+  return vi.waitFor(
+    () => {
+      const [, found] = pattern.exec(command.stderr()) ?? [];
+      if (found === undefined) throw new Error(`not said so far: ${command.stderr()}${command.stdout()}`);
+      return found;
+    },
+    { timeout: 20_000, interval: 20 },
+  );
+}
+
+describe('usage', () => {
+  test('--help says what there is, with exit code 0, on its own and after a command', async () => {
+    for (const args of [['--help'], ['serve', '-h'], ['tokens', 'create', '--help']]) {
+      const { code, stdout, stderr } = await run(...args);
+      expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' });
+      for (const word of [
+        'serve',
+        'files',
+        'tokens create',
+        'account set',
+        '--allow-local',
+        '--chaos-flood',
+      ]) {
+        expect(stdout).toContain(word);
+      }
+    }
+  });
+
+  test.for([
+    [['now'], 'sandbox takes serve, files, tokens or account, not "now"'],
+    [['serve', 'now'], '"now" means nothing here'],
+    [['--colour'], '--colour'],
+    [['--port', '70000'], '--port takes a whole number from 0 to 65535'],
+    [['--engine', 'best'], '--engine takes one of auto, ffmpeg, simulated'],
+    [['--max-jobs', '0'], '--max-jobs takes a whole number from 1'],
+    [['--chaos-tamper', '2'], '--chaos-tamper takes a number from 0 to 1'],
+    [['--chaos-duplicates', '-1'], '--chaos-duplicates'],
+    [['--retry-factor', '0.5'], '--retry-factor takes a number from 1'],
+    [['--log-level', 'loud'], '--log-level takes one of debug'],
+    [['tokens'], 'sandbox tokens takes create, list or revoke'],
+    [['tokens', 'make'], '"make" means nothing here'],
+    [['tokens', 'create'], '--name takes 1 to 100'],
+    [['tokens', 'create', '--name', 'x', '--scopes', 'jobs:read,all'], 'not "all"'],
+    [['tokens', 'create', '--name', 'x', '--expires', 'soon'], '--expires takes a time in ISO 8601'],
+    [['tokens', 'create', '--name', 'x', '--expires', '2020-01-01'], 'still to come'],
+    [['tokens', 'create', '--name', 'x', '--expires', '2099-02-31'], '--expires takes a time in ISO 8601'],
+    [['tokens', 'create', '--name', 'x', '--expires', '2099-13-01'], '--expires takes a time in ISO 8601'],
+    [['tokens', 'list', '--data='], '--data takes a file'],
+    [['serve', '--data', '.'], '--data takes a file'],
+    [['tokens', 'list', '--data', ':memory:'], 'memory is not shared'],
+    [['tokens', 'revoke'], 'takes the id of a token'],
+    [['account'], 'sandbox account takes show or set'],
+    [['account', 'set', '--tier', 'gold'], '--tier takes one of free, basic, pro, enterprise'],
+    [['account', 'set', '--webhook-url', 'ftp://x'], '--webhook-url must be'],
+    [['account', 'set', '--events', 'completed,started'], 'not "started"'],
+    [['account', 'set', '--attempts', '21'], '--attempts takes a whole number from 1 to 20'],
+    [['account', 'set', '--new-secret', '--secret-file', 'x'], 'exclude each other'],
+  ] as const)('%j is wrong usage, and a line says what', async ([args, words]) => {
+    const error: unknown = await sandboxCommand.run([...args], {}).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(UsageError);
+    expect((error as UsageError).message).toContain(words);
+  });
+
+  test('wrong usage is exit code 2', async () => {
+    const { code, stdout, stderr } = await run('--engine', 'best');
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toBe('--engine takes one of auto, ffmpeg, simulated\nTry "tallyhook sandbox --help".\n');
+  });
+});
+
+describe('tokens and account', () => {
+  test('a token is made, listed without its value, works, and is revoked beside a running sandbox', async () => {
+    await using folder = await createFolder();
+    const data = ['--data', folder.path('sandbox.db')];
+    await using serving = startCommand(['sandbox', '--port', '0', '--engine', 'simulated', ...data]);
+    const url = await untilSaid(serving, /base_url\s+(\S+)/);
+
+    const made = await run(
+      'tokens',
+      'create',
+      '--name',
+      'of a test',
+      '--test',
+      '--scopes',
+      'jobs:read',
+      ...data,
+    );
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^cvs_test_[\w-]{43}\n$/) });
+    expect(made.stderr).toContain('shown only this once');
+    const token = made.stdout.trim();
+    expect(await ask(url, 'GET', '/me', { token })).toMatchObject({
+      status: 200,
+      body: { name: 'default', environment: 'test', token: { name: 'of a test', scopes: ['jobs:read'] } },
+    });
+
+    const listed = await run('tokens', 'list', ...data);
+    const tokens = listed.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(tokens.map(({ name, state }) => ({ name, state }))).toEqual(
+      expect.arrayContaining([
+        { name: 'of a test', state: 'valid' },
+        { name: 'first token', state: 'valid' },
+      ]),
+    );
+    expect(listed.stdout + listed.stderr).not.toContain(token);
+    const id = String(tokens.find(({ name }) => name === 'of a test')?.['id']);
+    expect(await run('tokens', 'revoke', id, ...data)).toMatchObject({ code: 0 });
+    expect(await ask(url, 'GET', '/me', { token })).toMatchObject({ status: 401 });
+    expect(await run('tokens', 'revoke', id, ...data)).toMatchObject({ code: 1 });
+  });
+
+  test('an account is shown without its secret, changed, and its secret given out when asked for by name', async () => {
+    await using folder = await createFolder();
+    const data = ['--data', folder.path('sandbox.db')];
+    const secret = (await run('account', 'show', '--secret', ...data)).stdout.trim();
+    expect(secret).toMatch(/^[\w-]{43}$/);
+    const settings = [
+      '--tier',
+      'free',
+      '--webhook-url',
+      'https://relay.example.com/webhooks',
+      '--events',
+      'completed,failed',
+      '--attempts',
+      '3',
+    ];
+    const changed = await run('account', 'set', ...settings, ...data);
+    expect(changed).toMatchObject({ code: 0, stderr: '' });
+    const shown = await run('account', 'show', ...data);
+    expect(JSON.parse(shown.stdout)).toEqual({
+      account_id: expect.stringMatching(/^acct_/),
+      name: 'default',
+      tier: 'free',
+      webhook_url: 'https://relay.example.com/webhooks',
+      events: ['completed', 'failed'],
+      attempts: 3,
+      created_at: expect.any(String),
+    });
+    expect(shown.stdout).not.toContain(secret);
+
+    const cleared = await run(
+      'account',
+      'set',
+      '--webhook-url',
+      'none',
+      '--events',
+      'none',
+      '--new-secret',
+      ...data,
+    );
+    expect(JSON.parse(cleared.stdout)).toMatchObject({ webhook_url: null, events: [], tier: 'free' });
+    expect((await run('account', 'show', '--secret', ...data)).stdout.trim()).not.toBe(secret);
+
+    const file = await folder.write('secret', 'a-signing-secret-from-a-file\n');
+    expect(await run('account', 'set', '--secret-file', file, ...data)).toMatchObject({ code: 0 });
+    expect((await run('account', 'show', '--secret', ...data)).stdout).toBe('a-signing-secret-from-a-file\n');
+    const short = await folder.write('short', 'short');
+    expect(await run('account', 'set', '--secret-file', short, ...data)).toMatchObject({ code: 2 });
+  });
+
+  test('accounts are told apart by their names', async () => {
+    await using folder = await createFolder();
+    const data = ['--data', folder.path('sandbox.db')];
+    const show = async (name: string) => (await run('account', 'show', '--account', name, ...data)).stdout;
+    const one = JSON.parse(await show('one')) as Record<string, unknown>;
+    const two = JSON.parse(await show('two')) as Record<string, unknown>;
+    expect(one['account_id']).not.toBe(two['account_id']);
+    expect(JSON.parse(await show('one'))).toEqual(one);
+  });
+});
+
+describe('serve', () => {
+  test('prints a first token and a line that creates a job, runs it with its own files, and ends with 0', async () => {
+    await using folder = await createFolder();
+    await using serving = startCommand([
+      'sandbox',
+      '--data=:memory:',
+      '--port=0',
+      '--allow-local',
+      '--engine=simulated',
+      '--files-port=0',
+      `--files=${folder.path('files')}`,
+    ]);
+    const url = await untilSaid(serving, /base_url\s+(\S+)/);
+    const token = await untilSaid(serving, /token\s+(cvs_live_\S+)/);
+    const order = await untilSaid(serving, /-d '(\{.*\})'/);
+    const client = clientOf(url, token);
+    const { job_id: jobId } = await createJob(client, JSON.parse(order) as Record<string, unknown>);
+    expect(await untilEnded(client, jobId, 20_000)).toMatchObject({ status: 'completed' });
+    expect(serving.stdout()).toContain('nothing is really converted');
+    expect(serving.stdout()).not.toContain(token);
+    expect(serving.stderr()).not.toContain('ExperimentalWarning');
+
+    serving.child.kill('SIGTERM');
+    expect(await serving.exited).toEqual({ code: 0, signal: null });
+  });
+
+  test('prints no token when there is one already', async () => {
+    await using folder = await createFolder();
+    const data = ['--data', folder.path('sandbox.db')];
+    await run('tokens', 'create', '--name', 'made before', ...data);
+    await using serving = startCommand(['sandbox', '--port', '0', '--engine', 'simulated', ...data]);
+    await untilSaid(serving, /base_url\s+(\S+)/);
+    await untilSaid(serving, /(Bearer <token>)/);
+    expect(serving.stderr()).not.toContain('cvs_');
+  });
+
+  test('a data file in use is 78, a port in use is 1, and both are said in a line', async () => {
+    await using folder = await createFolder();
+    const data = folder.path('sandbox.db');
+    await using serving = startCommand(['sandbox', '--port', '0', '--engine', 'simulated', '--data', data]);
+    const url = new URL(await untilSaid(serving, /base_url\s+(\S+)/));
+    const second = await run('--port', '0', '--engine', 'simulated', '--data', data);
+    expect(second).toMatchObject({ code: 78, stderr: expect.stringContaining('--data is in use') });
+    const third = await run('--port', url.port, '--engine', 'simulated', '--data', ':memory:');
+    expect(third).toMatchObject({ code: 1, stderr: expect.stringContaining('EADDRINUSE') });
+  });
+
+  test('its log is JSON lines', async () => {
+    await using serving = startCommand([
+      'sandbox',
+      '--port',
+      '0',
+      '--engine',
+      'simulated',
+      '--data',
+      ':memory:',
+    ]);
+    const url = await untilSaid(serving, /base_url\s+(\S+)/);
+    await ask(url, 'GET', '/me');
+    await vi.waitFor(() => expect(serving.stdout()).toContain('"request"'), { timeout: 5_000 });
+    for (const line of serving.stdout().trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
+  });
+});
+
+describe('files', () => {
+  test('serves a clip to convert and takes an output', async () => {
+    await using folder = await createFolder();
+    await using serving = startCommand(['sandbox', 'files', '--port', '0', '--files', folder.path('files')]);
+    const clip = await untilSaid(serving, /Files\S*\s+(\S+)/);
+    const response = await fetch(clip);
+    expect({ status: response.status, type: response.headers.get('content-type') }).toEqual({
+      status: 200,
+      type: 'video/mp4',
+    });
+    expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(1_000);
+    const put = await fetch(new URL('/output.webm', clip), { method: 'PUT', body: 'an output' });
+    expect(put.status).toBe(201);
+    expect(await readFile(folder.path('files/output.webm'), 'utf8')).toBe('an output');
+    serving.child.kill('SIGINT');
+    expect(await serving.exited).toEqual({ code: 0, signal: null });
+  });
+});

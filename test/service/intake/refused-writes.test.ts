@@ -1,0 +1,129 @@
+// Why Postgres refused a write is in the log, in few lines and without what the delivery held; and a partition that is
+// missing is made at once.
+
+import { expect, test, vi } from 'vitest';
+import { createBatchWriter } from '../../../src/intake/batch-writer.ts';
+import { makePartitions } from '../../../src/ledger/partitions.ts';
+import { recordDeliveries } from '../../../src/ledger/record.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { eventRecord } from '../../support/records.ts';
+import { connectTestDatabase } from '../../support/relay.ts';
+import { completed, deliver, newJobId } from '../../support/sender.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+const now = () => performance.now();
+
+const dropToday = (database: TestDatabase) =>
+  database.query(
+    `do $$ begin execute 'drop table ' || to_char(now() at time zone 'UTC', '"deliveries_"YYYYMMDD'); end $$`,
+  );
+
+const failures = ({ log }: TestService) =>
+  log
+    .filter(({ msg }) => String(msg).startsWith('a write failed'))
+    .map(({ kind, code, msg, level }) => ({ kind, code, msg, level }));
+
+test('a batch that finds no partition is refused by one statement, and the next one passes', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  await dropToday(database);
+  const writes: number[] = [];
+  const errors: unknown[] = [];
+  const writer = createBatchWriter({
+    record: (batch) => {
+      writes.push(batch.length);
+      return recordDeliveries(connection, batch);
+    },
+    limits: {
+      queueDeliveries: 1_000,
+      queueBytes: 1e8,
+      batchDeliveries: 500,
+      batchBytes: 1e8,
+      batchesInFlight: 2,
+      paceMs: 0,
+    },
+    now,
+    observe: ({ error }) => errors.push(error),
+  });
+  const submitAll = () =>
+    Promise.allSettled(
+      Array.from({ length: 500 }, () => writer.submit(eventRecord(completed(newJobId())), now() + 60_000)),
+    );
+
+  const refused = await submitAll();
+
+  expect(writes).toEqual([500]);
+  expect(errors).toEqual([expect.objectContaining({ code: '23514' })]);
+  expect(new Set(refused.map((result) => result.status === 'rejected' && String(result.reason)))).toEqual(
+    new Set([
+      'UnavailableError: the ledger did not confirm the write: there is no partition for today; it is made now',
+    ]),
+  );
+  await makePartitions(connection);
+  expect((await submitAll()).every(({ status }) => status === 'fulfilled')).toBe(true);
+  expect(await database.query('select from deliveries')).toHaveLength(500);
+});
+
+test('a partition that is missing is made as soon as a delivery finds none', async () => {
+  await using database = await createTestDatabase();
+  await using relay = await startTestService({ database });
+  await dropToday(database);
+
+  expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 503 });
+
+  await vi.waitFor(async () =>
+    expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 }),
+  );
+  expect(failures(relay)[0]).toEqual({
+    kind: 'no_partition',
+    code: '23514',
+    msg: 'a write failed: there is no partition for today; it is made now',
+    level: 50,
+  });
+  expect(relay.log).toContainEqual(expect.objectContaining({ msg: 'partitions were missing' }));
+});
+
+test('why a write was refused is logged once a kind with its SQLSTATE, and never what it held', async () => {
+  await using database = await createTestDatabase();
+  await using relay = await startTestService({ database });
+  const secret = 'planted-in-a-body';
+  const refuse = async (condition: string) => {
+    await database.query(`
+      create or replace function refuse() returns trigger language plpgsql as $$
+      begin raise exception 'quotes %', new.body using errcode = '${condition}', detail = new.job_id; end $$`);
+    for (let nth = 0; nth < 3; nth++) {
+      expect(await deliver(relay.webhooks, completed(`job_${secret}`, { secret }))).toMatchObject({
+        status: 503,
+      });
+    }
+  };
+  await database.query(
+    `create function refuse() returns trigger language plpgsql as $$ begin return new; end $$`,
+  );
+  await database.query(
+    'create trigger refuse before insert on deliveries for each row execute function refuse()',
+  );
+
+  const kinds: Record<string, string> = {
+    disk_full: '53100',
+    read_only: '25006',
+    not_permitted: '42501',
+    too_many_connections: '53300',
+    statement_timeout: '57014',
+    lock_timeout: '55P03',
+    shutdown: '57P01',
+    broken_storage: '58030',
+    other: 'F0000',
+  };
+  for (const code of Object.values(kinds)) await refuse(code);
+
+  expect(failures(relay).map(({ kind, code }) => [kind, code])).toEqual(Object.entries(kinds));
+  expect(failures(relay)[0]?.msg).toBe("a write failed: the database's disk is full");
+  // Each delivery's own line says it too.
+  const lines = relay.log.filter(({ msg, status }) => msg === 'delivery' && status === 503);
+  expect(lines).toHaveLength(3 * Object.keys(kinds).length);
+  expect(lines[0]).toMatchObject({
+    err: { code: 'ledger', message: "the ledger did not confirm the write: the database's disk is full" },
+  });
+  expect(JSON.stringify(relay.log)).not.toContain(secret);
+});

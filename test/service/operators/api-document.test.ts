@@ -1,0 +1,310 @@
+// The OpenAPI document and what the service does are the same: every operation that it names is called here on a running
+// service with some history, and every answer is held against it.
+
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { describe, expect, test } from 'vitest';
+import { newExchange } from '../../support/bus.ts';
+import { type Document, openApiOf, readOpenApi } from '../../support/document.ts';
+import { type Answer, newToken, type Operators, operators, read } from '../../support/operators.ts';
+import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+/** What the history below has to offer, for addresses and bodies. */
+type History = {
+  readonly jobId: string;
+  readonly eventId: string;
+  readonly otherEventId: string;
+  readonly deliveryId: string;
+  readonly quarantinedId: string;
+};
+
+type Call = (caller: Operators, history: History) => Promise<Answer<unknown>>;
+
+const get =
+  (path: string | ((history: History) => string)): Call =>
+  (caller, history) =>
+    caller.get(typeof path === 'string' ? path : path(history));
+
+const post =
+  (path: string | ((history: History) => string), body?: object): Call =>
+  (caller, history) =>
+    caller.post(typeof path === 'string' ? path : path(history), body);
+
+/** A replay that has not ended before we get to it: three events at one a second. */
+async function newReplay(caller: Operators, { jobId }: History): Promise<Answer<{ id: string }>> {
+  return caller.post('/replays', { filter: { job_id: jobId }, rate_per_second: 1, note: 'for a test' });
+}
+
+const changeReplay =
+  (...verbs: string[]): Call =>
+  async (caller, history) => {
+    const { body } = await newReplay(caller, history);
+    let answer: Answer<unknown> | undefined;
+    for (const verb of verbs) answer = await caller.post(`/replays/${body.id}/${verb}`);
+    if (answer === undefined) throw new Error('there is nothing to change');
+    return answer;
+  };
+
+/** One call at least of each operation. The first one has to succeed. */
+const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
+  'GET /jobs': [get('/jobs'), get('/jobs?state=stuck&stuck_after=60'), get('/jobs?state=completed&limit=1')],
+  'GET /jobs/{source}/{job_id}': [
+    get(({ jobId }) => `/jobs/default/${jobId}`),
+    get(({ jobId }) => `/jobs/default/${jobId}?limit=2`),
+    get('/jobs/default/nothing'),
+  ],
+  'GET /story': [
+    get(({ jobId }) => `/story?source=default&job_id=${jobId}`),
+    get(({ jobId }) => `/story?source=default&job_id=${jobId}&limit=2`),
+    get('/story?source=default&job_id=nothing'),
+    get('/story?source=default'),
+  ],
+  'GET /deliveries': [
+    get('/deliveries'),
+    get('/deliveries?outcome=quarantined'),
+    get('/deliveries?cursor=x'),
+  ],
+  'GET /deliveries/{id}': [
+    get(({ deliveryId }) => `/deliveries/${deliveryId}`),
+    get(`/deliveries/${crypto.randomUUID()}`),
+  ],
+  'GET /deliveries/{id}/body': [
+    get(({ deliveryId }) => `/deliveries/${deliveryId}/body`),
+    get(`/deliveries/${crypto.randomUUID()}/body`),
+  ],
+  'GET /events': [get('/events'), get('/events?kind=progress')],
+  'GET /events/{id}': [get(({ eventId }) => `/events/${eventId}`), get('/events/default:none:completed')],
+  'GET /publications': [get('/publications'), get('/publications?result=returned&limit=1')],
+  'GET /quarantine': [get('/quarantine')],
+  'GET /outbox': [get('/outbox'), get('/outbox?state=returned')],
+  'GET /stats': [
+    get(
+      () =>
+        `/stats?from=${new Date(Date.now() - 600_000).toISOString()}&to=${new Date(Date.now() + 60_000).toISOString()}&step=60`,
+    ),
+  ],
+  'GET /sources': [get('/sources')],
+  'GET /export': [get('/export?list=deliveries&format=ndjson'), get('/export?list=jobs&format=csv')],
+  'GET /live': [
+    async (caller) => {
+      const gone = new AbortController();
+      const answer = await caller.fetch('/live', { signal: gone.signal });
+      gone.abort();
+      return { status: answer.status, headers: answer.headers, body: undefined, text: '' };
+    },
+  ],
+  'GET /replays': [get('/replays')],
+  'POST /replays': [
+    newReplay,
+    post('/replays', { filter: { source: 'default' }, dry_run: true }),
+    post('/replays', { event_ids: ['default:none:completed'] }),
+    post('/replays', {}),
+  ],
+  'GET /replays/{id}': [
+    async (caller, history) => {
+      const { body } = await newReplay(caller, history);
+      return caller.get(`/replays/${body.id}`);
+    },
+  ],
+  'POST /replays/{id}/pause': [changeReplay('pause'), changeReplay('cancel', 'pause')],
+  'POST /replays/{id}/resume': [changeReplay('pause', 'resume')],
+  'POST /replays/{id}/cancel': [changeReplay('cancel'), changeReplay('cancel', 'cancel')],
+  'POST /quarantine/{id}/release': [post(({ quarantinedId }) => `/quarantine/${quarantinedId}/release`)],
+  'POST /quarantine/release': [post('/quarantine/release', { filter: { source: 'default' } })],
+  'POST /outbox/{id}/park': [
+    post(({ eventId }) => `/outbox/${eventId}/park`),
+    post('/outbox/default:none:completed/park'),
+  ],
+  'POST /outbox/{id}/retry': [post(({ eventId }) => `/outbox/${eventId}/retry`)],
+  'POST /outbox/{id}/discard': [post(({ otherEventId }) => `/outbox/${otherEventId}/discard`)],
+  'POST /outbox/retry': [post('/outbox/retry', { state: 'returned' })],
+  'GET /tokens': [get('/tokens')],
+  'POST /tokens': [
+    post('/tokens', { name: 'another', role: 'viewer' }),
+    post('/tokens', { name: '', role: 'king' }),
+  ],
+  'POST /tokens/{id}/revoke': [
+    async (caller) => {
+      const { body } = await caller.post('/tokens', { name: 'in vain', role: 'viewer' });
+      return caller.post(`/tokens/${String(body['id'])}/revoke`);
+    },
+  ],
+  'GET /operator-log': [get('/operator-log'), get('/operator-log?limit=1&action=token.create')],
+  'GET /openapi.json': [get('/openapi.json')],
+  'GET /docs': [get('/docs')],
+};
+
+/** Something of everything: all outcomes, events of each kind, and entries that came back for want of a queue. */
+async function makeHistory(relay: TestService): Promise<History> {
+  const [jobId, otherId, strangeId] = [newJobId(), newJobId(), newJobId()];
+  await deliver(relay.webhooks, progress(jobId, 20));
+  await deliver(relay.webhooks, progress(jobId, 60, { unheard_of: true }));
+  await deliver(relay.webhooks, completed(jobId));
+  await deliver(relay.webhooks, completed(jobId));
+  await deliver(relay.webhooks, completed(jobId, { cost_cents: 1 }));
+  await deliver(relay.webhooks, failed(otherId));
+  await deliver(relay.webhooks, { job_id: strangeId, status: 'exploded' });
+  await deliver(relay.webhooks, '[]');
+  await deliver(relay.webhooks, '{}', { secret: 'some other secret of enough bytes' });
+  await expect
+    .poll(() => relay.database.query(`select 1 from outbox where state = 'returned'`), { timeout: 10_000 })
+    .toHaveLength(4);
+  const [accepted] = await relay.database.query<{ id: string }>(
+    `select id from deliveries where job_id = $1 and outcome = 'accepted' and status = 'completed'`,
+    [jobId],
+  );
+  const [quarantined] = await relay.database.query<{ id: string }>(
+    `select id from deliveries where outcome = 'quarantined'`,
+  );
+  return {
+    jobId,
+    eventId: `default:${jobId}:completed`,
+    otherEventId: `default:${otherId}:failed`,
+    deliveryId: accepted?.id ?? '',
+    quarantinedId: quarantined?.id ?? '',
+  };
+}
+
+describe('the OpenAPI document', () => {
+  test('is valid, and names every route that is mounted', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+    const { document, operations } = await readOpenApi(admin);
+
+    expect(document.openapi).toBe('3.1.0');
+    expect(await new Validator().validate(structuredClone(document))).toMatchObject({ valid: true });
+    for (const path of Object.keys(document.paths)) {
+      const answer = await admin.get(path.replaceAll(/\{\w+\}/g, 'x'), { method: 'PUT' });
+      const methods = operations.filter((operation) => operation.endsWith(` ${path}`));
+      expect({
+        path,
+        status: answer.status,
+        allow: answer.headers.get('allow')?.split(', ').toSorted(),
+      }).toEqual({
+        path,
+        status: 405,
+        allow: methods.map((operation) => operation.slice(0, operation.indexOf(' '))).toSorted(),
+      });
+    }
+  });
+
+  test('has a call in this test for each operation', async () => {
+    await using relay = await startTestService();
+    const { operations } = await readOpenApi(await operators(relay));
+
+    expect(operations.toSorted()).toEqual(Object.keys(CALLS).toSorted());
+  });
+
+  test('promises what each operation answers', { timeout: 60_000 }, async () => {
+    await using relay = await startTestService({ exchange: newExchange() });
+    const admin = await operators(relay);
+    const openApi = await readOpenApi(admin);
+    const history = await makeHistory(relay);
+    const faults: string[] = [];
+
+    for (const [operation, calls] of Object.entries(CALLS)) {
+      for (const [index, call] of calls.entries()) {
+        const answer = await call(admin, history);
+        faults.push(...openApi.faultsOf(operation, answer));
+        if (index === 0 && answer.status >= 300) {
+          faults.push(`${operation} answered ${answer.status} ${answer.text}`);
+        }
+      }
+    }
+
+    expect(faults).toEqual([]);
+  });
+
+  test('names the shape of every answer and every body, for those who make clients of it', async () => {
+    await using relay = await startTestService();
+    const { document } = await readOpenApi(await operators(relay));
+    const unnamed: string[] = [];
+    type Shaped = { content?: Record<string, { schema?: { $ref?: string } }> };
+
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const [method, operation] of Object.entries(methods)) {
+        const { requestBody } = operation as { requestBody?: Shaped };
+        const shaped: Shaped[] = [
+          ...Object.values(operation.responses),
+          ...(requestBody ? [requestBody] : []),
+        ];
+        const isUnnamed = shaped.some(({ content }) => {
+          const schema = content?.['application/json']?.schema;
+          return schema !== undefined && schema.$ref === undefined;
+        });
+        if (isUnnamed) unnamed.push(`${method.toUpperCase()} ${path}`);
+      }
+    }
+
+    // The document itself has a shape of its own.
+    expect(unnamed.filter((operation) => operation !== 'GET /openapi.json')).toEqual([]);
+  });
+
+  test('promises how each operation refuses those who may not', async () => {
+    await using relay = await startTestService();
+    const scraper = await newToken(relay.database, { role: 'scraper' });
+    const openApi = await readOpenApi(await operators(relay));
+    const faults: string[] = [];
+
+    for (const operation of openApi.operations) {
+      const [method = '', path = ''] = operation.split(' ');
+      const url = `${relay.operators}/api/v1${path.replaceAll(/\{\w+\}/g, 'x')}`;
+      const headers = { authorization: `Bearer ${scraper.value}` };
+      const without = await read(await fetch(url, { method }));
+      const scraping = await read(await fetch(url, { method, headers }));
+      expect({ operation, statuses: [without.status, scraping.status] }).toEqual({
+        operation,
+        statuses: [401, 403],
+      });
+      faults.push(...openApi.faultsOf(operation, without), ...openApi.faultsOf(operation, scraping));
+    }
+
+    expect(faults).toEqual([]);
+  });
+
+  test('and an answer that breaks it are told apart', async () => {
+    const document = {
+      openapi: '3.1.0',
+      paths: {
+        '/x': {
+          get: {
+            operationId: 'x',
+            responses: {
+              200: { content: { 'application/json': { schema: { $ref: 'openapi#/components/schemas/X' } } } },
+            },
+          },
+        },
+      },
+      components: { responses: {}, schemas: { X: { type: 'object', required: ['a'] } } },
+    } as Document;
+    const headers = new Headers({ 'content-type': 'application/json; charset=utf-8' });
+    const { faultsOf } = openApiOf(document);
+
+    expect(faultsOf('GET /x', { status: 200, headers, body: { a: 1 } })).toEqual([]);
+    expect(faultsOf('GET /x', { status: 200, headers, body: {} })).toHaveLength(1);
+    expect(faultsOf('GET /x', { status: 404, headers, body: {} })).toHaveLength(1);
+    expect(faultsOf('GET /x', { status: 200, headers: new Headers(), body: { a: 1 } })).toHaveLength(1);
+  });
+});
+
+describe('the documentation page', () => {
+  test('tells of every operation, and runs and loads nothing', async () => {
+    await using relay = await startTestService();
+    const viewer = await operators(relay, { role: 'viewer' });
+    const { document } = await readOpenApi(viewer);
+
+    const page = await viewer.get('/docs');
+
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    for (const methods of Object.values(document.paths)) {
+      for (const { operationId } of Object.values(methods))
+        expect(page.text).toContain(`id="${operationId}"`);
+    }
+    expect(page.text).not.toMatch(/<script|javascript:|src=|https?:|url\(|\son\w+=/i);
+    const style = /<style>(.*?)<\/style>/s.exec(page.text)?.[1] ?? '';
+    const digest = Buffer.from(
+      await crypto.subtle.digest('SHA-256', new TextEncoder().encode(style)),
+    ).toString('base64');
+    expect(page.headers.get('content-security-policy')).toContain(`style-src 'sha256-${digest}'`);
+  });
+});

@@ -1,0 +1,360 @@
+import { expect, test, vi } from 'vitest';
+import { retryEntries } from '../../../src/operators/decisions/decisions.ts';
+import { listen, newExchange } from '../../support/bus.ts';
+import { operators } from '../../support/operators.ts';
+import { createTestDatabase } from '../../support/database.ts';
+import { holdOutbox } from '../../support/ledger.ts';
+import { addEntry, connectTestDatabase } from '../../support/relay.ts';
+import { newReplay, seedEvents } from '../../support/replays.ts';
+import { completed, deliver, newJobId } from '../../support/sender.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+type Entry = {
+  id: string;
+  event_id: string;
+  state: string;
+  attempts: number;
+  last_error: string | null;
+  replay_id: string | null;
+  recorded_at: string;
+};
+
+type Retried = { retried: number; remaining: boolean; next_cursor: string | null };
+
+/** An event whose entry stands in the outbox as the relay, or an operator, left it. A pending one is not due. */
+async function addWaiting(
+  { database }: TestService,
+  state: 'pending' | 'returned' | 'parked',
+  { job = newJobId(), source = 'default' }: { job?: string; source?: string } = {},
+): Promise<{ position: string; id: string; job: string }> {
+  const [row] = await database.query<{ sequence: string }>(
+    `with event as (
+       insert into events (source, job_id, status, late, recorded_at, delivery_id, content_hash, repeats)
+       values ($3, $1, 'completed', false, now(), gen_random_uuid(), '', 0) returning *
+     )
+     insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts, last_error,
+                         due_at)
+     select sequence, source, job_id, status, late, recorded_at, '{}', $2, 20, 'a test',
+            case $2 when 'pending' then now() + interval '1 hour' else now() end
+     from event returning sequence`,
+    [job, state, source],
+  );
+  return { position: row?.sequence ?? '', id: `${source}:${job}:completed`, job };
+}
+
+test('a parked event is sent by its id or its number, with what waited behind it, and the log says who did it', async () => {
+  const exchange = newExchange();
+  await using bus = await listen(exchange);
+  await using service = await startTestService({ exchange });
+  const api = await operators(service, { role: 'operator', name: 'Ada' });
+  const first = await addWaiting(service, 'parked');
+  const second = await addWaiting(service, 'parked');
+  await addEntry(service.database, { jobId: first.job, percent: 50 });
+
+  const byId = await api.post<Entry>(`/outbox/${first.id}/retry`);
+  const byNumber = await api.post<Entry>(`/outbox/${second.position}/retry`);
+
+  expect(byId).toMatchObject({
+    status: 200,
+    body: { id: first.position, event_id: first.id, state: 'pending', attempts: 0, replay_id: null },
+  });
+  expect(byNumber).toMatchObject({ status: 200, body: { event_id: second.id } });
+  await bus.received(3);
+  expect(bus.ids().filter((id) => id.includes(first.job))).toEqual([
+    first.id,
+    `default:${first.job}:processing:50`,
+  ]);
+  const all = await operators(service);
+  expect((await all.get(`/operator-log?subject=${first.id}`)).body).toMatchObject({
+    items: [
+      {
+        actor: 'Ada',
+        action: 'outbox.retry',
+        detail: { entry: first.position, state: 'parked', attempts: 20 },
+      },
+    ],
+  });
+});
+
+test('a discarded event is never sent, and the later ones of its job go on', async () => {
+  const exchange = newExchange();
+  await using bus = await listen(exchange);
+  await using service = await startTestService({ exchange });
+  const api = await operators(service, { role: 'operator' });
+  const parked = await addWaiting(service, 'parked');
+  await addEntry(service.database, { jobId: parked.job, percent: 50 });
+
+  expect(await api.post<Entry>(`/outbox/${parked.id}/discard`)).toMatchObject({
+    status: 200,
+    body: { id: parked.position, state: 'parked', attempts: 20, last_error: 'a test' },
+  });
+
+  await bus.received(1);
+  await vi.waitFor(async () => expect(await service.database.query('select from outbox')).toEqual([]));
+  expect(bus.ids()).toEqual([`default:${parked.job}:processing:50`]);
+  expect((await api.post(`/outbox/${parked.id}/discard`)).status).toBe(404);
+});
+
+test('an event that is parked by an operator waits, and the later ones of its job with it', async () => {
+  const exchange = newExchange();
+  await using bus = await listen(exchange);
+  await using service = await startTestService({ exchange });
+  const api = await operators(service, { role: 'operator', name: 'Ada' });
+  const { position, id, job } = await addWaiting(service, 'pending'); // not due, so the relay leaves it to us
+
+  expect(await api.post<Entry>(`/outbox/${id}/park`)).toMatchObject({
+    status: 200,
+    body: { state: 'parked', last_error: 'parked by Ada' },
+  });
+  await service.database.query('update outbox set due_at = now(), attempts = 1'); // parked all the same
+  await addEntry(service.database, { jobId: job, percent: 2 });
+  await deliver(service.webhooks, completed(newJobId()));
+  await bus.received(1);
+  expect(bus.ids().filter((known) => known.includes(job))).toEqual([]);
+
+  await api.post(`/outbox/${position}/retry`);
+  await bus.received(3);
+  expect(bus.ids().slice(1)).toEqual([id, `default:${job}:processing:2`]);
+});
+
+test('of the same decision made by several at once one counts, and each of them is told how the entry stands', async () => {
+  await using database = await createTestDatabase();
+  await holdOutbox(database);
+  await using service = await startTestService({ database });
+  const api = await operators(service, { role: 'operator' });
+  const all = await operators(service);
+  const { id } = await addWaiting(service, 'returned');
+  const log = async () =>
+    (await all.get<{ items: { action: string }[] }>(`/operator-log?subject=${id}`)).body.items.map(
+      ({ action }) => action,
+    );
+
+  for (const [decision, state] of [
+    ['park', 'parked'],
+    ['retry', 'pending'],
+  ] as const) {
+    const answers = await Promise.all(Array.from({ length: 3 }, () => api.post(`/outbox/${id}/${decision}`)));
+    expect(answers).toMatchObject(Array.from({ length: 3 }, () => ({ status: 200, body: { state } })));
+  }
+
+  expect(await log()).toEqual(['outbox.retry', 'outbox.park']);
+  const [before] = await service.database.query<{ due_at: Date }>('select * from outbox');
+  expect((await api.post(`/outbox/${id}/retry`)).status).toBe(200);
+  expect(await service.database.query('select * from outbox')).toEqual([before]);
+});
+
+test('a decision that the state does not allow is a 409, and a discarded event is discarded once', async () => {
+  await using service = await startTestService();
+  await using connection = connectTestDatabase(service.database);
+  const api = await operators(service, { role: 'operator' });
+  const returned = await addWaiting(service, 'returned');
+  await seedEvents(service.database, 1);
+  await newReplay(connection, { filter: { job_id_prefix: 'job_0' }, queue: 'nobody.is.there' });
+  const copy = await vi.waitFor(async () => {
+    const [row] = await service.database.query<{ sequence: string }>(
+      `select sequence from outbox where replay_id is not null and state = 'returned'`,
+    );
+    if (row === undefined) throw new Error('it was not returned yet');
+    return row.sequence;
+  });
+
+  const answers = await Promise.all(
+    Array.from({ length: 3 }, () => api.post(`/outbox/${returned.position}/discard`)),
+  );
+  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 404, 404]);
+  const pending = await addWaiting(service, 'pending');
+  expect(await api.post(`/outbox/${pending.id}/discard`)).toMatchObject({
+    status: 409,
+    body: { error: 'wrong_state', message: 'it is pending: that does not allow to discard it' },
+  });
+  for (const decision of ['retry', 'discard', 'park']) {
+    expect(await api.post(`/outbox/${copy}/${decision}`)).toMatchObject({ status: 409 });
+  }
+});
+
+test('entries that are not there or not theirs are told as such, and not which of both by their numbers', async () => {
+  await using service = await startTestService();
+  const limited = await operators(service, { role: 'operator', sources: ['team-a'] });
+  const foreign = await addWaiting(service, 'parked');
+  const own = await addWaiting(service, 'parked', { source: 'team-a' });
+  const answers = async (id: string, decision: string) => {
+    const { status, body } = await limited.post(`/outbox/${encodeURIComponent(id)}/${decision}`);
+    return { id, status, body };
+  };
+
+  for (const decision of ['retry', 'discard', 'park']) {
+    const none = {
+      status: 404,
+      body: { error: 'not_found', message: 'there is no such entry in the outbox' },
+    };
+    for (const id of [
+      foreign.position,
+      '123456',
+      '99999999999999999999',
+      '9223372036854775808',
+      'team-a:nobody:completed',
+      "';--",
+    ]) {
+      expect(await answers(id, decision)).toEqual({ id, ...none });
+    }
+    // An event's id says whose it is: no look-up is needed to refuse it, and none is made.
+    for (const id of [foreign.id, 'default:nobody:completed', 'default:nobody:processing:5']) {
+      expect(await answers(id, decision)).toMatchObject({ id, status: 403, body: { error: 'forbidden' } });
+    }
+  }
+  expect(await answers(own.position, 'discard')).toMatchObject({ status: 200 });
+  expect(await service.database.query('select state from outbox')).toEqual([{ state: 'parked' }]);
+  expect((await limited.post('/outbox/retry', { state: 'parked', source: 'default' })).status).toBe(403);
+  expect(await limited.post('/outbox/retry', { state: 'parked' })).toMatchObject({
+    status: 200,
+    body: { retried: 0, remaining: false },
+  });
+  expect(await limited.post('/outbox/retry', { state: 'pending' })).toMatchObject({ status: 400 });
+});
+
+test('all of a state are sent at most 1,000 a call, of one source where that is asked', async () => {
+  await using service = await startTestService({ env: { RELAY_POLL_MS: '60000' } });
+  const api = await operators(service, { role: 'operator' });
+  await service.database.query(
+    `insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts)
+     select 1000000 + n, case when n <= 1200 then 'team-a' else 'team-b' end, 'job_' || n, 'completed', false, now(),
+            '{}', 'returned', 1
+     from generate_series(1, 1210) as n`,
+  );
+  const retry = (body: object) => api.post<Retried>('/outbox/retry', body);
+
+  expect((await retry({ state: 'returned', source: 'team-a' })).body).toEqual({
+    retried: 1_000,
+    remaining: true,
+    next_cursor: expect.any(String) as unknown,
+  });
+  const none = { remaining: false, next_cursor: null };
+  expect((await retry({ state: 'returned', source: 'team-a' })).body).toMatchObject(none);
+  expect((await retry({ state: 'parked' })).body).toEqual({ retried: 0, ...none });
+  const ofCalls = await service.database.query(
+    'select action, source, detail::json from operator_log where subject is null order by id',
+  );
+  expect(ofCalls).toEqual(
+    [
+      { source: 'team-a', detail: { state: 'returned', retried: 1_000 } },
+      { source: 'team-a', detail: { state: 'returned', retried: 200 } },
+      { source: null, detail: { state: 'parked', retried: 0 } },
+    ].map((line) => ({ action: 'outbox.retry', ...line })),
+  );
+  const ofEvents = await service.database.query<{ subject: string }>(
+    `select subject from operator_log
+     where subject is not null and action = 'outbox.retry' and source = 'team-a' order by id`,
+  );
+  expect(ofEvents.map(({ subject }) => subject)).toEqual(
+    Array.from({ length: 1_200 }, (_, index) => `team-a:job_${index + 1}:completed`),
+  );
+  expect(
+    (await service.database.query(`select from outbox where source = 'team-b' and attempts = 1`)).length,
+  ).toBe(10);
+});
+
+test('calls that follow the cursor retry each entry once, though it is returned again and others are meanwhile', async () => {
+  await using database = await createTestDatabase();
+  await holdOutbox(database);
+  await using service = await startTestService({ database });
+  const api = await operators(service, { role: 'operator' });
+  const seed = (from: number, to: number) =>
+    database.query(
+      `insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts)
+       select n, 'team-a', 'job_' || n, 'completed', false, now(), '{}', 'returned', 1
+       from generate_series($1::int, $2::int) as n`,
+      [from, to],
+    );
+  await seed(1, 1_200);
+  const retry = (body: object) => api.post<Retried>('/outbox/retry', body);
+
+  const first = (await retry({ state: 'returned' })).body;
+  expect(first.retried).toBe(1_000);
+  await database.query(`update outbox set state = 'returned', attempts = 2`);
+  await seed(1_201, 1_300);
+  const second = (await retry({ state: 'returned', cursor: first.next_cursor })).body;
+
+  expect(second).toEqual({ retried: 200, remaining: false, next_cursor: null });
+  expect(
+    await database.query(
+      `select min(sequence)::int as first, max(sequence)::int as last from outbox where state = 'pending'`,
+    ),
+  ).toEqual([{ first: 1_001, last: 1_200 }]);
+  for (const order of [
+    { state: 'parked', cursor: first.next_cursor },
+    { state: 'returned', source: 'team-a', cursor: first.next_cursor },
+    { state: 'returned', cursor: 'AAAA' },
+  ]) {
+    expect(await retry(order)).toMatchObject({ status: 400, body: { error: 'invalid_cursor' } });
+  }
+});
+
+test('no more are retried at once than the limit, however Postgres goes about it', async () => {
+  await using database = await createTestDatabase();
+  for (const way of ['hashjoin', 'mergejoin', 'hashagg', 'sort', 'material']) {
+    await database.query(`alter database ${database.name} set enable_${way} = off`);
+  }
+  await database.query(
+    `insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts)
+     select n, 'team-a', 'job_' || n, 'completed', false, now(), '{}', 'returned', 1 from generate_series(1, 1010) as n`,
+  );
+  await using connection = connectTestDatabase(database);
+
+  const { retried } = await retryEntries(connection.db, { state: 'returned', sources: null });
+
+  expect(retried.map(({ id }) => Number(id))).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1));
+  expect(await database.query(`select from outbox where state = 'pending'`)).toHaveLength(1_000);
+});
+
+test('copies of replays are no backlog: they are counted apart, and can be asked for or left out', async () => {
+  await using database = await createTestDatabase();
+  await holdOutbox(database);
+  await using service = await startTestService({ database });
+  const api = await operators(service, { role: 'operator' });
+  const addCopy = (state: string, source: string) =>
+    database.query(
+      `insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts,
+                           replay_id, replay_of, replayed_by)
+       select nextval(pg_get_serial_sequence('events', 'sequence')), $2, 'job_of_copy', 'completed', false,
+              '2026-01-15T10:30:00Z', '{}', $1, 1, gen_random_uuid(), 1, 'a test'`,
+      [state, source],
+    );
+  for (const state of ['pending', 'returned', 'parked']) await addCopy(state, 'default');
+  await addCopy('pending', 'team-a');
+  const nothing = { pending: 0, returned: 0, parked: 0 };
+  expect((await api.get('/outbox')).body).toMatchObject({
+    counts: nothing,
+    copies: 4,
+    oldest_pending_at: null,
+  });
+
+  const [pending, returned] = [await addWaiting(service, 'pending'), await addWaiting(service, 'returned')];
+  await addCopy('returned', 'default');
+  const { body } = await api.get<{ items: Entry[]; oldest_pending_at: string }>('/outbox');
+  expect(body).toMatchObject({ counts: { pending: 1, returned: 1, parked: 0 }, copies: 5 });
+  expect(body.items).toHaveLength(7);
+  expect(body.oldest_pending_at).toBe(body.items.find(({ id }) => id === pending.position)?.recorded_at);
+  const listed = async (query: string) => {
+    const found: string[] = [];
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const address: string = `/outbox?limit=1&${query}${cursor && `&cursor=${cursor}`}`;
+      const page: { items: Entry[]; next_cursor: string | null } = (await api.get<typeof page>(address)).body;
+      found.push(...page.items.map(({ id }) => id));
+      cursor = page.next_cursor;
+    }
+    return found;
+  };
+  const copies = body.items.filter(({ replay_id }) => replay_id !== null);
+  const idsOf = (of: string) => copies.filter(({ state }) => state === of).map(({ id }) => id);
+  expect(await listed('copies=true')).toEqual(copies.map(({ id }) => id));
+  expect(await listed('copies=true&state=returned')).toEqual(idsOf('returned'));
+  expect(await listed('copies=true&source=default&state=pending')).toEqual(idsOf('pending').slice(0, 1));
+  expect(await listed('copies=false')).toEqual([pending.position, returned.position]);
+  expect(await listed('copies=false&state=pending')).toEqual([pending.position]);
+  expect(await listed('copies=false&state=returned&source=default')).toEqual([returned.position]);
+  expect(await listed(`copies=false&job_id=${returned.job}`)).toEqual([returned.position]);
+  expect(await listed(`copies=true&job_id=${returned.job}`)).toEqual([]);
+  const limited = await operators(service, { role: 'viewer', sources: ['team-a'] });
+  expect((await limited.get('/outbox')).body).toMatchObject({ counts: nothing, copies: 1 });
+  expect((await limited.get('/outbox?copies=maybe')).status).toBe(400);
+});

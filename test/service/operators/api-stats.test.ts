@@ -1,0 +1,306 @@
+import { Kysely, PostgresDialect } from 'kysely';
+import { Pool } from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { bucketOf, coarsenRollups } from '../../../src/ledger/rollups.ts';
+import type { Database } from '../../../src/ledger/tables.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { type Operators, operators } from '../../support/operators.ts';
+import { completed, deliver, newJobId } from '../../support/sender.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+import { startWatchedService } from '../../support/watched.ts';
+
+type Percentiles = { p50: number; p90: number; p99: number } | null;
+type Item = {
+  at: string;
+  source: string;
+  deliveries: Record<string, number>;
+  answer_ms: Percentiles;
+  publications: Record<string, number>;
+  lag_ms: Percentiles;
+};
+type Stats = { from: string; to: string; step: number; items: Item[] };
+
+type Count = [minute: string, measure: string, source: string, result: string, bucket: number, count: number];
+
+async function seed(database: TestDatabase, counts: Count[]): Promise<void> {
+  for (const count of counts) {
+    await database.query(
+      'insert into rollups (minute, measure, source, result, bucket, count) values ($1, $2, $3, $4, $5, $6)',
+      count,
+    );
+  }
+}
+
+/** Kept by the minute still. */
+const YESTERDAY = new Date(Date.now() - 24 * 60 * 60 * 1_000).toISOString().slice(0, 10);
+
+function hoursAgo(hours: number): string {
+  return `${new Date(Date.now() - hours * 3_600_000).toISOString().slice(0, 16)}Z`;
+}
+
+async function coarsen({ url }: TestDatabase): Promise<void> {
+  const db = new Kysely<Database>({
+    dialect: new PostgresDialect({ pool: new Pool({ connectionString: url }) }),
+  });
+  await coarsenRollups(db, 10_000);
+  await db.destroy();
+}
+
+describe('seeded', () => {
+  let relay: TestService;
+  let viewer: Operators;
+
+  beforeAll(async () => {
+    relay = await startTestService();
+    viewer = await operators(relay, { role: 'viewer' });
+    await seed(relay.database, [
+      [`${YESTERDAY}T10:00Z`, 'answer', 'team-a', 'accepted', bucketOf(10), 90],
+      [`${YESTERDAY}T10:01Z`, 'answer', 'team-a', 'accepted', bucketOf(1_000), 8],
+      [`${YESTERDAY}T10:01Z`, 'answer', 'team-a', 'unavailable', bucketOf(8_000), 2],
+      [`${YESTERDAY}T10:01Z`, 'lag', 'team-a', 'confirmed', bucketOf(50), 3],
+      [`${YESTERDAY}T10:01Z`, 'lag', 'team-a', 'returned', 0, 5],
+      [`${YESTERDAY}T10:01Z`, 'answer', 'team-b', 'duplicate', bucketOf(10), 7],
+      [`${YESTERDAY}T10:59Z`, 'answer', 'team-b', 'accepted', bucketOf(10), 1],
+      [`${YESTERDAY}T11:00Z`, 'answer', 'team-b', 'accepted', bucketOf(10), 1_000],
+    ]);
+  });
+  afterAll(() => relay[Symbol.asyncDispose]());
+
+  const ask = (query: string, as = viewer) => as.get<Stats>(`/stats?${query}`);
+
+  test('each step and source has its counts and percentiles, right to a tenth', async () => {
+    const { status, body } = await ask(`from=${YESTERDAY}T10:00:00Z&to=${YESTERDAY}T11:00:00Z&step=3600`);
+
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      from: `${YESTERDAY}T10:00:00.000Z`,
+      to: `${YESTERDAY}T11:00:00.000Z`,
+      step: 3_600,
+      items: [
+        {
+          at: `${YESTERDAY}T10:00:00.000Z`,
+          source: 'team-a',
+          deliveries: { accepted: 98, unavailable: 2 },
+          answer_ms: {
+            p50: expect.closeTo(10, -0.3),
+            p90: expect.closeTo(10, -0.3),
+            p99: expect.any(Number),
+          },
+          publications: { confirmed: 3, returned: 5 },
+          lag_ms: { p50: expect.any(Number), p90: expect.any(Number), p99: expect.any(Number) },
+        },
+        {
+          at: `${YESTERDAY}T10:00:00.000Z`,
+          source: 'team-b',
+          deliveries: { duplicate: 7, accepted: 1 },
+          answer_ms: { p50: expect.any(Number), p90: expect.any(Number), p99: expect.any(Number) },
+          publications: {},
+          lag_ms: null,
+        },
+      ],
+    });
+    const [{ answer_ms, lag_ms }] = body.items as [Item];
+    for (const [shown, meant] of [
+      [answer_ms?.p50, 10],
+      [answer_ms?.p90, 10],
+      [answer_ms?.p99, 8_000],
+      [lag_ms?.p99, 50],
+    ] as const) {
+      expect((shown ?? 0) / meant).toBeGreaterThan(0.9);
+      expect((shown ?? 0) / meant).toBeLessThan(1.1);
+    }
+  });
+
+  test('the range is widened to whole steps, and steps without anything are left out', async () => {
+    const { body } = await ask(`from=${YESTERDAY}T10:00:30Z&to=${YESTERDAY}T10:01:01Z`);
+
+    expect(body).toMatchObject({
+      from: `${YESTERDAY}T10:00:00.000Z`,
+      to: `${YESTERDAY}T10:02:00.000Z`,
+      step: 60,
+    });
+    expect(body.items.map(({ at, source }) => [at.slice(11, 16), source])).toEqual([
+      ['10:00', 'team-a'],
+      ['10:01', 'team-a'],
+      ['10:01', 'team-b'],
+    ]);
+  });
+
+  test('a source can be named, and a token that is limited sees its own alone', async () => {
+    const limited = await operators(relay, { role: 'viewer', sources: ['team-b'] });
+    const range = `from=${YESTERDAY}T10:00:00Z&to=${YESTERDAY}T12:00:00Z&step=7200`;
+
+    const sourcesOf = async (query: string, as?: Operators) =>
+      (await ask(query, as)).body.items.map(({ source }) => source);
+
+    expect(await sourcesOf(range)).toEqual(['team-a', 'team-b']);
+    expect(await sourcesOf(`${range}&source=team-a`)).toEqual(['team-a']);
+    expect(await sourcesOf(range, limited)).toEqual(['team-b']);
+    expect((await ask(`${range}&source=team-a`, limited)).status).toBe(403);
+  });
+
+  test.for([
+    ['step=59', 'step'],
+    ['step=90', 'step'],
+    ['step=0', 'step'],
+    ['step=1e9', 'step'],
+    ['from=yesterday', 'from'],
+    ['from=2026-01-15T10:00:00Z&to=2026-01-15T10:00:00Z', 'from'],
+    ['from=2026-01-15T10:00:00Z&to=2025-01-15T10:00:00Z', 'from'],
+    ['from=2025-01-01T00:00:00Z&to=2026-06-01T00:00:00Z&step=86400', '366'],
+    ['from=2026-01-01T00:00:00Z&to=2026-06-01T00:00:00Z', 'step'],
+    ['from=9999-12-31T00:00:00Z&to=9999-12-31T23:59:59Z', 'to: leaves the year 9999'],
+    ['from=9999-06-01T00:00:00Z&to=9999-12-31T00:00:00Z&step=31622400', 'to: leaves the year 9999'],
+    ['colour=red', 'colour'],
+  ])('%s is a 400 that says what', async ([query, word]) => {
+    const { status, body } = await viewer.get<{ error: string; message: string }>(`/stats?${query}`);
+
+    expect({ status, error: body.error }).toEqual({ status: 400, error: 'invalid_request' });
+    expect(body.message).toContain(word);
+  });
+
+  test('the last whole step of the year 9999 is answered', async () => {
+    const { status, body } = await ask('from=9999-12-31T00:00:00Z&to=9999-12-31T23:00:00Z');
+
+    expect({ status, to: body.to }).toEqual({ status: 200, to: '9999-12-31T23:00:00.000Z' });
+  });
+
+  test('a year in steps of a day is answered', async () => {
+    const { status, body } = await ask('from=2025-12-01T00:00:00Z&to=2026-12-01T00:00:00Z&step=86400');
+
+    expect({ status, step: body.step }).toEqual({ status: 200, step: 86_400 });
+  });
+});
+
+test('counts older than two days are kept by the hour, added to what is there, and nothing of them is lost', async () => {
+  await using relay = await startTestService();
+  const viewer = await operators(relay, { role: 'viewer' });
+  const day = new Date(Date.now() - 4 * 24 * 60 * 60 * 1_000).toISOString().slice(0, 10);
+  const range = `from=${day}T10:00:00Z&to=${day}T12:00:00Z`;
+  const itemsOf = async () => (await viewer.get<Stats>(`/stats?${range}&step=3600`)).body.items;
+  const minutes = async () => (await relay.database.query('select from rollups')).length;
+  const counts: Count[] = [
+    [`${day}T10:00Z`, 'answer', 'team-a', 'accepted', bucketOf(10), 90],
+    [`${day}T10:59Z`, 'answer', 'team-a', 'accepted', bucketOf(10), 5],
+    [`${day}T10:59Z`, 'lag', 'team-a', 'confirmed', bucketOf(50), 3],
+    [`${day}T11:00Z`, 'answer', 'team-a', 'accepted', bucketOf(900), 1],
+  ];
+  await seed(relay.database, counts);
+  const before = await itemsOf();
+  await coarsen(relay.database);
+
+  expect(before.map(({ deliveries }) => deliveries)).toEqual([{ accepted: 95 }, { accepted: 1 }]);
+  expect(await itemsOf()).toEqual(before);
+  expect(await minutes()).toBe(0);
+  expect(await relay.database.query('select from rollups_hourly')).toHaveLength(3);
+
+  await seed(relay.database, counts.slice(1, 2)); // from a replica that was away
+  await coarsen(relay.database);
+  expect((await itemsOf())[0]?.deliveries).toEqual({ accepted: 100 });
+
+  const { body } = await viewer.get<Stats>(`/stats?${range}&step=60`);
+  expect({ step: body.step, steps: body.items.length }).toEqual({ step: 3_600, steps: 2 });
+});
+
+test('counts of the last two days stay by the minute, and a service adds up what is older', async () => {
+  await using database = await createTestDatabase();
+  await seed(database, [
+    [hoursAgo(50), 'answer', 'default', 'accepted', 10, 1],
+    [hoursAgo(47), 'answer', 'default', 'accepted', 10, 1],
+    [hoursAgo(1), 'answer', 'default', 'accepted', 10, 1],
+  ]);
+  await using relay = await startTestService({ database });
+  await expect
+    .poll(async () => (await database.query('select from rollups')).length, { timeout: 5_000 })
+    .toBe(2);
+  expect(await database.query('select from rollups_hourly')).toHaveLength(1);
+  expect(relay.log).not.toContainEqual(expect.objectContaining({ msg: 'upkeep failed' }));
+});
+
+test('what two replicas answered and published is added up, refusals too, and survives their stop', async () => {
+  await using database = await createTestDatabase();
+  const [one, two] = await Promise.all([startTestService({ database }), startTestService({ database })]);
+  const job = newJobId();
+  await deliver(one.webhooks, completed(job));
+  await deliver(two.webhooks, completed(job));
+  await deliver(two.webhooks, completed(newJobId()));
+  await fetch(one.webhooks, { method: 'POST', body: 'unsigned' });
+  await expect
+    .poll(async () => (await database.query('select from publications')).length, { timeout: 10_000 })
+    .toBe(2);
+  await Promise.all([one[Symbol.asyncDispose](), two[Symbol.asyncDispose]()]);
+
+  await using relay = await startTestService({ database });
+  const { body } = await (await operators(relay)).get<Stats>('/stats?step=3600');
+
+  const sum = (of: 'deliveries' | 'publications') => {
+    const total: Record<string, number> = {};
+    for (const item of body.items) {
+      for (const [name, count] of Object.entries(item[of])) total[name] = (total[name] ?? 0) + count;
+    }
+    return total;
+  };
+  expect(sum('deliveries')).toEqual({ accepted: 2, duplicate: 1, unauthorized: 1 });
+  expect(sum('publications')).toEqual({ returned: 2 });
+  expect(body.items.every(({ lag_ms }) => lag_ms === null)).toBe(true);
+});
+
+test('a delivery that was turned away since Postgres was away is counted once it is back', async () => {
+  await using database = await createTestDatabase();
+  const relay = await startTestService({ database });
+  await database.query('alter table jobs rename to jobs_away');
+  const refused = await deliver(relay.webhooks, completed(newJobId()));
+  await database.query('alter table jobs_away rename to jobs');
+  expect(refused.status).toBe(503);
+  await relay[Symbol.asyncDispose]();
+
+  expect(await database.query("select result, count from rollups where measure = 'answer'")).toEqual([
+    { result: 'unavailable', count: '1' },
+  ]);
+});
+
+test('statistics and drift older than the retention are dropped', async () => {
+  await using database = await createTestDatabase();
+  await seed(database, [
+    ['2020-01-01T10:00Z', 'answer', 'default', 'accepted', 10, 1],
+    ['2020-01-05T10:00Z', 'answer', 'default', 'accepted', 10, 1],
+    [hoursAgo(1), 'answer', 'default', 'accepted', 10, 1],
+  ]);
+  await database.query(
+    `insert into drift values ('default', 'field', 'completed', 'old', 'string', 1, now() - interval '40 days',
+       now() - interval '31 days', gen_random_uuid()),
+      ('default', 'field', 'completed', 'new', 'string', 1, now() - interval '40 days', now(), gen_random_uuid())`,
+  );
+  const counts = async () =>
+    (await database.query('select minute from rollups union all select hour from rollups_hourly')).length;
+
+  await using relay = await startTestService({ database });
+  await expect.poll(counts, { timeout: 5_000 }).toBe(1);
+  await expect.poll(() => database.query('select name from drift')).toEqual([{ name: 'new' }]);
+  expect(relay.log).not.toContainEqual(expect.objectContaining({ msg: 'upkeep failed' }));
+});
+
+test('lag is that of what was confirmed, and a replay is none', async () => {
+  await using watched = await startWatchedService();
+  const { relay, database } = watched;
+  const job = newJobId();
+  await deliver(relay.webhooks, completed(job));
+  await watched.published(); // and what tells that it is all
+  const operator = await operators(relay, { role: 'operator' });
+  const { status } = await operator.post(
+    '/replays',
+    { event_ids: [`default:${job}:completed`] },
+    { key: job },
+  );
+  expect(status).toBe(202);
+  await expect
+    .poll(async () => (await database.query('select from publications')).length, { timeout: 10_000 })
+    .toBe(3);
+  await relay.service.stop();
+
+  const counted = await database.query<{ result: string; count: number; least: number }>(
+    `select result, sum(count)::int as count, min(bucket)::int as least from rollups where measure = 'lag' group by 1`,
+  );
+  expect(counted).toEqual([{ result: 'confirmed', count: 2, least: expect.any(Number) }]);
+  expect(counted[0]?.least).toBeGreaterThan(0);
+});

@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test, vi } from 'vitest';
+import { createLease } from '../../../src/relay/lease.ts';
+import { listen, newExchange } from '../../support/bus.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { outboxCount, outOfOrder, untilOutboxEmpty } from '../../support/facts.ts';
+import { addEntry, connectTestDatabase, createTestRelay } from '../../support/relay.ts';
+import { readMetric } from '../../support/replica.ts';
+import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
+import { createTestLog, startTestService } from '../../support/service.ts';
+
+type Connection = ReturnType<typeof connectTestDatabase>;
+
+function leaseOn(
+  connection: Connection,
+  options: { leaseMs?: number; now?: () => number; mayLead?: () => boolean } = {},
+) {
+  return createLease({
+    connection,
+    holder: randomUUID(),
+    leaseMs: options.leaseMs ?? 60_000,
+    now: options.now ?? (() => performance.now()),
+    log: createTestLog().log,
+    mayLead: options.mayLead ?? (() => true),
+    onTaken: () => {},
+  });
+}
+
+/** The database's clock moves on, as far as the lease is concerned. */
+function expire(database: TestDatabase): Promise<unknown> {
+  return database.query(`update relay_lease set expires_at = clock_timestamp() - interval '1 ms'`);
+}
+
+test('of many that ask at once, one holds the lease', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const leases = Array.from({ length: 12 }, () => leaseOn(connection));
+
+  const held = await Promise.all(leases.map((lease) => lease.attempt()));
+
+  expect(held.filter(Boolean)).toHaveLength(1);
+  expect(leases.map((lease) => lease.isHeld())).toEqual(held);
+});
+
+test('a lease that is held is not taken, one that ran out is, and the one who lost it learns so', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const [first, second] = [leaseOn(connection), leaseOn(connection)];
+  expect(await first.attempt()).toBe(true);
+  expect(await second.attempt()).toBe(false);
+  expect(await first.attempt()).toBe(true); // renewed
+
+  await expire(database);
+
+  expect(await second.attempt()).toBe(true);
+  expect(await first.attempt()).toBe(false);
+  expect(first.isHeld()).toBe(false);
+  const rows = await database.query('select holder, epoch from relay_lease');
+  expect(rows).toEqual([{ holder: second.holder, epoch: '2' }]);
+});
+
+test('a holder whose own clock says that the lease may have run out does not trust it, without asking anyone', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  let clockMs = 1_000;
+  const lease = leaseOn(connection, { leaseMs: 3_000, now: () => clockMs });
+  await lease.attempt();
+
+  clockMs = 3_999;
+  expect(lease.isHeld()).toBe(true);
+  clockMs = 4_000;
+  expect(lease.isHeld()).toBe(false);
+});
+
+test('a leader that may lead no longer gives the lease up, and another takes it at once', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  let reachesBroker = true;
+  const first = leaseOn(connection, { leaseMs: 300, mayLead: () => reachesBroker });
+  const second = leaseOn(connection);
+  first.start();
+  await vi.waitFor(() => expect(first.isHeld()).toBe(true));
+  expect(await second.attempt()).toBe(false);
+
+  reachesBroker = false;
+
+  await vi.waitFor(async () => expect(await second.attempt()).toBe(true));
+  expect(first.isHeld()).toBe(false);
+  reachesBroker = true;
+  await second.release();
+  await vi.waitFor(() => expect(first.isHeld()).toBe(true));
+  await first.release();
+});
+
+test('the time that it took to ask counts against the lease', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  // Frozen for longer than the lease between the question and the answer.
+  let readings = 0;
+  const lease = leaseOn(connection, { leaseMs: 3_000, now: () => (readings++ === 0 ? 0 : 3_500) });
+
+  expect(await lease.attempt()).toBe(false);
+});
+
+test('a lease that is released can be taken at once, and a second release takes nothing from the new holder', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const [first, second, third] = [leaseOn(connection), leaseOn(connection), leaseOn(connection)];
+  await first.release(); // before anything
+  expect(await second.attempt()).toBe(true);
+  await second.release();
+  expect(second.isHeld()).toBe(false);
+  expect(await third.attempt()).toBe(true);
+
+  await second.release();
+
+  expect(await leaseOn(connection).attempt()).toBe(false);
+  expect(third.isHeld()).toBe(true);
+});
+
+test('a lease that was released is not taken again by an attempt that was under way', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const lease = leaseOn(connection);
+  lease.start();
+
+  await lease.release();
+
+  expect(lease.isHeld()).toBe(false);
+  expect(await leaseOn(connection).attempt()).toBe(true);
+});
+
+test('the second replica publishes nothing while the first leads, and leads at once when that stops cleanly', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  // So long that only a lease given up can be taken within this test.
+  const env = { RELAY_LEASE_MS: '6000' };
+  await using first = await startTestService({ exchange, database, env });
+  await vi.waitFor(async () =>
+    expect(await readMetric(first.operators, 'tallyhook_relay_lease_held')).toBe(1),
+  );
+  await using second = await startTestService({ exchange, database, env });
+  const job = newJobId();
+  for (const percent of [0, 25, 50]) await deliver(second.webhooks, progress(job, percent));
+  await bus.received(3);
+  await untilOutboxEmpty(database);
+  const relays = () =>
+    database.query<{ relay_id: string }>('select distinct relay_id from publications order by 1');
+  expect(await relays()).toHaveLength(1);
+  expect(await readMetric(second.operators, 'tallyhook_relay_lease_held')).toBe(0);
+  expect(
+    await readMetric(second.operators, 'tallyhook_publications_total{result="confirmed"}').catch(() => 0),
+  ).toBe(0);
+
+  await first.service.stop();
+  const stoppedMs = performance.now();
+  await deliver(second.webhooks, completed(job));
+  await bus.received(4);
+
+  // A third of the lease until it asks again, and not the whole of it.
+  expect(performance.now() - stoppedMs).toBeLessThan(4_000);
+  expect(outOfOrder(bus.messages)).toEqual([]);
+  expect(bus.messages).toHaveLength(4);
+  await vi.waitFor(async () => expect(await relays()).toHaveLength(2));
+});
+
+test('a leader that loses the lease publishes no more, forgets what it had loaded, and the next one sends it once', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  const job = newJobId();
+  for (let percent = 1; percent <= 20; percent++) await addEntry(database, { jobId: job, percent });
+  await using first = await createTestRelay({ database, exchange });
+  await using second = await createTestRelay({ database, exchange });
+  await first.lease.attempt();
+  const letGo = first.holdPublishes(); // frozen between its decision and the wire
+  await first.relay.runOnce();
+  expect(first.published).toHaveLength(1);
+
+  await expire(database);
+  expect(await second.lease.attempt()).toBe(true);
+  await second.runUntil(async () => (await outboxCount(database)) === 0);
+  expect(await first.lease.attempt()).toBe(false);
+  letGo();
+  // The one that was on its way comes as a copy; the nineteen behind it stay where they are.
+  await vi.waitFor(() => expect(first.relay.inFlight()).toBe(0));
+  expect(first.published).toHaveLength(1);
+
+  // And are forgotten: when it leads again it asks the outbox, where nothing is left.
+  await first.relay.runOnce();
+  await second.lease.release();
+  expect(await first.lease.attempt()).toBe(true);
+  await first.relay.runOnce();
+  await addEntry(database, { jobId: job, percent: 90 });
+  await first.runUntil(async () => (await outboxCount(database)) === 0);
+  expect(first.published).toHaveLength(2);
+  await bus.received(22);
+  expect(outOfOrder(bus.messages)).toEqual([]);
+  expect(new Set(bus.ids()).size).toBe(21);
+});
+
+test('a leader that got its lease back without noticing the loss breaks no order and loses nothing', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  const job = newJobId();
+  for (let percent = 1; percent <= 10; percent++) await addEntry(database, { jobId: job, percent });
+  await using first = await createTestRelay({ database, exchange });
+  await using second = await createTestRelay({ database, exchange });
+  await first.lease.attempt();
+  const letGo = first.holdPublishes();
+  await first.relay.runOnce();
+
+  await expire(database);
+  await second.lease.attempt();
+  await second.runUntil(async () => (await outboxCount(database)) === 0);
+  await addEntry(database, { jobId: job, percent: 90 });
+  await second.lease.release();
+  expect(await first.lease.attempt()).toBe(true);
+  letGo();
+  await first.runUntil(async () => first.relay.inFlight() === 0 && (await outboxCount(database)) === 0);
+
+  await vi.waitFor(() => expect(bus.ids()).toContain(`default:${job}:processing:90`));
+  expect(outOfOrder(bus.messages)).toEqual([]);
+  expect(new Set(bus.ids()).size).toBe(11);
+});

@@ -1,0 +1,244 @@
+import { Client } from 'pg';
+import { expect, test, vi } from 'vitest';
+import { LOAD } from '../../../src/relay/entries.ts';
+import { listen, newExchange, UNHEARD } from '../../support/bus.ts';
+import { createTestDatabase } from '../../support/database.ts';
+import { outboxCount, outOfOrder } from '../../support/facts.ts';
+import {
+  ADD_ENTRY,
+  addEntries,
+  addEntry,
+  connectTestDatabase,
+  createTestRelay,
+} from '../../support/relay.ts';
+import { newJobId } from '../../support/sender.ts';
+
+test('a relay that does not hold the lease publishes nothing', async () => {
+  await using database = await createTestDatabase();
+  await using relay = await createTestRelay({ database, exchange: UNHEARD });
+  await addEntry(database, { jobId: newJobId() });
+
+  expect(await relay.relay.runOnce()).toBe(0);
+  expect(relay.published).toEqual([]);
+  expect(await outboxCount(database)).toBe(1);
+});
+
+test('one event of a job is in flight at most, and RELAY_IN_FLIGHT in all', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  const jobs = Array.from({ length: 30 }, newJobId);
+  // Two of a job in a row, so that both are in the relay's window together.
+  for (const percents of [
+    [1, 2],
+    [3, 4],
+  ]) {
+    for (const jobId of jobs) {
+      for (const percent of percents) await addEntry(database, { jobId, percent });
+    }
+  }
+  await using relay = await createTestRelay({ database, exchange, limits: { inFlight: 7 } });
+  await relay.lease.attempt();
+
+  await relay.runUntil(async () => (await outboxCount(database)) === 0);
+
+  expect(relay.peak()).toMatchObject({ job: 1, total: 7 });
+  await bus.received(120);
+  expect(outOfOrder(bus.messages)).toEqual([]);
+});
+
+test('RELAY_IN_FLIGHT_BYTES bounds what is in flight to one event more', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  const bytes = 300_000;
+  const inFlightBytes = 1024 * 1024;
+  await Promise.all(Array.from({ length: 20 }, () => addEntry(database, { jobId: newJobId(), bytes })));
+  await using relay = await createTestRelay({ database, exchange, limits: { inFlightBytes } });
+  await relay.lease.attempt();
+
+  await relay.runUntil(async () => (await outboxCount(database)) === 0);
+
+  const peak = relay.peak();
+  expect(peak.bytes).toBeGreaterThan(bytes);
+  expect(peak.bytes).toBeLessThan(inFlightBytes + bytes + 1_000);
+  await bus.received(20);
+});
+
+test('what is loaded ahead is bounded in bytes too', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  const bytes = 300_000;
+  const inFlightBytes = 1024 * 1024;
+  const jobId = newJobId();
+  for (let percent = 1; percent <= 40; percent++) await addEntry(database, { jobId, percent, bytes });
+  await using relay = await createTestRelay({ database, exchange, limits: { inFlightBytes } });
+  await relay.lease.attempt();
+
+  // The first of them is under way for long, and the others wait behind it.
+  const letGo = relay.holdPublishes();
+  for (let round = 0; round < 15; round++) await relay.relay.runOnce();
+  letGo();
+
+  await relay.runUntil(async () => (await outboxCount(database)) === 0);
+
+  await bus.received(40);
+  expect(relay.peakLoaded()).toBeGreaterThan(bytes);
+  expect(relay.peakLoaded()).toBeLessThan(2 * inFlightBytes + 2 * bytes);
+});
+
+test('an entry that commits late, with a lower sequence than those already sent, is not lost', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  await using relay = await createTestRelay({ database, exchange });
+  await relay.lease.attempt();
+  const [slow, quick] = [newJobId(), newJobId()];
+  const transaction = new Client({ connectionString: database.url });
+  await transaction.connect();
+  try {
+    await transaction.query('begin');
+    const { rows } = await transaction.query<{ sequence: string }>(ADD_ENTRY, [slow, null, 0]);
+    const later = await addEntry(database, { jobId: quick });
+    expect(Number(rows[0]?.sequence)).toBeLessThan(Number(later));
+    await relay.runUntil(async () => (await outboxCount(database)) === 0);
+    await transaction.query('commit');
+  } finally {
+    await transaction.end();
+  }
+
+  await relay.runUntil(async () => (await outboxCount(database)) === 0);
+
+  await bus.received(2);
+  expect(bus.ids()).toEqual([`default:${quick}:completed`, `default:${slow}:completed`]);
+});
+
+test('a round settles what came back before it loads, so nothing is published twice', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  await using relay = await createTestRelay({ database, exchange, limits: { inFlight: 3 } });
+  await relay.lease.attempt();
+  await Promise.all(Array.from({ length: 50 }, () => addEntry(database, { jobId: newJobId() })));
+
+  // Many rounds that overlap nothing: each ends before the next.
+  for (let round = 0; round < 200 && (await outboxCount(database)) > 0; round++) await relay.relay.runOnce();
+
+  await bus.received(50);
+  expect(relay.published).toHaveLength(50);
+  expect(new Set(bus.ids()).size).toBe(50);
+});
+
+test('confirms that came back together are settled in one statement', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  await using relay = await createTestRelay({ database, exchange });
+  await relay.lease.attempt();
+  await addEntries(database, Array.from({ length: 80 }, newJobId));
+  await relay.relay.runOnce();
+  await bus.received(80);
+  await vi.waitFor(() => expect(relay.relay.inFlight()).toBe(0));
+
+  expect(await relay.relay.runOnce()).toBe(80);
+
+  expect(
+    await database.query(
+      'select count(*)::int as rows, count(distinct published_at)::int as times from publications',
+    ),
+  ).toEqual([{ rows: 80, times: 1 }]);
+  expect(await outboxCount(database)).toBe(0);
+});
+
+test('a settlement moves an entry on only from the state and attempts that the relay saw', async () => {
+  await using database = await createTestDatabase();
+  await using relay = await createTestRelay({ database, exchange: UNHEARD });
+  const jobId = newJobId();
+  await addEntry(database, { jobId });
+  const [entry] = await relay.entries.load({ limit: 1, bytes: 1_000, except: [] });
+  if (entry === undefined) throw new Error('nothing was loaded');
+  const nacked = { result: 'nacked', detail: 'a test', blame: 'event', durationMs: 1 } as const;
+  const state = () =>
+    database.query<{ state: string; attempts: number }>('select state, attempts from outbox');
+
+  await relay.entries.settle([{ entry, publication: nacked, next: 'retry', retryInMs: 60_000 }]);
+  expect(await state()).toEqual([{ state: 'pending', attempts: 1 }]);
+
+  // A leader of yesterday, with what it saw then.
+  await relay.entries.settle([{ entry, publication: nacked, next: 'park', retryInMs: 0 }]);
+  await relay.entries.settle([{ entry, publication: nacked, next: 'return', retryInMs: 0 }]);
+  expect(await state()).toEqual([{ state: 'pending', attempts: 1 }]);
+
+  await relay.entries.settle([
+    { entry: { ...entry, attempts: 1 }, publication: nacked, next: 'park', retryInMs: 0 },
+  ]);
+  expect(await state()).toEqual([{ state: 'parked', attempts: 2 }]);
+  expect(await relay.entries.load({ limit: 1, bytes: 1_000, except: [] })).toEqual([]);
+});
+
+test('what the relay knows already is not loaded again', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  await using relay = await createTestRelay({ database, exchange: UNHEARD });
+  const known = await addEntry(database, { jobId: newJobId() });
+  const fresh = await addEntry(database, { jobId: newJobId() });
+
+  const loaded = await relay.entries.load({ limit: 10, bytes: 1_000_000, except: [known] });
+
+  expect(loaded.map(({ sequence }) => sequence)).toEqual([fresh]);
+  expect(await connection.db.selectFrom('outbox').selectAll().execute()).toHaveLength(2);
+});
+
+test('an event larger than the whole allowance of bytes is still published', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  await using relay = await createTestRelay({ database, exchange, limits: { inFlightBytes: 1_000 } });
+  await relay.lease.attempt();
+  await addEntry(database, { jobId: newJobId(), bytes: 50_000 });
+  await addEntry(database, { jobId: newJobId(), bytes: 50_000 });
+
+  await relay.runUntil(async () => (await outboxCount(database)) === 0);
+
+  await bus.received(2);
+  expect(relay.peak().total).toBe(1);
+});
+
+test('loads go by their index though the outbox was empty when its statistics were taken', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  await database.query('analyze outbox');
+  await addEntries(database, Array.from({ length: 2_000 }, newJobId));
+  const plan = await connection.execute<{ 'QUERY PLAN': string }>(
+    { name: 'explain-load', text: `explain ${LOAD.text}` },
+    [[], 100, 1_000_000],
+  );
+  const text = plan.map((row) => row['QUERY PLAN']).join('\n');
+
+  expect(text).toMatch(/Index Scan using outbox_pending/);
+  expect(text).not.toMatch(/Sort|Seq Scan|Bitmap/);
+});
+
+test('while something is in flight, what comes within the pace is loaded together', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  await using relay = await createTestRelay({ database, exchange, limits: { pollMs: 10, paceMs: 1_500 } });
+  await relay.lease.attempt();
+  const letGo = relay.holdPublishes();
+  await addEntry(database, { jobId: newJobId() });
+  relay.relay.start();
+  await vi.waitFor(() => expect(relay.published).toHaveLength(1));
+  const before = relay.loads();
+
+  for (let count = 0; count < 10; count++) {
+    await addEntry(database, { jobId: newJobId() });
+    relay.relay.nudge();
+  }
+  letGo();
+
+  await bus.received(11);
+  // One that was under way already, perhaps, and one for all.
+  expect(relay.loads() - before).toBeLessThanOrEqual(2);
+});

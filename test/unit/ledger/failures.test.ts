@@ -1,0 +1,47 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { createFailureLog, failureOf } from '../../../src/ledger/failures.ts';
+
+const coded = (code: string, fields: object = {}) =>
+  Object.assign(new Error('quotes content'), { code, ...fields });
+
+const kindOf = (error: unknown) => failureOf(error).kind;
+
+test('each kind of failure has a name, whoever told of it', () => {
+  expect(kindOf(coded('23514'))).toBe('no_partition');
+  expect(kindOf(coded('23514', { constraint: 'events_status_check' }))).toBe('refused_value');
+  for (const code of ['ECONNREFUSED', 'EAI_AGAIN', 'EPIPE', '08006'])
+    expect(kindOf(coded(code))).toBe('unreachable');
+  for (const code of ['57P01', '57P02', '57P03']) expect(kindOf(coded(code))).toBe('shutdown');
+  for (const message of [
+    'Query read timeout',
+    'timeout exceeded when trying to connect',
+    'Connection terminated unexpectedly',
+    'Connection terminated due to connection timeout',
+  ]) {
+    expect(failureOf(new Error(message))).toMatchObject({ kind: 'no_answer', code: undefined });
+  }
+  for (const error of [new TypeError('x'), undefined, 'text', coded('P0001')])
+    expect(kindOf(error)).toBe('other');
+});
+
+test('a kind is logged at once and then once in ten seconds, with how many there were since', () => {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino(
+    { level: 'debug' },
+    { write: (line: string) => lines.push(JSON.parse(line) as (typeof lines)[0]) },
+  );
+  const clock = { ms: 0 };
+  const notice = createFailureLog({ now: () => clock.ms, log });
+
+  for (clock.ms = 0; clock.ms <= 20_000; clock.ms += 1_000) notice(coded('53100'));
+  notice(coded('25006'));
+
+  expect(lines.map(({ kind, code, failedSince }) => ({ kind, code, failedSince }))).toEqual([
+    { kind: 'disk_full', code: '53100', failedSince: undefined },
+    { kind: 'disk_full', code: '53100', failedSince: 9 },
+    { kind: 'disk_full', code: '53100', failedSince: 9 },
+    { kind: 'read_only', code: '25006', failedSince: undefined },
+  ]);
+  expect(JSON.stringify(lines)).not.toContain('quotes content');
+});

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import type { Publication } from '../../../src/relay/publisher.ts';
+import { judge } from '../../../src/relay/judge.ts';
+
+const live = { attempts: 0 };
+const copy = { attempts: 0, replay: { id: 'r', by: 'Ada', queue: null } };
+const copyToQueue = { attempts: 0, replay: { id: 'r', by: 'Ada', queue: 'q' } };
+const last = { attempts: 2 };
+
+const confirmed: Publication = { result: 'confirmed', durationMs: 1 };
+const returned: Publication = { result: 'returned', detail: '', blame: 'event', durationMs: 1 };
+const nacked: Publication = { result: 'nacked', detail: '', blame: 'event', durationMs: 1 };
+const lost: Publication = { result: 'failed', detail: '', blame: 'broker', durationMs: 1 };
+const closed: Publication = { result: 'failed', detail: '', blame: 'unknown', durationMs: 1 };
+
+test.for([
+  ['confirmed', confirmed, false, { live: 'delete', copy: 'delete', copyToQueue: 'delete' }],
+  ['returned', returned, false, { live: 'return', copy: 'delete', copyToQueue: 'return' }],
+  ['nacked', nacked, false, { live: 'retry', copy: 'retry', copyToQueue: 'retry' }],
+  ['lost with the connection', lost, false, { live: 'keep', copy: 'keep', copyToQueue: 'keep' }],
+  ['one of those in flight', closed, false, { live: 'keep', copy: 'keep', copyToQueue: 'keep' }],
+  ['alone in flight', closed, true, { live: 'retry', copy: 'retry', copyToQueue: 'return' }],
+] as const)('what was %s goes on as it has to', ([, publication, alone, expected]) => {
+  const options = { alone, maxAttempts: 3 };
+
+  expect({
+    live: judge(live, publication, options),
+    copy: judge(copy, publication, options),
+    copyToQueue: judge(copyToQueue, publication, options),
+  }).toEqual(expected);
+});
+
+test('a live event whose attempts are used up is parked, and a copy leaves the outbox', () => {
+  const options = { alone: false, maxAttempts: 3 };
+
+  expect(judge(last, nacked, options)).toBe('park');
+  expect(judge({ ...copy, ...last }, nacked, options)).toBe('delete');
+  expect(judge({ ...copyToQueue, ...last }, nacked, options)).toBe('delete');
+});
