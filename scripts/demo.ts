@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'amqplib';
-import { type ReceivedEvent, subscribe } from '../src/subscriber/subscribe.ts';
+import { type ReceivedEvent, subscribe } from '../src/subscriber/index.ts';
 import { differences, type Received } from './demo/compare.ts';
 import { convertClips } from './demo/conversion.ts';
 import { type Answer, send, story, type Step } from './demo/story.ts';

@@ -11,20 +11,23 @@ import {
   type ConnectionLimits,
   type Connections,
   createConnections,
-} from './http/connections.ts';
-import type { Readiness } from './http/health.ts';
-import { createTrustedProxies } from './http/proxies.ts';
-import { startServer } from './http/server.ts';
-import { composeIntake } from './intake/compose.ts';
-import { createSources } from './intake/sources.ts';
-import { composeCounts, createUpkeep, prepareLedger } from './ledger/compose.ts';
-import { connectDatabase, type DatabaseConnection } from './ledger/database.ts';
+  type Readiness,
+  createTrustedProxies,
+  startServer,
+} from './http/index.ts';
+import { composeIntake, createSources } from './intake/index.ts';
+import {
+  composeCounts,
+  createUpkeep,
+  prepareLedger,
+  connectDatabase,
+  type DatabaseConnection,
+} from './ledger/index.ts';
 import type { Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
-import { composeOperators } from './operators/compose.ts';
-import { createFeeder } from './operators/replays/feeder.ts';
+import { composeOperators, createFeeder } from './operators/index.ts';
 import type { Parts } from './parts.ts';
-import { composeRelay } from './relay/compose.ts';
+import { composeRelay } from './relay/index.ts';
 import { version } from './version.ts';
 
 export type Service = AsyncDisposable & {

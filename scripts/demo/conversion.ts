@@ -3,8 +3,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CLIP, CORRUPT_CLIP } from '../../src/cli/sandbox-clips.ts';
-import { createClient, type Job } from '../../src/origin/client.ts';
-import { type ReceivedEvent, subscribe } from '../../src/subscriber/subscribe.ts';
+import { createClient, type Job } from '../../src/origin/index.ts';
+import { type ReceivedEvent, subscribe } from '../../src/subscriber/index.ts';
 import { paint, say } from '../output.ts';
 import type { Sandbox } from '../sandbox.ts';
 

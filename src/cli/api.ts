@@ -4,8 +4,12 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Env } from '../config.ts';
 import { ConfigError, UsageError } from '../errors.ts';
-import { createOperatorsClient, type OperatorsClient } from '../operators/client/client.ts';
-import { addressFault, tokenFault } from '../operators/client/exchange.ts';
+import {
+  createOperatorsClient,
+  type OperatorsClient,
+  addressFault,
+  tokenFault,
+} from '../operators/client/index.ts';
 import { parse } from './arguments.ts';
 import type { Command, Verbs } from './command.ts';
 import { withLocalRun } from './environment.ts';

@@ -1,6 +1,6 @@
 // The columns of each list, and the colours of what needs a second look.
 
-import type { Items } from '../operators/client/client.ts';
+import type { Items } from '../operators/client/index.ts';
 import type { Format } from './output.ts';
 import { ago, bytes, count, duration, NOTHING, time } from './readable.ts';
 import type { Column } from './table.ts';

@@ -1,7 +1,7 @@
 // `tallyhook events`: the facts that deliveries told, each once.
 
 import type { Env } from '../config.ts';
-import type { Publication } from '../operators/client/client.ts';
+import type { Publication } from '../operators/client/index.ts';
 import { nounCommand, onlyWord, openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { COLUMNS, statusOf } from './columns.ts';

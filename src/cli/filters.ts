@@ -2,7 +2,7 @@
 // are checked by the API, but for times, which may be written as a person would.
 
 import { UsageError } from '../errors.ts';
-import type { Query } from '../operators/client/client.ts';
+import type { Query } from '../operators/client/index.ts';
 
 type Filter = {
   readonly query: string;

@@ -10,7 +10,7 @@ import type {
   Publication,
   StoryItem,
   StoryReplay,
-} from '../operators/client/client.ts';
+} from '../operators/client/index.ts';
 import { nounCommand, openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { colourOf, statusOf } from './columns.ts';

@@ -1,7 +1,7 @@
 // The verb `list`: the same for every noun.
 
 import type { Env } from '../config.ts';
-import type { Items, ListName } from '../operators/client/client.ts';
+import type { Items, ListName } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { COLUMNS } from './columns.ts';

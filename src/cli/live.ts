@@ -10,7 +10,7 @@ import {
   NoAnswerError,
   type Publication,
   type ServerSentEvent,
-} from '../operators/client/client.ts';
+} from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { colourOf, statusOf } from './columns.ts';

@@ -1,7 +1,7 @@
 // `tallyhook migrate`: brings the database's schema up to date. The daily partitions are made by `serve`.
 
 import { loadUrls } from '../config.ts';
-import { migrate } from '../ledger/migrate.ts';
+import { migrate } from '../ledger/index.ts';
 import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';

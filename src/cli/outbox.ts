@@ -2,7 +2,7 @@
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import type { Entry, OutboxCounts } from '../operators/client/client.ts';
+import type { Entry, OutboxCounts } from '../operators/client/index.ts';
 import { type Api, nounCommand, onlyWord, openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { createBar } from './bar.ts';

@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import type { DryRun, ReplayOrder } from '../operators/client/client.ts';
+import type { DryRun, ReplayOrder } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse, whole } from './arguments.ts';
 import type { Command } from './command.ts';

@@ -1,7 +1,7 @@
 // `tallyhook replays`: what was replayed, what is being replayed, and how to stop it.
 
 import type { Env } from '../config.ts';
-import type { Replay } from '../operators/client/client.ts';
+import type { Replay } from '../operators/client/index.ts';
 import { nounCommand, onlyWord, openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { printOne } from './listing.ts';

@@ -1,7 +1,7 @@
 // What a person is told of an error, and the exit code that stands for it.
 
 import { ConfigError, describeError, SchemaError, UsageError } from '../errors.ts';
-import { ApiAnswerError } from '../operators/client/errors.ts';
+import { ApiAnswerError } from '../operators/client/index.ts';
 import { maskUnseenInLines } from '../unseen.ts';
 import { complain } from './output.ts';
 

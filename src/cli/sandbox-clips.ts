@@ -2,8 +2,13 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Programs } from '../sandbox/engine/ffmpeg.ts';
-import { isStandInClip, makeCorruptClip, makeSampleClip, makeStandInClip } from '../sandbox/files/clips.ts';
+import {
+  type Programs,
+  isStandInClip,
+  makeCorruptClip,
+  makeSampleClip,
+  makeStandInClip,
+} from '../sandbox/index.ts';
 
 export const CLIP = 'sample.mp4';
 export const CORRUPT_CLIP = 'corrupt.mp4';

@@ -4,13 +4,17 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { UsageError } from '../errors.ts';
-import { type Account, type Accounts, createAccounts } from '../sandbox/accounts/accounts.ts';
-import { EVENT_KINDS } from '../sandbox/accounts/event-kinds.ts';
-import { TIER_NAMES } from '../sandbox/accounts/tiers.ts';
-import { SCOPES } from '../sandbox/accounts/tokens.ts';
-import { urlFault } from '../sandbox/addresses/rule.ts';
-import { IN_MEMORY } from '../sandbox/store/database.ts';
-import { openStore } from '../sandbox/store/store.ts';
+import {
+  type Account,
+  type Accounts,
+  createAccounts,
+  EVENT_KINDS,
+  TIER_NAMES,
+  SCOPES,
+  urlFault,
+  IN_MEMORY,
+  openStore,
+} from '../sandbox/index.ts';
 import { oneOf, parse, someOf, whole } from './arguments.ts';
 import { complain, paint, putBytes, say, toJson } from './output.ts';
 import { DEFAULT_ACCOUNT, dataFile } from './sandbox-help.ts';

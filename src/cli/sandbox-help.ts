@@ -3,8 +3,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { UsageError } from '../errors.ts';
-import { SCOPES } from '../sandbox/accounts/tokens.ts';
-import { DEFAULT_SETTINGS } from '../sandbox/settings.ts';
+import { SCOPES, DEFAULT_SETTINGS } from '../sandbox/index.ts';
 
 const DEFAULT_DATA = join('.local', 'sandbox.db');
 export const DEFAULT_ACCOUNT = 'default';

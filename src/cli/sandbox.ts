@@ -3,12 +3,19 @@
 
 import { UsageError } from '../errors.ts';
 import { createLog, lastLines, type Logger } from '../log.ts';
-import { FLOOD_MAX_COPIES, NO_CHAOS } from '../sandbox/webhooks/chaos.ts';
-import { findFfmpeg } from '../sandbox/engine/ffmpeg.ts';
-import { type FileServer, startFileServer } from '../sandbox/files/file-server.ts';
-import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
-import { DEFAULT_SETTINGS, ENGINE_CHOICES, type Settings } from '../sandbox/settings.ts';
-import { SCOPES } from '../sandbox/accounts/tokens.ts';
+import {
+  FLOOD_MAX_COPIES,
+  NO_CHAOS,
+  findFfmpeg,
+  type FileServer,
+  startFileServer,
+  type Sandbox,
+  startSandbox,
+  DEFAULT_SETTINGS,
+  ENGINE_CHOICES,
+  type Settings,
+  SCOPES,
+} from '../sandbox/index.ts';
 import { decimal, oneOf, parse, whole } from './arguments.ts';
 import type { Command } from './command.ts';
 import { complain, paint } from './output.ts';

@@ -1,7 +1,7 @@
 // `tallyhook sources`: who sends, how much, signed with which secret, what they send that we do not know, and who knocks.
 
 import type { Env } from '../config.ts';
-import type { Source } from '../operators/client/client.ts';
+import type { Source } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import type { Command } from './command.ts';

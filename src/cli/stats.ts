@@ -1,7 +1,7 @@
 // `tallyhook stats`: how many deliveries and publications there were, and how long they took, a step and source.
 
 import type { Env } from '../config.ts';
-import type { Stats } from '../operators/client/client.ts';
+import type { Stats } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { colourOf } from './columns.ts';

@@ -3,7 +3,7 @@
 
 import { type Env, loadBus } from '../config.ts';
 import { describeError } from '../errors.ts';
-import { type ReceivedEvent, subscribe } from '../subscriber/subscribe.ts';
+import { type ReceivedEvent, subscribe } from '../subscriber/index.ts';
 import { escapeUnseen } from '../unseen.ts';
 import { parse, someOf } from './arguments.ts';
 import type { Command } from './command.ts';

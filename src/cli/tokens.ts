@@ -2,13 +2,22 @@
 // somewhere. Each change stands in the operator log, by the actor "command line".
 
 import { z } from 'zod';
-import { appendToLog, type Entry } from '../operators/access/operator-log.ts';
-import { canBeLimited, isTokenRole, TOKEN_ROLES } from '../operators/access/roles.ts';
-import { tokenName } from '../operators/access/token-name.ts';
-import { listTokens, MAX_TOKENS, makeToken, revokeToken, type Token } from '../operators/access/tokens.ts';
+import {
+  appendToLog,
+  type Entry,
+  canBeLimited,
+  isTokenRole,
+  TOKEN_ROLES,
+  tokenName,
+  listTokens,
+  MAX_TOKENS,
+  makeToken,
+  revokeToken,
+  type Token,
+} from '../operators/index.ts';
 import { type Env, loadAccess } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import { connectDatabase, type DatabaseConnection } from '../ledger/database.ts';
+import { connectDatabase, type DatabaseConnection } from '../ledger/index.ts';
 import { createLog } from '../log.ts';
 import { toUtc } from '../utc.ts';
 import { HelpAsked, parse } from './arguments.ts';

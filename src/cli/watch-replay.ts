@@ -1,7 +1,7 @@
 // Watches a replay until it rests. Ctrl-C ends the watching and not the replay, which is the service's work.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Replay } from '../operators/client/client.ts';
+import type { Replay } from '../operators/client/index.ts';
 import type { Api } from './api.ts';
 import { createBar } from './bar.ts';
 import { colourOf } from './columns.ts';

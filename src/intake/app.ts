@@ -1,10 +1,16 @@
 // The intake's face, which the world may reach. An Express app with exact routes; the server around it sets the time-outs.
 
 import type { Express } from 'express';
-import { createAppBehind, finishApp } from '../http/app.ts';
-import { NOSNIFF, type StandingHeaders } from '../http/errors.ts';
-import { livez, type Readiness, readyz } from '../http/health.ts';
-import type { TrustedProxies } from '../http/proxies.ts';
+import {
+  createAppBehind,
+  finishApp,
+  NOSNIFF,
+  type StandingHeaders,
+  livez,
+  type Readiness,
+  readyz,
+  type TrustedProxies,
+} from '../http/index.ts';
 import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
 
 export type IntakeOptions = DeliveryOptions & {

@@ -10,10 +10,15 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { UnavailableError } from '../errors.ts';
-import { isRefusedContent, isRetryable } from '../ledger/database.ts';
-import { failureOf } from '../ledger/failures.ts';
-import { type DeliveryRecord, jobKey, type RecordedDelivery } from '../ledger/record.ts';
-import { eventId } from '../ledger/event.ts';
+import {
+  isRefusedContent,
+  isRetryable,
+  failureOf,
+  type DeliveryRecord,
+  jobKey,
+  type RecordedDelivery,
+  eventId,
+} from '../ledger/index.ts';
 
 export type BatchWriterLimits = {
   readonly queueDeliveries: number;

@@ -4,17 +4,24 @@
 import { cached } from '../cached.ts';
 import type { Config } from '../config.ts';
 import { describeError } from '../errors.ts';
-import type { Connections } from '../http/connections.ts';
-import type { Readiness } from '../http/health.ts';
-import type { TrustedProxies } from '../http/proxies.ts';
-import { type HttpServer, startServer } from '../http/server.ts';
-import type { Counts } from '../ledger/compose.ts';
-import { connectDatabase, type DatabaseConnection, isMissingPartition } from '../ledger/database.ts';
-import { createFailureLog } from '../ledger/failures.ts';
-import { makePartitions } from '../ledger/partitions.ts';
-import { recordDeliveries } from '../ledger/record.ts';
-import { addRefusals } from '../ledger/refusals.ts';
-import { createSecondLook } from '../ledger/second-look.ts';
+import {
+  type Connections,
+  type Readiness,
+  type TrustedProxies,
+  type HttpServer,
+  startServer,
+} from '../http/index.ts';
+import {
+  type Counts,
+  connectDatabase,
+  type DatabaseConnection,
+  isMissingPartition,
+  createFailureLog,
+  makePartitions,
+  recordDeliveries,
+  addRefusals,
+  createSecondLook,
+} from '../ledger/index.ts';
 import type { Parts } from '../parts.ts';
 import { createIntakeApp, intakeHeaders } from './app.ts';
 import { type BatchWriter, createBatchWriter } from './batch-writer.ts';

@@ -6,14 +6,11 @@ import { randomUUIDv7 } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { UnavailableError } from '../errors.ts';
-import { closeIfUnread } from '../http/lifecycle.ts';
+import { closeIfUnread, type Connections, NOSNIFF, peerOf, senderOf } from '../http/index.ts';
 import type { Arrival, Receiver, Refusal, Verdict } from './receiver.ts';
 import { isSignature } from './signature.ts';
 import { DEFAULT_SOURCE } from './sources.ts';
 import type { Bodies, Body } from './bodies.ts';
-import type { Connections } from '../http/connections.ts';
-import { NOSNIFF } from '../http/errors.ts';
-import { peerOf, senderOf } from '../http/proxies.ts';
 import type { UnavailableLines } from './unavailable-lines.ts';
 
 export type DeliveryObserver = (delivery: {

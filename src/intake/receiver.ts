@@ -4,12 +4,17 @@
 
 import { hash } from 'node:crypto';
 import { UnavailableError } from '../errors.ts';
-import type { Drift, DriftLog } from '../ledger/drift.ts';
-import type { DeliveryRecord, RecordedDelivery } from '../ledger/record.ts';
-import type { DeliveryOutcome } from '../ledger/tables.ts';
+import {
+  type Drift,
+  type DriftLog,
+  type DeliveryRecord,
+  type RecordedDelivery,
+  type DeliveryOutcome,
+  eventId,
+  type Understanding,
+  understand,
+} from '../ledger/index.ts';
 import type { BatchWriter } from './batch-writer.ts';
-import { eventId } from '../ledger/event.ts';
-import { type Understanding, understand } from '../ledger/understand.ts';
 import type { RefusalLog, RefusalTrace } from './refusal-log.ts';
 import { type KeyRing, type Verified, verifySignature } from './signature.ts';
 import { UNKNOWN_SOURCE } from './sources.ts';

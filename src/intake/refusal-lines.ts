@@ -2,7 +2,7 @@
 // and from where. So a flood costs the log a line a second, and no refusal goes untold.
 
 import type { Logger } from 'pino';
-import { type AddressCounts, busiest, countAddress } from '../ledger/address-counts.ts';
+import { type AddressCounts, busiest, countAddress } from '../ledger/index.ts';
 
 type Refused = {
   readonly source: string;

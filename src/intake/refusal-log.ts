@@ -4,8 +4,7 @@
 
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
-import type { DeliveryRecord } from '../ledger/record.ts';
-import type { RefusalCount } from '../ledger/refusals.ts';
+import type { DeliveryRecord, RefusalCount } from '../ledger/index.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { createRefusalLines } from './refusal-lines.ts';
 

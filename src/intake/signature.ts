@@ -3,7 +3,7 @@
 // whether the source exists: every call computes and compares the same number of digests.
 
 import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { AuthenticBody } from '../ledger/understand.ts';
+import type { AuthenticBody } from '../ledger/index.ts';
 import type { Secret } from '../secret.ts';
 
 /** The secrets that are valid now; an immutable snapshot, replaced as a whole when the sources change. */

@@ -2,8 +2,8 @@
 
 import type { Logger } from 'pino';
 import { describeError, UnavailableError } from '../errors.ts';
-import { failureOf } from '../ledger/failures.ts';
-import { createLimitedLines } from '../http/limited-lines.ts';
+import { failureOf } from '../ledger/index.ts';
+import { createLimitedLines } from '../http/index.ts';
 
 export type UnavailableLines = {
   /** `fields` of the delivery's line; `cause` is what kept it from being recorded. */

@@ -9,14 +9,20 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Access } from './access/access.ts';
 import type { Limits } from './access/limits.ts';
-import { createAppBehind, finishApp } from '../http/app.ts';
+import {
+  createAppBehind,
+  finishApp,
+  type Connections,
+  onlyGet,
+  type StandingHeaders,
+  livez,
+  type Readiness,
+  readyz,
+  type LimitedLines,
+  type TrustedProxies,
+} from '../http/index.ts';
 import { DOCS_STYLE_SOURCE } from './api/docs-page.ts';
 import { createGate, needsTokenOnce, rateHeaders } from './api/gate.ts';
-import type { Connections } from '../http/connections.ts';
-import { onlyGet, type StandingHeaders } from '../http/errors.ts';
-import { livez, type Readiness, readyz } from '../http/health.ts';
-import type { LimitedLines } from '../http/limited-lines.ts';
-import type { TrustedProxies } from '../http/proxies.ts';
 
 export type OperatorOptions = {
   readonly readiness: () => Promise<Readiness>;

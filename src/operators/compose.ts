@@ -27,11 +27,13 @@ import { createSourceOperations } from './api/source-operations.ts';
 import { createStatsOperations } from './api/stats-operations.ts';
 import { createTokenOperations } from './api/token-operations.ts';
 import { createOperatorApp, type OperatorOptions, operatorHeaders } from './app.ts';
-import type { StandingHeaders } from '../http/errors.ts';
-import type { Readiness } from '../http/health.ts';
-import { createLimitedLines } from '../http/limited-lines.ts';
-import type { TrustedProxies } from '../http/proxies.ts';
-import { connectDatabase, type DatabaseConnection } from '../ledger/database.ts';
+import {
+  type StandingHeaders,
+  type Readiness,
+  createLimitedLines,
+  type TrustedProxies,
+} from '../http/index.ts';
+import { connectDatabase, type DatabaseConnection } from '../ledger/index.ts';
 import type { Logger } from '../log.ts';
 
 /** Looking up a token must not wait for what others ask. */

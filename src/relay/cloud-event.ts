@@ -4,7 +4,7 @@
 
 import { type OutgoingMessage } from './publisher.ts';
 import { routingKey } from './topology.ts';
-import { eventId, type Kind, kindOf, type Status } from '../ledger/event.ts';
+import { eventId, type Kind, kindOf, type Status } from '../ledger/index.ts';
 
 /** What an outbox entry knows of its event. */
 export type EntryEvent = {

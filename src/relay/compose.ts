@@ -3,8 +3,7 @@
 import type { Config } from '../config.ts';
 import { cached } from '../cached.ts';
 import { describeError } from '../errors.ts';
-import type { Counts } from '../ledger/compose.ts';
-import { connectDatabase } from '../ledger/database.ts';
+import { type Counts, connectDatabase } from '../ledger/index.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Parts } from '../parts.ts';
 import { createOutboxEntries, type OutboxEntries } from './entries.ts';

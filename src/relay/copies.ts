@@ -7,7 +7,7 @@
 //      │ ▲ ╲──no such queue──▶ returned   and its replay is paused; resuming it makes it pending again
 //      └─ nacked, failed: due again after a while, attempts + 1
 
-import type { Statement } from '../ledger/database.ts';
+import type { Statement } from '../ledger/index.ts';
 import { BEHIND_NO_TROUBLE, LIVE_MAY_GO } from './may-go.ts';
 
 /**

@@ -9,9 +9,7 @@
 
 import { sql } from 'kysely';
 import type { Publication } from './publisher.ts';
-import type { Status } from '../ledger/event.ts';
-import type { DatabaseConnection, Statement } from '../ledger/database.ts';
-import type { OutboxState } from '../ledger/tables.ts';
+import type { Status, DatabaseConnection, Statement, OutboxState } from '../ledger/index.ts';
 import type { EntryEvent } from './cloud-event.ts';
 import { LOAD_COPIES, SETTLE_COPIES } from './copies.ts';
 import { LIVE_MAY_GO } from './may-go.ts';

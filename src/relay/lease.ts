@@ -4,7 +4,7 @@
 
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
-import type { DatabaseConnection, Statement } from '../ledger/database.ts';
+import type { DatabaseConnection, Statement } from '../ledger/index.ts';
 
 export type Lease = {
   readonly holder: string;

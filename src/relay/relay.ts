@@ -11,7 +11,7 @@
 import type { Logger } from 'pino';
 import type { Publication, Publisher } from './publisher.ts';
 import { describeError } from '../errors.ts';
-import { eventId } from '../ledger/event.ts';
+import { eventId } from '../ledger/index.ts';
 import { retryDelayMs } from './backoff.ts';
 import { toMessage } from './cloud-event.ts';
 import type { Entry, OutboxEntries, Settlement } from './entries.ts';

@@ -3,7 +3,7 @@
 // and no copy of a replay anything: live entries go before the copies that are not on their way, and on past one that
 // failed. Knows nothing of the broker or the database.
 
-import { jobKey } from '../ledger/record.ts';
+import { jobKey } from '../ledger/index.ts';
 import type { Entry } from './entries.ts';
 
 /**

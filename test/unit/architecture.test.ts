@@ -8,7 +8,9 @@ import { expect, test } from 'vitest';
 type Override = {
   readonly files: readonly string[];
   readonly rules: {
-    readonly 'no-restricted-imports'?: 'off' | [string, { patterns: [{ group: string[] }] }];
+    readonly 'no-restricted-imports'?:
+      | 'off'
+      | [string, { patterns: [{ group: string[] }, { group: string[] }?] }];
   };
 };
 
@@ -30,23 +32,41 @@ function drawn(): Map<string, string[]> {
   );
 }
 
+/** Of each room, what the linter forbids it: other rooms, and all but the doors of the rest. */
+function rules(): { readonly room: string; readonly rooms: string[]; readonly insides: string[] }[] {
+  const { overrides } = JSON.parse(read('.oxlintrc.json')) as { overrides: Override[] };
+  return overrides.flatMap(({ files: [files = ''], rules: { 'no-restricted-imports': rule } }) => {
+    const room = /^src\/(\w+|\*\.ts)(?:\/\*\*)?$/.exec(files)?.[1];
+    if (!Array.isArray(rule) || room === undefined) return [];
+    const [forbidden, insides] = rule[1].patterns;
+    return [{ room, rooms: forbidden.group, insides: insides?.group ?? [] }];
+  });
+}
+
 /** Of each room, those that the linter lets it import. */
 function enforced(): Map<string, string[]> {
-  const { overrides } = JSON.parse(read('.oxlintrc.json')) as { overrides: Override[] };
   return new Map(
-    overrides.flatMap(({ files: [files = ''], rules }) => {
-      const rule = rules['no-restricted-imports'];
-      const room = /^src\/(\w+|\*\.ts)(?:\/\*\*)?$/.exec(files)?.[1];
-      if (!Array.isArray(rule) || room === undefined) return [];
-      const { group } = rule[1].patterns[0];
-      return [[room, rooms.filter((name) => name !== room && !group.includes(`**/${name}/**`)).toSorted()]];
-    }),
+    rules().map(({ room, rooms: forbidden }) => [
+      room,
+      rooms.filter((name) => name !== room && !forbidden.includes(`**/${name}/**`)).toSorted(),
+    ]),
   );
 }
 
 test('the page draws all rooms, and what each may import is what the linter enforces', () => {
   expect([...drawn().keys()].toSorted()).toEqual(['*.ts', ...rooms].toSorted());
   expect(drawn()).toEqual(enforced());
+});
+
+test('a room is entered by its door alone', () => {
+  for (const { room, insides } of rules()) {
+    for (const other of enforced().get(room) ?? []) {
+      expect(insides, `${room} may open the door of ${other}`).toContain(`!**/${other}/index.ts`);
+      expect(insides, `${room} sees nothing else of ${other}`).toContain(`**/${other}/**`);
+    }
+  }
+  const withoutDoor = rooms.filter((room) => room !== 'cli' && !existsSync(at(`src/${room}/index.ts`)));
+  expect(withoutDoor).toEqual([]);
 });
 
 test('every file of ours that a document names is there', () => {

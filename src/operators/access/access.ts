@@ -3,7 +3,7 @@
 // Postgres is away, only the metrics may rely on what is in memory.
 
 import { describeError } from '../../errors.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { createKnownTokens } from './known-tokens.ts';
 import { type Environment, hashToken, tokenValueOf } from './token-value.ts';

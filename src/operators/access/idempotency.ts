@@ -2,7 +2,7 @@
 // transaction. Either all of it is committed or nothing, so what failed can be tried again under its key.
 
 import { sql, type Transaction } from 'kysely';
-import type { Database } from '../../ledger/tables.ts';
+import type { Database } from '../../ledger/index.ts';
 
 /** Upkeep drops what is older, now and then. */
 const KEPT_HOURS = 24;

@@ -3,8 +3,7 @@
 
 import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
-import type { Database } from '../../ledger/tables.ts';
-import { timeText } from '../../ledger/time-text.ts';
+import { type Database, timeText } from '../../ledger/index.ts';
 
 /** `tokenId` is null for the command line, which works on the database itself. */
 export type Actor = {

@@ -3,8 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { type Kysely, type Selectable, sql } from 'kysely';
-import type { DatabaseConnection, Statement } from '../../ledger/database.ts';
-import type { Database } from '../../ledger/tables.ts';
+import type { DatabaseConnection, Statement, Database } from '../../ledger/index.ts';
 import type { TokenRole } from './roles.ts';
 import { type Environment, hashToken, isSameHash, newTokenValue } from './token-value.ts';
 

@@ -4,8 +4,8 @@
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 import { describeError } from '../../errors.ts';
-import { closeIfUnread } from '../../http/lifecycle.ts';
-import { isTimeout } from '../../ledger/database.ts';
+import { closeIfUnread } from '../../http/index.ts';
+import { isTimeout } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { ApiError, type Operation, type Reply } from './operation.ts';
 

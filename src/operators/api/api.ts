@@ -4,7 +4,7 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { appendToLog } from '../access/operator-log.ts';
 import { describeError } from '../../errors.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { act, readIdempotencyKey } from './actions.ts';
 import { isDeparture, sendError, sendJson, sendStream, toApiError, toJson } from './answers.ts';

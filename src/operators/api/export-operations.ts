@@ -6,7 +6,7 @@ import { stringify } from 'csv-stringify/sync';
 import { z } from 'zod';
 import { readLog } from '../access/operator-log.ts';
 import { readAll } from '../audit/export.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { plain } from './filters.ts';
 import { type ApiList, type Asked, LISTS } from './lists.ts';

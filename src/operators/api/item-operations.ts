@@ -7,8 +7,7 @@ import { findEvent } from '../audit/events.ts';
 import { publications } from '../audit/publications.ts';
 import { encodeCursor } from '../audit/cursor.ts';
 import { isStoryPlace, readStory, storyTypes } from '../audit/story.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
-import { parseEventId } from '../../ledger/event.ts';
+import { type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
 import { eventIdText, jobId, paging, source, wholeNumber } from './filters.ts';
 import { invalidCursor, placeOf } from './lists.ts';
 import {

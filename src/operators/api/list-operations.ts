@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { readDepth } from '../audit/outbox.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import { paging } from './filters.ts';
 import { LISTS, listOperation, readListPage } from './lists.ts';
 import { defineRead, type Operation, scopeOf } from './operation.ts';

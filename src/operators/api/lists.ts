@@ -9,7 +9,7 @@ import { jobs } from '../audit/jobs.ts';
 import type { List } from '../audit/lists.ts';
 import { outbox } from '../audit/outbox.ts';
 import { publications } from '../audit/publications.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import {
   deliveryFilters,
   eventFilters,

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { Live, LiveLook } from '../audit/live.ts';
-import { isStatus, kindOf, parseEventId } from '../../ledger/event.ts';
+import { isStatus, kindOf, parseEventId } from '../../ledger/index.ts';
 import { jobId, source } from './filters.ts';
 import type { Listeners } from './listeners.ts';
 import { frameOf } from './live-stream.ts';

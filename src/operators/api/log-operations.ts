@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { type LogFilter, readLog } from '../access/operator-log.ts';
 import { encodeCursor } from '../audit/cursor.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import { paging, plain, source, time } from './filters.ts';
 import { placeOf } from './lists.ts';
 import { defineRead, forbidden, type Operation } from './operation.ts';

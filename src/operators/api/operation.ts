@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import type { Transaction } from 'kysely';
 import type { z } from 'zod';
 import type { Role } from '../access/roles.ts';
-import type { Database } from '../../ledger/tables.ts';
+import type { Database } from '../../ledger/index.ts';
 
 /** Who asks. Its token was checked, and has the role that the operation needs. */
 export type Caller = {

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { encodeCursor } from '../audit/cursor.ts';
-import { parseEventId } from '../../ledger/event.ts';
+import { parseEventId } from '../../ledger/index.ts';
 import { decide, type Decision, lockEntry, RETRIED_AT_ONCE, retryEntries } from '../decisions/decisions.ts';
 import { eventIdText, orderCursor, source } from './filters.ts';
 import { placeOf } from './lists.ts';

@@ -3,8 +3,7 @@
 
 import { z } from 'zod';
 import { encodeCursor } from '../audit/cursor.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
-import { parseEventId } from '../../ledger/event.ts';
+import { type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
 import {
   type Change,
   changeReplay,

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { type ConfiguredSource, readSources, type SourceReport } from '../audit/sources.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import { defineRead, type Operation } from './operation.ts';
 import { timestamp } from './schemas.ts';
 

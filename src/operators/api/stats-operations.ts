@@ -2,8 +2,7 @@
 
 import { z } from 'zod';
 import { readStats, type StatsRange, type StatsStep } from '../statistics/statistics.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
-import { MINUTES_KEPT_HOURS } from '../../ledger/rollups.ts';
+import { type DatabaseConnection, MINUTES_KEPT_HOURS } from '../../ledger/index.ts';
 import { time, wholeNumber, source } from './filters.ts';
 import { ApiError, defineRead, type Operation, scopeOf } from './operation.ts';
 import { timestamp } from './schemas.ts';

@@ -6,7 +6,7 @@ import { tokenName } from '../access/token-name.ts';
 import { canBeLimited, TOKEN_ROLES } from '../access/roles.ts';
 import { ENVIRONMENTS, type Environment } from '../access/token-value.ts';
 import { listTokens, MAX_TOKENS, makeToken, revokeToken, type Token } from '../access/tokens.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import { source, time } from './filters.ts';
 import {
   ApiError,

@@ -3,11 +3,9 @@
 
 import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
-import { eventId, type Status } from '../../ledger/event.ts';
-import type { Database, DeliveryOutcome } from '../../ledger/tables.ts';
+import { eventId, type Status, type Database, type DeliveryOutcome, timeText } from '../../ledger/index.ts';
 import { byColumn, bySourcesAndJob, byUnusual, statusOf } from './filters.ts';
 import { type Filter, type List, type Page, type PageOptions, readPage, typesOf } from './lists.ts';
-import { timeText } from '../../ledger/time-text.ts';
 import { type Spec } from './scan.ts';
 
 /** As the API shows it. */

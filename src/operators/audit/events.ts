@@ -2,11 +2,17 @@
 // longer there is done.
 
 import { type Kysely, sql } from 'kysely';
-import { eventId, type Kind, kindOf, parseEventId, type Status } from '../../ledger/event.ts';
-import type { Database } from '../../ledger/tables.ts';
+import {
+  eventId,
+  type Kind,
+  kindOf,
+  parseEventId,
+  type Status,
+  type Database,
+  timeText,
+} from '../../ledger/index.ts';
 import { byColumn, bySourcesAndJob, byUnusual, statusOf } from './filters.ts';
 import { type Filter, type List, readPage, typesOf } from './lists.ts';
-import { timeText } from '../../ledger/time-text.ts';
 import { type Spec } from './scan.ts';
 
 /** As the API shows it. */

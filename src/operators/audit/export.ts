@@ -3,7 +3,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
-import type { Database } from '../../ledger/tables.ts';
+import type { Database } from '../../ledger/index.ts';
 import type { Position } from './cursor.ts';
 import type { List } from './lists.ts';
 

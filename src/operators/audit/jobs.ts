@@ -2,11 +2,9 @@
 // long after the first one.
 
 import { type Kysely, sql } from 'kysely';
-import type { Status } from '../../ledger/event.ts';
-import type { Database } from '../../ledger/tables.ts';
+import { type Status, type Database, timeText } from '../../ledger/index.ts';
 import { bySourcesAndJob, byUnusual } from './filters.ts';
 import { type List, readPage, typesOf } from './lists.ts';
-import { timeText } from '../../ledger/time-text.ts';
 import { type Spec } from './scan.ts';
 
 /** As the API shows it. */

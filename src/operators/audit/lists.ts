@@ -3,7 +3,7 @@
 // page may be short, or empty, before the end of its list.
 
 import type { Kysely, RawBuilder } from 'kysely';
-import type { Database } from '../../ledger/tables.ts';
+import type { Database } from '../../ledger/index.ts';
 import type { Position, ValueType } from './cursor.ts';
 import {
   type Access,

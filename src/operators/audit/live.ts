@@ -5,7 +5,7 @@
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { describeError } from '../../errors.ts';
-import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import { createNewcomers, type Newcomers, type RowKey } from './newcomers.ts';
 
 /** How the rows of both lists are read; what they look like is their own files' business. */

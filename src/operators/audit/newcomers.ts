@@ -2,8 +2,7 @@
 // begins and seen when it is committed, so each look goes back as far as a statement can take and leaves out what it
 // has found before: reading on from the last time or id would lose whatever commits late.
 
-import type { DatabaseConnection, Statement } from '../../ledger/database.ts';
-import { TIME_FORMAT } from '../../ledger/time-text.ts';
+import { type DatabaseConnection, type Statement, TIME_FORMAT } from '../../ledger/index.ts';
 
 /** Names a row in the index of its time, which has microseconds. */
 export type RowKey = { readonly id: string; readonly at: string };

@@ -2,10 +2,8 @@
 // is: no more than a bounded number of entries of each state is counted, or looked at for a page.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { eventId, type Status } from '../../ledger/event.ts';
-import type { Database, OutboxState } from '../../ledger/tables.ts';
+import { eventId, type Status, type Database, type OutboxState, timeText } from '../../ledger/index.ts';
 import type { List, Page, PageOptions } from './lists.ts';
-import { timeText } from '../../ledger/time-text.ts';
 import { sourcesCte } from './scan.ts';
 
 /** As the API shows it. */

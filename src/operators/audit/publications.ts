@@ -2,11 +2,16 @@
 // alone, so a job's are found through its events.
 
 import { type Kysely, sql } from 'kysely';
-import { eventId, parseEventId, type Status } from '../../ledger/event.ts';
-import type { Database, PublicationResult } from '../../ledger/tables.ts';
+import {
+  eventId,
+  parseEventId,
+  type Status,
+  type Database,
+  type PublicationResult,
+  timeText,
+} from '../../ledger/index.ts';
 import { byColumn, bySources, byUnusual, prefixEnd } from './filters.ts';
 import { type Filter, type List, type Question, readPage, typesOf } from './lists.ts';
-import { timeText } from '../../ledger/time-text.ts';
 import { sourcesCte, type Spec } from './scan.ts';
 
 /** As the API shows it. */

@@ -4,7 +4,7 @@
 // bounds in sight it once took the rows for few, and sorted 660,000 of them.)
 
 import { type RawBuilder, sql } from 'kysely';
-import { timeText } from '../../ledger/time-text.ts';
+import { timeText } from '../../ledger/index.ts';
 import type { Position, ValueType } from './cursor.ts';
 
 export type Condition = RawBuilder<unknown>;

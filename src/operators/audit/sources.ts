@@ -2,7 +2,7 @@
 // what its bodies had that our schemas do not know, and where its refused deliveries come from. Costs a few looks into indexes a source, however much it sent.
 
 import { sql } from 'kysely';
-import type { DatabaseConnection } from '../../ledger/database.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 
 /** A source as it is set up now. */
 export type ConfiguredSource = { readonly name: string; readonly fingerprints: readonly string[] };

@@ -2,14 +2,13 @@
 // state, so that no part of it knows more than another.
 
 import { type Kysely, sql, type Transaction } from 'kysely';
-import type { Database, ReplayState } from '../../ledger/tables.ts';
+import { type Database, type ReplayState, timeText } from '../../ledger/index.ts';
 import type { Position, ValueType } from './cursor.ts';
 import { type DeliveryItem, readDeliveriesOfJob } from './deliveries.ts';
 import { type EventItem, readEventsOfJob } from './events.ts';
 import { findJob, type JobItem } from './jobs.ts';
 import { type EntryItem, readEntriesOfJob } from './outbox.ts';
 import { type PublicationItem, readPublicationsOf } from './publications.ts';
-import { timeText } from '../../ledger/time-text.ts';
 
 export type StoryPart =
   | { readonly what: 'delivery'; readonly delivery: DeliveryItem }

@@ -3,8 +3,7 @@
 
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { type EntryItem, findEntry } from '../audit/outbox.ts';
-import { eventId, type Status } from '../../ledger/event.ts';
-import type { Database, OutboxState } from '../../ledger/tables.ts';
+import { eventId, type Status, type Database, type OutboxState } from '../../ledger/index.ts';
 import { findEvents } from '../replays/selection.ts';
 
 export type Decision = 'retry' | 'discard' | 'park';

@@ -3,14 +3,24 @@
 
 import { CompiledQuery, sql, type Transaction } from 'kysely';
 import { prefixEnd } from '../audit/filters.ts';
-import { type AuthenticBody, understand } from '../../ledger/understand.ts';
-import { type Conflicts, findAlike } from '../../ledger/second-look.ts';
-import type { DatabaseConnection, Statement } from '../../ledger/database.ts';
-import { eventId, type JobEvent } from '../../ledger/event.ts';
-import { correctContentHash, type FirstBody, firstBodiesAhead } from '../../ledger/first-bodies.ts';
-import { jobKey, RELEASE, releaseColumns } from '../../ledger/record.ts';
-import type { Database } from '../../ledger/tables.ts';
-import { timeText } from '../../ledger/time-text.ts';
+import {
+  type AuthenticBody,
+  understand,
+  type Conflicts,
+  findAlike,
+  type DatabaseConnection,
+  type Statement,
+  eventId,
+  type JobEvent,
+  correctContentHash,
+  type FirstBody,
+  firstBodiesAhead,
+  jobKey,
+  RELEASE,
+  releaseColumns,
+  type Database,
+  timeText,
+} from '../../ledger/index.ts';
 
 export type Release = {
   readonly delivery_id: string;

@@ -3,11 +3,15 @@
 // on the way, change nothing or everything.
 
 import { type Kysely, sql } from 'kysely';
-import { type AuthenticBody, understand } from '../../ledger/understand.ts';
-import { textArray } from '../../ledger/arrays.ts';
-import type { DatabaseConnection, Statement } from '../../ledger/database.ts';
-import type { Status } from '../../ledger/event.ts';
-import type { Database } from '../../ledger/tables.ts';
+import {
+  type AuthenticBody,
+  understand,
+  textArray,
+  type DatabaseConnection,
+  type Statement,
+  type Status,
+  type Database,
+} from '../../ledger/index.ts';
 import { type Selection, selected } from './selection.ts';
 
 export type RunningReplay = {

@@ -5,7 +5,7 @@
 import { sql } from 'kysely';
 import { describeError } from '../../errors.ts';
 import { parseJson } from '../../json.ts';
-import { type DatabaseConnection, isTimeout } from '../../ledger/database.ts';
+import { type DatabaseConnection, isTimeout } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { feedReplay, finishReplay, giveUpOnParked, type RunningReplay, SLICE } from './feed.ts';
 import { createRateCap, type RateCap } from './rate-cap.ts';

@@ -10,8 +10,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { EventItem } from '../audit/events.ts';
 import { parseJson } from '../../json.ts';
-import type { Database, ReplayState } from '../../ledger/tables.ts';
-import { timeText } from '../../ledger/time-text.ts';
+import { type Database, type ReplayState, timeText } from '../../ledger/index.ts';
 import { type EventFilter, measureSelected, type Selection, sampleSelected } from './selection.ts';
 
 export type Replay = {

@@ -4,8 +4,7 @@
 import { type Expression, type Kysely, type SqlBool, sql } from 'kysely';
 import { type EventItem, readEventsNumbered } from '../audit/events.ts';
 import { prefixEnd, statusOf } from '../audit/filters.ts';
-import { eventId, parseEventId, type Kind, type Status } from '../../ledger/event.ts';
-import type { Database } from '../../ledger/tables.ts';
+import { eventId, parseEventId, type Kind, type Status, type Database } from '../../ledger/index.ts';
 
 /** In the API's own words, since it is kept and shown as it was asked. At least one of them is given. */
 export type EventFilter = {

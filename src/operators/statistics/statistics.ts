@@ -2,8 +2,7 @@
 // They count what leaves no delivery too (503), up to the last flush of each replica; the deliveries are the exact record.
 
 import { sql } from 'kysely';
-import type { DatabaseConnection } from '../../ledger/database.ts';
-import { bucketMs, NO_TIME_BUCKET } from '../../ledger/rollups.ts';
+import { type DatabaseConnection, bucketMs, NO_TIME_BUCKET } from '../../ledger/index.ts';
 
 export type StatsRange = {
   /** Both on a whole step since the epoch. `to` is not part of it. */

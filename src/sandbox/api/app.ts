@@ -2,7 +2,7 @@
 // typo should not half work.
 
 import type { Express, RequestHandler } from 'express';
-import { createExactApp } from '../../http/app.ts';
+import { createExactApp } from '../../http/index.ts';
 import type { Logger } from '../../log.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { Limits } from '../accounts/limits.ts';

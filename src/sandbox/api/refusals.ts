@@ -3,7 +3,7 @@
 
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { describeError, UnavailableError } from '../../errors.ts';
-import { closeIfUnread } from '../../http/lifecycle.ts';
+import { closeIfUnread } from '../../http/index.ts';
 import type { Logger } from '../../log.ts';
 
 export type Detail = { readonly field: string; readonly message: string };

@@ -3,7 +3,7 @@
 
 import { createServer, type RequestListener } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { createStop, hangUp, listen } from '../../http/lifecycle.ts';
+import { createStop, hangUp, listen } from '../../http/index.ts';
 import type { Limits } from '../accounts/limits.ts';
 import { rateHeaders } from './gate.ts';
 import { badRequest, bodyOf, type Refusal } from './refusals.ts';

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import { describeError } from '../../errors.ts';
-import { listen } from '../../http/lifecycle.ts';
+import { listen } from '../../http/index.ts';
 import type { Logger } from '../../log.ts';
 import { findFormat } from '../engine/formats.ts';
 import { hostInUrl } from '../host-in-url.ts';
