@@ -8,7 +8,7 @@ import { readLog } from '../access/operator-log.ts';
 import { readAll } from '../audit/export.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
-import { plain } from './filters.ts';
+import { plain } from '../contract/filters.ts';
 import { type ApiList, type Asked, LISTS } from './lists.ts';
 import { logFilters, LogLine } from './log-operations.ts';
 import { ApiError, defineRead, forbidden, type Operation } from './operation.ts';

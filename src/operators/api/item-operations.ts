@@ -8,7 +8,7 @@ import { publications } from '../audit/publications.ts';
 import { encodeCursor } from '../audit/cursor.ts';
 import { isStoryPlace, readStory, storyTypes } from '../audit/story.ts';
 import { type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
-import { eventIdText, jobId, paging, source, wholeNumber } from './filters.ts';
+import { eventIdText, jobId, paging, source, wholeNumber } from '../contract/filters.ts';
 import { invalidCursor, placeOf } from './lists.ts';
 import {
   ApiError,
@@ -19,7 +19,7 @@ import {
   type Reply,
   scopeOf,
 } from './operation.ts';
-import { DeliveryDetail, EventDetail, Job, page, StoryItem } from './schemas.ts';
+import { DeliveryDetail, EventDetail, Job, page, StoryItem } from '../contract/items.ts';
 
 const STORY_ITEMS_MAX = 1_000;
 const STORY_ITEMS_DEFAULT = 500;

@@ -3,10 +3,10 @@
 import { z } from 'zod';
 import { readDepth } from '../audit/outbox.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { paging } from './filters.ts';
+import { paging } from '../contract/filters.ts';
 import { LISTS, listOperation, readListPage } from './lists.ts';
 import { defineRead, type Operation, scopeOf } from './operation.ts';
-import { Entry, page, timestamp } from './schemas.ts';
+import { Entry, page, timestamp } from '../contract/items.ts';
 
 export const OutboxPage = page(Entry)
   .extend({

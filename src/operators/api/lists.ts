@@ -18,9 +18,9 @@ import {
   paging,
   publicationFilters,
   quarantineFilters,
-} from './filters.ts';
+} from '../contract/filters.ts';
 import { ApiError, type Caller, defineRead, type Operation, scopeOf } from './operation.ts';
-import { Delivery, Entry, Event, Job, page, Publication } from './schemas.ts';
+import { Delivery, Entry, Event, Job, page, Publication } from '../contract/items.ts';
 
 /** What a query says, once its schema has read it. */
 export type Asked = Readonly<Record<string, unknown>> & { readonly source?: string };

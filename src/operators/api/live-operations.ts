@@ -3,11 +3,11 @@
 import { z } from 'zod';
 import type { Live, LiveLook } from '../audit/live.ts';
 import { isStatus, kindOf, parseEventId } from '../../ledger/index.ts';
-import { jobId, source } from './filters.ts';
+import { jobId, source } from '../contract/filters.ts';
 import type { Listeners } from './listeners.ts';
 import { frameOf } from './live-stream.ts';
 import { type Caller, defineRead, type Operation, scopeOf } from './operation.ts';
-import { Delivery, eventStatus, kind, outcome, Publication, publicationResult } from './schemas.ts';
+import { Delivery, eventStatus, kind, outcome, Publication, publicationResult } from '../contract/items.ts';
 
 const query = z.strictObject({
   events: z.enum(['deliveries', 'publications']).optional().describe('Both where not given.'),

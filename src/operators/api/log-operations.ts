@@ -4,10 +4,10 @@ import { z } from 'zod';
 import { type LogFilter, readLog } from '../access/operator-log.ts';
 import { encodeCursor } from '../audit/cursor.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { paging, plain, source, time } from './filters.ts';
+import { paging, plain, source, time } from '../contract/filters.ts';
 import { placeOf } from './lists.ts';
 import { defineRead, forbidden, type Operation } from './operation.ts';
-import { digits, page, timestamp } from './schemas.ts';
+import { digits, page, timestamp } from '../contract/items.ts';
 
 export const ACTIONS = [
   'body.read',

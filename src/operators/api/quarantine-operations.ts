@@ -10,7 +10,7 @@ import {
   sourceOfDelivery,
   type Release,
 } from '../decisions/quarantine.ts';
-import { orderCursor, quarantineFilters } from './filters.ts';
+import { orderCursor, quarantineFilters } from '../contract/filters.ts';
 import { placeOf } from './lists.ts';
 import { ApiError, defineAction, type LogEntry, notFound, type Operation, scopeOf } from './operation.ts';
 

@@ -17,7 +17,7 @@ import {
 } from '../replays/replays.ts';
 import { findEvents, type Selection } from '../replays/selection.ts';
 import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';
-import { deliveryFilters, eventFilters, eventIdText, paging, plain } from './filters.ts';
+import { deliveryFilters, eventFilters, eventIdText, paging, plain } from '../contract/filters.ts';
 import { placeOf } from './lists.ts';
 import {
   ApiError,
@@ -29,7 +29,7 @@ import {
   type Operation,
   scopeOf,
 } from './operation.ts';
-import { Event, page, replayState, ReplaySkip, timestamp } from './schemas.ts';
+import { Event, page, replayState, ReplaySkip, timestamp } from '../contract/items.ts';
 
 const MAX_EVENT_IDS = 1_000;
 const SAMPLE = 10;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { type ConfiguredSource, readSources, type SourceReport } from '../audit/sources.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { defineRead, type Operation } from './operation.ts';
-import { timestamp } from './schemas.ts';
+import { timestamp } from '../contract/items.ts';
 
 const rate = z.number().describe('Deliveries a minute.');
 

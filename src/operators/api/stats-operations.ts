@@ -3,9 +3,9 @@
 import { z } from 'zod';
 import { readStats, type StatsRange, type StatsStep } from '../statistics/statistics.ts';
 import { type DatabaseConnection, MINUTES_KEPT_HOURS } from '../../ledger/index.ts';
-import { time, wholeNumber, source } from './filters.ts';
+import { time, wholeNumber, source } from '../contract/filters.ts';
 import { ApiError, defineRead, type Operation, scopeOf } from './operation.ts';
-import { timestamp } from './schemas.ts';
+import { timestamp } from '../contract/items.ts';
 
 const STEP_MIN_S = 60;
 const STEP_MAX_S = 366 * 24 * 60 * 60;

@@ -7,7 +7,7 @@ import { canBeLimited, TOKEN_ROLES } from '../access/roles.ts';
 import { ENVIRONMENTS, type Environment } from '../access/token-value.ts';
 import { listTokens, MAX_TOKENS, makeToken, revokeToken, type Token } from '../access/tokens.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { source, time } from './filters.ts';
+import { source, time } from '../contract/filters.ts';
 import {
   ApiError,
   type Caller,
@@ -17,7 +17,7 @@ import {
   notFound,
   type Operation,
 } from './operation.ts';
-import { timestamp } from './schemas.ts';
+import { timestamp } from '../contract/items.ts';
 
 const MAX_SOURCES = 100;
 

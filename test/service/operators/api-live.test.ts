@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Delivery, Publication } from '../../../src/operators/api/schemas.ts';
+import { Delivery, Publication } from '../../../src/operators/contract/items.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { type Listening, listen, type LiveEvent, parseEvent } from '../../support/listener.ts';
 import { type Operators, operators } from '../../support/operators.ts';

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { toUtc } from '../../utc.ts';
-import { eventStatus, kind, outboxState, outcome, publicationResult } from './schemas.ts';
+import { eventStatus, kind, outboxState, outcome, publicationResult } from './items.ts';
 
 export const PAGE_LIMIT_MAX = 200;
 const PAGE_LIMIT_DEFAULT = 50;
