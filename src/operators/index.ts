@@ -3,8 +3,9 @@
 // The door of this room: other rooms import from this file alone.
 
 export { type Entry, appendToLog } from './access/operator-log.ts';
-export { TOKEN_ROLES, canBeLimited, isTokenRole } from './access/roles.ts';
-export { tokenName } from './access/token-name.ts';
-export { MAX_TOKENS, type Token, listTokens, makeToken, revokeToken } from './access/tokens.ts';
+export { canBeLimited, isTokenRole } from './access/roles.ts';
+export { type Token, listTokens, makeToken, revokeToken } from './access/tokens.ts';
 export { composeOperators } from './compose.ts';
+export { tokenName } from './contract/token-name.ts';
+export { MAX_TOKENS, TOKEN_ROLES } from './contract/tokens.ts';
 export { createFeeder } from './replays/feeder.ts';

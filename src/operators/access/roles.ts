@@ -1,8 +1,7 @@
-// What a token allows. Each role of the row may do what those before it may; a scraper reads the metrics and nothing
+// What a token allows. Each of ROLES may do what those before it may; a scraper reads the metrics and nothing
 // else, and everybody else may read them, too.
 
-export const ROLES = ['viewer', 'auditor', 'operator', 'admin'] as const;
-export const TOKEN_ROLES = ['scraper', ...ROLES] as const;
+import { ROLES, TOKEN_ROLES } from '../contract/tokens.ts';
 
 /** What an operation can ask for. */
 export type Role = (typeof ROLES)[number];

@@ -2,8 +2,8 @@
 // slow hash: there is nothing to guess.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { ENVIRONMENTS } from '../contract/tokens.ts';
 
-export const ENVIRONMENTS = ['live', 'test'] as const;
 export type Environment = (typeof ENVIRONMENTS)[number];
 
 const RANDOM_BYTES = 32;

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type { DatabaseConnection, Statement, Database } from '../../ledger/index.ts';
+import { MAX_TOKENS } from '../contract/tokens.ts';
 import type { TokenRole } from './roles.ts';
 import { type Environment, hashToken, isSameHash, newTokenValue } from './token-value.ts';
 
@@ -29,9 +30,6 @@ export type NewToken = {
   readonly expiresAt: Date | null;
   readonly createdBy: string;
 };
-
-/** More than people and programs that ask; a list of them stays one page. */
-export const MAX_TOKENS = 1_000;
 
 /** Who did what with a token stands in the operator log for good; the row of one long dead is in the way. */
 const DEAD_KEPT_DAYS = 90;

@@ -9,8 +9,8 @@ import { readAll } from '../audit/export.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { plain } from '../contract/filters.ts';
+import { logFilters, LogLine } from '../contract/operator-log.ts';
 import { type ApiList, type Asked, LISTS } from './lists.ts';
-import { logFilters, LogLine } from './log-operations.ts';
 import { ApiError, defineRead, forbidden, type Operation } from './operation.ts';
 import { type Holds, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
 

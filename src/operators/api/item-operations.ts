@@ -8,7 +8,10 @@ import { publications } from '../audit/publications.ts';
 import { encodeCursor } from '../audit/cursor.ts';
 import { isStoryPlace, readStory, storyTypes } from '../audit/story.ts';
 import { type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
-import { eventIdText, jobId, paging, source, wholeNumber } from '../contract/filters.ts';
+import { DeliveryDetail } from '../contract/deliveries.ts';
+import { EventDetail, PUBLICATIONS_SHOWN_MAX } from '../contract/events.ts';
+import { eventIdText } from '../contract/filters.ts';
+import { Story, storyOf, storyPaging } from '../contract/story.ts';
 import { invalidCursor, placeOf } from './lists.ts';
 import {
   ApiError,
@@ -19,11 +22,6 @@ import {
   type Reply,
   scopeOf,
 } from './operation.ts';
-import { DeliveryDetail, EventDetail, Job, page, StoryItem } from '../contract/items.ts';
-
-const STORY_ITEMS_MAX = 1_000;
-const STORY_ITEMS_DEFAULT = 500;
-const PUBLICATIONS_SHOWN = 100;
 
 type Deps = { readonly connection: Pick<DatabaseConnection, 'db'> };
 
@@ -101,22 +99,13 @@ function showEvent({ connection }: Deps): Operation {
       if (event === undefined) throw notFound('event');
       scopeOf(caller, event.source);
       const filters = { sources: null, event_id: id };
-      const options = { after: null, limit: PUBLICATIONS_SHOWN };
+      const options = { after: null, limit: PUBLICATIONS_SHOWN_MAX };
       const { items } = await publications.read(connection.db, filters, options);
       return { status: 200, body: { ...event, publications: items } };
     },
   });
 }
 
-const Story = page(StoryItem)
-  .extend({ job: Job.nullable().describe('Null if all its deliveries are in quarantine.') })
-  .meta({ id: 'Story', description: 'A job and what happened to it, in order.' });
-
-const ofJob = { source, job_id: jobId };
-const storyPaging = {
-  limit: wholeNumber(1, STORY_ITEMS_MAX).default(STORY_ITEMS_DEFAULT),
-  cursor: paging.cursor,
-};
 const storyAnswers = { 200: { description: 'A page of the story.', schema: Story } };
 
 function showJob({ connection }: Deps): Operation {
@@ -128,7 +117,7 @@ function showJob({ connection }: Deps): Operation {
     description:
       'Every delivery and its outcome, every event, every publication, every replay and what it left out, and what waits.',
     role: 'viewer',
-    params: z.strictObject(ofJob),
+    params: z.strictObject(storyOf),
     query: z.strictObject(storyPaging),
     answers: storyAnswers,
     run: ({ params, query }, { caller }) => answerStory(connection, caller, params, query),
@@ -144,7 +133,7 @@ function showStory({ connection }: Deps): Operation {
     description:
       'The same as under `/jobs/{source}/{job_id}`, for jobs whose id is `.` or `..`: clients take these out of a path.',
     role: 'viewer',
-    query: z.strictObject({ ...ofJob, ...storyPaging }),
+    query: z.strictObject({ ...storyOf, ...storyPaging }),
     namesOthers: true,
     answers: storyAnswers,
     run: ({ query: { limit, cursor, ...job } }, { caller }) =>

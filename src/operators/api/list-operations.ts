@@ -6,28 +6,7 @@ import type { DatabaseConnection } from '../../ledger/index.ts';
 import { paging } from '../contract/filters.ts';
 import { LISTS, listOperation, readListPage } from './lists.ts';
 import { defineRead, type Operation, scopeOf } from './operation.ts';
-import { Entry, page, timestamp } from '../contract/items.ts';
-
-export const OutboxPage = page(Entry)
-  .extend({
-    counts: z
-      .object({
-        pending: z.int().min(0),
-        returned: z.int().min(0),
-        parked: z.int().min(0),
-      })
-      .describe('Of events themselves; replays’ copies are counted apart.'),
-    copies: z.int().min(0).describe('How many copies of replays there are, in any state.'),
-    counts_complete: z
-      .boolean()
-      .describe(
-        'False if there may be more than were counted: the oldest 100,000 of each state are looked at, whosoever they are.',
-      ),
-    oldest_pending_at: timestamp
-      .nullable()
-      .describe('When the oldest pending one was accepted. Null if none was found among those looked at.'),
-  })
-  .meta({ id: 'OutboxPage', description: 'What waits, and how much of it there is.' });
+import { OutboxPage } from '../contract/outbox.ts';
 
 export function createListOperations({
   connection,

@@ -10,17 +10,15 @@ import type { List } from '../audit/lists.ts';
 import { outbox } from '../audit/outbox.ts';
 import { publications } from '../audit/publications.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import {
-  deliveryFilters,
-  eventFilters,
-  jobFilters,
-  outboxFilters,
-  paging,
-  publicationFilters,
-  quarantineFilters,
-} from '../contract/filters.ts';
+import { Delivery, deliveryFilters } from '../contract/deliveries.ts';
+import { Event, eventFilters } from '../contract/events.ts';
+import { page } from '../contract/fields.ts';
+import { paging } from '../contract/filters.ts';
+import { Job, jobFilters } from '../contract/jobs.ts';
+import { Entry, outboxFilters } from '../contract/outbox.ts';
+import { Publication, publicationFilters } from '../contract/publications.ts';
+import { quarantineFilters } from '../contract/quarantine.ts';
 import { ApiError, type Caller, defineRead, type Operation, scopeOf } from './operation.ts';
-import { Delivery, Entry, Event, Job, page, Publication } from '../contract/items.ts';
 
 /** What a query says, once its schema has read it. */
 export type Asked = Readonly<Record<string, unknown>> & { readonly source?: string };

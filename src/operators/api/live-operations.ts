@@ -3,21 +3,14 @@
 import { z } from 'zod';
 import type { Live, LiveLook } from '../audit/live.ts';
 import { isStatus, kindOf, parseEventId } from '../../ledger/index.ts';
-import { jobId, source } from '../contract/filters.ts';
+import { Delivery } from '../contract/deliveries.ts';
+import { liveFilters } from '../contract/live.ts';
+import { Publication } from '../contract/publications.ts';
 import type { Listeners } from './listeners.ts';
 import { frameOf } from './live-stream.ts';
 import { type Caller, defineRead, type Operation, scopeOf } from './operation.ts';
-import { Delivery, eventStatus, kind, outcome, Publication, publicationResult } from '../contract/items.ts';
 
-const query = z.strictObject({
-  events: z.enum(['deliveries', 'publications']).optional().describe('Both where not given.'),
-  source: source.optional(),
-  outcome: outcome.optional().describe('Then no publications come.'),
-  result: publicationResult.optional().describe('Then no deliveries come.'),
-  status: eventStatus.optional(),
-  kind: kind.optional(),
-  job_id: jobId.optional(),
-});
+const query = z.strictObject(liveFilters);
 type Query = z.output<typeof query>;
 
 export function createLiveOperations(deps: {

@@ -4,58 +4,10 @@ import { z } from 'zod';
 import { type LogFilter, readLog } from '../access/operator-log.ts';
 import { encodeCursor } from '../audit/cursor.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { paging, plain, source, time } from '../contract/filters.ts';
+import { paging } from '../contract/filters.ts';
+import { logFilters, LogPage } from '../contract/operator-log.ts';
 import { placeOf } from './lists.ts';
 import { defineRead, forbidden, type Operation } from './operation.ts';
-import { digits, page, timestamp } from '../contract/items.ts';
-
-export const ACTIONS = [
-  'body.read',
-  'export',
-  'replay.create',
-  'replay.pause',
-  'replay.resume',
-  'replay.cancel',
-  'quarantine.release',
-  'outbox.retry',
-  'outbox.discard',
-  'outbox.park',
-  'token.create',
-  'token.revoke',
-] as const;
-
-export const LogLine = z
-  .object({
-    id: digits,
-    at: timestamp,
-    actor: z.string().describe('The token’s name; `command line` for work on the database itself.'),
-    token_id: z.string().nullable(),
-    role: z.string(),
-    action: z.string(),
-    source: z.string().nullable(),
-    subject: z
-      .string()
-      .nullable()
-      .describe('The id of what it was done with: of an event, a delivery, a token.'),
-    detail: z.record(z.string(), z.unknown()).nullable(),
-    remote_address: z.string().nullable(),
-  })
-  .meta({
-    id: 'LogLine',
-    description: 'Something an operator looked at or changed. Lines are never changed.',
-  });
-
-const LogPage = page(LogLine).meta({ id: 'LogPage', description: 'A page of the operator log.' });
-
-export const logFilters = {
-  actor: plain(100).optional(),
-  token_id: plain(100).optional(),
-  action: z.enum(ACTIONS).optional(),
-  subject: plain(256).optional(),
-  source: source.optional(),
-  from: time.optional().describe('Not before.'),
-  to: time.optional().describe('Before, and not at.'),
-};
 
 const LIST = 'operator-log';
 

@@ -4,28 +4,12 @@ import { z } from 'zod';
 import { encodeCursor } from '../audit/cursor.ts';
 import { parseEventId } from '../../ledger/index.ts';
 import { decide, type Decision, lockEntry, RETRIED_AT_ONCE, retryEntries } from '../decisions/decisions.ts';
-import { eventIdText, orderCursor, source } from '../contract/filters.ts';
+import { eventIdText } from '../contract/filters.ts';
 import { placeOf } from './lists.ts';
 import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';
-import { Entry } from '../contract/items.ts';
+import { Entry, Retried, RetryOrder } from '../contract/outbox.ts';
 
 const LIST = 'outbox retry';
-
-export const retryOrder = z
-  .strictObject({
-    state: z.enum(['returned', 'parked']),
-    source: source.optional(),
-    cursor: orderCursor,
-  })
-  .meta({ id: 'RetryOrder', description: 'Which entries to retry.' });
-
-export const Retried = z
-  .object({
-    retried: z.int().min(0),
-    remaining: z.boolean().describe('There are more of them: call again, with `next_cursor`.'),
-    next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
-  })
-  .meta({ id: 'Retried', description: 'How many entries are pending again.' });
 
 export function createOutboxOperations(): readonly Operation[] {
   return [
@@ -107,7 +91,7 @@ function retryManyOperation(): Operation {
     summary: 'Publish all returned or all parked events after all',
     description: `The oldest ${RETRIED_AT_ONCE} of them. Go on with \`next_cursor\` until it is null: so each that waited at the first call is retried once, also where nobody is bound for it still and it is returned again.`,
     role: 'operator',
-    body: retryOrder,
+    body: RetryOrder,
     answers: { 200: { description: 'How many are pending again.', schema: Retried } },
     run: async ({ body: { state, source: wanted, cursor } }, { caller, trx, record }) => {
       const filter = { state, source: wanted };

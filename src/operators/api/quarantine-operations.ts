@@ -4,45 +4,16 @@ import { z } from 'zod';
 import { encodeCursor } from '../audit/cursor.ts';
 import {
   releaseMany,
-  RELEASED_AT_ONCE,
   RELEASED_OF_A_JOB,
   releaseOne,
   sourceOfDelivery,
   type Release,
 } from '../decisions/quarantine.ts';
-import { orderCursor, quarantineFilters } from '../contract/filters.ts';
+import { ReleaseOrder, ReleasePage, ReleaseResult } from '../contract/quarantine.ts';
 import { placeOf } from './lists.ts';
 import { ApiError, defineAction, type LogEntry, notFound, type Operation, scopeOf } from './operation.ts';
 
 const LIST = 'quarantine release';
-
-export const ReleaseResult = z
-  .object({
-    delivery_id: z.uuid(),
-    result: z
-      .enum(['accepted', 'duplicate', 'conflict', 'still_quarantined'])
-      .describe('What it would have been, had it been understood when it came.'),
-    event_id: z.string().nullable(),
-    reason: z.string().nullable().describe('Why it is still not understood.'),
-  })
-  .meta({ id: 'ReleaseResult', description: 'What became of a quarantined delivery.' });
-
-const { released: _released, ...filters } = quarantineFilters;
-
-export const releaseOrder = z
-  .strictObject({
-    filter: z.strictObject(filters).describe('As in the list of the quarantine; empty for all.'),
-    limit: z.int().min(1).max(RELEASED_AT_ONCE).default(RELEASED_AT_ONCE),
-    cursor: orderCursor,
-  })
-  .meta({ id: 'ReleaseOrder', description: 'Which deliveries to release, oldest first.' });
-
-export const ReleasePage = z
-  .object({
-    items: z.array(ReleaseResult),
-    next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
-  })
-  .meta({ id: 'ReleasePage', description: 'What became of some of them.' });
 
 export function createQuarantineOperations(): readonly Operation[] {
   return [
@@ -78,7 +49,7 @@ export function createQuarantineOperations(): readonly Operation[] {
         `Oldest first: at most \`limit\`, ${RELEASED_OF_A_JOB} of one job, and 8 MiB of bodies (but one at least). Go on ` +
         'with `next_cursor` until it is null.',
       role: 'operator',
-      body: releaseOrder,
+      body: ReleaseOrder,
       answers: { 200: { description: 'What became of them.', schema: ReleasePage } },
       run: async ({ body: { filter, limit, cursor } }, { caller, trx, record }) => {
         const sources = scopeOf(caller, filter.source);

@@ -5,7 +5,7 @@ import { readStats, type StatsRange, type StatsStep } from '../statistics/statis
 import { type DatabaseConnection, MINUTES_KEPT_HOURS } from '../../ledger/index.ts';
 import { time, wholeNumber, source } from '../contract/filters.ts';
 import { ApiError, defineRead, type Operation, scopeOf } from './operation.ts';
-import { timestamp } from '../contract/items.ts';
+import { Stats, type StatsItem } from '../contract/stats.ts';
 
 const STEP_MIN_S = 60;
 const STEP_MAX_S = 366 * 24 * 60 * 60;
@@ -15,38 +15,6 @@ const RANGE_MAX_MS = 366 * 24 * HOUR_MS;
 const DEFAULT_RANGE_MS = HOUR_MS;
 /** Beyond it a time has more digits than RFC 3339 knows. */
 const LAST_MS = Date.UTC(9_999, 11, 31, 23, 59, 59, 999);
-
-const percentiles = z
-  .object({ p50: z.number(), p90: z.number(), p99: z.number() })
-  .nullable()
-  .describe('Milliseconds, right to 10 %; null where nothing was measured.');
-
-const StatsItem = z
-  .object({
-    at: timestamp.describe('When the step begins.'),
-    source: z.string(),
-    deliveries: z
-      .record(z.string(), z.int())
-      .describe('By outcome; `unavailable` was answered with 503 and left no delivery.'),
-    answer_ms: percentiles,
-    publications: z
-      .record(z.string(), z.int())
-      .describe('Publish attempts by result, without those of replays.'),
-    lag_ms: percentiles,
-  })
-  .meta({
-    id: 'StatsItem',
-    description: 'One step of one source. Steps in which nothing happened are left out.',
-  });
-
-const Stats = z
-  .object({
-    from: timestamp,
-    to: timestamp,
-    step: z.int().describe('Seconds, as they were taken.'),
-    items: z.array(StatsItem),
-  })
-  .meta({ id: 'Stats', description: 'What happened from `from` to `to`, in steps.' });
 
 export function createStatsOperations(deps: {
   connection: DatabaseConnection;
@@ -129,7 +97,7 @@ function rangeOf(
   return { from: new Date(from), to: new Date(to), stepS: stepMs / 1_000 };
 }
 
-function toItem(step: StatsStep): z.infer<typeof StatsItem> {
+function toItem(step: StatsStep): StatsItem {
   return {
     at: step.at.toISOString(),
     source: step.source,

@@ -2,12 +2,11 @@
 // answer that makes it and nowhere else.
 
 import { z } from 'zod';
-import { tokenName } from '../access/token-name.ts';
-import { canBeLimited, TOKEN_ROLES } from '../access/roles.ts';
-import { ENVIRONMENTS, type Environment } from '../access/token-value.ts';
-import { listTokens, MAX_TOKENS, makeToken, revokeToken, type Token } from '../access/tokens.ts';
+import { canBeLimited } from '../access/roles.ts';
+import type { Environment } from '../access/token-value.ts';
+import { listTokens, makeToken, revokeToken, type Token as FoundToken } from '../access/tokens.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { source, time } from '../contract/filters.ts';
+import { MAX_TOKENS, NewToken, Token, TokenOrder, TokenPage } from '../contract/tokens.ts';
 import {
   ApiError,
   type Caller,
@@ -17,54 +16,6 @@ import {
   notFound,
   type Operation,
 } from './operation.ts';
-import { timestamp } from '../contract/items.ts';
-
-const MAX_SOURCES = 100;
-
-const tokenSchema = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    environment: z.enum(ENVIRONMENTS),
-    role: z.enum(TOKEN_ROLES),
-    sources: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'The sources it is limited to; null for all.' }),
-    created_at: timestamp,
-    created_by: z.string(),
-    expires_at: timestamp.nullable(),
-    last_used_at: timestamp.nullable().meta({ description: 'Noted at most once a minute.' }),
-    revoked_at: timestamp.nullable(),
-  })
-  .meta({ id: 'Token', description: 'What opens this API. Its value is not kept, only a hash of it.' });
-
-const newTokenSchema = tokenSchema
-  .extend({
-    value: z.string().optional().meta({
-      description:
-        'Shown this once. Missing in the answer to a request that was repeated under its Idempotency-Key.',
-    }),
-  })
-  .meta({ id: 'NewToken', description: 'A token with its value.' });
-
-const order = z
-  .strictObject({
-    name: tokenName,
-    role: z.enum(TOKEN_ROLES),
-    sources: z
-      .array(source)
-      .min(1)
-      .max(MAX_SOURCES)
-      .optional()
-      .describe('Limits it to these. One that is named twice counts once.'),
-    expires_at: time.optional().describe('In the future. Where not given it does not expire.'),
-  })
-  .meta({ id: 'TokenOrder', description: 'What the token is to be.' });
-
-const tokenPage = z
-  .object({ items: z.array(tokenSchema), next_cursor: z.null() })
-  .meta({ id: 'TokenPage', description: `All tokens: at most ${MAX_TOKENS}, on one page.` });
 
 export function createTokenOperations(deps: {
   connection: Pick<DatabaseConnection, 'db'>;
@@ -84,7 +35,7 @@ function listOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
     answers: {
       200: {
         description: `At most ${MAX_TOKENS}, on one page.`,
-        schema: tokenPage,
+        schema: TokenPage,
       },
     },
     run: async (_input, { caller }) => {
@@ -104,9 +55,9 @@ function createOperation(environment: Environment): Operation {
     description:
       'The value is shown this once. A request that is repeated under its Idempotency-Key gets the token again, without the value: revoke that one and make another.',
     role: 'admin',
-    body: order,
+    body: TokenOrder,
     shownOnce: ['value'],
-    answers: { 201: { description: 'The token with its value.', schema: newTokenSchema } },
+    answers: { 201: { description: 'The token with its value.', schema: NewToken } },
     run: async ({ body }, { caller, trx, record }) => {
       refuseLimited(caller);
       if (body.sources !== undefined && !canBeLimited(body.role)) {
@@ -150,7 +101,7 @@ function revokeOperation(): Operation {
     summary: 'Revoke a token for good',
     role: 'admin',
     params: z.strictObject({ id: z.string().max(100) }),
-    answers: { 200: { description: 'The token, revoked now or before.', schema: tokenSchema } },
+    answers: { 200: { description: 'The token, revoked now or before.', schema: Token } },
     run: async ({ params }, { caller, trx, record }) => {
       refuseLimited(caller);
       const revoked = await revokeToken(trx, params.id);
@@ -172,7 +123,7 @@ function refuseLimited({ sources }: Caller): void {
   if (sources !== null) throw forbidden();
 }
 
-function toAnswer(token: Token) {
+function toAnswer(token: FoundToken) {
   return {
     id: token.id,
     name: token.name,

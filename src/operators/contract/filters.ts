@@ -3,7 +3,6 @@
 
 import { z } from 'zod';
 import { toUtc } from '../../utc.ts';
-import { eventStatus, kind, outboxState, outcome, publicationResult } from './items.ts';
 
 export const PAGE_LIMIT_MAX = 200;
 const PAGE_LIMIT_DEFAULT = 50;
@@ -56,75 +55,15 @@ export const time = z.iso
 export const source = plain(63).describe('By its exact name.');
 export const jobId = plain(128);
 export const eventIdText = plain(256);
-const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true');
+export const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true');
 
-const range = {
+export const range = {
   from: time.optional().describe('Not before.'),
   to: time.optional().describe('Before, and not at.'),
 };
-const job = {
+export const job = {
   job_id: jobId.optional(),
   job_id_prefix: jobId.optional().describe('What the job’s id begins with.'),
-};
-
-export const deliveryFilters = {
-  source: source.optional(),
-  outcome: outcome.optional(),
-  status: plain(128).optional().describe('As it was sent.'),
-  kind: kind.optional(),
-  ...job,
-  error_code: plain(256).optional(),
-  secret_fingerprint: plain(64).optional(),
-  remote_address: plain(64).optional(),
-  ...range,
-};
-
-export const eventFilters = {
-  source: source.optional(),
-  status: eventStatus.optional(),
-  kind: kind.optional(),
-  ...job,
-  error_code: plain(256).optional(),
-  late: flag.optional(),
-  ...range,
-};
-
-export const publicationFilters = {
-  source: source.optional(),
-  result: publicationResult.optional(),
-  event_id: eventIdText.optional(),
-  ...job,
-  replay_id: z.uuid().optional(),
-  ...range,
-};
-
-export const jobFilters = {
-  source: source.optional(),
-  state: z.enum(['processing', 'completed', 'failed', 'stuck']).optional(),
-  stuck_after: wholeNumber(60, 31_536_000)
-    .optional()
-    .describe('With `state=stuck`: seconds since it was first seen, without an end. 3600 where not given.'),
-  ...job,
-  ...range,
-};
-
-export const quarantineFilters = {
-  source: source.optional(),
-  status: plain(128).optional().describe('As it was sent.'),
-  ...job,
-  ...range,
-  released: flag.optional().describe('Those that an operator has released, and not those that wait.'),
-};
-
-export const outboxFilters = {
-  state: outboxState.optional(),
-  source: source.optional(),
-  job_id: jobId.optional(),
-  copies: flag
-    .optional()
-    .describe(
-      '`true`: only copies that replays made; `false`: only events themselves. Both where not given.',
-    ),
 };
 
 /** Of an action that goes on where the call before ended. */

@@ -40,8 +40,6 @@ export type QuarantineFilter = {
   readonly to?: string | undefined;
 };
 
-/** One transaction locks as many jobs. */
-export const RELEASED_AT_ONCE = 100;
 /** Each is a statement of its own, and the jobs of all the others stay locked meanwhile. */
 export const RELEASED_OF_A_JOB = 8;
 /** Bodies that are in memory at one time. One is always taken. */

@@ -1,0 +1,58 @@
+// Deliveries: what the API shows of them, and what it finds them by.
+
+import { z } from 'zod';
+import { outcome, kind, percentage, timestamp } from './fields.ts';
+import { job, plain, range, source } from './filters.ts';
+
+export const Delivery = z
+  .object({
+    id: z.uuid(),
+    received_at: timestamp,
+    source: z.string(),
+    outcome,
+    http_status: z.int().describe('What the sender was answered.'),
+    reason: z.string().nullable(),
+    job_id: z.string().nullable(),
+    status: z.string().nullable().describe('As it was sent: it may be one that we do not know.'),
+    progress_percentage: percentage,
+    error_code: z.string().nullable(),
+    event_id: z.string().nullable().describe('The event that it told us, or was a copy of.'),
+    path: z.string(),
+    remote_address: z
+      .string()
+      .nullable()
+      .describe('Who sent it. Through a trusted proxy: who that says it was.'),
+    peer_address: z
+      .string()
+      .nullable()
+      .describe('The trusted proxy that it came through; null where the sender connected itself.'),
+    secret_fingerprint: z.string().nullable().describe('Names the signing secret that matched.'),
+    body_bytes: z.int().nullable(),
+    body_kept: z.boolean(),
+    released_at: timestamp
+      .nullable()
+      .describe('When an operator had a quarantined one understood after all.'),
+  })
+  .meta({ id: 'Delivery', description: 'One inbound request.' });
+
+export const DeliveryDetail = Delivery.extend({
+  headers: z.record(z.string(), z.unknown()),
+  body_sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .nullable(),
+}).meta({ id: 'DeliveryDetail', description: 'One inbound request, with its headers.' });
+
+export const deliveryFilters = {
+  source: source.optional(),
+  outcome: outcome.optional(),
+  status: plain(128).optional().describe('As it was sent.'),
+  kind: kind.optional(),
+  ...job,
+  error_code: plain(256).optional(),
+  secret_fingerprint: plain(64).optional(),
+  remote_address: plain(64).optional(),
+  ...range,
+};
+
+export type Delivery = z.infer<typeof Delivery>;

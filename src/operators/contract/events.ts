@@ -1,0 +1,45 @@
+// Events: what the API shows of them, and what it finds them by.
+
+import { z } from 'zod';
+import { digits, eventStatus, kind, percentage, timestamp } from './fields.ts';
+import { flag, job, plain, range, source } from './filters.ts';
+import { Publication } from './publications.ts';
+
+export const PUBLICATIONS_SHOWN_MAX = 100;
+
+export const Event = z
+  .object({
+    id: z.string(),
+    sequence: digits.describe('The order in which events were accepted.'),
+    source: z.string(),
+    job_id: z.string(),
+    status: eventStatus,
+    kind,
+    progress_percentage: percentage,
+    error_code: z.string().nullable(),
+    late: z.boolean(),
+    occurred_at: timestamp.nullable(),
+    recorded_at: timestamp,
+    delivery_id: z.uuid(),
+    repeats: z.int().describe('How many more deliveries told the same.'),
+    publication: z
+      .enum(['done', 'pending', 'returned', 'parked'])
+      .describe('`done`: it is no longer in the outbox.'),
+  })
+  .meta({ id: 'Event', description: 'The fact that a delivery told us, once.' });
+
+export const EventDetail = Event.extend({
+  publications: z.array(Publication).max(PUBLICATIONS_SHOWN_MAX).describe('The newest ones first.'),
+}).meta({ id: 'EventDetail', description: 'An event with its publications.' });
+
+export const eventFilters = {
+  source: source.optional(),
+  status: eventStatus.optional(),
+  kind: kind.optional(),
+  ...job,
+  error_code: plain(256).optional(),
+  late: flag.optional(),
+  ...range,
+};
+
+export type Event = z.infer<typeof Event>;

@@ -1,0 +1,37 @@
+// What the items of several lists have in common.
+
+import { z } from 'zod';
+
+/** RFC 3339 in UTC with up to six digits of a second: as exact as Postgres keeps it. */
+export const timestamp = z.iso.datetime();
+/** A 64-bit number: JavaScript's cannot hold them all. */
+export const digits = z.string().regex(/^\d{1,19}$/);
+
+export const outcome = z.enum([
+  'accepted',
+  'duplicate',
+  'conflict',
+  'quarantined',
+  'malformed',
+  'unauthorized',
+  'refused',
+]);
+export const eventStatus = z.enum(['processing', 'completed', 'failed']);
+export const kind = z.enum(['progress', 'completed', 'failed']);
+export const publicationResult = z.enum(['confirmed', 'returned', 'nacked', 'failed']);
+export const outboxState = z.enum(['pending', 'returned', 'parked']);
+
+export const percentage = z.int().min(0).max(100).nullable();
+
+/** A page of a list. */
+export function page<T extends z.ZodType>(item: T) {
+  return z.object({
+    items: z.array(item),
+    next_cursor: z
+      .string()
+      .nullable()
+      .describe(
+        'For the page after this one; null where there is none. A page may be short, or empty, before.',
+      ),
+  });
+}

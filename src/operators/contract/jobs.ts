@@ -1,0 +1,32 @@
+// Jobs: what the API shows of them, and what it finds them by.
+
+import { z } from 'zod';
+import { eventStatus, timestamp } from './fields.ts';
+import { job, range, source, wholeNumber } from './filters.ts';
+
+export const Job = z
+  .object({
+    source: z.string(),
+    job_id: z.string(),
+    state: eventStatus,
+    highest_progress: z.int().nullable(),
+    first_seen_at: timestamp,
+    last_seen_at: timestamp,
+    completed_at: timestamp.nullable(),
+    failed_at: timestamp.nullable(),
+    terminal_at: timestamp.nullable(),
+    duration_ms: z.int().nullable().describe('From when we first saw it to its end.'),
+  })
+  .meta({ id: 'Job', description: 'What we know of a job by its deliveries.' });
+
+export const jobFilters = {
+  source: source.optional(),
+  state: z.enum(['processing', 'completed', 'failed', 'stuck']).optional(),
+  stuck_after: wholeNumber(60, 31_536_000)
+    .optional()
+    .describe('With `state=stuck`: seconds since it was first seen, without an end. 3600 where not given.'),
+  ...job,
+  ...range,
+};
+
+export type Job = z.infer<typeof Job>;

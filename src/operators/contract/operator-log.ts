@@ -1,0 +1,54 @@
+// The operator log: what the API shows of it, and what it finds lines by.
+
+import { z } from 'zod';
+import { digits, page, timestamp } from './fields.ts';
+import { plain, range, source } from './filters.ts';
+
+const ACTIONS = [
+  'body.read',
+  'export',
+  'replay.create',
+  'replay.pause',
+  'replay.resume',
+  'replay.cancel',
+  'quarantine.release',
+  'outbox.retry',
+  'outbox.discard',
+  'outbox.park',
+  'token.create',
+  'token.revoke',
+] as const;
+
+export const LogLine = z
+  .object({
+    id: digits,
+    at: timestamp,
+    actor: z.string().describe('The token’s name; `command line` for work on the database itself.'),
+    token_id: z.string().nullable(),
+    role: z.string(),
+    action: z.string(),
+    source: z.string().nullable(),
+    subject: z
+      .string()
+      .nullable()
+      .describe('The id of what it was done with: of an event, a delivery, a token.'),
+    detail: z.record(z.string(), z.unknown()).nullable(),
+    remote_address: z.string().nullable(),
+  })
+  .meta({
+    id: 'LogLine',
+    description: 'Something an operator looked at or changed. Lines are never changed.',
+  });
+
+export const LogPage = page(LogLine).meta({ id: 'LogPage', description: 'A page of the operator log.' });
+
+export const logFilters = {
+  actor: plain(100).optional(),
+  token_id: plain(100).optional(),
+  action: z.enum(ACTIONS).optional(),
+  subject: plain(256).optional(),
+  source: source.optional(),
+  ...range,
+};
+
+export type LogLine = z.infer<typeof LogLine>;

@@ -1,0 +1,71 @@
+// The outbox: what waits to be published, how much of it there is, and which entries to retry.
+
+import { z } from 'zod';
+import { digits, outboxState, page, timestamp } from './fields.ts';
+import { flag, jobId, orderCursor, source } from './filters.ts';
+
+export const Entry = z
+  .object({
+    id: digits,
+    event_id: z.string(),
+    source: z.string(),
+    job_id: z.string(),
+    state: outboxState,
+    attempts: z.int(),
+    due_at: timestamp,
+    recorded_at: timestamp,
+    last_error: z.string().nullable(),
+    replay_id: z.uuid().nullable(),
+    queue: z.string().nullable(),
+  })
+  .meta({ id: 'Entry', description: 'An event, or a replay’s copy of one, still to be published.' });
+
+export const OutboxPage = page(Entry)
+  .extend({
+    counts: z
+      .object({
+        pending: z.int().min(0),
+        returned: z.int().min(0),
+        parked: z.int().min(0),
+      })
+      .describe('Of events themselves; replays’ copies are counted apart.'),
+    copies: z.int().min(0).describe('How many copies of replays there are, in any state.'),
+    counts_complete: z
+      .boolean()
+      .describe(
+        'False if there may be more than were counted: the oldest 100,000 of each state are looked at, whosoever they are.',
+      ),
+    oldest_pending_at: timestamp
+      .nullable()
+      .describe('When the oldest pending one was accepted. Null if none was found among those looked at.'),
+  })
+  .meta({ id: 'OutboxPage', description: 'What waits, and how much of it there is.' });
+
+export const outboxFilters = {
+  state: outboxState.optional(),
+  source: source.optional(),
+  job_id: jobId.optional(),
+  copies: flag
+    .optional()
+    .describe(
+      '`true`: only copies that replays made; `false`: only events themselves. Both where not given.',
+    ),
+};
+
+export const RetryOrder = z
+  .strictObject({
+    state: z.enum(['returned', 'parked']),
+    source: source.optional(),
+    cursor: orderCursor,
+  })
+  .meta({ id: 'RetryOrder', description: 'Which entries to retry.' });
+
+export const Retried = z
+  .object({
+    retried: z.int().min(0),
+    remaining: z.boolean().describe('There are more of them: call again, with `next_cursor`.'),
+    next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
+  })
+  .meta({ id: 'Retried', description: 'How many entries are pending again.' });
+
+export type Entry = z.infer<typeof Entry>;

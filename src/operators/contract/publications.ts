@@ -1,0 +1,33 @@
+// Publications: what the API shows of them, and what it finds them by.
+
+import { z } from 'zod';
+import { digits, publicationResult, timestamp } from './fields.ts';
+import { eventIdText, job, range, source } from './filters.ts';
+
+export const Publication = z
+  .object({
+    id: digits,
+    published_at: timestamp,
+    event_id: z.string(),
+    source: z.string(),
+    job_id: z.string(),
+    attempt: z.int(),
+    result: publicationResult,
+    detail: z.string().nullable(),
+    duration_ms: z.int(),
+    relay_id: z.uuid(),
+    replay_id: z.uuid().nullable(),
+    queue: z.string().nullable().describe('Set where a replay went to one queue and not to the exchange.'),
+  })
+  .meta({ id: 'Publication', description: 'One attempt to publish an event, and its result.' });
+
+export const publicationFilters = {
+  source: source.optional(),
+  result: publicationResult.optional(),
+  event_id: eventIdText.optional(),
+  ...job,
+  replay_id: z.uuid().optional(),
+  ...range,
+};
+
+export type Publication = z.infer<typeof Publication>;

@@ -1,0 +1,59 @@
+// The order of a replay: what to publish again, and how.
+
+import { z } from 'zod';
+import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';
+import { deliveryFilters } from './deliveries.ts';
+import { eventFilters } from './events.ts';
+import { eventIdText, plain } from './filters.ts';
+
+export const REPLAY_EVENT_IDS_MAX = 1_000;
+/** Copies a second. */
+export const REPLAY_RATE_MAX = 1_000;
+export const REPLAY_RATE_DEFAULT = 100;
+/** AMQP's limit of a routing key, which a queue's name is here. */
+const QUEUE_MAX_BYTES = 255;
+/** `default:job_7f3a:completed`, `default:job_7f3a:processing:45`; a job's id may hold colons. */
+const EVENT_ID = /^[^:]+:.+:(?:completed|failed|processing:\d{1,3})$/;
+
+export const ReplayFilter = z
+  .strictObject({
+    ...eventFilters,
+    late: z.boolean().optional(),
+    secret_fingerprint: deliveryFilters.secret_fingerprint.describe('Of the delivery that told the event.'),
+    remote_address: deliveryFilters.remote_address.describe('Of the delivery that told the event.'),
+  })
+  .refine(
+    (filter) => Object.values(filter).some((value) => value !== undefined),
+    'must name something: without a filter it would be every event there is',
+  )
+  .meta({ id: 'ReplayFilter', description: 'As in the list of events. At least one of them.' });
+
+const eventId = eventIdText.refine(
+  (id) => EVENT_ID.test(id),
+  'must be the id of an event, as default:job_7f3a:completed',
+);
+
+const queueName = plain(QUEUE_MAX_BYTES)
+  .refine((name) => Buffer.byteLength(name) <= QUEUE_MAX_BYTES, `must be at most ${QUEUE_MAX_BYTES} bytes`)
+  .refine((name) => SEEN_ONLY.test(name), SEEN_ONLY_FAULT)
+  .refine((name) => !name.startsWith('amq.rabbitmq.'), 'is one of the broker’s own')
+  .describe('Only to this queue, and not to the exchange. It has to exist.');
+
+export const replayRate = z.int().min(1).max(REPLAY_RATE_MAX);
+
+export const ReplayOrder = z
+  .strictObject({
+    event_ids: z.array(eventId).min(1).max(REPLAY_EVENT_IDS_MAX).optional(),
+    filter: ReplayFilter.optional(),
+    queue: queueName.optional(),
+    rate_per_second: replayRate.default(REPLAY_RATE_DEFAULT).describe('Copies a second at most, spread out.'),
+    note: plain(500).optional().describe('Why, for those who look at it later.'),
+    dry_run: z.boolean().default(false).describe('Only says what it would begin with.'),
+  })
+  .refine(
+    ({ event_ids: ids, filter }) => (ids === undefined) !== (filter === undefined),
+    'exactly one of event_ids and filter must be given',
+  )
+  .meta({ id: 'ReplayOrder', description: 'What to publish again, and how.' });
+
+export type ReplayOrder = z.input<typeof ReplayOrder>;

@@ -1,0 +1,84 @@
+// Replays: how far each is, what it left out, and what a dry run finds.
+
+import { z } from 'zod';
+import { Event } from './events.ts';
+import { timestamp } from './fields.ts';
+import { ReplayFilter, replayRate } from './replay-order.ts';
+
+export const SKIPS_SHOWN_MAX = 100;
+export const REPLAY_SAMPLE_MAX = 10;
+
+export const replayState = z.enum(['running', 'paused', 'cancelled', 'finished']);
+
+export const ReplaySkip = z
+  .object({ replay_id: z.uuid(), event_id: z.string(), reason: z.string() })
+  .meta({ id: 'ReplaySkip', description: 'An event that a replay left out.' });
+
+/** What the filter looks like where it is shown again. */
+const shownFilter = z.object(ReplayFilter.shape).partial();
+
+const count = z.int().min(0);
+const matchedExactly = z
+  .boolean()
+  .describe(
+    'False if so many events would have had to be looked at that there may be more. True in the end.',
+  );
+
+export const Replay = z
+  .object({
+    id: z.uuid(),
+    state: replayState,
+    paused_because: z.string().nullable(),
+    created_at: timestamp,
+    created_by: z.string().describe('The name of the token.'),
+    note: z.string().nullable(),
+    event_ids: z.array(z.string()).nullable(),
+    filter: shownFilter.nullable(),
+    queue: z.string().nullable().describe('Null: to the exchange.'),
+    rate_per_second: replayRate,
+    counts: z.object({
+      matched: count.describe('Events that matched when it was made; see `matched_exactly`.'),
+      queued: count.describe('Copies put into the outbox.'),
+      confirmed: count.describe('Copies that the broker has.'),
+      returned: count.describe('Copies for the exchange that no queue was bound for.'),
+      failed: count.describe('Copies given up on after all attempts.'),
+      skipped: count.describe('Events left out; see `skips`.'),
+    }),
+    matched_exactly: matchedExactly,
+    updated_at: timestamp,
+    finished_at: timestamp.nullable(),
+  })
+  .meta({ id: 'Replay', description: 'Events published again, under the ids that they always had.' });
+
+export const ReplayDetail = Replay.extend({
+  skips: z.array(ReplaySkip).max(SKIPS_SHOWN_MAX).describe('The first ones.'),
+}).meta({ id: 'ReplayDetail', description: 'A replay, with what it left out.' });
+
+export const ReplayPreview = z
+  .object({
+    matched: count,
+    matched_exactly: matchedExactly,
+    sample: z
+      .array(Event)
+      .max(REPLAY_SAMPLE_MAX)
+      .describe('The first ones, in the order of their acceptance; of those that were counted.'),
+  })
+  .meta({ id: 'ReplayPreview', description: 'What a replay would begin with.' });
+
+export const ReplayOfJob = z
+  .object({
+    id: z.uuid(),
+    state: replayState.describe('As it is while you look.'),
+    created_by: z.string().describe('The name of the token.'),
+    note: z.string().nullable(),
+    queue: z.string().nullable().describe('Null: to the exchange.'),
+    created_at: timestamp,
+    finished_at: timestamp.nullable(),
+    duration_ms: z
+      .int()
+      .nullable()
+      .describe('From its creation to its end, with all that it published; null before its end.'),
+  })
+  .meta({ id: 'ReplayOfJob', description: 'A replay that published or left out events of the job.' });
+
+export type Replay = z.infer<typeof Replay>;

@@ -1,0 +1,50 @@
+// The story of a job: what happened to it, step by step.
+
+import { z } from 'zod';
+import { Delivery } from './deliveries.ts';
+import { Event } from './events.ts';
+import { page, timestamp } from './fields.ts';
+import { jobId, paging, source, wholeNumber } from './filters.ts';
+import { Job } from './jobs.ts';
+import { Entry } from './outbox.ts';
+import { Publication } from './publications.ts';
+import { ReplayOfJob, ReplaySkip } from './replays.ts';
+
+const STORY_ITEMS_MAX = 1_000;
+export const STORY_ITEMS_DEFAULT = 500;
+
+const OperatorAction = z
+  .object({ action: z.string(), actor: z.string(), subject: z.string() })
+  .meta({ id: 'OperatorAction', description: 'What an operator did with a delivery or an event.' });
+
+const moment = {
+  at: timestamp,
+  after_ms: z.int().nullable().describe('Since the item before; null for the first.'),
+};
+export const StoryItem = z
+  .discriminatedUnion('what', [
+    z.object({ ...moment, what: z.literal('delivery'), delivery: Delivery }),
+    z.object({ ...moment, what: z.literal('event'), event: Event }),
+    z.object({ ...moment, what: z.literal('operator'), operator: OperatorAction }),
+    z.object({ ...moment, what: z.literal('replay'), replay: ReplayOfJob }),
+    z.object({ ...moment, what: z.literal('replay_skip'), skip: ReplaySkip }),
+    z.object({ ...moment, what: z.literal('publication'), publication: Publication }),
+    z.object({ ...moment, what: z.literal('waiting'), entry: Entry }),
+  ])
+  .meta({
+    id: 'StoryItem',
+    description: 'One step of a job’s story. `waiting` is what is in the outbox while you look.',
+  });
+
+export const Story = page(StoryItem)
+  .extend({ job: Job.nullable().describe('Null if all its deliveries are in quarantine.') })
+  .meta({ id: 'Story', description: 'A job and what happened to it, in order.' });
+
+export const storyOf = { source, job_id: jobId };
+
+export const storyPaging = {
+  limit: wholeNumber(1, STORY_ITEMS_MAX).default(STORY_ITEMS_DEFAULT),
+  cursor: paging.cursor,
+};
+
+export type StoryItem = z.infer<typeof StoryItem>;
