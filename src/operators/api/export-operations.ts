@@ -9,7 +9,7 @@ import { readAll } from '../audit/export.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { plain } from '../contract/filters.ts';
-import { logFilters, LogLine } from '../contract/operator-log.ts';
+import { EXPORTED_LISTS, type ExportedList, LISTS as CONTRACT } from '../contract/lists.ts';
 import { type ApiList, type Asked, LISTS } from './lists.ts';
 import { ApiError, defineRead, forbidden, type Operation } from './operation.ts';
 import { type Holds, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
@@ -35,8 +35,7 @@ type Deps = {
 
 const operatorLog: ApiList = {
   name: 'operator-log',
-  filters: logFilters,
-  item: LogLine,
+  ...CONTRACT['operator-log'],
   list: {
     types: ['time', 'bigint'],
     read: async (db, filters, { after, limit }) => {
@@ -55,12 +54,11 @@ const operatorLog: ApiList = {
   },
 };
 
-const EXPORTED = { ...LISTS, 'operator-log': operatorLog } as const;
-const NAMES = Object.keys(EXPORTED) as (keyof typeof EXPORTED)[];
+const EXPORTED: Readonly<Record<ExportedList, ApiList>> = { ...LISTS, 'operator-log': operatorLog };
 
 /** Every filter of every list, as text: which of them a list has, and of what form, its own schema says. */
 const anyFilter = Object.fromEntries(
-  [...new Set(NAMES.flatMap((name) => Object.keys(EXPORTED[name].filters)))].map((filter) => [
+  [...new Set(EXPORTED_LISTS.flatMap((name) => Object.keys(EXPORTED[name].filters)))].map((filter) => [
     filter,
     plain(256).optional().describe('As in the list, if it has this filter.'),
   ]),
@@ -113,7 +111,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
         `At most ${EXPORTS_AT_ONCE} run on a replica, and ${EXPORTS_PER_TOKEN} with one token.`,
       role: 'auditor',
       query: z.strictObject({
-        list: z.enum(NAMES),
+        list: z.enum(EXPORTED_LISTS),
         format: z.enum(['ndjson', 'csv']).default('ndjson'),
         ...anyFilter,
       }),

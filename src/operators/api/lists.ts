@@ -10,14 +10,8 @@ import type { List } from '../audit/lists.ts';
 import { outbox } from '../audit/outbox.ts';
 import { publications } from '../audit/publications.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { Delivery, deliveryFilters } from '../contract/deliveries.ts';
-import { Event, eventFilters } from '../contract/events.ts';
-import { page } from '../contract/fields.ts';
 import { paging } from '../contract/filters.ts';
-import { Job, jobFilters } from '../contract/jobs.ts';
-import { Entry, outboxFilters } from '../contract/outbox.ts';
-import { Publication, publicationFilters } from '../contract/publications.ts';
-import { quarantineFilters } from '../contract/quarantine.ts';
+import { LISTS as CONTRACT } from '../contract/lists.ts';
 import { ApiError, type Caller, defineRead, type Operation, scopeOf } from './operation.ts';
 
 /** What a query says, once its schema has read it. */
@@ -33,8 +27,7 @@ export type ApiList = {
 };
 
 type Described = {
-  /** Missing where a page says more than its items. */
-  readonly page?: z.ZodObject;
+  readonly page: z.ZodObject;
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
@@ -47,10 +40,8 @@ const scoped = ({ source, ...others }: Asked, caller: Caller) => ({
 
 export const LISTS = {
   jobs: {
+    ...CONTRACT.jobs,
     name: 'jobs',
-    filters: jobFilters,
-    item: Job,
-    page: page(Job).meta({ id: 'JobPage', description: 'A page of jobs.' }),
     list: jobs,
     toFilters: (asked, caller) => {
       if (asked['stuck_after'] !== undefined && asked['state'] !== 'stuck') {
@@ -58,60 +49,12 @@ export const LISTS = {
       }
       return scoped(asked, caller);
     },
-    tag: 'Jobs',
-    summary: 'Jobs, the newest first',
-    description: '`state=stuck`: those without an end, though first seen longer ago than `stuck_after`.',
   },
-  deliveries: {
-    name: 'deliveries',
-    filters: deliveryFilters,
-    item: Delivery,
-    page: page(Delivery).meta({ id: 'DeliveryPage', description: 'A page of deliveries.' }),
-    list: deliveries,
-    toFilters: scoped,
-    tag: 'Deliveries',
-    summary: 'Deliveries, the newest first',
-  },
-  events: {
-    name: 'events',
-    filters: eventFilters,
-    item: Event,
-    page: page(Event).meta({ id: 'EventPage', description: 'A page of events.' }),
-    list: events,
-    toFilters: scoped,
-    tag: 'Events',
-    summary: 'Events, the newest first',
-  },
-  publications: {
-    name: 'publications',
-    filters: publicationFilters,
-    item: Publication,
-    page: page(Publication).meta({ id: 'PublicationPage', description: 'A page of attempts to publish.' }),
-    list: publications,
-    toFilters: scoped,
-    tag: 'Publications',
-    summary: 'Attempts to publish, the newest first',
-  },
-  quarantine: {
-    name: 'quarantine',
-    filters: quarantineFilters,
-    item: Delivery,
-    page: page(Delivery).meta({ id: 'QuarantinePage', description: 'A page of quarantined deliveries.' }),
-    list: quarantine,
-    toFilters: scoped,
-    tag: 'Quarantine',
-    summary: 'Authentic deliveries that we could not understand, the newest first',
-    description: 'Those that wait for an operator; with `released=true` those that were released.',
-  },
-  outbox: {
-    name: 'outbox',
-    filters: outboxFilters,
-    item: Entry,
-    list: outbox,
-    toFilters: scoped,
-    tag: 'Outbox',
-    summary: 'What is still to be published, the oldest first',
-  },
+  deliveries: { ...CONTRACT.deliveries, name: 'deliveries', list: deliveries, toFilters: scoped },
+  events: { ...CONTRACT.events, name: 'events', list: events, toFilters: scoped },
+  publications: { ...CONTRACT.publications, name: 'publications', list: publications, toFilters: scoped },
+  quarantine: { ...CONTRACT.quarantine, name: 'quarantine', list: quarantine, toFilters: scoped },
+  outbox: { ...CONTRACT.outbox, name: 'outbox', list: outbox, toFilters: scoped },
 } as const satisfies Record<string, ApiList & Described>;
 
 /** `of`: what it is no cursor of. */
@@ -148,7 +91,7 @@ export async function readListPage(
 
 /** The operation that shows a list at its own address. */
 export function listOperation(
-  list: ApiList & Described & { readonly page: z.ZodObject },
+  list: ApiList & Described,
   connection: Pick<DatabaseConnection, 'db'>,
 ): Operation {
   const { name, filters, tag, summary, description } = list;

@@ -5,7 +5,7 @@ import { type LogFilter, readLog } from '../access/operator-log.ts';
 import { encodeCursor } from '../audit/cursor.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { paging } from '../contract/filters.ts';
-import { logFilters, LogPage } from '../contract/operator-log.ts';
+import { LISTS } from '../contract/lists.ts';
 import { placeOf } from './lists.ts';
 import { defineRead, forbidden, type Operation } from './operation.ts';
 
@@ -16,16 +16,17 @@ export function createLogOperations({
 }: {
   connection: Pick<DatabaseConnection, 'db'>;
 }): readonly Operation[] {
+  const { filters: logFilters, page, tag, summary, description } = LISTS[LIST];
   return [
     defineRead({
       id: 'listOperatorLog',
       path: '/operator-log',
-      tag: 'Operator log',
-      summary: 'What operators looked at and changed, newest first',
-      description: 'For tokens that are not limited to some sources.',
+      tag,
+      summary,
+      description,
       role: 'auditor',
       query: z.strictObject({ ...logFilters, ...paging }),
-      answers: { 200: { description: 'A page of the log.', schema: LogPage } },
+      answers: { 200: { description: 'A page of the log.', schema: page } },
       run: async ({ query }, { caller }) => {
         if (caller.sources !== null) throw forbidden();
         const { limit, cursor, ...filters } = query;

@@ -16,15 +16,14 @@ import {
   type Replay as FoundReplay,
 } from '../replays/replays.ts';
 import { findEvents, type Selection } from '../replays/selection.ts';
-import { page } from '../contract/fields.ts';
 import { paging } from '../contract/filters.ts';
+import { LISTS } from '../contract/lists.ts';
 import { ReplayOrder } from '../contract/replay-order.ts';
 import {
   Replay,
   REPLAY_SAMPLE_MAX,
   ReplayDetail,
   ReplayPreview,
-  replayState,
   SKIPS_SHOWN_MAX,
 } from '../contract/replays.ts';
 import { placeOf } from './lists.ts';
@@ -41,8 +40,6 @@ import {
 
 const MAX_MISSING_SHOWN = 3;
 const LIST = 'replays';
-
-const ReplayPage = page(Replay).meta({ id: 'ReplayPage', description: 'A page of replays.' });
 
 const params = z.strictObject({ id: z.uuid() });
 
@@ -62,14 +59,15 @@ export function createReplayOperations({
 }
 
 function listOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
+  const { filters: replayFilters, page, tag, summary } = LISTS[LIST];
   return defineRead({
     id: 'listReplays',
     path: '/replays',
-    tag: 'Replays',
-    summary: 'Replays, newest first',
+    tag,
+    summary,
     role: 'viewer',
-    query: z.strictObject({ state: replayState.optional(), ...paging }),
-    answers: { 200: { description: 'A page of replays.', schema: ReplayPage } },
+    query: z.strictObject({ ...replayFilters, ...paging }),
+    answers: { 200: { description: 'A page of replays.', schema: page } },
     run: async ({ query: { limit, cursor, state } }, { caller }) => {
       const filters = { state };
       const place = placeOf(cursor, { list: LIST, filters, types: ['time', 'uuid'] });

@@ -1,7 +1,7 @@
 // The operator log: what the API shows of it, and what it finds lines by.
 
 import { z } from 'zod';
-import { digits, page, timestamp } from './fields.ts';
+import { digits, timestamp } from './fields.ts';
 import { plain, range, source } from './filters.ts';
 
 const ACTIONS = [
@@ -39,8 +39,6 @@ export const LogLine = z
     id: 'LogLine',
     description: 'Something an operator looked at or changed. Lines are never changed.',
   });
-
-export const LogPage = page(LogLine).meta({ id: 'LogPage', description: 'A page of the operator log.' });
 
 export const logFilters = {
   actor: plain(100).optional(),

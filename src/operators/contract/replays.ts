@@ -8,7 +8,7 @@ import { ReplayFilter, replayRate } from './replay-order.ts';
 export const SKIPS_SHOWN_MAX = 100;
 export const REPLAY_SAMPLE_MAX = 10;
 
-export const replayState = z.enum(['running', 'paused', 'cancelled', 'finished']);
+const replayState = z.enum(['running', 'paused', 'cancelled', 'finished']);
 
 export const ReplaySkip = z
   .object({ replay_id: z.uuid(), event_id: z.string(), reason: z.string() })
@@ -64,6 +64,8 @@ export const ReplayPreview = z
       .describe('The first ones, in the order of their acceptance; of those that were counted.'),
   })
   .meta({ id: 'ReplayPreview', description: 'What a replay would begin with.' });
+
+export const replayFilters = { state: replayState.optional() };
 
 export const ReplayOfJob = z
   .object({

@@ -1,0 +1,91 @@
+// The lists by their names: what an item is, what it is found by, and what the API's document says of the list. The
+// API, its client and the command line have the same lists because they take them from here.
+
+import type { z } from 'zod';
+import { Delivery, deliveryFilters } from './deliveries.ts';
+import { Event, eventFilters } from './events.ts';
+import { page } from './fields.ts';
+import { Job, jobFilters } from './jobs.ts';
+import { LogLine, logFilters } from './operator-log.ts';
+import { Entry, outboxFilters, OutboxPage } from './outbox.ts';
+import { Publication, publicationFilters } from './publications.ts';
+import { quarantineFilters } from './quarantine.ts';
+import { Replay, replayFilters } from './replays.ts';
+
+type ListContract = {
+  readonly item: z.ZodObject;
+  readonly filters: z.ZodRawShape;
+  readonly page: z.ZodObject;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string;
+};
+
+export const LISTS = {
+  jobs: {
+    item: Job,
+    filters: jobFilters,
+    page: page(Job).meta({ id: 'JobPage', description: 'A page of jobs.' }),
+    tag: 'Jobs',
+    summary: 'Jobs, the newest first',
+    description: '`state=stuck`: those without an end, though first seen longer ago than `stuck_after`.',
+  },
+  deliveries: {
+    item: Delivery,
+    filters: deliveryFilters,
+    page: page(Delivery).meta({ id: 'DeliveryPage', description: 'A page of deliveries.' }),
+    tag: 'Deliveries',
+    summary: 'Deliveries, the newest first',
+  },
+  events: {
+    item: Event,
+    filters: eventFilters,
+    page: page(Event).meta({ id: 'EventPage', description: 'A page of events.' }),
+    tag: 'Events',
+    summary: 'Events, the newest first',
+  },
+  publications: {
+    item: Publication,
+    filters: publicationFilters,
+    page: page(Publication).meta({ id: 'PublicationPage', description: 'A page of attempts to publish.' }),
+    tag: 'Publications',
+    summary: 'Attempts to publish, the newest first',
+  },
+  quarantine: {
+    item: Delivery,
+    filters: quarantineFilters,
+    page: page(Delivery).meta({ id: 'QuarantinePage', description: 'A page of quarantined deliveries.' }),
+    tag: 'Quarantine',
+    summary: 'Authentic deliveries that we could not understand, the newest first',
+    description: 'Those that wait for an operator; with `released=true` those that were released.',
+  },
+  outbox: {
+    item: Entry,
+    filters: outboxFilters,
+    page: OutboxPage,
+    tag: 'Outbox',
+    summary: 'What is still to be published, the oldest first',
+  },
+  'operator-log': {
+    item: LogLine,
+    filters: logFilters,
+    page: page(LogLine).meta({ id: 'LogPage', description: 'A page of the operator log.' }),
+    tag: 'Operator log',
+    summary: 'What operators looked at and changed, newest first',
+    description: 'For tokens that are not limited to some sources.',
+  },
+  replays: {
+    item: Replay,
+    filters: replayFilters,
+    page: page(Replay).meta({ id: 'ReplayPage', description: 'A page of replays.' }),
+    tag: 'Replays',
+    summary: 'Replays, newest first',
+  },
+} as const satisfies Record<string, ListContract>;
+
+export type ListName = keyof typeof LISTS;
+
+const { replays: _replays, ...EXPORTED } = LISTS;
+export type ExportedList = keyof typeof EXPORTED;
+/** All but the replays, which are few. */
+export const EXPORTED_LISTS = Object.keys(EXPORTED) as ExportedList[];
