@@ -7,7 +7,7 @@ import type { Express, Request, RequestHandler, Response } from 'express';
 import helmet from 'helmet';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import type { Access } from './access/access.ts';
+import type { Access } from './access/authenticator.ts';
 import type { Limits } from './access/limits.ts';
 import {
   createAppBehind,

@@ -3,7 +3,7 @@
 
 import type { Express } from 'express';
 import type { Registry } from 'prom-client';
-import { createAccess } from './access/access.ts';
+import { createAccess } from './access/authenticator.ts';
 import { createLimits } from './access/limits.ts';
 import { tokenHolds } from './access/tokens.ts';
 import { readDeliveriesNamed } from './audit/deliveries.ts';

@@ -1,7 +1,7 @@
 // Somebody guesses tokens from the address that operators come from, too.
 
 import { expect, test } from 'vitest';
-import { createAccess } from '../../src/operators/access/access.ts';
+import { createAccess } from '../../src/operators/access/authenticator.ts';
 import { newTokenValue } from '../../src/operators/access/token-value.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
 import { createTestDatabase } from '../support/database.ts';

@@ -10,7 +10,7 @@ import { keepPartitions } from '../../src/ledger/partitions.ts';
 import { createOutboxEntries, type OutboxEntries } from '../../src/relay/entries.ts';
 import { createLease, type Lease } from '../../src/relay/lease.ts';
 import { createRelay, type Relay, type RelayLimits } from '../../src/relay/relay.ts';
-import { decide, lockEntry, retryEntries } from '../../src/operators/decisions/decisions.ts';
+import { decide, lockEntry, retryEntries } from '../../src/operators/decisions/decide.ts';
 import { vi } from 'vitest';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';

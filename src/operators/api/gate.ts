@@ -3,7 +3,7 @@
 // decided where it is known what that is.
 
 import type { Request, RequestHandler, Response } from 'express';
-import type { Access, Identity } from '../access/access.ts';
+import type { Access, Identity } from '../access/authenticator.ts';
 import type { Limits, RateState } from '../access/limits.ts';
 import { mayAct } from '../access/roles.ts';
 import { looksLikeToken } from '../access/token-value.ts';

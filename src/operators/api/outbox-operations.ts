@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { encodeCursor } from '../audit/cursor.ts';
 import { parseEventId } from '../../ledger/index.ts';
-import { decide, type Decision, lockEntry, RETRIED_AT_ONCE, retryEntries } from '../decisions/decisions.ts';
+import { decide, type Decision, lockEntry, RETRIED_AT_ONCE, retryEntries } from '../decisions/decide.ts';
 import { eventIdText, orderCursor, source } from '../contract/filters.ts';
 import { placeOf } from './lists.ts';
 import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';

@@ -9,7 +9,7 @@ import {
   releaseOne,
   sourceOfDelivery,
   type Release,
-} from '../decisions/quarantine.ts';
+} from '../decisions/release.ts';
 import { orderCursor, quarantineFilters } from '../contract/filters.ts';
 import { placeOf } from './lists.ts';
 import { ApiError, defineAction, type LogEntry, notFound, type Operation, scopeOf } from './operation.ts';

@@ -3,7 +3,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
 import { expect, test, vi } from 'vitest';
 import type { Database } from '../../../src/ledger/tables.ts';
-import { RELEASED_OF_A_JOB, releaseMany } from '../../../src/operators/decisions/quarantine.ts';
+import { RELEASED_OF_A_JOB, releaseMany } from '../../../src/operators/decisions/release.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { completed, deliver, newJobId, progress, type Reply } from '../../support/sender.ts';

@@ -2,7 +2,7 @@
 
 import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
-import { createAccess } from '../../../src/operators/access/access.ts';
+import { createAccess } from '../../../src/operators/access/authenticator.ts';
 import { createLimits } from '../../../src/operators/access/limits.ts';
 import { hashToken, newTokenValue } from '../../../src/operators/access/token-value.ts';
 import { createGate, needsToken } from '../../../src/operators/api/gate.ts';
