@@ -1,10 +1,10 @@
-// What a token allows. Each role of the row may do what those before it may; a scraper reads the metrics and nothing
-// else, and everybody else may read them, too.
+// The roles of tokens. Each role in ROLES may do what the roles before it may. A scraper reads the metrics and nothing
+// else; every other role may read them, too.
 
 export const ROLES = ['viewer', 'auditor', 'operator', 'admin'] as const;
 export const TOKEN_ROLES = ['scraper', ...ROLES] as const;
 
-/** What an operation can ask for. */
+/** What an operation can require. */
 export type Role = (typeof ROLES)[number];
 /** What a token can have. */
 export type TokenRole = (typeof TOKEN_ROLES)[number];
@@ -17,7 +17,7 @@ export function isRole(role: TokenRole): role is Role {
   return role !== 'scraper';
 }
 
-/** A scraper limited to sources could do nothing: the metrics' numbers are of all sources, and it may read no others. */
+/** Metrics count all sources, so a scraper that is limited to some sources could read nothing. */
 export function canBeLimited(role: TokenRole): boolean {
   return role !== 'scraper';
 }

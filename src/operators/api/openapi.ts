@@ -1,5 +1,5 @@
-// The OpenAPI document: written from the operations that are mounted and from nothing else, so that it cannot promise
-// what is not there. What holds for all of them (token, limits, errors, Idempotency-Key) is said here once.
+// Makes the OpenAPI document from the operations that are mounted, so that it cannot describe anything else. What all
+// operations have in common (token, rate limits, errors, Idempotency-Key) is described here.
 
 import { z } from 'zod';
 import {
@@ -118,8 +118,7 @@ type FailureStatus = keyof typeof FAILURES;
 export function createOpenApiDocument(operations: readonly Operation[]): OpenApiDocument {
   const paths: ZodOpenApiPathsObject = {};
   for (const operation of operations) {
-    const there = paths[operation.path] ?? {};
-    paths[operation.path] = { ...there, [operation.method]: describe(operation) };
+    paths[operation.path] = { ...paths[operation.path], [operation.method]: describe(operation) };
   }
   const document: ZodOpenApiObject = {
     openapi: '3.1.0',
@@ -144,7 +143,7 @@ export function createOpenApiDocument(operations: readonly Operation[]): OpenApi
     },
   };
   return createDocument(document, {
-    // The format says it; its regular expression of 300 characters is for machines that do not know formats.
+    // The format `date-time` says enough; zod adds a regular expression of 300 characters.
     override: ({ jsonSchema }) => {
       if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
     },

@@ -71,7 +71,7 @@ function decideOperation(
       if (entry === undefined || caller.sources?.includes(entry.source) === false) {
         throw notFound('entry in the outbox');
       }
-      const decided = await decide(trx, { entry, decision, by: caller.tokenName });
+      const decided = await decide(trx, { entry, decision, by: caller.name });
       if (decided === undefined) {
         throw new ApiError(
           409,

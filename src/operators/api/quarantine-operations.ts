@@ -1,6 +1,7 @@
 // Release over the API: what was kept aside is understood again, with the present schemas, and tallied if it can be.
 
 import { z } from 'zod';
+import type { LogEntry } from '../access/operator-log.ts';
 import { encodeCursor } from '../audit/cursor.ts';
 import {
   releaseMany,
@@ -12,7 +13,7 @@ import {
 } from '../decisions/release.ts';
 import { orderCursor, quarantineFilters } from '../contract/filters.ts';
 import { placeOf } from './lists.ts';
-import { ApiError, defineAction, type LogEntry, notFound, type Operation, scopeOf } from './operation.ts';
+import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';
 
 const LIST = 'quarantine release';
 

@@ -8,13 +8,10 @@ import {
   type Change,
   changeReplay,
   createReplay,
-  findReplay,
-  listReplays,
-  listSkips,
   MAX_OPEN_REPLAYS,
   previewReplay,
-  type Replay as FoundReplay,
 } from '../replays/replays.ts';
+import { findReplay, listReplays, listSkips, type Replay as FoundReplay } from '../replays/read-replays.ts';
 import { findEvents, type Selection } from '../replays/selection.ts';
 import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';
 import { deliveryFilters, eventFilters, eventIdText, paging, plain } from '../contract/filters.ts';
@@ -217,7 +214,7 @@ function createOperation(): Operation {
         queue: body.queue ?? null,
         ratePerSecond: body.rate_per_second,
         note: body.note ?? null,
-        createdBy: caller.tokenName,
+        createdBy: caller.name,
       });
       if (made === 'too many') {
         throw new ApiError(

@@ -126,7 +126,7 @@ function createOperation(environment: Environment): Operation {
         environment,
         sources: body.sources ?? null,
         expiresAt,
-        createdBy: caller.tokenName,
+        createdBy: caller.name,
       });
       if (made === 'full') {
         throw new ApiError(409, 'too_many_tokens', `there are ${MAX_TOKENS} tokens: revoke some first`);
