@@ -1,18 +1,20 @@
-// Replays over the API: what an operator asks to be published again, watches and stops. A replay is a write to the
-// ledger; nothing here publishes.
+// The API's operations on replays: create, list, read, pause, resume and cancel. They write rows; the feeder and the relay
+// publish.
 
+import type { Transaction } from 'kysely';
 import { z } from 'zod';
 import { encodeCursor } from '../audit/cursor.ts';
-import { type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
+import { type Database, type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
 import {
   type Change,
   changeReplay,
   createReplay,
   MAX_OPEN_REPLAYS,
   previewReplay,
+  type ReplayRequest,
 } from '../replays/replays.ts';
 import { findReplay, listReplays, listSkips, type Replay as FoundReplay } from '../replays/read-replays.ts';
-import { findEvents, type Selection } from '../replays/selection.ts';
+import { findEvents } from '../replays/selection.ts';
 import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';
 import { deliveryFilters, eventFilters, eventIdText, paging, plain } from '../contract/filters.ts';
 import { placeOf } from './lists.ts';
@@ -202,15 +204,13 @@ function createOperation(): Operation {
       202: { description: 'It has begun: watch it under its id.', schema: Replay },
     },
     run: async ({ body }, { caller, trx, record }) => {
-      const wish =
+      const request =
         body.filter === undefined
-          ? await byIds(body.event_ids ?? [], caller, (ids) => findEvents(trx, ids))
+          ? await selectByIds(trx, body.event_ids ?? [], caller)
           : { selection: { filter: body.filter }, sources: scopeOf(caller, body.filter.source) };
-      if (body.dry_run) {
-        return { status: 200, body: await previewReplay(trx, wish, SAMPLE) };
-      }
+      if (body.dry_run) return { status: 200, body: await previewReplay(trx, request, SAMPLE) };
       const made = await createReplay(trx, {
-        ...wish,
+        ...request,
         queue: body.queue ?? null,
         ratePerSecond: body.rate_per_second,
         note: body.note ?? null,
@@ -242,14 +242,14 @@ function createOperation(): Operation {
   });
 }
 
-/** @throws ApiError 403 for an event of a source that the token may not touch, 404 for one that is not there */
-async function byIds(
+/** @throws ApiError 403 for an event of a source that the token may not see, 404 for an event that does not exist */
+async function selectByIds(
+  trx: Transaction<Database>,
   ids: readonly string[],
   caller: Caller,
-  find: (ids: readonly string[]) => ReturnType<typeof findEvents>,
-): Promise<{ selection: Selection; sources: readonly string[] }> {
+): Promise<ReplayRequest> {
   for (const id of ids) scopeOf(caller, parseEventId(id)?.source);
-  const found = await find(ids);
+  const found = await findEvents(trx, ids);
   const known = new Set(found.map(({ id }) => id));
   const missing = ids.filter((id) => !known.has(id));
   if (missing.length > 0) {
@@ -287,7 +287,7 @@ function changeOperation(change: Change, summary: string): Operation {
   });
 }
 
-/** @throws ApiError 404, and 403 for a replay that may touch other sources than the token may */
+/** @throws ApiError 404, and 403 for a replay of sources that the token may not see */
 function visible(replay: FoundReplay | undefined, caller: Caller): FoundReplay {
   if (replay === undefined) throw notFound('replay');
   const allowed = caller.sources;

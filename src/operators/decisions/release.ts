@@ -1,10 +1,9 @@
-// Lets go of what was kept aside: a quarantined delivery is understood again, with the present schemas, and then
-// tallied as any other. Its row stays, with the time of its release. What is still not understood stays as it is.
+// Releases deliveries from quarantine: their bodies are understood again, by the present schemas, and their events are
+// tallied and put into the outbox like any others. The delivery's row stays, with the time of its release. A delivery that
+// is still not understood stays in quarantine.
 
 import { CompiledQuery, sql, type Transaction } from 'kysely';
-import { prefixEnd } from '../audit/filters.ts';
 import {
-  type AuthenticBody,
   understand,
   type Conflicts,
   findAlike,
@@ -19,8 +18,14 @@ import {
   RELEASE,
   releaseColumns,
   type Database,
-  timeText,
 } from '../../ledger/index.ts';
+import {
+  lockOldest,
+  lockOne,
+  type Quarantined,
+  type ReleaseOrder,
+  type ReleasePlace,
+} from './quarantined.ts';
 
 export type Release = {
   readonly delivery_id: string;
@@ -31,154 +36,73 @@ export type Release = {
   readonly reason: string | null;
 };
 
-export type QuarantineFilter = {
-  readonly source?: string | undefined;
-  readonly status?: string | undefined;
-  readonly job_id?: string | undefined;
-  readonly job_id_prefix?: string | undefined;
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-};
-
-/** One transaction locks as many jobs. */
+/** Jobs that one transaction locks. */
 export const RELEASED_AT_ONCE = 100;
-/** Each is a statement of its own, and the jobs of all the others stay locked meanwhile. */
-export const RELEASED_OF_A_JOB = 8;
-/** Bodies that are in memory at one time. One is always taken. */
-const BODIES_BYTES = 8 * 1024 * 1024;
 /**
- * A replica that freezes while it holds jobs' locks loses them before the intake of the others gives up on them, which
- * it does after 2 s with the default of `ANSWER_DEADLINE_MS`. Set only once bodies are understood: a large one takes
- * longer than this, and no job is locked by then.
+ * The intake of other replicas waits for the locked jobs, 2 s with the default of `ANSWER_DEADLINE_MS`. A replica that freezes
+ * while it has them locked loses the locks before. Set only once all bodies are understood: a large one takes longer
+ * than this, and no job is locked by then.
  */
-const FROZEN_MS = 1_000;
+const IDLE_IN_TRANSACTION_MS = 1_000;
 
-/** What can be told of a delivery without its body. `at` is its time with all of its microseconds. */
-type Waiting = { id: string; at: string; source: string; job_id: string; body_bytes: number | null };
-
-type Held = Pick<Waiting, 'id' | 'source' | 'job_id'> & { body: AuthenticBody | null };
-
-/**
- * Releases one. Its row is locked: of two at once, one is told that it has been released.
- * @returns undefined if there is no such delivery, 'wrong state' if it is not in quarantine (any more).
- */
+/** @returns undefined if there is no such delivery, 'wrong state' if it is not in quarantine (any more) */
 export async function releaseOne(
   trx: Transaction<Database>,
   id: string,
 ): Promise<Release | 'wrong state' | undefined> {
-  const found = await trx
-    .selectFrom('deliveries')
-    .select(['id', 'source', 'job_id', 'body', 'outcome', 'released_at'])
-    .where('id', '=', id)
-    .forUpdate()
-    .executeTakeFirst();
-  if (found === undefined) return undefined;
-  if (found.outcome !== 'quarantined' || found.released_at !== null) return 'wrong state';
-  const [release] = await releaseAll(trx, [found as Held]);
+  const locked = await lockOne(trx, id);
+  if (locked === undefined || locked === 'wrong state') return locked;
+  const [release] = await releaseAll(trx, [locked]);
   return release;
 }
 
-/** Where a delivery's release would be decided: its source. Undefined if there is no such delivery. */
-export async function sourceOfDelivery(trx: Transaction<Database>, id: string): Promise<string | undefined> {
-  const row = await trx.selectFrom('deliveries').select('source').where('id', '=', id).executeTakeFirst();
-  return row?.source;
-}
-
-type Order = {
-  readonly filter: QuarantineFilter;
-  readonly sources: readonly string[] | null;
-  readonly after: { at: string; id: string } | undefined;
-  readonly limit: number;
-};
-
-/**
- * Releases the oldest ones that match, from behind `after`: fewer than `limit` where many are of one job, or large. Those
- * that somebody else releases at this moment are left to him.
- * @returns `next`: where to go on; undefined when there are no more.
- */
+/** Releases the oldest deliveries that match. @returns `next`: where the next call goes on; undefined if none are left */
 export async function releaseMany(
   trx: Transaction<Database>,
-  order: Order,
-): Promise<{ releases: Release[]; next: { at: string; id: string } | undefined }> {
-  const found = await findWaiting(trx, order);
-  const taken = takeFrom(found);
-  const last = taken.at(-1);
-  const isLast = found.length < order.limit && taken.length === found.length;
-  return {
-    releases: await releaseAll(trx, await hold(trx, taken)),
-    next: isLast || last === undefined ? undefined : { at: last.at, id: last.id },
-  };
+  order: ReleaseOrder,
+): Promise<{ releases: Release[]; next: ReleasePlace | undefined }> {
+  const { locked, next } = await lockOldest(trx, order);
+  return { releases: await releaseAll(trx, locked), next };
 }
 
-/** By index deliveries_quarantine. Locks nothing. */
-async function findWaiting(
+/** In the order given: by the time of their delivery. */
+async function releaseAll(
   trx: Transaction<Database>,
-  { filter, sources, after, limit }: Order,
-): Promise<Waiting[]> {
-  let query = trx
-    .selectFrom('deliveries')
-    .select(['id', 'source', 'job_id', 'body_bytes', timeText('deliveries.received_at').as('at')])
-    .where('outcome', '=', 'quarantined')
-    .where('released_at', 'is', null)
-    .orderBy('received_at')
-    .orderBy('id')
-    .limit(limit);
-  if (sources !== null) query = query.where(sql<boolean>`source = any(${[...sources]}::text[])`);
-  if (filter.status !== undefined) query = query.where('status', '=', filter.status);
-  if (filter.job_id !== undefined) query = query.where('job_id', '=', filter.job_id);
-  if (filter.job_id_prefix !== undefined)
-    query = query
-      .where('job_id', '>=', filter.job_id_prefix)
-      .where('job_id', '<', prefixEnd(filter.job_id_prefix));
-  if (filter.from !== undefined)
-    query = query.where(sql<boolean>`received_at >= ${filter.from}::timestamptz`);
-  if (filter.to !== undefined) query = query.where(sql<boolean>`received_at < ${filter.to}::timestamptz`);
-  if (after !== undefined)
-    query = query.where(sql<boolean>`(received_at, id) > (${after.at}::timestamptz, ${after.id}::uuid)`);
-  return (await query.execute()) as Waiting[];
+  deliveries: readonly Quarantined[],
+): Promise<Release[]> {
+  const understood = deliveries.map((delivery) => ({ delivery, ...understandAgain(delivery) }));
+  const outcomes = await tally(
+    trx,
+    understood.flatMap(({ delivery: { source, id }, event }) =>
+      event === undefined ? [] : [{ source, deliveryId: id, event }],
+    ),
+  );
+  return understood.map(({ delivery, event, reason }) => ({
+    delivery_id: delivery.id,
+    source: delivery.source,
+    job_id: delivery.job_id,
+    result: outcomes.get(delivery.id) ?? 'still_quarantined',
+    event_id: event === undefined ? null : eventId(delivery.source, event),
+    reason,
+  }));
 }
 
-/** The first ones, up to the one that would be too much. */
-function takeFrom(found: readonly Waiting[]): Waiting[] {
-  const ofJob = new Map<string, number>();
-  let bytes = 0;
-  const end = found.findIndex(({ source, job_id, body_bytes }, index) => {
-    const job = jobKey(source, job_id);
-    const count = (ofJob.get(job) ?? 0) + 1;
-    ofJob.set(job, count);
-    bytes += body_bytes ?? 0;
-    return index > 0 && (bytes > BODIES_BYTES || count > RELEASED_OF_A_JOB);
-  });
-  return found.slice(0, end < 0 ? found.length : end);
-}
-
-/** Locks these and no others, by the primary key, and reads their bodies. */
-async function hold(trx: Transaction<Database>, taken: readonly Waiting[]): Promise<Held[]> {
-  if (taken.length === 0) return [];
-  const { rows } = await sql<Held>`
-    select d.id, d.source, d.job_id, d.body
-    from unnest(${taken.map(({ id }) => id)}::uuid[], ${taken.map(({ at }) => at)}::timestamptz[]) as k (id, at)
-    join deliveries d on d.id = k.id and d.received_at = k.at
-    where d.outcome = 'quarantined' and d.released_at is null
-    for update of d skip locked`.execute(trx);
-  const byId = new Map(rows.map((row) => [row.id, row]));
-  return taken.flatMap(({ id }) => byId.get(id) ?? []);
-}
+type Understood = { readonly source: string; readonly deliveryId: string; readonly event: JobEvent };
 
 /**
- * In the order given, which is that of their acceptance for those of one job. Jobs are locked from the first wave to the
- * end of the transaction, and intake waits for them: what takes long (bodies are read and understood, also those of events
- * that these conflict with) is done before.
+ * The first wave locks jobs until the end of the transaction, and intake waits for them. So all that takes long is done
+ * before: bodies are read and understood, also those of the events that these conflict with.
+ * @returns the outcomes by the deliveries' ids
  */
-async function releaseAll(trx: Transaction<Database>, found: readonly Held[]): Promise<Release[]> {
-  const understood = found.map((delivery) => ({ delivery, ...understandAgain(delivery) }));
+async function tally(
+  trx: Transaction<Database>,
+  released: readonly Understood[],
+): Promise<ReadonlyMap<string, Release['result']>> {
   const outcomes = new Map<string, Release['result']>();
-  const released = understood.flatMap(({ delivery, event }) =>
-    event === undefined ? [] : [{ source: delivery.source, deliveryId: delivery.id, event }],
-  );
+  if (released.length === 0) return outcomes;
   const execute = executeIn(trx);
-  const corrections = await lookAhead(execute, released);
-  if (released.length > 0) await giveUpWhenFrozen(trx);
+  const corrections = await findCorrections(execute, released);
+  await limitIdleTime(trx);
   for (const wave of inWaves(released)) {
     const { rows } = await trx.executeQuery<{ id: string; outcome: Release['result'] }>(
       CompiledQuery.raw(RELEASE, releaseColumns(wave)),
@@ -191,27 +115,19 @@ async function releaseAll(trx: Transaction<Database>, found: readonly Held[]): P
     if (!(await correctContentHash(execute, first, { contentHash, ids: conflicts }))) continue;
     for (const id of conflicts) outcomes.set(id, 'duplicate');
   }
-  return understood.map(({ delivery, event, reason }) => ({
-    delivery_id: delivery.id,
-    source: delivery.source,
-    job_id: delivery.job_id,
-    result: outcomes.get(delivery.id) ?? 'still_quarantined',
-    event_id: event === undefined ? null : eventId(delivery.source, event),
-    reason,
-  }));
+  return outcomes;
 }
 
 type Correction = { first: FirstBody; contentHash: Buffer; ids: readonly string[] };
 
 /**
- * Events whose hash was made of mangled keys, which some of these would conflict with (second-look.ts). One that is made
- * after this look has its hash from today's reader.
+ * Recorded events whose content hash was made from mangled keys (see the ledger's second-look.ts), so that some of these would
+ * wrongly conflict with them. Events that are recorded from now on have a correct hash.
  */
-async function lookAhead(
+async function findCorrections(
   execute: DatabaseConnection['execute'],
-  released: readonly { source: string; deliveryId: string; event: JobEvent }[],
+  released: readonly Understood[],
 ): Promise<readonly Correction[]> {
-  if (released.length === 0) return [];
   const hashes: Conflicts = new Map(released.map(({ deliveryId, event }) => [deliveryId, event.contentHash]));
   const firstBodies = await firstBodiesAhead(execute, released);
   return firstBodies.flatMap((first) => {
@@ -225,14 +141,19 @@ function executeIn(trx: Transaction<Database>): DatabaseConnection['execute'] {
     (await trx.executeQuery<Row>(CompiledQuery.raw(text, values))).rows;
 }
 
-/** Postgres ends this transaction when nothing more is heard of it. */
-async function giveUpWhenFrozen(trx: Transaction<Database>): Promise<void> {
-  await sql`select set_config('idle_in_transaction_session_timeout', ${`${FROZEN_MS}ms`}, true)`.execute(trx);
+/** Postgres rolls the transaction back if this replica freezes. */
+async function limitIdleTime(trx: Transaction<Database>): Promise<void> {
+  await sql`select set_config('idle_in_transaction_session_timeout', ${`${IDLE_IN_TRANSACTION_MS}ms`}, true)`.execute(
+    trx,
+  );
 }
 
-/** A statement takes one event of a job. The first wave has all jobs, so the others lock none that are not locked. */
-function inWaves<T extends { source: string; event: JobEvent }>(released: readonly T[]): T[][] {
-  const waves: T[][] = [];
+/**
+ * A statement takes one event of a job: the first wave has the first event of each job, the second wave the second ones. So
+ * the first wave locks all jobs, in sorted order, and the others lock no further ones.
+ */
+function inWaves(released: readonly Understood[]): Understood[][] {
+  const waves: Understood[][] = [];
   const count = new Map<string, number>();
   for (const each of released) {
     const job = jobKey(each.source, each.event.jobId);
@@ -243,7 +164,7 @@ function inWaves<T extends { source: string; event: JobEvent }>(released: readon
   return waves;
 }
 
-function understandAgain({ body, job_id: jobId }: Held): { event?: JobEvent; reason: string | null } {
+function understandAgain({ body, job_id: jobId }: Quarantined): { event?: JobEvent; reason: string | null } {
   if (body === null) return { reason: 'its body is no longer kept' };
   const understood = understand(body);
   if (understood.outcome !== 'event') return { reason: understood.reason };
