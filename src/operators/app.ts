@@ -57,7 +57,10 @@ export function createOperatorApp(options: OperatorOptions): Express {
   return finishApp(app, options.log);
 }
 
-/** The headers of answers that the server sends without the app, to broken requests: rate limit and security headers. */
+/**
+ * The headers of answers that the server sends without the app, to requests that it cannot parse: security headers, and the
+ * rate limit of the address, against which such a request counts.
+ */
 export function operatorHeaders({ limits }: Pick<OperatorOptions, 'limits'>): StandingHeaders {
   // Run once on a response that is never sent, since helmet sets the same headers on every answer.
   const request = new IncomingMessage(new Socket());

@@ -31,23 +31,16 @@ const error = z
   })
   .meta({ id: 'Error', description: 'Every answer that is no success.' });
 
+const header = (id: string, description: string) => z.string().meta({ description, header: { id } });
+
 const rateHeaders = z.object({
-  'X-RateLimit-Limit': z
-    .string()
-    .meta({ description: 'Requests a minute that the token has.', header: { id: 'RateLimitLimit' } }),
-  'X-RateLimit-Remaining': z
-    .string()
-    .meta({ description: 'How many are left.', header: { id: 'RateLimitRemaining' } }),
-  'X-RateLimit-Reset': z.string().meta({
-    description: 'When the minute is over, in seconds since the epoch.',
-    header: { id: 'RateLimitReset' },
-  }),
+  'X-RateLimit-Limit': header('RateLimitLimit', 'Requests a minute that the token has.'),
+  'X-RateLimit-Remaining': header('RateLimitRemaining', 'How many are left.'),
+  'X-RateLimit-Reset': header('RateLimitReset', 'When the minute is over, in seconds since the epoch.'),
 });
 
 const laterHeaders = rateHeaders.extend({
-  'Retry-After': z
-    .string()
-    .meta({ description: 'Seconds after which another try is worth it.', header: { id: 'RetryAfter' } }),
+  'Retry-After': header('RetryAfter', 'Seconds after which another try is worth it.'),
 });
 
 const challengeHeaders = rateHeaders.extend({

@@ -1,39 +1,27 @@
 // The API's operations on replays: create, list, read, pause, resume and cancel. They write rows; the feeder and the relay
 // publish.
 
-import type { Transaction } from 'kysely';
 import { z } from 'zod';
 import { encodeCursor } from '../audit/cursor.ts';
-import { type Database, type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
+import { type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
 import {
   type Change,
   changeReplay,
   createReplay,
   MAX_OPEN_REPLAYS,
   previewReplay,
-  type ReplayRequest,
 } from '../replays/replays.ts';
-import { findReplay, listReplays, listSkips, type Replay as FoundReplay } from '../replays/read-replays.ts';
-import { findEvents } from '../replays/selection.ts';
+import { findReplay, listReplays, listSkips } from '../replays/read-replays.ts';
 import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';
 import { deliveryFilters, eventFilters, eventIdText, paging, plain } from '../contract/filters.ts';
 import { placeOf } from './lists.ts';
-import {
-  ApiError,
-  type Caller,
-  defineAction,
-  defineRead,
-  forbidden,
-  notFound,
-  type Operation,
-  scopeOf,
-} from './operation.ts';
+import { ApiError, defineAction, defineRead, notFound, type Operation, scopeOf } from './operation.ts';
+import { onlySource, requireVisible, selectByIds } from './replay-scope.ts';
 import { Event, page, replayState, ReplaySkip, timestamp } from '../contract/items.ts';
 
 const MAX_EVENT_IDS = 1_000;
 const SAMPLE = 10;
 const SKIPS_SHOWN = 100;
-const MAX_MISSING_SHOWN = 3;
 /** AMQP's limit of a routing key, which a queue's name is here. */
 const QUEUE_MAX_BYTES = 255;
 const LIST = 'replays';
@@ -181,7 +169,7 @@ function readOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
     params,
     answers: { 200: { description: 'The replay.', schema: ReplayDetail } },
     run: async ({ params: { id } }, { caller }) => {
-      const replay = visible(await findReplay(db, id), caller);
+      const replay = requireVisible(await findReplay(db, id), caller);
       const skips = await listSkips(db, id, SKIPS_SHOWN);
       return { status: 200, body: { ...replay, skips: skips.map((skip) => ({ replay_id: id, ...skip })) } };
     },
@@ -242,27 +230,6 @@ function createOperation(): Operation {
   });
 }
 
-/** @throws ApiError 403 for an event of a source that the token may not see, 404 for an event that does not exist */
-async function selectByIds(
-  trx: Transaction<Database>,
-  ids: readonly string[],
-  caller: Caller,
-): Promise<ReplayRequest> {
-  for (const id of ids) scopeOf(caller, parseEventId(id)?.source);
-  const found = await findEvents(trx, ids);
-  const known = new Set(found.map(({ id }) => id));
-  const missing = ids.filter((id) => !known.has(id));
-  if (missing.length > 0) {
-    const shown = missing.slice(0, MAX_MISSING_SHOWN).join(', ');
-    const more = missing.length > MAX_MISSING_SHOWN ? ` and ${missing.length - MAX_MISSING_SHOWN} more` : '';
-    throw new ApiError(404, 'not_found', `there is no event ${shown}${more}`);
-  }
-  return {
-    selection: { event_ids: [...known], sequences: found.map(({ sequence }) => sequence) },
-    sources: [...new Set(found.map(({ source }) => source))],
-  };
-}
-
 function changeOperation(change: Change, summary: string): Operation {
   return defineAction({
     id: `${change}Replay`,
@@ -274,7 +241,7 @@ function changeOperation(change: Change, summary: string): Operation {
     params,
     answers: { 200: { description: 'The replay as it is now.', schema: Replay } },
     run: async ({ params: { id } }, { caller, trx, record }) => {
-      visible(await findReplay(trx, id), caller);
+      requireVisible(await findReplay(trx, id), caller);
       const result = await changeReplay(trx, id, change);
       if (result === undefined) throw notFound('replay');
       if (result === 'wrong state') {
@@ -286,15 +253,3 @@ function changeOperation(change: Change, summary: string): Operation {
     },
   });
 }
-
-/** @throws ApiError 404, and 403 for a replay of sources that the token may not see */
-function visible(replay: FoundReplay | undefined, caller: Caller): FoundReplay {
-  if (replay === undefined) throw notFound('replay');
-  const allowed = caller.sources;
-  const isWithin = allowed === null || (replay.sources?.every((source) => allowed.includes(source)) ?? false);
-  if (!isWithin) throw forbidden();
-  return replay;
-}
-
-const onlySource = ({ sources }: FoundReplay): string | null =>
-  sources?.length === 1 ? (sources[0] ?? null) : null;
