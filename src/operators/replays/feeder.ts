@@ -99,7 +99,7 @@ export function createFeeder(options: {
     return copies;
   }
 
-  /** By index replays_state; counts the copies of each by index outbox_replay. */
+  /** By index replays_state, whose condition is repeated for the planner; counts the copies of each by index outbox_replay. */
   async function findRunning(): Promise<Row[]> {
     const { rows } = await sql<Row>`
       select id, selection, sources, cursor_sequence as cursor, up_to_sequence as "upTo",
