@@ -25,7 +25,7 @@ import {
 } from './ledger/index.ts';
 import type { Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
-import { composeOperators, createFeeder } from './operators/index.ts';
+import { composeOperators } from './operators/index.ts';
 import type { Parts } from './parts.ts';
 import { composeRelay } from './relay/index.ts';
 import { version } from './version.ts';
@@ -112,14 +112,6 @@ async function compose(
 
   const counts = composeCounts(config, parts);
   const relaying = composeRelay(config, { ...parts, counts });
-  const feeder = createFeeder({
-    connection: database,
-    isHeld: relaying.isLeading,
-    now,
-    log,
-    onFed: relaying.nudge,
-  });
-  started.defer(feeder.stop);
   const proxies = createTrustedProxies(config.proxies.trusted);
   if (proxies.trustsEverybody)
     log.warn('TRUSTED_PROXIES trusts every address: whoever reaches us can claim to be anybody');
@@ -147,24 +139,25 @@ async function compose(
   );
 
   const ending = new AbortController();
+  // Each operation of the operators' API is listed in operators/compose.ts.
+  const operators = composeOperators(config, {
+    ...parts,
+    readiness,
+    connections: connections.operators,
+    configuredSources: () => {
+      const { names, fingerprintsOf } = sources.current();
+      return names.map((name) => ({ name, fingerprints: fingerprintsOf(name) }));
+    },
+    proxies,
+    ending: ending.signal,
+    backgroundDatabase: database,
+    isLeading: relaying.isLeading,
+    onFed: relaying.nudge,
+  });
   const operatorServer = await startServer({
     ...config.operator,
-    // Each operation of the operators' API is listed in operators/compose.ts.
-    ...composeOperators({
-      config,
-      readiness,
-      registry: parts.metrics.registry,
-      connections: connections.operators,
-      configuredSources: () => {
-        const { names, fingerprintsOf } = sources.current();
-        return names.map((name) => ({ name, fingerprints: fingerprintsOf(name) }));
-      },
-      proxies,
-      ending: ending.signal,
-      now,
-      log,
-      started,
-    }),
+    listener: operators.listener,
+    standingHeaders: operators.standingHeaders,
     connections: connections.operators,
     maxConnections: OPERATOR_CONNECTIONS.connections,
   });
@@ -179,7 +172,7 @@ async function compose(
   state.prepared = true;
   upkeep.start();
   relaying.start();
-  feeder.start();
+  operators.startFeeder();
 
   let stopping: Promise<void> | undefined;
   async function stopOnce(): Promise<void> {

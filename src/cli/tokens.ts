@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import {
   appendToLog,
-  type Entry,
+  type LogEntry,
   canBeLimited,
   isTokenRole,
   TOKEN_ROLES,
@@ -95,7 +95,7 @@ async function create(args: string[], env: Env): Promise<number> {
       const result = await makeToken(trx, wanted);
       if (result === 'full') return result;
       const { id } = result.token;
-      const entry: Entry = {
+      const entry: LogEntry = {
         action: 'token.create',
         subject: id,
         detail: { name, role, sources, expires_at: expiresAt },

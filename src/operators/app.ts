@@ -1,5 +1,5 @@
-// The operators' face, which the world may not reach. An Express app with exact routes; the server around it sets the
-// time-outs.
+// The Express app of the operators' port: health, metrics, and the API behind the gate. The port must not be reachable from
+// the internet. The server around the app sets the time-outs (http/lifecycle.ts).
 
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -7,7 +7,7 @@ import type { Express, Request, RequestHandler, Response } from 'express';
 import helmet from 'helmet';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import type { Access } from './access/access.ts';
+import type { Authenticator } from './access/authenticator.ts';
 import type { Limits } from './access/limits.ts';
 import {
   createAppBehind,
@@ -22,16 +22,16 @@ import {
   type TrustedProxies,
 } from '../http/index.ts';
 import { DOCS_STYLE_SOURCE } from './api/docs-page.ts';
-import { createGate, needsTokenOnce, rateHeaders } from './api/gate.ts';
+import { createGate, needsTokenForMetrics, rateHeaders } from './api/gate.ts';
 
 export type OperatorOptions = {
   readonly readiness: () => Promise<Readiness>;
   readonly registry: Registry;
-  readonly access: Access;
+  readonly authenticator: Authenticator;
   readonly limits: Limits;
   readonly connections: Pick<Connections, 'trust'>;
   readonly strangerLines: LimitedLines;
-  /** What stands below /api/v1. */
+  /** Mounted below /api/v1. */
   readonly api: RequestHandler;
   readonly isMetricsOpen: boolean;
   readonly proxies: TrustedProxies;
@@ -48,7 +48,7 @@ export function createOperatorApp(options: OperatorOptions): Express {
   app.get('/readyz', readyz(options.readiness));
   app.all(['/livez', '/readyz'], onlyGet);
   app.use(createGate(options));
-  app.all('/metrics', needsTokenOnce({ isOpen: isMetricsOpen }));
+  app.all('/metrics', needsTokenForMetrics({ isOpen: isMetricsOpen }));
   app.get('/metrics', async (_request, response) => {
     response.type(registry.contentType).send(await registry.metrics());
   });
@@ -57,9 +57,12 @@ export function createOperatorApp(options: OperatorOptions): Express {
   return finishApp(app, options.log);
 }
 
-/** For what is answered before the app has a request: a limit of the address, and the headers that all answers have. */
+/**
+ * The headers of answers that the server sends without the app, to requests that it cannot parse: security headers, and the
+ * rate limit of the address, against which such a request counts.
+ */
 export function operatorHeaders({ limits }: Pick<OperatorOptions, 'limits'>): StandingHeaders {
-  // Run once on an answer to nobody: what helmet sets is the same for all.
+  // Run once on a response that is never sent, since helmet sets the same headers on every answer.
   const request = new IncomingMessage(new Socket());
   const response = new ServerResponse(request);
   for (const set of securityHeaders()) set(request as Request, response as Response, () => {});
@@ -69,7 +72,7 @@ export function operatorHeaders({ limits }: Pick<OperatorOptions, 'limits'>): St
   return async (address) => ({ ...always, ...rateHeaders(await limits.spendAddress(address)) });
 }
 
-/** Nothing here is a page but the documentation, and that needs its style and nothing else. */
+/** The documentation is the only page, and needs its own style alone. */
 function securityHeaders(): RequestHandler[] {
   return [
     helmet({

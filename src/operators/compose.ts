@@ -1,11 +1,10 @@
-// The operators' part of the composition: their own connections, who may ask, and all operations of their API. What they
-// ask for runs here and never on a connection that deliveries or the relay need.
+// The operators' part of the composition: the API with all its operations, and the feeder of replays. The API runs on
+// database connections of its own, so that it takes none from deliveries and the relay.
 
 import type { Express } from 'express';
-import type { Registry } from 'prom-client';
-import { createAccess } from './access/access.ts';
+import { createAuthenticator } from './access/authenticator.ts';
 import { createLimits } from './access/limits.ts';
-import { tokenHolds } from './access/tokens.ts';
+import { isTokenValid } from './access/tokens.ts';
 import { readDeliveriesNamed } from './audit/deliveries.ts';
 import { createLive } from './audit/live.ts';
 import { readPublicationsNamed } from './audit/publications.ts';
@@ -25,6 +24,7 @@ import { createQuarantineOperations } from './api/quarantine-operations.ts';
 import { createReplayOperations } from './api/replay-operations.ts';
 import { createSourceOperations } from './api/source-operations.ts';
 import { createStatsOperations } from './api/stats-operations.ts';
+import type { IsTokenValid } from './api/token-check.ts';
 import { createTokenOperations } from './api/token-operations.ts';
 import { createOperatorApp, type OperatorOptions, operatorHeaders } from './app.ts';
 import {
@@ -34,34 +34,73 @@ import {
   type TrustedProxies,
 } from '../http/index.ts';
 import { connectDatabase, type DatabaseConnection } from '../ledger/index.ts';
-import type { Logger } from '../log.ts';
+import type { Parts } from '../parts.ts';
+import { createFeeder } from './replays/feeder.ts';
 
-/** Looking up a token must not wait for what others ask. */
-const ACCESS_CONNECTIONS = 2;
-const ACCESS_TIMEOUT_MS = 2_000;
-/** Whoever changes a row is through sooner; what waits holds one of few connections. */
+/** The look-up of a token must not wait for operations: it has a pool of its own. */
+const TOKEN_CONNECTIONS = 2;
+const TOKEN_TIMEOUT_MS = 2_000;
+/** Longer than an action keeps a row locked; a wait for a lock takes one of few connections. */
 const LOCK_TIMEOUT_MS = 1_000;
-/** Above the statement's own time-out, so that Postgres gives up first and undoes its work. */
+/** Above the statement's own time-out, so that Postgres gives up first and rolls back. */
 const DRIVER_SLACK_MS = 1_000;
+/** A commit may take so much longer than the statement time-out of deliveries and the relay to be visible. */
+const COMMIT_SLACK_MS = 1_000;
 
-type Deps = {
-  readonly config: Config;
+type OperatorParts = Parts & {
   readonly readiness: () => Promise<Readiness>;
-  readonly registry: Registry;
   readonly connections: OperatorOptions['connections'];
-  /** As they are set up now. */
+  /** The sources as they are configured now. */
   readonly configuredSources: () => readonly ConfiguredSource[];
   readonly proxies: TrustedProxies;
-  /** Ends answers that would never end by themselves. */
+  /** Ends streams, which do not end by themselves. */
   readonly ending: AbortSignal;
-  /** Monotonic. */
-  readonly now: () => number;
-  readonly log: Logger;
-  readonly started: AsyncDisposableStack;
+  /** For the feeder, which works while this replica leads the relay. */
+  readonly backgroundDatabase: DatabaseConnection;
+  readonly isLeading: () => boolean;
+  /** The feeder has put copies into the outbox. */
+  readonly onFed: () => void;
 };
 
-export function composeOperators(deps: Deps): { listener: Express; standingHeaders: StandingHeaders } {
-  const { config, now, log, started } = deps;
+export type Operators = {
+  readonly listener: Express;
+  readonly standingHeaders: StandingHeaders;
+  readonly startFeeder: () => void;
+};
+
+export function composeOperators(config: Config, parts: OperatorParts): Operators {
+  const { backgroundDatabase, isLeading, onFed, metrics, now, log, started } = parts;
+  const feeder = createFeeder({ connection: backgroundDatabase, isLeading, now, log, onFed });
+  started.defer(feeder.stop);
+  const { connection, tokenConnection } = connectDatabases(config, parts);
+  const authenticator = createAuthenticator({
+    connection: tokenConnection,
+    environment: config.operator.environment,
+    now,
+    log,
+  });
+  started.defer(authenticator.close);
+  const limits = createLimits({ requestsPerMinute: config.operator.requestsPerMinute, now: Date.now });
+  const strangerLines = createLimitedLines({
+    tellRest: (statuses) => log.info({ statuses }, 'more operators requests without a token'),
+  });
+  started.defer(strangerLines.close);
+  const operations = withDocument(operationsOf(config, { ...parts, connection, tokenConnection }));
+  const listener = createOperatorApp({
+    ...parts,
+    registry: metrics.registry,
+    authenticator,
+    limits,
+    strangerLines,
+    api: createApi({ operations, connection, log }),
+    isMetricsOpen: config.operator.isMetricsOpen,
+  });
+  return { listener, standingHeaders: operatorHeaders({ limits }), startFeeder: feeder.start };
+}
+
+type Databases = { readonly connection: DatabaseConnection; readonly tokenConnection: DatabaseConnection };
+
+function connectDatabases(config: Config, { log, started }: Parts): Databases {
   const connection = connectDatabase({
     url: config.database.url,
     name: 'operators',
@@ -73,51 +112,45 @@ export function composeOperators(deps: Deps): { listener: Express; standingHeade
     log,
   });
   started.defer(connection.close);
-  const accessConnection = connectDatabase({
+  const tokenConnection = connectDatabase({
     url: config.database.url,
     name: 'access',
-    connections: ACCESS_CONNECTIONS,
-    statementTimeoutMs: ACCESS_TIMEOUT_MS,
-    lockTimeoutMs: ACCESS_TIMEOUT_MS,
-    queryTimeoutMs: ACCESS_TIMEOUT_MS + DRIVER_SLACK_MS,
+    connections: TOKEN_CONNECTIONS,
+    statementTimeoutMs: TOKEN_TIMEOUT_MS,
+    lockTimeoutMs: TOKEN_TIMEOUT_MS,
+    queryTimeoutMs: TOKEN_TIMEOUT_MS + DRIVER_SLACK_MS,
     log,
   });
-  started.defer(accessConnection.close);
-
-  const access = createAccess({
-    connection: accessConnection,
-    environment: config.operator.environment,
-    now,
-    log,
-  });
-  started.defer(access.close);
-  const limits = createLimits({ requestsPerMinute: config.operator.requestsPerMinute, now: Date.now });
-  const strangerLines = createLimitedLines({
-    tellRest: (statuses) => log.info({ statuses }, 'more operators requests without a token'),
-  });
-  started.defer(strangerLines.close);
-  const operations = withDocument(operationsOn({ ...deps, connection, accessConnection }));
-  const listener = createOperatorApp({
-    ...deps,
-    access,
-    limits,
-    strangerLines,
-    api: createApi({ operations, connection, log }),
-    isMetricsOpen: config.operator.isMetricsOpen,
-  });
-  return { listener, standingHeaders: operatorHeaders({ limits }) };
+  started.defer(tokenConnection.close);
+  return { connection, tokenConnection };
 }
 
-type Connections = { readonly connection: DatabaseConnection; readonly accessConnection: DatabaseConnection };
+/** All operations of the API. Routes and the document are made from this list. */
+function operationsOf(config: Config, parts: OperatorParts & Databases): readonly Operation[] {
+  const { connection, tokenConnection, configuredSources, log } = parts;
+  const { environment } = config.operator;
+  const isValid = (tokenId: string) => isTokenValid(tokenConnection, tokenId);
+  return [
+    ...createListOperations({ connection }),
+    ...createItemOperations({ connection }),
+    ...createExportOperations({ connection, isTokenValid: isValid, log }),
+    ...createLogOperations({ connection }),
+    ...createTokenOperations({ connection, environment }),
+    ...createReplayOperations({ connection }),
+    ...createQuarantineOperations(),
+    ...createOutboxOperations(),
+    ...createStatsOperations({ connection, now: Date.now }),
+    ...liveOperations(config, parts, isValid),
+    ...createSourceOperations({ connection, configuredSources }),
+  ];
+}
 
-/** What is written under the statement time-out of deliveries and the relay may take so much longer to be seen. */
-const COMMIT_SLACK_MS = 1_000;
-
-const holdsOn = (connection: DatabaseConnection) => (tokenId: string) => tokenHolds(connection, tokenId);
-
-function liveOperations(deps: Deps & Connections): readonly Operation[] {
-  const { config, connection, accessConnection, ending, now, log, started } = deps;
-  const listeners = createListeners({ holds: holdsOn(accessConnection), now, log });
+function liveOperations(
+  config: Config,
+  { connection, ending, now, log, started }: OperatorParts & Databases,
+  isValid: IsTokenValid,
+): readonly Operation[] {
+  const listeners = createListeners({ isTokenValid: isValid, now, log });
   ending.addEventListener('abort', listeners.end);
   const live = createLive({
     connection,
@@ -130,26 +163,4 @@ function liveOperations(deps: Deps & Connections): readonly Operation[] {
   });
   started.defer(live.close);
   return createLiveOperations({ live, listeners });
-}
-
-/** Each folder of operations has its line here; the API's document and routes follow from it. */
-function operationsOn(deps: Deps & Connections): readonly Operation[] {
-  const { config, connection } = deps;
-  return [
-    ...createListOperations({ connection }),
-    ...createItemOperations({ connection }),
-    ...createExportOperations({
-      connection,
-      holds: holdsOn(deps.accessConnection),
-      log: deps.log,
-    }),
-    ...createLogOperations({ connection }),
-    ...createTokenOperations({ connection, environment: config.operator.environment }),
-    ...createReplayOperations({ connection }),
-    ...createQuarantineOperations(),
-    ...createOutboxOperations(),
-    ...createStatsOperations({ connection, now: Date.now }),
-    ...liveOperations(deps),
-    ...createSourceOperations({ connection, configuredSources: deps.configuredSources }),
-  ];
 }

@@ -1,7 +1,7 @@
 // Somebody guesses tokens from the address that operators come from, too.
 
 import { expect, test } from 'vitest';
-import { createAccess } from '../../src/operators/access/access.ts';
+import { createAuthenticator } from '../../src/operators/access/authenticator.ts';
 import { newTokenValue } from '../../src/operators/access/token-value.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -77,7 +77,7 @@ test('a guess costs no query of its own, and a token is known as soon as it is m
     queries += 1;
     return connection.execute(statement, values);
   };
-  const access = createAccess({
+  const authenticator = createAuthenticator({
     connection: { execute },
     environment: 'test',
     now: () => performance.now(),
@@ -87,9 +87,9 @@ test('a guess costs no query of its own, and a token is known as soon as it is m
     const startMs = performance.now();
     let made = 0;
     for (let round = 0; round < 8; round++) {
-      const guesses = Array.from({ length: 800 }, () => access.recognize(`Bearer ${guess()}`));
+      const guesses = Array.from({ length: 800 }, () => authenticator.recognize(`Bearer ${guess()}`));
       const { value } = await newToken(database);
-      const found = await access.recognize(`Bearer ${value}`);
+      const found = await authenticator.recognize(`Bearer ${value}`);
       if (found.kind === 'known') made += 1;
       for (const { kind } of await Promise.all(guesses)) expect(kind).toBe('invalid');
     }
@@ -97,7 +97,7 @@ test('a guess costs no query of its own, and a token is known as soon as it is m
     // Ten that were saved up, and one for each second since; by no means 6,400.
     expect(queries).toBeLessThanOrEqual(12 + Math.ceil((performance.now() - startMs) / 1_000));
   } finally {
-    access.close();
+    authenticator.close();
     await connection.close();
   }
 }, 40_000);

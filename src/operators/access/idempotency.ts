@@ -1,13 +1,14 @@
-// Requests that are made twice and must act once: the key, the request's hash and the answer stand in the action's own
-// transaction. Either all of it is committed or nothing, so what failed can be tried again under its key.
+// Idempotency keys: a request that is repeated under its key acts once and gets the first answer again. Key, request hash
+// and answer are written in the action's own transaction, so a request that failed leaves no key and can be repeated.
 
 import { sql, type Transaction } from 'kysely';
 import type { Database } from '../../ledger/index.ts';
 
-/** Upkeep drops what is older, now and then. */
+/** The ledger's upkeep deletes older rows from time to time. */
 const KEPT_HOURS = 24;
 
 export type Claim =
+  /** 'reused': the key belongs to another request. */
   | { readonly outcome: 'claimed' | 'reused' }
   /** `answer` is the JSON of the body. */
   | { readonly outcome: 'answered'; readonly status: number; readonly answer: string };
@@ -15,8 +16,8 @@ export type Claim =
 type Key = { readonly tokenId: string; readonly key: string; readonly requestHash: Buffer };
 
 /**
- * Waits for a transaction that holds the same key: the primary key's index makes us. 'reused': it belongs to another
- * request. @throws 55P03 when that takes longer than lock_timeout
+ * Waits for a transaction that has claimed the same key and is not committed yet, by the primary key's index.
+ * @throws 55P03 if that takes longer than lock_timeout
  */
 export async function claimKey(
   trx: Transaction<Database>,

@@ -1,37 +1,37 @@
-// The tokens that hold, in memory by their hashes: a guess is told from a token without a query. Read again now and then,
-// and when a hash is asked for that is not there, since a token works as soon as it is made, whoever made it. What is in
-// here opens nothing by itself: it may have been revoked since.
+// Keeps the valid tokens in memory by their hashes, so that telling a guess from a token costs no query. Refreshed at
+// intervals, and when an unknown hash is asked for, since a token works as soon as it is made, by whichever replica. A token
+// found here opens nothing by itself: it may have been revoked since the refresh.
 //
-// A Map compares hashes in a time that depends on them. That tells nothing worth knowing: they are the SHA-256 of 256
-// random bits, and whoever found out all of one would still have to invert it.
+// The time that a Map lookup takes depends on the hash. That leaks nothing useful: hashes are the SHA-256 of 256 random
+// bits, and an attacker who learned a whole hash would still have to invert it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeError } from '../../errors.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import type { Environment } from './token-value.ts';
-import { readHoldingTokens, type Token } from './tokens.ts';
+import { readValidTokens, type Token } from './tokens.ts';
 
 export type KnownTokens = {
   readonly get: (hash: Buffer) => Token | undefined;
-  /** As it was read within the last hour, if it has not expired since. */
+  /** The token, if it was read within the last hour and has not expired since. */
   readonly recall: (hash: Buffer) => Token | undefined;
-  /** Resolves when all that was committed before the call is known. Rejects where the database does not tell. */
+  /** Resolves when everything committed before the call is known. Rejects if the database cannot be read. */
   readonly refresh: () => Promise<void>;
   readonly forget: (hash: Buffer) => void;
   readonly close: () => void;
 };
 
-/** For those who come with what is not known: what a flood of guesses costs, on all connections together. */
+/** The interval of refreshes for unknown tokens. Bounds what a flood of guesses costs, over all connections together. */
 const REFRESH_APART_MS = 1_000;
-/** Saved up in quiet times, so that nobody waits for tokens that are made one after the other. */
+/** Refreshes saved up in quiet times, so that tokens made one after the other work without a wait. */
 const REFRESHES_SAVED = 10;
-/** What has expired or was revoked leaves after this, and what was made is known should Postgres go away. */
+/** Revoked and expired tokens leave after this time, and new ones are known in case Postgres goes away. */
 const REFRESH_INTERVAL_MS = 30_000;
-/** Longer than Postgres is away for repairs; what was revoked meanwhile would open the metrics for as long. */
+/** Longer than a repair of Postgres takes. A token revoked meanwhile opens the metrics for as long. */
 const REMEMBERED_MS = 60 * 60 * 1_000;
 
-/** Holds at most MAX_TOKENS. `now`: monotonic. */
+/** Keeps at most MAX_TOKENS. `now`: monotonic. */
 export function createKnownTokens(options: {
   connection: Pick<DatabaseConnection, 'execute'>;
   environment: Environment;
@@ -42,33 +42,33 @@ export function createKnownTokens(options: {
   let tokens = new Map<string, Token>();
   let readMs = Number.NEGATIVE_INFINITY;
   let dueMs = Number.NEGATIVE_INFINITY;
-  let running: Promise<void> = Promise.resolve();
-  let coming: Promise<void> | undefined;
+  let current: Promise<void> = Promise.resolve();
+  let next: Promise<void> | undefined;
 
   async function read(): Promise<void> {
     const begunMs = now();
-    const found = await readHoldingTokens(connection, environment);
+    const found = await readValidTokens(connection, environment);
     tokens = new Map(found.map(({ hash, token }) => [keyOf(hash), token]));
     readMs = begunMs;
   }
 
-  /** One that has begun may miss what was committed since: who comes then waits for the next, with all others. */
+  /** A read under way may miss what was committed since it began: all who call meanwhile share the next read. */
   function refresh(): Promise<void> {
-    coming ??= refreshNext();
-    return coming;
+    next ??= readNext();
+    return next;
   }
 
-  async function refreshNext(): Promise<void> {
-    await running.catch(() => {});
+  async function readNext(): Promise<void> {
+    await current.catch(() => {});
     const waitMs = dueMs - now();
     if (waitMs > 0) await sleep(waitMs, undefined, { ref: false });
-    coming = undefined;
+    next = undefined;
     dueMs = Math.max(dueMs, now() - REFRESHES_SAVED * REFRESH_APART_MS) + REFRESH_APART_MS;
-    running = read();
-    await running;
+    current = read();
+    await current;
   }
 
-  async function refreshInTurn(): Promise<void> {
+  async function refreshAtInterval(): Promise<void> {
     try {
       await refresh();
     } catch (error) {
@@ -76,8 +76,8 @@ export function createKnownTokens(options: {
     }
   }
 
-  void refreshInTurn();
-  const turns = setInterval(() => void refreshInTurn(), REFRESH_INTERVAL_MS).unref();
+  void refreshAtInterval();
+  const interval = setInterval(() => void refreshAtInterval(), REFRESH_INTERVAL_MS).unref();
 
   return {
     get: (hash) => tokens.get(keyOf(hash)),
@@ -88,11 +88,11 @@ export function createKnownTokens(options: {
     },
     refresh,
     forget: (hash) => void tokens.delete(keyOf(hash)),
-    close: () => clearInterval(turns),
+    close: () => clearInterval(interval),
   };
 }
 
-/** A heap dump should hold no tokens. */
+/** The hash and not the token, so that a heap dump shows no token. */
 const keyOf = (hash: Buffer) => hash.toString('base64');
 
 const isExpired = ({ expiresAt }: Token) => expiresAt !== null && expiresAt.getTime() <= Date.now();

@@ -1,18 +1,18 @@
-// How many requests a token may make in a minute that begins with its first one. Requests without a known token count
-// for the address that they come from, and only they. Counts live in memory, for each replica: a restart forgives.
+// Rate limits: how many requests a token may make in a minute, which begins with its first request. Requests without a
+// known token count for their address instead. Each replica counts in memory, so a restart resets the counts.
 
 import { createHash } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
-/** As the three headers tell it (spec 8). */
+/** What the three headers show (spec 8). */
 export type RateState = {
   readonly limit: number;
   readonly remaining: number;
-  /** Seconds since the epoch, rounded up: whoever waits until then is not early. */
+  /** Seconds since the epoch, rounded up, so that a client that waits until then is not early. */
   readonly resetS: number;
-  /** Seconds until then; at least one, so that nobody comes back at once. */
+  /** Seconds until then; at least one, so that no client comes back at once. */
   readonly retryAfterS: number;
-  /** This request was one too many. */
+  /** This request is beyond the limit. */
   readonly exceeded: boolean;
 };
 
@@ -23,10 +23,10 @@ export type Limits = {
 
 const MINUTE_S = 60;
 
-/** An address can be many people's, and open metrics are read without a token. */
+/** Many people can share an address, and open metrics are read without a token. */
 const ADDRESS_FACTOR = 10;
 
-/** There are more addresses than memory. Two that share a bucket share its count, at odds of one in so many. */
+/** Bounds the memory, since a client can have any number of IPv6 addresses. Addresses in the same bucket share a count. */
 const ADDRESS_BUCKETS = 65_536;
 
 /** `now`: wall clock in milliseconds. */
@@ -56,7 +56,7 @@ export function createLimits(options: { requestsPerMinute: number; now: () => nu
   };
 }
 
-/** Too many is an answer here, and no error. */
+/** The library rejects when the limit is exceeded; here that is a result and no error. */
 async function consume(limiter: RateLimiterMemory, key: string): Promise<RateLimiterRes> {
   try {
     return await limiter.consume(key);

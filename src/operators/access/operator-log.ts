@@ -1,11 +1,10 @@
-// The operator log: who looked at what, and who changed what. Rows are only ever added; the database itself refuses any
-// change of one.
+// The operator log: who looked at what, and who changed what. Append-only: the database itself rejects any change of a row.
 
 import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
 import { type Database, timeText } from '../../ledger/index.ts';
 
-/** `tokenId` is null for the command line, which works on the database itself. */
+/** Who acted. `tokenId` is null for the command line, which works on the database itself. */
 export type Actor = {
   readonly tokenId: string | null;
   readonly name: string;
@@ -13,26 +12,27 @@ export type Actor = {
   readonly remoteAddress: string | null;
 };
 
-export type Entry = {
+/** What was done. `detail` is shown as it is: no secrets. */
+export type LogEntry = {
   readonly action: string;
   readonly source?: string | null;
   readonly subject?: string | null;
   readonly detail?: object | null;
 };
 
-/** Commits with the transaction that it is handed, or by itself. */
-export async function appendToLog(db: Kysely<Database>, actor: Actor, entry: Entry): Promise<void> {
+/** In the caller's transaction if `db` is one. */
+export async function appendToLog(db: Kysely<Database>, actor: Actor, entry: LogEntry): Promise<void> {
   await appendAllToLog(db, actor, [entry]);
 }
 
-/** In one statement and in this order. As four arrays, however many there are: Postgres takes 65,535 parameters. */
+/** In one statement and in this order. As four arrays, since Postgres takes at most 65,535 parameters. */
 export async function appendAllToLog(
   db: Kysely<Database>,
   actor: Actor,
-  entries: readonly Entry[],
+  entries: readonly LogEntry[],
 ): Promise<void> {
   if (entries.length === 0) return;
-  const column = (value: (entry: Entry) => string | null | undefined) =>
+  const column = (value: (entry: LogEntry) => string | null | undefined) =>
     sql`${entries.map((entry) => value(entry) ?? null)}::text[]`;
   const { tokenId, name, role, remoteAddress } = actor;
   await sql`

@@ -1,9 +1,9 @@
-// What a token allows. Each of ROLES may do what those before it may; a scraper reads the metrics and nothing
-// else, and everybody else may read them, too.
+// The roles of tokens. Each role in ROLES may do what the roles before it may. A scraper reads the metrics and nothing
+// else; every other role may read them, too.
 
 import { ROLES, TOKEN_ROLES } from '../contract/tokens.ts';
 
-/** What an operation can ask for. */
+/** What an operation can require. */
 export type Role = (typeof ROLES)[number];
 /** What a token can have. */
 export type TokenRole = (typeof TOKEN_ROLES)[number];
@@ -16,7 +16,7 @@ export function isRole(role: TokenRole): role is Role {
   return role !== 'scraper';
 }
 
-/** A scraper limited to sources could do nothing: the metrics' numbers are of all sources, and it may read no others. */
+/** Metrics count all sources, so a scraper that is limited to some sources could read nothing. */
 export function canBeLimited(role: TokenRole): boolean {
   return role !== 'scraper';
 }

@@ -1,5 +1,5 @@
-// The tokens that open the operators' side: made, listed, found and revoked. A token's value leaves here once, when it
-// is made; rows keep its hash. Nobody's right to do so is checked here.
+// The tokens of the operators' API in the database: makes, lists, finds and revokes them. A token's value is returned
+// once, when the token is made; rows keep its hash alone. Callers check the permission to do so, not this file.
 
 import { randomBytes } from 'node:crypto';
 import { type Kysely, type Selectable, sql } from 'kysely';
@@ -13,7 +13,7 @@ export type Token = {
   readonly name: string;
   readonly environment: Environment;
   readonly role: TokenRole;
-  /** Null for all. */
+  /** The sources that it is limited to; null for all. */
   readonly sources: readonly string[] | null;
   readonly createdAt: Date;
   readonly createdBy: string;
@@ -31,19 +31,23 @@ export type NewToken = {
   readonly createdBy: string;
 };
 
-/** Who did what with a token stands in the operator log for good; the row of one long dead is in the way. */
-const DEAD_KEPT_DAYS = 90;
+/** Invalid tokens are deleted after this time, so that they do not use up MAX_TOKENS. The operator log keeps their history. */
+const INVALID_KEPT_DAYS = 90;
 
-/** Any constant of ours will do: those who make tokens at once take turns, so that the limit holds. */
-const MAKING_LOCK = 7_461_195;
+/** The key of an advisory lock, unique in this project. Tokens are made one after the other, or MAX_TOKENS could be exceeded. */
+const CREATE_LOCK = 7_461_195;
 
-/** Makes one, in the caller's transaction. @returns 'full' with MAX_TOKENS there. */
+/** Conditions on a row, by the database's clock: replicas' clocks may differ. */
+const IS_VALID = '(revoked_at is null and (expires_at is null or expires_at > now()))';
+const IS_USE_UNNOTED = "(last_used_at is null or last_used_at < now() - interval '1 minute')";
+
+/** In the caller's transaction. @returns 'full' if there are MAX_TOKENS. */
 export async function makeToken(
   trx: Kysely<Database>,
   { sources, ...wanted }: NewToken,
 ): Promise<{ token: Token; value: string } | 'full'> {
-  await sql`select pg_advisory_xact_lock(${MAKING_LOCK})`.execute(trx);
-  const longAgo = sql<Date>`now() - make_interval(days => ${DEAD_KEPT_DAYS})`;
+  await sql`select pg_advisory_xact_lock(${CREATE_LOCK})`.execute(trx);
+  const longAgo = sql<Date>`now() - make_interval(days => ${INVALID_KEPT_DAYS})`;
   await trx
     .deleteFrom('tokens')
     .where((token) => token.or([token('revoked_at', '<', longAgo), token('expires_at', '<', longAgo)]))
@@ -61,7 +65,7 @@ export async function makeToken(
       name: wanted.name,
       role: wanted.role,
       environment: wanted.environment,
-      sources: eachOnce(sources),
+      sources: withoutRepeats(sources),
       value_hash: hashToken(value),
       created_at: sql<Date>`now()`,
       created_by: wanted.createdBy,
@@ -72,7 +76,7 @@ export async function makeToken(
   return { token: toToken(row), value };
 }
 
-/** All there are, newest first. */
+/** All tokens, newest first. */
 export async function listTokens(db: Kysely<Database>): Promise<Token[]> {
   const rows = await db
     .selectFrom('tokens')
@@ -84,7 +88,7 @@ export async function listTokens(db: Kysely<Database>): Promise<Token[]> {
   return rows.map(toToken);
 }
 
-/** Idempotent: `changed` is false for one that was revoked before. @returns undefined if there is none. */
+/** Idempotent: `changed` is false if it was revoked before. @returns undefined if there is no such token. */
 export async function revokeToken(
   db: Kysely<Database>,
   id: string,
@@ -103,71 +107,64 @@ export async function revokeToken(
 
 type Row = Selectable<Database['tokens']>;
 
-/** By the unique index on value_hash. Whether it still holds is told by the database's clock. */
+/** By the unique index on value_hash. */
 const FIND: Statement = {
-  name: 'token',
+  name: 'find token',
   text: `
-    select *, (revoked_at is null and (expires_at is null or expires_at > now())) as holds,
-      (last_used_at is null or last_used_at < now() - interval '1 minute') as use_is_news
-    from tokens where value_hash = $1`,
+    select *, ${IS_VALID} as is_valid, ${IS_USE_UNNOTED} as is_use_unnoted from tokens where value_hash = $1`,
 };
 
+/** The valid token with this hash. */
 export async function findToken(
   connection: Pick<DatabaseConnection, 'execute'>,
   hash: Buffer,
-): Promise<{ token: Token; useIsNews: boolean } | undefined> {
-  const [row] = await connection.execute<Row & { holds: boolean; use_is_news: boolean }>(FIND, [hash]);
-  if (row === undefined || !isSameHash(row.value_hash, hash) || !row.holds) return undefined;
-  return { token: toToken(row), useIsNews: row.use_is_news };
+): Promise<{ token: Token; isUseUnnoted: boolean } | undefined> {
+  const [row] = await connection.execute<Row & { is_valid: boolean; is_use_unnoted: boolean }>(FIND, [hash]);
+  if (row === undefined || !isSameHash(row.value_hash, hash) || !row.is_valid) return undefined;
+  return { token: toToken(row), isUseUnnoted: row.is_use_unnoted };
 }
 
-/** The whole table, which has MAX_TOKENS rows at most. Told by the database's clock, as above. */
-const HOLDING: Statement = {
-  name: 'tokens that hold',
-  text: `
-    select * from tokens
-    where environment = $1 and revoked_at is null and (expires_at is null or expires_at > now())
-    order by created_at desc
-    limit ${MAX_TOKENS}`,
+/** Scans the whole table: it has MAX_TOKENS rows at most. */
+const READ_VALID: Statement = {
+  name: 'valid tokens',
+  text: `select * from tokens where environment = $1 and ${IS_VALID} order by created_at desc limit ${MAX_TOKENS}`,
 };
 
-/** All tokens of an environment that open anything now, with their hashes. */
-export async function readHoldingTokens(
+/** All valid tokens of an environment, with their hashes. */
+export async function readValidTokens(
   connection: Pick<DatabaseConnection, 'execute'>,
   environment: Environment,
 ): Promise<{ hash: Buffer; token: Token }[]> {
-  const rows = await connection.execute<Row>(HOLDING, [environment]);
+  const rows = await connection.execute<Row>(READ_VALID, [environment]);
   return rows.map((row) => ({ hash: row.value_hash, token: toToken(row) }));
 }
 
-/** By the primary key. Told by the database's clock, as above. */
-const HOLDS: Statement = {
-  name: 'token holds',
-  text: 'select from tokens where id = $1 and revoked_at is null and (expires_at is null or expires_at > now())',
+/** By the primary key. */
+const CHECK: Statement = {
+  name: 'check token',
+  text: `select from tokens where id = $1 and ${IS_VALID}`,
 };
 
-/** Whether a token that was found before still opens anything: for what goes on longer than a request. */
-export async function tokenHolds(
+/** Whether a token that was found before is still valid: for streams, which last longer than the check of their request. */
+export async function isTokenValid(
   connection: Pick<DatabaseConnection, 'execute'>,
   id: string,
 ): Promise<boolean> {
-  return (await connection.execute(HOLDS, [id])).length > 0;
+  return (await connection.execute(CHECK, [id])).length > 0;
 }
 
-/** At most once a minute a token, whoever asks: a busy one would be a row that never rests. */
+/** At most once a minute for a token: noting each use would update the row of a busy token all the time. */
 const NOTE_USE: Statement = {
-  name: 'token used',
-  text: `
-    update tokens set last_used_at = now()
-    where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute')`,
+  name: 'note use of token',
+  text: `update tokens set last_used_at = now() where id = $1 and ${IS_USE_UNNOTED}`,
 };
 
 export async function noteUse(connection: Pick<DatabaseConnection, 'execute'>, id: string): Promise<void> {
   await connection.execute(NOTE_USE, [id]);
 }
 
-/** A source named twice would show each of its rows twice: reads go from source to source. */
-function eachOnce(sources: readonly string[] | null): string[] | null {
+/** Reads query one source after the other, so a source named twice would show its rows twice. */
+function withoutRepeats(sources: readonly string[] | null): string[] | null {
   return sources === null ? null : [...new Set(sources)];
 }
 
@@ -177,7 +174,7 @@ function toToken(row: Row): Token {
     name: row.name,
     environment: row.environment,
     role: row.role,
-    sources: eachOnce(row.sources),
+    sources: withoutRepeats(row.sources),
     createdAt: row.created_at,
     createdBy: row.created_by,
     expiresAt: row.expires_at,

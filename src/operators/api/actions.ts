@@ -1,5 +1,5 @@
-// What changes something: one transaction for the action, its lines in the operator log and its idempotency key. It is
-// committed before the answer goes out; whatever fails leaves nothing behind.
+// Runs an action in one transaction, together with its lines in the operator log and its idempotency key. The transaction
+// is committed before the answer is sent. An action that fails leaves nothing behind.
 
 import { createHash } from 'node:crypto';
 import type { Request } from 'express';
@@ -9,13 +9,12 @@ import { appendAllToLog } from '../access/operator-log.ts';
 import { type DatabaseConnection, isRetryable, type Database } from '../../ledger/index.ts';
 import { parseJson } from '../../json.ts';
 import { toJson } from './answers.ts';
-import { actorOf } from './caller.ts';
 import type { Input } from './input.ts';
 import { type Action, ApiError, type CallContext } from './operation.ts';
 
 export type Acted = { readonly status: number; readonly json: string; readonly isReplayed: boolean };
 
-/** Deadlocks are rare, and the loser of one has changed nothing. */
+/** A transaction that lost a deadlock has changed nothing, so it can run again. Deadlocks are rare. */
 const ATTEMPTS = 3;
 
 const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
@@ -38,7 +37,7 @@ type Call = {
   readonly key: string | undefined;
 };
 
-/** Runs it, or finds what the same request was answered before. @throws ApiError and what the action throws */
+/** Runs the action, or returns the answer that the same request got before. @throws ApiError, and what the action throws */
 export async function act({ db }: Pick<DatabaseConnection, 'db'>, call: Call): Promise<Acted> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -66,7 +65,7 @@ async function runOnce(trx: Transaction<Database>, call: Call, key: string): Pro
   }
   if (claim.outcome === 'answered') return { status: claim.status, json: claim.answer, isReplayed: true };
   const acted = await run(trx, call);
-  const answer = withoutSecrets(acted.json, call.action.shownOnce ?? []);
+  const answer = withoutFields(acted.json, call.action.shownOnce ?? []);
   await keepAnswer(trx, { tokenId, key }, { status: acted.status, answer });
   return acted;
 }
@@ -75,7 +74,7 @@ async function run(trx: Transaction<Database>, { action, input, context }: Call)
   const reply = await action.run(input, {
     ...context,
     trx,
-    record: (...entries) => appendAllToLog(trx, actorOf(context.caller), entries),
+    record: (...entries) => appendAllToLog(trx, context.caller, entries),
   });
   if ('stream' in reply) throw new Error(`${action.id} is an action and cannot answer with a stream`);
   return { status: reply.status, json: toJson(action, reply), isReplayed: false };
@@ -86,8 +85,8 @@ function hashOf({ action, input }: Call): Buffer {
   return createHash('sha256').update(asked).digest();
 }
 
-/** A token's value is shown once. What is kept of the answer has none. */
-function withoutSecrets(json: string, fields: readonly string[]): string {
+/** What is kept of the answer: a new token's value is sent once and not stored. */
+function withoutFields(json: string, fields: readonly string[]): string {
   if (fields.length === 0) return json;
   const kept = Object.entries(parseJson(json) as object).filter(([name]) => !fields.includes(name));
   return JSON.stringify(Object.fromEntries(kept));

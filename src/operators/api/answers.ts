@@ -1,5 +1,5 @@
-// From an operation's reply to the bytes of an answer, and from what went wrong to an error in the API's shape. What is
-// answered as JSON has gone through the operation's schema; a stream is read no faster than its caller reads.
+// Turns an operation's reply into the bytes of an answer, and an exception into an error answer. JSON is checked by the
+// operation's schema before it is sent. A stream is read no faster than its caller reads.
 
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
@@ -7,12 +7,12 @@ import { describeError } from '../../errors.ts';
 import { closeIfUnread } from '../../http/index.ts';
 import { isTimeout } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
-import { ApiError, type Operation, type Reply } from './operation.ts';
+import { ApiError, type Operation, type Reply, unavailable } from './operation.ts';
 
-/** Node's pipeline alone listens seven times to the end of an answer. */
+/** Node warns at ten listeners; its pipeline alone adds seven to the answer. */
 const STREAM_LISTENERS = 20;
 
-/** Whoever was turned away for our sake comes back soon. */
+/** Short, since the fault is ours and may be over soon. */
 const RETRY_AFTER_S = 2;
 
 export function sendError(response: Response, { status, code, message }: ApiError): void {
@@ -23,7 +23,7 @@ export function sendError(response: Response, { status, code, message }: ApiErro
   response.status(status).json({ error: code, message });
 }
 
-/** The JSON of an answer, as its schema lets it through. @throws Error if the operation broke its own promise */
+/** The answer's JSON, with the fields of its schema alone. @throws Error if the body does not match the schema */
 export function toJson(operation: Operation, reply: { status: number; body: unknown }): string {
   const spec = operation.answers[reply.status];
   if (spec === undefined || !('schema' in spec)) {
@@ -41,29 +41,29 @@ export function sendJson(response: Response, status: number, json: string): void
   response.status(status).type('json').send(json);
 }
 
-/** Resolves when all was sent or the caller has gone. */
+/** Resolves when everything was sent or the caller has disconnected. */
 export async function sendStream(
   response: Response,
   reply: Extract<Reply, { stream: unknown }>,
   { signal, log }: { signal: AbortSignal; log: Logger },
 ): Promise<void> {
   response.status(reply.status).set({ 'Content-Type': reply.contentType, ...reply.headers });
-  // An error after the head can be told in one way alone: the answer ends where it should not.
+  // The head goes out first. After it, an error can only be shown by closing the connection before the end.
   response.flushHeaders();
   response.setMaxListeners(STREAM_LISTENERS);
   try {
     await pipeline(reply.stream, response, { signal });
   } catch (error) {
-    // By the error and not by the signal: our own failure closes the connection, and that looks like a caller who left.
-    if (!isDeparture(error)) log.warn({ err: describeError(error) }, 'a streamed answer broke off');
-    // Both: of a caller who left before it began, the pipeline touches neither, and the stream would keep its place.
+    // Judged by the error and not by the signal: our own failure closes the connection too, which aborts the signal.
+    if (!isDisconnect(error)) log.warn({ err: describeError(error) }, 'a streamed answer broke off');
+    // Both explicitly: if the caller left before the pipeline began, it destroys neither, and the stream would stay open.
     reply.stream.destroy();
     response.destroy();
   }
 }
 
-/** Whether it says no more than that the caller has gone. */
-export function isDeparture(error: unknown): boolean {
+/** Whether the error means only that the caller has disconnected. */
+export function isDisconnect(error: unknown): boolean {
   if (error instanceof Error && error.name === 'AbortError') return true;
   return ['ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_UNABLE_TO_PIPE'].includes(codeOf(error));
 }
@@ -73,10 +73,10 @@ const codeOf = (error: unknown): string => {
   return typeof code === 'string' ? code : '';
 };
 
-/** SQLSTATE classes: connection, resources, operator intervention; and what sockets say. */
-const AWAY = /^(?:08|53|57P|25P03)|^E(?:CONN|PIPE|HOST|NET|TIMEDOUT|AI_)/;
+/** SQLSTATE classes (connection, resources, operator intervention), and the errors of sockets. */
+const DATABASE_AWAY = /^(?:08|53|57P|25P03)|^E(?:CONN|PIPE|HOST|NET|TIMEDOUT|AI_)/;
 
-/** Undefined for what nobody expected: a 500, and a line in the log. */
+/** Undefined for an unexpected error: api.ts answers it with 500 and logs it. */
 export function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error;
   const code = codeOf(error);
@@ -90,21 +90,14 @@ export function toApiError(error: unknown): ApiError | undefined {
   if (code === '55P03') {
     return new ApiError(503, 'query_timeout', 'something else holds what this needs: try again');
   }
-  // Class 22: a value that no type holds. The schemas should have refused it; it is the caller's all the same.
+  // Class 22: a value that does not fit its type. The schemas should have rejected it, but it came from the caller.
   if (code.startsWith('22')) {
     return new ApiError(400, 'invalid_request', 'the database refuses a value of this request');
   }
-  if (AWAY.test(code) || isDriverTimeout(error)) {
-    return new ApiError(
-      503,
-      'unavailable',
-      'the database cannot be reached, or has too much to do: try again',
-    );
-  }
-  return undefined;
+  return DATABASE_AWAY.test(code) || isDriverTimeout(error) ? unavailable() : undefined;
 }
 
-/** The driver and its pool tell these by their text alone. */
+/** These errors of the driver and its pool have no code, only a text. */
 function isDriverTimeout(error: unknown): boolean {
   return (
     error instanceof Error &&

@@ -1,5 +1,5 @@
-// Mounts the operations below /api/v1: each call is admitted, read, run and answered here, in one way for all. Knows
-// nothing of what an operation does.
+// Mounts the operations below /api/v1. Every call goes the same way: check the caller's role, read the input, run the
+// operation, send the answer or the error.
 
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { appendToLog } from '../access/operator-log.ts';
@@ -7,15 +7,13 @@ import { describeError } from '../../errors.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { act, readIdempotencyKey } from './actions.ts';
-import { isDeparture, sendError, sendJson, sendStream, toApiError, toJson } from './answers.ts';
-import { actorOf } from './caller.ts';
+import { isDisconnect, sendError, sendJson, sendStream, toApiError, toJson } from './answers.ts';
 import { admit, needsToken } from './gate.ts';
 import { readInput } from './input.ts';
 import { type Action, ApiError, type Caller, notFound, type Operation, type Read } from './operation.ts';
 
 type Deps = {
   readonly operations: readonly Operation[];
-  /** Its pool is the operators' own. */
   readonly connection: DatabaseConnection;
   readonly log: Logger;
 };
@@ -34,7 +32,7 @@ export function createApi({ operations, connection, log }: Deps): Router {
   return router;
 }
 
-/** HEAD is not among the methods: what a look at a body leaves in the operator log should have been a look. */
+/** HEAD is not allowed either: a read of a body would be logged though nothing was shown. */
 function wrongMethod(operations: readonly Operation[]): RequestHandler {
   const allowed = operations.map(({ method }) => method.toUpperCase()).join(', ');
   return (_request, response) => {
@@ -46,19 +44,19 @@ function wrongMethod(operations: readonly Operation[]): RequestHandler {
 function handlerOf(operation: Operation, deps: Omit<Deps, 'operations'>): RequestHandler {
   return async (request, response, next) => {
     if (request.method === 'HEAD') return next();
-    const gone = new AbortController();
+    const disconnect = new AbortController();
     response.once('close', () => {
-      if (!response.writableFinished) gone.abort();
+      if (!response.writableFinished) disconnect.abort();
     });
-    if (response.destroyed) return; // who left while the gate looked at his token
+    if (response.destroyed) return; // the caller disconnected while the gate looked up the token
     try {
       const caller = admit(operation, response);
-      const call = { request, response, caller, signal: gone.signal, ...deps };
+      const call = { request, response, caller, signal: disconnect.signal, ...deps };
       await (operation.method === 'get' ? answerRead(operation, call) : answerAction(operation, call));
     } catch (error) {
-      if (response.headersSent || isDeparture(error)) return void response.destroy();
-      const told = toApiError(error);
-      if (told !== undefined) return sendError(response, told);
+      if (response.headersSent || isDisconnect(error)) return void response.destroy();
+      const known = toApiError(error);
+      if (known !== undefined) return sendError(response, known);
       deps.log.error({ err: describeError(error), operation: operation.id }, 'unexpected error');
       sendError(response, new ApiError(500, 'internal', 'something went wrong on our side'));
     }
@@ -77,7 +75,7 @@ async function answerRead(read: Read, call: Call): Promise<void> {
   const reply = await read.run(await readInput(read, request), {
     caller,
     signal,
-    record: (entry) => appendToLog(connection.db, actorOf(caller), entry),
+    record: (entry) => appendToLog(connection.db, caller, entry),
   });
   if ('stream' in reply) return sendStream(response, reply, { signal, log });
   sendJson(response, reply.status, toJson(read, reply));

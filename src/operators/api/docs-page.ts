@@ -1,7 +1,8 @@
-// The API's documentation as one page to read, made from its OpenAPI document. No scripts, and nothing from elsewhere:
-// a page beside tokens should run nobody's code. All text is escaped; of Markdown it knows paragraphs and `code`.
+// The API's documentation as one HTML page, made from its OpenAPI document. Without scripts and without anything from other
+// hosts, since the page is read next to tokens. All text is escaped; of Markdown it knows paragraphs and `code`.
 
 import { createHash } from 'node:crypto';
+import type { oas32 } from 'zod-openapi';
 import type { OpenApiDocument } from './openapi.ts';
 
 const STYLE = `
@@ -17,73 +18,26 @@ th { font-weight: 600; color: var(--dim); } td:first-child { white-space: nowrap
 .verb { color: var(--accent); text-transform: uppercase; } .dim { color: var(--dim); }
 `;
 
-/** What the page's one style is allowed by. */
+/** The source of the Content-Security-Policy that allows the page's style. */
 export const DOCS_STYLE_SOURCE = `'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`;
 
-/** The parts of the document that the page reads. */
-type Schema = {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly format?: string;
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly items?: Schema;
-  readonly anyOf?: readonly Schema[];
-  readonly oneOf?: readonly Schema[];
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly description?: string;
-  readonly default?: unknown;
-  readonly minimum?: number;
-  readonly maximum?: number;
-};
-type Parameter = {
-  $ref?: string;
-  name?: string;
-  in?: string;
-  required?: boolean;
-  description?: string;
-  schema?: Schema;
-};
-type Content = Readonly<Record<string, { schema?: Schema }>>;
-type Described = { $ref?: string; description?: string; content?: Content };
-type Operation = {
-  operationId: string;
-  summary: string;
-  description?: string;
-  tags: readonly string[];
-  parameters?: readonly Parameter[];
-  requestBody?: { content: Content };
-  responses: Readonly<Record<string, Described>>;
-};
-type Document = {
-  info: { title: string; version: string; description: string };
-  tags: readonly { name: string }[];
-  paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  components: {
-    schemas?: Readonly<Record<string, Schema>>;
-    parameters?: Readonly<Record<string, Parameter>>;
-    responses?: Readonly<Record<string, Described>>;
-  };
-};
+type Components = oas32.ComponentsObject;
+type Schema = oas32.SchemaObject | oas32.ReferenceObject;
+type Entry = { readonly method: string; readonly path: string; readonly operation: oas32.OperationObject };
 
-type Entry = { readonly method: string; readonly path: string; readonly operation: Operation };
-
-export function renderDocsPage(openApi: OpenApiDocument): string {
-  const document = openApi as unknown as Document;
-  const entries = Object.entries(document.paths).flatMap(([path, methods]) =>
+export function renderDocsPage({ info, paths = {}, tags = [], components = {} }: OpenApiDocument): string {
+  const entries: readonly Entry[] = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
   );
-  const { title, version, description } = document.info;
-  const sections = document.tags.map(({ name }) => renderTag(name, entries, document));
-  const schemas = Object.entries(document.components.schemas ?? {});
+  const sections = tags.map(({ name }) => renderTag(name, entries, components));
+  const schemas = Object.entries(components.schemas ?? {});
   return `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escape(title)}</title>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escape(info.title)}</title>
 <style>${STYLE}</style></head>
 <body>
-<h1>${escape(title)} <span class="dim">${escape(version)}</span></h1>
-${prose(description)}
+<h1>${escape(info.title)} <span class="dim">${escape(info.version)}</span></h1>
+${prose(info.description)}
 <nav><ul>${entries.map(({ method, path, operation }) => `<li><a href="#${escape(operation.operationId)}">${heading(method, path)}</a></li>`).join('\n')}</ul></nav>
 ${sections.join('\n')}
 <h2>Shapes</h2>
@@ -93,86 +47,99 @@ ${schemas.map(([name, schema]) => renderShape(name, schema)).join('\n')}
 `;
 }
 
-function renderTag(name: string, entries: readonly Entry[], document: Document): string {
-  const own = entries.filter(({ operation }) => operation.tags.includes(name));
-  return `<h2>${escape(name)}</h2>\n${own.map((entry) => renderOperation(entry, document)).join('\n')}`;
+function renderTag(name: string, entries: readonly Entry[], components: Components): string {
+  const own = entries.filter(({ operation }) => operation.tags?.includes(name));
+  return `<h2>${escape(name)}</h2>\n${own.map((entry) => renderOperation(entry, components)).join('\n')}`;
 }
 
-function renderOperation({ method, path, operation }: Entry, { components }: Document): string {
-  const parameters = (operation.parameters ?? []).map((parameter) =>
-    follow(parameter, components.parameters),
+function renderOperation({ method, path, operation }: Entry, components: Components): string {
+  const { operationId, summary, description, parameters = [], requestBody, responses = {} } = operation;
+  const body = requestBody && Object.values(follow(requestBody, components.requestBodies).content)[0];
+  const answers = Object.entries<oas32.ResponseObject | oas32.ReferenceObject>(responses).map(
+    ([status, answer]) => {
+      const { description: when, content = {} } = follow(answer, components.responses);
+      const forms = Object.entries(content).map(([type, media]) =>
+        'schema' in media && type === 'application/json'
+          ? typeOf(media.schema)
+          : `<code>${escape(type)}</code>`,
+      );
+      return [escape(status), inline(when), forms.join('<br>')];
+    },
   );
-  const body = Object.values(operation.requestBody?.content ?? {})[0]?.schema;
-  const answers = Object.entries(operation.responses).map(([status, answer]) => {
-    const { description = '', content = {} } = follow(answer, components.responses);
-    const forms = Object.entries(content).map(([type, { schema }]) =>
-      schema === undefined || type !== 'application/json' ? `<code>${escape(type)}</code>` : typeOf(schema),
-    );
-    return [escape(status), inline(description), forms.join('<br>')];
-  });
-  return `<section id="${escape(operation.operationId)}">
+  return `<section id="${escape(operationId)}">
 <h3>${heading(method, `/api/v1${path}`)}</h3>
-<p><strong>${escape(operation.summary)}</strong></p>
-${prose(operation.description ?? '')}
+<p><strong>${escape(summary)}</strong></p>
+${prose(description)}
 ${table(
   ['Parameter', 'In', 'Type', ''],
-  parameters.map(({ name = '', in: place = '', required, description, schema = {} }) => [
-    `<code>${escape(name)}</code>`,
-    escape(place),
-    `${typeOf(schema)}${required === true && place !== 'path' ? ', needed' : ''}`,
-    inline(description ?? schema.description ?? ''),
-  ]),
+  parameters
+    .map((parameter) => follow(parameter, components.parameters))
+    .map(({ name, in: place, required, description: about, schema }) => [
+      `<code>${escape(name)}</code>`,
+      escape(place),
+      `${typeOf(schema)}${required === true && place !== 'path' ? ', needed' : ''}`,
+      inline(about ?? keywordsOf(schema).description),
+    ]),
 )}
-${body === undefined ? '' : `<p class="dim">Body, as JSON:</p>${fields(body)}`}
+${body && 'schema' in body ? `<p class="dim">Body, as JSON:</p>${fields(body.schema)}` : ''}
 ${table(['Answer', '', ''], answers)}
 </section>`;
 }
 
 function renderShape(name: string, schema: Schema): string {
-  const variants = schema.oneOf ?? schema.anyOf;
-  const content =
-    variants === undefined ? fields(schema) : variants.map((variant) => fields(variant)).join('\n');
-  return `<section id="shape-${escape(name)}"><h3>${escape(name)}</h3>${prose(schema.description ?? '')}${content}</section>`;
+  const { description, oneOf, anyOf } = keywordsOf(schema);
+  const content = (oneOf ?? anyOf ?? [schema]).map(fields).join('\n');
+  return `<section id="shape-${escape(name)}"><h3>${escape(name)}</h3>${prose(description)}${content}</section>`;
 }
 
-function fields(schema: Schema): string {
-  if (schema.properties === undefined) return `<p>${typeOf(schema)}</p>`;
-  const rows = Object.entries(schema.properties).map(([name, property]) => [
+function fields(schema: Schema | undefined): string {
+  const { properties, required } = keywordsOf(schema);
+  if (properties === undefined) return `<p>${typeOf(schema)}</p>`;
+  const rows = Object.entries(properties).map(([name, property]) => [
     `<code>${escape(name)}</code>`,
-    `${typeOf(property)}${schema.required?.includes(name) === true ? '' : ', optional'}`,
-    inline(property.description ?? ''),
+    `${typeOf(property)}${required?.includes(name) === true ? '' : ', optional'}`,
+    inline(keywordsOf(property).description),
   ]);
   return table(['Field', 'Type', ''], rows);
 }
 
-function typeOf(schema: Schema): string {
-  if (schema.$ref !== undefined) {
-    const name = schema.$ref.split('/').at(-1) ?? '';
+function typeOf(schema: Schema | undefined): string {
+  const keywords = keywordsOf(schema);
+  if (keywords.$ref !== undefined) {
+    const name = nameOf(keywords.$ref);
     return `<a href="#shape-${escape(name)}">${escape(name)}</a>`;
   }
-  const variants = schema.anyOf ?? schema.oneOf;
+  const variants = keywords.anyOf ?? keywords.oneOf;
   if (variants !== undefined) return variants.map(typeOf).join(' or ');
-  if (schema.const !== undefined) return `<code>${escape(JSON.stringify(schema.const))}</code>`;
-  if (schema.enum !== undefined) {
-    return schema.enum.map((value) => `<code>${escape(String(value))}</code>`).join(' ');
+  if (keywords.const !== undefined) return `<code>${escape(JSON.stringify(keywords.const))}</code>`;
+  if (keywords.enum !== undefined) {
+    return keywords.enum.map((value) => `<code>${escape(String(value))}</code>`).join(' ');
   }
-  if (schema.type === 'array') return `list of ${typeOf(schema.items ?? {})}`;
-  const type = schema.format === 'date-time' ? 'time' : String(schema.type ?? 'any');
-  const bounds =
-    schema.type === 'integer' && schema.maximum !== undefined && schema.maximum < Number.MAX_SAFE_INTEGER
-      ? ` ${schema.minimum ?? ''}–${schema.maximum}`
-      : '';
-  const fallback = schema.default === undefined ? '' : `, ${JSON.stringify(schema.default)} if not given`;
-  return escape(`${type}${bounds}${fallback}`);
+  if (keywords.type === 'array') return `list of ${typeOf(keywords.items)}`;
+  const { format, type = 'any', minimum = '', maximum = Number.MAX_SAFE_INTEGER } = keywords;
+  const shown = format === 'date-time' ? 'time' : String(type);
+  const bounds = type === 'integer' && maximum < Number.MAX_SAFE_INTEGER ? ` ${minimum}–${maximum}` : '';
+  const fallback = keywords.default === undefined ? '' : `, ${JSON.stringify(keywords.default)} if not given`;
+  return escape(`${shown}${bounds}${fallback}`);
 }
 
-function follow<T extends { $ref?: string }>(
-  value: T,
-  components: Readonly<Record<string, T>> | undefined,
-): T {
-  const name = value.$ref?.split('/').at(-1);
-  return name === undefined ? value : (components?.[name] ?? value);
+/** A schema's keywords, `$ref` among them. The types allow a boolean as a schema; our document has none. */
+function keywordsOf(schema: Schema | undefined): oas32.SchemaObjectValue {
+  return typeof schema === 'object' ? { ...schema } : {};
 }
+
+/** What is meant by a reference to the document's components; other values as they are. */
+function follow<T extends object>(
+  value: T | oas32.ReferenceObject,
+  components: Readonly<Record<string, T | oas32.ReferenceObject>> = {},
+): T {
+  if (!('$ref' in value)) return value;
+  const found = components[nameOf(value.$ref)];
+  if (found === undefined || '$ref' in found) throw new Error(`nothing in the document is ${value.$ref}`);
+  return found;
+}
+
+const nameOf = (ref: string) => ref.split('/').at(-1) ?? '';
 
 const cells = (row: readonly string[], tag: string) => row.map((cell) => `<${tag}>${cell}</${tag}>`).join('');
 
@@ -184,7 +151,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 const heading = (method: string, path: string) =>
   `<span class="verb">${escape(method)}</span> ${escape(path)}`;
 
-function prose(text: string): string {
+function prose(text = ''): string {
   return text
     .split(/\n\s*\n/)
     .filter(Boolean)
@@ -192,7 +159,7 @@ function prose(text: string): string {
     .join('\n');
 }
 
-function inline(text: string): string {
+function inline(text = ''): string {
   return escape(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>');
 }
 
@@ -204,6 +171,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-function escape(text: string): string {
+function escape(text = ''): string {
   return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }

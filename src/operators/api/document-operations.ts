@@ -1,4 +1,4 @@
-// The API's own description, as operations like the others: for programs as OpenAPI, for people as a page.
+// The API's documentation as two operations: the OpenAPI document and a page to read.
 
 import { Readable } from 'node:stream';
 import { z } from 'zod';
@@ -6,13 +6,11 @@ import { renderDocsPage } from './docs-page.ts';
 import { createOpenApiDocument, type OpenApiDocument } from './openapi.ts';
 import { defineRead, type Operation } from './operation.ts';
 
-/** `operations` and these two, of which the document tells as well. */
+/** Adds the two operations, which the document describes as well. It is made at the first request for it. */
 export function withDocument(operations: readonly Operation[]): readonly Operation[] {
-  const all: readonly Operation[] = [...operations, jsonOperation(once), pageOperation(once)];
-  let document: OpenApiDocument | undefined;
-  function once(): OpenApiDocument {
-    return (document ??= createOpenApiDocument(all));
-  }
+  let made: OpenApiDocument | undefined;
+  const document = () => (made ??= createOpenApiDocument(all));
+  const all: readonly Operation[] = [...operations, jsonOperation(document), pageOperation(document)];
   return all;
 }
 

@@ -12,7 +12,7 @@ import { plain } from '../contract/filters.ts';
 import { EXPORTED_LISTS, type ExportedList, LISTS as CONTRACT } from '../contract/lists.ts';
 import { type ApiList, type Asked, LISTS } from './lists.ts';
 import { ApiError, defineRead, forbidden, type Operation } from './operation.ts';
-import { type Holds, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
+import { type IsTokenValid, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
 
 /** Of each replica. Each holds a connection of the operators' 256 and up to a page and a buffer, some MiB. */
 const EXPORTS_AT_ONCE = 4;
@@ -27,7 +27,7 @@ const BUFFER_BYTES = 256 * 1024;
 
 type Deps = {
   readonly connection: Pick<DatabaseConnection, 'db'>;
-  readonly holds: Holds;
+  readonly isTokenValid: IsTokenValid;
   readonly log: Logger;
   readonly stalledMs?: number;
   readonly tokenCheckMs?: number;
@@ -70,7 +70,7 @@ const FORMATS = {
 } as const;
 
 export function createExportOperations(deps: Deps): readonly Operation[] {
-  const { connection, holds, log, stalledMs = STALLED_MS, tokenCheckMs = TOKEN_CHECK_MS } = deps;
+  const { connection, isTokenValid, log, stalledMs = STALLED_MS, tokenCheckMs = TOKEN_CHECK_MS } = deps;
   const places = new Set<{ readonly tokenId: string }>();
   const inTurn = createTurns(PAGES_AT_ONCE);
 
@@ -91,7 +91,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
   /** However slowly it is read. */
   function cutWhenTokenEnds(stream: Readable, tokenId: string): void {
     const check = async () => {
-      if (await mayGoOn(tokenId, { holds, what: 'whether an export may go on', log })) return;
+      if (await mayGoOn(tokenId, { isTokenValid, what: 'whether an export may go on', log })) return;
       stream.destroy(new Error('the token of this export holds no longer'));
     };
     const checks = setInterval(() => void check(), tokenCheckMs).unref();

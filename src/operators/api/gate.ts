@@ -1,80 +1,62 @@
-// What every request to the operators' side passes first: its caller is looked up, its limit is spent and told in three
-// headers, and requests that no honest client makes are turned away. Whether the caller may do what he asks for is
-// decided where it is known what that is.
+// What every request to the operators' port passes first. The gate finds out who asks, counts the request against a rate
+// limit, and rejects requests that no honest client makes. `needsToken` and `admit` then decide, for the path that is asked
+// for, whether the caller may.
 
 import type { Request, RequestHandler, Response } from 'express';
-import type { Access, Identity } from '../access/access.ts';
+import type { Authenticator, Identity } from '../access/authenticator.ts';
 import type { Limits, RateState } from '../access/limits.ts';
-import { mayAct } from '../access/roles.ts';
-import { looksLikeToken } from '../access/token-value.ts';
+import { isRole, mayAct } from '../access/roles.ts';
 import type { Token } from '../access/tokens.ts';
 import type { Logger } from '../../log.ts';
-import { type Connections, type LimitedLines, ownOrigins, senderOf } from '../../http/index.ts';
+import { type Connections, type LimitedLines, senderOf } from '../../http/index.ts';
 import { sendError } from './answers.ts';
-import { callerOf } from './caller.ts';
-import { ApiError, type Caller, forbidden, type Operation } from './operation.ts';
+import { ApiError, type Caller, forbidden, type Operation, unavailable } from './operation.ts';
+import { faultOf } from './request-faults.ts';
 
 const HEADER_MISSING = new ApiError(401, 'unauthorized', 'Authorization header required');
 const TOKEN_INVALID = new ApiError(401, 'unauthorized', 'invalid or expired API token');
 const RATE_LIMITED = new ApiError(429, 'rate_limited', 'rate limit exceeded');
-const UNTOLD = new ApiError(
-  503,
-  'unavailable',
-  'the database cannot be reached, or has too much to do: try again',
-);
-const TOKEN_IN_ADDRESS = new ApiError(
-  400,
-  'token_in_address',
-  'an address ends up in logs: send the token in the Authorization header, and revoke this one',
-);
-const BAD_ENCODING = new ApiError(400, 'invalid_request', 'the address is not percent-encoded UTF-8');
-const CROSS_ORIGIN = new ApiError(403, 'cross_origin', 'requests from pages of other origins are refused');
-
-/** Parameters by which others' interfaces take tokens. */
-const TOKEN_PARAMETERS = new Set(['token', 'access_token', 'api_token', 'api_key', 'authorization']);
-
-type Passing = { readonly identity: Identity; readonly rate: RateState };
 
 export function createGate(options: {
-  access: Access;
+  authenticator: Authenticator;
   limits: Limits;
-  /** Told of each connection that an admitted token came by. */
+  /** A connection by which a valid token came is trusted. */
   connections: Pick<Connections, 'trust'>;
-  /** For requests without a token: anybody can make any number of them. */
+  /** For requests without a token: anybody can send any number of them. */
   strangerLines: LimitedLines;
   /** Monotonic. */
   now: () => number;
   log: Logger;
 }): RequestHandler {
-  const { access, limits, connections, strangerLines, now, log } = options;
+  const { authenticator, limits, connections, strangerLines, now, log } = options;
 
   /**
-   * Whoever comes with a token has its own count to spend, whatever else his address sent, and before the look-up, which
-   * is a query. All others have their address's.
+   * A request with a known token counts against that token's limit, whatever else came from its address. It is counted
+   * before the look-up, which is a query. All other requests count against their address's limit.
    */
-  async function identify(request: Request, response: Response): Promise<Passing> {
-    const found = await access.recognize(request.headers.authorization);
+  async function identify(
+    request: Request,
+    response: Response,
+  ): Promise<{ identity: Identity; rate: RateState }> {
+    const found = await authenticator.recognize(request.headers.authorization);
     if (found.kind !== 'known') return { identity: found, rate: await spendAddress(response) };
     const rate = await limits.spendToken(found.token.id);
-    if (rate.exceeded) {
-      return { identity: { kind: 'untold', remembered: found.token, cause: RATE_LIMITED }, rate };
-    }
-    const identity = await access.identify(found);
-    // Revoked since: a stranger's from now on.
+    if (rate.exceeded) return { identity: { kind: 'undetermined', remembered: found.token }, rate };
+    const identity = await authenticator.identify(found);
+    // Revoked since it was read: from now on its requests count against the address.
     return { identity, rate: identity.kind === 'invalid' ? await spendAddress(response) : rate };
   }
 
   const spendAddress = (response: Response) => limits.spendAddress(addressOf(response));
 
-  /** Neither the query's values nor the token. A scrape every few seconds is no news. */
+  /** One line a request, without the query's values and the token. A successful scrape is logged at level debug. */
   function report(request: Request, response: Response, elapsedMs: number): void {
-    const identity = identityOf(response);
-    const operation = operationOf(response)?.id;
+    const operation = response.locals['operation'] as Operation | undefined;
     const status = response.headersSent ? response.statusCode : undefined;
     const isScrape = operation === undefined && status === 200;
-    const token = tokenOnceOf(identity)?.id;
+    const token = knownTokenOf(identityOf(response))?.id;
     const fields = {
-      operation,
+      operation: operation?.id,
       method: request.method,
       status,
       ms: Math.round(elapsedMs * 10) / 10,
@@ -88,16 +70,16 @@ export function createGate(options: {
 
   return async (request, response, next) => {
     const startedMs = now();
-    response.locals['sender'] = senderOf(request) ?? ''; // once: it takes a walk along the hops
+    response.locals['sender'] = senderOf(request) ?? ''; // kept, since finding it walks along all hops
     const { identity, rate } = await identify(request, response);
     response.locals['identity'] = identity;
     if (identity.kind === 'token') connections.trust(response);
     response.once('close', () => report(request, response, now() - startedMs));
     response.set(rateHeaders(rate));
-    const refusal = rate.exceeded ? RATE_LIMITED : faultOf(request);
-    if (refusal === undefined) return next();
+    const error = rate.exceeded ? RATE_LIMITED : faultOf(request);
+    if (error === undefined) return next();
     if (rate.exceeded) response.set('Retry-After', String(rate.retryAfterS));
-    sendError(response, refusal);
+    sendError(response, error);
   };
 }
 
@@ -109,7 +91,7 @@ export function rateHeaders({ limit, remaining, resetS }: RateState): Record<str
   };
 }
 
-/** Behind the gate: for all that is below /api/v1, known or not. */
+/** Behind the gate: for everything below /api/v1, also for paths that do not exist. */
 export const needsToken: RequestHandler = (_request, response, next) => {
   const identity = identityOf(response);
   switch (identity.kind) {
@@ -117,8 +99,8 @@ export const needsToken: RequestHandler = (_request, response, next) => {
       return sendError(response, HEADER_MISSING);
     case 'invalid':
       return sendError(response, TOKEN_INVALID);
-    case 'untold':
-      return sendError(response, UNTOLD);
+    case 'undetermined':
+      return sendError(response, unavailable());
     case 'token':
       return next();
     default:
@@ -127,68 +109,39 @@ export const needsToken: RequestHandler = (_request, response, next) => {
 };
 
 /**
- * Behind the gate, for the metrics: any token that holds, and for an hour any that held when Postgres went away. Their
- * numbers are of all sources, so a token that is limited to some gets a 403.
+ * Behind the gate, for the metrics: a token of any role, and while Postgres is away also one that was valid within the last
+ * hour. Metrics count all sources, so a token that is limited to some gets a 403.
  */
-export function needsTokenOnce({ isOpen }: { isOpen: boolean }): RequestHandler {
+export function needsTokenForMetrics({ isOpen }: { isOpen: boolean }): RequestHandler {
   return (request, response, next) => {
     if (isOpen) return next();
-    const token = tokenOnceOf(identityOf(response));
+    const token = knownTokenOf(identityOf(response));
     if (token === undefined) return void needsToken(request, response, next);
     if (token.sources !== null) return sendError(response, forbidden());
     return next();
   };
 }
 
-function tokenOnceOf(identity: Identity): Token | undefined {
+/** The token, valid now or within the last hour. */
+function knownTokenOf(identity: Identity): Token | undefined {
   if (identity.kind === 'token') return identity.token;
-  return identity.kind === 'untold' ? identity.remembered : undefined;
+  return identity.kind === 'undetermined' ? identity.remembered : undefined;
 }
 
-/** Who asks for this operation. @throws ApiError 403 */
+/** Who calls the operation. @throws ApiError 403 if the token's role does not allow it */
 export function admit(operation: Operation, response: Response): Caller {
   response.locals['operation'] = operation;
   const identity = identityOf(response);
   if (identity.kind !== 'token') throw TOKEN_INVALID;
-  const caller = callerOf(identity.token, addressOf(response) || null);
-  if (!mayAct(caller.role, operation.role)) throw forbidden();
-  return caller;
+  const { id, name, role, sources } = identity.token;
+  if (!isRole(role) || !mayAct(role, operation.role)) throw forbidden();
+  return { tokenId: id, name, role, sources, remoteAddress: addressOf(response) || null };
 }
 
 function identityOf(response: Response): Identity {
   return response.locals['identity'] as Identity;
 }
 
-function operationOf(response: Response): Operation | undefined {
-  return response.locals['operation'] as Operation | undefined;
-}
-
 function addressOf(response: Response): string {
   return response.locals['sender'] as string;
-}
-
-function faultOf(request: Request): ApiError | undefined {
-  let address: string;
-  try {
-    address = decodeURIComponent(request.originalUrl.replaceAll('+', ' '));
-  } catch {
-    return looksLikeToken(request.originalUrl) ? TOKEN_IN_ADDRESS : BAD_ENCODING;
-  }
-  if (looksLikeToken(address) || hasTokenParameter(request.originalUrl)) return TOKEN_IN_ADDRESS;
-  return isCrossOrigin(request) ? CROSS_ORIGIN : undefined;
-}
-
-function hasTokenParameter(url: string): boolean {
-  const [, query = ''] = url.split(/\?(.*)/s);
-  return query
-    .split('&')
-    .some((pair) => TOKEN_PARAMETERS.has(decodeURIComponent(pair.split('=', 1)[0] ?? '').toLowerCase()));
-}
-
-/** A browser says where a page's request comes from; other clients say nothing. */
-function isCrossOrigin(request: Request): boolean {
-  const { origin, 'sec-fetch-site': site } = request.headers;
-  if (site !== undefined && site !== 'same-origin' && site !== 'none') return true;
-  if (origin === undefined) return false;
-  return !ownOrigins(request).includes(origin.toLowerCase());
 }

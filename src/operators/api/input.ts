@@ -1,5 +1,5 @@
-// What a request says, checked: its path, its query and its body against the operation's schemas. All that cannot be
-// read, or was never asked for, is an ApiError that names the parameter and never repeats its value.
+// Reads a request's path, query and body, and checks them by the operation's schemas. Whatever cannot be read, or is not
+// in a schema, is an ApiError that names the parameter and never repeats its value.
 
 import type { Request } from 'express';
 import { getRawBody } from 'raw-body';
@@ -7,7 +7,7 @@ import type { z } from 'zod';
 import { parseJson } from '../../json.ts';
 import { ApiError, type Operation } from './operation.ts';
 
-/** A thousand event ids of 1,024 characters would not fit, a thousand of ours do. */
+/** Fits the longest list of event ids that a replay takes: a thousand, of ordinary length. */
 export const BODY_LIMIT_BYTES = 64 * 1024;
 
 /** Far more than any operation has. */
@@ -21,7 +21,7 @@ export type Input = {
   readonly params: unknown;
   readonly query: unknown;
   readonly body: unknown;
-  /** The body before any schema: what makes two requests the same. */
+  /** The body before its schema added defaults. Two requests with equal ones are the same to an Idempotency-Key. */
   readonly sent: unknown;
 };
 
@@ -36,7 +36,7 @@ export async function readInput(operation: Operation, request: Request): Promise
 
 const invalid = (message: string) => new ApiError(400, 'invalid_request', message);
 
-/** Nothing may come where no schema is. */
+/** Without a schema no value is allowed. */
 function check(schema: z.ZodObject | undefined, value: unknown): unknown {
   if (schema === undefined) {
     if (Object.keys(value as object).length > 0) throw invalid(`unknown parameter: ${keysOf(value)}`);
@@ -62,7 +62,7 @@ const keysOf = (value: unknown) => clip(Object.keys(value as object).join(', '))
 const clip = (text: string) =>
   text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH)}…` : text;
 
-/** Own reading, since others' mend bad percent-encoding in silence and make lists of what comes twice. */
+/** Not by a library: those ignore bad percent-encoding, and make lists of parameters that are given twice. */
 function readQuery(url: string): Record<string, string> {
   const start = url.indexOf('?');
   const pairs =
@@ -132,7 +132,7 @@ function parse(body: Buffer): unknown {
   }
 }
 
-/** Postgres' text holds neither NUL nor half a character. Goes as deep as the body, without a stack of calls. */
+/** Postgres' text allows neither NUL nor lone surrogates. Iterative, since the depth of a body has no limit. */
 function checkText<T>(value: T): T {
   const open: unknown[] = [value];
   while (open.length > 0) {

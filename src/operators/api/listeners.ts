@@ -1,39 +1,39 @@
-// Those who listen to live events: so many and no more, kept alive by heartbeats, cut when they stopped reading, ended
-// when their token no longer holds and when the service stops.
+// The listeners to live events. Limits their number, sends heartbeats, cuts those that stop reading, and ends them when
+// their token is no longer valid and when the service stops.
 
 import type { Logger } from 'pino';
 import { createLiveStream, type LiveStream } from './live-stream.ts';
 import { ApiError, type Caller } from './operation.ts';
-import { type Holds, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
+import { type IsTokenValid, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
 
 export type Listeners = {
-  /** A place, until its stream is closed. @throws ApiError 429 or 503 where there is none */
+  /** Takes a place, until the stream is closed. @throws ApiError 429 or 503 if there is none left */
   readonly admit: (caller: Caller) => LiveStream;
-  /** One round of what has to be done now and then. Never rejects. */
+  /** One round of heartbeats and checks. Never rejects. */
   readonly runOnce: () => Promise<void>;
-  /** Ends all. Those who do not read are cut. Admits nobody any more. */
+  /** Ends all listeners (those with unread events are cut) and admits no more. */
   readonly end: () => void;
 };
 
-/** Each holds a connection of the operators' 256 and up to 1 MiB; a console for every operator fits. */
+/** Each takes one of the operators' 256 connections and up to 1 MiB. Enough for a console for every operator. */
 const LISTENERS_MAX = 32;
-/** One program that forgets to hang up must not shut the others out. */
+/** So that one program that never hangs up does not take all places. */
 const LISTENERS_PER_TOKEN_MAX = 8;
-/** Balancers cut what is silent for 60 s, some for 30. */
+/** Load balancers close connections that are silent for 60 s, some for 30. */
 const HEARTBEAT_MS = 15_000;
-/** Whoever reads nothing for so long is gone, or has missed more than he can use. */
+/** A client that reads nothing for so long is gone, or has missed too much. */
 const STALLED_MS = 60_000;
 const ROUND_INTERVAL_MS = 5_000;
 
 type Listener = { readonly live: LiveStream; readonly tokenId: string; beatMs: number; checkedMs: number };
 
 export function createListeners(options: {
-  holds: Holds;
+  isTokenValid: IsTokenValid;
   /** Monotonic milliseconds. */
   now: () => number;
   log: Logger;
 }): Listeners {
-  const { holds, now, log } = options;
+  const { isTokenValid, now, log } = options;
   const listeners = new Set<Listener>();
   let isEnded = false;
   let rounds: NodeJS.Timeout | undefined;
@@ -51,18 +51,19 @@ export function createListeners(options: {
     listeners.add(listener);
     live.stream.once('close', () => {
       listeners.delete(listener);
-      if (listeners.size === 0) clearInterval(rounds);
-      if (listeners.size === 0) rounds = undefined;
+      if (listeners.size > 0) return;
+      clearInterval(rounds);
+      rounds = undefined;
     });
     rounds ??= setInterval(() => void runOnce(), ROUND_INTERVAL_MS).unref();
     return live;
   }
 
   async function runOnce(): Promise<void> {
-    await Promise.all(Array.from(listeners, attend));
+    await Promise.all(Array.from(listeners, check));
   }
 
-  async function attend(listener: Listener): Promise<void> {
+  async function check(listener: Listener): Promise<void> {
     const { live } = listener;
     if (live.stalledMs() >= STALLED_MS) return void live.stream.destroy();
     if (now() - listener.beatMs >= HEARTBEAT_MS) {
@@ -71,7 +72,12 @@ export function createListeners(options: {
     }
     if (now() - listener.checkedMs < TOKEN_CHECK_MS) return;
     listener.checkedMs = now();
-    if (!(await mayGoOn(listener.tokenId, { holds, what: 'whether a listener may stay', log }))) live.end();
+    const isAllowed = await mayGoOn(listener.tokenId, {
+      isTokenValid,
+      what: 'whether a listener may stay',
+      log,
+    });
+    if (!isAllowed) live.end();
   }
 
   return {

@@ -1,4 +1,4 @@
-// GET /live: deliveries and publications as they happen, as server-sent events.
+// GET /live: sends deliveries and publications as they happen, as server-sent events.
 
 import { z } from 'zod';
 import type { Live, LiveLook } from '../audit/live.ts';
@@ -40,18 +40,18 @@ export function createLiveOperations(deps: {
         200: { description: 'Events, until the caller hangs up.', contentType: 'text/event-stream' },
       },
       run: async ({ query: wanted }, { caller }) => {
-        const isWanted = filterOf(caller, wanted); // before a place is taken
+        const select = filterOf(caller, wanted); // before a place is taken, since it may throw
         const { stream, send } = listeners.admit(caller);
-        const onLook = (look: LiveLook<Delivery, Publication>) => {
-          for (const { list, count, since } of look.leftOut) {
+        const sendRows = (found: LiveLook<Delivery, Publication>) => {
+          for (const { list, count, since } of found.leftOut) {
             if (wanted.events !== undefined && wanted.events !== list) continue;
             const gap = { because: 'too_many', list, left_out: count, since };
             send({ text: frameOf('gap', JSON.stringify(gap)), at: since });
           }
-          for (const row of isWanted(look)) send(frameOfRow(row));
+          for (const row of select(found)) send(frameOfRow(row));
         };
         try {
-          const leave = await live.listen(onLook);
+          const leave = await live.listen(sendRows);
           stream.once('close', leave);
           if (stream.destroyed) leave();
         } catch (error) {
@@ -61,7 +61,7 @@ export function createLiveOperations(deps: {
         return {
           status: 200,
           contentType: 'text/event-stream; charset=utf-8',
-          // Proxies must neither keep nor collect it.
+          // Proxies must neither cache nor buffer it (X-Accel-Buffering is nginx's header).
           headers: { 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' },
           stream,
         };
@@ -74,7 +74,7 @@ type Row = Delivery | Publication;
 
 const timeOf = (row: Row) => ('received_at' in row ? row.received_at : row.published_at);
 
-/** Whoever listens to the same row gets the same text, made once. */
+/** Makes the text of each row once for all listeners. */
 function createFrames(): (row: Row) => { text: string; at: string } {
   const made = new WeakMap<Row, { text: string; at: string }>();
   return (row) => {
@@ -90,7 +90,7 @@ function createFrames(): (row: Row) => { text: string; at: string } {
   };
 }
 
-/** What of a look this caller wants and may see, in order of time. @throws ApiError 403 */
+/** Selects the rows that this caller asks for and may see, in order of time. @throws ApiError 403 */
 function filterOf(caller: Caller, wanted: Query): (look: LiveLook<Delivery, Publication>) => Row[] {
   const sources = scopeOf(caller, wanted.source);
   const isIn = (row: Row) =>

@@ -1,18 +1,18 @@
 // Server-sent events for one listener (HTML standard, 9.2), as a stream that is read no faster than the listener reads.
-// Holds a bounded number of bytes: what does not fit any more is the oldest, which is dropped, counted and told.
+// Buffers a bounded number of bytes: beyond it the oldest frames are dropped, and a gap event tells the listener how many.
 
 import { Readable } from 'node:stream';
 
 export type LiveStream = {
   readonly stream: Readable;
-  /** `at`: when it happened, told in a gap if it is dropped. */
+  /** `at`: when it happened. A gap event shows it if the frame is dropped. */
   readonly send: (frame: { text: string; at: string }) => void;
-  /** A comment that keeps connections alive, where nothing else is on its way. */
+  /** Sends a comment that keeps the connection alive, if nothing else is buffered. */
   readonly beat: () => void;
-  /** Milliseconds for which something has waited without being read; 0 if nothing waits. */
+  /** Milliseconds for which the buffer has waited without being read; 0 if it is empty. */
   readonly stalledMs: () => number;
-  readonly heldBytes: () => number;
-  /** A listener that has read all there was is told the end; another is cut, since it may never read. */
+  readonly bufferedBytes: () => number;
+  /** Ends the stream of a listener that has read everything. Cuts any other, since it may never read the rest. */
   readonly end: () => void;
 };
 
@@ -22,9 +22,9 @@ export type Gap = {
   readonly since: string;
 };
 
-/** All of one look with room to spare, for a reader that is only far away. 32 listeners that do not read hold 32 MiB. */
-const HELD_BYTES_MAX = 1024 * 1024;
-/** Handed on ahead of the reader. */
+/** More than one poll of live.ts finds, for a listener with a slow connection. 32 listeners that do not read take 32 MiB. */
+const BUFFERED_BYTES_MAX = 1024 * 1024;
+/** What the stream itself buffers ahead of the reader. */
 const HIGH_WATER_BYTES = 16 * 1024;
 
 export function frameOf(event: 'delivery' | 'publication' | 'gap', json: string, id?: string): string {
@@ -34,28 +34,29 @@ export function frameOf(event: 'delivery' | 'publication' | 'gap', json: string,
 export function createLiveStream(options: {
   /** Monotonic milliseconds. */
   now: () => number;
-  heldBytesMax?: number;
+  bufferedBytesMax?: number;
 }): LiveStream {
-  const { now, heldBytesMax = HELD_BYTES_MAX } = options;
+  const { now, bufferedBytesMax = BUFFERED_BYTES_MAX } = options;
   const waiting: { bytes: Buffer; at: string }[] = [];
-  let heldBytes = 0;
-  let isAsked = false; // the reader wants more than there was
+  let bufferedBytes = 0;
+  let wantsMore = false; // the reader has read all that was pushed
   let stalledSinceMs = now();
   let dropped: { count: number; since: string } | undefined;
   const stream = new Readable({ highWaterMark: HIGH_WATER_BYTES, read: flow });
 
   function flow(): void {
-    isAsked = true;
+    wantsMore = true;
     stalledSinceMs = now();
     if (dropped !== undefined && waiting.length > 0) {
       const gap: Gap = { because: 'too_slow', left_out: dropped.count, since: dropped.since };
       dropped = undefined;
-      isAsked = stream.push(frameOf('gap', JSON.stringify(gap)));
+      wantsMore = stream.push(frameOf('gap', JSON.stringify(gap)));
     }
-    while (isAsked && waiting.length > 0) {
-      const { bytes } = waiting.shift() as { bytes: Buffer };
-      heldBytes -= bytes.length;
-      isAsked = stream.push(bytes);
+    while (wantsMore) {
+      const oldest = waiting.shift();
+      if (oldest === undefined) return;
+      bufferedBytes -= oldest.bytes.length;
+      wantsMore = stream.push(oldest.bytes);
     }
   }
 
@@ -64,15 +65,15 @@ export function createLiveStream(options: {
     if (waiting.length === 0) stalledSinceMs = now();
     const bytes = Buffer.from(text);
     waiting.push({ bytes, at });
-    heldBytes += bytes.length;
-    while (heldBytes > heldBytesMax) drop();
-    if (isAsked) flow();
+    bufferedBytes += bytes.length;
+    while (bufferedBytes > bufferedBytesMax) drop();
+    if (wantsMore) flow();
   }
 
   function drop(): void {
     const oldest = waiting.shift();
     if (oldest === undefined) return;
-    heldBytes -= oldest.bytes.length;
+    bufferedBytes -= oldest.bytes.length;
     dropped ??= { count: 0, since: oldest.at };
     dropped.count += 1;
   }
@@ -81,13 +82,13 @@ export function createLiveStream(options: {
     stream,
     send,
     beat: () => {
-      if (isAsked && !stream.destroyed) isAsked = stream.push(': still here\n\n');
+      if (wantsMore && !stream.destroyed) wantsMore = stream.push(': still here\n\n');
     },
     stalledMs: () => (waiting.length > 0 ? now() - stalledSinceMs : 0),
-    heldBytes: () => heldBytes,
+    bufferedBytes: () => bufferedBytes,
     end: () => {
       if (stream.destroyed) return;
-      if (isAsked && stream.readableLength === 0) stream.push(null);
+      if (wantsMore && stream.readableLength === 0) stream.push(null);
       else stream.destroy();
     },
   };

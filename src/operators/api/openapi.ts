@@ -1,5 +1,5 @@
-// The OpenAPI document: written from the operations that are mounted and from nothing else, so that it cannot promise
-// what is not there. What holds for all of them (token, limits, errors, Idempotency-Key) is said here once.
+// Makes the OpenAPI document from the operations that are mounted, so that it cannot describe anything else. What all
+// operations have in common (token, rate limits, errors, Idempotency-Key) is described here.
 
 import { z } from 'zod';
 import {
@@ -31,23 +31,16 @@ const error = z
   })
   .meta({ id: 'Error', description: 'Every answer that is no success.' });
 
+const header = (id: string, description: string) => z.string().meta({ description, header: { id } });
+
 const rateHeaders = z.object({
-  'X-RateLimit-Limit': z
-    .string()
-    .meta({ description: 'Requests a minute that the token has.', header: { id: 'RateLimitLimit' } }),
-  'X-RateLimit-Remaining': z
-    .string()
-    .meta({ description: 'How many are left.', header: { id: 'RateLimitRemaining' } }),
-  'X-RateLimit-Reset': z.string().meta({
-    description: 'When the minute is over, in seconds since the epoch.',
-    header: { id: 'RateLimitReset' },
-  }),
+  'X-RateLimit-Limit': header('RateLimitLimit', 'Requests a minute that the token has.'),
+  'X-RateLimit-Remaining': header('RateLimitRemaining', 'How many are left.'),
+  'X-RateLimit-Reset': header('RateLimitReset', 'When the minute is over, in seconds since the epoch.'),
 });
 
 const laterHeaders = rateHeaders.extend({
-  'Retry-After': z
-    .string()
-    .meta({ description: 'Seconds after which another try is worth it.', header: { id: 'RetryAfter' } }),
+  'Retry-After': header('RetryAfter', 'Seconds after which another try is worth it.'),
 });
 
 const challengeHeaders = rateHeaders.extend({
@@ -118,8 +111,7 @@ type FailureStatus = keyof typeof FAILURES;
 export function createOpenApiDocument(operations: readonly Operation[]): OpenApiDocument {
   const paths: ZodOpenApiPathsObject = {};
   for (const operation of operations) {
-    const there = paths[operation.path] ?? {};
-    paths[operation.path] = { ...there, [operation.method]: describe(operation) };
+    paths[operation.path] = { ...paths[operation.path], [operation.method]: describe(operation) };
   }
   const document: ZodOpenApiObject = {
     openapi: '3.1.0',
@@ -144,7 +136,7 @@ export function createOpenApiDocument(operations: readonly Operation[]): OpenApi
     },
   };
   return createDocument(document, {
-    // The format says it; its regular expression of 300 characters is for machines that do not know formats.
+    // The format `date-time` says enough; zod adds a regular expression of 300 characters.
     override: ({ jsonSchema }) => {
       if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
     },

@@ -1,9 +1,11 @@
-// Decisions on the outbox over the API: have events published after all, give them up, or hold them back.
+// The API's actions on the outbox: retry (send a returned or parked event again), discard, and park. What they change is in
+// decisions/.
 
 import { z } from 'zod';
 import { encodeCursor } from '../audit/cursor.ts';
 import { parseEventId } from '../../ledger/index.ts';
-import { decide, type Decision, lockEntry, RETRIED_AT_ONCE, retryEntries } from '../decisions/decisions.ts';
+import { decide, type Decision, lockEntry } from '../decisions/decide.ts';
+import { RETRIED_AT_ONCE, retryEntries } from '../decisions/retry.ts';
 import { eventIdText } from '../contract/filters.ts';
 import { placeOf } from './lists.ts';
 import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';
@@ -48,14 +50,14 @@ function decideOperation(
     params: z.strictObject({ id: eventIdText.describe('The entry’s number, or the event’s id.') }),
     answers: { 200: { description: answer, schema: Entry } },
     run: async ({ params: { id } }, { caller, trx, record }) => {
-      // An event's id names its source, so a foreign one is refused before any look-up. Numbers can be guessed: a
-      // foreign entry is no more there than one that does not exist.
+      // An event's id names its source: outside the token's scope it is a 403 before any look-up. An entry's number can be
+      // guessed, so an entry outside the scope gets the same 404 as one that does not exist.
       scopeOf(caller, parseEventId(id)?.source);
       const entry = await lockEntry(trx, id);
       if (entry === undefined || caller.sources?.includes(entry.source) === false) {
         throw notFound('entry in the outbox');
       }
-      const decided = await decide(trx, { entry, decision, by: caller.tokenName });
+      const decided = await decide(trx, { entry, decision, by: caller.name });
       if (decided === undefined) {
         throw new ApiError(
           409,
@@ -65,7 +67,7 @@ function decideOperation(
             : 'it is a replay’s copy: pause, resume or cancel the replay',
         );
       }
-      // Somebody else decided the same before: what he did is in the log already.
+      // Somebody decided the same before, and the log has a line about it already.
       if (!decided.isChanged) return { status: 200, body: decided.entry };
       await record({
         action: `outbox.${decision}`,
@@ -103,7 +105,7 @@ function retryManyOperation(): Operation {
         sources,
         place: place === null ? undefined : { after: place[0], upTo: place[1] },
       });
-      // The call, and each event by itself: so the stories of their jobs tell of it, and the log says which they were.
+      // A line for the call and one for each event, so that the events' jobs show the retry in their stories.
       await record(
         {
           action: 'outbox.retry',

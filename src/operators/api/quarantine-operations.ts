@@ -1,17 +1,13 @@
-// Release over the API: what was kept aside is understood again, with the present schemas, and tallied if it can be.
+// The API's actions on the quarantine: deliveries are understood again, by the present schemas, and tallied if they can be.
 
 import { z } from 'zod';
+import type { LogEntry } from '../access/operator-log.ts';
 import { encodeCursor } from '../audit/cursor.ts';
-import {
-  releaseMany,
-  RELEASED_OF_A_JOB,
-  releaseOne,
-  sourceOfDelivery,
-  type Release,
-} from '../decisions/quarantine.ts';
+import { RELEASED_OF_A_JOB, sourceOfDelivery } from '../decisions/quarantined.ts';
+import { releaseMany, releaseOne, type Release } from '../decisions/release.ts';
 import { ReleaseOrder, ReleasePage, ReleaseResult } from '../contract/quarantine.ts';
 import { placeOf } from './lists.ts';
-import { ApiError, defineAction, type LogEntry, notFound, type Operation, scopeOf } from './operation.ts';
+import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';
 
 const LIST = 'quarantine release';
 
@@ -61,7 +57,7 @@ export function createQuarantineOperations(): readonly Operation[] {
           limit,
           after: place === null ? undefined : { at: place[0], id: place[1] },
         });
-        await record(...releases.map(logEntryOf)); // in one statement: by now their jobs are locked
+        await record(...releases.map(logEntryOf)); // in one statement, since the jobs are locked by now
         const nextCursor = next === undefined ? null : encodeCursor([next.at, next.id], LIST, filter);
         return { status: 200, body: { items: releases, next_cursor: nextCursor } };
       },

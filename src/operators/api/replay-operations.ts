@@ -1,21 +1,17 @@
-// Replays over the API: what an operator asks to be published again, watches and stops. A replay is a write to the
-// ledger; nothing here publishes.
+// The API's operations on replays: create, list, read, pause, resume and cancel. They write rows; the feeder and the relay
+// publish.
 
 import { z } from 'zod';
 import { encodeCursor } from '../audit/cursor.ts';
-import { type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import {
   type Change,
   changeReplay,
   createReplay,
-  findReplay,
-  listReplays,
-  listSkips,
   MAX_OPEN_REPLAYS,
   previewReplay,
-  type Replay as FoundReplay,
 } from '../replays/replays.ts';
-import { findEvents, type Selection } from '../replays/selection.ts';
+import { findReplay, listReplays, listSkips } from '../replays/read-replays.ts';
 import { paging } from '../contract/filters.ts';
 import { LISTS } from '../contract/lists.ts';
 import { ReplayOrder } from '../contract/replay-order.ts';
@@ -27,18 +23,9 @@ import {
   SKIPS_SHOWN_MAX,
 } from '../contract/replays.ts';
 import { placeOf } from './lists.ts';
-import {
-  ApiError,
-  type Caller,
-  defineAction,
-  defineRead,
-  forbidden,
-  notFound,
-  type Operation,
-  scopeOf,
-} from './operation.ts';
+import { ApiError, defineAction, defineRead, notFound, type Operation, scopeOf } from './operation.ts';
+import { onlySource, requireVisible, selectByIds } from './replay-scope.ts';
 
-const MAX_MISSING_SHOWN = 3;
 const LIST = 'replays';
 
 const params = z.strictObject({ id: z.uuid() });
@@ -91,7 +78,7 @@ function readOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
     params,
     answers: { 200: { description: 'The replay.', schema: ReplayDetail } },
     run: async ({ params: { id } }, { caller }) => {
-      const replay = visible(await findReplay(db, id), caller);
+      const replay = requireVisible(await findReplay(db, id), caller);
       const skips = await listSkips(db, id, SKIPS_SHOWN_MAX);
       return { status: 200, body: { ...replay, skips: skips.map((skip) => ({ replay_id: id, ...skip })) } };
     },
@@ -114,19 +101,17 @@ function createOperation(): Operation {
       202: { description: 'It has begun: watch it under its id.', schema: Replay },
     },
     run: async ({ body }, { caller, trx, record }) => {
-      const wish =
+      const request =
         body.filter === undefined
-          ? await byIds(body.event_ids ?? [], caller, (ids) => findEvents(trx, ids))
+          ? await selectByIds(trx, body.event_ids ?? [], caller)
           : { selection: { filter: body.filter }, sources: scopeOf(caller, body.filter.source) };
-      if (body.dry_run) {
-        return { status: 200, body: await previewReplay(trx, wish, REPLAY_SAMPLE_MAX) };
-      }
+      if (body.dry_run) return { status: 200, body: await previewReplay(trx, request, REPLAY_SAMPLE_MAX) };
       const made = await createReplay(trx, {
-        ...wish,
+        ...request,
         queue: body.queue ?? null,
         ratePerSecond: body.rate_per_second,
         note: body.note ?? null,
-        createdBy: caller.tokenName,
+        createdBy: caller.name,
       });
       if (made === 'too many') {
         throw new ApiError(
@@ -154,27 +139,6 @@ function createOperation(): Operation {
   });
 }
 
-/** @throws ApiError 403 for an event of a source that the token may not touch, 404 for one that is not there */
-async function byIds(
-  ids: readonly string[],
-  caller: Caller,
-  find: (ids: readonly string[]) => ReturnType<typeof findEvents>,
-): Promise<{ selection: Selection; sources: readonly string[] }> {
-  for (const id of ids) scopeOf(caller, parseEventId(id)?.source);
-  const found = await find(ids);
-  const known = new Set(found.map(({ id }) => id));
-  const missing = ids.filter((id) => !known.has(id));
-  if (missing.length > 0) {
-    const shown = missing.slice(0, MAX_MISSING_SHOWN).join(', ');
-    const more = missing.length > MAX_MISSING_SHOWN ? ` and ${missing.length - MAX_MISSING_SHOWN} more` : '';
-    throw new ApiError(404, 'not_found', `there is no event ${shown}${more}`);
-  }
-  return {
-    selection: { event_ids: [...known], sequences: found.map(({ sequence }) => sequence) },
-    sources: [...new Set(found.map(({ source }) => source))],
-  };
-}
-
 function changeOperation(change: Change, summary: string): Operation {
   return defineAction({
     id: `${change}Replay`,
@@ -186,7 +150,7 @@ function changeOperation(change: Change, summary: string): Operation {
     params,
     answers: { 200: { description: 'The replay as it is now.', schema: Replay } },
     run: async ({ params: { id } }, { caller, trx, record }) => {
-      visible(await findReplay(trx, id), caller);
+      requireVisible(await findReplay(trx, id), caller);
       const result = await changeReplay(trx, id, change);
       if (result === undefined) throw notFound('replay');
       if (result === 'wrong state') {
@@ -198,15 +162,3 @@ function changeOperation(change: Change, summary: string): Operation {
     },
   });
 }
-
-/** @throws ApiError 404, and 403 for a replay that may touch other sources than the token may */
-function visible(replay: FoundReplay | undefined, caller: Caller): FoundReplay {
-  if (replay === undefined) throw notFound('replay');
-  const allowed = caller.sources;
-  const isWithin = allowed === null || (replay.sources?.every((source) => allowed.includes(source)) ?? false);
-  if (!isWithin) throw forbidden();
-  return replay;
-}
-
-const onlySource = ({ sources }: FoundReplay): string | null =>
-  sources?.length === 1 ? (sources[0] ?? null) : null;

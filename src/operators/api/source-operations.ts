@@ -1,4 +1,4 @@
-// GET /sources: who sends, how much, with which secret, and what of it we do not know.
+// GET /sources: each sender's rates, secrets, unknown fields and statuses (drift), and refused addresses.
 
 import { type ConfiguredSource, readSources, type SourceReport } from '../audit/sources.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';

@@ -1,4 +1,4 @@
-// GET /stats: what happened in each step of time, by source.
+// GET /stats: counts and times of deliveries and publications, by step of time and source.
 
 import { z } from 'zod';
 import { readStats, type StatsRange, type StatsStep } from '../statistics/statistics.ts';
@@ -13,7 +13,7 @@ const STEPS_MAX = 1_500;
 const HOUR_MS = 60 * 60 * 1_000;
 const RANGE_MAX_MS = 366 * 24 * HOUR_MS;
 const DEFAULT_RANGE_MS = HOUR_MS;
-/** Beyond it a time has more digits than RFC 3339 knows. */
+/** RFC 3339 has years of four digits. */
 const LAST_MS = Date.UTC(9_999, 11, 31, 23, 59, 59, 999);
 
 export function createStatsOperations(deps: {

@@ -1,20 +1,21 @@
-// Whether what was begun with a token may go on: answers that last outlive their token by a minute at most.
+// Whether a stream (export, live events) may go on: its token was valid at the begin and may be revoked meanwhile. Checked
+// every minute.
 
 import { describeError } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
 
-/** Whether the token still opens anything. Rejects while the database does not tell. */
-export type Holds = (tokenId: string) => Promise<boolean>;
+/** Whether the token is still valid. Rejects if the database does not answer. */
+export type IsTokenValid = (tokenId: string) => Promise<boolean>;
 
 export const TOKEN_CHECK_MS = 60_000;
 
-/** `what`: as the log says it. True where the database does not tell: the next check does. */
+/** True as well if the database does not answer: the next check decides. `what` begins the line in the log. */
 export async function mayGoOn(
   tokenId: string,
-  { holds, what, log }: { holds: Holds; what: string; log: Logger },
+  { isTokenValid, what, log }: { isTokenValid: IsTokenValid; what: string; log: Logger },
 ): Promise<boolean> {
   try {
-    return await holds(tokenId);
+    return await isTokenValid(tokenId);
   } catch (error) {
     log.warn({ err: describeError(error), token: tokenId }, `${what} is not known`);
     return true;

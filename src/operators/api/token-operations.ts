@@ -1,5 +1,5 @@
-// Tokens over the API: an admin's, and only one who is not limited to some sources. The value of a new one is in the
-// answer that makes it and nowhere else.
+// The API's operations on tokens: list, make and revoke. For admins whose token is not limited to some sources. A new
+// token's value is in the answer that makes it and nowhere else.
 
 import { z } from 'zod';
 import { canBeLimited } from '../access/roles.ts';
@@ -39,7 +39,7 @@ function listOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
       },
     },
     run: async (_input, { caller }) => {
-      refuseLimited(caller);
+      requireUnlimited(caller);
       const tokens = await listTokens(db);
       return { status: 200, body: { items: tokens.map(toAnswer), next_cursor: null } };
     },
@@ -59,7 +59,7 @@ function createOperation(environment: Environment): Operation {
     shownOnce: ['value'],
     answers: { 201: { description: 'The token with its value.', schema: NewToken } },
     run: async ({ body }, { caller, trx, record }) => {
-      refuseLimited(caller);
+      requireUnlimited(caller);
       if (body.sources !== undefined && !canBeLimited(body.role)) {
         throw new ApiError(
           400,
@@ -77,7 +77,7 @@ function createOperation(environment: Environment): Operation {
         environment,
         sources: body.sources ?? null,
         expiresAt,
-        createdBy: caller.tokenName,
+        createdBy: caller.name,
       });
       if (made === 'full') {
         throw new ApiError(409, 'too_many_tokens', `there are ${MAX_TOKENS} tokens: revoke some first`);
@@ -103,7 +103,7 @@ function revokeOperation(): Operation {
     params: z.strictObject({ id: z.string().max(100) }),
     answers: { 200: { description: 'The token, revoked now or before.', schema: Token } },
     run: async ({ params }, { caller, trx, record }) => {
-      refuseLimited(caller);
+      requireUnlimited(caller);
       const revoked = await revokeToken(trx, params.id);
       if (revoked === undefined) throw notFound('token');
       if (revoked.changed) {
@@ -118,8 +118,8 @@ function revokeOperation(): Operation {
   });
 }
 
-/** Who may see some sources only could give himself all with a new token. */
-function refuseLimited({ sources }: Caller): void {
+/** A limited token could otherwise make one without limit. @throws ApiError 403 */
+function requireUnlimited({ sources }: Caller): void {
   if (sources !== null) throw forbidden();
 }
 

@@ -1,5 +1,5 @@
-// What a token may be called, whoever makes it. Its name stands in lists, logs and answers as who did something, so it
-// must show what it is: direction marks and other characters without a look of their own could pass it off as another.
+// The form of a token's name, for the API and the command line. Lists and logs show the name as the one who acted, so
+// invisible characters and direction marks are rejected: with them one name could look like another.
 
 import { z } from 'zod';
 import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';

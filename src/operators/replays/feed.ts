@@ -1,53 +1,28 @@
-// One step of a replay: the next of its events become copies in the outbox, and its cursor moves past them, in one
-// statement. Whatever happens, a copy is put there once: two that feed the same replay at once, and one that is killed
-// on the way, change nothing or everything.
+// One step of a replay: copies its next events into the outbox and moves its cursor past them, in one statement. The cursor
+// guards the statement, so a copy is made once, also when two replicas feed the same replay or one is killed meanwhile.
 
-import { type Kysely, sql } from 'kysely';
-import {
-  type AuthenticBody,
-  understand,
-  textArray,
-  type DatabaseConnection,
-  type Statement,
-  type Status,
-  type Database,
-} from '../../ledger/index.ts';
-import { type Selection, selected } from './selection.ts';
+import { type DatabaseConnection, type Statement, textArray } from '../../ledger/index.ts';
+import { type Candidate, nextEvents, prepareCopies, type RunningReplay } from './next-events.ts';
 
-export type RunningReplay = {
-  readonly id: string;
-  readonly selection: Selection;
-  readonly sources: readonly string[] | null;
-  readonly cursor: string;
-  readonly upTo: string;
-};
-
-/** `data` and `occurredAt` of a copy, or why there is none. */
-type Fed = {
-  readonly sequence: string;
-  readonly data: string | null;
-  readonly occurredAt: string | null;
-  readonly reason: string | null;
-};
-
-type Candidate = {
-  sequence: string;
-  job_id: string;
-  status: Status;
-  progress_percentage: number | null;
-  bytes: number;
-};
-
-/** So many sequences are looked through in one statement: a few milliseconds, however few of them are meant. */
-export const SLICE = 20_000n;
-/** Bodies that are in memory at one time. One is always taken. */
+/** Bodies in memory at one time. The first event is taken whatever its size. */
 const STEP_BYTES = 4 * 1024 * 1024;
-/** The first of each replay are kept by name. */
+/** Skipped events that are recorded by name, for each replay. All are counted. */
 const SKIPS_KEPT = 1_000;
 
 /**
- * Locks: the replay's row, then its jobs in the order that all share. A position is drawn only under the job's lock, so
- * a copy stands behind every live entry that its job has by then.
+ * Makes the copies of one step. Each part by an example: replay R has fed its events up to 100, and the next ones are 101 and
+ * 102 of job a, 103 of job b. 101 has its data; the body of 102 is no longer kept; job b has a parked event.
+ *
+ * - `replay` locks R's row, if it still runs and its cursor is still 100. If not, `replay` is empty, and the other parts
+ *   write nothing.
+ * - `given` joins the parameters (sequence; data or reason) with the rows of 101, 102 and 103 in `events`.
+ * - `checked` adds why an event is skipped: null for 101, 'its body is no longer kept' for 102 (from the parameters), 'an
+ *   event of its job is parked' for 103 (from the outbox).
+ * - `job` locks the row of job a, which has an event to copy. All writers lock jobs in this order, so none deadlock.
+ * - `copy` inserts 101 into the outbox as 9001, say, with `replay_of` 101. The number is drawn under the lock of the job, so
+ *   the copy stands behind every live entry that job a has by then.
+ * - `skip` records 102 and 103 with their reasons.
+ * - The last part sets R's cursor to 103 and adds 1 to `queued` and 2 to `skipped`.
  */
 const FEED: Statement = {
   name: 'replay-feed',
@@ -62,11 +37,11 @@ given as (
   from unnest($4::bigint[], $5::text[], $6::text[], $7::text[]) as t (sequence, occurred_at, data, reason)
   join events e on e.sequence = t.sequence
 ),
-judged as (
+checked as (
   select g.*, case
     when o.state = 'pending' then 'it is still to be published'
     when o.state = 'parked' then 'it is parked'
-    -- By index outbox_troubled, whose condition is said again so that the planner sees it.
+    -- By index outbox_troubled: its condition (attempts, state) is repeated so that the planner uses it.
     when exists (
       select from outbox t
       where t.source = g.source and t.job_id = g.job_id and t.replay_id is null
@@ -75,13 +50,13 @@ judged as (
     when not exists (select from jobs j where j.source = g.source and j.job_id = g.job_id)
       then 'its job is not in the ledger'
     else g.reason
-  end as verdict
+  end as skip_reason
   from given g left join outbox o on o.sequence = g.sequence
 ),
 job as materialized (
   select j.source, j.job_id from jobs j
   where (select count(*) from replay) = 1
-    and (j.source, j.job_id) in (select source, job_id from judged where verdict is null)
+    and (j.source, j.job_id) in (select source, job_id from checked where skip_reason is null)
   order by j.source, j.job_id for update of j
 ),
 copy as (
@@ -92,29 +67,29 @@ copy as (
   select nextval('events_sequence_seq'), c.source, c.job_id, c.status, c.progress_percentage, c.late, c.occurred_at,
          c.recorded_at, c.data, replay.id, c.sequence, replay.created_by, replay.queue
   from (
-    select judged.* from judged join job using (source, job_id) where verdict is null order by sequence offset 0
+    select checked.* from checked join job using (source, job_id) where skip_reason is null order by sequence offset 0
   ) as c cross join replay
   returning sequence
 ),
 skip as (
   insert into replay_skips (replay_id, event_sequence, reason)
-  select replay.id, judged.sequence, judged.verdict from judged cross join replay
-  where judged.verdict is not null
-  order by judged.sequence limit greatest(0, ${SKIPS_KEPT} - coalesce((select skipped from replay), 0))
+  select replay.id, checked.sequence, checked.skip_reason from checked cross join replay
+  where checked.skip_reason is not null
+  order by checked.sequence limit greatest(0, ${SKIPS_KEPT} - coalesce((select skipped from replay), 0))
   on conflict do nothing
 )
 update replays r set
   cursor_sequence = $3::bigint,
   queued = r.queued + (select count(*) from copy),
-  skipped = r.skipped + (select count(*) from judged where verdict is not null),
+  skipped = r.skipped + (select count(*) from checked where skip_reason is not null),
   updated_at = now()
 from replay where r.id = replay.id
 returning (select count(*) from copy)::int as copies`,
 };
 
 /**
- * Copies that wait behind an event which was parked since: they would wait until an operator decides, and the replay
- * with them. Locks the replay's row first (indexes outbox_replay, outbox_troubled).
+ * Deletes copies that stand behind an event which was parked since, and counts them as skipped: they would wait for an
+ * operator's decision, and the replay with them. Locks the replay's row first (indexes outbox_replay, outbox_troubled).
  */
 const GIVE_UP_ON_PARKED: Statement = {
   name: 'replay-give-up-on-parked',
@@ -144,7 +119,7 @@ update replays r set
 from replay where r.id = replay.id and exists (select from gone)`,
 };
 
-/** Guarded by what it says: nothing left to feed, and nothing left to publish. */
+/** Only if nothing is left to feed and nothing to publish. */
 const FINISH: Statement = {
   name: 'replay-finish',
   text: `
@@ -155,32 +130,28 @@ returning id`,
 };
 
 /**
- * Feeds at most `limit` of the replay's next events.
- * @returns how many copies there are now that were not before, and where its cursor stands; undefined if somebody
- *   else moved the replay on.
+ * Feeds at most `limit` of the replay's next events, up to the sequence `end`.
+ * @returns the number of new copies and the new cursor; undefined if the replay does not run any more, or somebody else has
+ *   moved its cursor.
  */
 export async function feedReplay(
   connection: Pick<DatabaseConnection, 'db' | 'execute'>,
   replay: RunningReplay,
-  limit: number,
+  { end, limit }: { end: string; limit: number },
 ): Promise<{ copies: number; cursor: string } | undefined> {
-  const sliceEnd = BigInt(replay.cursor) + SLICE;
-  // Ids have one look-up each, however far they are apart.
-  const isWide = 'sequences' in replay.selection || sliceEnd >= BigInt(replay.upTo);
-  const end = isWide ? replay.upTo : String(sliceEnd);
   const found = await nextEvents(connection.db, replay, { end, limit });
   const taken = found.filter((_, index) => index === 0 || bytesBefore(found, index) < STEP_BYTES);
-  const fed = await toFeed(connection.db, taken);
-  const isSliceDone = found.length < limit && taken.length === found.length;
-  const cursor = isSliceDone ? end : (taken.at(-1)?.sequence ?? end);
+  const prepared = await prepareCopies(connection.db, taken);
+  const isAtEnd = found.length < limit && taken.length === found.length;
+  const cursor = isAtEnd ? end : (taken.at(-1)?.sequence ?? end);
   const [row] = await connection.execute<{ copies: number }>(FEED, [
     replay.id,
     replay.cursor,
     cursor,
-    fed.map(({ sequence }) => sequence),
-    textArray(fed.map(({ occurredAt }) => occurredAt)),
-    textArray(fed.map(({ data }) => data)),
-    textArray(fed.map(({ reason }) => reason)),
+    prepared.map(({ sequence }) => sequence),
+    textArray(prepared.map(({ occurredAt }) => occurredAt)),
+    textArray(prepared.map(({ data }) => data)),
+    textArray(prepared.map(({ reason }) => reason)),
   ]);
   return row === undefined ? undefined : { copies: row.copies, cursor };
 }
@@ -192,7 +163,7 @@ export async function giveUpOnParked(
   await connection.execute(GIVE_UP_ON_PARKED, [replayId]);
 }
 
-/** Returns whether it is finished now and was not before. */
+/** Returns whether this call finished it. */
 export async function finishReplay(
   connection: Pick<DatabaseConnection, 'execute'>,
   replayId: string,
@@ -202,68 +173,4 @@ export async function finishReplay(
 
 function bytesBefore(found: readonly Candidate[], index: number): number {
   return found.slice(0, index).reduce((sum, { bytes }) => sum + bytes, 0);
-}
-
-/** By the primary key of `events`, and one look-up of a delivery's size each. */
-async function nextEvents(
-  db: Kysely<Database>,
-  { selection, sources, cursor }: RunningReplay,
-  { end, limit }: { end: string; limit: number },
-): Promise<Candidate[]> {
-  const { rows } = await sql<Candidate>`
-    select n.sequence, n.job_id, n.status, n.progress_percentage, coalesce(d.body_bytes, 0) as bytes
-    from (
-      select e.* from events e
-      where e.sequence > ${cursor}::bigint and e.sequence <= ${end}::bigint and ${selected(selection, sources)}
-      order by e.sequence limit ${limit}
-    ) as n
-    left join deliveries d on d.id = n.delivery_id and d.received_at = n.recorded_at
-    order by n.sequence`.execute(db);
-  return rows;
-}
-
-type Source = {
-  sequence: string;
-  body: AuthenticBody | null;
-  data: string | null;
-  occurredAt: string | null;
-};
-
-/**
- * What the copies are made of: the entry in the outbox where the event was returned, or the body of its delivery. That
- * one was received when the event was recorded, but for released ones (index deliveries_released).
- */
-async function toFeed(db: Kysely<Database>, candidates: readonly Candidate[]): Promise<Fed[]> {
-  if (candidates.length === 0) return [];
-  const sequences = candidates.map(({ sequence }) => sequence);
-  const { rows } = await sql<Source>`
-    select e.sequence, o.data, o.occurred_at as "occurredAt", coalesce(
-      d.body,
-      (select r.body from deliveries r
-       where d.id is null and r.released_at is not null and r.event_sequence = e.sequence and r.id = e.delivery_id)
-    ) as body
-    from events e
-    left join outbox o on o.sequence = e.sequence and o.state = 'returned'
-    left join deliveries d on d.id = e.delivery_id and d.received_at = e.recorded_at
-    where e.sequence = any(${sequences}::bigint[])`.execute(db);
-  const sources = new Map(rows.map((row) => [row.sequence, row]));
-  return candidates.map((candidate) => toCopy(candidate, sources.get(candidate.sequence)));
-}
-
-function toCopy(candidate: Candidate, source: Source | undefined): Fed {
-  const { sequence } = candidate;
-  const skip = (reason: string): Fed => ({ sequence, data: null, occurredAt: null, reason });
-  if (source === undefined) return skip('it is not in the ledger any more');
-  if (source.data !== null) {
-    return { sequence, data: source.data, occurredAt: source.occurredAt, reason: null };
-  }
-  if (source.body === null) return skip('its body is no longer kept');
-  const understood = understand(source.body);
-  if (understood.outcome !== 'event') return skip(`it is not understood any more: ${understood.reason}`);
-  const { jobId, status, progress, data, occurredAt } = understood.event;
-  const isSame =
-    jobId === candidate.job_id && status === candidate.status && progress === candidate.progress_percentage;
-  return isSame
-    ? { sequence, data, occurredAt, reason: null }
-    : skip('it is understood as another event now');
 }

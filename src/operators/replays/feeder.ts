@@ -1,43 +1,45 @@
-// Sees to it that replays go on: moves their events into the outbox, bit by bit, while this replica leads the relay.
-// Promises each replay's rate, a bounded number of its copies in the outbox, and turns among several, whatever becomes
-// of one of them. That no copy is put there twice is the statement's promise (feed.ts), not the lease's.
+// Feeds the outbox with the copies of running replays, some at a time, while this replica leads the relay. Keeps each
+// replay's rate, bounds its copies in the outbox, and gives every replay its turn, also when one of them fails. That no copy
+// is made twice does not depend on the lease: the statement in feed.ts guarantees it.
 
 import { sql } from 'kysely';
 import { describeError } from '../../errors.ts';
 import { parseJson } from '../../json.ts';
 import { type DatabaseConnection, isTimeout } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
-import { feedReplay, finishReplay, giveUpOnParked, type RunningReplay, SLICE } from './feed.ts';
+import { feedReplay, finishReplay, giveUpOnParked } from './feed.ts';
+import type { RunningReplay } from './next-events.ts';
 import { createRateCap, type RateCap } from './rate-cap.ts';
 import { pauseReplay } from './replays.ts';
 import type { Selection } from './selection.ts';
 
 export type Feeder = {
-  /** One turn of every replay that runs. Returns how many copies are new in the outbox. */
+  /** One turn of every running replay. Returns how many copies were put into the outbox. */
   readonly runOnce: () => Promise<number>;
-  /** Takes turns for ever, until `stop`. */
+  /** Repeats `runOnce` until `stop`. */
   readonly start: () => void;
   /** Ends after the statement that is under way. Safe to call twice or before start. */
   readonly stop: () => Promise<void>;
 };
 
-/** Events in one statement: their jobs' rows are locked as long as it runs. */
+/** Events in one statement: it locks the rows of their jobs while it runs. */
 const BATCH = 100;
-/** A replay's copies that are in the outbox at one time; at a slow rate no more than go in a second. */
+/** Copies of one replay in the outbox at one time; at a slow rate as many as are published in a second. */
 const OUTSTANDING = 500;
-/** Slices without a single event that one turn looks through. */
+/** Slices without a matching event that one turn scans. */
 const EMPTY_SLICES = 10;
-/** From turn to turn while replays run: what may go in a second goes in twenty parts. */
+/** From turn to turn while replays run: a second's copies go in twenty parts. */
 const TURN_MS = 50;
-/** As long as there are none. */
+/** From turn to turn while no replay runs. */
 const IDLE_MS = 500;
 const ERROR_PAUSE_MS = 1_000;
-/** A replay that fails again and again waits twice as long each time, so that twenty of them do not flood the log. */
+/** The pause of a failing replay doubles up to this, so that twenty of them do not flood the log. */
 const FAILED_PAUSE_MAX_MS = 60_000;
-/** Sequences in one look, at first and at most. */
-const LOOK = Number(SLICE);
-/** A look at so few that takes too long will not get better by itself. */
-const LOOK_MIN = 10;
+/** Sequences that one statement scans, at first and at most: a few milliseconds, also if none of them matches. */
+const SLICE_MAX = 20_000;
+/** If so small a slice takes too long, a smaller one would not help: the replay is paused. */
+const SLICE_MIN = 10;
+/** How often a replay's copies that wait behind a parked event are looked for. */
 const GIVE_UP_MS = 1_000;
 
 type Row = {
@@ -53,51 +55,51 @@ type Row = {
 type Progress = {
   readonly cap: RateCap;
   gaveUpAtMs: number;
-  /** Sequences in one look. Less after one that took too long. */
-  look: number;
-  /** Turns that failed since something was fed, and until when there is none. */
+  /** Sequences in the next slice: fewer after one that took too long. */
+  sliceSize: number;
+  /** Failed turns since the last successful slice, and the end of the pause after them. */
   failures: number;
-  restsUntilMs: number;
+  pausedUntilMs: number;
 };
 
 const TOO_SLOW = 'the database takes too long to find its events';
 
-/** Ids have one look-up each, however far they are apart. */
-function lookEnd({ selection, cursor, upTo }: RunningReplay, look: number): string {
-  const end = BigInt(cursor) + BigInt(look);
+/** Without slices for a selection by ids: each id is one look-up, however far they are apart. */
+function sliceEnd({ selection, cursor, upTo }: RunningReplay, size: number): string {
+  const end = BigInt(cursor) + BigInt(size);
   return 'sequences' in selection || end > BigInt(upTo) ? upTo : String(end);
 }
 
 export function createFeeder(options: {
   connection: Pick<DatabaseConnection, 'db' | 'execute'>;
   /** Whether this replica leads the relay. */
-  isHeld: () => boolean;
+  isLeading: () => boolean;
   /** Monotonic milliseconds. */
   now: () => number;
   log: Logger;
   /** Called when there are new copies in the outbox. */
   onFed: () => void;
 }): Feeder {
-  const { connection, isHeld, now, log, onFed } = options;
+  const { connection, isLeading, now, log, onFed } = options;
   const progress = new Map<string, Progress>();
   let running: Promise<void> | undefined;
   let stopping = false;
   let wake: (() => void) | undefined;
 
   async function runOnce(): Promise<number> {
-    const replays = isHeld() ? await findRunning() : [];
+    const replays = isLeading() ? await findRunning() : [];
     for (const id of progress.keys()) if (!replays.some((replay) => replay.id === id)) progress.delete(id);
     let copies = 0;
     for (const replay of replays) {
-      if (stopping || !isHeld()) break;
-      if (now() < progressOf(replay).restsUntilMs) continue;
-      copies += await turnOrRest(replay);
+      if (stopping || !isLeading()) break;
+      if (now() < progressOf(replay).pausedUntilMs) continue;
+      copies += await turnOrPause(replay);
     }
     if (copies > 0) onFed();
     return copies;
   }
 
-  /** By index replays_state; how many copies each has out, by index outbox_replay. */
+  /** By index replays_state, whose condition is repeated for the planner; counts the copies of each by index outbox_replay. */
   async function findRunning(): Promise<Row[]> {
     const { rows } = await sql<Row>`
       select id, selection, sources, cursor_sequence as cursor, up_to_sequence as "upTo",
@@ -108,14 +110,14 @@ export function createFeeder(options: {
     return rows;
   }
 
-  /** What one replay fails at is no reason for the others to wait. */
-  async function turnOrRest(row: Row): Promise<number> {
+  /** If the turn of one replay fails, the others still get theirs. */
+  async function turnOrPause(row: Row): Promise<number> {
     const state = progressOf(row);
     try {
       return await turn(row, state);
     } catch (error) {
       log.warn({ replay: row.id, err: describeError(error) }, 'a replay could not go on');
-      state.restsUntilMs = now() + Math.min(FAILED_PAUSE_MAX_MS, ERROR_PAUSE_MS * 2 ** state.failures);
+      state.pausedUntilMs = now() + Math.min(FAILED_PAUSE_MAX_MS, ERROR_PAUSE_MS * 2 ** state.failures);
       state.failures += 1;
       return 0;
     }
@@ -141,8 +143,8 @@ export function createFeeder(options: {
   async function feed(replay: RunningReplay, limit: number, state: Progress): Promise<number> {
     let { cursor } = replay;
     for (let slice = 0; slice < EMPTY_SLICES && BigInt(cursor) < BigInt(replay.upTo); slice++) {
-      if (stopping || !isHeld()) return 0;
-      const fed = await look({ ...replay, cursor }, limit, state);
+      if (stopping || !isLeading()) return 0;
+      const fed = await feedSlice({ ...replay, cursor }, limit, state);
       if (fed === undefined) return 0;
       if (fed.copies > 0) return fed.copies;
       ({ cursor } = fed);
@@ -150,19 +152,19 @@ export function createFeeder(options: {
     return 0;
   }
 
-  /** One step of the feed. One that the server ended for its length is tried again with half of it, in a later turn. */
-  async function look(replay: RunningReplay, limit: number, state: Progress) {
+  /** If the statement times out, a later turn tries half the slice. If the smallest one does, the replay is paused. */
+  async function feedSlice(replay: RunningReplay, limit: number, state: Progress) {
     try {
-      const fed = await feedReplay(connection, { ...replay, upTo: lookEnd(replay, state.look) }, limit);
-      // Here and not after any turn: in one that the rate left nothing to do, nothing was tried.
+      const fed = await feedReplay(connection, replay, { end: sliceEnd(replay, state.sliceSize), limit });
+      // Not after every turn: a turn in which the rate allowed no copy has run no statement.
       state.failures = 0;
-      // Slowly, so that a filter which stays expensive does not waste every other turn.
-      state.look = Math.min(LOOK, state.look + Math.ceil(state.look / 8));
+      // Grows slowly, so that a filter that stays expensive does not time out in every other turn.
+      state.sliceSize = Math.min(SLICE_MAX, state.sliceSize + Math.ceil(state.sliceSize / 8));
       return fed;
     } catch (error) {
       if (!isTimeout(error)) throw error;
-      if (state.look > LOOK_MIN) {
-        state.look = Math.max(LOOK_MIN, Math.floor(state.look / 2));
+      if (state.sliceSize > SLICE_MIN) {
+        state.sliceSize = Math.max(SLICE_MIN, Math.floor(state.sliceSize / 2));
         throw error;
       }
       await pauseReplay(connection.db, replay.id, TOO_SLOW);
@@ -180,9 +182,9 @@ export function createFeeder(options: {
     const fresh: Progress = {
       cap: createRateCap({ perSecond: ratePerSecond, now }),
       gaveUpAtMs: now(),
-      look: LOOK,
+      sliceSize: SLICE_MAX,
       failures: 0,
-      restsUntilMs: 0,
+      pausedUntilMs: 0,
     };
     progress.set(id, fresh);
     return fresh;
@@ -198,11 +200,11 @@ export function createFeeder(options: {
         log.warn({ err: describeError(error) }, 'replays could not go on');
         pauseMs = ERROR_PAUSE_MS;
       }
-      if (!stopping) await rest(pauseMs);
+      if (!stopping) await pause(pauseMs);
     }
   }
 
-  function rest(ms: number): Promise<void> {
+  function pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
       wake = () => {

@@ -1,5 +1,5 @@
-// At most so many a second, spread out: what may be taken grows with the time, and what is not taken is not saved up
-// beyond a tenth of a second. Pure but for the clock that it is given.
+// A token bucket: allows at most so many a second, spread out. What is not taken is saved up for a tenth of a second at
+// most.
 
 export type RateCap = {
   /** How many may be taken now. */
@@ -7,12 +7,12 @@ export type RateCap = {
   readonly take: (count: number) => void;
 };
 
-/** A subscriber's queue sees no more than this at once. */
+/** Bounds the burst that a subscriber's queue gets. */
 const SAVED_UP_S = 0.1;
 
-/** `now` is monotonic, in milliseconds. Nothing is there to take at the begin. */
+/** `now` is monotonic, in milliseconds. The bucket is empty at the begin. */
 export function createRateCap({ perSecond, now }: { perSecond: number; now: () => number }): RateCap {
-  // And what it takes of the next one, or fractions would be lost again and again.
+  // One more, so that the fraction which `floor` cuts off is not lost while the bucket is full.
   const most = perSecond * SAVED_UP_S + 1;
   let tokens = 0;
   let atMs = now();

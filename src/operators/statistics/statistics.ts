@@ -1,14 +1,14 @@
-// Statistics from the rollups: deliveries by outcome, answer times, publications and lag, a step of time and source.
-// They count what leaves no delivery too (503), up to the last flush of each replica; the deliveries are the exact record.
+// Reads statistics from the rollups, by step of time and source: deliveries by outcome, answer times, publications, lag. They
+// include answers that leave no delivery (503), up to the last flush of each replica. The deliveries are the exact record.
 
 import { sql } from 'kysely';
 import { type DatabaseConnection, bucketMs, NO_TIME_BUCKET } from '../../ledger/index.ts';
 
 export type StatsRange = {
-  /** Both on a whole step since the epoch. `to` is not part of it. */
+  /** Both are a multiple of the step since the epoch. `to` is exclusive. */
   readonly from: Date;
   readonly to: Date;
-  /** Whole minutes; whole hours where the range begins more than MINUTES_KEPT_HOURS ago. */
+  /** Whole minutes; whole hours if the range begins more than MINUTES_KEPT_HOURS ago. */
   readonly stepS: number;
 };
 
@@ -25,7 +25,7 @@ export type StatsStep = {
   readonly lagMs: Percentiles | null;
 };
 
-/** Three sources' steps of a minute over four days; about 6 MB of JSON. */
+/** Steps of a minute of three sources over four days; about 6 MB of JSON. */
 const STEPS_MAX = 20_000;
 
 type Row = {
@@ -46,15 +46,20 @@ const percentile = (measure: 'answer' | 'lag', share: number) =>
 
 /**
  * Steps in which something happened, in order of time and source. `sources`: null for all.
- * @returns undefined when they would be more than STEPS_MAX
+ * @returns undefined if there are more than STEPS_MAX
  */
 export async function readStats(
   { db }: DatabaseConnection,
   { from, to, stepS }: StatsRange,
   sources: readonly string[] | null,
 ): Promise<StatsStep[] | undefined> {
-  // Reads one range of each primary key, which begins with the time; what is in one is not in the other. Sums are
-  // doubles, which add up faster than the numeric that a sum of bigints is, and are exact as far as anybody counts.
+  // Reads one range of each primary key, which begins with the time. No count is in both tables. Sums are doubles: faster
+  // than the numeric that Postgres makes of a sum of bigints, and exact up to 2^53.
+  //
+  // - `counted`: the counts of both tables by step, source, measure, result and bucket of time.
+  // - `by_result`: the counts of each step by outcome or result, as two JSON objects.
+  // - `by_bucket`: for each bucket, how many of its step are in it or in a faster one (`up_to`), and how many in all.
+  // - `percentiles`: the first bucket that reaches the share. Of 200 answers, the p90 is the bucket where `up_to` reaches 180.
   const { rows } = await sql<Row>`
     with counted as materialized (
       select date_bin(make_interval(secs => ${stepS}::int), begin, timestamptz '1970-01-01 00:00:00+00') as at,
@@ -111,11 +116,11 @@ function toStep(row: Row): StatsStep {
   };
 }
 
-/** All three or none are there. */
+/** All three are null, or none. */
 function toPercentiles(p50: number | null, p90: number | null, p99: number | null): Percentiles | null {
   if (p50 === null || p90 === null || p99 === null) return null;
   return { p50: shownMs(p50), p90: shownMs(p90), p99: shownMs(p99) };
 }
 
-/** More digits would claim more than the buckets know. */
+/** Three digits, since a bucket is no more exact. */
 const shownMs = (bucket: number) => Number(bucketMs(bucket).toPrecision(3));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tokenHolds } from '../../../src/operators/access/tokens.ts';
+import { isTokenValid } from '../../../src/operators/access/tokens.ts';
 import { createExportOperations } from '../../../src/operators/api/export-operations.ts';
 import type { CallContext, Read, Reply } from '../../../src/operators/api/operation.ts';
 import { createHistory, type History } from '../../support/history.ts';
@@ -205,16 +205,16 @@ function exporting(times: { stalledMs?: number; tokenCheckMs?: number }) {
   const asked: string[] = [];
   const [read] = createExportOperations({
     connection: history.connection,
-    holds: (tokenId) => {
+    isTokenValid: (tokenId) => {
       asked.push(tokenId);
-      return tokenHolds(history.connection, tokenId);
+      return isTokenValid(history.connection, tokenId);
     },
     log,
     ...times,
   }) as [Read];
   const start = async (tokenId = 't') => {
     const context: CallContext = {
-      caller: { tokenId, tokenName: 't', role: 'admin', sources: null, remoteAddress: null },
+      caller: { tokenId, name: 't', role: 'admin', sources: null, remoteAddress: null },
       record: () => Promise.resolve(),
       signal: new AbortController().signal,
     };

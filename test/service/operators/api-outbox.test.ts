@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { retryEntries } from '../../../src/operators/decisions/decisions.ts';
+import { retryEntries } from '../../../src/operators/decisions/retry.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { operators } from '../../support/operators.ts';
 import { createTestDatabase } from '../../support/database.ts';

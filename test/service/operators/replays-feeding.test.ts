@@ -107,7 +107,7 @@ test('a replica that does not lead feeds nothing, and neither does one that was 
   await using ledger = await newLedger();
   await seedEvents(ledger.database, 5);
   await newReplay(ledger.connection, { filter: { source: 'default' } });
-  const follower = createTestFeeder(ledger.connection, { isHeld: () => false });
+  const follower = createTestFeeder(ledger.connection, { isLeading: () => false });
   const stopped = createTestFeeder(ledger.connection);
   await stopped.stop(); // before it began
   stopped.start();

@@ -17,7 +17,7 @@ async function start() {
   let clockMs = 0;
   const feeder = createFeeder({
     connection,
-    isHeld: () => true,
+    isLeading: () => true,
     now: () => clockMs,
     log,
     onFed: () => {},

@@ -2,7 +2,7 @@
 
 import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
-import { createAccess } from '../../../src/operators/access/access.ts';
+import { createAuthenticator } from '../../../src/operators/access/authenticator.ts';
 import { createLimits } from '../../../src/operators/access/limits.ts';
 import { hashToken, newTokenValue } from '../../../src/operators/access/token-value.ts';
 import { createGate, needsToken } from '../../../src/operators/api/gate.ts';
@@ -21,7 +21,7 @@ async function startGate({ requestsPerMinute }: { requestsPerMinute: number }) {
   const lookups = { count: 0 };
   const refreshes = { count: 0 };
   const execute = async ({ name }: Statement, [asked]: unknown[]) => {
-    if (name === 'tokens that hold') {
+    if (name === 'valid tokens') {
       refreshes.count += 1;
       return [...valid.values()];
     }
@@ -30,7 +30,7 @@ async function startGate({ requestsPerMinute }: { requestsPerMinute: number }) {
     return row === undefined ? [] : [row];
   };
   const { log, lines } = createTestLog();
-  const access = createAccess({
+  const authenticator = createAuthenticator({
     connection: { execute: execute as DatabaseConnection['execute'] },
     environment: 'test',
     now,
@@ -45,7 +45,7 @@ async function startGate({ requestsPerMinute }: { requestsPerMinute: number }) {
   });
   const strangerLines = createLimitedLines({ tellRest: (statuses) => log.info({ statuses }, 'more') });
   app.use(
-    createGate({ access, limits, connections: { trust: () => {} }, strangerLines, now, log }),
+    createGate({ authenticator, limits, connections: { trust: () => {} }, strangerLines, now, log }),
     needsToken,
   );
   app.get('/', (_request, response) => void response.status(200).end());
@@ -59,7 +59,14 @@ async function startGate({ requestsPerMinute }: { requestsPerMinute: number }) {
     makeToken: (id: string): string => {
       const value = newTokenValue('test');
       const value_hash = hashToken(value);
-      const row = { id, environment: 'test', expires_at: null, value_hash, holds: true, use_is_news: false };
+      const row = {
+        id,
+        environment: 'test',
+        expires_at: null,
+        value_hash,
+        is_valid: true,
+        is_use_unnoted: false,
+      };
       valid.set(value_hash.toString('hex'), row);
       return value;
     },
@@ -72,7 +79,7 @@ async function startGate({ requestsPerMinute }: { requestsPerMinute: number }) {
       return `${status} ${headers.get('x-ratelimit-remaining')}/${headers.get('x-ratelimit-limit')}`;
     },
     [Symbol.asyncDispose]: async () => {
-      access.close();
+      authenticator.close();
       strangerLines.close();
       server.closeAllConnections();
       await new Promise((closed) => server.close(closed));

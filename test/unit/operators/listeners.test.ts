@@ -5,7 +5,7 @@ import { createTestLog } from '../../support/service.ts';
 
 const caller = (tokenId: string): Caller => ({
   tokenId,
-  tokenName: tokenId,
+  name: tokenId,
   role: 'viewer',
   sources: null,
   remoteAddress: null,
@@ -16,7 +16,8 @@ function createHouse() {
   const revoked = new Set<string>();
   const state = { isAway: false };
   const listeners = createListeners({
-    holds: (id) => (state.isAway ? Promise.reject(new Error('away')) : Promise.resolve(!revoked.has(id))),
+    isTokenValid: (id) =>
+      state.isAway ? Promise.reject(new Error('away')) : Promise.resolve(!revoked.has(id)),
     now: () => clock.ms,
     log: createTestLog().log,
   });

@@ -36,7 +36,7 @@ async function readRest(live: ReturnType<typeof createLiveStream>): Promise<Read
 }
 
 test('a reader that keeps up gets every frame in order and no gap', async () => {
-  const live = createLiveStream({ now: () => 0, heldBytesMax: 64 * 1024 });
+  const live = createLiveStream({ now: () => 0, bufferedBytesMax: 64 * 1024 });
   let text = '';
   live.stream.on('data', (chunk: Buffer) => {
     text += chunk.toString();
@@ -53,12 +53,12 @@ test('a reader that keeps up gets every frame in order and no gap', async () => 
 });
 
 test('a reader that does not read holds a bounded number of bytes, loses the oldest and is told how many', async () => {
-  const live = createLiveStream({ now: () => 0, heldBytesMax: 64 * 1024 });
+  const live = createLiveStream({ now: () => 0, bufferedBytesMax: 64 * 1024 });
 
   let most = 0;
   for (let n = 0; n < 5_000; n++) {
     live.send(frame(n));
-    most = Math.max(most, live.heldBytes() + live.stream.readableLength);
+    most = Math.max(most, live.bufferedBytes() + live.stream.readableLength);
   }
 
   expect(most).toBeLessThanOrEqual((64 + 16 + 1) * 1024);
@@ -76,7 +76,7 @@ test('a reader that does not read holds a bounded number of bytes, loses the old
 
 test('what has waited without being read is told in milliseconds, and nothing while nothing waits', () => {
   const clock = { ms: 0 };
-  const live = createLiveStream({ now: () => clock.ms, heldBytesMax: 64 * 1024 });
+  const live = createLiveStream({ now: () => clock.ms, bufferedBytesMax: 64 * 1024 });
 
   clock.ms = 100_000;
   expect(live.stalledMs()).toBe(0);

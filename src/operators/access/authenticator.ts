@@ -1,6 +1,6 @@
-// Who asks: from an `Authorization` header to a token, in two steps. To recognize one costs no query, so that guesses
-// cost none; what is recognized is looked up for each request, so that a revoked one opens nothing any more. While
-// Postgres is away, only the metrics may rely on what is in memory.
+// Finds the token that an `Authorization` header names, in two steps. `recognize` compares the header with the valid tokens
+// in memory and costs no query, so guesses cost none. `identify` looks a recognized token up in the database for each
+// request, so a revoked token is rejected at once. While Postgres is away, only the metrics may rely on the memory.
 
 import { describeError } from '../../errors.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
@@ -9,63 +9,63 @@ import { createKnownTokens } from './known-tokens.ts';
 import { type Environment, hashToken, tokenValueOf } from './token-value.ts';
 import { findToken, noteUse, type Token } from './tokens.ts';
 
-/** One that held not long ago, for `identify`. */
+/** A token that was valid when the memory was last refreshed. `identify` tells whether it still is. */
 export type Recognized = { readonly kind: 'known'; readonly hash: Buffer; readonly token: Token };
 
-/** A request that comes without a token of ours. 'untold': it may be one, and the database did not tell. */
-export type Stranger =
+/** A request without a recognized token. 'undetermined': the database did not answer, so the token may be valid. */
+export type Unrecognized =
   | { readonly kind: 'none' | 'invalid' }
-  | { readonly kind: 'untold'; readonly remembered: undefined; readonly cause: unknown };
+  | { readonly kind: 'undetermined'; readonly remembered: undefined };
 
 export type Identity =
-  | Stranger
+  | Unrecognized
   | { readonly kind: 'token'; readonly token: Token }
-  /** The database did not tell, or was not asked. `remembered` held within the last hour and has not expired since. */
-  | { readonly kind: 'untold'; readonly remembered: Token | undefined; readonly cause: unknown };
+  /** The database did not answer or was not asked. `remembered`: valid within the last hour, and not expired since. */
+  | { readonly kind: 'undetermined'; readonly remembered: Token | undefined };
 
-export type Access = {
+export type Authenticator = {
   /**
-   * From memory. What is not there may have been made just now: it waits for the next refresh, which all who wait share.
+   * Answers from memory. An unknown token may be brand new: it waits for the next refresh, which all that wait share.
    * Never rejects.
    */
-  readonly recognize: (authorization: string | undefined) => Promise<Recognized | Stranger>;
-  /** Looks it up. Never rejects. */
+  readonly recognize: (authorization: string | undefined) => Promise<Recognized | Unrecognized>;
+  /** Looks the token up in the database. Never rejects. */
   readonly identify: (recognized: Recognized) => Promise<Identity>;
   readonly close: () => void;
 };
 
-export function createAccess(options: {
+export function createAuthenticator(options: {
   connection: Pick<DatabaseConnection, 'execute'>;
   environment: Environment;
   /** Monotonic. */
   now: () => number;
   log: Logger;
-}): Access {
+}): Authenticator {
   const { connection, log } = options;
   const known = createKnownTokens(options);
-  const noting = new Set<string>();
+  const beingNoted = new Set<string>();
 
   async function note(id: string): Promise<void> {
-    if (noting.has(id)) return;
-    noting.add(id);
+    if (beingNoted.has(id)) return;
+    beingNoted.add(id);
     try {
       await noteUse(connection, id);
     } catch (error) {
       log.warn({ err: describeError(error), token: id }, 'the use of a token was not noted');
     } finally {
-      noting.delete(id);
+      beingNoted.delete(id);
     }
   }
 
-  async function recognize(authorization: string | undefined): Promise<Recognized | Stranger> {
+  async function recognize(authorization: string | undefined): Promise<Recognized | Unrecognized> {
     if (authorization === undefined) return { kind: 'none' };
     const value = tokenValueOf(authorization);
     if (value === undefined) return { kind: 'invalid' };
     const hash = hashToken(value);
     try {
       if (known.get(hash) === undefined) await known.refresh();
-    } catch (cause) {
-      return { kind: 'untold', remembered: undefined, cause };
+    } catch {
+      return { kind: 'undetermined', remembered: undefined };
     }
     const token = known.get(hash);
     return token === undefined ? { kind: 'invalid' } : { kind: 'known', hash, token };
@@ -78,11 +78,10 @@ export function createAccess(options: {
         known.forget(hash);
         return { kind: 'invalid' };
       }
-      // Nobody waits for it.
-      if (found.useIsNews) void note(found.token.id);
+      if (found.isUseUnnoted) void note(found.token.id); // the answer does not wait for it
       return { kind: 'token', token: found.token };
-    } catch (cause) {
-      return { kind: 'untold', remembered: known.recall(hash), cause };
+    } catch {
+      return { kind: 'undetermined', remembered: known.recall(hash) };
     }
   }
 

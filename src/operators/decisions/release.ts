@@ -1,0 +1,171 @@
+// Releases deliveries from quarantine: their bodies are understood again, by the present schemas, and their events are
+// tallied and put into the outbox like any others. The delivery's row stays, with the time of its release. A delivery that
+// is still not understood stays in quarantine.
+
+import { CompiledQuery, sql, type Transaction } from 'kysely';
+import {
+  understand,
+  type Conflicts,
+  findAlike,
+  type DatabaseConnection,
+  type Statement,
+  eventId,
+  type JobEvent,
+  correctContentHash,
+  type FirstBody,
+  firstBodiesAhead,
+  jobKey,
+  RELEASE,
+  releaseColumns,
+  type Database,
+} from '../../ledger/index.ts';
+import {
+  lockOldest,
+  lockOne,
+  type Quarantined,
+  type ReleaseOrder,
+  type ReleasePlace,
+} from './quarantined.ts';
+
+export type Release = {
+  readonly delivery_id: string;
+  readonly source: string;
+  readonly job_id: string;
+  readonly result: 'accepted' | 'duplicate' | 'conflict' | 'still_quarantined';
+  readonly event_id: string | null;
+  readonly reason: string | null;
+};
+
+/**
+ * The intake of other replicas waits for the locked jobs, 2 s with the default of `ANSWER_DEADLINE_MS`. A replica that freezes
+ * while it has them locked loses the locks before. Set only once all bodies are understood: a large one takes longer
+ * than this, and no job is locked by then.
+ */
+const IDLE_IN_TRANSACTION_MS = 1_000;
+
+/** @returns undefined if there is no such delivery, 'wrong state' if it is not in quarantine (any more) */
+export async function releaseOne(
+  trx: Transaction<Database>,
+  id: string,
+): Promise<Release | 'wrong state' | undefined> {
+  const locked = await lockOne(trx, id);
+  if (locked === undefined || locked === 'wrong state') return locked;
+  const [release] = await releaseAll(trx, [locked]);
+  return release;
+}
+
+/** Releases the oldest deliveries that match. @returns `next`: where the next call goes on; undefined if none are left */
+export async function releaseMany(
+  trx: Transaction<Database>,
+  order: ReleaseOrder,
+): Promise<{ releases: Release[]; next: ReleasePlace | undefined }> {
+  const { locked, next } = await lockOldest(trx, order);
+  return { releases: await releaseAll(trx, locked), next };
+}
+
+/** In the order given: by the time of their delivery. */
+async function releaseAll(
+  trx: Transaction<Database>,
+  deliveries: readonly Quarantined[],
+): Promise<Release[]> {
+  const understood = deliveries.map((delivery) => ({ delivery, ...understandAgain(delivery) }));
+  const outcomes = await tally(
+    trx,
+    understood.flatMap(({ delivery: { source, id }, event }) =>
+      event === undefined ? [] : [{ source, deliveryId: id, event }],
+    ),
+  );
+  return understood.map(({ delivery, event, reason }) => ({
+    delivery_id: delivery.id,
+    source: delivery.source,
+    job_id: delivery.job_id,
+    result: outcomes.get(delivery.id) ?? 'still_quarantined',
+    event_id: event === undefined ? null : eventId(delivery.source, event),
+    reason,
+  }));
+}
+
+type Understood = { readonly source: string; readonly deliveryId: string; readonly event: JobEvent };
+
+/**
+ * The first wave locks jobs until the end of the transaction, and intake waits for them. So all that takes long is done
+ * before: bodies are read and understood, also those of the events that these conflict with.
+ * @returns the outcomes by the deliveries' ids
+ */
+async function tally(
+  trx: Transaction<Database>,
+  released: readonly Understood[],
+): Promise<ReadonlyMap<string, Release['result']>> {
+  const outcomes = new Map<string, Release['result']>();
+  if (released.length === 0) return outcomes;
+  const execute = executeIn(trx);
+  const corrections = await findCorrections(execute, released);
+  await limitIdleTime(trx);
+  for (const wave of inWaves(released)) {
+    const { rows } = await trx.executeQuery<{ id: string; outcome: Release['result'] }>(
+      CompiledQuery.raw(RELEASE, releaseColumns(wave)),
+    );
+    for (const { id, outcome } of rows) outcomes.set(id, outcome);
+  }
+  for (const { first, contentHash, ids } of corrections) {
+    const conflicts = ids.filter((id) => outcomes.get(id) === 'conflict');
+    if (conflicts.length === 0) continue;
+    if (!(await correctContentHash(execute, first, { contentHash, ids: conflicts }))) continue;
+    for (const id of conflicts) outcomes.set(id, 'duplicate');
+  }
+  return outcomes;
+}
+
+type Correction = { first: FirstBody; contentHash: Buffer; ids: readonly string[] };
+
+/**
+ * Recorded events whose content hash was made from mangled keys (see the ledger's second-look.ts), so that some of these would
+ * wrongly conflict with them. Events that are recorded from now on have a correct hash.
+ */
+async function findCorrections(
+  execute: DatabaseConnection['execute'],
+  released: readonly Understood[],
+): Promise<readonly Correction[]> {
+  const hashes: Conflicts = new Map(released.map(({ deliveryId, event }) => [deliveryId, event.contentHash]));
+  const firstBodies = await firstBodiesAhead(execute, released);
+  return firstBodies.flatMap((first) => {
+    const alike = findAlike(first, hashes);
+    return alike === undefined ? [] : [{ first, ...alike }];
+  });
+}
+
+function executeIn(trx: Transaction<Database>): DatabaseConnection['execute'] {
+  return async <Row>({ text }: Statement, values: unknown[]) =>
+    (await trx.executeQuery<Row>(CompiledQuery.raw(text, values))).rows;
+}
+
+/** Postgres rolls the transaction back if this replica freezes. */
+async function limitIdleTime(trx: Transaction<Database>): Promise<void> {
+  await sql`select set_config('idle_in_transaction_session_timeout', ${`${IDLE_IN_TRANSACTION_MS}ms`}, true)`.execute(
+    trx,
+  );
+}
+
+/**
+ * A statement takes one event of a job: the first wave has the first event of each job, the second wave the second ones. So
+ * the first wave locks all jobs, in sorted order, and the others lock no further ones.
+ */
+function inWaves(released: readonly Understood[]): Understood[][] {
+  const waves: Understood[][] = [];
+  const count = new Map<string, number>();
+  for (const each of released) {
+    const job = jobKey(each.source, each.event.jobId);
+    const wave = count.get(job) ?? 0;
+    count.set(job, wave + 1);
+    (waves[wave] ??= []).push(each);
+  }
+  return waves;
+}
+
+function understandAgain({ body, job_id: jobId }: Quarantined): { event?: JobEvent; reason: string | null } {
+  if (body === null) return { reason: 'its body is no longer kept' };
+  const understood = understand(body);
+  if (understood.outcome !== 'event') return { reason: understood.reason };
+  if (understood.event.jobId !== jobId) return { reason: 'it is understood as of another job now' };
+  return { event: understood.event, reason: null };
+}

@@ -1,0 +1,96 @@
+// Reads a replay's next events, and what their copies are made of. Changes nothing.
+
+import { type Kysely, sql } from 'kysely';
+import { type AuthenticBody, type Database, type Status, understand } from '../../ledger/index.ts';
+import { type Selection, selected } from './selection.ts';
+
+export type RunningReplay = {
+  readonly id: string;
+  readonly selection: Selection;
+  readonly sources: readonly string[] | null;
+  readonly cursor: string;
+  readonly upTo: string;
+};
+
+/** A copy to be made, or the reason why the event is skipped. */
+export type Prepared = {
+  readonly sequence: string;
+  readonly data: string | null;
+  readonly occurredAt: string | null;
+  readonly reason: string | null;
+};
+
+export type Candidate = {
+  sequence: string;
+  job_id: string;
+  status: Status;
+  progress_percentage: number | null;
+  bytes: number;
+};
+
+/** By the primary key of `events`. The size of each body is one look-up in `deliveries`. */
+export async function nextEvents(
+  db: Kysely<Database>,
+  { selection, sources, cursor }: RunningReplay,
+  { end, limit }: { end: string; limit: number },
+): Promise<Candidate[]> {
+  const { rows } = await sql<Candidate>`
+    select n.sequence, n.job_id, n.status, n.progress_percentage, coalesce(d.body_bytes, 0) as bytes
+    from (
+      select e.* from events e
+      where e.sequence > ${cursor}::bigint and e.sequence <= ${end}::bigint and ${selected(selection, sources)}
+      order by e.sequence limit ${limit}
+    ) as n
+    left join deliveries d on d.id = n.delivery_id and d.received_at = n.recorded_at
+    order by n.sequence`.execute(db);
+  return rows;
+}
+
+type Source = {
+  sequence: string;
+  body: AuthenticBody | null;
+  data: string | null;
+  occurredAt: string | null;
+};
+
+/**
+ * A copy is made from the event's own entry in the outbox, if it was returned, or from the body of its delivery. A delivery
+ * was received at the time at which its event was recorded, except for released ones (index deliveries_released).
+ */
+export async function prepareCopies(
+  db: Kysely<Database>,
+  candidates: readonly Candidate[],
+): Promise<Prepared[]> {
+  if (candidates.length === 0) return [];
+  const sequences = candidates.map(({ sequence }) => sequence);
+  const { rows } = await sql<Source>`
+    select e.sequence, o.data, o.occurred_at as "occurredAt", coalesce(
+      d.body,
+      (select r.body from deliveries r
+       where d.id is null and r.released_at is not null and r.event_sequence = e.sequence and r.id = e.delivery_id)
+    ) as body
+    from events e
+    left join outbox o on o.sequence = e.sequence and o.state = 'returned'
+    left join deliveries d on d.id = e.delivery_id and d.received_at = e.recorded_at
+    where e.sequence = any(${sequences}::bigint[])`.execute(db);
+  const sources = new Map(rows.map((row) => [row.sequence, row]));
+  return candidates.map((candidate) => prepareCopy(candidate, sources.get(candidate.sequence)));
+}
+
+function prepareCopy(candidate: Candidate, source: Source | undefined): Prepared {
+  const { sequence } = candidate;
+  const skip = (reason: string): Prepared => ({ sequence, data: null, occurredAt: null, reason });
+  if (source === undefined) return skip('it is not in the ledger any more');
+  if (source.data !== null) {
+    return { sequence, data: source.data, occurredAt: source.occurredAt, reason: null };
+  }
+  if (source.body === null) return skip('its body is no longer kept');
+  const understood = understand(source.body);
+  if (understood.outcome !== 'event') return skip(`it is not understood any more: ${understood.reason}`);
+  const { jobId, status, progress, data, occurredAt } = understood.event;
+  const isSame =
+    jobId === candidate.job_id && status === candidate.status && progress === candidate.progress_percentage;
+  return isSame
+    ? { sequence, data, occurredAt, reason: null }
+    : skip('it is understood as another event now');
+}
