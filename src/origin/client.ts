@@ -1,7 +1,7 @@
 // A client of the conversion service's API, as its interface documents it; the sandbox is one such service. Answers
-// are checked, errors are typed (errors.ts), limits are honoured (exchange.ts), and the token is never shown.
+// are checked, errors are typed (errors.ts), limits are honoured (transport.ts), and the token is never shown.
 
-import { createExchange, type ExchangeOptions } from './exchange.ts';
+import { createExchange, type ExchangeOptions } from './transport.ts';
 import { InvalidAnswerError } from './errors.ts';
 import {
   type Account,

@@ -1,9 +1,9 @@
 // A client of the operators' API. Answers are checked, errors are typed (errors.ts), limits are honoured
-// (exchange.ts). Every action takes the key by which the service knows a repeated request.
+// (transport.ts). Every action takes the key by which the service knows a repeated request.
 
 import { z } from 'zod';
 import { InvalidAnswerError } from './errors.ts';
-import { createExchange, type ExchangeOptions, type Query } from './exchange.ts';
+import { createExchange, type ExchangeOptions, type Query } from './transport.ts';
 import {
   type Delivery,
   deliverySchema,
@@ -32,7 +32,7 @@ import {
 import { readEvents, type ServerSentEvent } from './server-sent-events.ts';
 
 export { ApiAnswerError, InvalidAnswerError, NoAnswerError } from './errors.ts';
-export type { Query } from './exchange.ts';
+export type { Query } from './transport.ts';
 export type * from './schemas.ts';
 export type { ServerSentEvent } from './server-sent-events.ts';
 
