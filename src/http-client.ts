@@ -105,9 +105,9 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
 
   /** One try. The time-out covers `read`. */
   async function attempt<T>(call: Call, read: (response: Response) => Promise<T>): Promise<T> {
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), timeoutMs);
-    const signals = call.signal === undefined ? [late.signal] : [late.signal, call.signal];
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(), timeoutMs);
+    const signals = call.signal === undefined ? [timeout.signal] : [timeout.signal, call.signal];
     try {
       const response = await send(call, AbortSignal.any(signals));
       if (!response.ok) throw api.toAnswerError(response, await readJson(response));
@@ -115,7 +115,7 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
     } catch (error) {
       call.signal?.throwIfAborted();
       if (error instanceof AnswerError || error instanceof InvalidAnswerError) throw error;
-      const isLate = late.signal.aborted;
+      const isLate = timeout.signal.aborted;
       const message = isLate
         ? `there was no answer in time from ${base}`
         : `there is no service at ${base}, or it cannot be reached`;

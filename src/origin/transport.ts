@@ -1,13 +1,12 @@
-// Which errors the service answers with, and which calls are tried again. A 429 is waited out until the reset that it
-// names, for any call, since a refused one has done nothing. After no answer or a 5xx, only a read is tried again: a
-// creation may have been carried out.
+// How the service is called: its errors, and which calls are tried again. After a 429 every call is, at the reset that the
+// answer names, since the service has done nothing. After no answer or a 5xx only a read is: a job may have been created.
 
 import { type Api, createHttpClient, type HttpClient, type HttpClientOptions } from '../http-client.ts';
 import { NoAnswerError, RateLimitedError, type RateLimit, toServiceError } from './errors.ts';
 import { errorSchema } from './schemas.ts';
 
 export type TransportOptions = HttpClientOptions & {
-  /** Milliseconds since the epoch; asked only where an answer does not tell its own time. */
+  /** Milliseconds since the epoch; used only where an answer has no `Date`. */
   readonly now?: () => number;
   /** How often a call is tried again at most (4). */
   readonly maxRetries?: number;
@@ -16,7 +15,7 @@ export type TransportOptions = HttpClientOptions & {
 /** A hundred jobs with the longest addresses have less than a fifth of it. */
 const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
 const MAX_RETRIES = 4;
-/** The reset is told in whole seconds: it may seem to be over when it is not. */
+/** The reset has whole seconds: it may seem to be over when it is not. */
 const MIN_RESET_WAIT_MS = 250;
 
 /** @throws TypeError for a base URL or token that cannot be used; it quotes neither. */

@@ -1,5 +1,5 @@
-// Which errors the API answers with, and which calls are tried again: a lost connection, a 429 and a 503, a bounded number
-// of times. Reads change nothing, and every action carries an Idempotency-Key, by which the service knows the repeat.
+// How the API is called: its errors, and which calls are tried again. After a lost connection, a 429 or a 503, every call
+// is: reads change nothing, and every action carries an Idempotency-Key, by which the service knows the repeat.
 
 import { type Api, createHttpClient, type HttpClient, type HttpClientOptions } from '../../http-client.ts';
 import { ApiAnswerError, NoAnswerError } from './errors.ts';
