@@ -47,7 +47,7 @@ function reply(
   response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(content));
 }
 
-const errorAnswer = (code: string) => ({ error: code, message: `it is ${code}` });
+const refusal = (code: string) => ({ error: code, message: `it is ${code}` });
 
 function clientOf(service: Pick<Receiver, 'port'>, options: { timeoutMs?: number } = {}) {
   const waits: number[] = [];
@@ -147,7 +147,7 @@ test('an action whose connection was lost is repeated under the same key', async
 
 test('an action that is still under way by its first try is asked for again', async () => {
   await using service = await startReceiver((response, _received, index) =>
-    index === 0 ? reply(response, 409, errorAnswer('in_progress')) : reply(response, 200, ENTRY),
+    index === 0 ? reply(response, 409, refusal('in_progress')) : reply(response, 200, ENTRY),
   );
   expect(await clientOf(service).client.decide('7', 'park', 'k')).toMatchObject({ id: '7' });
 });
@@ -159,7 +159,7 @@ test.for([
 ] as const)('%i %s with Retry-After %s is waited out', async ([status, code, after, waited]) => {
   await using service = await startReceiver((response, _received, index) =>
     index === 0
-      ? reply(response, status, errorAnswer(code), after === undefined ? {} : { 'Retry-After': after })
+      ? reply(response, status, refusal(code), after === undefined ? {} : { 'Retry-After': after })
       : pagesOf(null)(response, _received, index),
   );
   const { client, waits } = clientOf(service);
@@ -175,7 +175,7 @@ test.for([
   [403, 'forbidden', undefined],
 ] as const)('%i %s with Retry-After %s is an error at once', async ([status, code, after]) => {
   await using service = await startReceiver((response) =>
-    reply(response, status, errorAnswer(code), after === undefined ? {} : { 'Retry-After': after }),
+    reply(response, status, refusal(code), after === undefined ? {} : { 'Retry-After': after }),
   );
   const { client, waits } = clientOf(service);
   const error = await failure(client.decide('7', 'park', 'k'));
