@@ -38,6 +38,45 @@ export class UnavailableError extends Error {
   }
 }
 
+/** An API that we call answered with something other than success. */
+export class AnswerError extends Error {
+  override readonly name: string = 'AnswerError';
+  /** The API's own (`forbidden`, `invalid_cursor`, …), `http_<status>` where it gave none. */
+  readonly code: string;
+  readonly httpStatus: number;
+  /** How long the answer asks to wait; undefined where it does not say. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(answer: {
+    readonly httpStatus: number;
+    readonly said: { readonly error: string; readonly message: string } | undefined;
+    readonly retryAfterMs: number | undefined;
+  }) {
+    const { httpStatus, said, retryAfterMs } = answer;
+    super(said?.message ?? `the service answered with status ${httpStatus}`);
+    this.code = said?.error ?? `http_${httpStatus}`;
+    this.httpStatus = httpStatus;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** An API that we call gave no answer, or one that was cut. Whether the call was carried out is unknown. */
+export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError';
+  readonly code: 'unreachable' | 'timed_out' | 'cut';
+
+  constructor(code: NoAnswerError['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** The answer does not have the documented form: it comes from a proxy or another service, or there is a bug. */
+export class InvalidAnswerError extends Error {
+  override readonly name = 'InvalidAnswerError';
+  readonly code = 'invalid_answer';
+}
+
 /** A command line that cannot be carried out as given. Its message is for a person; exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';

@@ -5,6 +5,10 @@ import { UsageError } from '../errors.ts';
 
 type OptionTypes = Record<string, { readonly type: 'string' | 'boolean' }>;
 
+/** The two kinds of options. */
+export const TEXT = { type: 'string' } as const;
+export const FLAG = { type: 'boolean' } as const;
+
 /** `--help` after a command: not an error, but the shortest way out of its parsing. */
 export class HelpAsked extends Error {
   override readonly name = 'HelpAsked';

@@ -13,10 +13,10 @@ import {
 export const CLIP = 'sample.mp4';
 export const CORRUPT_CLIP = 'corrupt.mp4';
 
-/** Long enough to have some progress. */
+/** Long enough for several progress notifications. */
 const CLIP_SECONDS = 20;
 
-/** Without ffmpeg there is a stand-in, which only the simulated engine takes. */
+/** Without ffmpeg it makes a stand-in, which only the simulated engine accepts. */
 export async function makeClips({
   folder,
   programs,
@@ -26,7 +26,7 @@ export async function makeClips({
 }): Promise<void> {
   const clip = join(folder, CLIP);
   const corrupt = join(folder, CORRUPT_CLIP);
-  // What stood in for a clip before ffmpeg was installed is none that it could read.
+  // ffmpeg cannot read the stand-in that was made before it was installed.
   const isOutdated = programs !== undefined && (await isStandInClip(clip));
   if (isOutdated || !existsSync(clip)) {
     if (programs === undefined) await makeStandInClip({ file: clip });

@@ -1,11 +1,9 @@
-// What `tallyhook sandbox --help` says, and the defaults that it names. The data is where `npm start -- --sandbox` has it.
+// What `tallyhook sandbox --help` says, and the defaults that it names. `npm start -- --sandbox` uses the same data file.
 
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { UsageError } from '../errors.ts';
 import { SCOPES, DEFAULT_SETTINGS } from '../sandbox/index.ts';
 
-const DEFAULT_DATA = join('.local', 'sandbox.db');
+export const DEFAULT_DATA = join('.local', 'sandbox.db');
 export const DEFAULT_ACCOUNT = 'default';
 export const FILES_PORT = 8091;
 export const FILES_FOLDER = join('.local', 'sandbox-files');
@@ -57,10 +55,3 @@ Usage: tallyhook sandbox [command] [options]
     --new-secret              sign with a new one
 
 tokens and account take --data FILE, and --account NAME (${DEFAULT_ACCOUNT}), which is made when it is new.`;
-
-/** What `--data` names. @throws UsageError */
-export function dataFile(given: string = DEFAULT_DATA): string {
-  const isFolder = statSync(given, { throwIfNoEntry: false })?.isDirectory() ?? false;
-  if (given === '' || isFolder) throw new UsageError('--data takes a file, or ":memory:"');
-  return given;
-}

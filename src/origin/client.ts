@@ -1,8 +1,7 @@
 // A client of the conversion service's API, as its interface documents it; the sandbox is one such service. Answers
-// are checked, errors are typed (errors.ts), limits are honoured (exchange.ts), and the token is never shown.
+// are checked, errors are typed (errors.ts), limits are honoured (transport.ts), and the token is never shown.
 
-import { createExchange, type ExchangeOptions } from './exchange.ts';
-import { InvalidAnswerError } from './errors.ts';
+import { pages } from '../pages.ts';
 import {
   type Account,
   accountSchema,
@@ -12,6 +11,7 @@ import {
   jobSchema,
   type JobStatus,
 } from './schemas.ts';
+import { createTransport, type TransportOptions } from './transport.ts';
 
 export {
   ForbiddenError,
@@ -42,7 +42,7 @@ export type JobFilter = {
   readonly limit?: number;
 };
 
-export type ClientOptions = ExchangeOptions;
+export type ClientOptions = TransportOptions;
 
 /** Aborting rejects with the signal's reason, also while a limit is waited out. */
 export type CallOptions = { readonly signal?: AbortSignal };
@@ -54,7 +54,7 @@ export type Client = {
   readonly getJob: (jobId: string, options?: CallOptions) => Promise<Job>;
   /** One page, the newest jobs first; `next_cursor` is null on the last one. */
   readonly listJobs: (
-    filter?: JobFilter & { readonly cursor?: string },
+    filter?: JobFilter & { readonly cursor?: string | undefined },
     options?: CallOptions,
   ) => Promise<JobPage>;
   /** All jobs, page by page as they are asked for. */
@@ -64,40 +64,25 @@ export type Client = {
 };
 
 export function createClient(options: ClientOptions): Client {
-  const exchange = createExchange(options);
+  const { json } = createTransport(options);
 
-  const listJobs: Client['listJobs'] = (filter = {}, { signal } = {}) =>
-    exchange({ method: 'GET', path: `/conversion_jobs${toQuery(filter)}`, signal }, jobPageSchema);
+  const listJobs: Client['listJobs'] = (filter, { signal } = {}) =>
+    json({ method: 'GET', path: '/conversion_jobs', query: filter, signal }, jobPageSchema);
 
   async function* eachJob(
-    filter: JobFilter = {},
-    callOptions: CallOptions = {},
+    filter?: JobFilter,
+    callOptions?: CallOptions,
   ): AsyncGenerator<Job, void, undefined> {
-    let cursor: string | undefined;
-    for (;;) {
-      const page = await listJobs(cursor === undefined ? filter : { ...filter, cursor }, callOptions);
-      yield* page.jobs;
-      if (page.next_cursor === null) return;
-      // A list that leads back to itself would never end.
-      if (page.next_cursor === cursor) throw new InvalidAnswerError('the list of jobs does not go on');
-      cursor = page.next_cursor;
-    }
+    for await (const { jobs } of pages((cursor) => listJobs({ ...filter, cursor }, callOptions))) yield* jobs;
   }
 
   return {
     createJob: (job, { signal } = {}) =>
-      exchange({ method: 'POST', path: '/conversion_jobs', body: job, signal }, jobSchema),
+      json({ method: 'POST', path: '/conversion_jobs', body: job, signal }, jobSchema),
     getJob: (jobId, { signal } = {}) =>
-      exchange({ method: 'GET', path: `/conversion_jobs/${encodeURIComponent(jobId)}`, signal }, jobSchema),
+      json({ method: 'GET', path: `/conversion_jobs/${encodeURIComponent(jobId)}`, signal }, jobSchema),
     listJobs,
     eachJob,
-    me: ({ signal } = {}) => exchange({ method: 'GET', path: '/me', signal }, accountSchema),
+    me: ({ signal } = {}) => json({ method: 'GET', path: '/me', signal }, accountSchema),
   };
-}
-
-function toQuery(filter: Readonly<Record<string, string | number | undefined>>): string {
-  const given = Object.entries(filter).flatMap(([name, value]): [string, string][] =>
-    value === undefined ? [] : [[name, String(value)]],
-  );
-  return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
 }

@@ -1,7 +1,11 @@
-// What can go wrong when the service is called: it answered with an error (`ServiceError` and its kinds, by
-// status), it did not answer, or what it answered is not of the documented form. None of them holds the token.
+// What can go wrong when the service is called: `ServiceError` and its kinds, by status, for an answer other than success;
+// `NoAnswerError` and `InvalidAnswerError` for the rest. No error holds the token.
 
-/** As the last answer's headers told it (spec 8). */
+import { AnswerError } from '../errors.ts';
+
+export { InvalidAnswerError, NoAnswerError } from '../errors.ts';
+
+/** From the headers of the last answer (spec 8). */
 export type RateLimit = {
   readonly limit: number;
   readonly remaining: number;
@@ -12,30 +16,24 @@ export type RateLimit = {
 export type FieldFault = { readonly field: string; readonly message: string };
 
 type ErrorAnswer = {
-  /** The service's own short code (spec 7), `http_<status>` where it gave none. */
-  readonly code: string;
-  readonly message: string;
   readonly httpStatus: number;
-  /** Undefined where the answer told none. */
+  readonly said: { error: string; message: string; details: readonly FieldFault[] } | undefined;
   readonly rateLimit: RateLimit | undefined;
-  readonly details: readonly FieldFault[];
+  readonly retryAfterMs: number | undefined;
 };
 
 /** An answer that is neither a success nor one of the kinds below, such as 500 or 405. */
-export class ServiceError extends Error {
+export class ServiceError extends AnswerError {
   override readonly name: string = 'ServiceError';
-  readonly code: string;
-  readonly httpStatus: number;
+  /** Undefined where the answer has none. */
   readonly rateLimit: RateLimit | undefined;
   /** Which fields are at fault, where the service says it. */
   readonly details: readonly FieldFault[];
 
   constructor(answer: ErrorAnswer) {
-    super(answer.message);
-    this.code = answer.code;
-    this.httpStatus = answer.httpStatus;
+    super(answer);
     this.rateLimit = answer.rateLimit;
-    this.details = answer.details;
+    this.details = answer.said?.details ?? [];
   }
 }
 
@@ -62,23 +60,6 @@ export class InvalidRequestError extends ServiceError {
 /** 429, and the wait was longer than allowed or had been waited often enough. */
 export class RateLimitedError extends ServiceError {
   override readonly name = 'RateLimitedError';
-}
-
-/** No answer at all. A job may have been created nevertheless. */
-export class NoAnswerError extends Error {
-  override readonly name = 'NoAnswerError';
-  readonly code: 'unreachable' | 'timed_out';
-
-  constructor(code: NoAnswerError['code'], message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
-}
-
-/** The answer is not what the interface documents: a proxy's page, another service, or a bug. */
-export class InvalidAnswerError extends Error {
-  override readonly name = 'InvalidAnswerError';
-  readonly code = 'invalid_answer';
 }
 
 const KINDS: Readonly<Record<number, typeof ServiceError>> = {

@@ -1,5 +1,5 @@
-// The service's answers, as far as a client relies on them. The interface does not show the full job record, so only
-// what every job has is insisted upon (spec 2.1); the rest is null where it is absent, and unknown fields are dropped.
+// The service's answers, as far as a client relies on them. The interface does not document the whole job, so only what
+// every job has is required (spec 2.1). Other fields are null where they are absent; unknown ones are dropped.
 
 import { z } from 'zod';
 
@@ -48,7 +48,7 @@ export const accountSchema = z.object({
     last_used_at: time,
   }),
   rate_limit: z.object({ requests_per_hour: integer, burst_per_minute: z.int() }),
-  /** What converts, where the service is the sandbox. */
+  /** What the sandbox converts with; null for any other service. */
   engine: z.object({ kind: z.string(), version: z.string() }).nullable().default(null),
   sandbox: z.boolean().default(false),
 });

@@ -1,5 +1,5 @@
-// A real subscriber: declares a queue, binds it to the exchange, and hands each event on as it arrives. Used
-// by `tallyhook tail` and the demo, and written as a team would write its own, without a look inside.
+// A real subscriber: declares a queue, binds it to the exchange and passes on each event as it arrives. `tallyhook tail` and
+// the demo use it. It knows only what a team that writes its own would know.
 
 import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib';
 import { parseIfJson } from '../json.ts';
@@ -8,7 +8,7 @@ export type ReceivedEvent = {
   readonly routingKey: string;
   readonly messageId: string | undefined;
   readonly contentType: string | undefined;
-  /** The broker had handed it out before, to us or to another consumer of the queue. */
+  /** The broker delivered it before, to us or to another consumer of the queue. */
   readonly redelivered: boolean;
   /** The CloudEvent, parsed; undefined if the body is not JSON. */
   readonly event: unknown;
@@ -29,8 +29,8 @@ const RECONNECT_MAX_MS = 5_000;
  * Resolves when the queue is bound and consumed. Reconnects by itself. A message is acknowledged after
  * `onEvent` returned; if that throws or rejects, the message goes back to the queue.
  *
- * Without `queue` it is an exclusive one that goes with the connection, and so do events that arrive while
- * it is away; with `queue`, a durable one that keeps them.
+ * Without `queue`, the queue is exclusive: it is deleted with the connection, and events that arrive until the next
+ * connection are lost. With `queue`, it is durable and keeps them.
  * @param bindings routing keys: `job.#`, `job.completed.*`, `job.*.team-a`.
  */
 export async function subscribe(options: {
@@ -42,13 +42,13 @@ export async function subscribe(options: {
   onTrouble?: (error: Error) => void;
 }): Promise<Subscription> {
   const { exchange, queue, bindings, onEvent, onTrouble = () => {} } = options;
-  let bound = '';
+  let boundQueue = '';
 
   async function setup(model: ChannelModel): Promise<void> {
     model.on('error', onTrouble);
     const channel = await model.createChannel();
     channel.on('error', onTrouble);
-    // The channel alone can die, say when the queue is deleted: then the connection goes, and comes back.
+    // The channel can close alone, as when the queue is deleted. Only a new connection brings a new channel.
     channel.on('close', () => void model.close().catch(() => {}));
     await channel.assertExchange(exchange, 'topic', { durable: true });
     const declared = queue
@@ -58,24 +58,24 @@ export async function subscribe(options: {
     await channel.prefetch(PREFETCH);
     await channel.consume(declared.queue, (message) => {
       if (message === null) void channel.close().catch(() => {});
-      else void hand(channel, message);
+      else void consume(channel, message);
     });
-    bound = declared.queue;
+    boundQueue = declared.queue;
   }
 
-  async function hand(channel: Channel, message: ConsumeMessage): Promise<void> {
-    let taken = true;
+  async function consume(channel: Channel, message: ConsumeMessage): Promise<void> {
+    let isHandled = true;
     try {
       await onEvent(toReceivedEvent(message));
     } catch (error) {
-      taken = false;
+      isHandled = false;
       onTrouble(error instanceof Error ? error : new Error('onEvent failed', { cause: error }));
     }
     try {
-      if (taken) channel.ack(message);
+      if (isHandled) channel.ack(message);
       else channel.nack(message);
     } catch {
-      // The channel is gone: the broker hands the message out again.
+      // The channel is closed: the broker delivers the message again.
     }
   }
 
@@ -87,7 +87,7 @@ export async function subscribe(options: {
     recovery: { maxDelay: RECONNECT_MAX_MS, initialMaxRetries: 3, setup },
   });
   connection.on('error', onTrouble);
-  return { queue: bound, close: () => connection.close() };
+  return { queue: boundQueue, close: () => connection.close() };
 }
 
 function toReceivedEvent({ content, fields, properties }: ConsumeMessage): ReceivedEvent {

@@ -1,9 +1,9 @@
 // A client of the operators' API. Answers are checked, errors are typed (errors.ts), limits are honoured
-// (exchange.ts). Every action takes the key by which the service knows a repeated request.
+// (transport.ts). Every action takes the key by which the service knows a repeated request.
 
 import { z } from 'zod';
-import { InvalidAnswerError } from './errors.ts';
-import { createExchange, type ExchangeOptions, type Query } from './exchange.ts';
+import type { HttpClientOptions, Query } from '../../http-client.ts';
+import { pages } from '../../pages.ts';
 import {
   type Delivery,
   deliverySchema,
@@ -30,9 +30,10 @@ import {
   storyItemSchema,
 } from './schemas.ts';
 import { readEvents, type ServerSentEvent } from './server-sent-events.ts';
+import { createTransport } from './transport.ts';
 
 export { ApiAnswerError, InvalidAnswerError, NoAnswerError } from './errors.ts';
-export type { Query } from './exchange.ts';
+export type { Query } from '../../http-client.ts';
 export type * from './schemas.ts';
 export type { ServerSentEvent } from './server-sent-events.ts';
 
@@ -105,8 +106,8 @@ const retriedSchema = z.looseObject({ retried: z.number(), next_cursor: z.string
 const sourcesSchema = z.looseObject({ items: z.array(sourceSchema) });
 
 /** @throws TypeError for a base URL or token that cannot be used; it quotes neither. */
-export function createOperatorsClient(options: ExchangeOptions) {
-  const { json, stream } = createExchange(options);
+export function createOperatorsClient(options: HttpClientOptions) {
+  const { json, stream } = createTransport(options);
   const get = <T>(path: string, schema: z.ZodType<T>, query?: Query, { signal }: CallOptions = {}) =>
     json({ method: 'GET', path, ...(query && { query }), signal }, schema);
   const act = <T>(path: string, schema: z.ZodType<T>, idempotencyKey: string, body?: unknown) =>
@@ -192,20 +193,6 @@ export function createOperatorsClient(options: ExchangeOptions) {
     retrySome: (order: { state: 'returned' | 'parked'; source?: string; cursor?: string }, key: string) =>
       act('/outbox/retry', retriedSchema, key, order),
   };
-}
-
-async function* pages<T extends { readonly next_cursor: string | null }>(
-  read: (cursor: string | undefined) => Promise<T>,
-): AsyncGenerator<T, void, undefined> {
-  let cursor: string | undefined;
-  for (;;) {
-    const page = await read(cursor);
-    yield page;
-    if (page.next_cursor === null) return;
-    // A list that leads back to itself would never end.
-    if (page.next_cursor === cursor) throw new InvalidAnswerError('the list does not go on');
-    cursor = page.next_cursor;
-  }
 }
 
 const part = encodeURIComponent;

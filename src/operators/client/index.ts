@@ -25,4 +25,4 @@ export {
   type StoryReplay,
   createOperatorsClient,
 } from './client.ts';
-export { addressFault, tokenFault } from './exchange.ts';
+export { addressFault, tokenFault } from '../../http-client.ts';

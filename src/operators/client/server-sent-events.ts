@@ -1,5 +1,6 @@
-// Reads server-sent events (WHATWG HTML, 9.2) out of a stream of bytes, one at a time and in bounded memory.
+// Reads server-sent events (WHATWG HTML, 9.2) from a stream of bytes, one at a time and in bounded memory.
 
+import { createParser } from 'eventsource-parser';
 import { InvalidAnswerError } from './errors.ts';
 
 export type ServerSentEvent = {
@@ -8,36 +9,26 @@ export type ServerSentEvent = {
   readonly data: string;
 };
 
-/** Far above a delivery or publication as JSON. */
-const LINE_MAX_CHARS = 1024 * 1024;
+/** Of an event that is not complete. Far above a delivery or publication as JSON. */
+const EVENT_MAX_CHARS = 1024 * 1024;
 
-/** Comments, which keep the connection alive, are passed over. @throws InvalidAnswerError for a line without end. */
+/** Comments, which keep the connection alive, are skipped. @throws InvalidAnswerError for an event without end. */
 export async function* readEvents(
   stream: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<ServerSentEvent, void, undefined> {
-  let event = 'message';
-  let lines: string[] = [];
-  for await (const line of readLines(stream)) {
-    if (line === '') {
-      if (lines.length > 0) yield { event, data: lines.join('\n') };
-      event = 'message';
-      lines = [];
-      continue;
-    }
-    const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
-    if (name === 'event') event = value;
-    if (name === 'data') lines.push(value);
-  }
-}
-
-async function* readLines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  const complete: ServerSentEvent[] = [];
+  const parser = createParser({
+    maxBufferSize: EVENT_MAX_CHARS,
+    onEvent: ({ event = 'message', data }) => complete.push({ event, data }),
+    // Its other errors are fields that the standard tells a reader to ignore.
+    onError: ({ type }) => {
+      if (type === 'max-buffer-size-exceeded')
+        throw new InvalidAnswerError('a line of the stream is too long');
+    },
+  });
   const decoder = new TextDecoder();
-  let rest = '';
   for await (const chunk of stream) {
-    rest += decoder.decode(chunk, { stream: true });
-    const lines = rest.split(/\r?\n/);
-    rest = lines.pop() ?? '';
-    if (rest.length > LINE_MAX_CHARS) throw new InvalidAnswerError('a line of the stream is too long');
-    yield* lines;
+    parser.feed(decoder.decode(chunk, { stream: true }));
+    yield* complete.splice(0);
   }
 }

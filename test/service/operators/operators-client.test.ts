@@ -249,6 +249,16 @@ test('server-sent events are read wherever the stream is split', async () => {
   ]);
 });
 
+test.each([
+  ['a line', `data: ${'x'.repeat(1024 * 1024)}`],
+  ['an event', 'data: 0123456789\n'.repeat(128 * 1024)],
+])('%s that does not end is given up', async (_what, text) => {
+  await using service = await startReceiver((response) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(text);
+  });
+  expect(await failure(allOf(clientOf(service).client.live({})))).toBeInstanceOf(InvalidAnswerError);
+});
+
 test.for([
   ['ftp://127.0.0.1', TOKEN],
   ['http://someone:a-password@127.0.0.1', TOKEN],

@@ -48,7 +48,7 @@ test('the iterator finds every job once, whatever the size of the pages', async 
   expect(found).toEqual(made.toReversed());
 });
 
-test('each refusal of the sandbox is an error of its own', async () => {
+test('each error answer of the sandbox is an error of its own', async () => {
   await using sandbox = await startTestSandbox();
   const clientWith = (token: string) => createClient({ baseUrl: sandbox.url, token });
   const reader = clientWith(newToken(sandbox.sandbox, { scopes: ['jobs:read'] }));
@@ -87,7 +87,7 @@ test('a burst that is used up is waited out to its reset, or told at once where 
   const waitedOut = await failure(client.me());
   const atOnce = await failure(createClient({ ...options, maxWaitMs: 100 }).me());
 
-  // Nobody really waited, so it is refused again.
+  // Nobody really waited, so it is limited again.
   expect(waitedOut).toBeInstanceOf(RateLimitedError);
   expect(waits).toHaveLength(1);
   expect(waits[0]).toBeGreaterThan(30_000);

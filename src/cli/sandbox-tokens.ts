@@ -1,0 +1,77 @@
+// `tallyhook sandbox tokens`: makes, lists and revokes tokens of an account, as one does in the service's dashboard.
+
+import { UsageError } from '../errors.ts';
+import { SCOPES } from '../sandbox/index.ts';
+import { FLAG, parse, someOf, TEXT } from './arguments.ts';
+import { complain, paint, say, toJson } from './output.ts';
+import { ACCOUNT_OPTIONS, checkName, withAccount } from './sandbox-data.ts';
+
+export async function tokens(args: string[]): Promise<number> {
+  const [command, ...rest] = args;
+  if (command === 'create') return create(rest);
+  if (command === 'list') return list(rest);
+  if (command === 'revoke') return revoke(rest);
+  parse(args, {}); // --help
+  throw new UsageError('sandbox tokens takes create, list or revoke');
+}
+
+/** The value alone on standard output, so that it can be taken into a variable. */
+function create(args: string[]): number {
+  const options = { ...ACCOUNT_OPTIONS, name: TEXT, test: FLAG, scopes: TEXT, expires: TEXT } as const;
+  const { values } = parse(args, options);
+  const { name = '', test, scopes, expires } = values;
+  const order = {
+    name: checkName('--name', name),
+    environment: test === true ? 'test' : 'live',
+    scopes: scopes === undefined ? SCOPES : someOf('--scopes', scopes, SCOPES),
+    expiresAt: expires === undefined ? null : timeToCome(expires),
+  } as const;
+  return withAccount(values, (accounts, account) => {
+    const { token, value } = accounts.createToken({ account, ...order });
+    complain(`token ${token.id} for ${token.scopes.join(', ')}; it is shown only this once:`);
+    say(value);
+    return 0;
+  });
+}
+
+function list(args: string[]): number {
+  const { values } = parse(args, ACCOUNT_OPTIONS);
+  return withAccount(values, (accounts, account) => {
+    const found = accounts.tokens(account.id);
+    for (const token of found) {
+      const { id, environment, name, scopes, expiresAt, revokedAt, lastUsedAt } = token;
+      const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
+      const state = revokedAt !== null ? 'revoked' : isExpired ? 'expired' : 'valid';
+      const line = `${paint(state === 'valid' ? 'green' : 'red', state.padEnd(7))}  ${environment}  ${id}  ${name}`;
+      const detail = `${scopes.join(' ')}  last used ${lastUsedAt ?? 'never'}`;
+      say(process.stdout.isTTY ? `${line}  ${paint('dim', detail)}` : toJson({ ...token, state }));
+    }
+    if (found.length === 0) complain(`the account ${account.name} has no tokens`);
+    return 0;
+  });
+}
+
+function revoke(args: string[]): number {
+  const { values, positionals } = parse(args, ACCOUNT_OPTIONS, 1);
+  const [id] = positionals;
+  if (id === undefined)
+    throw new UsageError('sandbox tokens revoke takes the id of a token: see tokens list');
+  return withAccount(values, (accounts) => {
+    const isRevoked = accounts.revokeToken(id);
+    complain(isRevoked ? `${id} is revoked` : `there is no valid token ${id}`);
+    return isRevoked ? 0 : 1;
+  });
+}
+
+const TIME = /^(\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/;
+
+/** In UTC. @throws UsageError */
+function timeToCome(given: string): string {
+  const [, day = ''] = TIME.exec(given) ?? [];
+  const ms = day === '' ? Number.NaN : Date.parse(given);
+  // Date takes the 31st of February for the 3rd of March.
+  if (Number.isNaN(ms) || !new Date(day).toISOString().startsWith(day))
+    throw new UsageError('--expires takes a time in ISO 8601, such as 2027-01-31T12:00:00Z');
+  if (ms <= Date.now()) throw new UsageError('--expires takes a time that is still to come');
+  return new Date(ms).toISOString();
+}
