@@ -13,7 +13,7 @@ const FRESH_IN_ROUND = ROUND - 2 - ROUND / COPY_EVERY;
 /** Long enough ago that its first was answered, where nothing is broken. */
 const COPY_OF_EARLIER = 5_000;
 
-export type Planned = {
+type Planned = {
   /** `fresh` and `copy` are events; of the others nothing may reach the bus. */
   readonly kind: 'fresh' | 'copy' | 'unknown' | 'tampered';
   /** Of the notification; of its own kind. */

@@ -7,7 +7,7 @@ import { dirname } from 'node:path';
 /** Seconds since the load began. */
 type Seconds = number;
 
-export type Start = {
+type Start = {
   readonly kind: 'start';
   readonly at: string;
   readonly command: string;

@@ -4,7 +4,7 @@
 
 export type Retry = { readonly place: number; readonly attempt: number };
 
-export type Retries = {
+type Retries = {
   /** `attempt`: how often it was sent so far, from 1. False if there is no room. */
   readonly add: (retry: Retry, nowMs: number) => boolean;
   /** One whose time has come. */

@@ -8,7 +8,7 @@ import type { Replica } from '../torture/replica.ts';
 import type { World } from '../torture/world.ts';
 import type { BrokerSample, PostgresSample, ReplicaSample, TableSample } from './record.ts';
 
-export type Look = {
+type Look = {
   readonly replicas: Readonly<Record<string, ReplicaSample | null>>;
   readonly postgres: PostgresSample | null;
   readonly broker: BrokerSample;
@@ -58,12 +58,12 @@ export async function look(world: World, queue: string): Promise<Look> {
   };
 }
 
-export function nameOf({ index }: Pick<Replica, 'index'>): string {
+function nameOf({ index }: Pick<Replica, 'index'>): string {
   return `replica ${index + 1}`;
 }
 
 /** Also tells whether something is left, at the end. */
-export async function countsOf(world: World, text: string): Promise<Record<string, number>> {
+async function countsOf(world: World, text: string): Promise<Record<string, number>> {
   const rows = await world.query<{ name: string; count: number }>(text);
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]));
 }

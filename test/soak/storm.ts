@@ -34,7 +34,7 @@ const ENDS_A_REPLICA = /^replica-(kill|restart)$/;
 const HELD_S = [5, 20] as const;
 const HEAL_LIMIT_MS = 120_000;
 
-export type PlannedFault = { readonly name: string; readonly atS: number; readonly forS: number };
+type PlannedFault = { readonly name: string; readonly atS: number; readonly forS: number };
 
 /**
  * All of them in turn, each round in an order of its own. None in the first and the last `everyS` of the time: how

@@ -22,7 +22,7 @@ export type Judgement = {
 };
 
 /** Something that must be so at the end. */
-export type Check = { readonly what: string; readonly value: number; readonly holds: boolean };
+type Check = { readonly what: string; readonly value: number; readonly holds: boolean };
 
 export type Verdict = {
   readonly judgements: readonly Judgement[];
@@ -31,7 +31,7 @@ export type Verdict = {
 };
 
 /** They get a row for each delivery, event, job or publication, for good or for RETENTION_DAYS. */
-export const LEDGER_TABLES = ['deliveries', 'events', 'jobs', 'publications'] as const;
+const LEDGER_TABLES = ['deliveries', 'events', 'jobs', 'publications'] as const;
 
 /** As the issue has it for memory; the same for all else. */
 const ALLOWED_SHARE = 0.1;
@@ -208,7 +208,7 @@ function deadShare(table: TableSample | undefined): number | null {
 }
 
 /** What could not be asked is left out. */
-export function pointsOf(samples: readonly Sample[], read: (sample: Sample) => number | null): Point[] {
+function pointsOf(samples: readonly Sample[], read: (sample: Sample) => number | null): Point[] {
   return samples.flatMap((sample) => {
     const value = read(sample);
     return value === null ? [] : [[sample.atS, value] as const];

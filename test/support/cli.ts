@@ -8,7 +8,7 @@ import type { TestDatabase } from './database.ts';
 import { newToken, type TokenWish } from './operators.ts';
 import { INHERITED, type RunningCommand, runCommand, startCommand } from './replica.ts';
 
-export type Finished = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+type Finished = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
 export type Cli = {
   readonly env: Readonly<Record<string, string>>;

@@ -17,7 +17,7 @@ export type TestDatabase = AsyncDisposable & {
 };
 
 /** The URL of a database on the tests' server; without a name, of the one that is always there. */
-export function databaseUrl(name?: string): string {
+function databaseUrl(name?: string): string {
   const given = process.env['TEST_DATABASE_URL'];
   if (!given) throw new Error('TEST_DATABASE_URL is not set: run the tests with "npm test"');
   const url = new URL(given);

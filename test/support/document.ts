@@ -13,7 +13,7 @@ export type Document = {
   readonly components: { readonly responses: Readonly<Record<string, Described>> };
 };
 
-export type OpenApi = {
+type OpenApi = {
   readonly document: Document;
   /** `GET /jobs/{source}/{job_id}` */
   readonly operations: readonly string[];

@@ -5,7 +5,7 @@ import { vi } from 'vitest';
 import type { BusMessage } from './bus.ts';
 import type { Received } from './facts.ts';
 
-export type DurableSubscriber = AsyncDisposable & {
+type DurableSubscriber = AsyncDisposable & {
   readonly messages: readonly (Received & Pick<BusMessage, 'text'>)[];
   readonly ids: () => string[];
   /** Waits until each of these ids has come at least once. */

@@ -1,7 +1,7 @@
 // JSON read without JSON.parse and without doubles: each number becomes its exact decimal value. For checking
 // that nothing was altered on the way, by code that shares nothing with what is checked.
 
-export type ExactNumber = { readonly coefficient: bigint; readonly exponent: number };
+type ExactNumber = { readonly coefficient: bigint; readonly exponent: number };
 export type ExactValue = string | boolean | null | ExactNumber | ExactValue[] | Map<string, ExactValue>;
 
 /** `text` must be JSON; object keys must be unique. */

@@ -7,7 +7,7 @@ import type { TestDatabase } from './database.ts';
 export type Received = Pick<BusMessage, 'id' | 'event'>;
 
 /** The first copy of each event, in the order in which they came. */
-export function firstCopies<T extends { readonly id: string }>(messages: readonly T[]): T[] {
+function firstCopies<T extends { readonly id: string }>(messages: readonly T[]): T[] {
   const seen = new Set<string>();
   return messages.filter(({ id }) => !seen.has(id) && seen.add(id));
 }

@@ -8,7 +8,7 @@ import { silentLog } from './media.ts';
 
 export const MAX_BYTES = 1_000;
 
-export type TestFiles = AsyncDisposable & {
+type TestFiles = AsyncDisposable & {
   server: FileServer;
   folder: string;
   at: (name: string) => string;

@@ -28,7 +28,7 @@ export type FloodReport = {
   readonly answers: Readonly<Record<string, number>>;
 };
 
-export type RunningFlood = AsyncDisposable & {
+type RunningFlood = AsyncDisposable & {
   /** Resolves when each connection was opened once and has said what it had to say. */
   readonly begun: Promise<void>;
   /** Resolves at its end. */
@@ -100,7 +100,7 @@ export function startFlood(wish: Flood): RunningFlood {
 }
 
 /** The flood itself, in this process. */
-export async function flood(wish: Flood, onBegun: () => void = () => {}): Promise<FloodReport> {
+async function flood(wish: Flood, onBegun: () => void = () => {}): Promise<FloodReport> {
   const { promise: over, resolve: end } = Promise.withResolvers<void>();
   const timer = setTimeout(end, wish.forMs);
   const answers: Record<string, number> = {};

@@ -12,7 +12,7 @@ export type From = {
   readonly body?: string;
 };
 
-export type FromReply = {
+type FromReply = {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
   readonly body: Record<string, unknown>;

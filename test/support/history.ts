@@ -59,7 +59,7 @@ export async function createHistory(count: number): Promise<History> {
 }
 
 /** What a statement cost: counted, and not timed. */
-export type Cost = {
+type Cost = {
   /** Rows that were looked at in tables, found or not. */
   readonly rows: number;
   /** Pages of 8 KiB, from memory or disk. */

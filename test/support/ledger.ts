@@ -23,7 +23,7 @@ export type DeliveryRow = {
   body_sha256: Buffer | null;
   body: Buffer | null;
 };
-export type EventRow = {
+type EventRow = {
   sequence: string;
   source: string;
   job_id: string;
@@ -36,7 +36,7 @@ export type EventRow = {
   content_hash: Buffer;
   repeats: number;
 };
-export type JobRow = {
+type JobRow = {
   source: string;
   job_id: string;
   first_seen_at: Date;
@@ -47,7 +47,7 @@ export type JobRow = {
   terminal_at: Date | null;
   last_status: string;
 };
-export type OutboxRow = {
+type OutboxRow = {
   sequence: string;
   source: string;
   job_id: string;
@@ -57,7 +57,7 @@ export type OutboxRow = {
   data: string;
   state: string;
 };
-export type RefusalRow = { minute: Date; source: string; unauthorized: string; refused: string };
+type RefusalRow = { minute: Date; source: string; unauthorized: string; refused: string };
 
 export const deliveries = (database: TestDatabase): Promise<DeliveryRow[]> =>
   database.query<DeliveryRow>('select * from deliveries order by id');

@@ -26,7 +26,7 @@ export const programs = await findFfmpeg();
 /** For the name of tests that need it. */
 export const WITHOUT_FFMPEG = programs === undefined ? ' (skipped: there is no ffmpeg on this machine)' : '';
 
-export type Media = AsyncDisposable & {
+type Media = AsyncDisposable & {
   readonly engine: Engine;
   /** Of a served file. */
   readonly path: (name: string) => string;
@@ -94,7 +94,7 @@ export function installed(): Programs {
   return programs;
 }
 
-export type MediaFacts = { readonly format: string; readonly codecs: string[]; readonly seconds: number };
+type MediaFacts = { readonly format: string; readonly codecs: string[]; readonly seconds: number };
 
 /** What ffprobe says of a file, asked without any of our own code. */
 export async function factsOf(file: string): Promise<MediaFacts> {

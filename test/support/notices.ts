@@ -15,7 +15,7 @@ import type {
 import { SECRET } from './sender.ts';
 
 /** Without jitter and soon, so that tests wait little. */
-export const FAST_RETRY = {
+const FAST_RETRY = {
   maxAttempts: 5,
   firstDelayMs: 20,
   factor: 2,
@@ -96,7 +96,7 @@ export function createMemoryNotices(): NoticeStore {
 
 type DelivererOptions = Parameters<typeof createDeliverer>[0];
 
-export type TestDeliverer = AsyncDisposable & {
+type TestDeliverer = AsyncDisposable & {
   readonly store: NoticeStore;
   readonly deliverer: Deliverer;
   /** Adds it, due at once, and nudges. */

@@ -3,7 +3,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export type Origin = AsyncDisposable & {
+type Origin = AsyncDisposable & {
   readonly port: number;
   /** `http://127.0.0.1:<port>` */
   readonly url: string;

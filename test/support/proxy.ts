@@ -31,7 +31,7 @@ export type Proxy = AsyncDisposable & {
   readonly stallAfterFrames: (frames: number) => void;
 };
 
-export type Mishap = 'cut' | 'stall' | 'reset';
+type Mishap = 'cut' | 'stall' | 'reset';
 
 type Link = { readonly client: Socket; readonly server: Socket; plan: Plan | undefined; seen: number };
 type Plan = { readonly unit: 'frames' | 'bytes'; readonly limit: number; readonly how: Mishap };

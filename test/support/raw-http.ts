@@ -3,13 +3,13 @@
 import { connect } from 'node:net';
 import { vi } from 'vitest';
 
-export type RawReply = {
+type RawReply = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Record<string, unknown>;
 };
 
-export type RawConnection = Disposable & {
+type RawConnection = Disposable & {
   readonly write: (bytes: string | Buffer) => void;
   /** Sends what is left and a FIN. */
   readonly end: () => void;

@@ -16,7 +16,7 @@ export function secretOf(text: string): Secret {
 const ring = createKeyRing(new Map([['default', [secretOf(SECRET)]]]));
 
 /** The way every body takes: signed by a sender and verified by us. */
-export function authentic(body: string | Buffer): AuthenticBody {
+function authentic(body: string | Buffer): AuthenticBody {
   const bytes = Buffer.from(body);
   const verified = verifySignature(ring, 'default', sign(bytes), bytes);
   if (verified === undefined) throw new Error('the test signed it itself');

@@ -21,8 +21,8 @@ export const INHERITED: Readonly<Record<string, string>> = {
   NODE_COMPILE_CACHE: fileURLToPath(new URL('../../node_modules/.cache/tallyhook-compile', import.meta.url)),
 };
 
-export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
-export type LogLine = Readonly<Record<string, unknown>>;
+type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+type LogLine = Readonly<Record<string, unknown>>;
 
 export type Replica = AsyncDisposable & {
   readonly pid: number;

@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 
-export type Roles = AsyncDisposable & {
+type Roles = AsyncDisposable & {
   /** As the server's own user. */
   readonly database: TestDatabase;
   readonly migrating: Role;

@@ -19,14 +19,14 @@ export type Reply<T = Record<string, unknown>> = {
   readonly rate: { readonly limit: number; readonly remaining: number; readonly resetS: number };
 };
 
-export type Call = {
+type Call = {
   readonly token?: string | undefined;
   /** An object is sent as JSON, text as it is. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-export type Client = {
+type Client = {
   /** `path` below base_url. */
   readonly call: <T = Record<string, unknown>>(
     method: string,

@@ -3,7 +3,7 @@
 import { Client, type QueryResultRow } from 'pg';
 import type { TestDatabase } from './database.ts';
 
-export type OpenTransaction = AsyncDisposable & {
+type OpenTransaction = AsyncDisposable & {
   readonly query: <Row extends QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
   /** Safe to call twice. */
   readonly rollback: () => Promise<void>;

@@ -122,7 +122,7 @@ function longestGap(timesMs: readonly number[], fromMs: number, toMs: number): n
 const max = (a: number | undefined, b: number | undefined) =>
   a === undefined || b === undefined ? undefined : Math.max(a, b);
 
-export function worst(a: Effect, b: Effect): Effect {
+function worst(a: Effect, b: Effect): Effect {
   const names = new Set([...Object.keys(a.sender.saw), ...Object.keys(b.sender.saw)]);
   const saw = [...names].map((name) => [name, (a.sender.saw[name] ?? 0) + (b.sender.saw[name] ?? 0)]);
   return {

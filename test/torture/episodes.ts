@@ -11,7 +11,7 @@ import { pause, until } from '../support/until.ts';
 /** Within this after a fault's end, and without a restart, a sender must be acknowledged and the outbox empty. */
 export const RECOVERY_LIMIT_MS = 60_000;
 
-export type Played = { readonly episode: Episode; readonly wounds: readonly Wound[] };
+type Played = { readonly episode: Episode; readonly wounds: readonly Wound[] };
 
 /** @throws Error when a fault could not be struck or healed: the harness' own failure. */
 export async function playEpisode(

@@ -6,11 +6,11 @@ import { createHmac } from 'node:crypto';
 import type { Random } from './random.ts';
 import { SOURCE_NAMES, type SourceName } from './sources.ts';
 
-export type Kind = 'new' | 'repeat' | 'conflict' | 'quarantine' | 'malformed' | 'forged' | 'refused';
+type Kind = 'new' | 'repeat' | 'conflict' | 'quarantine' | 'malformed' | 'forged' | 'refused';
 
 /** How a forgery differs from a delivery that its source signed. */
 export type Forgery = 'altered' | 'unsigned' | 'other-secret' | 'other-source' | 'unknown-source' | 'retired';
-export type Refusal = 'encoded' | 'too-large' | 'wrong-method';
+type Refusal = 'encoded' | 'too-large' | 'wrong-method';
 
 /** One thing that a sender sends, until it is told that it arrived. */
 export type Notice = {

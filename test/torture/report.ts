@@ -8,7 +8,7 @@ import { FAULTS } from './faults/index.ts';
 import type { Run } from './run.ts';
 
 /** What repeats a run. */
-export type Settings = {
+type Settings = {
   readonly seed: number;
   readonly minutes: number;
   readonly faults: readonly string[] | undefined;
@@ -107,7 +107,7 @@ export function writeDocs(results: Results, path: string): void {
   writeFileSync(path, `${text.slice(0, begin)}${rendered}${text.slice(end)}`);
 }
 
-export function markdown(results: Results): string[] {
+function markdown(results: Results): string[] {
   const { counts, machine, episodes, violations } = results;
   return [
     `\`${results.commandLine}\`, ${results.date.slice(0, 10)}, on ${machine.cpus} cores and ${Math.round(machine.memoryMB / 1024)} GB that`,

@@ -7,7 +7,7 @@ import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
 export const PATIENCE_MS = 10_000;
 const LATE_ANSWER_MS = 10_000;
 
-export type Reply = {
+type Reply = {
   readonly status: number | undefined;
   readonly error: string | undefined;
   readonly text: string;

@@ -19,7 +19,7 @@ import { startSubscriber, type Subscriber } from './subscriber.ts';
 import { pause, until } from '../support/until.ts';
 import { startWorld, type World } from './world.ts';
 
-export type RunOptions = {
+type RunOptions = {
   readonly guard: Guard;
   readonly seed: number;
   readonly faults: readonly Fault[];

@@ -1,6 +1,6 @@
 // What a check returns for each promise that it finds broken.
 
-export const KINDS = [
+const KINDS = [
   'lost',
   'unexpected',
   'altered',

@@ -7,10 +7,10 @@ export type Span = { readonly fromMs: number; readonly toMs: number };
 /** After a fault is healed: timers run out, connections come back, what was held back arrives. */
 const AFTERMATH_MS = 2_000;
 
-export const overlaps = (a: Span, b: Span) => a.fromMs <= b.toMs && b.fromMs <= a.toMs;
+const overlaps = (a: Span, b: Span) => a.fromMs <= b.toMs && b.fromMs <= a.toMs;
 
 /** From the strike until all was well again. */
-export function spanOf(episode: Episode): Span {
+function spanOf(episode: Episode): Span {
   return { fromMs: episode.startMs, toMs: (episode.recoveredMs ?? Number.POSITIVE_INFINITY) + AFTERMATH_MS };
 }
 

@@ -6,7 +6,7 @@ import { networkFaults } from './network.ts';
 import { processFaults } from './processes.ts';
 import type { Fault } from './types.ts';
 
-export type { Fault, Stage, Strike, Struck, Subject } from './types.ts';
+export type { Fault, Stage, Struck, Subject } from './types.ts';
 
 export const FAULTS: readonly Fault[] = [
   ...processFaults,
