@@ -1,18 +1,22 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
-import { createPublisher } from '../../src/relay/publisher.ts';
-import { topologyOf } from '../../src/relay/topology.ts';
-import { listen, newExchange } from '../support/bus.ts';
+import { listen, newExchange, subscribeDurably } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { subscribeDurably } from '../support/durable-subscriber.ts';
 import { altered, copies, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
 import { type Load, post, startLoad } from '../support/load.ts';
-import { addEntries, addEntry, connectTestDatabase, retry } from '../support/relay.ts';
+import { setMemoryAlarm } from '../support/own-servers.ts';
+import {
+  addEntries,
+  addEntry,
+  connectTestDatabase,
+  createTestPublisher,
+  newMessage,
+  retry,
+} from '../support/relay.ts';
 import { startProxy } from '../support/proxy.ts';
 import { startReplica } from '../support/replica.ts';
 import { completed, deliver, newJobId, progress } from '../support/sender.ts';
-import { createTestLog, startTestService } from '../support/service.ts';
-import { setMemoryAlarm } from '../support/memory-alarm.ts';
+import { startTestService } from '../support/service.ts';
 
 let broker: RabbitmqServer;
 
@@ -191,29 +195,16 @@ test('a confirm that is overdue because the broker was blocked is not held again
   const confirmDeadlineMs = 1_000;
   await using proxy = await startProxy(broker.url, { defaultPort: 5672 });
   await using bus = await listen(exchange, { url: broker.url });
-  const publisher = createPublisher({
+  const publisher = createTestPublisher({
+    exchange,
     url: proxy.url,
-    topology: topologyOf({ exchange }),
     heartbeatS: 300, // no frame of the broker but those that are awaited here
-    connectTimeoutMs: 3_000,
     confirmDeadlineMs,
-    now: () => performance.now(),
-    log: createTestLog().log,
-    onReady: () => {},
   });
-  const publish = (messageId: string) =>
-    publisher.publish({
-      messageId,
-      routingKey: 'job.completed.default',
-      contentType: 'application/json',
-      type: 'test',
-      timestamp: new Date(),
-      body: Buffer.from('{}'),
-    });
   try {
     await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 10_000 });
     await setMemoryAlarm(broker, true);
-    const publication = publish('a'); // the broker says that it is blocked when somebody publishes
+    const publication = publisher.publish(newMessage('a')); // the broker says that it is blocked when somebody publishes
     await vi.waitFor(() => expect(publisher.state().blocked).toBe(true), { timeout: 5_000 });
     const publishedMs = performance.now();
     await vi.waitFor(() => expect(performance.now() - publishedMs).toBeGreaterThan(2 * confirmDeadlineMs), {

@@ -3,10 +3,10 @@
 
 import { afterEach, describe, expect, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
-import { fetchAfresh } from '../support/fresh-fetch.ts';
 import { type Flood, type FloodReport, startFlood } from '../support/floods.ts';
 import { type Load, startLoad } from '../support/load.ts';
 import { type Replica, startReplica } from '../support/replica.ts';
+import { fetchAfresh } from '../support/requests.ts';
 
 const FLOODERS = ['127.0.1.1', '127.0.1.2', '127.0.1.3', '127.0.1.4'];
 const SENDER = '127.0.0.2';

@@ -1,12 +1,12 @@
-import { Client } from 'pg';
 import { expect, test, vi } from 'vitest';
 import { type Bus, listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { copies, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
-import { isAcknowledged, type Load, post, startLoad } from '../support/load.ts';
+import { type Load, post, startLoad } from '../support/load.ts';
 import { addEntries } from '../support/relay.ts';
 import { startReplica, untilLeading } from '../support/replica.ts';
-import { completed, newJobId } from '../support/sender.ts';
+import { completed, isAcknowledged, newJobId } from '../support/sender.ts';
+import { openTransaction } from '../support/transaction.ts';
 
 test('SIGKILL between publish and mark: nothing is lost, and there is at most one more copy, under the same id', async () => {
   const exchange = newExchange();
@@ -16,28 +16,23 @@ test('SIGKILL between publish and mark: nothing is lost, and there is at most on
   const env = { RELAY_LEASE_MS: '1000' };
   await using leader = await startReplica({ databaseUrl: database.url, exchange, env });
   await untilLeading(leader);
-  const lock = new Client({ connectionString: database.url });
-  lock.on('error', () => {});
-  await lock.connect();
-  try {
+  {
     // Marks record their publications, and nothing else writes there: so it publishes and cannot mark.
-    await lock.query('begin');
+    await using lock = await openTransaction(database);
     await lock.query('lock table publications in exclusive mode');
-    // All at once, so that it loads them together, before the first mark holds it up.
+    // All in one commit, so that the leader loads them together, before the first mark blocks.
     await addEntries(database, jobs);
     await bus.received(jobs.length);
     expect(await outboxCount(database)).toBe(jobs.length);
 
     leader.kill('SIGKILL');
     await leader.exited;
-    // Its last mark must not come through after its death.
+    // Its last mark must not be committed after its death.
     await database.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
        where datname = $1 and application_name like 'tallyhook%'`,
       [database.name],
     );
-  } finally {
-    await lock.end();
   }
   await using next = await startReplica({ databaseUrl: database.url, exchange, env });
 

@@ -4,6 +4,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { Client } from 'pg';
+import { readMetrics } from '../support/requests.ts';
 import type { Replica } from '../torture/replica.ts';
 import type { World } from '../torture/world.ts';
 import type { BrokerSample, PostgresSample, ReplicaSample, TableSample } from './record.ts';
@@ -73,7 +74,7 @@ export const outboxOf = (world: World): Promise<Record<string, number>> => count
 async function lookAtReplica(replica: Replica): Promise<ReplicaSample | null> {
   const pid = replica.pid();
   if (pid === undefined) return null;
-  const metrics = await within(readMetrics(replica.operators));
+  const metrics = await within(readMetrics(replica.operators, { limitMs: LIMIT_MS }));
   const metric = (name: string) => metrics?.get(name) ?? null;
   const lagS = metric('nodejs_eventloop_lag_p99_seconds');
   return {
@@ -86,20 +87,6 @@ async function lookAtReplica(replica: Replica): Promise<ReplicaSample | null> {
     loopLagP99Ms: lagS === null ? null : lagS * 1_000,
     leads: metric('tallyhook_relay_lease_held'),
   };
-}
-
-/** Those without labels. */
-async function readMetrics(operators: string): Promise<Map<string, number>> {
-  const response = await fetch(`${operators}/metrics`, { signal: AbortSignal.timeout(LIMIT_MS) });
-  const lines = (await response.text()).split('\n');
-  return new Map(
-    lines.flatMap((line) => {
-      const [name = '', value] = line.split(' ');
-      return value === undefined || name === '#' || name.includes('{')
-        ? []
-        : [[name, Number(value)] as const];
-    }),
-  );
 }
 
 async function lookAtPostgres(url: string): Promise<PostgresSample> {

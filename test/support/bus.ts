@@ -1,10 +1,12 @@
-// An independent subscriber for tests: a queue of its own on the exchange, and every message in the order in
-// which it came.
+// Subscribers for tests, each with a queue of its own on the exchange and every message in the order of arrival: one that
+// lasts as long as its connection, and a durable one that survives the broker.
 
 import { randomBytes } from 'node:crypto';
 import { type Channel, type ChannelModel, connect } from 'amqplib';
 import { vi } from 'vitest';
+import { subscribe } from '../../src/subscriber/subscribe.ts';
 import { TEMPLATE } from './database.ts';
+import type { Received } from './facts.ts';
 
 export type BusMessage = {
   readonly id: string;
@@ -83,5 +85,49 @@ export async function listen(
       await channel.deleteExchange(exchange).catch(() => {});
       await connection.close().catch(() => {});
     },
+  };
+}
+
+type DurableSubscriber = AsyncDisposable & {
+  readonly messages: readonly (Received & Pick<BusMessage, 'text'>)[];
+  readonly ids: () => string[];
+  /** Waits until each of these ids has come at least once. */
+  readonly receivedAll: (ids: Iterable<string>, timeoutMs?: number) => Promise<void>;
+};
+
+/** Reconnects by itself and misses nothing. Resolves when its queue, named after the exchange, is bound. */
+export async function subscribeDurably(
+  url: string,
+  exchange: string,
+  options: { bindings?: string[] } = {},
+): Promise<DurableSubscriber> {
+  const messages: (Received & Pick<BusMessage, 'text'>)[] = [];
+  const subscription = await subscribe({
+    amqpUrl: url,
+    exchange,
+    queue: `${exchange}.queue`,
+    bindings: options.bindings ?? ['job.#'],
+    onEvent: ({ messageId, event, body }) => {
+      messages.push({
+        id: String(messageId),
+        event: event as BusMessage['event'],
+        text: body.toString('utf8'),
+      });
+    },
+  });
+  const ids = () => messages.map(({ id }) => id);
+  return {
+    messages,
+    ids,
+    receivedAll: (expected, timeoutMs = 20_000) =>
+      vi.waitFor(
+        () => {
+          const received = new Set(ids());
+          const missing = [...expected].filter((id) => !received.has(id));
+          if (missing.length > 0) throw new Error(`${missing.length} are missing, as ${missing[0]}`);
+        },
+        { timeout: timeoutMs, interval: 50 },
+      ),
+    [Symbol.asyncDispose]: subscription.close,
   };
 }

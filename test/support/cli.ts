@@ -2,8 +2,8 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
+import { MAIN } from '../../scripts/program.ts';
 import type { TestDatabase } from './database.ts';
 import { newToken, type TokenWish } from './operators.ts';
 import { INHERITED, type RunningCommand, runCommand, startCommand } from './replica.ts';
@@ -24,7 +24,6 @@ export type Cli = {
   ) => Promise<{ code: number | null; screen: string }>;
 };
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const SCRIPT = '/usr/bin/script';
 
 /** `script`, of util-linux, is what gives a process a terminal. */

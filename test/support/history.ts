@@ -1,12 +1,13 @@
 // A month of history for tests of what operators ask, and the statements that a question comes to.
 
 import { type Kysely, type RootOperationNode, sql } from 'kysely';
-import { Client, type QueryResultRow } from 'pg';
+import type { QueryResultRow } from 'pg';
 import { seedHistory } from '../../bench/audit-seed.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
 import type { Database } from '../../src/ledger/tables.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { createTestLog } from './service.ts';
+import { openSession } from './transaction.ts';
 
 export type History = AsyncDisposable & {
   readonly database: TestDatabase;
@@ -18,15 +19,10 @@ export type History = AsyncDisposable & {
 export async function createHistory(count: number): Promise<History> {
   const database = await createTestDatabase();
   const run = async <Row extends QueryResultRow>(statements: readonly string[]): Promise<Row[]> => {
-    const client = new Client({ connectionString: database.url });
-    await client.connect();
-    try {
-      let rows: Row[] = [];
-      for (const statement of statements) ({ rows } = await client.query<Row>(statement));
-      return rows;
-    } finally {
-      await client.end();
-    }
+    await using session = await openSession(database);
+    let rows: Row[] = [];
+    for (const statement of statements) ({ rows } = await session.query<Row>(statement));
+    return rows;
   };
   try {
     await seedHistory(run, (text) => run([text]), {

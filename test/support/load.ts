@@ -2,7 +2,8 @@
 // the other, sent again until it is answered with a 2xx. Keeps every answer, so that a test can hold us to it.
 
 import { Agent, request } from 'node:http';
-import { completed, newJobId, type Notification, progress, sign } from './sender.ts';
+import { completed, isAcknowledged, newJobId, type Notification, progress, sign } from './sender.ts';
+import { pause } from './until.ts';
 
 export type Answer = {
   /** undefined when the connection failed before an answer came. */
@@ -142,13 +143,4 @@ export function startLoad(
   };
 }
 
-export function isAcknowledged({ status }: Answer): boolean {
-  return status !== undefined && status >= 200 && status < 300;
-}
-
 function nobodyWaits(): void {}
-
-/** The pace of the senders; nothing waits for a fact by it. */
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}

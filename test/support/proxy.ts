@@ -1,7 +1,8 @@
 // A TCP proxy that can go wrong in the ways that networks do: cut or reset connections, refuse new ones, break in the
 // middle of a handshake, be slow, or hold every byte back while both sides believe that they are connected.
 
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listenOnFreePort } from './origin.ts';
 
 export type Proxy = AsyncDisposable & {
   /** The target's URL with this proxy's address in it. */
@@ -134,10 +135,7 @@ export async function startProxy(
     if (isStalled || (plan?.limit === 0 && plan.how === 'stall')) hold(link);
     else if (plan?.limit === 0) drop(link);
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnFreePort(server);
   const url = new URL(targetUrl);
   url.hostname = '127.0.0.1';
   url.port = String(port);

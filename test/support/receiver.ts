@@ -2,9 +2,9 @@
 
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { vi } from 'vitest';
 import type { Certificate } from './certificate.ts';
+import { listenOnFreePort } from './origin.ts';
 
 export type Received = {
   readonly method: string;
@@ -61,8 +61,7 @@ export async function startReceiver(
     });
   };
   const server = certificate === undefined ? createServer(listener) : createTlsServer(certificate, listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnFreePort(server);
   return {
     url: `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${port}/webhooks`,
     port,

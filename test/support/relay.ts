@@ -2,7 +2,6 @@
 // `runOnce()` and sees each round. Entries are put into the outbox as the ledger's statement does.
 
 import { randomUUID } from 'node:crypto';
-import { Client } from 'pg';
 import { createPublisher, type OutgoingMessage, type Publisher } from '../../src/relay/publisher.ts';
 import { topologyOf } from '../../src/relay/topology.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
@@ -15,6 +14,7 @@ import { vi } from 'vitest';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';
 import { createTestLog } from './service.ts';
+import { openSession } from './transaction.ts';
 
 const now = () => performance.now();
 
@@ -66,15 +66,11 @@ export async function createTestRelay(options: {
   const id = randomUUID();
   const connection = connectTestDatabase(options.database);
   await keepPartitions(connection, { retentionDays: 30 });
-  const publisher = createPublisher({
+  const publisher = createTestPublisher({
+    exchange: options.exchange,
     url: options.amqpUrl ?? amqpUrl(),
-    topology: topologyOf({ exchange: options.exchange }),
-    heartbeatS: 10,
-    connectTimeoutMs: 3_000,
     confirmDeadlineMs: options.confirmDeadlineMs ?? 40_000,
-    now,
     log,
-    onReady: () => {},
   });
   const observed = observe(publisher);
   const lease = createLease({
@@ -138,6 +134,35 @@ export async function createTestRelay(options: {
       await publisher.close();
       await connection.close();
     },
+  };
+}
+
+export function createTestPublisher({
+  exchange,
+  ...options
+}: { exchange: string } & Partial<Parameters<typeof createPublisher>[0]>): Publisher {
+  return createPublisher({
+    url: amqpUrl(),
+    topology: topologyOf({ exchange }),
+    heartbeatS: 10,
+    connectTimeoutMs: 3_000,
+    confirmDeadlineMs: 40_000,
+    now,
+    log: createTestLog().log,
+    onReady: () => {},
+    ...options,
+  });
+}
+
+/** A message of which only the id matters. */
+export function newMessage(messageId: string): OutgoingMessage {
+  return {
+    messageId,
+    routingKey: 'job.completed.default',
+    contentType: 'application/json',
+    type: 'test',
+    timestamp: new Date(),
+    body: Buffer.from('{}'),
   };
 }
 
@@ -223,15 +248,10 @@ export const ADD_ENTRY = `
 
 /** Completed events of these jobs, all in one commit. */
 export async function addEntries(database: TestDatabase, jobIds: readonly string[]): Promise<void> {
-  const client = new Client({ connectionString: database.url });
-  await client.connect();
-  try {
-    await client.query('begin');
-    for (const jobId of jobIds) await client.query(ADD_ENTRY, [jobId, null, 0]);
-    await client.query('commit');
-  } finally {
-    await client.end();
-  }
+  await using session = await openSession(database);
+  await session.query('begin');
+  for (const jobId of jobIds) await session.query(ADD_ENTRY, [jobId, null, 0]);
+  await session.query('commit');
 }
 
 /** `percent` undefined makes it a completed event. */

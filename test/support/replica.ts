@@ -5,11 +5,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
+import { MAIN } from '../../scripts/program.ts';
 import { amqpUrl, UNHEARD } from './bus.ts';
-import { fetchAfresh } from './fresh-fetch.ts';
+import { fetchAfresh, readMetric } from './requests.ts';
 import { SECRET } from './sender.ts';
-
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 /**
  * All that a process of ours inherits. Dozens are started: a third of the time of each is reading the same sources
@@ -200,12 +199,4 @@ function toReplica(
     },
     [Symbol.asyncDispose]: command[Symbol.asyncDispose],
   };
-}
-
-/** One sample of /metrics, by its name and labels as they are written there. */
-export async function readMetric(operators: string, name: string): Promise<number> {
-  const text = await (await fetchAfresh(`${operators}/metrics`)).text();
-  const line = text.split('\n').find((candidate) => candidate.startsWith(`${name} `));
-  if (line === undefined) throw new Error(`there is no metric ${name}`);
-  return Number(line.slice(name.length + 1));
 }

@@ -87,3 +87,7 @@ export async function deliver(
     ms: performance.now() - startedMs,
   };
 }
+
+export function isAcknowledged({ status }: { readonly status: number | undefined }): boolean {
+  return status !== undefined && status >= 200 && status < 300;
+}

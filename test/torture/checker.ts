@@ -7,7 +7,7 @@ import { altered, copies, freshCopies, groupBy, ids, lost, order, unexpected } f
 import { type Violation, violation } from './checks/violation.ts';
 import { RECOVERY_LIMIT_MS } from './episodes.ts';
 import type { Recorded } from './recorded.ts';
-import { isAcknowledged } from './senders.ts';
+import { isAcknowledged } from '../support/sender.ts';
 
 export type { Violation } from './checks/violation.ts';
 

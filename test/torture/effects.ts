@@ -3,7 +3,7 @@
 import { touches } from './checks/windows.ts';
 import { freshCopies } from './checks/bus.ts';
 import type { Attempt, Episode, Message, Recorded, Wound } from './recorded.ts';
-import { isAcknowledged } from './senders.ts';
+import { isAcknowledged } from '../support/sender.ts';
 
 /** Of one strike of one fault, or of several strikes: then the sums, and the worst of each time. */
 export type Effect = {

@@ -2,7 +2,6 @@
 // repeats, conflicts, what must be quarantined, what is malformed, and what somebody forged. Signed by code that shares
 // nothing with intake, over the text as it stands here; numbers are written as text, so that no double touches them.
 
-import { createHmac } from 'node:crypto';
 import type { Random } from './random.ts';
 import { SOURCE_NAMES, type SourceName } from './sources.ts';
 
@@ -229,8 +228,4 @@ function quarantined(body: string): string[] {
     body.replace(/\}$/, ',"x_twice":1,"x_twice":2}'),
     body.replace(/"progress_percentage":\d+/, `"progress_percentage":${LARGEST_SAFE + 1}`),
   ];
-}
-
-export function signatureOf(body: string, secret: string): string {
-  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 }

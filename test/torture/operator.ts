@@ -3,7 +3,7 @@
 
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { MAIN } from '../../scripts/program.ts';
 import type { Guard } from '../../scripts/services/guard.ts';
 import { until } from '../support/until.ts';
 import type { World } from './world.ts';
@@ -25,7 +25,6 @@ type Depth = {
   readonly errors: string | null;
 };
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const COMMAND_END_MS = 5_000;
 const POLL_MS = 100;
 const DEPTH = `

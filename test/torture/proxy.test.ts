@@ -1,7 +1,8 @@
 // The ways in which a link can go wrong that only the fault harness uses.
 
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listenOnFreePort } from '../support/origin.ts';
 import { startProxy } from '../support/proxy.ts';
 
 const ANSWER = 'x'.repeat(1_000);
@@ -12,10 +13,7 @@ const server = createServer((socket) => {
 });
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  target = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  target = `http://127.0.0.1:${await listenOnFreePort(server)}`;
 });
 
 afterAll(() => void server.close());

@@ -3,11 +3,14 @@
 // Tells an exit that was asked for from one that was not; starts nothing again by itself.
 
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { MAIN } from '../../scripts/program.ts';
 import type { Exit, Guard, Guarded } from '../../scripts/services/guard.ts';
 import { findFreePort } from '../../scripts/services/ports.ts';
+import { listenOnFreePort } from '../support/origin.ts';
 import { type Proxy, startProxy } from '../support/proxy.ts';
+import { readMetric } from '../support/requests.ts';
 import { until } from '../support/until.ts';
 
 /** What the proxies stand between. */
@@ -48,7 +51,6 @@ export type Replica = AsyncDisposable & {
   readonly logBytes: () => number;
 };
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const PRELOAD = new URL('preload.ts', import.meta.url).href;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Restarts are many: a third of the time of each is reading the same sources again. */
@@ -174,18 +176,11 @@ export async function createReplica(options: {
     shiftClock: (byMs) => control.order(`shift ${byMs}`),
     stall: (forMs) => control.order(`stall ${forMs}`),
     isReady,
-    metric: (name) => readMetric(operators, name),
+    metric: (name) => readMetric(operators, name, { limitMs: PROBE_LIMIT_MS }),
     log,
     logBytes,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
-}
-
-async function readMetric(operators: string, name: string): Promise<number> {
-  const response = await fetch(`${operators}/metrics`, { signal: AbortSignal.timeout(PROBE_LIMIT_MS) });
-  const line = (await response.text()).split('\n').find((candidate) => candidate.startsWith(`${name} `));
-  if (line === undefined) throw new Error(`there is no metric ${name}`);
-  return Number(line.slice(name.length + 1));
 }
 
 /** Where the preload of each run of a replica connects to, for its orders. */
@@ -200,11 +195,8 @@ async function listenForReplica(): Promise<
       if (latest === socket) latest = undefined;
     });
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listenOnFreePort(server),
     order: (line) => void latest?.write(`${line}\n`),
     [Symbol.asyncDispose]: async () => {
       latest?.destroy();

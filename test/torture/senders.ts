@@ -3,11 +3,12 @@
 // scaled down (0.1 s to 2 s), or a run would wait more than it tests. Records every request with its answer.
 
 import { Agent } from 'node:http';
-import { drawJob, type Forgery, HEADER_SECRETS, type Notice, signatureOf } from './history.ts';
+import { drawJob, type Forgery, HEADER_SECRETS, type Notice } from './history.ts';
 import type { Random } from './random.ts';
 import type { Attempt } from './recorded.ts';
 import { send } from './request.ts';
 import type { SourceName, Sources } from './sources.ts';
+import { isAcknowledged, sign } from '../support/sender.ts';
 import { pause } from '../support/until.ts';
 
 export type Senders = {
@@ -162,10 +163,6 @@ export function startSenders(options: {
   };
 }
 
-export function isAcknowledged({ status }: Pick<Attempt, 'status'>): boolean {
-  return status !== undefined && status >= 200 && status < 300;
-}
-
 /** A sender that knows what it did expects a forgery to be refused; an authentic 401 it tries again. */
 function isDone(attempt: Attempt): boolean {
   const { status, notice } = attempt;
@@ -200,7 +197,7 @@ function toRequest(notice: Notice, sources: Sources): Prepared {
   const secret = sources.secretOf(source);
   const headers: Record<string, string> = {
     'Content-Type': 'application/json',
-    'X-Service-Signature': signatureOf(body, secret),
+    'X-Service-Signature': sign(body, secret),
   };
   const prepared: Prepared = { url: pathOf(source), method: 'POST', headers, body, secret };
   if (forgery !== undefined) return forged(prepared, { forgery, source, sources });
@@ -223,21 +220,21 @@ function forged(
       ...(signature !== undefined && { 'X-Service-Signature': signature }),
     },
   });
-  const guessed = signatureOf(body, 'a secret that somebody guessed');
+  const guessed = sign(body, 'a secret that somebody guessed');
   switch (forgery) {
     case 'altered':
-      return signed(signatureOf(`${body} `, sources.secretOf(source)));
+      return signed(sign(`${body} `, sources.secretOf(source)));
     case 'unsigned':
       return signed(undefined);
     case 'other-secret':
       return signed(guessed);
     case 'other-source':
-      return signed(signatureOf(body, sources.secretOf(other)));
+      return signed(sign(body, sources.secretOf(other)));
     case 'unknown-source':
-      return { ...signed(signatureOf(body, sources.secretOf(source))), url: pathOf('nobody') };
+      return { ...signed(sign(body, sources.secretOf(source))), url: pathOf('nobody') };
     case 'retired': {
       const retired = sources.retiredSecretOf(source);
-      return signed(retired === undefined ? guessed : signatureOf(body, retired));
+      return signed(retired === undefined ? guessed : sign(body, retired));
     }
   }
 }

@@ -2,9 +2,9 @@
 
 import type { Attempt, Recorded } from '../recorded.ts';
 import { PATIENCE_MS } from '../request.ts';
-import { isAcknowledged } from '../senders.ts';
 import { type Violation, violation } from './violation.ts';
 import { attemptSpan, touches, woundsDuring } from './windows.ts';
+import { isAcknowledged } from '../../support/sender.ts';
 
 /** What a request of that kind is answered when all is well. */
 const EXPECTED: Readonly<Record<Attempt['notice']['kind'], readonly string[]>> = {

@@ -2,11 +2,11 @@
 // digit as it was signed, no copy that is not accounted for, the first copies of a job in the order of acceptance.
 
 import type { Notice } from '../history.ts';
-import { isAcknowledged } from '../senders.ts';
 import type { Attempt, LedgerEvent, Message, Properties, Recorded } from '../recorded.ts';
 import { canonical, canonicalText, parseExactly } from './exact.ts';
 import { type Violation, violation } from './violation.ts';
 import { type Span, woundsDuring } from './windows.ts';
+import { isAcknowledged } from '../../support/sender.ts';
 
 const AUTHENTIC: ReadonlySet<string> = new Set(['new', 'repeat', 'conflict']);
 /** So padded, they sort as text as they do as numbers. */

@@ -1,7 +1,7 @@
 // Faults within RabbitMQ, as its operators and other subscribers may cause them.
 
 import { randomBytes } from 'node:crypto';
-import { setMemoryAlarm } from '../../support/memory-alarm.ts';
+import { setMemoryAlarm } from '../../support/own-servers.ts';
 import type { Fault, Stage } from './types.ts';
 
 function subscriberOf({ subscriber }: Stage) {
