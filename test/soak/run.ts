@@ -12,9 +12,9 @@ import { type Bits, makeBits, openBits } from './bits.ts';
 import { freshAtMost } from './plan.ts';
 import type { End, Line, Sample, SenderSample, SubscriberSample } from './record.ts';
 import { look, outboxOf, residentBytes } from './sampler.ts';
-import type { SenderOptions, SenderOrder } from './sender.ts';
-import { planFaults, playFaults } from './storm.ts';
-import type { SubscriberOptions, SubscriberOrder } from './subscriber.ts';
+import type { SenderOptions, SenderCommand } from './sender.ts';
+import { planFaults, playFaults } from './faults.ts';
+import type { SubscriberOptions, SubscriberCommand } from './subscriber.ts';
 
 export type SoakOptions = {
   readonly minutes: number;
@@ -43,8 +43,8 @@ type Thread<Order> = {
 
 type Stage = {
   readonly world: World;
-  readonly sender: Thread<SenderOrder>;
-  readonly subscriber: Thread<SubscriberOrder>;
+  readonly sender: Thread<SenderCommand>;
+  readonly subscriber: Thread<SubscriberCommand>;
   readonly acknowledged: Bits;
   readonly received: Bits;
 };
@@ -91,7 +91,7 @@ export async function runSoak(options: Run): Promise<void> {
 async function setStage(world: World, { minutes, ratePerS }: SoakOptions): Promise<Stage> {
   const capacity = freshAtMost(Math.ceil(minutes * 60 * ratePerS) + ratePerS);
   const [acknowledged, received] = [makeBits(capacity), makeBits(capacity)];
-  const subscriber = startThread<SubscriberOrder>('subscriber.ts', {
+  const subscriber = startThread<SubscriberCommand>('subscriber.ts', {
     amqpUrl: world.rabbitmq.url,
     exchange: world.exchange,
     queue: QUEUE,
@@ -104,7 +104,7 @@ async function setStage(world: World, { minutes, ratePerS }: SoakOptions): Promi
       limitMs: READY_LIMIT_MS,
     }),
   ]);
-  const sender = startThread<SenderOrder>('sender.ts', {
+  const sender = startThread<SenderCommand>('sender.ts', {
     ports: world.replicas.map(({ links }) => links.sender.port),
     secret: world.sources.defaultSecret,
     run: RUN,

@@ -24,7 +24,7 @@ export type SenderOptions = {
 };
 
 /** `go` starts the clock; `report` is answered with a SenderSample; `stop` sends what is due and nothing fresh. */
-export type SenderOrder = 'go' | 'report' | 'stop' | 'close';
+export type SenderCommand = 'go' | 'report' | 'stop' | 'close';
 
 /** A frozen replica holds on to its connections for 10 s each: enough for the rate to go on over the other one. */
 const CONNECTIONS_PER_REPLICA = 128;
@@ -110,8 +110,8 @@ function run(options: SenderOptions): void {
   });
 }
 
-function obey(orders: Record<SenderOrder, () => void>): void {
-  parentPort?.on('message', (order: SenderOrder) => orders[order]());
+function obey(orders: Record<SenderCommand, () => void>): void {
+  parentPort?.on('message', (order: SenderCommand) => orders[order]());
 }
 
 /** Signs as it goes: 8 µs each, where a stock for an hour would take gigabytes. */

@@ -17,7 +17,7 @@ export type SubscriberOptions = {
 };
 
 /** `report` is answered with a SubscriberSample. */
-export type SubscriberOrder = 'report' | 'close';
+export type SubscriberCommand = 'report' | 'close';
 
 const { amqpUrl, exchange, queue, run, received } = workerData as SubscriberOptions;
 const marks = openBits(received);
@@ -36,9 +36,9 @@ const subscription = await subscribe({
   },
 });
 
-const obey: Record<SubscriberOrder, () => void> = {
+const obey: Record<SubscriberCommand, () => void> = {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
   report: () => parentPort?.postMessage({ ...tally } satisfies SubscriberSample),
   close: () => void subscription.close().finally(() => parentPort?.close()),
 };
-parentPort?.on('message', (order: SubscriberOrder) => obey[order]());
+parentPort?.on('message', (order: SubscriberCommand) => obey[order]());

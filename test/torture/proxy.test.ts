@@ -1,4 +1,4 @@
-// The ways in which a link can go wrong that only the fault harness uses.
+// The ways in which a proxy breaks a link that only this harness uses.
 
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -20,7 +20,7 @@ afterAll(() => void server.close());
 
 type Client = Disposable & {
   readonly ask: () => void;
-  /** Resolves with all that came so far, once it is so many bytes. */
+  /** Resolves with all that came so far, once it is at least so many bytes. */
   readonly got: (bytes: number) => Promise<string>;
   /** How it ended, with all that had come. */
   readonly ended: Promise<{ code: string | undefined; text: string }>;
@@ -45,11 +45,11 @@ async function open(port: number): Promise<Client> {
     ask: () => void socket.write('?'),
     got: (bytes) =>
       new Promise((resolve) => {
-        const look = () => {
+        const check = () => {
           if (text.length >= bytes) resolve(text);
         };
-        socket.on('more', look);
-        look();
+        socket.on('more', check);
+        check();
       }),
     ended,
     [Symbol.dispose]: () => void socket.destroy(),

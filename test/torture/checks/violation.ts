@@ -1,4 +1,4 @@
-// What a check returns for each promise that it finds broken.
+// A broken promise, as a check reports it.
 
 const KINDS = [
   'lost',

@@ -1,4 +1,4 @@
-// All faults there are, by name.
+// All faults, by name.
 
 import { brokerFaults } from './broker.ts';
 import { insideFaults } from './inside.ts';
@@ -15,7 +15,7 @@ export const FAULTS: readonly Fault[] = [
   ...insideFaults,
 ];
 
-/** @throws Error that lists the names there are. */
+/** @throws Error that lists the known names. */
 export function faultsNamed(names: readonly string[]): Fault[] {
   return names.map((name) => {
     const fault = FAULTS.find((candidate) => candidate.name === name);

@@ -6,7 +6,7 @@ import { type End, type FaultSpan, type Sample, type SoakRecord, toRecord } from
 import { createRetries } from '../../soak/retries.ts';
 import { sectionOf, withSection } from '../../soak/section.ts';
 import { median, slopeOf } from '../../soak/statistics.ts';
-import { planFaults } from '../../soak/storm.ts';
+import { planFaults } from '../../soak/faults.ts';
 import { judge } from '../../soak/verdict.ts';
 import { createRandom } from '../../torture/random.ts';
 

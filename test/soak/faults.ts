@@ -31,7 +31,7 @@ const NAMES = [
 ] as const;
 
 const ENDS_A_REPLICA = /^replica-(kill|restart)$/;
-const HELD_S = [5, 20] as const;
+const DURATION_S = [5, 20] as const;
 const HEAL_LIMIT_MS = 120_000;
 
 type PlannedFault = { readonly name: string; readonly atS: number; readonly forS: number };
@@ -42,7 +42,7 @@ type PlannedFault = { readonly name: string; readonly atS: number; readonly forS
  */
 export function planFaults(options: { totalS: number; everyS: number; random: Random }): PlannedFault[] {
   const { totalS, everyS, random } = options;
-  const [shortest, longest] = HELD_S;
+  const [shortest, longest] = DURATION_S;
   const count = Math.max(0, Math.floor(totalS / everyS) - 1);
   const rounds = Math.ceil(count / NAMES.length);
   const names = Array.from({ length: rounds }, () => random.shuffled(NAMES)).flat();
