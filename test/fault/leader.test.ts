@@ -17,7 +17,7 @@ test('SIGKILL between publish and mark: nothing is lost, and there is at most on
   await using leader = await startReplica({ databaseUrl: database.url, exchange, env });
   await untilLeading(leader);
   {
-    // Marks record their publications, and nothing else writes there: so it publishes and cannot mark.
+    // Only marking an event as published writes to this table. So the leader publishes but cannot mark.
     await using lock = await openTransaction(database);
     await lock.query('lock table publications in exclusive mode');
     // All in one commit, so that the leader loads them together, before the first mark blocks.
@@ -101,7 +101,7 @@ test('a leader frozen beyond its lease is replaced within 5 s, and publishes not
   await untilOutboxEmpty(database);
 
   await expectAllArrived(load, database, bus);
-  // Whoever published what came after the takeover, it was one replica alone.
+  // Everything after the takeover was published by one replica.
   const relays = await database.query(
     'select distinct relay_id from publications where event_sequence > $1',
     [before?.sequence],
@@ -113,7 +113,7 @@ test('a rolling restart of two replicas under load: every 2xx arrives, in order,
   const exchange = newExchange();
   await using database = await createTestDatabase();
   await using bus = await listen(exchange);
-  // The time that the balancer gives what is on the wire.
+  // For requests that the balancer has already sent.
   const env = { SHUTDOWN_DELAY_MS: '500' };
   await using first = await startReplica({ databaseUrl: database.url, exchange, env });
   await using second = await startReplica({ databaseUrl: database.url, exchange, env });
@@ -121,7 +121,7 @@ test('a rolling restart of two replicas under load: every 2xx arrives, in order,
   await using load = startLoad(() => addresses, { senders: 8, pauseMs: 2 });
   await load.reached(150);
 
-  // As a balancer does: the replica is taken out before it ends, and back in when it is ready.
+  // As a balancer does: a replica is removed before it ends, and its successor added when it is ready.
   addresses = [second.webhooks];
   first.kill('SIGTERM');
   expect(await first.exited).toEqual({ code: 0, signal: null });
@@ -139,11 +139,11 @@ test('a rolling restart of two replicas under load: every 2xx arrives, in order,
 
   expect(load.answers.filter((answer) => !isAcknowledged(answer))).toEqual([]);
   await expectAllArrived(load, database, bus);
-  // No fault at all happened: a clean hand-over makes no second copy.
+  // There was no fault: a clean hand-over makes no second copy.
   expect([...copies(bus.messages).values()].filter((count) => count !== 1)).toEqual([]);
 });
 
-/** What was acknowledged is in the ledger, and all of the ledger on the bus, in order. */
+/** Everything acknowledged is in the ledger, and every event of the ledger is on the bus, in order. */
 async function expectAllArrived(load: Load, database: TestDatabase, bus: Bus): Promise<void> {
   const tallied = new Set(await eventIds(database));
   await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(tallied), { timeout: 10_000 });

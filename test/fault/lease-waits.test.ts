@@ -38,7 +38,7 @@ test('a connection that is not made is given up before the lease could end, and 
   await Promise.all([usual.close(), connection.close()]);
 });
 
-/** Takes connections and says nothing. */
+/** Accepts connections and never answers. */
 async function listenSilently(): Promise<AsyncDisposable & { port: number }> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -62,7 +62,7 @@ test('counts whose turn comes behind one that fails are written when the service
   });
   {
     await using lock = await openTransaction(database);
-    await lock.query('lock table rollups in access exclusive mode'); // waited for longer than for a connection
+    await lock.query('lock table rollups in access exclusive mode'); // the write waits for it longer than for a connection
 
     await relay.service.stop();
   }
@@ -75,7 +75,7 @@ test('counts whose turn comes behind one that fails are written when the service
 
 test('the lease is renewed while all else beside deliveries waits for Postgres', async () => {
   await using database = await createTestDatabase();
-  // What waits for a lock does so for 0.4 of the deadline: longer than a lease.
+  // Statements wait for a lock for 0.4 of the deadline, which is longer than a lease.
   await using relay = await startTestService({
     database,
     env: { ANSWER_DEADLINE_MS: '9500', REFUSED_ROWS_PER_MINUTE: '0' },
@@ -93,7 +93,7 @@ test('the lease is renewed while all else beside deliveries waits for Postgres',
     'lock table rollups, drift, secret_matches, refusals, replays, outbox in access exclusive mode',
   );
 
-  // Each has waited for as long as it may, and begins again: rounds, replays, counts, and the gauges' question.
+  // Each has waited until its time-out, and tries again: rounds of the relay, replays, counts, and the gauges.
   await vi.waitFor(
     async () => {
       await readMetric(relay.operators, 'tallyhook_outbox_pending');

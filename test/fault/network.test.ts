@@ -49,7 +49,7 @@ test.concurrent.for(breaks)(
 
     breakIt(proxy);
     await load.reached(load.acknowledged().size + 60);
-    // It has noticed, and tries again.
+    // The publisher has noticed, and connects again.
     await vi.waitFor(() => expect(proxy.accepted()).toBeGreaterThan(before), { timeout: 15_000 });
     mend(proxy);
     await load.reached(load.acknowledged().size + 60);
@@ -57,7 +57,7 @@ test.concurrent.for(breaks)(
 
     expect(load.answers.filter(({ status }) => status !== 202)).toEqual([]);
     await untilOutboxEmpty(relay.database);
-    proxy.heal(); // what an old connection still held comes late, as copies
+    proxy.heal(); // what was stalled on an old connection arrives late, as copies
     const tallied = new Set(await eventIds(relay.database));
     await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(tallied), { timeout: 10_000 });
     expect(outOfOrder(bus.messages)).toEqual([]);
@@ -68,7 +68,7 @@ test.concurrent.for(breaks)(
   },
 );
 
-// Start, Tune, OpenOk, then the channel's OpenOk, the confirm mode's and the exchange's.
+// The broker's frames: Start, Tune, OpenOk, then those for the channel, confirm mode and the exchange.
 const stages = [0, 1, 2, 3, 4, 5, 6].flatMap((frames) =>
   (['cut', 'stall'] as const).map((how): [number, 'cut' | 'stall'] => [frames, how]),
 );
@@ -82,7 +82,7 @@ test.concurrent.for(stages)(
     proxy.failAfterFrames(frames, how);
     const publisher = createTestPublisher({ exchange, url: proxy.url, ...QUICK });
     try {
-      // It tried twice at least, so it got over the first failure.
+      // A second connection: it has recovered from the first failure.
       await vi.waitFor(() => expect(proxy.accepted()).toBeGreaterThan(1), { timeout: 15_000 });
       proxy.heal();
       await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 15_000 });
@@ -132,7 +132,7 @@ test('amqps:// works with a certificate that the system trusts, and no other is 
   server.on('tlsClientError', () => {});
   const port = await listenOnFreePort(server);
   try {
-    // A host name without a dot, too. The protocol of a URL of this kind cannot be set.
+    // With a host name without a dot. Built as text, since the protocol of such a URL cannot be set.
     const credentials = target.username ? `${target.username}:${target.password}@` : '';
     const url = `amqps://${credentials}localhost:${port}${target.pathname}`;
     await using database = await createTestDatabase();

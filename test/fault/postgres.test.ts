@@ -27,7 +27,7 @@ function unacknowledged(load: Load) {
   return load.answers.filter((answer) => !isAcknowledged(answer));
 }
 
-/** What holds whatever became of Postgres meanwhile. */
+/** What is promised whatever happens to Postgres. */
 async function expectPromisesKept(options: {
   load: Load;
   replica: Replica;
@@ -115,7 +115,7 @@ test('guarantee 7: a Postgres that hangs means 503 within the deadline, and no r
       expect(status).toBe(503);
       expect(Number(retryAfter)).toBeGreaterThan(0);
     }
-    // The deadline, and what a busy machine takes.
+    // The deadline, with time for a busy machine.
     expect(Math.max(...[...answers, ...load.answers].map(({ ms }) => ms))).toBeLessThan(3_000);
     expect((await replica.readiness()).body).toMatchObject({ ready: false, postgres: 'down' });
     expect((await fetch(`${replica.intake}/livez`)).status).toBe(200);

@@ -48,7 +48,7 @@ test('SIGTERM under load: exit 0 within the grace time, and every 2xx is in the 
   const tallied = new Set(await eventIds(database));
   expect([...load.acknowledged()].filter((id) => !tallied.has(id))).toEqual([]);
 
-  // What it did not get to is the next one's: nothing is lost in between.
+  // The next replica publishes what is left: nothing is lost.
   await using next = await startReplica({ databaseUrl: database.url, exchange });
   await untilOutboxEmpty(database);
   await bus.received(tallied.size);
@@ -84,7 +84,7 @@ test('a kept-alive sender is told to close while we drain, and none of its reque
   });
   const cutOff: Answer[] = [];
   let sent = 0;
-  // Each goes on for as long as it is not told otherwise, on one connection.
+  // Each sends on one connection until an answer closes it.
   const senders = Array.from({ length: 8 }, async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (;;) {
@@ -101,7 +101,7 @@ test('a kept-alive sender is told to close while we drain, and none of its reque
   await Promise.all(senders);
 
   expect(cutOff).toEqual([]);
-  // All that while it still listened.
+  // The port was still open after all of this.
   expect(await post(replica.webhooks, completed(newJobId()))).toMatchObject({ status: 202, closes: true });
   expect(await replica.exited).toEqual({ code: 0, signal: null });
 });
@@ -166,7 +166,7 @@ test.for(['SIGTERM', 'SIGINT'] as const)('a second %s ends it at once', async (s
   replica.kill(signal);
   await untilDraining(replica);
 
-  // It listens for the second one after half a second; the lock would hold it for longer than that.
+  // A second signal counts after half a second. Without it the lock would delay the exit for longer than this time-out.
   await vi.waitFor(
     () => {
       replica.kill(signal);
@@ -262,7 +262,7 @@ test('SIGHUP ends it at no time: not while it starts, not while it runs', async 
   expect(replica.hasExited()).toBe(false);
 });
 
-/** It waits for a Postgres that does not answer. */
+/** `serve` with the addresses of a Postgres and a RabbitMQ that do not answer. */
 function startWithoutServers(database: TestDatabase) {
   const nowhere = new URL(database.url);
   nowhere.port = '1';

@@ -21,9 +21,9 @@ export type Bus = AsyncDisposable & {
   readonly queue: string;
   readonly messages: readonly BusMessage[];
   readonly ids: () => string[];
-  /** Waits until so many messages are there, and returns them. */
+  /** Waits until so many messages have arrived, and returns them. */
   readonly received: (count: number, timeoutMs?: number) => Promise<readonly BusMessage[]>;
-  /** For binding, deleting and the like. */
+  /** To bind, delete and the like. */
   readonly channel: Channel;
 };
 
@@ -33,12 +33,12 @@ export function amqpUrl(): string {
   return url;
 }
 
-/** For services that no test listens to. It goes when the last test is over. */
+/** The exchange of services whose events no test consumes. It is deleted after the last test. */
 export const UNHEARD = `test.unheard.${TEMPLATE}`;
 
 export const newExchange = (): string => `test.${randomBytes(6).toString('hex')}`;
 
-/** Listens from now on. `exchange` is declared if it is not there yet, and deleted in the end. */
+/** Receives what is published from now on. `exchange` is declared if it does not exist, and deleted at the end. */
 export async function listen(
   exchange: string,
   options: { url?: string; bindings?: string[]; queue?: string } = {},
@@ -91,11 +91,11 @@ export async function listen(
 type DurableSubscriber = AsyncDisposable & {
   readonly messages: readonly (Received & Pick<BusMessage, 'text'>)[];
   readonly ids: () => string[];
-  /** Waits until each of these ids has come at least once. */
+  /** Waits until each of these ids has arrived at least once. */
   readonly receivedAll: (ids: Iterable<string>, timeoutMs?: number) => Promise<void>;
 };
 
-/** Reconnects by itself and misses nothing. Resolves when its queue, named after the exchange, is bound. */
+/** Reconnects by itself and misses no event. Resolves when its queue, named after the exchange, is bound. */
 export async function subscribeDurably(
   url: string,
   exchange: string,

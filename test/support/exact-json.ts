@@ -107,12 +107,12 @@ function exactNumber(text: string): ExactNumber {
   return { coefficient, exponent };
 }
 
-/** V8 forgets what it learned from an object with the object. */
+/** The objects stay referenced, since V8 forgets what it learned from an object that is collected. */
 const kept: unknown[] = [];
 
 /**
- * From now on JSON.parse reads another key where an object goes `{<before>,"<escaped>":…}`. Only for some thousand objects
- * a process, each of which begins in its own way: then V8 gives up the short cut in which the bug is.
+ * From now on JSON.parse reads a wrong key in an object `{<before>,"<escaped>":…}`. It works for some thousand objects a
+ * process, each with another beginning: then V8 stops using the optimization that has the bug.
  * @param before members as JSON text; at least one.
  * @param escaped a key as it stands between its quotes, with an escape in it.
  */

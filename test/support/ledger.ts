@@ -1,5 +1,5 @@
-// Looks at the ledger from outside, as an operator would with psql, and keeps the outbox still where a test
-// wants to see what is in it.
+// Reads the ledger from outside, as an operator would with psql, and keeps the relay from emptying the outbox where a test
+// reads it.
 
 import type { TestDatabase } from './database.ts';
 
@@ -71,8 +71,8 @@ export const refusals = (database: TestDatabase): Promise<RefusalRow[]> =>
   database.query<RefusalRow>('select * from refusals order by source, minute');
 
 /**
- * The statements that wait for a lock, in this database alone: the server shows what other tests' statements wait for,
- * too, and pg_locks gives their tables the same numbers, since all databases are copies of one.
+ * The statements that wait for a lock, in this database only: the server runs statements of other tests too, and in pg_locks
+ * their tables have the same oids, since all databases are copies of one.
  */
 export const lockWaits = (database: TestDatabase): Promise<{ kind: string }[]> =>
   database.query(
@@ -80,7 +80,7 @@ export const lockWaits = (database: TestDatabase): Promise<{ kind: string }[]> =
      where datname = current_database() and wait_event_type = 'Lock'`,
   );
 
-/** Gives the lease to nobody who lives, so that outbox entries stay where they are until `let go`. */
+/** Gives the lease to a holder that does not exist, so that no relay publishes until `letGo`. */
 export async function holdOutbox(database: TestDatabase): Promise<{ letGo: () => Promise<void> }> {
   await database.query(
     `insert into relay_lease (name, holder, epoch, expires_at)

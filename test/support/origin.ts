@@ -7,9 +7,9 @@ type Origin = AsyncDisposable & {
   readonly port: number;
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
-  /** Method and path of all that was asked. */
+  /** Method and path of every request. */
   readonly asked: readonly string[];
-  /** How often somebody connected, whatever was said then. */
+  /** How many connections were accepted. */
   readonly connections: () => number;
 };
 

@@ -10,7 +10,7 @@ import { until } from './until.ts';
 
 export type OwnPostgres = AsyncDisposable & {
   readonly server: PostgresServer;
-  /** A new, empty database on it: the replica has to migrate it (MIGRATE_ON_START). */
+  /** A new, empty database: the replica has to migrate it (MIGRATE_ON_START). */
   readonly createDatabase: () => Promise<TestDatabase>;
 };
 
@@ -46,12 +46,12 @@ async function query<Row extends QueryResultRow>(
   return (await session.query<Row>(text, values)).rows;
 }
 
-/** As scripts/services/rabbitmq.ts has it. */
+/** The limit that scripts/services/rabbitmq.ts sets. */
 const USUAL_LIMIT = '{absolute, 1000000000}';
-/** For rabbitmqctl, which is slow to start where the processor is busy. */
+/** Long, since rabbitmqctl starts slowly on a busy machine. */
 const CTL_LIMIT_MS = 90_000;
 
-/** Resolves when the broker says so itself: rabbitmqctl has been seen to succeed and change nothing. */
+/** Resolves when the broker confirms it: rabbitmqctl has been seen to succeed without effect. */
 export async function setMemoryAlarm(
   broker: Pick<RabbitmqServer, 'ctl'>,
   isAlarming: boolean,

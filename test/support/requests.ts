@@ -6,9 +6,9 @@ import { text } from 'node:stream/consumers';
 import { Agent, fetch, type RequestInit } from 'undici';
 
 export type From = {
-  /** A loopback address of this machine, `127.0.0.1` if not given. */
+  /** A loopback address of this machine, by default 127.0.0.1. */
   readonly from?: string;
-  /** A list is sent as so many lines. */
+  /** A list is sent as several header lines. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined;
   readonly method?: string;
   readonly body?: string;
@@ -45,15 +45,12 @@ export async function askFrom(
 
 const unkept = new Agent({ pipelining: 0 });
 
-/**
- * On a connection of its own. One that is kept may be the very one that a server ends to make room, just when the next
- * request goes out on it.
- */
+/** On a new connection: a server that makes room may end a kept one just when the next request is sent on it. */
 export function fetchAfresh(url: string, init: RequestInit = {}): ReturnType<typeof fetch> {
   return fetch(url, { ...init, dispatcher: unkept });
 }
 
-/** Every sample, by its name and labels as they are written there. `operators`: the address of the operators' port. */
+/** Every sample by its name and labels, as written. `operators` is the address of the operators' port. */
 export async function readMetrics(
   operators: string,
   options: { limitMs?: number } = {},

@@ -1,4 +1,4 @@
-// Somebody else's session on a test's database, alone or with a transaction: its locks last until it ends.
+// Another session on a test's database, with or without a transaction. Its locks last until it ends.
 
 import { Client, type QueryResultRow } from 'pg';
 import type { TestDatabase } from './database.ts';

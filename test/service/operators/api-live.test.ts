@@ -4,7 +4,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Delivery, Publication } from '../../../src/operators/contract/items.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { type Listening, listen, type LiveEvent, parseEvent } from '../../support/listener.ts';
+import { type Listening, listen, type LiveEvent, parseEvent } from '../../support/live-events.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
