@@ -80,6 +80,15 @@ export const lockWaits = (database: TestDatabase): Promise<{ kind: string }[]> =
      where datname = current_database() and wait_event_type = 'Lock'`,
   );
 
+/** The names of the partitions of a table, in the order of their days. */
+export async function partitionsOf(database: TestDatabase, parent: string): Promise<string[]> {
+  const rows = await database.query<{ name: string }>(
+    'select inhrelid::regclass::text as name from pg_inherits where inhparent = $1::regclass order by 1',
+    [parent],
+  );
+  return rows.map(({ name }) => name);
+}
+
 /** Gives the lease to a holder that does not exist, so that no relay publishes until `letGo`. */
 export async function holdOutbox(database: TestDatabase): Promise<{ letGo: () => Promise<void> }> {
   await database.query(
