@@ -1,6 +1,5 @@
 // What the client of the operators' API does with each kind of answer, and with none: pages, waits, repeats, streams.
 
-import type { ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import {
@@ -10,6 +9,7 @@ import {
   NoAnswerError,
 } from '../../../src/operators/client/client.ts';
 import { hang, type Receiver, type Respond, startReceiver } from '../../support/receiver.ts';
+import { failure, reply } from '../../support/scripted-service.ts';
 
 const TOKEN = 'thk_test_pLaNtEd-0123456789';
 const ENTRY = {
@@ -38,15 +38,6 @@ const JOB = {
   duration_ms: null,
 };
 
-function reply(
-  response: ServerResponse,
-  status: number,
-  content: unknown,
-  headers: Record<string, string> = {},
-): void {
-  response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(content));
-}
-
 const refusal = (code: string) => ({ error: code, message: `it is ${code}` });
 
 function clientOf(service: Pick<Receiver, 'port'>, options: { timeoutMs?: number } = {}) {
@@ -68,12 +59,6 @@ async function allOf<T>(items: AsyncIterable<T>): Promise<T[]> {
   for await (const item of items) found.push(item);
   return found;
 }
-
-const failure = (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => expect.fail('it did not fail'),
-    (error: unknown) => error,
-  );
 
 const pagesOf =
   (...cursors: readonly (string | null)[]): Respond =>
