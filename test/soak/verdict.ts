@@ -122,7 +122,7 @@ function replicaSeries(half: readonly Sample[]): Series[] {
   });
 }
 
-/** The process with the most samples. A replica that is started again starts small, so only samples of one process are compared. */
+/** The process with the most samples. A restarted replica starts small, so only samples of one process are compared. */
 function longestRun(pids: readonly number[]): number | undefined {
   const samples = new Map<number, number>();
   for (const pid of pids) samples.set(pid, (samples.get(pid) ?? 0) + 1);

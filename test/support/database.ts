@@ -77,7 +77,7 @@ async function onServer<Row extends QueryResultRow>(text: string, values?: unkno
   return (await server.query<Row>(text, values)).rows;
 }
 
-/** A pool, since a connection costs 20 ms of processor time and tests poll often. Of several, since one may wait for a lock. */
+/** Pooled, since a connection costs 20 ms of processor time and tests poll often. Several, since one may wait for a lock. */
 function openPool(url: string): Pool {
   const pool = new Pool({
     connectionString: url,

@@ -1,5 +1,5 @@
-// Starts the real sandbox through `startSandbox`: on a free port, in memory by default, with the simulated engine. And a client
-// that checks what every answer must have.
+// Starts the real sandbox through `startSandbox`: on a free port, in memory by default, with the simulated engine. And a
+// client that checks what every answer must have.
 
 import { expect, vi } from 'vitest';
 import type { Account } from '../../src/sandbox/accounts/accounts.ts';

@@ -21,7 +21,7 @@ export type PlannedEpisode = {
 };
 
 const GAP_MS = [500, 2_500] as const;
-/** Sometimes above the replicas' answer deadline of 5 s, always below the sender's 10 s. Faults with `durationMs` last longer. */
+/** Sometimes above the answer deadline of 5 s, always below the sender's 10 s. Faults with `durationMs` last longer. */
 const DURATION_MS = [400, 7_000] as const;
 const OFFSET_MS = [0, 2_500] as const;
 const TOGETHER = [2, 3] as const;

@@ -13,7 +13,7 @@ export type SecretsSearch = {
   readonly found: () => string[];
 };
 
-/** In a longer text its base64 has one of three forms, by its offset. The first and last letters are shared with what is around it. */
+/** Within a longer text its base64 has one of three forms. Its first and last letters depend on the text around it. */
 const base64Of = (text: string) =>
   [0, 1, 2].map((before) => {
     const letters = Buffer.from(`${'-'.repeat(before)}${text}`)

@@ -1,4 +1,4 @@
-// The answers that senders got: none is false, none is late, and no fault excuses an answer of a replica that it did not touch.
+// The answers that senders got: none is false, none is late, and a fault excuses only answers of replicas that it touched.
 
 import type { Attempt, Recorded } from '../recorded.ts';
 import { PATIENCE_MS } from '../request.ts';
