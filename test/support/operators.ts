@@ -43,6 +43,21 @@ export type TokenOptions = {
   readonly expiresAt?: Date | null;
 };
 
+/** An outbox entry as the API answers it. */
+export const ENTRY = {
+  id: '7',
+  event_id: 'default:job_1:failed',
+  source: 'default',
+  job_id: 'job_1',
+  state: 'pending',
+  attempts: 0,
+  due_at: '2026-01-15T10:30:00Z',
+  recorded_at: '2026-01-15T10:30:00Z',
+  last_error: null,
+  replay_id: null,
+  queue: null,
+};
+
 /** `await operators(relay, { role: 'viewer' })`; by default an admin. */
 export async function operators(relay: Running, options: TokenOptions = {}): Promise<Operators> {
   const { token, value } = await newToken(relay.database, options);

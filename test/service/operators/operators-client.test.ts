@@ -8,23 +8,11 @@ import {
   InvalidAnswerError,
   NoAnswerError,
 } from '../../../src/operators/client/client.ts';
+import { ENTRY } from '../../support/operators.ts';
 import { hang, type Receiver, type Respond, startReceiver } from '../../support/receiver.ts';
 import { failure, reply } from '../../support/scripted-service.ts';
 
 const TOKEN = 'thk_test_pLaNtEd-0123456789';
-const ENTRY = {
-  id: '7',
-  event_id: 'default:job_1:failed',
-  source: 'default',
-  job_id: 'job_1',
-  state: 'pending',
-  attempts: 0,
-  due_at: '2026-01-15T10:30:00Z',
-  recorded_at: '2026-01-15T10:30:00Z',
-  last_error: null,
-  replay_id: null,
-  queue: null,
-};
 const JOB = {
   source: 'team-a',
   job_id: 'job_1',
