@@ -4,7 +4,7 @@
 //
 // Deliveries come in groups of 20 (`b`, with places `r`): 16 events of 8 jobs, then repeats, and one that was turned away.
 
-export const HISTORY_DAYS = 30;
+const HISTORY_DAYS = 30;
 const GROUP = 20;
 const EVENTS_OF_GROUP = 16;
 const JOBS_OF_GROUP = 8;

@@ -2,14 +2,10 @@
 // list and of a job's story, an export's rate and memory, and what all of it costs the intake beside. The broker is
 // stopped: nothing but Postgres and the service is measured, and the outbox stays as it was made.
 
-import { randomBytes } from 'node:crypto';
-import { Kysely, PostgresDialect } from 'kysely';
-import { Pool } from 'pg';
 import { startRelay } from '../scripts/relay.ts';
 import type { Progress } from '../scripts/output.ts';
 import { findFreePort } from '../scripts/services/ports.ts';
-import { makeToken } from '../src/operators/access/tokens.ts';
-import type { Database } from '../src/ledger/tables.ts';
+import { newToken } from '../test/support/operators.ts';
 import { AUDIT_CASES, type AuditCase } from './audit-cases.ts';
 import type { AuditReport, AuditScale } from './audit-report.ts';
 import { seedHistory } from './audit-seed.ts';
@@ -74,33 +70,14 @@ async function withService<T>(stage: Stage, work: (api: Api) => Promise<T>): Pro
     logFile: '/dev/null',
   });
   try {
-    const authorization = `Bearer ${await newTokenValue(stage)}`;
+    const database = { url: stage.databases.url(DATABASE) };
+    const { value } = await newToken(database, { role: 'auditor', environment: 'live' });
+    const authorization = `Bearer ${value}`;
     const get = (path: string) =>
       fetch(`http://127.0.0.1:${operatorPort}/api/v1${path}`, { headers: { authorization } });
     return await work({ get, pid: relay.pid, port });
   } finally {
     await relay.end();
-  }
-}
-
-async function newTokenValue(stage: Stage): Promise<string> {
-  const pool = new Pool({ connectionString: stage.databases.url(DATABASE), max: 1 });
-  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
-  try {
-    const made = await db.transaction().execute((trx) =>
-      makeToken(trx, {
-        name: `bench ${randomBytes(4).toString('hex')}`,
-        role: 'auditor',
-        environment: 'live',
-        sources: null,
-        expiresAt: null,
-        createdBy: 'the benchmark',
-      }),
-    );
-    if (made === 'full') throw new Error('there are too many tokens');
-    return made.value;
-  } finally {
-    await db.destroy();
   }
 }
 

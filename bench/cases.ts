@@ -39,12 +39,12 @@ export const CASE_WORK: Readonly<Record<Case, (bench: Bench) => Promise<void>>> 
   floods: withstandFloods,
 };
 
-export const connectionsLabel = (count: number) => `${count} connections`;
-export const eventsLabel = (count: number) => `${count.toLocaleString('en')} events`;
-export const bodyLabel = (bytes: number) => `${bytes / 1_024} KiB`;
-export const duplicatesLabel = (share: number) => `${share * 100} % duplicates`;
-export const replicasLabel = (count: number) => `${count} ${count === 1 ? 'replica' : 'replicas'}`;
-export const shareLabel = (share: number) => `${share * 100} % of the peak`;
+const connectionsLabel = (count: number) => `${count} connections`;
+const eventsLabel = (count: number) => `${count.toLocaleString('en')} events`;
+const bodyLabel = (bytes: number) => `${bytes / 1_024} KiB`;
+const duplicatesLabel = (share: number) => `${share * 100} % duplicates`;
+const replicasLabel = (count: number) => `${count} ${count === 1 ? 'replica' : 'replicas'}`;
+const shareLabel = (share: number) => `${share * 100} % of the peak`;
 
 async function ceiling(bench: Bench): Promise<void> {
   for (const round of rounds(bench)) {
@@ -117,7 +117,7 @@ async function rates(bench: Bench): Promise<void> {
   }
 }
 
-export function peakOf(runs: readonly Run[], subject: SubjectName): number | undefined {
+function peakOf(runs: readonly Run[], subject: SubjectName): number | undefined {
   const found = (['bus', 'concurrency', 'rates'] as const).flatMap((each) => {
     const closed = runs.filter((run) => run.case === each && run.variant.endsWith('connections'));
     return [...new Set(closed.map(({ variant }) => variant))].flatMap(

@@ -6,7 +6,7 @@ import { once as onceEmitted } from 'node:events';
 import type { AddressInfo } from 'node:net';
 
 /** Whatever the two sides agreed on under that name; each side's own module has the types. */
-export type Line = { readonly kind: string; readonly value?: unknown };
+type Line = { readonly kind: string; readonly value?: unknown };
 
 export type Control = {
   readonly tell: (kind: string, value?: unknown) => void;
@@ -40,7 +40,7 @@ export async function connectToBenchmark(argv: readonly string[] = process.argv.
   return control;
 }
 
-export type Switchboard = {
+type Switchboard = {
   readonly port: number;
   /** Resolves when the part with this token is on the line. */
   readonly expect: (token: string) => Promise<Control & { readonly lost: Promise<void> }>;

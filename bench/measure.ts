@@ -88,7 +88,7 @@ export async function startSubscriber(stage: Stage, run: string, queueType: Queu
   return { pid: part.pid, run, count: () => count, until, times, end };
 }
 
-export function readTimes(file: string): Float64Array {
+function readTimes(file: string): Float64Array {
   const bytes = readFileSync(file);
   return new Float64Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
 }

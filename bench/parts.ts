@@ -10,7 +10,7 @@ import type { Guard, Guarded } from '../scripts/services/guard.ts';
 import { openSwitchboard } from './control.ts';
 import type { LoadPlan, LoadReport, LoadSecond } from './load/plan.ts';
 
-export type Part = {
+type Part = {
   readonly pid: number;
   readonly tell: (kind: string, value?: unknown) => void;
   readonly on: (kind: string, listen: (value: unknown) => void) => void;

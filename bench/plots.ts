@@ -4,7 +4,7 @@
 
 import { type EChartsOption, init } from 'echarts';
 
-export type Axis = {
+type Axis = {
   readonly name: string;
   /** Stands behind the name: `MiB`, `ms`, `events/s`. Left out for plain counts. */
   readonly unit?: string;
@@ -26,7 +26,7 @@ export type LineSeries = {
 export type Band = { readonly from: number; readonly to: number; readonly name?: string };
 
 /** A horizontal line across the plot, such as a target. */
-export type Mark = { readonly value: number; readonly name: string };
+type Mark = { readonly value: number; readonly name: string };
 
 type Frame = {
   readonly title: string;
@@ -35,7 +35,7 @@ type Frame = {
   readonly height?: number;
 };
 
-export type LinePlot = Frame & {
+type LinePlot = Frame & {
   readonly x: Axis;
   readonly y: Axis;
   readonly series: readonly LineSeries[];
@@ -43,7 +43,7 @@ export type LinePlot = Frame & {
   readonly marks?: readonly Mark[];
 };
 
-export type BarPlot = Frame & {
+type BarPlot = Frame & {
   readonly y: Axis;
   /** One group of bars each. */
   readonly groups: readonly string[];

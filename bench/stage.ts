@@ -24,7 +24,7 @@ export type Stage = {
   readonly secret: string;
 };
 
-export type Databases = {
+type Databases = {
   /** An empty one with Tallyhook's schema, or without any (`template0`). @returns its URL. */
   readonly create: (name: string, template?: 'template0') => Promise<string>;
   readonly drop: (name: string) => Promise<void>;

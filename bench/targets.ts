@@ -12,7 +12,7 @@ import {
 } from './results.ts';
 import { RATED_PER_S } from './scale.ts';
 
-export type Target = {
+type Target = {
   readonly name: string;
   readonly wanted: string;
   /** Undefined if it was not measured. */
@@ -202,6 +202,6 @@ function worstFlood(runs: readonly Run[], { name, below, unit, of }: FloodLimit)
   };
 }
 
-export function perS(rate: number): string {
+function perS(rate: number): string {
   return `${Math.round(rate).toLocaleString('en')}/s`;
 }

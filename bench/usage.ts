@@ -20,7 +20,7 @@ export function cpuSecondsOf<Role extends string>(
   return Object.fromEntries(entries) as Record<Role, number>;
 }
 
-export type Memory = { readonly nowMiB: number; readonly peakMiB: number };
+type Memory = { readonly nowMiB: number; readonly peakMiB: number };
 
 /** Resident memory of the roots with their children, summed. */
 export function memoryOf(pids: readonly number[]): Memory {

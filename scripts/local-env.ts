@@ -3,7 +3,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 
-export const LOCAL_VARIABLES = [
+const LOCAL_VARIABLES = [
   'PORT',
   'OPERATOR_PORT',
   'DATABASE_URL',

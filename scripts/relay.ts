@@ -11,7 +11,7 @@ const READY_TIMEOUT_MS = 30_000;
 const END_MS = 30_000;
 const TAIL_END_MS = 3_000;
 
-export type Relay = Program;
+type Relay = Program;
 
 /** `tallyhook serve`, its log appended to `logFile`. Resolves when it is ready. @throws Error with the log's end. */
 export async function startRelay(

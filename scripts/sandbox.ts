@@ -17,7 +17,7 @@ export type Sandbox = Program & {
   readonly token: string;
 };
 
-export type SandboxOptions = {
+type SandboxOptions = {
   /** Holds `sandbox.db`, `sandbox-files` and `sandbox-token`. As `.local` it is where the commands look for them. */
   readonly folder: string;
   readonly logFile: string;

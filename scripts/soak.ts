@@ -96,10 +96,10 @@ function report(record: SoakRecord, writesDocs: boolean): number {
   const verdict = judge(record);
   print(record, verdict);
   if (writesDocs) writeDocs(record, verdict);
-  return verdict.holds ? 0 : 1;
+  return verdict.passed ? 0 : 1;
 }
 
-function print({ end }: SoakRecord, { judgements, checks, holds }: Verdict): void {
+function print({ end }: SoakRecord, { judgements, checks, passed }: Verdict): void {
   say(paint('bold', '\nGrowth over the second half'));
   for (const { what, unit, level, rise, allowed, verdict } of judgements) {
     const figures = [level, rise, allowed].map((value) => value.toFixed(1).padStart(10)).join(' ');
@@ -108,14 +108,14 @@ function print({ end }: SoakRecord, { judgements, checks, holds }: Verdict): voi
   }
   say(paint('bold', '\nAt the end'));
   if (end === undefined) say(paint('red', '  the run did not reach it'));
-  for (const { what, value, holds: isSo } of checks)
+  for (const { what, value, passed: isSo } of checks)
     say(
       `  ${what.padEnd(46)} ${String(value).padStart(10)}  ${isSo ? '' : paint('red', 'not as promised')}`.trimEnd(),
     );
   for (const [what, count] of Object.entries(end?.errorsLogged ?? {}))
     say(paint('dim', `  logged ${count} × ${what}`));
   say(
-    holds
+    passed
       ? paint('green', '\nNothing grows without bound, and nothing was lost.')
       : paint('red', '\nNot as promised.'),
   );

@@ -32,7 +32,7 @@ function jobNumber(number: number): number {
 }
 
 /** Scattered in the order of an index, as random ids are: running numbers would flatter the database. */
-export function jobId(run: string, number: number): string {
+function jobId(run: string, number: number): string {
   const scattered = Math.imul(number ^ 0x5bd1e995, 0x9e3779b1) >>> 0;
   const mixed = Math.imul(scattered ^ (scattered >>> 15), 0x85ebca6b) >>> 0;
   return `job_${mixed.toString(16).padStart(8, '0')}_${run}_${number}`;

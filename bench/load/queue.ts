@@ -1,6 +1,6 @@
 // First in, first out. Array.shift would move a long queue with each step.
 
-export type Queue<T> = {
+type Queue<T> = {
   readonly add: (entry: T) => void;
   readonly first: () => T | undefined;
   readonly take: () => T | undefined;

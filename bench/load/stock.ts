@@ -5,7 +5,7 @@
 import { createSecretKey } from 'node:crypto';
 import { bodyOf, requestOf } from './notifications.ts';
 
-export type Sequence = {
+type Sequence = {
   /** The number of the notification to send next. */
   readonly next: () => number;
   /** How many different ones were given so far. */

@@ -13,7 +13,7 @@ export type Ending = {
   readonly graceMs: number;
 };
 
-export type SpawnOptions = {
+type SpawnOptions = {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly ending: Ending;

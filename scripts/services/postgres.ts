@@ -44,7 +44,7 @@ export type PostgresServer = AsyncDisposable & {
 };
 
 /** Names and values as in postgresql.conf. Where it listens and what makes it durable is not to be had this way. */
-export type PostgresSettings = Readonly<Record<string, string>>;
+type PostgresSettings = Readonly<Record<string, string>>;
 
 type Place = {
   readonly folder: string;

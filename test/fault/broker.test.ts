@@ -1,18 +1,22 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
-import { createPublisher } from '../../src/relay/publisher.ts';
-import { topologyOf } from '../../src/relay/topology.ts';
-import { listen, newExchange } from '../support/bus.ts';
+import { listen, newExchange, subscribeDurably } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { subscribeDurably } from '../support/durable-subscriber.ts';
 import { altered, copies, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
 import { type Load, post, startLoad } from '../support/load.ts';
-import { addEntries, addEntry, connectTestDatabase, retry } from '../support/relay.ts';
+import { setMemoryAlarm } from '../support/own-servers.ts';
+import {
+  addEntries,
+  addEntry,
+  connectTestDatabase,
+  createTestPublisher,
+  newMessage,
+  retry,
+} from '../support/relay.ts';
 import { startProxy } from '../support/proxy.ts';
 import { startReplica } from '../support/replica.ts';
 import { completed, deliver, newJobId, progress } from '../support/sender.ts';
-import { createTestLog, startTestService } from '../support/service.ts';
-import { setMemoryAlarm } from '../support/memory-alarm.ts';
+import { startTestService } from '../support/service.ts';
 
 let broker: RabbitmqServer;
 
@@ -25,7 +29,7 @@ afterAll(() => broker.close());
 /** RabbitMQ's own default. */
 const MAX_MESSAGE_BYTES = 134_217_728;
 
-/** For channels that are opened from now on. Versions keep it in different places. */
+/** For channels that are opened from now on. The place of the setting depends on the version. */
 function setMaxMessageSize(bytes: number): Promise<string> {
   return broker.ctl(
     'eval',
@@ -33,12 +37,12 @@ function setMaxMessageSize(bytes: number): Promise<string> {
   );
 }
 
-const others = ({ answers }: Load) => answers.filter(({ status }) => status !== 202);
+const notAccepted = ({ answers }: Load) => answers.filter(({ status }) => status !== 202);
 
 test('guarantee 7: with the broker down at the start deliveries are answered as ever, and published when it is up', async () => {
   const exchange = newExchange();
   await using database = await createTestDatabase();
-  // Its queue stays behind.
+  // The durable queue stays.
   await (await subscribeDurably(broker.url, exchange))[Symbol.asyncDispose]();
   await broker.stop();
   await using replica = await startReplica({
@@ -90,7 +94,7 @@ test('guarantee 7: with the broker killed under load answers do not change, and 
   await load.reached(load.acknowledged().size + 100);
   await load.stop();
 
-  expect(others(load)).toEqual([]);
+  expect(notAccepted(load)).toEqual([]);
   await untilOutboxEmpty(database);
   const tallied = await eventIds(database);
   await subscriber.receivedAll(tallied);
@@ -114,7 +118,7 @@ test('guarantee 7: with the broker blocked by a memory alarm answers do not chan
       AMQP_HEARTBEAT_S: '1',
       AMQP_CONFIRM_DEADLINE_MS: String(confirmDeadlineMs),
       RELAY_IN_FLIGHT: String(inFlight),
-      // One failure held against an event, and it would be parked.
+      // An event that is blamed once would be parked.
       RELAY_MAX_ATTEMPTS: '1',
     },
   });
@@ -126,7 +130,7 @@ test('guarantee 7: with the broker blocked by a memory alarm answers do not chan
     await vi.waitFor(async () => expect(await replica.metric('tallyhook_broker_blocked')).toBe(1), {
       timeout: 10_000,
     });
-    // Longer than any confirm may take when the broker is well, with more events than may be in flight.
+    // Longer than the confirm deadline, with more events than may be in flight.
     const blockedMs = performance.now();
     const peak = { inFlight: 0 };
     await vi.waitFor(
@@ -145,7 +149,7 @@ test('guarantee 7: with the broker blocked by a memory alarm answers do not chan
   await load.reached(load.acknowledged().size + 50);
   await load.stop();
 
-  expect(others(load)).toEqual([]);
+  expect(notAccepted(load)).toEqual([]);
   await untilOutboxEmpty(database);
   await subscriber.receivedAll(await eventIds(database));
   expect(outOfOrder(subscriber.messages)).toEqual([]);
@@ -191,41 +195,28 @@ test('a confirm that is overdue because the broker was blocked is not held again
   const confirmDeadlineMs = 1_000;
   await using proxy = await startProxy(broker.url, { defaultPort: 5672 });
   await using bus = await listen(exchange, { url: broker.url });
-  const publisher = createPublisher({
+  const publisher = createTestPublisher({
+    exchange,
     url: proxy.url,
-    topology: topologyOf({ exchange }),
-    heartbeatS: 300, // no frame of the broker but those that are awaited here
-    connectTimeoutMs: 3_000,
+    heartbeatS: 300, // so that the broker sends no other frames than the expected ones
     confirmDeadlineMs,
-    now: () => performance.now(),
-    log: createTestLog().log,
-    onReady: () => {},
   });
-  const publish = (messageId: string) =>
-    publisher.publish({
-      messageId,
-      routingKey: 'job.completed.default',
-      contentType: 'application/json',
-      type: 'test',
-      timestamp: new Date(),
-      body: Buffer.from('{}'),
-    });
   try {
     await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 10_000 });
     await setMemoryAlarm(broker, true);
-    const publication = publish('a'); // the broker says that it is blocked when somebody publishes
+    const publication = publisher.publish(newMessage('a')); // the broker says that it is blocked only after a publish
     await vi.waitFor(() => expect(publisher.state().blocked).toBe(true), { timeout: 5_000 });
     const publishedMs = performance.now();
     await vi.waitFor(() => expect(performance.now() - publishedMs).toBeGreaterThan(2 * confirmDeadlineMs), {
       timeout: 5_000,
     });
 
-    // The broker says that it goes on, and takes its time for the confirm.
+    // The broker unblocks the connection, but its confirm does not arrive.
     proxy.stallAfterFrames(1);
     await setMemoryAlarm(broker, false);
 
     expect(await publication).toMatchObject({ result: 'failed', blame: 'broker' });
-    await bus.received(1); // "failed" means unknown, as here
+    await bus.received(1); // "failed" means unknown: this one did arrive
   } finally {
     await setMemoryAlarm(broker, false);
     proxy.cut();
@@ -245,7 +236,7 @@ test('an event that is too large for the broker is held back alone, and the inno
       database,
       env: { AMQP_URL: broker.url, RELAY_MAX_ATTEMPTS: '2' },
     });
-    // Ahead of it, beside it and behind it; and two that must wait for it.
+    // Innocent events before and after it, and two events of its job that must wait for it.
     const innocent = Array.from({ length: 60 }, newJobId);
     const culprit = newJobId();
     await addEntries(database, innocent.slice(0, 30));
@@ -280,7 +271,7 @@ test('an event that is too large for the broker is held back alone, and the inno
     );
     expect(blamed).toEqual([{ job_id: culprit }]);
 
-    // Allowed by the broker's operator, and put back by ours.
+    // The broker's operator allows it, and ours retries it.
     await setMaxMessageSize(MAX_MESSAGE_BYTES);
     await using connection = connectTestDatabase(database);
     await relay.service.stop();

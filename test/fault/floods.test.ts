@@ -1,12 +1,12 @@
-// Clients without a secret, many of them, beside a sender that has one and sits at another address. Whatever they do, it is
-// answered with nothing but 2xx, and what they cost stays within its limits.
+// Many clients without a secret, beside a sender that has one and connects from another address. Whatever they do, the sender
+// gets only 2xx, and what they cost stays within the limits.
 
 import { afterEach, describe, expect, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
-import { fetchAfresh } from '../support/fresh-fetch.ts';
 import { type Flood, type FloodReport, startFlood } from '../support/floods.ts';
 import { type Load, startLoad } from '../support/load.ts';
 import { type Replica, startReplica } from '../support/replica.ts';
+import { fetchAfresh } from '../support/requests.ts';
 
 const FLOODERS = ['127.0.1.1', '127.0.1.2', '127.0.1.3', '127.0.1.4'];
 const SENDER = '127.0.0.2';
@@ -34,22 +34,22 @@ async function startScene(env: Record<string, string> = {}): Promise<{ replica: 
 
 const portOf = (url: string) => Number(new URL(url).port);
 
-/** Runs a flood to its end; `look` is called again and again while it lasts. */
-async function endure(flood: Flood, look: () => Promise<void> = async () => {}): Promise<FloodReport> {
+/** Runs a flood to its end, and calls `check` repeatedly while it lasts. */
+async function endure(flood: Flood, check: () => Promise<void> = async () => {}): Promise<FloodReport> {
   await using running = startFlood(flood);
   let isOver = false;
   const over = running.report.finally(() => {
     isOver = true;
   });
-  over.catch(() => {}); // `look` may be what throws
+  over.catch(() => {}); // `check` may throw first
   while (!isOver) {
-    await look();
+    await check();
     await Promise.race([over, new Promise((resolve) => setTimeout(resolve, 100))]);
   }
   return over;
 }
 
-/** Each was answered with a 2xx, those sent during the flood, too. */
+/** Every delivery got a 2xx, those during the flood too. */
 async function expectServed(loads: readonly Load[]): Promise<void> {
   for (const load of loads) {
     await load.stop();
@@ -207,7 +207,7 @@ describe('bodies that stall before their last byte', () => {
     const report = await endure(
       { kind: 'unsigned', port: portOf(replica.intake), addresses: FLOODERS, connections: 200, forMs: 4_000 },
       async () => {
-        // The sender's own bodies are there for a moment.
+        // The sender's own bodies are read for a moment.
         expect(await replica.metric('tallyhook_unverified_body_bytes')).toBeLessThan(16 * 1024);
       },
     );

@@ -1,4 +1,4 @@
-// Somebody guesses tokens from the address that operators come from, too.
+// Somebody guesses tokens from an address that operators use too.
 
 import { expect, test } from 'vitest';
 import { createAuthenticator } from '../../src/operators/access/authenticator.ts';
@@ -9,7 +9,7 @@ import { newToken } from '../support/operators.ts';
 import { openRaw } from '../support/raw-http.ts';
 import { createTestLog, startTestService, type TestService } from '../support/service.ts';
 
-/** Together 6,400. Fewer connections than the port takes, and on each no more at once than it may start. */
+/** 6,400 guesses in all. Fewer connections than the port accepts, and on each no more requests at once than are started. */
 const CONNECTIONS = 100;
 const ROUNDS = 4;
 const ON_EACH = 16;
@@ -26,7 +26,7 @@ async function ask(relay: TestService, value: string): Promise<number> {
   return status;
 }
 
-/** @returns how many had each status */
+/** @returns how many answers had each status */
 async function flood(relay: TestService): Promise<Record<string, number>> {
   const { port } = new URL(relay.operators);
   const count: Record<string, number> = {};
@@ -56,7 +56,7 @@ test('6,400 guesses from an address keep no token out that comes from there', as
   expect(await ask(relay, later)).toBe(200);
   expect(count).toEqual({ 401: 6_000, 429: 400 });
   await relay.database.query('update tokens set revoked_at = now() where id = $1', [token.id]);
-  expect(await ask(relay, later)).toBe(429); // a stranger's, from an address that has used up its guesses
+  expect(await ask(relay, later)).toBe(429); // now it is a guess, from an address that has used up its limit
   expect(await ask(relay, unused)).toBe(200);
 }, 60_000);
 
@@ -94,7 +94,7 @@ test('a guess costs no query of its own, and a token is known as soon as it is m
       for (const { kind } of await Promise.all(guesses)) expect(kind).toBe('invalid');
     }
     expect(made).toBe(8);
-    // Ten that were saved up, and one for each second since; by no means 6,400.
+    // Ten at once, and one more each second.
     expect(queries).toBeLessThanOrEqual(12 + Math.ceil((performance.now() - startMs) / 1_000));
   } finally {
     authenticator.close();

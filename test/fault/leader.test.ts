@@ -1,12 +1,12 @@
-import { Client } from 'pg';
 import { expect, test, vi } from 'vitest';
 import { type Bus, listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { copies, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
-import { isAcknowledged, type Load, post, startLoad } from '../support/load.ts';
+import { type Load, post, startLoad } from '../support/load.ts';
 import { addEntries } from '../support/relay.ts';
 import { startReplica, untilLeading } from '../support/replica.ts';
-import { completed, newJobId } from '../support/sender.ts';
+import { completed, isAcknowledged, newJobId } from '../support/sender.ts';
+import { openTransaction } from '../support/transaction.ts';
 
 test('SIGKILL between publish and mark: nothing is lost, and there is at most one more copy, under the same id', async () => {
   const exchange = newExchange();
@@ -16,28 +16,23 @@ test('SIGKILL between publish and mark: nothing is lost, and there is at most on
   const env = { RELAY_LEASE_MS: '1000' };
   await using leader = await startReplica({ databaseUrl: database.url, exchange, env });
   await untilLeading(leader);
-  const lock = new Client({ connectionString: database.url });
-  lock.on('error', () => {});
-  await lock.connect();
-  try {
-    // Marks record their publications, and nothing else writes there: so it publishes and cannot mark.
-    await lock.query('begin');
+  {
+    // Only marking an event as published writes to this table. So the leader publishes but cannot mark.
+    await using lock = await openTransaction(database);
     await lock.query('lock table publications in exclusive mode');
-    // All at once, so that it loads them together, before the first mark holds it up.
+    // All in one commit, so that the leader loads them together, before the first mark blocks.
     await addEntries(database, jobs);
     await bus.received(jobs.length);
     expect(await outboxCount(database)).toBe(jobs.length);
 
     leader.kill('SIGKILL');
     await leader.exited;
-    // Its last mark must not come through after its death.
+    // Its last mark must not be committed after its death.
     await database.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
        where datname = $1 and application_name like 'tallyhook%'`,
       [database.name],
     );
-  } finally {
-    await lock.end();
   }
   await using next = await startReplica({ databaseUrl: database.url, exchange, env });
 
@@ -106,7 +101,7 @@ test('a leader frozen beyond its lease is replaced within 5 s, and publishes not
   await untilOutboxEmpty(database);
 
   await expectAllArrived(load, database, bus);
-  // Whoever published what came after the takeover, it was one replica alone.
+  // Everything after the takeover was published by one replica.
   const relays = await database.query(
     'select distinct relay_id from publications where event_sequence > $1',
     [before?.sequence],
@@ -118,7 +113,7 @@ test('a rolling restart of two replicas under load: every 2xx arrives, in order,
   const exchange = newExchange();
   await using database = await createTestDatabase();
   await using bus = await listen(exchange);
-  // The time that the balancer gives what is on the wire.
+  // For requests that the balancer has already sent.
   const env = { SHUTDOWN_DELAY_MS: '500' };
   await using first = await startReplica({ databaseUrl: database.url, exchange, env });
   await using second = await startReplica({ databaseUrl: database.url, exchange, env });
@@ -126,7 +121,7 @@ test('a rolling restart of two replicas under load: every 2xx arrives, in order,
   await using load = startLoad(() => addresses, { senders: 8, pauseMs: 2 });
   await load.reached(150);
 
-  // As a balancer does: the replica is taken out before it ends, and back in when it is ready.
+  // As a balancer does: a replica is removed before it ends, and its successor added when it is ready.
   addresses = [second.webhooks];
   first.kill('SIGTERM');
   expect(await first.exited).toEqual({ code: 0, signal: null });
@@ -144,11 +139,11 @@ test('a rolling restart of two replicas under load: every 2xx arrives, in order,
 
   expect(load.answers.filter((answer) => !isAcknowledged(answer))).toEqual([]);
   await expectAllArrived(load, database, bus);
-  // No fault at all happened: a clean hand-over makes no second copy.
+  // There was no fault: a clean hand-over makes no second copy.
   expect([...copies(bus.messages).values()].filter((count) => count !== 1)).toEqual([]);
 });
 
-/** What was acknowledged is in the ledger, and all of the ledger on the bus, in order. */
+/** Everything acknowledged is in the ledger, and every event of the ledger is on the bus, in order. */
 async function expectAllArrived(load: Load, database: TestDatabase, bus: Bus): Promise<void> {
   const tallied = new Set(await eventIds(database));
   await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(tallied), { timeout: 10_000 });

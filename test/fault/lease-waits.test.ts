@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { Client } from 'pg';
+import { createServer, type Socket } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { connectDatabase } from '../../src/ledger/database.ts';
 import { createLease, leaseTimeouts } from '../../src/relay/lease.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { readMetric } from '../support/replica.ts';
+import { listenOnFreePort } from '../support/origin.ts';
+import { readMetric } from '../support/requests.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { createTestLog, startTestService } from '../support/service.ts';
+import { openTransaction } from '../support/transaction.ts';
 
 const TALLIES = ['rollups', 'drift', 'secret matches'];
 
@@ -37,16 +38,15 @@ test('a connection that is not made is given up before the lease could end, and 
   await Promise.all([usual.close(), connection.close()]);
 });
 
-/** Takes connections and says nothing. */
+/** Accepts connections and never answers. */
 async function listenSilently(): Promise<AsyncDisposable & { port: number }> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => {});
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listenOnFreePort(server),
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy();
       await new Promise((closed) => server.close(closed));
@@ -57,19 +57,14 @@ async function listenSilently(): Promise<AsyncDisposable & { port: number }> {
 test('counts whose turn comes behind one that fails are written when the service stops', async () => {
   await using database = await createTestDatabase();
   await using relay = await startTestService({ database, env: { ANSWER_DEADLINE_MS: '9500' } });
-  const session = new Client({ connectionString: database.url });
-  session.on('error', () => {});
-  await session.connect();
-  try {
-    expect(await deliver(relay.webhooks, completed(newJobId(), { unheard_of: 1 }))).toMatchObject({
-      status: 202,
-    });
-    await session.query('begin');
-    await session.query('lock table rollups in access exclusive mode'); // waited for longer than for a connection
+  expect(await deliver(relay.webhooks, completed(newJobId(), { unheard_of: 1 }))).toMatchObject({
+    status: 202,
+  });
+  {
+    await using lock = await openTransaction(database);
+    await lock.query('lock table rollups in access exclusive mode'); // the write waits for it longer than for a connection
 
     await relay.service.stop();
-  } finally {
-    await session.end();
   }
 
   expect(await database.query('select name from drift')).toEqual([{ name: 'unheard_of' }]);
@@ -80,49 +75,42 @@ test('counts whose turn comes behind one that fails are written when the service
 
 test('the lease is renewed while all else beside deliveries waits for Postgres', async () => {
   await using database = await createTestDatabase();
-  // What waits for a lock does so for 0.4 of the deadline: longer than a lease.
+  // Statements wait for a lock for 0.4 of the deadline, which is longer than a lease.
   await using relay = await startTestService({
     database,
     env: { ANSWER_DEADLINE_MS: '9500', REFUSED_ROWS_PER_MINUTE: '0' },
   });
   const said = (msg: string) => relay.log.filter((line) => line['msg'] === msg);
-  const session = new Client({ connectionString: database.url });
-  session.on('error', () => {});
-  await session.connect();
-  try {
-    await vi.waitFor(() => expect(said('this replica leads the relay')).toHaveLength(1), { timeout: 5_000 });
-    expect(await deliver(relay.webhooks, completed(newJobId(), { unheard_of: 1 }))).toMatchObject({
-      status: 202,
-    });
-    expect(await deliver(relay.webhooks, completed(newJobId()), { secret: 'another' })).toMatchObject({
-      status: 401,
-    });
-    await session.query('begin');
-    await session.query(
-      'lock table rollups, drift, secret_matches, refusals, replays, outbox in access exclusive mode',
-    );
+  await vi.waitFor(() => expect(said('this replica leads the relay')).toHaveLength(1), { timeout: 5_000 });
+  expect(await deliver(relay.webhooks, completed(newJobId(), { unheard_of: 1 }))).toMatchObject({
+    status: 202,
+  });
+  expect(await deliver(relay.webhooks, completed(newJobId()), { secret: 'another' })).toMatchObject({
+    status: 401,
+  });
+  await using lock = await openTransaction(database);
+  await lock.query(
+    'lock table rollups, drift, secret_matches, refusals, replays, outbox in access exclusive mode',
+  );
 
-    // Each has waited for as long as it may, and begins again: rounds, replays, counts, and the gauges' question.
-    await vi.waitFor(
-      async () => {
-        await readMetric(relay.operators, 'tallyhook_outbox_pending');
-        const gaveUp = said('counts stay in memory for now').map(({ tally }) => tally);
-        expect(new Set(gaveUp)).toEqual(new Set(TALLIES));
-        expect(said('refusal counts stay in memory for now')).not.toEqual([]);
-        expect(said('the relay could not reach its outbox')).not.toEqual([]);
-      },
-      { timeout: 25_000, interval: 100 },
-    );
+  // Each has waited until its time-out, and tries again: rounds of the relay, replays, counts, and the gauges.
+  await vi.waitFor(
+    async () => {
+      await readMetric(relay.operators, 'tallyhook_outbox_pending');
+      const gaveUp = said('counts stay in memory for now').map(({ tally }) => tally);
+      expect(new Set(gaveUp)).toEqual(new Set(TALLIES));
+      expect(said('refusal counts stay in memory for now')).not.toEqual([]);
+      expect(said('the relay could not reach its outbox')).not.toEqual([]);
+    },
+    { timeout: 25_000, interval: 100 },
+  );
 
-    expect(said('the relay lease could not be renewed')).toEqual([]);
-    expect(said('the relay lease was lost')).toEqual([]);
-    expect(said('this replica leads the relay')).toHaveLength(1);
-    expect(await readMetric(relay.operators, 'tallyhook_relay_lease_held')).toBe(1);
-    const [lease] = await database.query<{ valid: boolean }>(
-      'select expires_at > now() as valid from relay_lease',
-    );
-    expect(lease).toEqual({ valid: true });
-  } finally {
-    await session.end();
-  }
+  expect(said('the relay lease could not be renewed')).toEqual([]);
+  expect(said('the relay lease was lost')).toEqual([]);
+  expect(said('this replica leads the relay')).toHaveLength(1);
+  expect(await readMetric(relay.operators, 'tallyhook_relay_lease_held')).toBe(1);
+  const [lease] = await database.query<{ valid: boolean }>(
+    'select expires_at > now() as valid from relay_lease',
+  );
+  expect(lease).toEqual({ valid: true });
 });

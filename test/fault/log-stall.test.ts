@@ -4,10 +4,10 @@ import { startReplica, type Replica } from '../support/replica.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 
 const DROPPED = 'tallyhook_log_lines_dropped_total';
-/** Twice in each line, so that fewer of them fill every buffer on the way. */
+/** Long, since it is in each log line twice: so fewer deliveries fill every buffer. */
 const longJobId = () => `${newJobId()}_${'x'.repeat(100)}`;
 
-/** Sends until lines have been dropped. @returns the statuses of all answers. */
+/** Sends until log lines have been dropped. @returns the status of each answer. */
 async function sendUntilDropped(replica: Replica): Promise<number[]> {
   const statuses: number[] = [];
   await vi.waitFor(
@@ -33,7 +33,7 @@ test('a reader of the log that stalls stops no delivery: what has no room is dro
   expect(new Set(statuses)).toEqual(new Set([202]));
   const [row] = await database.query<{ count: number }>('select count(*)::int as count from deliveries');
   expect(row?.count).toBe(statuses.length);
-  // Each line either came or was counted.
+  // Each line was either read or counted.
   await vi.waitFor(() => {
     const lines = replica.log.filter(({ msg }) => msg === 'delivery').length;
     const notices = replica.log.filter(({ msg }) => /^\d+ log lines dropped$/.test(String(msg)));

@@ -1,26 +1,26 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { connect } from 'node:net';
 import { createServer } from 'node:tls';
-import { expect, onTestFinished, test, vi } from 'vitest';
-import { createPublisher } from '../../src/relay/publisher.ts';
-import { topologyOf } from '../../src/relay/topology.ts';
+import { expect, test, vi } from 'vitest';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { selfSignedCertificate } from '../support/certificate.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { altered, eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
+import { createFolder } from '../support/folder.ts';
 import { startLoad } from '../support/load.ts';
+import { listenOnFreePort } from '../support/origin.ts';
 import { type Proxy, startProxy } from '../support/proxy.ts';
-import { readMetric, startReplica } from '../support/replica.ts';
+import { createTestPublisher, newMessage } from '../support/relay.ts';
+import { startReplica } from '../support/replica.ts';
+import { readMetric } from '../support/requests.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
-import { createTestLog, startTestService } from '../support/service.ts';
+import { startTestService } from '../support/service.ts';
 
 const AMQP_PORT = 5672;
 const toBroker = () => startProxy(amqpUrl(), { defaultPort: AMQP_PORT });
 
-/** Quick to notice, so that the test is quick too. */
+/** They notice a broken connection quickly, so that the tests are quick too. */
 const ALERT = { AMQP_HEARTBEAT_S: '1', AMQP_CONNECT_TIMEOUT_MS: '500' };
+const QUICK = { heartbeatS: 1, connectTimeoutMs: 500, confirmDeadlineMs: 1_000 };
 
 const breaks: [string, (proxy: Proxy) => void, (proxy: Proxy) => void][] = [
   ['cut', (proxy) => proxy.cut(), () => {}],
@@ -49,7 +49,7 @@ test.concurrent.for(breaks)(
 
     breakIt(proxy);
     await load.reached(load.acknowledged().size + 60);
-    // It has noticed, and tries again.
+    // The publisher has noticed, and connects again.
     await vi.waitFor(() => expect(proxy.accepted()).toBeGreaterThan(before), { timeout: 15_000 });
     mend(proxy);
     await load.reached(load.acknowledged().size + 60);
@@ -57,7 +57,7 @@ test.concurrent.for(breaks)(
 
     expect(load.answers.filter(({ status }) => status !== 202)).toEqual([]);
     await untilOutboxEmpty(relay.database);
-    proxy.heal(); // what an old connection still held comes late, as copies
+    proxy.heal(); // what was stalled on an old connection arrives late, as copies
     const tallied = new Set(await eventIds(relay.database));
     await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(tallied), { timeout: 10_000 });
     expect(outOfOrder(bus.messages)).toEqual([]);
@@ -68,7 +68,7 @@ test.concurrent.for(breaks)(
   },
 );
 
-// Start, Tune, OpenOk, then the channel's OpenOk, the confirm mode's and the exchange's.
+// The broker's frames: Start, Tune, OpenOk, then those for the channel, confirm mode and the exchange.
 const stages = [0, 1, 2, 3, 4, 5, 6].flatMap((frames) =>
   (['cut', 'stall'] as const).map((how): [number, 'cut' | 'stall'] => [frames, how]),
 );
@@ -80,32 +80,15 @@ test.concurrent.for(stages)(
     await using proxy = await toBroker();
     await using bus = await listen(exchange);
     proxy.failAfterFrames(frames, how);
-    const { log } = createTestLog();
-    const publisher = createPublisher({
-      url: proxy.url,
-      topology: topologyOf({ exchange }),
-      heartbeatS: 1,
-      connectTimeoutMs: 500,
-      confirmDeadlineMs: 1_000,
-      now: () => performance.now(),
-      log,
-      onReady: () => {},
-    });
+    const publisher = createTestPublisher({ exchange, url: proxy.url, ...QUICK });
     try {
-      // It tried twice at least, so it got over the first failure.
+      // A second connection: it has recovered from the first failure.
       await vi.waitFor(() => expect(proxy.accepted()).toBeGreaterThan(1), { timeout: 15_000 });
       proxy.heal();
       await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 15_000 });
       await vi.waitFor(
         async () => {
-          const { result } = await publisher.publish({
-            messageId: 'a',
-            routingKey: 'job.completed.default',
-            contentType: 'application/json',
-            type: 'test',
-            timestamp: new Date(),
-            body: Buffer.from('{}'),
-          });
+          const { result } = await publisher.publish(newMessage('a'));
           expect(result).toBe('confirmed');
         },
         { timeout: 15_000, interval: 100 },
@@ -120,28 +103,12 @@ test.concurrent.for(stages)(
 test('a publish after the publisher was closed fails, and closing twice is one closing', async () => {
   const exchange = newExchange();
   await using bus = await listen(exchange);
-  const publisher = createPublisher({
-    url: amqpUrl(),
-    topology: topologyOf({ exchange }),
-    heartbeatS: 1,
-    connectTimeoutMs: 500,
-    confirmDeadlineMs: 1_000,
-    now: () => performance.now(),
-    log: createTestLog().log,
-    onReady: () => {},
-  });
+  const publisher = createTestPublisher({ exchange, ...QUICK });
   await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 10_000 });
   await Promise.all([publisher.close(), publisher.close()]);
 
   expect(publisher.isReady()).toBe(false);
-  const publication = await publisher.publish({
-    messageId: 'a',
-    routingKey: 'job.completed.default',
-    contentType: 'application/json',
-    type: 'test',
-    timestamp: new Date(),
-    body: Buffer.from('{}'),
-  });
+  const publication = await publisher.publish(newMessage('a'));
   expect(publication).toMatchObject({ result: 'failed', blame: 'broker' });
   expect(bus.ids()).toEqual([]);
 });
@@ -149,10 +116,8 @@ test('a publish after the publisher was closed fails, and closing twice is one c
 test('amqps:// works with a certificate that the system trusts, and no other is accepted', async () => {
   const exchange = newExchange();
   const { key, cert } = selfSignedCertificate();
-  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-test-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const authority = join(folder, 'authority.pem');
-  await writeFile(authority, cert);
+  await using folder = await createFolder();
+  const authority = await folder.write('authority.pem', cert);
   const target = new URL(amqpUrl());
   const server = createServer({ key, cert }, (client) => {
     const broker = connect({ host: target.hostname, port: Number(target.port) || AMQP_PORT });
@@ -165,12 +130,9 @@ test('amqps:// works with a certificate that the system trusts, and no other is 
     client.pipe(broker).pipe(client);
   });
   server.on('tlsClientError', () => {});
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
+  const port = await listenOnFreePort(server);
   try {
-    // A host name without a dot, too. The protocol of a URL of this kind cannot be set.
-    const { port } = server.address() as AddressInfo;
+    // With a host name without a dot. Built as text, since the protocol of such a URL cannot be set.
     const credentials = target.username ? `${target.username}:${target.password}@` : '';
     const url = `amqps://${credentials}localhost:${port}${target.pathname}`;
     await using database = await createTestDatabase();

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type Bus, listen, newExchange, UNHEARD } from '../support/bus.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
-import { isAcknowledged, type Load, post, startLoad } from '../support/load.ts';
-import { type OwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
+import { type Load, post, startLoad } from '../support/load.ts';
+import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
 import { type Replica, startReplica, untilReady } from '../support/replica.ts';
-import { completed, newJobId } from '../support/sender.ts';
+import { completed, isAcknowledged, newJobId } from '../support/sender.ts';
 
 let postgres: OwnPostgres;
 
@@ -23,11 +23,11 @@ function startOn(database: TestDatabase, exchange: string, env: Record<string, s
   });
 }
 
-function refusals(load: Load) {
+function unacknowledged(load: Load) {
   return load.answers.filter((answer) => !isAcknowledged(answer));
 }
 
-/** What holds whatever became of Postgres meanwhile. */
+/** What is promised whatever happens to Postgres. */
 async function expectPromisesKept(options: {
   load: Load;
   replica: Replica;
@@ -35,9 +35,9 @@ async function expectPromisesKept(options: {
   bus: Bus;
 }): Promise<void> {
   const { load, replica, database, bus } = options;
-  expect(refusals(load).filter(({ status, retryAfter }) => status !== 503 || !Number(retryAfter))).toEqual(
-    [],
-  );
+  expect(
+    unacknowledged(load).filter(({ status, retryAfter }) => status !== 503 || !Number(retryAfter)),
+  ).toEqual([]);
   expect(Math.max(...load.answers.map(({ ms }) => ms))).toBeLessThan(10_000);
   await untilOutboxEmpty(database);
   const tallied = new Set(await eventIds(database));
@@ -62,7 +62,7 @@ test.for([
     await load.reached(150);
 
     await end();
-    await vi.waitFor(() => expect(refusals(load).length).toBeGreaterThan(10), { timeout: 10_000 });
+    await vi.waitFor(() => expect(unacknowledged(load).length).toBeGreaterThan(10), { timeout: 10_000 });
     await vi.waitFor(async () =>
       expect(await replica.readiness()).toMatchObject({ status: 503, body: { postgres: 'down' } }),
     );
@@ -107,7 +107,7 @@ test('guarantee 7: a Postgres that hangs means 503 within the deadline, and no r
 
   try {
     await postgres.server.kill('SIGSTOP');
-    await vi.waitFor(() => expect(refusals(load).length).toBeGreaterThan(8), { timeout: 10_000 });
+    await vi.waitFor(() => expect(unacknowledged(load).length).toBeGreaterThan(8), { timeout: 10_000 });
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => post(replica.webhooks, completed(newJobId()))),
     );
@@ -115,7 +115,7 @@ test('guarantee 7: a Postgres that hangs means 503 within the deadline, and no r
       expect(status).toBe(503);
       expect(Number(retryAfter)).toBeGreaterThan(0);
     }
-    // The deadline, and what a busy machine takes.
+    // The deadline, with time for a busy machine.
     expect(Math.max(...[...answers, ...load.answers].map(({ ms }) => ms))).toBeLessThan(3_000);
     expect((await replica.readiness()).body).toMatchObject({ ready: false, postgres: 'down' });
     expect((await fetch(`${replica.intake}/livez`)).status).toBe(200);

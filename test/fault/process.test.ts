@@ -1,42 +1,33 @@
 import { Agent } from 'node:http';
 import { connect } from 'node:net';
-import { Client } from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
-import { type Answer, isAcknowledged, post, startLoad } from '../support/load.ts';
-import { runCommand, startCommand, startReplica } from '../support/replica.ts';
-import { completed, deliver, newJobId, SECRET, sign } from '../support/sender.ts';
+import { lockWaits } from '../support/ledger.ts';
+import { type Answer, post, startLoad } from '../support/load.ts';
+import { type Replica, runCommand, startCommand, startReplica } from '../support/replica.ts';
+import { completed, deliver, isAcknowledged, newJobId, SECRET, sign } from '../support/sender.ts';
+import { openTransaction } from '../support/transaction.ts';
 
-/** Holds the writes of deliveries back until the function that it returns is called, or the test is over. */
+/** Blocks the writes of deliveries until the function that it returns is called, or the test is over. */
 async function lockLedger(database: TestDatabase): Promise<() => Promise<void>> {
-  const client = new Client({ connectionString: database.url });
-  client.on('error', () => {});
-  await client.connect();
-  let isOpen = true;
-  const unlock = async () => {
-    if (isOpen) await client.end();
-    isOpen = false;
-  };
-  onTestFinished(unlock);
-  await client.query('begin');
-  await client.query('lock table jobs in exclusive mode');
-  return unlock;
+  const { query, rollback } = await openTransaction(database);
+  onTestFinished(rollback);
+  await query('lock table jobs in exclusive mode');
+  return rollback;
 }
 
-/** Waits until so many statements wait for a lock. */
-function untilWaiting(database: TestDatabase, count: number): Promise<void> {
-  return vi.waitFor(
-    async () => {
-      const rows = await database.query(
-        `select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'`,
-        [database.name],
-      );
-      expect(rows.length).toBeGreaterThanOrEqual(count);
-    },
-    { timeout: 5_000, interval: 10 },
-  );
+/** Waits until a statement waits for a lock. */
+function untilBlocked(database: TestDatabase): Promise<void> {
+  return vi.waitFor(async () => expect(await lockWaits(database)).not.toEqual([]), {
+    timeout: 5_000,
+    interval: 10,
+  });
+}
+
+function untilDraining(replica: Replica): Promise<void> {
+  return vi.waitFor(() => expect(replica.log.map(({ msg }) => msg)).toContain('draining'));
 }
 
 test('SIGTERM under load: exit 0 within the grace time, and every 2xx is in the ledger and on the bus', async () => {
@@ -57,7 +48,7 @@ test('SIGTERM under load: exit 0 within the grace time, and every 2xx is in the 
   const tallied = new Set(await eventIds(database));
   expect([...load.acknowledged()].filter((id) => !tallied.has(id))).toEqual([]);
 
-  // What it did not get to is the next one's: nothing is lost in between.
+  // The next replica publishes what is left: nothing is lost.
   await using next = await startReplica({ databaseUrl: database.url, exchange });
   await untilOutboxEmpty(database);
   await bus.received(tallied.size);
@@ -72,10 +63,10 @@ test('requests that were accepted before SIGTERM are all answered, and no connec
   const jobs = Array.from({ length: 50 }, newJobId);
   const unlock = await lockLedger(database);
   const answers = jobs.map((job) => post(replica.webhooks, completed(job)));
-  await untilWaiting(database, 1);
+  await untilBlocked(database);
   await expect.poll(() => replica.metric('tallyhook_write_queue_deliveries')).toBe(jobs.length);
   replica.kill('SIGTERM');
-  await vi.waitFor(() => expect(replica.log.map(({ msg }) => msg)).toContain('draining'));
+  await untilDraining(replica);
   await unlock();
 
   const settled = await Promise.all(answers);
@@ -93,7 +84,7 @@ test('a kept-alive sender is told to close while we drain, and none of its reque
   });
   const cutOff: Answer[] = [];
   let sent = 0;
-  // Each goes on for as long as it is not told otherwise, on one connection.
+  // Each sends on one connection until an answer closes it.
   const senders = Array.from({ length: 8 }, async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (;;) {
@@ -110,7 +101,7 @@ test('a kept-alive sender is told to close while we drain, and none of its reque
   await Promise.all(senders);
 
   expect(cutOff).toEqual([]);
-  // All that while it still listened.
+  // The port was still open after all of this.
   expect(await post(replica.webhooks, completed(newJobId()))).toMatchObject({ status: 202, closes: true });
   expect(await replica.exited).toEqual({ code: 0, signal: null });
 });
@@ -121,9 +112,9 @@ test('a request that is under way when we begin to drain is told to close its co
   const agent = new Agent({ keepAlive: true });
   const unlock = await lockLedger(database);
   const answer = post(replica.webhooks, completed(newJobId()), { agent });
-  await untilWaiting(database, 1);
+  await untilBlocked(database);
   replica.kill('SIGTERM');
-  await vi.waitFor(() => expect(replica.log.map(({ msg }) => msg)).toContain('draining'));
+  await untilDraining(replica);
   await unlock();
 
   expect(await answer).toMatchObject({ status: 202, closes: true });
@@ -171,11 +162,11 @@ test.for(['SIGTERM', 'SIGINT'] as const)('a second %s ends it at once', async (s
   await using replica = await startReplica({ databaseUrl: database.url });
   await lockLedger(database);
   const answer = post(replica.webhooks, completed(newJobId()));
-  await untilWaiting(database, 1);
+  await untilBlocked(database);
   replica.kill(signal);
-  await vi.waitFor(() => expect(replica.log.map(({ msg }) => msg)).toContain('draining'));
+  await untilDraining(replica);
 
-  // It listens for the second one after half a second; the lock would hold it for longer than that.
+  // A second signal counts after half a second. Without it the lock would delay the exit for longer than this time-out.
   await vi.waitFor(
     () => {
       replica.kill(signal);
@@ -271,7 +262,7 @@ test('SIGHUP ends it at no time: not while it starts, not while it runs', async 
   expect(replica.hasExited()).toBe(false);
 });
 
-/** It waits for a Postgres that does not answer. */
+/** `serve` with the addresses of a Postgres and a RabbitMQ that do not answer. */
 function startWithoutServers(database: TestDatabase) {
   const nowhere = new URL(database.url);
   nowhere.port = '1';

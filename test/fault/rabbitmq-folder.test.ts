@@ -10,14 +10,14 @@ test('a RabbitMQ of ours is closed to other accounts, also in a folder that was 
   try {
     const dir = `${makeThrowAwayFolder(guard)}/rabbitmq`;
     await mkdir(dir);
-    await chmod(dir, 0o755); // as the umask of most leaves it
+    await chmod(dir, 0o755); // as with the usual umask
 
     const rabbitmq = await startRabbitmq({ dir, guard });
 
     expect(await rabbitmq.ctl('eval', 'node().')).toContain('tallyhook-');
     expect(await readdir(dir)).toEqual(expect.arrayContaining(['.erlang.cookie', 'data', 'rabbitmq.log']));
     expect((await stat(dir)).mode & 0o777).toBe(0o700);
-    const stranger = accountFor(); // none unless we are root: we could not be another
+    const stranger = accountFor(); // undefined unless this is root, which alone can run as another account
     expect(stranger !== undefined && canEnter(dir, stranger)).toBe(false);
     await rabbitmq.close();
   } finally {

@@ -18,7 +18,7 @@ afterAll(() => broker.close());
 test('a replay to a queue that the broker refuses us is paused, though each refusal closes the channel, and live events go on', async () => {
   const [user, password] = ['careful', 'careful-password'];
   await broker.ctl('add_user', user, password);
-  // It may write to the exchanges of tests, and not past them.
+  // It may publish to the exchanges of tests, but not to the default exchange.
   await broker.ctl('set_permissions', '-p', '/', user, '.*', '^test\\.', '.*');
   const exchange = newExchange();
   await using bus = await listen(exchange, { url: broker.url });
@@ -57,7 +57,7 @@ test('a replay to a queue that the broker refuses us is paused, though each refu
     timeout: 5_000,
   });
 
-  // Allowed by the broker's operator, and resumed by ours.
+  // The broker's operator allows it, and ours resumes it.
   await broker.ctl('set_permissions', '-p', '/', user, '.*', '.*', '.*');
   await vi.waitFor(
     async () => {

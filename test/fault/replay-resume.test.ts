@@ -11,10 +11,10 @@ import { completed, deliver, newJobId } from '../support/sender.ts';
 
 const EVENTS = 10_000;
 const RATE_PER_SECOND = 1_000;
-/** What the relay may have had on its way when it was killed: its share of RELAY_IN_FLIGHT for copies. */
+/** The most copies in flight when the relay was killed: their share of RELAY_IN_FLIGHT. */
 const MOST_IN_FLIGHT = 250;
 
-/** A durable queue of somebody who wants to be refilled, bound to nothing. */
+/** A durable queue that is not bound to any exchange. */
 async function addQueue() {
   const connection = await connect(amqpUrl());
   const channel = await connection.createChannel();
@@ -86,7 +86,7 @@ test('a replay of 10,000 events to one queue is killed half-way and resumed, and
     { timeout: 30_000, interval: 100 },
   );
 
-  // Counted once each, though some went twice.
+  // Each is counted once, though some were sent twice.
   expect(await countsOf(database, body.id)).toEqual({
     matched: EVENTS,
     queued: EVENTS,
@@ -99,7 +99,7 @@ test('a replay of 10,000 events to one queue is killed half-way and resumed, and
   const arrived = await refill.drain(count);
   expect([...new Set(arrived)].toSorted()).toEqual(ids);
   expect(count - EVENTS).toBeLessThanOrEqual(MOST_IN_FLIGHT);
-  // The others on the exchange heard of live events alone, and of each of those.
+  // The subscribers of the exchange received every live event, and nothing else.
   await vi.waitFor(async () => expect(await outboxCount(database)).toBe(0));
   await bus.received(live);
   expect(new Set(bus.ids()).size).toBe(live);

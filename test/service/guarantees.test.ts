@@ -1,23 +1,15 @@
 // The promises about senders and the ledger, one by one, under the numbers that the README gives them.
 
-import { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { listen, newExchange } from '../support/bus.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { deliveries, events, jobs, lockWaits, outbox } from '../support/ledger.ts';
 import { startProxy } from '../support/proxy.ts';
 import { openRaw, rawPost } from '../support/raw-http.ts';
 import { completed, deliver, failed, newJobId, progress, type Reply, sign } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
+import { openSession } from '../support/transaction.ts';
 import { startWatchedService } from '../support/watched.ts';
-
-/** A session of its own: for locks, which go with it. */
-async function openSession(database: TestDatabase): Promise<Client & AsyncDisposable> {
-  const client = new Client({ connectionString: database.url });
-  client.on('error', () => {});
-  await client.connect();
-  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
-}
 
 /** No acknowledgement, a time to come back, in our words, and well before the sender gives up after 10 s. */
 function expectUnavailable(reply: Reply, withinMs: number): void {

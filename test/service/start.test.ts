@@ -1,7 +1,6 @@
 // How the service meets a database as it finds it: empty, older, newer, busy, or not there yet.
 
 import { readdir } from 'node:fs/promises';
-import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { checkSchema, migrate } from '../../src/ledger/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -9,6 +8,7 @@ import { startProxy } from '../support/proxy.ts';
 import { dumpSchema } from '../support/schema-dump.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
+import { openTransaction } from '../support/transaction.ts';
 
 const all = (await readdir(new URL('../../migrations', import.meta.url)))
   .filter((file) => file.endsWith('.ts'))
@@ -119,14 +119,6 @@ describe('starting', () => {
     expect(connections).toEqual([]);
   });
 
-  test('a port that is taken is an error', async () => {
-    await using relay = await startTestService();
-
-    await expect(
-      startTestService({ database: relay.database, env: { PORT: String(relay.service.port) } }),
-    ).rejects.toMatchObject({ code: 'EADDRINUSE' });
-  });
-
   test('a Postgres that is not there yet is waited for', async () => {
     await using database = await createTestDatabase();
     await using proxy = await startProxy(database.url, { defaultPort: 5432 });
@@ -146,14 +138,12 @@ describe('starting', () => {
     await database.query(
       `create table deliveries_20200101 partition of deliveries for values from ('2020-01-01 00:00:00+00') to ('2020-01-02 00:00:00+00')`,
     );
-    const reader = new Client({ connectionString: database.url });
-    await reader.connect();
-    await reader.query('begin');
+    await using reader = await openTransaction(database);
     await reader.query('select count(*) from deliveries');
 
     await using relay = await startTestService({ database });
     expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
-    await reader.end();
+    await reader.rollback();
   });
 
   test('partitions are there when the first delivery comes, and old ones go soon after', async () => {

@@ -1,4 +1,4 @@
-// Sets of notifications by their number: one bit each, in memory that two threads share. Five million take 650 KiB.
+// A set of numbers, one bit each, in memory that two threads share. Five million notifications take 650 KiB.
 
 export type Bits = {
   /** @returns true the first time. @throws RangeError past the capacity. */

@@ -1,8 +1,7 @@
-// What a soak sends, by its place in the plan: which notification, and whether it is a fresh one. Pure: nothing is
-// kept for each delivery, so an hour of them costs no memory. Each is told by its number, and so is what comes of it
-// on the bus.
+// What a soak sends at each place of its plan: a notification's number, and whether it is new. Pure: nothing is kept for
+// each delivery, so an hour of them takes no memory. The event on the bus is recognized by the same number.
 
-/** Of so many in a row, one is wrongly signed, one of a status that nobody knows, and each fiftieth is a copy. */
+/** In each round one delivery is wrongly signed, one has an unknown status, and every fiftieth is a copy. */
 const ROUND = 1_000;
 const TAMPERED_AT = 499;
 const UNKNOWN_AT = 999;
@@ -10,13 +9,13 @@ const COPY_EVERY = 50;
 const COPY_AT = 20;
 const FRESH_IN_ROUND = ROUND - 2 - ROUND / COPY_EVERY;
 
-/** Long enough ago that its first was answered, where nothing is broken. */
+/** So far back that the first copy was answered, if no fault is at work. */
 const COPY_OF_EARLIER = 5_000;
 
-export type Planned = {
-  /** `fresh` and `copy` are events; of the others nothing may reach the bus. */
+type Planned = {
+  /** `fresh` and `copy` are events. The others must not reach the bus. */
   readonly kind: 'fresh' | 'copy' | 'unknown' | 'tampered';
-  /** Of the notification; of its own kind. */
+  /** The notification's, counted for each kind. */
   readonly number: number;
 };
 
@@ -25,18 +24,17 @@ export function plannedAt(place: number): Planned {
   if (at === TAMPERED_AT) return { kind: 'tampered', number: round };
   if (at === UNKNOWN_AT) return { kind: 'unknown', number: round };
   const number = round * FRESH_IN_ROUND + freshBefore(at);
-  const isCopy = at % COPY_EVERY === COPY_AT && number >= COPY_OF_EARLIER;
   if (at % COPY_EVERY !== COPY_AT) return { kind: 'fresh', number };
-  return isCopy ? { kind: 'copy', number: number - COPY_OF_EARLIER } : { kind: 'copy', number: 0 };
+  return { kind: 'copy', number: Math.max(0, number - COPY_OF_EARLIER) };
 }
 
-/** Places before this one in its round that are fresh. */
+/** How many places before this one in its round are fresh. */
 function freshBefore(at: number): number {
   const copies = Math.floor((at + COPY_EVERY - COPY_AT - 1) / COPY_EVERY);
   return at - copies - (at > TAMPERED_AT ? 1 : 0);
 }
 
-/** Fresh notifications in the first so many places, at most: for the size of a set of them. */
+/** The most fresh notifications that so many places can have: the size of a set of them. */
 export function freshAtMost(places: number): number {
   return Math.ceil(places / ROUND) * FRESH_IN_ROUND;
 }

@@ -1,4 +1,4 @@
-// The plots of a soak, from its record alone. Faults are bands; what could not be asked is a gap.
+// The plots of a soak, from its record alone. Faults are bands; a missing sample is a gap.
 
 import { type Band, type LineSeries, linePlot } from '../../bench/plots.ts';
 import type { ReplicaSample, Sample, SoakRecord, TableSample } from './record.ts';
@@ -108,7 +108,7 @@ function outbox(samples: readonly Sample[]): LineSeries[] {
   );
 }
 
-/** Between each two samples that follow each other. */
+/** Rates between consecutive samples. */
 function rates(samples: readonly Sample[]): LineSeries[] {
   const rate = (name: string, read: (sample: Sample) => number | undefined): LineSeries => ({
     name,
@@ -132,7 +132,7 @@ function rates(samples: readonly Sample[]): LineSeries[] {
   ];
 }
 
-/** Since the beginning, of some statuses. */
+/** How many answers had one of these statuses, since the start. */
 function answers(isWanted: (status: string) => boolean): (sample: Sample) => number | undefined {
   return ({ sender }) =>
     sender === null
@@ -143,7 +143,7 @@ function answers(isWanted: (status: string) => boolean): (sample: Sample) => num
         );
 }
 
-// Zero is no time but the sign that nothing was answered.
+// Zero means that nothing was answered.
 const time = (of: 'p50Ms' | 'p99Ms' | 'maxMs') => (sample: Sample) => sample.sender?.[of] || null;
 
 function latency(samples: readonly Sample[]): LineSeries[] {

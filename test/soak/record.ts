@@ -1,13 +1,13 @@
-// The record of a soak: JSON lines in one file, written as it goes, so that a run that was killed can still be
-// read. The first line says what was run, the last one how it ended; between them samples and faults in the order of time.
+// The record of a soak: JSON lines in one file, written while it runs, so that the record of a killed run can be read too.
+// The first line says what was run, the last one how it ended; between them are samples and faults by time.
 
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Seconds since the load began. */
+/** Since the load began. */
 type Seconds = number;
 
-export type Start = {
+type Start = {
   readonly kind: 'start';
   readonly at: string;
   readonly command: string;
@@ -23,11 +23,11 @@ export type FaultSpan = {
   readonly kind: 'fault';
   readonly name: string;
   readonly fromS: Seconds;
-  /** When it was healed: what it broke may need a while longer. */
+  /** When it was healed. Recovery may take longer. */
   readonly toS: Seconds;
 };
 
-/** null: it could not be asked at that moment, as during a fault. */
+/** null: it could not be read at that moment, as during a fault. */
 export type ReplicaSample = {
   readonly pid: number;
   readonly rssBytes: number | null;
@@ -49,7 +49,7 @@ export type TableSample = {
 export type PostgresSample = {
   /** By application_name. */
   readonly connections: Readonly<Record<string, number>>;
-  /** Partitions count for the table that they are of. */
+  /** The figures of partitions are added to those of their table. */
   readonly tables: Readonly<Record<string, TableSample>>;
   /** Entries by state. */
   readonly outbox: Readonly<Record<string, number>>;
@@ -62,19 +62,19 @@ export type BrokerSample = {
 };
 
 export type SenderSample = {
-  /** Since the beginning, by status; `lost` and `late` for what got no answer. */
+  /** Counts since the start, by status; `lost` and `late` where no answer came in time. */
   readonly answers: Readonly<Record<string, number>>;
-  /** Of first attempts since the last sample, from when each should have been sent. */
+  /** Of first attempts since the last sample, counted from when each was due. */
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
-  /** Different notifications that were answered with a 2xx. */
+  /** How many different notifications got a 2xx. */
   readonly acknowledged: number;
-  /** Due, and no connection is free. */
+  /** Due, but no connection is free. */
   readonly waiting: number;
   /** To be sent again. */
   readonly retrying: number;
-  /** Not sent again any more, since too many were waiting for it. */
+  /** Given up, since too many were waiting to be sent again. */
   readonly givenUp: number;
 };
 
@@ -82,7 +82,7 @@ export type SubscriberSample = {
   readonly received: number;
   /** First copies. */
   readonly distinct: number;
-  /** Of no notification that was sent. */
+  /** Messages that belong to no notification. */
   readonly unexpected: number;
 };
 
@@ -94,11 +94,11 @@ export type Sample = {
   readonly broker: BrokerSample;
   readonly sender: SenderSample | null;
   readonly subscriber: SubscriberSample | null;
-  /** Of what runs the soak, so that nobody takes its growth for Tallyhook's. */
+  /** Of the soak's own process, so that its growth is not taken for Tallyhook's. */
   readonly harnessRssBytes: number;
 };
 
-/** Counted after the load had ended and the outbox was given its time to drain. */
+/** Counted after the load had ended and the outbox had had time to drain. */
 export type End = {
   readonly kind: 'end';
   readonly acknowledged: number;
@@ -109,7 +109,7 @@ export type End = {
   readonly events: number;
   readonly outbox: Readonly<Record<string, number>>;
   readonly drainS: Seconds;
-  /** Ends of replicas that no fault explains. */
+  /** Exits of replicas that no fault explains. */
   readonly unplannedExits: number;
   readonly errorsLogged: Readonly<Record<string, number>>;
 };
@@ -127,11 +127,11 @@ export type SoakRecord = {
 export function openRecord(file: string): { readonly write: (line: Line) => void } {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, '');
-  // At once and not through a stream: what was sampled stays, whatever happens to us.
+  // Synchronously, so that no sample is lost if this process is killed.
   return { write: (line) => appendFileSync(file, `${JSON.stringify(line)}\n`) };
 }
 
-/** @throws Error if it is no record, or one without its first line. */
+/** @throws Error if its first line is missing. */
 export function readRecord(file: string): SoakRecord {
   return toRecord(readFileSync(file, 'utf8'));
 }
@@ -148,7 +148,7 @@ export function toRecord(text: string): SoakRecord {
   };
 }
 
-/** The last line of a run that was killed may be half a line. */
+/** The last line of a killed run may be incomplete. */
 function parse(line: string): Line[] {
   try {
     return line === '' ? [] : [JSON.parse(line) as Line];

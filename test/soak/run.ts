@@ -1,5 +1,5 @@
-// One soak from its start to its end: a world, a load at a fixed rate, faults, and a look at everything each ten
-// seconds, written down as it goes. Ends all that it starts. Judges nothing: that is done on the record.
+// One soak from start to end: a world, a load at a fixed rate, faults, and a sample of everything each ten seconds, which
+// is written to the record at once. Ends everything that it starts. verdict.ts judges the record.
 
 import { cpus, totalmem } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -11,17 +11,17 @@ import { startWorld, type World } from '../torture/world.ts';
 import { type Bits, makeBits, openBits } from './bits.ts';
 import { freshAtMost } from './plan.ts';
 import type { End, Line, Sample, SenderSample, SubscriberSample } from './record.ts';
-import { look, outboxOf, residentBytes } from './sampler.ts';
-import type { SenderOptions, SenderOrder } from './sender.ts';
-import { planFaults, playFaults } from './storm.ts';
-import type { SubscriberOptions, SubscriberOrder } from './subscriber.ts';
+import { outboxOf, residentBytes, sampleWorld } from './sampler.ts';
+import type { SenderOptions, SenderCommand } from './sender.ts';
+import { planFaults, playFaults } from './faults.ts';
+import type { SubscriberOptions, SubscriberCommand } from './subscriber.ts';
 
 export type SoakOptions = {
   readonly minutes: number;
   readonly ratePerS: number;
   readonly seed: number;
   readonly faultEveryS: number;
-  /** As it can be typed again. */
+  /** The command line that repeats it. */
   readonly command: string;
 };
 
@@ -32,19 +32,19 @@ type Run = SoakOptions & {
   readonly log: (line: string) => void;
 };
 
-type Thread<Order> = {
-  readonly tell: (order: Order) => void;
-  /** null if it does not answer in time. */
-  readonly report: <Report>(order: Order) => Promise<Report | null>;
+type Thread<Command> = {
+  readonly send: (command: Command) => void;
+  /** null if the thread does not answer in time. */
+  readonly report: <Report>(command: Command) => Promise<Report | null>;
   /** Rejects when the thread fails. */
   readonly failed: Promise<never>;
-  readonly end: (order: Order) => Promise<void>;
+  readonly end: (command: Command) => Promise<void>;
 };
 
 type Stage = {
   readonly world: World;
-  readonly sender: Thread<SenderOrder>;
-  readonly subscriber: Thread<SubscriberOrder>;
+  readonly sender: Thread<SenderCommand>;
+  readonly subscriber: Thread<SubscriberCommand>;
   readonly acknowledged: Bits;
   readonly received: Bits;
 };
@@ -57,12 +57,12 @@ const REPORT_LIMIT_MS = 4_000;
 const THREAD_END_MS = 5_000;
 const READY_LIMIT_MS = 20_000;
 
-/** Above the longest wait of a retry and the sender's patience of 10 s. */
+/** Longer than the longest delay of a retry and the sender's time-out of 10 s. */
 const RETRIES_LIMIT_MS = 120_000;
-/** For what the last fault left in the outbox. */
+/** For the entries that the last fault left in the outbox. */
 const DRAIN_LIMIT_MS = 120_000;
 
-/** A line for each of five million deliveries would be more than all the rest. */
+/** A log line for each of five million deliveries would take more space than all other data. */
 const ENV = { NODE_ENV: 'production', LOG_LEVEL: 'warn' };
 
 export async function runSoak(options: Run): Promise<void> {
@@ -80,7 +80,7 @@ export async function runSoak(options: Run): Promise<void> {
     write(await startLine(world, options));
     const failures = Promise.race([stage.sender.failed, stage.subscriber.failed]);
     await Promise.race([failures, soak(stage, options)]);
-    // Asked to end: what runs is being ended, and there is nothing left to count.
+    // Asked to end: everything is being ended, so nothing can be counted.
     if (signal.aborted) return;
     write(await Promise.race([failures, finish(stage, log)]));
   } finally {
@@ -91,7 +91,7 @@ export async function runSoak(options: Run): Promise<void> {
 async function setStage(world: World, { minutes, ratePerS }: SoakOptions): Promise<Stage> {
   const capacity = freshAtMost(Math.ceil(minutes * 60 * ratePerS) + ratePerS);
   const [acknowledged, received] = [makeBits(capacity), makeBits(capacity)];
-  const subscriber = startThread<SubscriberOrder>('subscriber.ts', {
+  const subscriber = startThread<SubscriberCommand>('subscriber.ts', {
     amqpUrl: world.rabbitmq.url,
     exchange: world.exchange,
     queue: QUEUE,
@@ -104,7 +104,7 @@ async function setStage(world: World, { minutes, ratePerS }: SoakOptions): Promi
       limitMs: READY_LIMIT_MS,
     }),
   ]);
-  const sender = startThread<SenderOrder>('sender.ts', {
+  const sender = startThread<SenderCommand>('sender.ts', {
     ports: world.replicas.map(({ links }) => links.sender.port),
     secret: world.sources.defaultSecret,
     run: RUN,
@@ -114,7 +114,7 @@ async function setStage(world: World, { minutes, ratePerS }: SoakOptions): Promi
   return { world, sender, subscriber, acknowledged: openBits(acknowledged), received: openBits(received) };
 }
 
-function startThread<Order>(file: string, workerData: unknown): Thread<Order> {
+function startThread<Command>(file: string, workerData: unknown): Thread<Command> {
   const worker = new Worker(new URL(file, import.meta.url), { workerData });
   const exited = new Promise<void>((resolve) => {
     worker.once('exit', () => resolve());
@@ -122,18 +122,18 @@ function startThread<Order>(file: string, workerData: unknown): Thread<Order> {
   const failed = new Promise<never>((_resolve, reject) => {
     worker.once('error', (error) => reject(new Error(`${file} failed`, { cause: error })));
   });
-  // Heard where it is raced; until then it is nobody's.
+  // It is handled where it is raced; until then it must not count as unhandled.
   failed.catch(() => {});
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
-  const tell = (order: Order) => worker.postMessage(order);
+  const send = (command: Command) => worker.postMessage(command);
   return {
-    tell,
+    send,
     failed,
-    report: async <Report>(order: Order) => {
+    report: async <Report>(command: Command) => {
       const { promise, resolve } = Promise.withResolvers<Report | null>();
       const timer = setTimeout(resolve, REPORT_LIMIT_MS, null);
       worker.once('message', resolve);
-      tell(order);
+      send(command);
       try {
         return await promise;
       } finally {
@@ -141,8 +141,8 @@ function startThread<Order>(file: string, workerData: unknown): Thread<Order> {
         worker.off('message', resolve);
       }
     },
-    end: async (order) => {
-      tell(order);
+    end: async (command) => {
+      send(command);
       await Promise.race([exited, pause(THREAD_END_MS)]);
       await worker.terminate();
     },
@@ -171,7 +171,7 @@ async function startLine(world: World, options: SoakOptions): Promise<Line> {
   };
 }
 
-/** The load, with faults and samples beside it. */
+/** Runs the load, the faults and the samples. */
 async function soak(stage: Stage, options: Run): Promise<void> {
   const { minutes, seed, faultEveryS, write, log } = options;
   const random = createRandom(seed).fork('faults');
@@ -180,7 +180,7 @@ async function soak(stage: Stage, options: Run): Promise<void> {
   const over = new AbortController();
   const signal = AbortSignal.any([options.signal, over.signal]);
   const sinceMs = performance.now();
-  stage.sender.tell('go');
+  stage.sender.send('go');
   const faults = playFaults({
     world: stage.world,
     planned,
@@ -193,14 +193,14 @@ async function soak(stage: Stage, options: Run): Promise<void> {
   });
   try {
     await Promise.race([takeSamples(stage, { totalS, sinceMs, signal, write, log }), ended(faults)]);
-    stage.sender.tell('stop');
+    stage.sender.send('stop');
   } finally {
     over.abort();
     await faults;
   }
 }
 
-/** Only its failure ends the race. */
+/** Never resolves: only a failure of the faults ends the race. */
 async function ended(faults: Promise<void>): Promise<never> {
   await faults;
   return await new Promise<never>(() => {});
@@ -217,7 +217,7 @@ async function takeSamples(
   },
 ): Promise<void> {
   const { totalS, sinceMs, signal, write, log } = options;
-  // On a grid: a slow look does not move the ones after it.
+  // At fixed times: a slow sample does not delay the next ones.
   for (let atS = 0; atS <= totalS; atS += SAMPLE_EVERY_S) {
     while (!signal.aborted && performance.now() < sinceMs + atS * 1_000)
       await pause(Math.min(200, sinceMs + atS * 1_000 - performance.now()));
@@ -230,15 +230,15 @@ async function takeSamples(
 
 async function takeSample({ world, sender, subscriber }: Stage, sinceMs: number): Promise<Sample> {
   const atS = Math.round((performance.now() - sinceMs) / 100) / 10;
-  const [seen, sent, received] = await Promise.all([
-    look(world, QUEUE),
+  const [sampled, sent, received] = await Promise.all([
+    sampleWorld(world, QUEUE),
     sender.report<SenderSample>('report'),
     subscriber.report<SubscriberSample>('report'),
   ]);
   return {
     kind: 'sample',
     atS,
-    ...seen,
+    ...sampled,
     sender: sent,
     subscriber: received,
     harnessRssBytes: residentBytes(process.pid) ?? 0,
@@ -256,7 +256,7 @@ function inOneLine({ atS, sender, subscriber, replicas, postgres }: Sample): str
   );
 }
 
-/** Waits for what is still under way, within limits, and counts. */
+/** Waits, within limits, until everything is acknowledged, published and received, and counts. */
 async function finish(stage: Stage, log: (line: string) => void): Promise<End> {
   const { world, sender, subscriber, acknowledged, received } = stage;
   const sinceMs = performance.now();
@@ -283,24 +283,24 @@ async function finish(stage: Stage, log: (line: string) => void): Promise<End> {
       { limitMs: DRAIN_LIMIT_MS },
     ),
   );
-  const heard = await subscriber.report<SubscriberSample>('report');
+  const last = await subscriber.report<SubscriberSample>('report');
   return {
     kind: 'end',
     acknowledged: acknowledged.count(),
     onTheBus: received.count(),
     lost: acknowledged.without(received),
-    unexpected: heard?.unexpected ?? Number.NaN,
-    copies: heard === null ? Number.NaN : heard.received - heard.distinct - heard.unexpected,
+    unexpected: last?.unexpected ?? Number.NaN,
+    copies: last === null ? Number.NaN : last.received - last.distinct - last.unexpected,
     events,
     outbox: await outboxOf(world),
     drainS: Math.round((performance.now() - sinceMs) / 100) / 10,
     unplannedExits: world.exits.filter(({ asked }) => asked === undefined).length,
-    errorsLogged: complaintsOf(world),
+    errorsLogged: errorsLogged(world),
   };
 }
 
-/** What the replicas logged as a warning or worse, counted by its text. */
-function complaintsOf(world: World): Record<string, number> {
+/** The replicas' log lines of level warn and above, counted by their text. */
+function errorsLogged(world: World): Record<string, number> {
   const counts: Record<string, number> = {};
   const lines = world.replicas.flatMap((replica) => replica.log().split('\n'));
   for (const line of lines) {

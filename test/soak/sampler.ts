@@ -1,23 +1,24 @@
-// One look at everything, from outside: /proc, /metrics, Postgres' own statistics, the broker's queue. Goes past the
-// proxies, on connections of its own that last for one look, since the one before may have died in a fault. What
-// cannot be told within its time is null: a gap in the record, never an error and never a guess.
+// Samples everything from outside: /proc, /metrics, Postgres' statistics, the broker's queue. It connects past the proxies,
+// anew for each sample, since a fault may have broken the connection of the one before. A value that cannot be read in time
+// is null: a gap in the record, never an error or a guess.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { Client } from 'pg';
+import { readMetrics } from '../support/requests.ts';
 import type { Replica } from '../torture/replica.ts';
 import type { World } from '../torture/world.ts';
 import type { BrokerSample, PostgresSample, ReplicaSample, TableSample } from './record.ts';
 
-export type Look = {
+type WorldSample = {
   readonly replicas: Readonly<Record<string, ReplicaSample | null>>;
   readonly postgres: PostgresSample | null;
   readonly broker: BrokerSample;
 };
 
-/** Well within the time between two looks. */
+/** Well below the time between two samples. */
 const LIMIT_MS = 4_000;
 const KIB = 1024;
-/** Linux' name of an established connection in /proc/net/tcp. */
+/** The state of an established connection in /proc/net/tcp. */
 const ESTABLISHED = '01';
 
 const CONNECTIONS = `
@@ -25,7 +26,7 @@ select application_name as name, count(*)::int as count from pg_stat_activity
 where datname = current_database() and backend_type = 'client backend' and application_name like 'tallyhook%'
 group by 1 order by 1`;
 
-/** A partition's figures count for its table. The sizes hold the lightest of locks, as any select does. */
+/** The figures of partitions are added to those of their table. The size functions take the lock of a select. */
 const TABLES = `
 select coalesce(parent.relname, s.relname) as name,
        sum(pg_table_size(s.relid))::float8 as "tableBytes", sum(pg_indexes_size(s.relid))::float8 as "indexBytes",
@@ -39,12 +40,12 @@ group by 1 order by 1`;
 
 const OUTBOX = 'select state as name, count(*)::int as count from outbox group by 1 order by 1';
 
-export async function look(world: World, queue: string): Promise<Look> {
+export async function sampleWorld(world: World, queue: string): Promise<WorldSample> {
   const [replicas, postgres, queued] = await Promise.all([
     Promise.all(
-      world.replicas.map(async (replica) => [nameOf(replica), await lookAtReplica(replica)] as const),
+      world.replicas.map(async (replica) => [nameOf(replica), await sampleReplica(replica)] as const),
     ),
-    within(lookAtPostgres(world.postgres.url)),
+    within(samplePostgres(world.postgres.url)),
     within(world.withChannel(async (channel) => (await channel.checkQueue(queue)).messageCount)),
   ]);
   return {
@@ -58,22 +59,19 @@ export async function look(world: World, queue: string): Promise<Look> {
   };
 }
 
-export function nameOf({ index }: Pick<Replica, 'index'>): string {
+function nameOf({ index }: Pick<Replica, 'index'>): string {
   return `replica ${index + 1}`;
 }
 
-/** Also tells whether something is left, at the end. */
-export async function countsOf(world: World, text: string): Promise<Record<string, number>> {
-  const rows = await world.query<{ name: string; count: number }>(text);
+export async function outboxOf(world: World): Promise<Record<string, number>> {
+  const rows = await world.query<{ name: string; count: number }>(OUTBOX);
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]));
 }
 
-export const outboxOf = (world: World): Promise<Record<string, number>> => countsOf(world, OUTBOX);
-
-async function lookAtReplica(replica: Replica): Promise<ReplicaSample | null> {
+async function sampleReplica(replica: Replica): Promise<ReplicaSample | null> {
   const pid = replica.pid();
   if (pid === undefined) return null;
-  const metrics = await within(readMetrics(replica.operators));
+  const metrics = await within(readMetrics(replica.operators, { limitMs: LIMIT_MS }));
   const metric = (name: string) => metrics?.get(name) ?? null;
   const lagS = metric('nodejs_eventloop_lag_p99_seconds');
   return {
@@ -88,21 +86,7 @@ async function lookAtReplica(replica: Replica): Promise<ReplicaSample | null> {
   };
 }
 
-/** Those without labels. */
-async function readMetrics(operators: string): Promise<Map<string, number>> {
-  const response = await fetch(`${operators}/metrics`, { signal: AbortSignal.timeout(LIMIT_MS) });
-  const lines = (await response.text()).split('\n');
-  return new Map(
-    lines.flatMap((line) => {
-      const [name = '', value] = line.split(' ');
-      return value === undefined || name === '#' || name.includes('{')
-        ? []
-        : [[name, Number(value)] as const];
-    }),
-  );
-}
-
-async function lookAtPostgres(url: string): Promise<PostgresSample> {
+async function samplePostgres(url: string): Promise<PostgresSample> {
   const client = new Client({
     connectionString: url,
     application_name: 'soak',
@@ -110,7 +94,7 @@ async function lookAtPostgres(url: string): Promise<PostgresSample> {
     query_timeout: LIMIT_MS,
     statement_timeout: LIMIT_MS,
   });
-  client.on('error', () => {}); // told by the query
+  client.on('error', () => {}); // the query fails with it
   try {
     await client.connect();
     const counts = async (text: string) =>
@@ -125,7 +109,7 @@ async function lookAtPostgres(url: string): Promise<PostgresSample> {
       outbox: Object.fromEntries(await counts(OUTBOX)),
     };
   } finally {
-    // Not awaited: a server that is frozen never says goodbye.
+    // Not awaited: a frozen server never closes the connection.
     void client.end().catch(() => {});
   }
 }
@@ -158,7 +142,7 @@ function countFds(pid: number): number | null {
   }
 }
 
-/** From the kernel, since rabbitmqctl would start an Erlang of its own for each look. */
+/** From the kernel, since rabbitmqctl would start a whole Erlang VM for each sample. */
 function connectionsTo(port: number): number | null {
   const table = readProc('net/tcp');
   if (table === undefined) return null;

@@ -1,5 +1,5 @@
-// The section on the soak in docs/reliability.md: what was run, what grew, what was counted in the end. Pure: from
-// the record and its verdict. Between two marks, so that what people write around them stays.
+// The section on the soak in docs/reliability.md: what was run, what grew, and the counts at the end. Pure: made from the
+// record and its verdict. It is between two markers; the text around them stays.
 
 import { short } from '../../bench/plots.ts';
 import type { Sample, SoakRecord } from './record.ts';
@@ -21,7 +21,7 @@ const PLOTS = [
   ['soak-latency.svg', 'time to the answer'],
 ] as const;
 
-/** Puts the section in its place: between its marks, else under its heading, else at the end. */
+/** Puts the section between its markers, else under its heading, else at the end. */
 export function withSection(page: string, section: string): string {
   const text = `${BEGIN}\n${section.trim()}\n${END}`;
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];
@@ -78,10 +78,10 @@ function answers({ samples, faults: struck, start }: SoakRecord): string {
 function checks({ checks: all }: Verdict): string {
   return table(
     ['at the end', 'count', ''],
-    all.map(({ what, value, holds }) => [
+    all.map(({ what, value, passed }) => [
       what,
       thousands(value),
-      holds ? 'as promised' : '**not as promised**',
+      passed ? 'as promised' : '**not as promised**',
     ]),
   );
 }

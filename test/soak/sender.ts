@@ -1,8 +1,7 @@
-// The sender of a soak, a thread of its own: signed notifications at fixed intended times, whatever the answers do
-// (open loop; the latency counts from the intended time), and again what was not acknowledged, as the conversion
-// service does. Marks what was acknowledged in a set that it shares; keeps nothing for each delivery that is answered.
-// Built from the parts of the benchmark's generator, which gives a run up when it cannot be served and repeats at once:
-// right for a measurement, wrong for faults.
+// The sender of a soak, a thread of its own. It sends signed notifications at fixed times, whatever the answers (an open
+// loop: latency counts from the intended time), and sends again what was not acknowledged, as the conversion service does.
+// It marks what was acknowledged in a shared set, and keeps nothing for an answered delivery. It uses parts of the
+// benchmark's generator, but not the whole: that one repeats at once and gives up a run that is too slow.
 
 import { createSecretKey } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -19,19 +18,19 @@ export type SenderOptions = {
   readonly secret: string;
   readonly run: string;
   readonly ratePerS: number;
-  /** Gets the numbers of the acknowledged events. */
+  /** The set of acknowledged events, by number. */
   readonly acknowledged: SharedArrayBuffer;
 };
 
-/** `go` starts the clock; `report` is answered with a SenderSample; `stop` sends what is due and nothing fresh. */
-export type SenderOrder = 'go' | 'report' | 'stop' | 'close';
+/** `go` starts the load; `report` is answered with a SenderSample; after `stop` only retries are sent. */
+export type SenderCommand = 'go' | 'report' | 'stop' | 'close';
 
-/** A frozen replica holds on to its connections for 10 s each: enough for the rate to go on over the other one. */
+/** A frozen replica keeps each of its connections busy for 10 s: enough are left to send at the full rate to the other one. */
 const CONNECTIONS_PER_REPLICA = 128;
 const TICK_MS = 2;
-/** Two minutes without any answer at 2,500/s. */
+/** Two minutes without an answer at 2,500/s. */
 const RETRIES_MAX = 300_000;
-/** Another one than the source's, so that its signature is well-formed and wrong. */
+/** Not the source's, so that the signature is well-formed and wrong. */
 const WRONG_SECRET = 'not-the-secret-of-this-source';
 const SUFFIXES = { fresh: '', copy: '', unknown: 'u', tampered: 't' } as const;
 const HOST = 'tallyhook.example';
@@ -57,7 +56,7 @@ function run(options: SenderOptions): void {
     const nowMs = performance.now();
     const due = dueBy(nowMs);
     for (const slot of free) {
-      // Lost while it was idle: it comes again.
+      // Lost while idle: `onFree` is called when it is connected again.
       if (connections[slot]?.isOpen() !== true) {
         free.delete(slot);
         continue;
@@ -91,7 +90,7 @@ function run(options: SenderOptions): void {
     );
   const ticks = setInterval(pump, TICK_MS);
 
-  obey({
+  onCommands({
     go: () => Object.assign(clock, { isGoing: true, startMs: performance.now() }),
     report: () => {
       const waiting = Math.max(0, dueBy(performance.now()) - clock.next);
@@ -110,19 +109,19 @@ function run(options: SenderOptions): void {
   });
 }
 
-function obey(orders: Record<SenderOrder, () => void>): void {
-  parentPort?.on('message', (order: SenderOrder) => orders[order]());
+function onCommands(actions: Record<SenderCommand, () => void>): void {
+  parentPort?.on('message', (command: SenderCommand) => actions[command]());
 }
 
-/** Signs as it goes: 8 µs each, where a stock for an hour would take gigabytes. */
+/** Signs each request when it is sent, in 8 µs: requests for an hour, signed ahead, would take gigabytes. */
 function createRequests({ secret, run: name }: SenderOptions): (place: number) => Buffer {
   const right = { key: createSecretKey(secret, 'utf8'), path: WEBHOOKS, host: HOST };
   const wrong = { ...right, key: createSecretKey(WRONG_SECRET, 'utf8') };
   return (place) => {
     const { kind, number } = plannedAt(place);
-    // Names of their own for what must not become an event: on the bus it would be told at once.
+    // What must not become an event has names of its own, so that the subscriber would recognize it.
     const plain = bodyOf(`${name}${SUFFIXES[kind]}`, number, SMALLEST_BODY_BYTES);
-    // Authentic and not understood: such a delivery is kept for operators and is no event.
+    // Authentic, but with an unknown status: it is quarantined and becomes no event.
     const body = kind === 'unknown' ? plain.replace(/"status":"\w+"/, '"status":"paused"') : plain;
     return Buffer.from(requestOf(kind === 'tampered' ? wrong : right, body), 'latin1');
   };
@@ -142,13 +141,13 @@ function createTally(memory: SharedArrayBuffer) {
       const { kind, number } = plannedAt(place);
       const isEvent = kind === 'fresh' || kind === 'copy';
       if (isGood && isEvent && marks.mark(number)) acknowledged += 1;
-      // A 401 is what the wrongly signed are to get; if they get anything else, that is seen on the bus.
+      // A tampered delivery must get a 401. If it is accepted, the subscriber sees it.
       return isGood || (kind === 'tampered' && outcome === '401');
     },
     giveUp: () => {
       givenUp += 1;
     },
-    /** Latencies since the last time, all else since the beginning. */
+    /** Latencies since the last call, everything else since the start. */
     take: () => {
       const taken = {
         answers: { ...answers },

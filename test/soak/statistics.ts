@@ -1,8 +1,8 @@
-// The few statistics that the verdict is made of. Robust ones: a sample that a fault has spoilt moves none of them.
+// The statistics of the verdict. They are robust: single samples that a fault has distorted do not change them.
 
 export type Point = readonly [x: number, y: number];
 
-/** NaN of nothing. */
+/** NaN for an empty list. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
@@ -12,8 +12,8 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * The slope by Theil and Sen: the median of the slopes between all pairs. Up to 29 % of the points may be wrong without
- * an effect, where a least-squares line would follow a single one. Quadratic: for some hundred points.
+ * The Theil–Sen slope: the median of the slopes between all pairs of points. Up to 29 % of the points may be wrong without
+ * effect, while one such point changes a least-squares line. Quadratic time: meant for some hundred points.
  */
 export function slopeOf(points: readonly Point[]): number {
   const slopes = points.flatMap(([x, y], index) =>

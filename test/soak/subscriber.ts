@@ -1,5 +1,5 @@
-// The subscriber of a soak, a thread of its own: a durable queue of a real subscriber that keeps up. Marks which
-// events it received in a set that it shares, and counts copies; keeps no event.
+// The subscriber of a soak, a thread of its own with a durable queue. It marks the events that it received in a shared set
+// and counts copies; it keeps no event.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { numberOf } from '../../bench/load/notifications.ts';
@@ -12,12 +12,12 @@ export type SubscriberOptions = {
   readonly exchange: string;
   readonly queue: string;
   readonly run: string;
-  /** Gets the numbers of the events that were received. */
+  /** The set of received events, by number. */
   readonly received: SharedArrayBuffer;
 };
 
 /** `report` is answered with a SubscriberSample. */
-export type SubscriberOrder = 'report' | 'close';
+export type SubscriberCommand = 'report' | 'close';
 
 const { amqpUrl, exchange, queue, run, received } = workerData as SubscriberOptions;
 const marks = openBits(received);
@@ -36,9 +36,9 @@ const subscription = await subscribe({
   },
 });
 
-const obey: Record<SubscriberOrder, () => void> = {
+const actions: Record<SubscriberCommand, () => void> = {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
   report: () => parentPort?.postMessage({ ...tally } satisfies SubscriberSample),
   close: () => void subscription.close().finally(() => parentPort?.close()),
 };
-parentPort?.on('message', (order: SubscriberOrder) => obey[order]());
+parentPort?.on('message', (command: SubscriberCommand) => actions[command]());

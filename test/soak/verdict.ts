@@ -1,63 +1,63 @@
-// Whether anything grows without bound. Looks at the second half of a soak, when all is warm, and there at samples
-// that no fault touched. What grows by design (the ledger's rows, at the rate of intake) is judged by its size an
-// event and by its share of dead rows; all else by its own slope. Pure: a record in, judgements out. Says "not
-// judged" rather than "bounded" where there is too little to tell, and that is no success.
+// Judges whether anything grows without bound, from the second half of a soak, when everything is warm, and from samples
+// that no fault affected. What grows by design (the rows of the ledger) is judged by its size per event and its share of
+// dead rows, everything else by its slope. Pure: a record in, judgements out. Too few samples are "not judged", and that is
+// no success.
 
 import type { End, FaultSpan, ReplicaSample, Sample, SoakRecord, TableSample } from './record.ts';
 import { median, type Point, slopeOf } from './statistics.ts';
 
 export type Judgement = {
   readonly what: string;
-  /** Of `level`, `rise` and `allowed`. */
+  /** The unit of `level`, `rise` and `allowed`. */
   readonly unit: string;
   /** The median. */
   readonly level: number;
-  /** What the slope adds over the whole second half. */
+  /** By how much the slope raises it over the second half. */
   readonly rise: number;
-  /** A rise beyond it is growth. */
+  /** A greater rise is growth. */
   readonly allowed: number;
-  /** No growth as long as it is no more than this in all; undefined if only the rise counts. */
+  /** Values up to this are no growth, whatever the rise; undefined if only the rise counts. */
   readonly explained: number | undefined;
   readonly verdict: 'bounded' | 'grows' | 'not judged';
 };
 
-/** Something that must be so at the end. */
-export type Check = { readonly what: string; readonly value: number; readonly holds: boolean };
+/** Something that must be true at the end. */
+type Check = { readonly what: string; readonly value: number; readonly passed: boolean };
 
 export type Verdict = {
   readonly judgements: readonly Judgement[];
   readonly checks: readonly Check[];
-  readonly holds: boolean;
+  readonly passed: boolean;
 };
 
-/** They get a row for each delivery, event, job or publication, for good or for RETENTION_DAYS. */
-export const LEDGER_TABLES = ['deliveries', 'events', 'jobs', 'publications'] as const;
+/** Tables that get a row for each delivery, event, job or publication, for good or for RETENTION_DAYS. */
+const LEDGER_TABLES = ['deliveries', 'events', 'jobs', 'publications'] as const;
 
-/** As the issue has it for memory; the same for all else. */
+/** Of the level. A greater rise is growth. */
 const ALLOWED_SHARE = 0.1;
 
-/** Fewer say nothing of a slope. */
+/** Fewer samples give no reliable slope. */
 const SAMPLES_MIN = 6;
 
-/** What a fault broke needs this long after it was healed: reconnects, a backlog, a vacuum. */
+/** The longest that recovery from a healed fault affects samples: reconnects, a backlog, a vacuum. */
 const SETTLE_MAX_S = 60;
 const SETTLE_SHARE = 0.25;
 
-/** Below these a tenth of the level is a connection more, or a page. */
+/** A rise up to these is always allowed: a tenth of a low level would be one connection, or one page. */
 const FLOORS = { MiB: 4, '': 4, rows: 2_000, 'bytes an event': 4, '% dead': 5 } as const;
 
 /**
- * Postgres vacuums a table by itself when a fifth of its rows are dead (autovacuum_vacuum_scale_factor), which
- * takes a while; so a growing table's dead rows grow with it up to there.
+ * Postgres vacuums a table by itself when a fifth of its rows are dead (autovacuum_vacuum_scale_factor), and a vacuum
+ * takes time. So the dead rows of a growing table grow with it, up to this share in percent.
  */
 const DEAD_SHARE_MAX = 30;
 
-/** Of all deliveries: some seconds of an hour's. */
+/** Of all deliveries: some seconds of an hour. */
 const UNSENT_SHARE = 0.005;
 
-/** An entry with its data and its index entries: 1.1 KB were measured for notifications of half a KiB. */
+/** Of an outbox entry with its index entries: 1.1 KB were measured for notifications of half a KiB. */
 const OUTBOX_ENTRY_BYTES = 1_500;
-/** Autovacuum looks once a minute and may find the table just too early: so long confirmed entries stay as dead rows. */
+/** How long confirmed entries stay as dead rows: autovacuum checks a table once a minute, and may just miss the threshold. */
 const UNVACUUMED_S = 120;
 
 const MIB = 1024 * 1024;
@@ -66,7 +66,7 @@ type Series = {
   readonly what: string;
   readonly unit: keyof typeof FLOORS;
   readonly points: readonly Point[];
-  /** The level itself may not pass this; undefined if only its slope counts. */
+  /** No value may exceed this; undefined if only the slope counts. */
   readonly limit?: number;
   /** Up to this it is bounded, whatever its slope. */
   readonly explained?: number;
@@ -83,10 +83,14 @@ export function judge(record: SoakRecord): Verdict {
   ].map(judgeSeries);
   const checks = end === undefined ? [] : [sentInTime(record), ...checksOf(end)];
   const isBounded = judgements.length > 0 && judgements.every(({ verdict }) => verdict === 'bounded');
-  return { judgements, checks, holds: isBounded && end !== undefined && checks.every(({ holds }) => holds) };
+  return {
+    judgements,
+    checks,
+    passed: isBounded && end !== undefined && checks.every(({ passed }) => passed),
+  };
 }
 
-/** Away from each fault by the time in which its traces go. */
+/** Whether no fault was at work then, or less than `settleS` before. */
 export function isQuiet(atS: number, faults: readonly FaultSpan[], settleS: number): boolean {
   return !faults.some(({ fromS, toS }) => atS >= fromS && atS <= toS + settleS);
 }
@@ -104,7 +108,7 @@ function secondHalf({ start, samples, faults }: SoakRecord): Sample[] {
 function replicaSeries(half: readonly Sample[]): Series[] {
   const names = new Set(half.flatMap(({ replicas }) => Object.keys(replicas)));
   return [...names].toSorted().flatMap((name) => {
-    const pid = longestLife(half.flatMap(({ replicas }) => replicas[name]?.pid ?? []));
+    const pid = longestRun(half.flatMap(({ replicas }) => replicas[name]?.pid ?? []));
     const read = (of: (sample: ReplicaSample) => number | null) =>
       pointsOf(half, ({ replicas }) => {
         const sample = replicas[name];
@@ -118,8 +122,8 @@ function replicaSeries(half: readonly Sample[]): Series[] {
   });
 }
 
-/** A replica that a fault had killed starts small again: only one life of it is compared with itself. */
-function longestLife(pids: readonly number[]): number | undefined {
+/** The process with the most samples. A restarted replica starts small, so only samples of one process are compared. */
+function longestRun(pids: readonly number[]): number | undefined {
   const samples = new Map<number, number>();
   for (const pid of pids) samples.set(pid, (samples.get(pid) ?? 0) + 1);
   return [...samples].toSorted((a, b) => b[1] - a[1])[0]?.[0];
@@ -140,7 +144,7 @@ function connectionSeries(half: readonly Sample[]): Series[] {
   ];
 }
 
-/** The tables that are not to grow with the intake. */
+/** The outbox and all tables that must not grow with the intake. */
 function outboxSeries(half: readonly Sample[], record: SoakRecord): Series[] {
   const entries = explainedEntries(record);
   const tables = tablesIn(half).filter((name) => !isLedgerTable(name));
@@ -161,7 +165,7 @@ function outboxSeries(half: readonly Sample[], record: SoakRecord): Series[] {
   return [size, ...dead];
 }
 
-/** What the outbox has had to hold at once: its deepest backlog, and what is confirmed and not vacuumed yet. */
+/** The most entries that the outbox needed space for: its deepest backlog, and what was confirmed but not vacuumed yet. */
 function explainedEntries({ samples, start }: SoakRecord): number {
   const depths = samples.map(({ postgres }) => (postgres ? sum(Object.values(postgres.outbox)) : 0));
   return Math.max(0, ...depths) + start.ratePerS * UNVACUUMED_S;
@@ -207,8 +211,8 @@ function deadShare(table: TableSample | undefined): number | null {
   return table === undefined || rows === 0 ? null : (table.dead / rows) * 100;
 }
 
-/** What could not be asked is left out. */
-export function pointsOf(samples: readonly Sample[], read: (sample: Sample) => number | null): Point[] {
+/** Missing values are left out. */
+function pointsOf(samples: readonly Sample[], read: (sample: Sample) => number | null): Point[] {
   return samples.flatMap((sample) => {
     const value = read(sample);
     return value === null ? [] : [[sample.atS, value] as const];
@@ -228,28 +232,28 @@ function judgeSeries({ what, unit, points, limit, explained }: Series): Judgemen
   return { what, unit, level, rise, allowed, explained, verdict };
 }
 
-/** Else it was no load of this rate: a machine that is too small for it says nothing of an hour at it. */
+/** Otherwise the machine was too slow for this rate, and the run proves nothing about it. */
 function sentInTime({ samples, start }: SoakRecord): Check {
   const waiting = samples.findLast(({ sender }) => sender !== null)?.sender?.waiting ?? Number.NaN;
   const planned = start.ratePerS * start.minutes * 60;
   return {
     what: 'deliveries still unsent when the load ended',
     value: waiting,
-    holds: waiting <= planned * UNSENT_SHARE,
+    passed: waiting <= planned * UNSENT_SHARE,
   };
 }
 
-const zero = (what: string, value: number): Check => ({ what, value, holds: value === 0 });
+const zero = (what: string, value: number): Check => ({ what, value, passed: value === 0 });
 
 function checksOf(end: End): Check[] {
   return [
-    { what: 'acknowledged, different events', value: end.acknowledged, holds: end.acknowledged > 0 },
-    // An event whose answer was lost on its way is in the ledger too.
-    { what: 'in the ledger', value: end.events, holds: end.events >= end.acknowledged },
+    { what: 'acknowledged, different events', value: end.acknowledged, passed: end.acknowledged > 0 },
+    // The ledger also has events whose answer was lost.
+    { what: 'in the ledger', value: end.events, passed: end.events >= end.acknowledged },
     {
       what: 'received by the subscriber, first copies',
       value: end.onTheBus,
-      holds: end.onTheBus === end.events,
+      passed: end.onTheBus === end.events,
     },
     zero('lost: acknowledged and never received', end.lost),
     zero('unexpected: received and never sent', end.unexpected),

@@ -1,10 +1,12 @@
-// An independent subscriber for tests: a queue of its own on the exchange, and every message in the order in
-// which it came.
+// Subscribers for tests, each with a queue of its own on the exchange and every message in the order of arrival: one that
+// lasts as long as its connection, and a durable one that survives the broker.
 
 import { randomBytes } from 'node:crypto';
 import { type Channel, type ChannelModel, connect } from 'amqplib';
 import { vi } from 'vitest';
+import { subscribe } from '../../src/subscriber/subscribe.ts';
 import { TEMPLATE } from './database.ts';
+import type { Received } from './facts.ts';
 
 export type BusMessage = {
   readonly id: string;
@@ -19,9 +21,9 @@ export type Bus = AsyncDisposable & {
   readonly queue: string;
   readonly messages: readonly BusMessage[];
   readonly ids: () => string[];
-  /** Waits until so many messages are there, and returns them. */
+  /** Waits until so many messages have arrived, and returns them. */
   readonly received: (count: number, timeoutMs?: number) => Promise<readonly BusMessage[]>;
-  /** For binding, deleting and the like. */
+  /** To bind, delete and the like. */
   readonly channel: Channel;
 };
 
@@ -31,12 +33,12 @@ export function amqpUrl(): string {
   return url;
 }
 
-/** For services that no test listens to. It goes when the last test is over. */
+/** The exchange of services whose events no test consumes. It is deleted after the last test. */
 export const UNHEARD = `test.unheard.${TEMPLATE}`;
 
 export const newExchange = (): string => `test.${randomBytes(6).toString('hex')}`;
 
-/** Listens from now on. `exchange` is declared if it is not there yet, and deleted in the end. */
+/** Receives what is published from now on. `exchange` is declared if it does not exist, and deleted at the end. */
 export async function listen(
   exchange: string,
   options: { url?: string; bindings?: string[]; queue?: string } = {},
@@ -83,5 +85,49 @@ export async function listen(
       await channel.deleteExchange(exchange).catch(() => {});
       await connection.close().catch(() => {});
     },
+  };
+}
+
+type DurableSubscriber = AsyncDisposable & {
+  readonly messages: readonly (Received & Pick<BusMessage, 'text'>)[];
+  readonly ids: () => string[];
+  /** Waits until each of these ids has arrived at least once. */
+  readonly receivedAll: (ids: Iterable<string>, timeoutMs?: number) => Promise<void>;
+};
+
+/** Reconnects by itself and misses no event. Resolves when its queue, named after the exchange, is bound. */
+export async function subscribeDurably(
+  url: string,
+  exchange: string,
+  options: { bindings?: string[] } = {},
+): Promise<DurableSubscriber> {
+  const messages: (Received & Pick<BusMessage, 'text'>)[] = [];
+  const subscription = await subscribe({
+    amqpUrl: url,
+    exchange,
+    queue: `${exchange}.queue`,
+    bindings: options.bindings ?? ['job.#'],
+    onEvent: ({ messageId, event, body }) => {
+      messages.push({
+        id: String(messageId),
+        event: event as BusMessage['event'],
+        text: body.toString('utf8'),
+      });
+    },
+  });
+  const ids = () => messages.map(({ id }) => id);
+  return {
+    messages,
+    ids,
+    receivedAll: (expected, timeoutMs = 20_000) =>
+      vi.waitFor(
+        () => {
+          const received = new Set(ids());
+          const missing = [...expected].filter((id) => !received.has(id));
+          if (missing.length > 0) throw new Error(`${missing.length} are missing, as ${missing[0]}`);
+        },
+        { timeout: timeoutMs, interval: 50 },
+      ),
+    [Symbol.asyncDispose]: subscription.close,
   };
 }

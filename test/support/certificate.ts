@@ -1,5 +1,5 @@
-// A certificate that signs itself, for a TLS server on loopback, made without any program or package: X.509
-// (RFC 5280) in DER, with just the fields that a client checks.
+// A self-signed certificate for a TLS server on loopback, made without any program or package: X.509 (RFC 5280) in DER, with
+// only the fields that a client checks.
 
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 

@@ -1,41 +1,40 @@
-// The command line as an operator has it: a process with an address and a token, piped or on a terminal.
+// The command line as an operator uses it: a process with an address and a token, piped or on a terminal.
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
+import { MAIN } from '../../scripts/program.ts';
 import type { TestDatabase } from './database.ts';
-import { newToken, type TokenWish } from './operators.ts';
+import { newToken, type TokenOptions } from './operators.ts';
 import { INHERITED, type RunningCommand, runCommand, startCommand } from './replica.ts';
 
-export type Finished = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+type Finished = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
 export type Cli = {
   readonly env: Readonly<Record<string, string>>;
-  /** Piped, to its end. */
+  /** Piped. Resolves when it has ended. */
   readonly run: (...args: string[]) => Promise<Finished>;
-  /** Piped; what it printed, line by line. @throws Error if its exit code is not 0 */
+  /** Piped. @returns what it printed, parsed line by line. @throws Error if its exit code is not 0 */
   readonly items: <T = Record<string, unknown>>(...args: string[]) => Promise<T[]>;
   readonly start: (...args: string[]) => RunningCommand;
-  /** On a terminal of 120 columns, where `input` is typed. Without colours. */
+  /** On a terminal of 120 columns, on which `input` is typed. Without colours. */
   readonly onTerminal: (
     args: readonly string[],
     input?: string,
   ) => Promise<{ code: number | null; screen: string }>;
 };
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const SCRIPT = '/usr/bin/script';
 
-/** `script`, of util-linux, is what gives a process a terminal. */
+/** `script` of util-linux gives a process a terminal. */
 export const hasTerminal = existsSync(SCRIPT);
 
-/** As the holder of a new token. */
+/** With a new token. */
 export async function cliOf(
   relay: { readonly operators: string; readonly database: Pick<TestDatabase, 'url'> },
-  wish: TokenWish = {},
+  token: TokenOptions = {},
 ): Promise<Cli> {
-  const { value } = await newToken(relay.database, wish);
+  const { value } = await newToken(relay.database, token);
   return cliWith({ TALLYHOOK_URL: relay.operators, TALLYHOOK_TOKEN: value });
 }
 
@@ -73,7 +72,7 @@ async function onTerminal(
   });
   let screen = '';
   child.stdout.on('data', (chunk: Buffer) => (screen += chunk.toString('utf8')));
-  // What is typed before the question is asked is still there then.
+  // Typed before the question is asked: the terminal keeps it until it is read.
   child.stdin.write(input);
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject);

@@ -1,12 +1,12 @@
-// A database of its own for a test, cloned from the migrated template on the server that `npm test` started.
+// A database for each test, copied from the migrated template on the server that `npm test` started.
 
 import { randomBytes } from 'node:crypto';
 import { Pool, type QueryResultRow } from 'pg';
 
-/** Another name lets two runs share one server. */
+/** With other names two runs can share one server. */
 export const TEMPLATE = process.env['TEST_TEMPLATE'] ?? 'tallyhook_template';
 
-/** What is made of the template; dropped with it. */
+/** Of the names of all copies; they are dropped with the template. */
 const PREFIX = `${TEMPLATE}_copy_`;
 
 export type TestDatabase = AsyncDisposable & {
@@ -16,8 +16,8 @@ export type TestDatabase = AsyncDisposable & {
   readonly query: <Row extends QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
 };
 
-/** The URL of a database on the tests' server; without a name, of the one that is always there. */
-export function databaseUrl(name?: string): string {
+/** The URL of a database on the tests' server; without a name, of the one that TEST_DATABASE_URL names. */
+function databaseUrl(name?: string): string {
   const given = process.env['TEST_DATABASE_URL'];
   if (!given) throw new Error('TEST_DATABASE_URL is not set: run the tests with "npm test"');
   const url = new URL(given);
@@ -26,13 +26,13 @@ export function databaseUrl(name?: string): string {
 }
 
 /**
- * `empty` leaves the schema out, for tests of migrations. Nobody is left in it after its test, but it stays until all
- * tests have ended: ext4 searches past each file that was lately deleted when it makes one, and with hundreds of them
- * gone a copy costs 700 ms of a processor instead of 35.
+ * `empty` leaves the schema out, for tests of migrations. After its test all connections to the database are ended, but it
+ * is dropped only after all tests: to create a file ext4 searches past each recently deleted one, and after hundreds of
+ * deletions a copy costs 700 ms of processor time instead of 35.
  */
 export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
   const name = `${PREFIX}${randomBytes(6).toString('hex')}`;
-  // As files: through the log takes twice as long.
+  // Copied as files: through the WAL it takes twice as long.
   const template = options.empty ? '' : `template ${TEMPLATE} strategy file_copy`;
   await onServer(`create database ${name} ${template}`);
   const url = databaseUrl(name);
@@ -49,14 +49,14 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
   };
 }
 
-/** A new template without anything; what a run left that was killed goes. */
+/** A new, empty template. What a killed run left behind is dropped. */
 export async function createTemplate(): Promise<string> {
   await dropTestDatabases();
   await onServer(`create database ${TEMPLATE}`);
   return databaseUrl(TEMPLATE);
 }
 
-/** The template and every copy of it, with the roles that were made for one. */
+/** Drops the template, every copy of it, and the roles that tests made. */
 export async function dropTestDatabases(): Promise<void> {
   const found = await onServer<{ name: string }>(
     'select datname as name from pg_database where datname = $1 or starts_with(datname, $2)',
@@ -77,7 +77,7 @@ async function onServer<Row extends QueryResultRow>(text: string, values?: unkno
   return (await server.query<Row>(text, values)).rows;
 }
 
-/** A connection costs 20 ms of a processor, and tests that wait ask often. Several: one may have to wait for a lock. */
+/** Pooled, since a connection costs 20 ms of processor time and tests poll often. Several, since one may wait for a lock. */
 function openPool(url: string): Pool {
   const pool = new Pool({
     connectionString: url,

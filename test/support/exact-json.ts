@@ -1,7 +1,8 @@
-// JSON read without JSON.parse and without doubles: each number becomes its exact decimal value. For checking
-// that nothing was altered on the way, by code that shares nothing with what is checked.
+// JSON read without JSON.parse and without doubles: each number becomes its exact decimal value. For checking that nothing
+// was altered on the way, by code that shares nothing with what is checked. And the bug of V8 by which JSON.parse alters
+// keys (nodejs/node#63785), provoked on purpose.
 
-export type ExactNumber = { readonly coefficient: bigint; readonly exponent: number };
+type ExactNumber = { readonly coefficient: bigint; readonly exponent: number };
 export type ExactValue = string | boolean | null | ExactNumber | ExactValue[] | Map<string, ExactValue>;
 
 /** `text` must be JSON; object keys must be unique. */
@@ -104,4 +105,18 @@ function exactNumber(text: string): ExactNumber {
     exponent += 1;
   }
   return { coefficient, exponent };
+}
+
+/** The objects stay referenced, since V8 forgets what it learned from an object that is collected. */
+const kept: unknown[] = [];
+
+/**
+ * From now on JSON.parse reads a wrong key in an object `{<before>,"<escaped>":…}`. It works for some thousand objects a
+ * process, each with another beginning: then V8 stops using the optimization that has the bug.
+ * @param before members as JSON text; at least one.
+ * @param escaped a key as it stands between its quotes, with an escape in it.
+ */
+export function poison(before: string, escaped: string): void {
+  const { length } = readExactly(`"${escaped}"`) as string;
+  kept.push(JSON.parse(`{${before},${JSON.stringify(escaped.slice(0, length))}:1}`));
 }

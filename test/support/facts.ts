@@ -1,4 +1,4 @@
-// What must be true however things went: asked of the ledger and of what a subscriber received.
+// What must be true after any run: checks of the ledger and of what a subscriber received.
 
 import { vi } from 'vitest';
 import type { BusMessage } from './bus.ts';
@@ -6,20 +6,20 @@ import type { TestDatabase } from './database.ts';
 
 export type Received = Pick<BusMessage, 'id' | 'event'>;
 
-/** The first copy of each event, in the order in which they came. */
-export function firstCopies<T extends { readonly id: string }>(messages: readonly T[]): T[] {
+/** The first copy of each event, in the order of arrival. */
+function firstCopies<T extends { readonly id: string }>(messages: readonly T[]): T[] {
   const seen = new Set<string>();
   return messages.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
 
-/** How often each id came. */
+/** How often each id arrived. */
 export function copies(messages: readonly { readonly id: string }[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { id } of messages) counts.set(id, (counts.get(id) ?? 0) + 1);
   return counts;
 }
 
-/** Ids of first copies that came after a later event of their job. Empty when guarantee 5 was kept. */
+/** Ids of first copies that arrived after a later event of their job. Empty if guarantee 5 was kept. */
 export function outOfOrder(messages: readonly Received[]): string[] {
   const last = new Map<unknown, string>();
   return firstCopies(messages)
@@ -33,7 +33,7 @@ export function outOfOrder(messages: readonly Received[]): string[] {
     .map(({ id }) => id);
 }
 
-/** Copies of one id that differ from the first in their bytes. Empty when guarantee 4 was kept. */
+/** Ids of copies whose bytes differ from the first copy. Empty if guarantee 4 was kept. */
 export function altered(messages: readonly { readonly id: string; readonly text: string }[]): string[] {
   const first = new Map<string, string>();
   return messages
@@ -44,23 +44,23 @@ export function altered(messages: readonly { readonly id: string; readonly text:
     .map(({ id }) => id);
 }
 
-type Asked = Pick<TestDatabase, 'query'>;
+type Queryable = Pick<TestDatabase, 'query'>;
 
 const EVENT_ID = `source || ':' || job_id || ':' || status || coalesce(':' || progress_percentage, '')`;
 
-/** The ids of all events in the ledger, in the order of their acceptance. */
-export async function eventIds(database: Asked): Promise<string[]> {
+/** The ids of all events in the ledger, in the order of acceptance. */
+export async function eventIds(database: Queryable): Promise<string[]> {
   const rows = await database.query<{ id: string }>(`select ${EVENT_ID} as id from events order by sequence`);
   return rows.map(({ id }) => id);
 }
 
-export async function outboxCount(database: Asked): Promise<number> {
+export async function outboxCount(database: Queryable): Promise<number> {
   const [row] = await database.query<{ count: number }>('select count(*)::int as count from outbox');
   return row?.count ?? Number.NaN;
 }
 
 /** Waits until nothing is left to publish. */
-export function untilOutboxEmpty(database: Asked, timeoutMs = 20_000): Promise<void> {
+export function untilOutboxEmpty(database: Queryable, timeoutMs = 20_000): Promise<void> {
   return vi.waitFor(
     async () => {
       const count = await outboxCount(database);

@@ -1,4 +1,4 @@
-// A file server on a folder of a test's own, with a file in it and a secret beside it.
+// A file server on a temporary folder, with a file in it and a secret next to it. For tests of the server itself.
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { silentLog } from './media.ts';
 
 export const MAX_BYTES = 1_000;
 
-export type TestFiles = AsyncDisposable & {
+type TestFiles = AsyncDisposable & {
   server: FileServer;
   folder: string;
   at: (name: string) => string;

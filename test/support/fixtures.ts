@@ -1,5 +1,5 @@
-// One service for the tests of a file that do not get in each other's way, since starting one takes longer than
-// most of them.
+// One service for all tests of a file that do not disturb each other, since starting a service takes longer than most of
+// them.
 
 import { test } from 'vitest';
 import { startTestService, type TestService } from './service.ts';

@@ -1,5 +1,5 @@
-// Floods of clients without a secret, on bare sockets: each bounded in connections and time, and ends by itself. Runs in a
-// process of its own, so that the sender beside it keeps its event loop. Knows nothing of vitest.
+// Floods of clients without a secret, on bare sockets. Each is bounded in connections and time, and ends by itself. It runs in
+// a process of its own, so that it does not block the event loop of the sender beside it. Without vitest: bench uses it too.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,33 +9,33 @@ import { fileURLToPath } from 'node:url';
 export type Flood = {
   readonly kind: keyof typeof KINDS;
   readonly port: number;
-  /** Of 127.0.0.0/8, taken in turn. */
+  /** Source addresses of 127.0.0.0/8, used in turn. */
   readonly addresses: readonly string[];
   readonly connections: number;
-  /** One that ends is opened again after so long, while the flood lasts. Not given, it is not. */
+  /** A connection that ends is opened again after so long; not again if undefined. */
   readonly reopenAfterMs?: number;
   readonly forMs: number;
-  /** Of a body: all but its last byte is sent. */
+  /** The length of a body, of which all but the last byte is sent. */
   readonly bodyBytes?: number;
 };
 
 export type FloodReport = {
-  /** The most that were open at a time, and had said what they had to say. */
+  /** The most connections that were open at once and had sent their bytes. */
   readonly mostOpen: number;
   readonly opened: number;
-  /** Closed by the other side, or never let in. */
+  /** Closed or refused by the other side. */
   readonly closed: number;
   readonly answers: Readonly<Record<string, number>>;
 };
 
-export type RunningFlood = AsyncDisposable & {
-  /** Resolves when each connection was opened once and has said what it had to say. */
+type RunningFlood = AsyncDisposable & {
+  /** Resolves when each connection was opened once and has sent its bytes. */
   readonly begun: Promise<void>;
-  /** Resolves at its end. */
+  /** Resolves when it ends. */
   readonly report: Promise<FloodReport>;
 };
 
-/** What one read of a server takes in. */
+/** The most that a server reads at once. */
 const READ_BYTES = 64 * 1024;
 
 const WELL_FORMED = `sha256=${'0'.repeat(64)}`;
@@ -49,23 +49,24 @@ const stalled = (signature: string, bodyBytes = 256 * 1024) =>
     Buffer.alloc(bodyBytes - 1, 'x'),
   ]);
 
-/** What a connection says, and when it says it again. */
+/** The bytes that a connection sends, and when it sends them again. */
 const KINDS = {
-  /** Requests without a signature, as fast as they are taken, and no answer waited for. */
-  pipelining: { says: () => pipelined, again: 'drained' },
-  /** One request that anybody may make, and then silence. */
-  idle: { says: () => Buffer.from('GET /livez HTTP/1.1\r\nHost: flood.test\r\n\r\n'), again: 'never' },
-  /** Not even that. */
-  silent: { says: () => Buffer.alloc(0), again: 'never' },
-  /** A body that lacks its last byte. */
-  unsigned: { says: ({ bodyBytes }: Flood) => stalled('', bodyBytes), again: 'never' },
+  /** Requests without a signature, as fast as they are read, without waiting for answers. */
+  pipelining: { bytes: () => pipelined, again: 'drained' },
+  /** One request that needs no token, and then nothing. */
+  idle: { bytes: () => Buffer.from('GET /livez HTTP/1.1\r\nHost: flood.test\r\n\r\n'), again: 'never' },
+  /** Nothing at all. */
+  silent: { bytes: () => Buffer.alloc(0), again: 'never' },
+  /** A body without its last byte, and without a signature. */
+  unsigned: { bytes: ({ bodyBytes }: Flood) => stalled('', bodyBytes), again: 'never' },
+  /** The same with a well-formed signature. */
   claimed: {
-    says: ({ bodyBytes }: Flood) => stalled(`X-Service-Signature: ${WELL_FORMED}\r\n`, bodyBytes),
+    bytes: ({ bodyBytes }: Flood) => stalled(`X-Service-Signature: ${WELL_FORMED}\r\n`, bodyBytes),
     again: 'never',
   },
-  /** Whole deliveries under a signature that could match and does not, each when the one before was answered. */
+  /** Whole deliveries with a well-formed, wrong signature, each after the answer to the one before. */
   refused: {
-    says: () =>
+    bytes: () =>
       Buffer.from(
         `${post(`X-Service-Signature: ${WELL_FORMED}\r\nContent-Length: ${SIGNED_BODY.length}\r\n`)}${SIGNED_BODY}`,
       ),
@@ -74,8 +75,8 @@ const KINDS = {
 } as const;
 
 /** Starts a flood in a process of its own, which ends with it. */
-export function startFlood(wish: Flood): RunningFlood {
-  const child = fork(fileURLToPath(import.meta.url), [JSON.stringify(wish)], { execArgv: [] });
+export function startFlood(options: Flood): RunningFlood {
+  const child = fork(fileURLToPath(import.meta.url), [JSON.stringify(options)], { execArgv: [] });
   const { promise: begun, resolve: onBegun, reject } = Promise.withResolvers<void>();
   const { promise: report, resolve: onReport, reject: onFailed } = Promise.withResolvers<FloodReport>();
   begun.catch(() => {});
@@ -99,20 +100,20 @@ export function startFlood(wish: Flood): RunningFlood {
   };
 }
 
-/** The flood itself, in this process. */
-export async function flood(wish: Flood, onBegun: () => void = () => {}): Promise<FloodReport> {
+/** Runs the flood in this process. */
+async function flood(options: Flood, onBegun: () => void = () => {}): Promise<FloodReport> {
   const { promise: over, resolve: end } = Promise.withResolvers<void>();
-  const timer = setTimeout(end, wish.forMs);
+  const timer = setTimeout(end, options.forMs);
   const answers: Record<string, number> = {};
   const counts = { mostOpen: 0, opened: 0, closed: 0, begun: 0 };
   const open = new Set<Socket>();
-  const { says, again } = KINDS[wish.kind];
-  const bytes = says(wish);
+  const { bytes: bytesOf, again } = KINDS[options.kind];
+  const bytes = bytesOf(options);
   let isOver = false;
 
-  function say(socket: Socket): void {
-    if (again !== 'drained') return void socket.write(bytes, onSaid);
-    onSaid();
+  function send(socket: Socket): void {
+    if (again !== 'drained') return void socket.write(bytes, onSent);
+    onSent();
     const more = () => {
       while (socket.writable && socket.write(bytes)) {}
     };
@@ -120,19 +121,19 @@ export async function flood(wish: Flood, onBegun: () => void = () => {}): Promis
     more();
   }
 
-  function onSaid(): void {
+  function onSent(): void {
     counts.begun += 1;
     counts.mostOpen = Math.max(counts.mostOpen, open.size);
-    if (counts.begun === wish.connections) onBegun();
+    if (counts.begun === options.connections) onBegun();
   }
 
   function openOne(index: number): void {
-    const localAddress = wish.addresses[index % wish.addresses.length] as string;
-    const socket = connect({ port: wish.port, host: '127.0.0.1', localAddress, noDelay: true });
+    const localAddress = options.addresses[index % options.addresses.length] as string;
+    const socket = connect({ port: options.port, host: '127.0.0.1', localAddress, noDelay: true });
     socket.on('connect', () => {
       counts.opened += 1;
       open.add(socket);
-      say(socket);
+      send(socket);
     });
     socket.on('data', (chunk) => {
       for (const [, status = ''] of chunk.toString('latin1').matchAll(/HTTP\/1\.1 (\d{3})/g)) {
@@ -145,11 +146,12 @@ export async function flood(wish: Flood, onBegun: () => void = () => {}): Promis
       open.delete(socket);
       if (isOver) return;
       counts.closed += 1;
-      if (wish.reopenAfterMs !== undefined) setTimeout(() => !isOver && openOne(index), wish.reopenAfterMs);
+      if (options.reopenAfterMs !== undefined)
+        setTimeout(() => !isOver && openOne(index), options.reopenAfterMs);
     });
   }
 
-  for (let index = 0; index < wish.connections; index++) openOne(index);
+  for (let index = 0; index < options.connections; index++) openOne(index);
   await over;
   clearTimeout(timer);
   isOver = true;

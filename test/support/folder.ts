@@ -1,4 +1,4 @@
-// A folder of its own for a test, gone when the test is over.
+// A temporary folder for a test, which is removed after it.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// Migrates one template database; each test copies it in milliseconds.
+// Migrates the template database, which each test copies in milliseconds.
 
 import { connect } from 'amqplib';
 import { pino } from 'pino';
@@ -21,7 +21,7 @@ export async function setup(): Promise<() => Promise<void>> {
   };
 }
 
-/** So that each service finds them there and starts sooner. */
+/** So that services need not make them and start sooner. */
 async function withPartitions(url: string): Promise<void> {
   const connection = connectDatabase({
     url,

@@ -1,32 +1,28 @@
-// A month of history for tests of what operators ask, and the statements that a question comes to.
+// A ledger with a month of history, for tests of the operators' reads, and the cost of the statements that a read runs.
 
 import { type Kysely, type RootOperationNode, sql } from 'kysely';
-import { Client, type QueryResultRow } from 'pg';
+import type { QueryResultRow } from 'pg';
 import { seedHistory } from '../../bench/audit-seed.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
 import type { Database } from '../../src/ledger/tables.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { createTestLog } from './service.ts';
+import { openSession } from './transaction.ts';
 
 export type History = AsyncDisposable & {
   readonly database: TestDatabase;
-  /** As operators are connected. */
+  /** Connected as the operators' API is. */
   readonly connection: DatabaseConnection;
 };
 
-/** @param count of deliveries, a multiple of 20 */
+/** @param count of deliveries; a multiple of 20 */
 export async function createHistory(count: number): Promise<History> {
   const database = await createTestDatabase();
   const run = async <Row extends QueryResultRow>(statements: readonly string[]): Promise<Row[]> => {
-    const client = new Client({ connectionString: database.url });
-    await client.connect();
-    try {
-      let rows: Row[] = [];
-      for (const statement of statements) ({ rows } = await client.query<Row>(statement));
-      return rows;
-    } finally {
-      await client.end();
-    }
+    await using session = await openSession(database);
+    let rows: Row[] = [];
+    for (const statement of statements) ({ rows } = await session.query<Row>(statement));
+    return rows;
   };
   try {
     await seedHistory(run, (text) => run([text]), {
@@ -58,13 +54,13 @@ export async function createHistory(count: number): Promise<History> {
   };
 }
 
-/** What a statement cost: counted, and not timed. */
-export type Cost = {
-  /** Rows that were looked at in tables, found or not. */
+/** What a statement cost, in counts and not in time. */
+type Cost = {
+  /** Table rows that were read, whether they matched or not. */
   readonly rows: number;
-  /** Pages of 8 KiB, from memory or disk. */
+  /** Pages of 8 KiB that were read, from memory or disk. */
   readonly buffers: number;
-  /** Tables of which more than a few rows were read in no order. */
+  /** Tables of which more than a few rows were read by a sequential scan. */
   readonly scanned: readonly string[];
   readonly text: string;
 };
@@ -83,7 +79,7 @@ type Plan = {
 
 const FEW = 1_000;
 
-/** Asks, and has Postgres explain every statement that the question came to, as it was. */
+/** Has Postgres run and explain every statement that `ask` makes. */
 export async function costOf(
   { db }: DatabaseConnection,
   ask: (db: Kysely<Database>) => Promise<unknown>,
@@ -135,7 +131,7 @@ function costOfPlan(plan: Plan): Omit<Cost, 'text'> {
   };
 }
 
-/** Of the table's rows under the list's order, the place of the row number `offset` from the newest. */
+/** The cursor position of a row in the list's order: the row number `offset` from the newest. */
 export async function placeAt(
   { db }: DatabaseConnection,
   table: 'deliveries' | 'events' | 'publications' | 'jobs',

@@ -1,5 +1,5 @@
-// Looks at the ledger from outside, as an operator would with psql, and keeps the outbox still where a test
-// wants to see what is in it.
+// Reads the ledger from outside, as an operator would with psql, and keeps the relay from emptying the outbox where a test
+// reads it.
 
 import type { TestDatabase } from './database.ts';
 
@@ -23,7 +23,7 @@ export type DeliveryRow = {
   body_sha256: Buffer | null;
   body: Buffer | null;
 };
-export type EventRow = {
+type EventRow = {
   sequence: string;
   source: string;
   job_id: string;
@@ -36,7 +36,7 @@ export type EventRow = {
   content_hash: Buffer;
   repeats: number;
 };
-export type JobRow = {
+type JobRow = {
   source: string;
   job_id: string;
   first_seen_at: Date;
@@ -47,7 +47,7 @@ export type JobRow = {
   terminal_at: Date | null;
   last_status: string;
 };
-export type OutboxRow = {
+type OutboxRow = {
   sequence: string;
   source: string;
   job_id: string;
@@ -57,7 +57,7 @@ export type OutboxRow = {
   data: string;
   state: string;
 };
-export type RefusalRow = { minute: Date; source: string; unauthorized: string; refused: string };
+type RefusalRow = { minute: Date; source: string; unauthorized: string; refused: string };
 
 export const deliveries = (database: TestDatabase): Promise<DeliveryRow[]> =>
   database.query<DeliveryRow>('select * from deliveries order by id');
@@ -71,8 +71,8 @@ export const refusals = (database: TestDatabase): Promise<RefusalRow[]> =>
   database.query<RefusalRow>('select * from refusals order by source, minute');
 
 /**
- * The statements that wait for a lock, in this database alone: the server shows what other tests' statements wait for,
- * too, and pg_locks gives their tables the same numbers, since all databases are copies of one.
+ * The statements that wait for a lock, in this database only: the server runs statements of other tests too, and in pg_locks
+ * their tables have the same oids, since all databases are copies of one.
  */
 export const lockWaits = (database: TestDatabase): Promise<{ kind: string }[]> =>
   database.query(
@@ -80,7 +80,16 @@ export const lockWaits = (database: TestDatabase): Promise<{ kind: string }[]> =
      where datname = current_database() and wait_event_type = 'Lock'`,
   );
 
-/** Gives the lease to nobody who lives, so that outbox entries stay where they are until `let go`. */
+/** The names of the partitions of a table, in the order of their days. */
+export async function partitionsOf(database: TestDatabase, parent: string): Promise<string[]> {
+  const rows = await database.query<{ name: string }>(
+    'select inhrelid::regclass::text as name from pg_inherits where inhparent = $1::regclass order by 1',
+    [parent],
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Gives the lease to a holder that does not exist, so that no relay publishes until `letGo`. */
 export async function holdOutbox(database: TestDatabase): Promise<{ letGo: () => Promise<void> }> {
   await database.query(
     `insert into relay_lease (name, holder, epoch, expires_at)

@@ -1,33 +1,34 @@
-// Senders that keep sending while things break, each as the conversion service would: one notification after
-// the other, sent again until it is answered with a 2xx. Keeps every answer, so that a test can hold us to it.
+// Senders that keep sending while faults are at work, as the conversion service would: one notification after the other,
+// each again until it gets a 2xx. Keeps every answer for the test to check.
 
 import { Agent, request } from 'node:http';
-import { completed, newJobId, type Notification, progress, sign } from './sender.ts';
+import { completed, isAcknowledged, newJobId, type Notification, progress, sign } from './sender.ts';
+import { pause } from './until.ts';
 
 export type Answer = {
-  /** undefined when the connection failed before an answer came. */
+  /** Undefined if the connection failed before an answer came. */
   readonly status: number | undefined;
   readonly eventId: string | undefined;
   readonly retryAfter: string | undefined;
   readonly error: string | undefined;
-  /** The answer ends its connection. */
+  /** The answer closes its connection. */
   readonly closes: boolean;
   readonly ms: number;
 };
 
 export type Load = AsyncDisposable & {
   readonly answers: readonly Answer[];
-  /** The ids that were answered with a 2xx so far. */
+  /** The event ids that got a 2xx so far. */
   readonly acknowledged: () => ReadonlySet<string>;
   /** Waits until so many ids are acknowledged. */
   readonly reached: (count: number) => Promise<void>;
-  /** Each sender finishes what it has in hand, but does not try again what was refused. */
+  /** Waits for the answers that are due. What failed is not sent again. */
   readonly stop: () => Promise<void>;
 };
 
 const PERCENTAGES = [0, 20, 40, 60, 80];
 
-/** A job's whole life, in order. */
+/** All notifications of one job, in order. */
 export function lifeOf(jobId: string): Notification[] {
   return [...PERCENTAGES.map((percent) => progress(jobId, percent)), completed(jobId)];
 }
@@ -80,8 +81,8 @@ export function post(
 }
 
 /**
- * So many senders, each with jobs of its own, that take turns with the addresses `urls` gives. `keepAlive`
- * makes each use one connection as long as it can, `localAddress` is where they connect from.
+ * Starts senders that each have jobs of their own and use the addresses of `urls` in turn. With `keepAlive` each keeps one
+ * connection as long as it can; `localAddress` is their source address.
  */
 export function startLoad(
   urls: () => readonly string[],
@@ -142,13 +143,4 @@ export function startLoad(
   };
 }
 
-export function isAcknowledged({ status }: Answer): boolean {
-  return status !== undefined && status >= 200 && status < 300;
-}
-
 function nobodyWaits(): void {}
-
-/** The pace of the senders; nothing waits for a fact by it. */
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}

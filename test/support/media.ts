@@ -1,4 +1,4 @@
-// What tests of conversions need: a folder, a file server on it, an engine, clips, and eyes for what is left behind.
+// What tests of conversions need: a file server on a temporary folder, an engine, clips, and a way to see what is left behind.
 
 import { execFile, spawnSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
@@ -23,17 +23,17 @@ export const silentLog = pino({ level: 'silent' });
 /** Undefined where ffmpeg is not installed. */
 export const programs = await findFfmpeg();
 
-/** For the name of tests that need it. */
+/** Added to the name of tests that need ffmpeg. */
 export const WITHOUT_FFMPEG = programs === undefined ? ' (skipped: there is no ffmpeg on this machine)' : '';
 
-export type Media = AsyncDisposable & {
+type Media = AsyncDisposable & {
   readonly engine: Engine;
-  /** Of a served file. */
+  /** The path of a served file. */
   readonly path: (name: string) => string;
   readonly url: (name: string) => string;
-  /** An order for served files: the formats are the endings of their names. */
+  /** An order for served files. The formats are the extensions of their names. */
   readonly order: (input: string, output: string, more?: Partial<ConversionOrder>) => ConversionOrder;
-  /** Names of what conversions left in their folder. */
+  /** Names of the files that conversions left in their folder. */
   readonly leftBehind: () => Promise<string[]>;
 };
 
@@ -78,7 +78,7 @@ export async function startMedia(
   };
 }
 
-/** What a conversion failed with, and what of it is left in its folder and among the running programs. */
+/** The error of a conversion, with the files and the running programs that it left. */
 export async function failureOf(media: Media, order: ConversionOrder) {
   const failed = media.engine.convert(order).then(
     () => ({ name: 'none', code: undefined, message: 'it succeeded' }),
@@ -88,15 +88,15 @@ export async function failureOf(media: Media, order: ConversionOrder) {
   return { name, code, message, left: [...(await media.leftBehind()), ...runningPrograms()] };
 }
 
-/** @throws Error where a test forgot to skip itself. */
+/** @throws Error if there is no ffmpeg: the test should have been skipped. */
 export function installed(): Programs {
   if (programs === undefined) throw new Error('there is no ffmpeg on this machine');
   return programs;
 }
 
-export type MediaFacts = { readonly format: string; readonly codecs: string[]; readonly seconds: number };
+type MediaFacts = { readonly format: string; readonly codecs: string[]; readonly seconds: number };
 
-/** What ffprobe says of a file, asked without any of our own code. */
+/** What ffprobe says of a file, read without the code under test. */
 export async function factsOf(file: string): Promise<MediaFacts> {
   const { stdout } = await promisify(execFile)(installed().ffprobe, [
     '-v',
@@ -123,12 +123,12 @@ export function sample(media: Media, name: string, seconds = 2): Promise<void> {
   return makeSampleClip({ programs: installed(), file: media.path(name), seconds });
 }
 
-/** Without any of our own code. @throws Error with what it complained of. */
+/** Without the code under test. @throws Error with what ffmpeg printed. */
 export async function runFfmpeg(args: readonly string[]): Promise<void> {
   await promisify(execFile)(installed().ffmpeg, ['-v', 'error', '-nostdin', ...args]);
 }
 
-/** As a browser records it: its length stands nowhere. */
+/** As a browser records it: the file does not say how long it is. */
 export function makeLiveClip(file: string, seconds: number): Promise<void> {
   const picture = `testsrc2=size=160x90:rate=25:duration=${seconds}`;
   return runFfmpeg(['-f', 'lavfi', '-i', picture, '-c:v', 'libvpx', '-live', '1', '-f', 'webm', file]);
@@ -140,7 +140,7 @@ export function makeStill(file: string, size: string): Promise<void> {
   return runFfmpeg([...picture, '-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', file]);
 }
 
-/** Programs that this test process has started and that still run. */
+/** Programs that this process has started and that still run. */
 export function runningPrograms(): string[] {
   const { stdout } = spawnSync('ps', ['-A', '-o', 'ppid=,comm='], { encoding: 'utf8' });
   return stdout

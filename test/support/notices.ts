@@ -1,4 +1,4 @@
-// Notices, a place to keep them, and a deliverer that sends them, as tests of webhooks need them.
+// What tests of the sandbox's webhooks need: notices, a store in memory, and a deliverer that sends them.
 
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
@@ -14,8 +14,8 @@ import type {
 } from '../../src/sandbox/webhooks/notices.ts';
 import { SECRET } from './sender.ts';
 
-/** Without jitter and soon, so that tests wait little. */
-export const FAST_RETRY = {
+/** Short delays without jitter, so that tests wait little. */
+const FAST_RETRY = {
   maxAttempts: 5,
   firstDelayMs: 20,
   factor: 2,
@@ -35,7 +35,7 @@ export function newNotice(fields: Partial<Notice> = {}): Notice {
     kind: 'completed',
     url: 'https://receiver.invalid/webhooks',
     body: Buffer.from(JSON.stringify({ job_id: jobId, status: 'completed', number: made })),
-    // Each a moment after the one before it.
+    // Each is 1 ms after the one before.
     createdAt: new Date(Date.UTC(2026, 0, 15) + made).toISOString(),
     ...fields,
   };
@@ -43,7 +43,7 @@ export function newNotice(fields: Partial<Notice> = {}): Notice {
 
 type Row = { notice: Notice; state: NoticeState; dueAtMs: number | null; attempts: Attempt[] };
 
-/** The plainest thing that keeps the promises of a NoticeStore. */
+/** The simplest NoticeStore. */
 export function createMemoryNotices(): NoticeStore {
   const rows: Row[] = [];
   const isUntried = (row: Row) => row.state === 'pending' && row.attempts.length === 0;
@@ -96,16 +96,16 @@ export function createMemoryNotices(): NoticeStore {
 
 type DelivererOptions = Parameters<typeof createDeliverer>[0];
 
-export type TestDeliverer = AsyncDisposable & {
+type TestDeliverer = AsyncDisposable & {
   readonly store: NoticeStore;
   readonly deliverer: Deliverer;
-  /** Adds it, due at once, and nudges. */
+  /** Adds a notice that is due at once, and nudges the deliverer. */
   readonly tell: (notice: Notice) => Notice;
-  /** Waits until it has so many attempts or is in this state, and returns it. */
+  /** Waits until it has so many attempts, or is in this state. */
   readonly until: (notice: Notice, wanted: NoticeState | number) => Promise<NoticeRecord>;
 };
 
-/** A deliverer that is started, to receivers on this machine. Stopped at the end, without a word for the hanging. */
+/** A started deliverer, which may send to this machine. At the end it is stopped without waiting for answers. */
 export function startDeliverer(options: Partial<DelivererOptions> = {}): TestDeliverer {
   const store = options.store ?? createMemoryNotices();
   const own = createAddresses({ allowLocal: true });

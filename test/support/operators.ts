@@ -1,4 +1,4 @@
-// Calls the operators' API as an operator does: with a token of its own, made in the test's database.
+// Calls the operators' API as an operator does: with a token, which is made in the test's database.
 
 import { randomUUID } from 'node:crypto';
 import { Kysely, PostgresDialect } from 'kysely';
@@ -12,30 +12,30 @@ export type Answer<T = Record<string, unknown>> = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: T;
-  /** As it came, for what is no JSON. */
+  /** The raw body, for what is not JSON. */
   readonly text: string;
 };
 
 export type Operators = {
   readonly token: Token;
-  /** The token's value, for an `Authorization: Bearer` of one's own. */
+  /** The token's value, for a test that sends its own `Authorization` header. */
   readonly value: string;
-  /** `path` below /api/v1, with its query: `/deliveries?limit=1`. */
+  /** `path` is relative to /api/v1 and may have a query: `/deliveries?limit=1`. */
   readonly get: <T = Record<string, unknown>>(path: string, init?: RequestInit) => Promise<Answer<T>>;
-  /** `key`: the Idempotency-Key. */
+  /** `key` is the Idempotency-Key. */
   readonly post: <T = Record<string, unknown>>(
     path: string,
     body?: object,
     options?: { key?: string },
   ) => Promise<Answer<T>>;
-  /** For streams: the answer as `fetch` gives it. */
+  /** For streams: the response of `fetch`. */
   readonly fetch: (path: string, init?: RequestInit) => Promise<Response>;
 };
 
-/** What a test has of a running service: a TestService, or a Replica with its database. */
+/** A running service: a TestService, or a Replica with its database. */
 type Running = { readonly operators: string; readonly database: Pick<TestDatabase, 'url'> };
 
-export type TokenWish = {
+export type TokenOptions = {
   readonly role?: TokenRole;
   readonly sources?: readonly string[] | null;
   readonly name?: string;
@@ -43,9 +43,24 @@ export type TokenWish = {
   readonly expiresAt?: Date | null;
 };
 
-/** `await operators(relay, { role: 'viewer' })`; without a role it is an admin's. */
-export async function operators(relay: Running, wish: TokenWish = {}): Promise<Operators> {
-  const { token, value } = await newToken(relay.database, wish);
+/** An outbox entry as the API answers it. */
+export const ENTRY = {
+  id: '7',
+  event_id: 'default:job_1:failed',
+  source: 'default',
+  job_id: 'job_1',
+  state: 'pending',
+  attempts: 0,
+  due_at: '2026-01-15T10:30:00Z',
+  recorded_at: '2026-01-15T10:30:00Z',
+  last_error: null,
+  replay_id: null,
+  queue: null,
+};
+
+/** `await operators(relay, { role: 'viewer' })`; by default an admin. */
+export async function operators(relay: Running, options: TokenOptions = {}): Promise<Operators> {
+  const { token, value } = await newToken(relay.database, options);
   const call = (path: string, init: RequestInit = {}) =>
     fetch(`${relay.operators}/api/v1${path}`, {
       ...init,
@@ -70,21 +85,21 @@ export async function operators(relay: Running, wish: TokenWish = {}): Promise<O
   };
 }
 
-/** A token straight in the database, as `tallyhook tokens create` makes it. */
+/** Makes a token in the database, as `tallyhook tokens create` does. */
 export async function newToken(
   database: Pick<TestDatabase, 'url'>,
-  wish: TokenWish = {},
+  options: TokenOptions = {},
 ): Promise<{ token: Token; value: string }> {
   const pool = new Pool({ connectionString: database.url, max: 1 });
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   try {
     const made = await db.transaction().execute((trx) =>
       makeToken(trx, {
-        name: wish.name ?? `test ${randomUUID()}`,
-        role: wish.role ?? 'admin',
-        environment: wish.environment ?? 'test',
-        sources: wish.sources ?? null,
-        expiresAt: wish.expiresAt ?? null,
+        name: options.name ?? `test ${randomUUID()}`,
+        role: options.role ?? 'admin',
+        environment: options.environment ?? 'test',
+        sources: options.sources ?? null,
+        expiresAt: options.expiresAt ?? null,
         createdBy: 'a test',
       }),
     );

@@ -1,15 +1,15 @@
-// An HTTP server of a test's own, for what a well-behaved one would not do.
+// Servers of a test's own on loopback: any on a free port, and one for HTTP that does what a well-behaved one would not.
 
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 
-export type Origin = AsyncDisposable & {
+type Origin = AsyncDisposable & {
   readonly port: number;
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
-  /** Method and path of all that was asked. */
+  /** Method and path of every request. */
   readonly asked: readonly string[];
-  /** How often somebody connected, whatever was said then. */
+  /** How many connections were accepted. */
   readonly connections: () => number;
 };
 
@@ -25,8 +25,7 @@ export async function startOrigin(
   server.on('connection', () => {
     connections += 1;
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnFreePort(server);
   return {
     port,
     url: `http://127.0.0.1:${port}`,
@@ -38,4 +37,12 @@ export async function startOrigin(
       await closed;
     },
   };
+}
+
+/** Resolves with the port when the server listens. */
+export async function listenOnFreePort(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return (server.address() as AddressInfo).port;
 }

@@ -1,43 +1,44 @@
-// A TCP proxy that can go wrong in the ways that networks do: cut or reset connections, refuse new ones, break in the
-// middle of a handshake, be slow, or hold every byte back while both sides believe that they are connected.
+// A TCP proxy that fails as networks do: it cuts or resets connections, refuses new ones, breaks in the middle of a
+// handshake, is slow, or stalls while both sides believe that they are connected.
 
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listenOnFreePort } from './origin.ts';
 
 export type Proxy = AsyncDisposable & {
-  /** The target's URL with this proxy's address in it. */
+  /** The target's URL with the address of this proxy. */
   readonly url: string;
   readonly port: number;
-  /** Connections that were ever made to us. */
+  /** How many connections were made to the proxy so far. */
   readonly accepted: () => number;
-  /** From now on nothing passes, in either direction, on old connections and new ones alike. */
+  /** From now on nothing passes in either direction, on open and new connections. */
   readonly stall: () => void;
-  /** The connections that are open now go silent for good, as after a pulled cable; new ones pass. */
+  /** Nothing passes any more on the open connections, as after a pulled cable; new ones work. */
   readonly silence: () => void;
-  /** Ends every open connection, without a word. */
+  /** Closes every open connection on both sides. */
   readonly cut: () => void;
   /** Resets every open connection, on both sides. */
   readonly reset: () => void;
-  /** Whatever passes is so much later, in both directions and in order. 0 is as it was. */
+  /** Delays every byte by so much, in both directions and in order. 0 ends the delay. */
   readonly slow: (delayMs: number) => void;
   /** New connections are reset. */
   readonly refuse: () => void;
-  /** Everything passes again, what was held back first. */
+  /** Everything passes again, first the bytes that were stalled. */
   readonly heal: () => void;
-  /** Each connection goes wrong as soon as so many AMQP frames of the server have passed; 0 is at once. */
-  readonly failAfterFrames: (frames: number, how: Mishap) => void;
-  /** The same after so many bytes of the server, whatever they mean. */
-  readonly failAfterBytes: (bytes: number, how: Mishap) => void;
-  /** The connections that are open now stall as soon as so many more AMQP frames of the server have passed. */
+  /** Each new connection fails once so many AMQP frames of the server have passed; 0 means at once. */
+  readonly failAfterFrames: (frames: number, how: Failure) => void;
+  /** The same after so many bytes of the server. */
+  readonly failAfterBytes: (bytes: number, how: Failure) => void;
+  /** The open connections stall once so many more AMQP frames of the server have passed. */
   readonly stallAfterFrames: (frames: number) => void;
 };
 
-export type Mishap = 'cut' | 'stall' | 'reset';
+type Failure = 'cut' | 'stall' | 'reset';
 
 type Link = { readonly client: Socket; readonly server: Socket; plan: Plan | undefined; seen: number };
-type Plan = { readonly unit: 'frames' | 'bytes'; readonly limit: number; readonly how: Mishap };
+type Plan = { readonly unit: 'frames' | 'bytes'; readonly limit: number; readonly how: Failure };
 type Count = (chunk: Buffer, limit: number) => { seen: number; end: number };
 
-/** `counts` says what the server's bytes are counted in, by which a connection can be told to go wrong. */
+/** `counts`: the unit of the server's data after which a connection can be made to fail. */
 export async function startProxy(
   targetUrl: string,
   options: { defaultPort: number; counts?: 'frames' | 'bytes' },
@@ -52,7 +53,7 @@ export async function startProxy(
   let plan: Plan | undefined;
   let accepted = 0;
 
-  function hold(link: Link): void {
+  function pauseLink(link: Link): void {
     stalled.add(link);
     link.client.pause();
     link.server.pause();
@@ -75,14 +76,14 @@ export async function startProxy(
     link.server.resetAndDestroy();
   }
 
-  function goWrong(link: Link, how: Mishap): void {
-    if (how === 'stall') hold(link);
+  function failLink(link: Link, how: Failure): void {
+    if (how === 'stall') pauseLink(link);
     else if (how === 'reset') resetBoth(link);
-    // What was let through must arrive before the end does.
+    // The bytes that passed must arrive before the end of the connection.
     else link.client.end(() => drop(link));
   }
 
-  /** Writes at once, or, while it is slow, later and in order. */
+  /** Writes at once or, while the proxy is slow, later and in order. */
   function passOn(to: Socket): (chunk: Buffer) => void {
     const waiting: Buffer[] = [];
     const next = () => {
@@ -124,20 +125,17 @@ export async function startProxy(
       const { seen, end } = count(chunk, link.plan?.limit ?? Number.POSITIVE_INFINITY);
       link.seen = seen;
       toClient(chunk.subarray(0, end));
-      if (link.plan !== undefined && seen >= link.plan.limit) goWrong(link, link.plan.how);
+      if (link.plan !== undefined && seen >= link.plan.limit) failLink(link, link.plan.how);
     });
     for (const socket of [link.client, link.server]) {
       socket.setNoDelay(true);
       socket.on('error', () => drop(link));
       socket.on('close', () => drop(link));
     }
-    if (isStalled || (plan?.limit === 0 && plan.how === 'stall')) hold(link);
+    if (isStalled || (plan?.limit === 0 && plan.how === 'stall')) pauseLink(link);
     else if (plan?.limit === 0) drop(link);
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnFreePort(server);
   const url = new URL(targetUrl);
   url.hostname = '127.0.0.1';
   url.port = String(port);
@@ -148,10 +146,10 @@ export async function startProxy(
     accepted: () => accepted,
     stall: () => {
       isStalled = true;
-      for (const link of links) hold(link);
+      for (const link of links) pauseLink(link);
     },
     silence: () => {
-      for (const link of links) hold(link);
+      for (const link of links) pauseLink(link);
     },
     cut: () => {
       for (const link of links) drop(link);
@@ -170,7 +168,7 @@ export async function startProxy(
       isRefusing = false;
       slowMs = 0;
       plan = undefined;
-      // A connection that is kept alive would carry its mishap beyond the fault.
+      // Otherwise a kept connection could still fail after the fault.
       for (const link of links) link.plan = undefined;
       for (const link of stalled) {
         link.client.resume();

@@ -1,25 +1,25 @@
-// HTTP as no client library would send it: bytes on a socket, and what came back.
+// HTTP that no client library would send: bytes on a socket, and the parsed answers.
 
 import { connect } from 'node:net';
 import { vi } from 'vitest';
 
-export type RawReply = {
+type RawReply = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Record<string, unknown>;
 };
 
-export type RawConnection = Disposable & {
+type RawConnection = Disposable & {
   readonly write: (bytes: string | Buffer) => void;
-  /** Sends what is left and a FIN. */
+  /** Sends what is buffered, and a FIN. */
   readonly end: () => void;
-  /** Hangs up with a reset. */
+  /** Resets the connection. */
   readonly reset: () => void;
-  /** Waits for so many whole answers and returns them. */
+  /** Waits for so many whole answers. */
   readonly replies: (count?: number) => Promise<readonly RawReply[]>;
-  /** All that came back so far, as it came. */
+  /** Everything received so far, unparsed. */
   readonly text: () => string;
-  /** Resolves when the other side closed the connection. */
+  /** Resolves when the server closed the connection. */
   readonly closed: Promise<void>;
 };
 
@@ -28,7 +28,7 @@ export async function openRaw(port: number): Promise<RawConnection> {
   let received = Buffer.alloc(0);
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true });
-  socket.on('error', () => {}); // a reset is a way to close, too
+  socket.on('error', () => {}); // a reset also closes it
   socket.on('data', (chunk) => {
     received = Buffer.concat([received, chunk]);
   });
@@ -54,7 +54,7 @@ export async function openRaw(port: number): Promise<RawConnection> {
   };
 }
 
-/** A POST to /webhooks, head and body. `headers` replace, or, undefined, remove. */
+/** A POST to /webhooks, head and body. `headers` replace the default ones, or remove them if undefined. */
 export function rawPost(
   body: string,
   headers: Readonly<Record<string, string | undefined>> = {},

@@ -1,33 +1,33 @@
-// A receiver of webhooks on a real socket, which answers as a test tells it to and remembers all that came.
+// A receiver of webhooks on a real socket. It answers as the test wants and keeps every request.
 
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { vi } from 'vitest';
 import type { Certificate } from './certificate.ts';
+import { listenOnFreePort } from './origin.ts';
 
 export type Received = {
   readonly method: string;
   readonly path: string;
-  /** Names and values by turns, as they came. */
+  /** Names and values in turn, as received. */
   readonly rawHeaders: readonly string[];
   readonly headers: IncomingMessage['headers'];
   readonly body: Buffer;
-  /** What the body says of its job, where it is JSON. */
+  /** The parsed body; empty if it is not JSON. */
   readonly said: Record<string, unknown>;
   readonly atMs: number;
 };
 
-/** Answers the request, or leaves it without. `index`: from 0, in the order of arrival. */
+/** Answers the request, or does not. `index` counts requests from 0, in the order of arrival. */
 export type Respond = (response: ServerResponse, received: Received, index: number) => void;
 
 export type Receiver = AsyncDisposable & {
   readonly url: string;
   readonly port: number;
   readonly received: readonly Received[];
-  /** The most requests that were without a whole answer at once. */
+  /** The most requests that were under way at once. */
   readonly mostAtOnce: () => number;
-  /** Waits for so many requests, and returns all that came. */
+  /** Waits for so many requests, and returns all. */
   readonly untilReceived: (count: number) => Promise<readonly Received[]>;
 };
 
@@ -36,7 +36,7 @@ export const answer =
   (response, _received, index) =>
     void response.writeHead(statuses[Math.min(index, statuses.length - 1)] ?? 200).end();
 
-/** The connection stays open, and nothing comes. */
+/** Leaves the connection open without an answer. */
 export const hang: Respond = () => {};
 
 export async function startReceiver(
@@ -61,8 +61,7 @@ export async function startReceiver(
     });
   };
   const server = certificate === undefined ? createServer(listener) : createTlsServer(certificate, listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnFreePort(server);
   return {
     url: `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${port}/webhooks`,
     port,

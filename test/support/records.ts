@@ -1,4 +1,4 @@
-// Delivery records as the receiver makes them, for tests of what comes after it.
+// Delivery records as intake makes them, for tests of the ledger.
 
 import { createHash, randomUUIDv7 } from 'node:crypto';
 import { type AuthenticBody, type Understanding, understand } from '../../src/ledger/understand.ts';
@@ -15,8 +15,8 @@ export function secretOf(text: string): Secret {
 
 const ring = createKeyRing(new Map([['default', [secretOf(SECRET)]]]));
 
-/** The way every body takes: signed by a sender and verified by us. */
-export function authentic(body: string | Buffer): AuthenticBody {
+/** A body that was signed and verified, as every body is. */
+function authentic(body: string | Buffer): AuthenticBody {
   const bytes = Buffer.from(body);
   const verified = verifySignature(ring, 'default', sign(bytes), bytes);
   if (verified === undefined) throw new Error('the test signed it itself');
@@ -25,7 +25,7 @@ export function authentic(body: string | Buffer): AuthenticBody {
 
 export const understood = (body: string | Buffer): Understanding => understand(authentic(body));
 
-/** The record of a delivery that is an event; throws for what is none. */
+/** The record of a delivery that is an event. @throws Error for any other. */
 export function eventRecord(
   content: Notification | string,
   options: { source?: string } = {},
@@ -54,7 +54,7 @@ export function eventRecord(
   };
 }
 
-/** The record of a delivery that was turned away. */
+/** The record of a delivery that was unauthorized or refused. */
 export function refusedRecord(
   options: { source?: string; verdict?: 'unauthorized' | 'refused'; remoteAddress?: string } = {},
 ): DeliveryRecord & { verdict: 'unauthorized' | 'refused' } {

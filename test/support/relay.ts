@@ -1,8 +1,7 @@
-// The parts between the outbox and the broker, wired as the service wires them but driven by hand: a test calls
-// `runOnce()` and sees each round. Entries are put into the outbox as the ledger's statement does.
+// The parts between the outbox and the broker, wired as in the service but driven by the test, which calls `runOnce()`.
+// Entries are added to the outbox as the ledger's statement adds them.
 
 import { randomUUID } from 'node:crypto';
-import { Client } from 'pg';
 import { createPublisher, type OutgoingMessage, type Publisher } from '../../src/relay/publisher.ts';
 import { topologyOf } from '../../src/relay/topology.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
@@ -16,6 +15,7 @@ import { vi } from 'vitest';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';
 import { createTestLog } from './service.ts';
+import { openSession } from './transaction.ts';
 
 const now = () => performance.now();
 
@@ -28,15 +28,15 @@ export type TestRelay = AsyncDisposable & {
   readonly log: readonly Record<string, unknown>[];
   /** Every publish so far, in order. */
   readonly published: readonly OutgoingMessage[];
-  /** The most that were unconfirmed at one time: of one job, in all, and in bytes. */
+  /** The most that was unconfirmed at once: events of one job, events in all, and bytes. */
   readonly peak: () => { job: number; total: number; bytes: number };
-  /** The most that were loaded and not settled yet at one time, in characters of data. */
+  /** The most that was loaded and not settled at once, in characters of data. */
   readonly peakLoaded: () => number;
-  /** How often the outbox was looked into. */
+  /** How often entries were loaded from the outbox. */
   readonly loads: () => number;
-  /** From now on publishes wait on this side of the broker, until the function it returns is called. */
+  /** From now on publishes wait before they reach the broker, until the returned function is called. */
   readonly holdPublishes: () => () => void;
-  /** Runs rounds until `isDone` holds. */
+  /** Runs rounds until `isDone`. */
   readonly runUntil: (isDone: () => boolean | Promise<boolean>, timeoutMs?: number) => Promise<void>;
 };
 
@@ -60,22 +60,18 @@ export async function createTestRelay(options: {
   leaseMs?: number;
   amqpUrl?: string;
   confirmDeadlineMs?: number;
-  /** Of the relay alone: runs ahead of the others' by what a test likes. */
+  /** The clock of the relay alone, which a test may set ahead of the others. */
   now?: () => number;
 }): Promise<TestRelay> {
   const { log, lines } = createTestLog();
   const id = randomUUID();
   const connection = connectTestDatabase(options.database);
   await keepPartitions(connection, { retentionDays: 30 });
-  const publisher = createPublisher({
+  const publisher = createTestPublisher({
+    exchange: options.exchange,
     url: options.amqpUrl ?? amqpUrl(),
-    topology: topologyOf({ exchange: options.exchange }),
-    heartbeatS: 10,
-    connectTimeoutMs: 3_000,
     confirmDeadlineMs: options.confirmDeadlineMs ?? 40_000,
-    now,
     log,
-    onReady: () => {},
   });
   const observed = observe(publisher);
   const lease = createLease({
@@ -142,7 +138,36 @@ export async function createTestRelay(options: {
   };
 }
 
-/** The real publisher, with a count of what is under way. */
+export function createTestPublisher({
+  exchange,
+  ...options
+}: { exchange: string } & Partial<Parameters<typeof createPublisher>[0]>): Publisher {
+  return createPublisher({
+    url: amqpUrl(),
+    topology: topologyOf({ exchange }),
+    heartbeatS: 10,
+    connectTimeoutMs: 3_000,
+    confirmDeadlineMs: 40_000,
+    now,
+    log: createTestLog().log,
+    onReady: () => {},
+    ...options,
+  });
+}
+
+/** A message of which only the id matters. */
+export function newMessage(messageId: string): OutgoingMessage {
+  return {
+    messageId,
+    routingKey: 'job.completed.default',
+    contentType: 'application/json',
+    type: 'test',
+    timestamp: new Date(),
+    body: Buffer.from('{}'),
+  };
+}
+
+/** Wraps the publisher and counts what is unconfirmed. */
 function observe(publisher: Publisher) {
   const published: OutgoingMessage[] = [];
   const perJob = new Map<string, number>();
@@ -180,9 +205,9 @@ function observe(publisher: Publisher) {
   };
 }
 
-/** The real entries, with a count of what the relay holds in memory. */
+/** Wraps the entries and counts what the relay has in memory. */
 function measure(entries: OutboxEntries) {
-  const held = new Map<string, number>(); // what is read anew counts once
+  const loaded = new Map<string, number>(); // by position: an entry that is loaded again counts once
   let most = 0;
   let loads = 0;
   return {
@@ -193,22 +218,22 @@ function measure(entries: OutboxEntries) {
       load: async (...args: Parameters<OutboxEntries['load']>) => {
         loads += 1;
         const found = await entries.load(...args);
-        for (const { position, data } of found) held.set(position, data.length);
+        for (const { position, data } of found) loaded.set(position, data.length);
         most = Math.max(
           most,
-          [...held.values()].reduce((sum, length) => sum + length, 0),
+          [...loaded.values()].reduce((sum, length) => sum + length, 0),
         );
         return found;
       },
       settle: async (...args: Parameters<OutboxEntries['settle']>) => {
         await entries.settle(...args);
-        for (const { entry, next } of args[0]) if (next === 'delete') held.delete(entry.position);
+        for (const { entry, next } of args[0]) if (next === 'delete') loaded.delete(entry.position);
       },
     },
   };
 }
 
-/** One statement per event, as intake leaves it behind. Returns the sequence. */
+/** Adds an event and its outbox entry, as intake does. Returns the sequence. */
 export const ADD_ENTRY = `
   with event as (
     insert into events (source, job_id, status, progress_percentage, late, occurred_at, recorded_at,
@@ -222,20 +247,15 @@ export const ADD_ENTRY = `
          json_build_object('job_id', job_id, 'padding', repeat('x', $3::int))::text
   from event returning sequence`;
 
-/** Completed events of these jobs, all in one commit. */
+/** Adds a completed event for each of these jobs, all in one commit. */
 export async function addEntries(database: TestDatabase, jobIds: readonly string[]): Promise<void> {
-  const client = new Client({ connectionString: database.url });
-  await client.connect();
-  try {
-    await client.query('begin');
-    for (const jobId of jobIds) await client.query(ADD_ENTRY, [jobId, null, 0]);
-    await client.query('commit');
-  } finally {
-    await client.end();
-  }
+  await using session = await openSession(database);
+  await session.query('begin');
+  for (const jobId of jobIds) await session.query(ADD_ENTRY, [jobId, null, 0]);
+  await session.query('commit');
 }
 
-/** `percent` undefined makes it a completed event. */
+/** Without `percent` it is a completed event. */
 export async function addEntry(
   database: TestDatabase,
   event: { jobId: string; percent?: number; bytes?: number },
@@ -248,7 +268,7 @@ export async function addEntry(
   return row?.sequence as string;
 }
 
-/** As an operator has entries published after all: all of a state, or that of one event. Returns how many. */
+/** Retries entries as an operator does: all of a state, or that of one event. Returns how many. */
 export async function retry(
   db: DatabaseConnection['db'],
   which: 'returned' | 'parked' | { readonly id: string },

@@ -1,5 +1,5 @@
-// What tests of replays need: events as a run of long ago left them (published, with their bodies), a replay's row, and
-// a feeder that is driven by hand on a clock of the test's own.
+// What tests of replays need: events that were published long ago and have their bodies, the row of a replay, and a feeder
+// that the test drives on a clock of its own.
 
 import type { DatabaseConnection } from '../../src/ledger/database.ts';
 import { createFeeder, type Feeder } from '../../src/operators/replays/feeder.ts';
@@ -9,11 +9,11 @@ import { findEvents, type EventFilter } from '../../src/operators/replays/select
 import { createTestLog } from './service.ts';
 import type { TestDatabase } from './database.ts';
 
-type Asked = Pick<TestDatabase, 'query'>;
+type Queryable = Pick<TestDatabase, 'query'>;
 
 /**
- * Completed events of `count` jobs, with their deliveries, and with nothing in the outbox. One statement, so 10,000
- * take a second.
+ * Adds completed events of so many jobs with their deliveries, and no outbox entries. It is one statement, so 10,000 take a
+ * second.
  */
 const SEED = `
 with job as (
@@ -45,9 +45,9 @@ delivery as (
 )
 select source || ':' || job_id || ':completed' as id from event order by sequence`;
 
-/** Returns the ids in the order of their acceptance. `prefix` begins the jobs' ids. */
+/** Returns the event ids in the order of acceptance. `prefix` is that of the jobs' ids. */
 export async function seedEvents(
-  database: Asked,
+  database: Queryable,
   count: number,
   { source = 'default', prefix = 'job_' }: { source?: string; prefix?: string } = {},
 ): Promise<string[]> {
@@ -55,26 +55,29 @@ export async function seedEvents(
   return rows.map(({ id }) => id);
 }
 
-type Wish = { queue?: string; ratePerSecond?: number; sources?: string[] } & (
+type ReplayOptions = { queue?: string; ratePerSecond?: number; sources?: string[] } & (
   | { filter: EventFilter }
   | { ids: readonly string[] }
 );
 
-/** As the API makes one. */
-export async function newReplay({ db }: Pick<DatabaseConnection, 'db'>, wish: Wish): Promise<Replay> {
+/** Makes a replay as the API does. */
+export async function newReplay(
+  { db }: Pick<DatabaseConnection, 'db'>,
+  options: ReplayOptions,
+): Promise<Replay> {
   const made = await db.transaction().execute(async (trx) => {
     const selection =
-      'filter' in wish
-        ? { filter: wish.filter }
+      'filter' in options
+        ? { filter: options.filter }
         : {
-            event_ids: wish.ids,
-            sequences: (await findEvents(trx, wish.ids)).map(({ sequence }) => sequence),
+            event_ids: options.ids,
+            sequences: (await findEvents(trx, options.ids)).map(({ sequence }) => sequence),
           };
     return createReplay(trx, {
       selection,
-      sources: wish.sources ?? null,
-      queue: wish.queue ?? null,
-      ratePerSecond: wish.ratePerSecond ?? 1_000,
+      sources: options.sources ?? null,
+      queue: options.queue ?? null,
+      ratePerSecond: options.ratePerSecond ?? 1_000,
       note: null,
       createdBy: 'a test',
     });
@@ -84,7 +87,7 @@ export async function newReplay({ db }: Pick<DatabaseConnection, 'db'>, wish: Wi
 }
 
 export type TestFeeder = Feeder & {
-  /** Lets so much time go by, and has it take one turn. */
+  /** Sets the clock forward by so much, and runs one turn. */
   readonly after: (ms: number) => Promise<number>;
 };
 
@@ -109,9 +112,9 @@ export function createTestFeeder(
   };
 }
 
-/** The copies that are in the outbox, in order: of which events, at which positions. */
+/** The copies in the outbox, by position: of which event, and in which state. */
 export function copiesInOutbox(
-  database: Asked,
+  database: Queryable,
 ): Promise<{ id: string; position: string; state: string; replay_id: string }[]> {
   return database.query(
     `select source || ':' || job_id || ':' || status || coalesce(':' || progress_percentage, '') as id,
@@ -120,7 +123,7 @@ export function copiesInOutbox(
   );
 }
 
-export async function countsOf(database: Asked, replayId: string): Promise<Record<string, number>> {
+export async function countsOf(database: Queryable, replayId: string): Promise<Record<string, number>> {
   const [row] = await database.query<{ counts: Record<string, number> }>(
     `select json_build_object('matched', matched, 'queued', queued, 'confirmed', confirmed, 'returned', returned,
                               'failed', failed, 'skipped', skipped) as counts
@@ -131,7 +134,7 @@ export async function countsOf(database: Asked, replayId: string): Promise<Recor
 }
 
 export async function stateOf(
-  database: Asked,
+  database: Queryable,
   replayId: string,
 ): Promise<{ state: string; paused_because: string | null } | undefined> {
   const [row] = await database.query<{ state: string; paused_because: string | null }>(

@@ -1,19 +1,18 @@
-// A replica as operators run it: a process of its own, started with `serve`, that can be signalled and killed.
-// And any other command of the program, run to its end.
+// A replica as operators run it: a process of its own, started with `serve`, that can be signalled and killed. And any other
+// command of the program.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
+import { MAIN } from '../../scripts/program.ts';
 import { amqpUrl, UNHEARD } from './bus.ts';
-import { fetchAfresh } from './fresh-fetch.ts';
+import { fetchAfresh, readMetric } from './requests.ts';
 import { SECRET } from './sender.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-
 /**
- * All that a process of ours inherits. Dozens are started: a third of the time of each is reading the same sources
- * again. What one that is killed leaves in the temporary folder goes with the run's.
+ * The only environment that a process inherits. The compile cache saves each of dozens of processes a third of its time. What
+ * a killed one leaves in the temporary folder is removed with the run's.
  */
 export const INHERITED: Readonly<Record<string, string>> = {
   PATH: process.env['PATH'] ?? '',
@@ -21,8 +20,8 @@ export const INHERITED: Readonly<Record<string, string>> = {
   NODE_COMPILE_CACHE: fileURLToPath(new URL('../../node_modules/.cache/tallyhook-compile', import.meta.url)),
 };
 
-export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
-export type LogLine = Readonly<Record<string, unknown>>;
+type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+type LogLine = Readonly<Record<string, unknown>>;
 
 export type Replica = AsyncDisposable & {
   readonly pid: number;
@@ -30,14 +29,14 @@ export type Replica = AsyncDisposable & {
   readonly intake: string;
   readonly operators: string;
   readonly exchange: string;
-  /** What it logged so far, parsed. */
+  /** Everything logged so far, parsed. */
   readonly log: readonly LogLine[];
-  /** From now on nobody reads what it logs, as with a reader that hangs; `false` reads on. */
+  /** Stops reading its log, as a reader that hangs does, or with `false` reads on. */
   readonly stallLog: (isStalled: boolean) => void;
   readonly kill: (signal: NodeJS.Signals) => void;
   readonly exited: Promise<Exit>;
   readonly hasExited: () => boolean;
-  /** The value of one metric without labels, or of those with these labels as they are written. */
+  /** The value of one sample, by its name and labels as written. */
   readonly metric: (name: string) => Promise<number>;
   readonly readiness: () => Promise<{ status: number; body: Record<string, unknown> }>;
 };
@@ -49,7 +48,7 @@ export type RunningCommand = AsyncDisposable & {
   readonly exited: Promise<Exit>;
 };
 
-/** Starts `tallyhook <args>` with this environment and nothing else of ours but INHERITED. */
+/** Starts `tallyhook <args>` with this environment and INHERITED, and nothing else. */
 export function startCommand(
   args: readonly string[],
   options: { env?: Record<string, string>; main?: string } = {},
@@ -63,7 +62,7 @@ export function startCommand(
   child.stderr.on('data', (chunk: Buffer) => (output.stderr += chunk.toString('utf8')));
   const exited = new Promise<Exit>((resolve, reject) => {
     child.once('error', reject);
-    // Not `exit`: its last output may still be on the way then.
+    // Not `exit`: then its last output may not have been read yet.
     child.once('close', (code, signal) => resolve({ code, signal }));
   });
   exited.catch(() => {});
@@ -79,7 +78,7 @@ export function startCommand(
   };
 }
 
-/** Runs a command to its end. */
+/** Runs a command and waits for its end. */
 export async function runCommand(
   args: readonly string[],
   options: { env?: Record<string, string>; main?: string } = {},
@@ -90,8 +89,8 @@ export async function runCommand(
 }
 
 /**
- * Starts `serve` on free ports and waits until it listens and, unless told otherwise, is ready. Give the
- * `databaseUrl`; `env` overrides the rest.
+ * Starts `serve` on free ports and waits until it listens and is ready; with `waitUntilReady: false` only until it listens.
+ * `env` overrides single variables.
  */
 export async function startReplica(options: {
   databaseUrl: string;
@@ -112,7 +111,7 @@ export async function startReplica(options: {
       RELAY_POLL_MS: '50',
       ENVIRONMENT: 'test',
       METRICS_OPEN: 'true',
-      API_REQUESTS_PER_MINUTE: '100000', // tests that wait ask often
+      API_REQUESTS_PER_MINUTE: '100000', // tests poll often
       ...options.env,
     },
   });
@@ -200,12 +199,4 @@ function toReplica(
     },
     [Symbol.asyncDispose]: command[Symbol.asyncDispose],
   };
-}
-
-/** One sample of /metrics, by its name and labels as they are written there. */
-export async function readMetric(operators: string, name: string): Promise<number> {
-  const text = await (await fetchAfresh(`${operators}/metrics`)).text();
-  const line = text.split('\n').find((candidate) => candidate.startsWith(`${name} `));
-  if (line === undefined) throw new Error(`there is no metric ${name}`);
-  return Number(line.slice(name.length + 1));
 }

@@ -1,11 +1,10 @@
-// Two roles of a test's own in an empty database of its own, as an operator makes them: one that will own the tables, and
-// one without any right.
+// An empty database with two roles, as an operator makes them: one that will own the tables, and one without any right.
 
 import { randomBytes } from 'node:crypto';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 
-export type Roles = AsyncDisposable & {
-  /** As the server's own user. */
+type Roles = AsyncDisposable & {
+  /** Queries run as the user of TEST_DATABASE_URL. */
   readonly database: TestDatabase;
   readonly migrating: Role;
   readonly running: Role;
@@ -22,7 +21,7 @@ export async function createRoles(): Promise<Roles> {
     migrating,
     running,
     [Symbol.asyncDispose]: async () => {
-      // Roles belong to the server and would outlive the database.
+      // Roles belong to the server, and are not dropped with the database.
       await database.query(`reassign owned by ${migrating.name} to current_user`);
       await database.query(`drop owned by ${migrating.name}, ${running.name}`);
       await database.query(`drop role ${migrating.name}, ${running.name}`);

@@ -1,5 +1,5 @@
-// The real sandbox through `startSandbox`, on a free port, in memory unless told otherwise, with the simulated engine;
-// and a client that insists on what every answer must have.
+// Starts the real sandbox through `startSandbox`: on a free port, in memory by default, with the simulated engine. And a
+// client that checks what every answer must have.
 
 import { expect, vi } from 'vitest';
 import type { Account } from '../../src/sandbox/accounts/accounts.ts';
@@ -19,15 +19,15 @@ export type Reply<T = Record<string, unknown>> = {
   readonly rate: { readonly limit: number; readonly remaining: number; readonly resetS: number };
 };
 
-export type Call = {
+type Call = {
   readonly token?: string | undefined;
-  /** An object is sent as JSON, text as it is. */
+  /** An object is sent as JSON, text unchanged. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-export type Client = {
-  /** `path` below base_url. */
+type Client = {
+  /** `path` is relative to the base URL. */
   readonly call: <T = Record<string, unknown>>(
     method: string,
     path: string,
@@ -35,7 +35,7 @@ export type Client = {
   ) => Promise<Reply<T>>;
 };
 
-/** Its client has a token of the account `default`, with all scopes, unless a call brings another one. */
+/** Its client uses a token of the account `default` with all scopes, unless a call gives another one. */
 export type TestSandbox = AsyncDisposable &
   Client & {
     readonly sandbox: Sandbox;
@@ -44,7 +44,7 @@ export type TestSandbox = AsyncDisposable &
     readonly log: readonly Record<string, unknown>[];
   };
 
-/** Tests ask much oftener than people. */
+/** Tests send more requests than any tier allows. */
 const PATIENT = { ...TIERS, enterprise: { ...TIERS.enterprise, burstPerMinute: 1_000_000 } };
 
 export async function startTestSandbox(settings: Partial<Settings> = {}): Promise<TestSandbox> {
@@ -98,7 +98,7 @@ export function clientOf(url: string, token: string): Client {
   return { call: (method, path, call = {}) => ask(url, method, path, { token, ...call }) };
 }
 
-/** One request. Every answer must carry the three headers (spec 8), and be JSON; errors in the shape of spec 7. */
+/** Sends one request. Every answer must have the three headers of spec 8 and be JSON, and errors the shape of spec 7. */
 export async function ask<T = Record<string, unknown>>(
   url: string,
   method: string,
@@ -136,10 +136,10 @@ function rateOf(headers: Headers): Reply['rate'] {
   return { limit: read('limit'), remaining: read('remaining'), resetS: read('reset') };
 }
 
-/** Nobody listens there. */
+/** An address where nothing listens. */
 export const NOWHERE = 'http://127.0.0.1:1025';
 
-/** The creation fields that are required, with addresses at which there is nothing. */
+/** The required fields of a new job, with addresses where nothing listens. */
 export function order(fields: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     job_type: 'video',
@@ -157,7 +157,7 @@ export async function createJob(on: Client, fields: Record<string, unknown> = {}
   return body;
 }
 
-/** Waits until the job has ended, and returns it. */
+/** Waits until the job has ended. */
 export function untilEnded(on: Client, jobId: string, timeoutMs = 15_000): Promise<Job> {
   return vi.waitFor(
     async () => {
@@ -173,11 +173,11 @@ export type TestFiles = AsyncDisposable & {
   readonly url: string;
   readonly input: string;
   readonly corrupt: string;
-  /** Where an output may be put. */
+  /** The address for an output of this name. */
   readonly output: (name: string) => string;
 };
 
-/** The file server on a folder of its own, with an input that the simulated engine takes, and one that nobody does. */
+/** A file server on a temporary folder, with an input that the simulated engine accepts and a corrupt one. */
 export async function startTestFiles(): Promise<TestFiles> {
   const folder = await createFolder();
   await folder.write('input.mp4', `\0\0\0\x18ftypisom\0\0\x02\0isomiso2${'x'.repeat(4_000)}`);

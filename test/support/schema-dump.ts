@@ -1,6 +1,6 @@
-// The schema as text, from Postgres's own catalogs: sequences, functions, and of every table but the daily partitions and
-// the migrator's own the columns with their collations, constraints, indexes, triggers and storage options. Reads the same
-// on every supported version.
+// Dumps the schema as text, from Postgres's catalogs: sequences, functions, and tables with their columns, collations,
+// constraints, indexes, triggers and storage options. Daily partitions and the migrator's tables are left out. The text is the
+// same on every supported version.
 
 import type { TestDatabase } from './database.ts';
 
@@ -18,7 +18,7 @@ export async function dumpSchema(database: TestDatabase): Promise<string> {
   return `${parts.join('\n\n')}\n`;
 }
 
-/** Those that no identity column owns. */
+/** Only those that no identity column owns. */
 async function dumpSequences(database: TestDatabase): Promise<string[]> {
   const sequences = await database.query<{ line: string }>(`
     select format('create sequence %I;', c.relname) as line
@@ -51,7 +51,7 @@ async function dumpTable(database: TestDatabase, { name, partitioned, options }:
      where a.attrelid = $1::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum`,
     [name],
   );
-  // Not-null constraints are left out: only newer versions keep them there, and the columns tell.
+  // Without not-null constraints: only newer versions have them in pg_constraint, and the columns show them.
   const constraints = await database.query<{ line: string }>(
     `select format('  constraint %I %s', conname, pg_get_constraintdef(oid)) as line
      from pg_constraint where conrelid = $1::regclass and contype <> 'n' order by conname`,

@@ -1,4 +1,5 @@
-// A conversion service that answers as a test says, and a client of it that does not really wait.
+// What tests of the API clients need: the answers of a scripted conversion service, and a client that records its waits
+// instead of waiting.
 
 import type { ServerResponse } from 'node:http';
 import { expect } from 'vitest';
@@ -47,7 +48,7 @@ export const limitHeaders = (resetSeconds: number): Headers => ({
   'X-RateLimit-Reset': String(resetSeconds),
 });
 
-/** A client of the service, and the waits it would have made. */
+/** A client of the service. `waits` are the times that it would have waited. */
 export function scriptedClient(
   service: Pick<Receiver, 'port'>,
   options: Partial<ClientOptions> = {},
@@ -65,7 +66,7 @@ export function scriptedClient(
   return { ...client, waits };
 }
 
-/** What a promise was rejected with. */
+/** The error that a promise was rejected with. */
 export const failure = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => expect.fail('it did not fail'),

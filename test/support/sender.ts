@@ -1,5 +1,5 @@
-// The conversion service's side: notifications with the fields of spec 6.2, signed as spec 6.3 says, by code
-// that shares nothing with intake.
+// The sender's side: notifications with the fields of spec 6.2, signed as spec 6.3 says, by code that shares nothing with
+// intake.
 
 import { createHmac, randomBytes } from 'node:crypto';
 
@@ -61,7 +61,7 @@ export function sign(body: string | Buffer, secret = SECRET): string {
   return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 }
 
-/** Sends a notification (or text, or bytes) signed with `secret`; `headers` replace or, undefined, remove. */
+/** Sends a notification (or text, or bytes) signed with `secret`. `headers` replace the usual ones; undefined removes one. */
 export async function deliver(
   url: string,
   content: Notification | string | Buffer,
@@ -86,4 +86,8 @@ export async function deliver(
     headers: response.headers,
     ms: performance.now() - startedMs,
   };
+}
+
+export function isAcknowledged({ status }: { readonly status: number | undefined }): boolean {
+  return status !== undefined && status >= 200 && status < 300;
 }

@@ -1,4 +1,4 @@
-// Starts the real service through `startService`, on free ports, with a database and an exchange of its own.
+// Starts the real service through `startService`, on free ports and with a database of its own.
 
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
@@ -21,8 +21,8 @@ export type TestService = AsyncDisposable & {
 };
 
 /**
- * `env` overrides single variables. Give `database` or `exchange` to share them between replicas; a database
- * that is made here is dropped with the service.
+ * `env` overrides single variables. Give `database` or `exchange` to share them between replicas. Without `database` a new
+ * one is made, and disposed of with the service.
  */
 export async function startTestService(
   options: { env?: Env; database?: TestDatabase; exchange?: string } = {},
@@ -46,7 +46,7 @@ export async function startTestService(
       RELAY_POLL_MS: '50',
       ENVIRONMENT: 'test',
       METRICS_OPEN: 'true',
-      API_REQUESTS_PER_MINUTE: '100000', // tests that wait ask often
+      API_REQUESTS_PER_MINUTE: '100000', // tests poll often
       ...options.env,
     });
     return startService(config, { log });
@@ -67,7 +67,7 @@ export async function startTestService(
   };
 }
 
-/** A logger whose lines a test can read. */
+/** A logger whose parsed lines the test can read. */
 export function createTestLog(): { log: pino.Logger; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const stream = new Writable({

@@ -1,28 +1,33 @@
-// Somebody else's transaction on a test's database: holds what it has touched until it is ended.
+// Another session on a test's database, with or without a transaction. Its locks last until it ends.
 
 import { Client, type QueryResultRow } from 'pg';
 import type { TestDatabase } from './database.ts';
 
-export type OpenTransaction = AsyncDisposable & {
+type OpenTransaction = AsyncDisposable & {
   readonly query: <Row extends QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
   /** Safe to call twice. */
   readonly rollback: () => Promise<void>;
 };
 
-export async function openTransaction(database: Pick<TestDatabase, 'url'>): Promise<OpenTransaction> {
-  const client = new Client({ connectionString: database.url });
-  client.on('error', () => {});
+export async function openSession({ url }: Pick<TestDatabase, 'url'>): Promise<Client & AsyncDisposable> {
+  const client = new Client({ connectionString: url });
+  client.on('error', () => {}); // tests end all connections to their database
   await client.connect();
-  await client.query('begin');
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
+}
+
+export async function openTransaction(database: Pick<TestDatabase, 'url'>): Promise<OpenTransaction> {
+  const session = await openSession(database);
+  await session.query('begin');
   let ended: Promise<void> | undefined;
   const end = async () => {
-    await client.query('rollback');
-    await client.end();
+    await session.query('rollback').catch(() => {}); // the test's database may have ended it
+    await session.end();
   };
   const rollback = () => (ended ??= end());
   return {
     query: async <Row extends QueryResultRow>(text: string, values: unknown[] = []) =>
-      (await client.query<Row>(text, values)).rows,
+      (await session.query<Row>(text, values)).rows,
     rollback,
     [Symbol.asyncDispose]: rollback,
   };

@@ -1,4 +1,4 @@
-// Waiting for a fact, with a limit. Outside of vitest too, so without it.
+// Waits for a fact, with a limit. Without vitest, since the torture run and the soak use it too.
 
 const POLL_MS = 50;
 
@@ -7,7 +7,7 @@ export function pause(ms: number): Promise<void> {
 }
 
 /**
- * Asks until the answer is not undefined and returns it. What `ask` throws counts as "not yet".
+ * Calls `ask` until its result is not undefined, and returns that. An error that it throws counts as "not yet".
  * @throws Error that names `what` after `limitMs`, with the last error as its cause.
  */
 export async function until<T>(

@@ -1,4 +1,4 @@
-// A service together with its database and a subscriber, for tests that look at all three.
+// A service with its database and a subscriber, for tests that check all three.
 
 import { vi } from 'vitest';
 import { type Bus, listen, newExchange } from './bus.ts';
@@ -7,7 +7,7 @@ import { holdOutbox } from './ledger.ts';
 import { completed, deliver, newJobId, SECRET } from './sender.ts';
 import { startTestService, type TestService } from './service.ts';
 
-/** Job ids of what is sent only to see that all before it was published. */
+/** The prefix of jobs that are sent only to see that everything before them was published. */
 export const SENTINEL = 'sentinel_';
 const PATIENCE = { timeout: 10_000, interval: 20 };
 
@@ -15,13 +15,13 @@ export type WatchedService = AsyncDisposable & {
   readonly relay: TestService;
   readonly database: TestDatabase;
   readonly bus: Bus;
-  /** Everything that was on the bus so far, known to be all of it. */
+  /** Waits until everything is published, and returns all ids that were on the bus. */
   readonly published: () => Promise<string[]>;
-  /** Lets the relay publish, where `holdsOutbox` kept it from it. */
+  /** Lets the relay publish after `holdsOutbox`. */
   readonly letGo: () => Promise<void>;
 };
 
-/** `holdsOutbox`: the relay publishes nothing until `letGo` (or `published`), so that its outbox can be seen. */
+/** With `holdsOutbox` the relay publishes nothing until `letGo` or `published`, so that the test can read the outbox. */
 export async function startWatchedService(
   options: { env?: Record<string, string>; holdsOutbox?: boolean } = {},
 ): Promise<WatchedService> {
@@ -42,7 +42,7 @@ export async function startWatchedService(
       letGo,
       published: async () => {
         await letGo();
-        // Jobs do not wait for each other, so all else has to be confirmed first; the queue then keeps the order.
+        // Jobs do not wait for each other: all else must be confirmed before the sentinel is sent. The queue keeps the order.
         await vi.waitFor(async () => {
           const [row] = await database.query<{ pending: string }>(
             `select count(*) as pending from outbox where state = 'pending' and attempts = 0`,

@@ -2,11 +2,19 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { check } from './checker.ts';
 import { canonicalText } from './checks/exact.ts';
-import { FORGED_MARK, HEADER_SECRETS, type Notice } from './history.ts';
-import type { Attempt, Episode, LedgerDelivery, LedgerEvent, Message, Recorded, Wound } from './recorded.ts';
+import { FORGED_MARK, HEADER_SECRETS, type Notice } from './notices.ts';
+import type {
+  Attempt,
+  Episode,
+  LedgerDelivery,
+  LedgerEvent,
+  Message,
+  Recorded,
+  Injection,
+} from './recorded.ts';
 import { createSecretsSearch } from './secrets-search.ts';
 
-// A small run in which every promise was kept. Each test breaks one of them in the record and sees that caught.
+// A small run in which every promise was kept. Each test breaks one of them in the record and expects the violation.
 
 type Change<T> = Partial<T>;
 
@@ -89,7 +97,7 @@ const tallied = (of: Notice, change: Change<LedgerEvent>): LedgerEvent => ({
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** Of a request with a body that was authentic. */
+/** The row of a request whose body was authentic. */
 function row(requestId: string, outcome: string, status: number, of: Notice): LedgerDelivery {
   const hasBody = outcome === 'accepted';
   const [bodySha256, bodyBytes] = [sha256(of.body), Buffer.byteLength(of.body)];
@@ -145,7 +153,7 @@ const kept: Recorded = {
     countedRefusals: 1,
     outboxLeft: 0,
   },
-  wounds: [],
+  injections: [],
   episodes: [],
   exits: [{ replica: 0, atMs: 99_000, asked: 'SIGTERM', code: 0, signal: null }],
   secrets: [{ secret: 'planted-default', fromMs: 0, untilMs: Number.POSITIVE_INFINITY }],
@@ -166,10 +174,13 @@ const changed = (at: number, change: Change<Attempt>) => ({
 });
 
 /** A fault that struck alone while the first event was on its way. */
-function during(fault: string, change: Change<Wound> = {}): { wounds: Wound[]; episodes: Episode[] } {
+function during(
+  fault: string,
+  change: Change<Injection> = {},
+): { injections: Injection[]; episodes: Episode[] } {
   const [startMs, endMs] = [50, 150];
   return {
-    wounds: [
+    injections: [
       {
         fault,
         episode: 1,
@@ -530,17 +541,17 @@ test('a planted secret is caught wherever it stands, and never repeated', () => 
     rabbitmq: { url: 'amqp://u:other-password@h' },
     sources: { inForce: kept.secrets },
   } as never);
-  search.look('an answer', '{"outcome":"accepted"}');
-  search.look('the log', 'connect postgres://u:the-password@h/d');
-  search.look('the bus', 'planted-default');
+  search.scan('an answer', '{"outcome":"accepted"}');
+  search.scan('the log', 'connect postgres://u:the-password@h/d');
+  search.scan('the bus', 'planted-default');
   expect(search.found()).toEqual(['the log', 'the bus']);
   for (const before of ['', '1', '12']) {
     const text = Buffer.from(`${before}the-password?`);
-    search.look(`base64 ${before}`, text.toString('base64'));
-    search.look(`base64url ${before}`, text.toString('base64url'));
-    search.look(`hex ${before}`, text.toString('hex'));
+    search.scan(`base64 ${before}`, text.toString('base64'));
+    search.scan(`base64url ${before}`, text.toString('base64url'));
+    search.scan(`hex ${before}`, text.toString('hex'));
   }
-  search.look('URL', encodeURIComponent(HEADER_SECRETS.cookie));
+  search.scan('URL', encodeURIComponent(HEADER_SECRETS.cookie));
   expect(search.found().slice(2)).toEqual([
     ...['', '1', '12'].flatMap((before) => ['base64', 'base64url', 'hex'].map((form) => `${form} ${before}`)),
     'URL',
@@ -552,9 +563,11 @@ test('a planted secret is caught wherever it stands, and never repeated', () => 
 });
 
 test('what is not well again in time, left in the outbox, or never delivered is caught', () => {
-  const { wounds, episodes } = during('postgres-kill');
+  const { injections, episodes } = during('postgres-kill');
   const ill = episodes.map((each) => ({ ...each, recoveredMs: undefined }));
-  expect(whats({ wounds, episodes: ill })).toEqual(['not drained: not well 60000 ms after postgres-kill']);
+  expect(whats({ injections, episodes: ill })).toEqual([
+    'not drained: not well 60000 ms after postgres-kill',
+  ]);
   expect(kinds({ finalDrainMs: undefined })).toEqual(new Set(['not drained']));
   expect(kinds(ledger({ outboxLeft: 1 }))).toEqual(new Set(['not drained']));
   expect(kinds({ undelivered: ['job_1#2'] })).toEqual(new Set(['not drained']));

@@ -1,13 +1,13 @@
-// Holds a recorded run to every promise, and counts in the words lost, unexpected, duplicated, recovered. Pure: the
-// same record gives the same verdict, so that it can be shown to catch each kind of violation.
+// Checks a recorded run against every promise, and counts what was lost, unexpected, duplicated and recovered. Pure: the
+// same record gives the same verdict, so a test can show that each kind of violation is caught.
 
 import { audit } from './checks/audit.ts';
-import { lateAnswers, unsaidReturns, wrongAnswers } from './checks/answers.ts';
+import { lateAnswers, missingRetryAfter, wrongAnswers } from './checks/answers.ts';
 import { altered, copies, freshCopies, groupBy, ids, lost, order, unexpected } from './checks/bus.ts';
 import { type Violation, violation } from './checks/violation.ts';
 import { RECOVERY_LIMIT_MS } from './episodes.ts';
 import type { Recorded } from './recorded.ts';
-import { isAcknowledged } from './senders.ts';
+import { isAcknowledged } from '../support/sender.ts';
 
 export type { Violation } from './checks/violation.ts';
 
@@ -18,13 +18,13 @@ export type Verdict = {
     readonly acknowledged: number;
     readonly events: number;
     readonly messages: number;
-    /** Acknowledged or in the ledger, and not on the bus. */
+    /** Acknowledged or in the ledger, but not on the bus. */
     readonly lost: number;
-    /** On the bus, and not correctly signed. */
+    /** On the bus, but never correctly signed. */
     readonly unexpected: number;
     /** Copies beyond the first. */
     readonly duplicated: number;
-    /** Events that met trouble on their way (a request that failed, a publication that was not confirmed) and are on the bus. */
+    /** Events on the bus of which a request failed or a publication was not confirmed. */
     readonly recovered: number;
   };
 };
@@ -40,8 +40,8 @@ export function check(recorded: Recorded): Verdict {
     ...audit(recorded),
     ...lateAnswers(recorded),
     ...wrongAnswers(recorded),
-    ...unsaidReturns(recorded),
-    ...returns(recorded),
+    ...missingRetryAfter(recorded),
+    ...wrongReturns(recorded),
     ...exits(recorded),
     ...recorded.leaks.map((place) => violation('leak', `something planted stands in ${place}`)),
     ...recorded.alarms.map((line) => violation('exit', line)),
@@ -50,10 +50,10 @@ export function check(recorded: Recorded): Verdict {
   return { violations, counts: count(recorded, violations) };
 }
 
-/** Nobody is told that no queue is bound while one is. */
-function returns({ ledger, wounds, episodes }: Recorded): Violation[] {
+/** An event is `returned` only while a fault had unbound the queue. */
+function wrongReturns({ ledger, injections, episodes }: Recorded): Violation[] {
   const unbound = episodes.filter(({ number }) =>
-    wounds.some((wound) => wound.episode === number && wound.unbinds),
+    injections.some((injection) => injection.episode === number && injection.unbinds),
   );
   return ledger.publications
     .filter(({ result }) => result === 'returned')
@@ -74,9 +74,9 @@ function exits({ exits: found }: Recorded): Violation[] {
 }
 
 function drains(recorded: Recorded): Violation[] {
-  const { ledger, episodes, finalDrainMs, undelivered, wounds } = recorded;
+  const { ledger, episodes, finalDrainMs, undelivered, injections } = recorded;
   const named = (number: number) =>
-    wounds
+    injections
       .filter(({ episode }) => episode === number)
       .map(({ fault }) => fault)
       .join(' + ');

@@ -1,5 +1,5 @@
-// A small disk of our own for Postgres, so that it can run full: a tmpfs, where this account may mount one. It is
-// unmounted by a guarded process, also when we are killed.
+// A small disk for Postgres that can be filled: a tmpfs, where this account may mount one. A guarded process unmounts it,
+// also when the harness is killed.
 
 import { spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, rmSync } from 'node:fs';
@@ -10,12 +10,12 @@ import { until } from '../support/until.ts';
 
 export type Disk = AsyncDisposable & {
   readonly path: string;
-  /** Takes every page that is left. */
+  /** Takes all the space that is left. */
   readonly fill: () => Promise<void>;
   readonly free: () => void;
 };
 
-/** Mounts, tells so by a file, and waits for the signal. Lazily, since who still writes there ends as well. */
+/** Mounts, creates a file to say so, and unmounts on SIGTERM; lazily (-l), since Postgres may still have files open there. */
 const KEEPER = `mount -t tmpfs -o "size=$2m,mode=0711" tallyhook "$1" || exit 1
 trap 'umount -l "$1"; exit 0' TERM
 : > "$1/.mounted"
@@ -24,7 +24,7 @@ while :; do sleep 0.2; done`;
 const MOUNT_LIMIT_MS = 5_000;
 const BLOCK_BYTES = [8 * 1024 * 1024, 64 * 1024, 4_096] as const;
 
-/** Undefined where no tmpfs can be mounted, with the reason said. */
+/** Undefined where no tmpfs can be mounted; the reason is logged. */
 export async function mountDisk(options: {
   guard: Guard;
   folder: string;
@@ -60,13 +60,13 @@ export async function mountDisk(options: {
     free: () => rmSync(ballast, { force: true }),
     [Symbol.asyncDispose]: async () => {
       await keeper.end();
-      // Killed after its grace, it could not unmount.
+      // If it was killed after its grace time, it could not unmount.
       if (existsSync(join(path, '.mounted'))) spawnSync('umount', ['-l', path]);
     },
   };
 }
 
-/** Not at one go: whoever sends and watches in this process must not stand still meanwhile. */
+/** Asynchronously: this process also sends and receives, and must not be blocked. */
 async function fill(path: string): Promise<void> {
   await using file = await open(path, 'a', 0o600);
   for (const bytes of BLOCK_BYTES) {

@@ -1,44 +1,44 @@
-// What each fault looked like from outside: to senders, to a subscriber, and until all was well again.
+// The effect of each fault as seen from outside: by senders, by a subscriber, and how long it took to recover.
 
 import { touches } from './checks/windows.ts';
 import { freshCopies } from './checks/bus.ts';
-import type { Attempt, Episode, Message, Recorded, Wound } from './recorded.ts';
-import { isAcknowledged } from './senders.ts';
+import type { Attempt, Episode, Message, Recorded, Injection } from './recorded.ts';
+import { isAcknowledged } from '../support/sender.ts';
 
-/** Of one strike of one fault, or of several strikes: then the sums, and the worst of each time. */
+/** Of one strike of a fault, or of several: then counts are sums, and each time is the worst one. */
 export type Effect = {
   readonly fault: string;
   readonly strikes: number;
   readonly lastedMs: number;
   readonly sender: {
-    /** Answers by status, and failed requests by what the sender saw. */
+    /** How many answers had each status, and how many requests failed with each error. */
     readonly saw: Readonly<Record<string, number>>;
     /** Requests that were repeats of one that had failed. */
     readonly retries: number;
     readonly slowestMs: number;
-    /** The longest time in which nobody was acknowledged. */
+    /** The longest time without an acknowledgement. */
     readonly longestGapMs: number;
   };
   readonly subscriber: { readonly longestSilenceMs: number; readonly copies: number };
   readonly heal: {
-    /** From the fault's end until a sender was acknowledged by a replica that it had touched. */
+    /** From the fault's end until a replica that it touched acknowledged a delivery. */
     readonly firstSuccessMs: number | undefined;
-    /** From the fault's end until the outbox held nothing from before it. */
+    /** From the fault's end until the outbox had no entry from before it. */
     readonly outboxMs: number | undefined;
   };
 };
 
 export const TOGETHER = 'several together';
 
-/** One line a fault that struck alone, and one for all that struck together. */
+/** One effect for each fault that struck alone, and one for all that struck together. */
 export function effectsOf(recorded: Recorded): Effect[] {
   const copies = copyTimes(recorded.messages);
   const struck = new Map<string, Effect>();
   for (const episode of recorded.episodes) {
-    const wounds = recorded.wounds.filter((wound) => wound.episode === episode.number);
-    for (const wound of wounds) {
-      const fault = wounds.length === 1 ? wound.fault : TOGETHER;
-      const effect = { ...effectOf(recorded, episode, wound, copies), fault };
+    const injections = recorded.injections.filter((injection) => injection.episode === episode.number);
+    for (const injection of injections) {
+      const fault = injections.length === 1 ? injection.fault : TOGETHER;
+      const effect = { ...effectOf(recorded, episode, injection, copies), fault };
       const before = struck.get(fault);
       struck.set(fault, before === undefined ? effect : worst(before, effect));
     }
@@ -46,19 +46,24 @@ export function effectsOf(recorded: Recorded): Effect[] {
   return [...struck.values()].toSorted((a, b) => (a.fault < b.fault ? -1 : 1));
 }
 
-function effectOf(recorded: Recorded, episode: Episode, wound: Wound, copies: readonly number[]): Effect {
-  const { startMs, endMs, healedMs } = wound;
+function effectOf(
+  recorded: Recorded,
+  episode: Episode,
+  injection: Injection,
+  copies: readonly number[],
+): Effect {
+  const { startMs, endMs, healedMs } = injection;
   const untilMs = episode.recoveredMs ?? recorded.endMs;
-  // Of what is an event: a forgery is refused as ever, and tells nothing of the fault.
+  // Only requests that are events: a forgery is unauthorized with or without a fault.
   const during = recorded.attempts.filter(
     (each) => each.notice.eventId !== undefined && each.startMs <= healedMs && each.endMs >= startMs,
   );
   const acknowledged = recorded.attempts.filter(isAcknowledged);
   const firstMs = acknowledged
-    .filter((each) => each.startMs >= endMs && touches(wound, each.replica))
+    .filter((each) => each.startMs >= endMs && touches(injection, each.replica))
     .reduce((earliest, each) => Math.min(earliest, each.endMs), Number.POSITIVE_INFINITY);
   return {
-    fault: wound.fault,
+    fault: injection.fault,
     strikes: 1,
     lastedMs: endMs - startMs,
     sender: {
@@ -113,7 +118,7 @@ function copyTimes(messages: readonly Message[]): number[] {
     .map(({ atMs }) => atMs);
 }
 
-/** The longest stretch without any of `timesMs` between the two. */
+/** The longest interval between the two that has none of `timesMs` in it. */
 function longestGap(timesMs: readonly number[], fromMs: number, toMs: number): number {
   const marks = [fromMs, ...timesMs.filter((ms) => ms > fromMs && ms < toMs).toSorted((a, b) => a - b), toMs];
   return largest(marks.slice(1).map((ms, index) => ms - (marks[index] as number)));
@@ -122,7 +127,7 @@ function longestGap(timesMs: readonly number[], fromMs: number, toMs: number): n
 const max = (a: number | undefined, b: number | undefined) =>
   a === undefined || b === undefined ? undefined : Math.max(a, b);
 
-export function worst(a: Effect, b: Effect): Effect {
+function worst(a: Effect, b: Effect): Effect {
   const names = new Set([...Object.keys(a.sender.saw), ...Object.keys(b.sender.saw)]);
   const saw = [...names].map((name) => [name, (a.sender.saw[name] ?? 0) + (b.sender.saw[name] ?? 0)]);
   return {
@@ -146,7 +151,7 @@ export function worst(a: Effect, b: Effect): Effect {
   };
 }
 
-/** 0 where there is none. In a loop: a long run has more values than a call takes arguments. */
+/** 0 if there is none. Not `Math.max(...values)`: a long run has more values than a call takes arguments. */
 function largest(values: readonly number[]): number {
   return values.reduce((most, value) => Math.max(most, value), 0);
 }

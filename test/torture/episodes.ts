@@ -1,30 +1,30 @@
-// Carries the schedule out: strikes, holds and heals each episode's faults at their times, and waits until all is well
-// again before the next one, which is how the time to heal is known.
+// Carries out the schedule: strikes and heals the faults of each episode at their times, and waits until everything has
+// recovered before the next one. So the time to recover can be measured.
 
 import type { Stage } from './faults/index.ts';
 import type { Operator } from './operator.ts';
-import type { Episode, Wound } from './recorded.ts';
+import type { Episode, Injection } from './recorded.ts';
 import type { PlannedEpisode, PlannedFault } from './schedule.ts';
 import type { Senders } from './senders.ts';
 import { pause, until } from '../support/until.ts';
 
-/** Within this after a fault's end, and without a restart, a sender must be acknowledged and the outbox empty. */
+/** So long after a fault's end, without a restart, a sender must be acknowledged and the outbox empty. */
 export const RECOVERY_LIMIT_MS = 60_000;
 
-export type Played = { readonly episode: Episode; readonly wounds: readonly Wound[] };
+type Played = { readonly episode: Episode; readonly injections: readonly Injection[] };
 
-/** @throws Error when a fault could not be struck or healed: the harness' own failure. */
+/** @throws Error when a fault could not be struck or healed: then the harness failed, and not Tallyhook. */
 export async function playEpisode(
   planned: PlannedEpisode,
   { stage, operator, senders }: { stage: Stage; operator: Operator; senders: Senders },
 ): Promise<Played> {
   await pause(planned.gapMs);
   const startMs = performance.now();
-  const wounds = await Promise.all(planned.faults.map((each) => inflict(each, planned.number, stage)));
+  const injections = await Promise.all(planned.faults.map((each) => inject(each, planned.number, stage)));
   const endMs = performance.now();
   const [drainMs, ...acknowledged] = await Promise.all([
     operator.drain(endMs, RECOVERY_LIMIT_MS),
-    ...wounds.flatMap(({ healedMs, replicas }) =>
+    ...injections.flatMap(({ healedMs, replicas }) =>
       (replicas.length === 0 ? [[]] : replicas.map((replica) => [replica])).map((touched) =>
         until('a sender is acknowledged', () => senders.acknowledgedSince(healedMs, touched), {
           limitMs: RECOVERY_LIMIT_MS,
@@ -41,11 +41,11 @@ export async function playEpisode(
       recoveredMs: isWell ? performance.now() : undefined,
       drainMs,
     },
-    wounds,
+    injections,
   };
 }
 
-async function inflict(planned: PlannedFault, episode: number, stage: Stage): Promise<Wound> {
+async function inject(planned: PlannedFault, episode: number, stage: Stage): Promise<Injection> {
   const { fault, atMs, forMs, random } = planned;
   await pause(atMs);
   const startMs = performance.now();

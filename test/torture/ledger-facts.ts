@@ -1,11 +1,11 @@
-// Reads from the ledger, straight and once everything is over, what the checker compares with what was seen outside.
+// Reads from the ledger, at the end of a run, what the checker compares with what was seen outside.
 
 import type { Ledger, LedgerDelivery, LedgerEvent, LedgerPublication } from './recorded.ts';
 import type { World } from './world.ts';
 
 const LIMIT_MS = 120_000;
 const KEY = `e.source || ':' || e.job_id || ':' || e.status || coalesce(':' || e.progress_percentage, '')`;
-/** On the harness' clock: both read the one of this machine. */
+/** On the clock of the harness: Postgres runs on the same machine. */
 const since = (column: string) => `extract(epoch from ${column})::float8 * 1000 - $1::float8`;
 
 const EVENTS = `select ${KEY} as id, e.sequence::text, e.late,

@@ -1,20 +1,20 @@
-// The operator of the run: looks at the outbox and, where events came back since no queue was bound or were given up,
-// has them published again with the project's own command, as the README says: with a token, by way of a replica.
+// The operator of the run: polls the outbox, and has returned and parked events published again as the README says: by
+// `tallyhook outbox retry`, with a token and through a replica.
 
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { MAIN } from '../../scripts/program.ts';
 import type { Guard } from '../../scripts/services/guard.ts';
 import { until } from '../support/until.ts';
 import type { World } from './world.ts';
 
 export type Operator = {
   /**
-   * Waits until nothing that was accepted up to `sinceMs` is left in the outbox, and puts returned and parked
-   * events back meanwhile. @returns how long that took, undefined if it was not within the limit.
+   * Waits until the outbox has no entry that was accepted before `sinceMs`, and retries returned and parked events
+   * meanwhile. @returns how long that took, undefined if it took longer than the limit.
    */
   readonly drain: (sinceMs: number, limitMs: number) => Promise<number | undefined>;
-  /** How often events had to be put back. */
+  /** How often the command was run. */
   readonly retries: () => number;
 };
 
@@ -25,7 +25,6 @@ type Depth = {
   readonly errors: string | null;
 };
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const COMMAND_END_MS = 5_000;
 const POLL_MS = 100;
 const DEPTH = `
@@ -35,7 +34,7 @@ select count(*) filter (where recorded_at <= to_timestamp($1::float8 / 1000))::i
        string_agg(distinct last_error, e'\n') as errors
 from outbox`;
 
-/** @param options.onErrors hears what the outbox says of failures, to be searched. */
+/** @param options.onErrors gets the last errors of outbox entries, to be searched for secrets. */
 export function createOperator(options: {
   world: World;
   guard: Guard;
@@ -68,7 +67,7 @@ export function createOperator(options: {
     retries += 1;
     token ??= await makeToken();
     const ready = await Promise.all(world.replicas.map((replica) => replica.isReady().catch(() => false)));
-    // Where none is ready the command says so, and the next look tries again.
+    // If none is ready the command fails, and the next poll tries again.
     const replica = world.replicas[Math.max(0, ready.indexOf(true))];
     const env = { TALLYHOOK_URL: replica?.operators, TALLYHOOK_TOKEN: token };
     await run(['outbox', 'retry', state], env, 'operator.log');

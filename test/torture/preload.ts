@@ -1,7 +1,7 @@
 // Loaded into a replica before the program (`node --import`), which knows nothing of it: lets the harness move the
-// replica's wall clock and block its event loop. Orders come from the port TORTURE_CONTROL, a line each:
-//   shift <ms>   from now on Date is so far off; performance.now() is not, as with a real clock that is set
-//   stall <ms>   nothing runs for so long
+// replica's wall clock and block its event loop. Commands come from the port TORTURE_CONTROL, one a line:
+//   shift <ms>   from now on Date is off by so much; performance.now() is not, as when a real clock is set
+//   stall <ms>   the event loop is blocked for so long
 
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -28,8 +28,8 @@ if (port !== undefined) {
   socket.on('error', () => {}); // the harness is gone
   socket.unref();
   createInterface({ input: socket }).on('line', (line) => {
-    const [order, ms] = line.split(' ');
-    if (order === 'shift') shiftMs = Number(ms);
-    else if (order === 'stall') stall(Number(ms));
+    const [command, ms] = line.split(' ');
+    if (command === 'shift') shiftMs = Number(ms);
+    else if (command === 'stall') stall(Number(ms));
   });
 }

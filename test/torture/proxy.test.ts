@@ -1,7 +1,8 @@
-// The ways in which a link can go wrong that only the fault harness uses.
+// The ways in which a proxy breaks a link that only this harness uses.
 
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listenOnFreePort } from '../support/origin.ts';
 import { startProxy } from '../support/proxy.ts';
 
 const ANSWER = 'x'.repeat(1_000);
@@ -12,17 +13,14 @@ const server = createServer((socket) => {
 });
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  target = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  target = `http://127.0.0.1:${await listenOnFreePort(server)}`;
 });
 
 afterAll(() => void server.close());
 
 type Client = Disposable & {
   readonly ask: () => void;
-  /** Resolves with all that came so far, once it is so many bytes. */
+  /** Resolves with all that came so far, once it is at least so many bytes. */
   readonly got: (bytes: number) => Promise<string>;
   /** How it ended, with all that had come. */
   readonly ended: Promise<{ code: string | undefined; text: string }>;
@@ -47,11 +45,11 @@ async function open(port: number): Promise<Client> {
     ask: () => void socket.write('?'),
     got: (bytes) =>
       new Promise((resolve) => {
-        const look = () => {
+        const check = () => {
           if (text.length >= bytes) resolve(text);
         };
-        socket.on('more', look);
-        look();
+        socket.on('more', check);
+        check();
       }),
     ended,
     [Symbol.dispose]: () => void socket.destroy(),

@@ -1,10 +1,10 @@
-// Chance that a seed decides: xoshiro128** (Blackman and Vigna, 2018), its state drawn from SHA-256 of the seed and
-// a label. Each part of a run has a label of its own, so that one part's draws never shift another's.
+// Random numbers that a seed decides: xoshiro128** (Blackman and Vigna, 2018), its state taken from SHA-256 of the seed and
+// a label. Each part of a run has its own label, so that the draws of one part never change those of another.
 
 import { createHash } from 'node:crypto';
 
 export type Random = {
-  /** 0 ≤ x < 1, of 32 bits. */
+  /** 0 ≤ x < 1, with 32 random bits. */
   readonly unit: () => number;
   /** A whole number from `min` to `max`, both included. */
   readonly whole: (min: number, max: number) => number;
@@ -13,7 +13,7 @@ export type Random = {
   readonly shuffled: <T>(items: readonly T[]) => T[];
   /** So many decimal digits, the first of them not 0. */
   readonly digits: (count: number) => string;
-  /** The same for the same label, however much was drawn before. */
+  /** Depends on the seed and the label alone, and not on what was drawn before. */
   readonly fork: (label: string) => Random;
 };
 

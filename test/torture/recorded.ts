@@ -1,21 +1,21 @@
-// A run as it was recorded from outside: what was sent and answered, what a subscriber received, what the ledger and
-// the logs hold, which faults struck. Plain facts on one clock (performance.now() of the harness) for the checker.
+// A run as it was recorded from outside: requests and answers, what a subscriber received, the ledger, the logs, and the
+// faults. All times are on one clock, performance.now() of the harness.
 
-import type { Notice } from './history.ts';
+import type { Notice } from './notices.ts';
 import type { RecordedExit } from './replica.ts';
 import type { SecretInForce } from './sources.ts';
 
 /** One request of a sender. */
 export type Attempt = {
-  /** As it stood in X-Request-Id, by which the audit row is found. */
+  /** Sent as X-Request-Id, by which its row in the ledger is found. */
   readonly requestId: string;
   readonly notice: Notice;
   readonly replica: number;
-  /** What it was signed with, where it was signed as its source would. */
+  /** The secret that signed it, if it was signed as its source would sign it. */
   readonly secret: string | undefined;
   readonly startMs: number;
   endMs: number;
-  /** Undefined when no whole answer came. */
+  /** Undefined if no whole answer came. */
   status: number | undefined;
   /** As a sender sees it: ECONNRESET and the like, or `time-out` after 10 s. */
   error: string | undefined;
@@ -23,7 +23,7 @@ export type Attempt = {
   eventId: string | undefined;
   /** The answer's Retry-After. */
   retryAfter: string | undefined;
-  /** An answer that came when the sender had given up on it. */
+  /** When an answer came after the sender had given up. */
   lateAnswerMs: number | undefined;
 };
 
@@ -37,16 +37,16 @@ export type Message = {
   readonly atMs: number;
   readonly id: string;
   readonly routingKey: string;
-  /** The broker had handed it out before: no copy of ours. */
+  /** The broker had delivered it before: it is no copy of ours. */
   readonly redelivered: boolean;
   readonly properties: Properties;
   readonly text: string;
 };
 
-/** What one fault did, from its strike to the end of its healing. */
-export type Wound = {
+/** One strike of a fault, until it was healed. */
+export type Injection = {
   readonly fault: string;
-  /** Of those that struck together. */
+  /** The number of the episode to which it belongs. */
   readonly episode: number;
   readonly replicas: readonly number[];
   readonly silences: boolean;
@@ -57,13 +57,13 @@ export type Wound = {
   readonly healedMs: number;
 };
 
-/** One fault, or several together. All is well again at `recoveredMs`; undefined if it was not within the limit. */
+/** One fault, or several together. Everything has recovered at `recoveredMs`; undefined if it took longer than the limit. */
 export type Episode = {
   readonly number: number;
   readonly startMs: number;
   readonly endMs: number;
   readonly recoveredMs: number | undefined;
-  /** How long after the end it took until the outbox held nothing from before the end. */
+  /** From the end until the outbox had no entry from before the end. */
   readonly drainMs: number | undefined;
 };
 
@@ -71,7 +71,7 @@ export type LedgerEvent = {
   readonly id: string;
   readonly sequence: string;
   readonly late: boolean;
-  /** As the envelope has to say it: UTC, cut to milliseconds. */
+  /** As the published event must have it: UTC, cut to milliseconds. */
   readonly recordedAt: string;
   readonly recordedMs: number;
 };
@@ -85,7 +85,7 @@ export type LedgerDelivery = {
   readonly bodySha256: string | null;
   readonly bodyBytes: number | null;
   readonly hasBody: boolean;
-  /** Of the body that is kept, computed from its bytes. */
+  /** Computed from the bytes of the body that is kept. */
   readonly keptSha256: string | null;
   readonly keptBytes: number | null;
 };
@@ -94,7 +94,7 @@ export type Ledger = {
   readonly events: readonly LedgerEvent[];
   readonly publications: readonly LedgerPublication[];
   readonly deliveries: readonly LedgerDelivery[];
-  /** Refusals that got no row of their own. */
+  /** Refused deliveries that got no row of their own. */
   readonly countedRefusals: number;
   readonly outboxLeft: number;
 };
@@ -106,16 +106,16 @@ export type Recorded = {
   readonly attempts: readonly Attempt[];
   readonly messages: readonly Message[];
   readonly ledger: Ledger;
-  readonly wounds: readonly Wound[];
+  readonly injections: readonly Injection[];
   readonly episodes: readonly Episode[];
   readonly exits: readonly RecordedExit[];
   readonly secrets: readonly SecretInForce[];
-  /** Where something planted was found: "answer", "log of replica 0", "bus", "ledger". */
+  /** Where something planted was found: "an answer", "the bus", "the ledger". */
   readonly leaks: readonly string[];
-  /** Lines of the replicas' logs that tell of a bug. */
+  /** Lines of the replicas' logs that reveal a bug. */
   readonly alarms: readonly string[];
-  /** Notices whose sender gave up at the end of the run. */
+  /** Notices that were not acknowledged when the run ended. */
   readonly undelivered: readonly string[];
-  /** From the last fault's end to the empty outbox; undefined if that never came. */
+  /** From the end of sending to an empty outbox; undefined if it did not get empty in time. */
   readonly finalDrainMs: number | undefined;
 };

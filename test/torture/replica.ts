@@ -1,20 +1,23 @@
-// One replica of the world: `tallyhook serve` as a process of its own, on ports that stay the same over restarts, and
-// behind a proxy on each of its links. It can be killed, frozen, restarted, its clock moved and its event loop blocked.
-// Tells an exit that was asked for from one that was not; starts nothing again by itself.
+// One replica of the world: `tallyhook serve` as a process of its own, on ports that stay the same over restarts, with a
+// proxy on each of its links. It can be killed, frozen and restarted, its clock moved and its event loop blocked. Records
+// whether an exit was asked for; restarts nothing by itself.
 
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { MAIN } from '../../scripts/program.ts';
 import type { Exit, Guard, Guarded } from '../../scripts/services/guard.ts';
 import { findFreePort } from '../../scripts/services/ports.ts';
+import { listenOnFreePort } from '../support/origin.ts';
 import { type Proxy, startProxy } from '../support/proxy.ts';
+import { readMetric } from '../support/requests.ts';
 import { until } from '../support/until.ts';
 
-/** What the proxies stand between. */
+/** The links that have a proxy, by what is at their other end. */
 export const LINKS = ['sender', 'postgres', 'rabbitmq'] as const;
 export type LinkName = (typeof LINKS)[number];
 
-/** `asked`: the signal that we sent it, if any; an exit without one is a bug. */
+/** `asked`: the signal that the harness sent; an exit without one is a bug. */
 export type RecordedExit = Exit & {
   readonly replica: number;
   readonly atMs: number;
@@ -23,42 +26,40 @@ export type RecordedExit = Exit & {
 
 export type Replica = AsyncDisposable & {
   readonly index: number;
-  /** Where senders send: through the proxy. */
+  /** Its address for senders, through the proxy. */
   readonly intake: string;
-  /** Straight to the process, for looking at it. */
+  /** The operators' port, past the proxies. */
   readonly operators: string;
   readonly links: Readonly<Record<LinkName, Proxy>>;
-  readonly isRunning: () => boolean;
   readonly pid: () => number | undefined;
-  /** Resolves when it is ready. Does nothing if it runs. @throws Error with the end of its log. */
+  /** Starts it unless it runs, and resolves when it is ready. @throws Error with the end of its log. */
   readonly start: (options?: { untilReady?: boolean }) => Promise<void>;
   /** SIGTERM, and resolves when it has ended. */
   readonly stop: () => Promise<void>;
-  /** After SIGKILL, resolves when it is gone. */
+  /** After SIGKILL it resolves when the process has ended. */
   readonly kill: (signal: NodeJS.Signals) => Promise<void>;
-  /** From now on its wall clock is so far off, until it is started anew. */
+  /** Sets its wall clock off by so much, until it is restarted. */
   readonly shiftClock: (byMs: number) => void;
   /** Blocks its event loop. */
   readonly stall: (forMs: number) => void;
   readonly isReady: () => Promise<boolean>;
   /** One sample of /metrics. */
   readonly metric: (name: string) => Promise<number>;
-  /** All that it has logged in all its runs, or what stands behind so many bytes. */
+  /** What it has logged in all its runs, after the first `fromByte` bytes. */
   readonly log: (fromByte?: number) => string;
   readonly logBytes: () => number;
 };
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const PRELOAD = new URL('preload.ts', import.meta.url).href;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** Restarts are many: a third of the time of each is reading the same sources again. */
+/** Without it a third of the time of each of many restarts would be compiling the same sources. */
 const COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/tallyhook-compile', import.meta.url));
 const READY_LIMIT_MS = 60_000;
-/** Above its own grace time of 20 s, after which it ends by itself. */
+/** Longer than its own grace time of 20 s, after which it ends by itself. */
 const ENDING = { signal: 'SIGTERM', graceMs: 30_000 } as const;
 const PROBE_LIMIT_MS = 2_000;
 
-/** Makes its ports, proxies and control socket; `start` starts the process. */
+/** Makes its ports, proxies and control socket. `start` starts the process. */
 export async function createReplica(options: {
   index: number;
   guard: Guard;
@@ -166,31 +167,23 @@ export async function createReplica(options: {
     intake: new URL(links.sender.url).origin,
     operators,
     links,
-    isRunning,
     pid: () => (isRunning() ? running?.pid : undefined),
     start,
     stop,
     kill,
-    shiftClock: (byMs) => control.order(`shift ${byMs}`),
-    stall: (forMs) => control.order(`stall ${forMs}`),
+    shiftClock: (byMs) => control.send(`shift ${byMs}`),
+    stall: (forMs) => control.send(`stall ${forMs}`),
     isReady,
-    metric: (name) => readMetric(operators, name),
+    metric: (name) => readMetric(operators, name, { limitMs: PROBE_LIMIT_MS }),
     log,
     logBytes,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }
 
-async function readMetric(operators: string, name: string): Promise<number> {
-  const response = await fetch(`${operators}/metrics`, { signal: AbortSignal.timeout(PROBE_LIMIT_MS) });
-  const line = (await response.text()).split('\n').find((candidate) => candidate.startsWith(`${name} `));
-  if (line === undefined) throw new Error(`there is no metric ${name}`);
-  return Number(line.slice(name.length + 1));
-}
-
-/** Where the preload of each run of a replica connects to, for its orders. */
+/** The socket through which preload.ts gets its commands. */
 async function listenForReplica(): Promise<
-  AsyncDisposable & { readonly port: number; readonly order: (line: string) => void }
+  AsyncDisposable & { readonly port: number; readonly send: (line: string) => void }
 > {
   let latest: Socket | undefined;
   const server = createServer((socket) => {
@@ -200,12 +193,9 @@ async function listenForReplica(): Promise<
       if (latest === socket) latest = undefined;
     });
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
   return {
-    port: (server.address() as AddressInfo).port,
-    order: (line) => void latest?.write(`${line}\n`),
+    port: await listenOnFreePort(server),
+    send: (line) => void latest?.write(`${line}\n`),
     [Symbol.asyncDispose]: async () => {
       latest?.destroy();
       await new Promise<void>((resolve) => {

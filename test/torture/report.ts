@@ -1,4 +1,4 @@
-// Tells of a run: the summary on the terminal, the results as JSON, and the table in docs/reliability.md.
+// The report of a run: the summary on the terminal, the results as JSON, and the table in docs/reliability.md.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
@@ -7,8 +7,8 @@ import { type Effect, TOGETHER } from './effects.ts';
 import { FAULTS } from './faults/index.ts';
 import type { Run } from './run.ts';
 
-/** What repeats a run. */
-export type Settings = {
+/** The settings that repeat a run. */
+type Settings = {
   readonly seed: number;
   readonly minutes: number;
   readonly faults: readonly string[] | undefined;
@@ -54,7 +54,7 @@ export function toResults(
   const { seed, minutes, faults, pace, replicas, senders } = plan;
   const settings = { seed, minutes, faults, pace, replicas, senders };
   const struck = recorded.episodes.map(
-    ({ number }) => recorded.wounds.filter(({ episode }) => episode === number).length,
+    ({ number }) => recorded.injections.filter(({ episode }) => episode === number).length,
   );
   return {
     date: new Date().toISOString(),
@@ -98,7 +98,7 @@ export function summary(results: Results): string[] {
 
 const seconds = (ms: number | undefined) => (ms === undefined ? 'never' : `${(ms / 1_000).toFixed(1)} s`);
 
-/** The part of the document between the markers is ours; the rest is written by hand. */
+/** Replaces what is between the markers; the rest of the page is written by hand. */
 export function writeDocs(results: Results, path: string): void {
   const text = readFileSync(path, 'utf8');
   const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];
@@ -107,7 +107,7 @@ export function writeDocs(results: Results, path: string): void {
   writeFileSync(path, `${text.slice(0, begin)}${rendered}${text.slice(end)}`);
 }
 
-export function markdown(results: Results): string[] {
+function markdown(results: Results): string[] {
   const { counts, machine, episodes, violations } = results;
   return [
     `\`${results.commandLine}\`, ${results.date.slice(0, 10)}, on ${machine.cpus} cores and ${Math.round(machine.memoryMB / 1024)} GB that`,

@@ -1,5 +1,5 @@
-// One signed request over HTTP/1.1 as the service sends it, and what its sender sees of the answer: a status, an error,
-// or nothing within its 10 s. The connection is kept beyond that, so that an answer which comes too late is noticed.
+// Sends one request over HTTP/1.1 as the conversion service does. Its sender gets a status, an error, or a time-out after
+// 10 s. The connection stays open for longer, so that an answer that is too late is noticed.
 
 import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
 
@@ -7,15 +7,15 @@ import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
 export const PATIENCE_MS = 10_000;
 const LATE_ANSWER_MS = 10_000;
 
-export type Reply = {
+type Reply = {
   readonly status: number | undefined;
   readonly error: string | undefined;
   readonly text: string;
-  /** Empty where no whole answer came. */
+  /** Empty if no whole answer came. */
   readonly headers: IncomingHttpHeaders;
 };
 
-/** Never rejects. `onLate` hears of an answer that comes after the reply said `time-out`. */
+/** Never rejects. `onLate` is called if an answer comes after the `time-out`. */
 export function send(options: {
   url: string;
   method: string;
@@ -29,12 +29,12 @@ export function send(options: {
   const overdue = setTimeout(() => {
     isOverdue = true;
     resolve({ status: undefined, error: 'time-out', text: '', headers: {} });
-    hopeless.refresh();
+    giveUp.refresh();
   }, PATIENCE_MS);
-  const hopeless = setTimeout(() => outgoing.destroy(), PATIENCE_MS + LATE_ANSWER_MS);
+  const giveUp = setTimeout(() => outgoing.destroy(), PATIENCE_MS + LATE_ANSWER_MS);
   const settle = (reply: Reply) => {
     clearTimeout(overdue);
-    clearTimeout(hopeless);
+    clearTimeout(giveUp);
     if (isOverdue && reply.status !== undefined) options.onLate();
     resolve(reply);
   };

@@ -1,5 +1,5 @@
-// One run: starts a world, its senders and its subscriber, lets the scheduled faults strike for as long as it is given,
-// heals and drains everything, and hands the record to the checker.
+// One run: starts a world, its senders and its subscriber, plays the scheduled faults for the given time, waits until
+// everything is drained, and has the record checked.
 
 import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -11,7 +11,7 @@ import type { Fault, Stage } from './faults/index.ts';
 import { readLedger } from './ledger-facts.ts';
 import { createOperator, type Operator } from './operator.ts';
 import { createRandom } from './random.ts';
-import type { Episode, Recorded, Wound } from './recorded.ts';
+import type { Episode, Recorded, Injection } from './recorded.ts';
 import { type PlannedEpisode, planEpisodes } from './schedule.ts';
 import { createSecretsSearch, type SecretsSearch } from './secrets-search.ts';
 import { type Senders, startSenders } from './senders.ts';
@@ -19,24 +19,24 @@ import { startSubscriber, type Subscriber } from './subscriber.ts';
 import { pause, until } from '../support/until.ts';
 import { startWorld, type World } from './world.ts';
 
-export type RunOptions = {
+type RunOptions = {
   readonly guard: Guard;
   readonly seed: number;
   readonly faults: readonly Fault[];
-  /** Faults strike for so long; starting and draining come on top. */
+  /** How long faults strike. Starting and draining take additional time. */
   readonly forMs: number;
-  /** Goes on beyond that until each fault has struck. */
+  /** Goes on after that until each fault has struck. */
   readonly untilAllStruck?: boolean;
-  /** And beyond that, without faults, until so many events were acknowledged: how many a second is the machine's. */
+  /** And after that, without faults, until so many events were acknowledged: a slow machine needs more time for them. */
   readonly leastEvents?: number;
-  /** Below 1, faults are shorter and closer together by that factor. */
+  /** Below 1, faults are shorter and closer together by this factor. */
   readonly pace: number;
   readonly replicas: number;
   readonly senders: number;
-  /** Settings of the replicas other than their defaults. */
+  /** Settings of the replicas that differ from their defaults. */
   readonly env?: Readonly<Record<string, string>>;
   readonly log: (line: string) => void;
-  /** Where the logs of a run are kept that broke a promise or failed. */
+  /** The folder for the logs of a run that broke a promise or failed. */
   readonly evidence?: string;
 };
 
@@ -44,22 +44,22 @@ export type Run = {
   readonly recorded: Recorded;
   readonly verdict: Verdict;
   readonly effects: readonly Effect[];
-  /** How often the operator had to have returned events published again. */
+  /** How often the operator retried returned or parked events. */
   readonly operatorRetries: number;
   /** Faults that could not strike here, and why. */
   readonly skipped: readonly string[];
 };
 
-/** None of the faults that were asked for can strike here; says why. */
+/** None of the requested faults can strike here; the message says why. */
 export class CannotStrikeError extends Error {}
 
-/** Senders bring to an end what they have begun. */
+/** For senders to finish what they have begun. */
 const FINISH_LIMIT_MS = 30_000;
-/** After the last message is in: a copy too many would follow at once. */
+/** After the last message: one copy too many would follow at once. */
 const QUIET_MS = 500;
 const DISK_MEGABYTES = 512;
 const DISK_MEGABYTES_A_MINUTE = 40;
-/** Bodies are kept as they came. `detail` is what stood in the outbox as last_error, of every publication. */
+/** Without bodies, which are kept as they came. `detail` of a publication is what the outbox had as last_error. */
 const KEPT_SECRETS = `
 select from deliveries where concat_ws(e'\\n', reason, path, headers) like any ($1::text[])
 union all
@@ -70,7 +70,7 @@ limit 1`;
 const SEARCH_LIMIT_MS = 120_000;
 const ALARM = /"level":"fatal"|uncaughtException|unhandledRejection/;
 
-/** @throws Error when the harness itself fails; what Tallyhook does wrong is in the verdict. */
+/** @throws Error when the harness itself fails. What Tallyhook does wrong is in the verdict. */
 export async function runTorture(options: RunOptions): Promise<Run> {
   const { guard, seed, forMs, log } = options;
   const random = createRandom(seed);
@@ -86,12 +86,12 @@ export async function runTorture(options: RunOptions): Promise<Run> {
   await using subscriber = await startSubscriber({
     url: world.rabbitmq.url,
     exchange: world.exchange,
-    onProperties: (text) => search.look("a message's properties", text),
+    onProperties: (text) => search.scan("a message's properties", text),
   });
   const operator = createOperator({
     world,
     guard,
-    onErrors: (text) => search.look('the outbox', text),
+    onErrors: (text) => search.scan('the outbox', text),
   });
   const startMs = performance.now();
   const senders = startSenders({
@@ -99,7 +99,7 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     senders: options.senders,
     intakes: world.replicas.map(({ intake }) => intake),
     sources: world.sources,
-    onAnswer: (text) => search.look('an answer', text),
+    onAnswer: (text) => search.scan('an answer', text),
   });
   const stage: Stage = { world, subscriber, redeliver: senders.redeliver };
   try {
@@ -109,14 +109,14 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     const parts = { world, stage, subscriber, senders, operator, search };
     const plan = planEpisodes(random.fork('schedule'), faults, options.pace);
     const awaited = new Set(options.untilAllStruck === true ? faults.map(({ name: each }) => each) : []);
-    const { episodes, wounds } = await playAll(plan, { ...parts, forMs, awaited, log });
+    const { episodes, injections } = await playAll(plan, { ...parts, forMs, awaited, log });
     await untilAcknowledged(senders, options.leastEvents ?? 0);
-    const recorded = await finish({ ...parts, seed, startMs, episodes, wounds });
+    const recorded = await finish({ ...parts, seed, startMs, episodes, injections });
     const verdict = check(recorded);
     if (verdict.violations.length > 0) keepLogs(world, options.evidence);
     return { recorded, verdict, effects: effectsOf(recorded), operatorRetries: operator.retries(), skipped };
   } catch (error) {
-    // At once: what is taken down now may take its time.
+    // Logged at once, since ending everything may take long.
     log(`the harness fails: ${String(error)}`);
     keepLogs(world, options.evidence);
     throw error;
@@ -160,25 +160,25 @@ const name = ({ faults }: PlannedEpisode) =>
 async function playAll(
   plan: Iterable<PlannedEpisode>,
   { forMs, awaited, log, ...parts }: Parts & Pick<RunOptions, 'forMs' | 'log'> & { awaited: Set<string> },
-): Promise<{ episodes: Episode[]; wounds: Wound[] }> {
+): Promise<{ episodes: Episode[]; injections: Injection[] }> {
   const episodes: Episode[] = [];
-  const wounds: Wound[] = [];
+  const injections: Injection[] = [];
   const endMs = performance.now() + forMs;
   for (const planned of plan) {
     if (performance.now() >= endMs && awaited.size === 0) break;
     const played = await playEpisode(planned, parts);
     for (const { fault } of planned.faults) awaited.delete(fault.name);
     episodes.push(played.episode);
-    wounds.push(...played.wounds);
+    injections.push(...played.injections);
     const { recoveredMs, endMs: healedMs } = played.episode;
     const well = recoveredMs === undefined ? 'NOT WELL' : `well in ${Math.round(recoveredMs - healedMs)} ms`;
     log(`${String(planned.number).padStart(3)}  ${name(planned)}: ${well}`);
-    if (recoveredMs === undefined) break; // what came after would tell nothing
+    if (recoveredMs === undefined) break; // later faults would show nothing
   }
-  return { episodes, wounds };
+  return { episodes, injections };
 }
 
-/** Or for as long as a recovery may take: why it was not enough is for the checker to say. */
+/** Waits no longer than a recovery may take: the checker reports why there were too few. */
 async function untilAcknowledged(senders: Senders, leastEvents: number): Promise<void> {
   const isEnough = () => senders.acknowledgedEvents() >= leastEvents || undefined;
   await until(`${leastEvents} events are acknowledged`, isEnough, { limitMs: RECOVERY_LIMIT_MS }).catch(
@@ -186,21 +186,26 @@ async function untilAcknowledged(senders: Senders, leastEvents: number): Promise
   );
 }
 
-/** No more senders, everything drained, everything received; then the facts. */
+/** Ends the senders, waits until everything is drained and received, and reads the ledger and the logs. */
 async function finish(
-  parts: Parts & { seed: number; startMs: number; episodes: readonly Episode[]; wounds: readonly Wound[] },
+  parts: Parts & {
+    seed: number;
+    startMs: number;
+    episodes: readonly Episode[];
+    injections: readonly Injection[];
+  },
 ): Promise<Recorded> {
-  const { world, subscriber, senders, operator, search, seed, startMs, episodes, wounds } = parts;
+  const { world, subscriber, senders, operator, search, seed, startMs, episodes, injections } = parts;
   await senders.stop(FINISH_LIMIT_MS);
   const finalDrainMs = await operator.drain(performance.now(), RECOVERY_LIMIT_MS);
   await untilReceived(world, subscriber);
   await pause(QUIET_MS);
-  // Refusals are counted each 2 s; a replica that ends in order writes the last of them.
+  // Counts of refused deliveries are written every 2 s, and the last of them by a replica that stops in order.
   for (const replica of world.replicas) await replica.stop();
   const ledger = await readLedger(world);
-  for (const { text } of subscriber.messages) search.look('the bus', text);
+  for (const { text } of subscriber.messages) search.scan('the bus', text);
   const logs = world.replicas.map(({ index, log }) => ({ index, text: log() }));
-  for (const { index, text } of logs) search.look(`the log of replica ${index}`, text);
+  for (const { index, text } of logs) search.scan(`the log of replica ${index}`, text);
   const kept = await world.query(KEPT_SECRETS, [search.patterns()], SEARCH_LIMIT_MS);
   return {
     seed,
@@ -209,7 +214,7 @@ async function finish(
     attempts: senders.attempts,
     messages: subscriber.messages,
     ledger,
-    wounds,
+    injections,
     episodes,
     exits: world.exits,
     secrets: world.sources.inForce,
@@ -220,7 +225,7 @@ async function finish(
   };
 }
 
-/** Every event of the ledger, and an empty queue: what does not come is what the checker calls lost. */
+/** Waits for every event of the ledger and an empty queue. What does not arrive the checker reports as lost. */
 async function untilReceived(world: World, subscriber: Subscriber): Promise<void> {
   const isAll = async () => {
     const rows = await world.query<{ id: string }>(

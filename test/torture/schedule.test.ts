@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { FAULTS } from './faults/index.ts';
-import { drawJob } from './history.ts';
+import { drawJob } from './notices.ts';
 import { createRandom } from './random.ts';
 import { type PlannedEpisode, planEpisodes } from './schedule.ts';
 

@@ -1,33 +1,33 @@
-// Which faults strike, when and for how long: drawn from the seed alone. Faults strike alone, each once before any
-// strikes again, and in between two or three of them together, one into the other.
+// Which faults strike, when and for how long: drawn from the seed alone. Each fault strikes alone once before any does so
+// again; after every two of these, two or three strike together and overlap.
 
 import type { Fault, Subject } from './faults/index.ts';
 import type { Random } from './random.ts';
 
 export type PlannedFault = {
   readonly fault: Fault;
-  /** After the beginning of its episode. */
+  /** From the start of its episode. */
   readonly atMs: number;
   readonly forMs: number;
   readonly random: Random;
 };
 
-/** What strikes together. Before the next one, all must be well again. */
+/** Faults that strike together. Everything must have recovered before the next episode. */
 export type PlannedEpisode = {
   readonly number: number;
-  /** Of quiet before it. */
+  /** The quiet time before it. */
   readonly gapMs: number;
   readonly faults: readonly PlannedFault[];
 };
 
 const GAP_MS = [500, 2_500] as const;
-/** Above the replicas' own answer deadline of 5 s now and then, and below the sender's 10 s: beyond go faults with a time of their own. */
-const HELD_MS = [400, 7_000] as const;
+/** Sometimes above the answer deadline of 5 s, always below the sender's 10 s. Faults with `durationMs` last longer. */
+const DURATION_MS = [400, 7_000] as const;
 const OFFSET_MS = [0, 2_500] as const;
 const TOGETHER = [2, 3] as const;
 const ALONE_BETWEEN = 2;
 
-/** Without end. The same for the same random and faults. `pace` below 1 makes all times shorter by that factor. */
+/** Endless, and the same for the same random and faults. `pace` below 1 makes all times shorter by this factor. */
 export function* planEpisodes(random: Random, faults: readonly Fault[], pace = 1): Generator<PlannedEpisode> {
   const sociable = faults.filter(({ isAlone }) => isAlone !== true);
   const subjects = new Set(sociable.map(({ subject }) => subject));
@@ -43,7 +43,10 @@ export function* planEpisodes(random: Random, faults: readonly Fault[], pace = 1
       faults: struck.map((fault, index) => ({
         fault,
         atMs: index === 0 ? 0 : pace * draw.whole(...OFFSET_MS),
-        forMs: fault.heldMs === undefined ? pace * draw.whole(...HELD_MS) : draw.whole(...fault.heldMs),
+        forMs:
+          fault.durationMs === undefined
+            ? pace * draw.whole(...DURATION_MS)
+            : draw.whole(...fault.durationMs),
         random: draw.fork(fault.name),
       })),
     };

@@ -1,19 +1,19 @@
-// Looks for what was planted (signing secrets, passwords, header values, the text of forgeries) wherever it must not be,
-// as it is or in base64, hex or URL encoding.
+// Searches texts for what was planted (signing secrets, passwords, header values, the text of forgeries): as it is, or in
+// base64, hex or URL encoding.
 
-import { FORGED_MARK, HEADER_SECRETS } from './history.ts';
+import { FORGED_MARK, HEADER_SECRETS } from './notices.ts';
 import type { World } from './world.ts';
 
 export type SecretsSearch = {
-  /** Notes the place if the text holds anything planted. */
-  readonly look: (place: string, text: string) => void;
-  /** All of it, as patterns of SQL's LIKE. */
+  /** Records the place if the text has anything planted in it. */
+  readonly scan: (place: string, text: string) => void;
+  /** Everything planted, as patterns for SQL's LIKE. */
   readonly patterns: () => string[];
-  /** Each place once, and never what was found there. */
+  /** Each place once, without what was found there. */
   readonly found: () => string[];
 };
 
-/** Wherever in a longer text it stands, base64 of it has one of three forms; its first and last letters are shared. */
+/** Within a longer text its base64 has one of three forms. Its first and last letters depend on the text around it. */
 const base64Of = (text: string) =>
   [0, 1, 2].map((before) => {
     const letters = Buffer.from(`${'-'.repeat(before)}${text}`)
@@ -45,10 +45,10 @@ export function createSecretsSearch(world: Pick<World, 'postgres' | 'rabbitmq' |
     known.set(text, found);
     return found;
   }
-  // Secrets are rotated: ask each time.
+  // Computed each time, since secrets are rotated.
   const planted = () => [...fixed, ...world.sources.inForce.map(({ secret }) => secret)].flatMap(forms);
   return {
-    look: (place, text) => {
+    scan: (place, text) => {
       if (planted().some((secret) => text.includes(secret))) places.add(place);
     },
     patterns: () => planted().map((text) => `%${text.replace(/[\\%_]/g, '\\$&')}%`),

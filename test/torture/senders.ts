@@ -1,26 +1,27 @@
-// Many senders at once, each telling of one job after the other as the service does (spec section 6): a notification
-// is sent again, after a pause that doubles each time, until it is answered with a 2xx within 10 s. The pauses are
-// scaled down (0.1 s to 2 s), or a run would wait more than it tests. Records every request with its answer.
+// Many senders at once, each sending the notices of one job after the other as the conversion service does (spec section
+// 6): again, after a pause that doubles each time, until it gets a 2xx within 10 s. The pauses are scaled down (0.1 s to
+// 2 s), or a run would mostly wait. Records every request with its answer.
 
 import { Agent } from 'node:http';
-import { drawJob, type Forgery, HEADER_SECRETS, type Notice, signatureOf } from './history.ts';
+import { drawJob, type Forgery, HEADER_SECRETS, type Notice } from './notices.ts';
 import type { Random } from './random.ts';
 import type { Attempt } from './recorded.ts';
 import { send } from './request.ts';
 import type { SourceName, Sources } from './sources.ts';
+import { isAcknowledged, sign } from '../support/sender.ts';
 import { pause } from '../support/until.ts';
 
 export type Senders = {
   readonly attempts: readonly Attempt[];
-  /** How many, each counted once. */
+  /** How many different events were acknowledged. */
   readonly acknowledgedEvents: () => number;
-  /** Notices that were never acknowledged though their sender wanted it. */
+  /** Notices that were not acknowledged yet. */
   readonly undelivered: () => string[];
-  /** Sends acknowledged notices again, many at once, each one time. */
+  /** Sends so many acknowledged notices once more, many at a time. */
   readonly redeliver: (count: number) => Promise<void>;
-  /** When somebody was last acknowledged by one of these replicas (by any, if none is named), if since then. */
+  /** The time of the last acknowledgement by one of these replicas (an empty list means any) since `sinceMs`. */
   readonly acknowledgedSince: (sinceMs: number, replicas: readonly number[]) => number | undefined;
-  /** No new jobs; each sender has so long to bring what it has begun to its end. */
+  /** Begins no new jobs. Each sender has `graceMs` to finish what it has begun. */
   readonly stop: (graceMs: number) => Promise<void>;
 };
 
@@ -28,19 +29,19 @@ const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 2_000;
 const PAUSE_MS = [5, 120] as const;
 const STORM_CONCURRENCY = 64;
-/** Of what was acknowledged, so many are remembered for a storm. */
+/** How many acknowledged notices are remembered, to be sent again. */
 const REMEMBERED = 2_000;
 const TOO_LARGE_BYTES = 300 * 1024;
-/** What no repetition changes: the service would try these again in vain. */
+/** Answers that no repetition changes. */
 const FINAL: ReadonlySet<number> = new Set([400, 405, 413, 415]);
 
 export function startSenders(options: {
   random: Random;
   senders: number;
-  /** Each replica's address, through its proxy. */
+  /** The address of each replica, through its proxy. */
   intakes: readonly string[];
   sources: Sources;
-  /** Every answer goes by here with its headers, to be searched. */
+  /** Gets every answer with its headers, to be searched for secrets. */
   onAnswer: (text: string) => void;
 }): Senders {
   const { random, intakes, sources, onAnswer } = options;
@@ -93,7 +94,7 @@ export function startSenders(options: {
     if (remembered.length > REMEMBERED) remembered.shift();
   }
 
-  /** Until it is acknowledged, or refused for good, or the run is over. */
+  /** Sends until it is acknowledged, or rejected for good, or the run is over. */
   async function deliver(notice: Notice, draw: Random, agent: Agent | false): Promise<void> {
     open.add(notice.id);
     for (let retryMs = RETRY_FIRST_MS; performance.now() < stopByMs; ) {
@@ -112,7 +113,7 @@ export function startSenders(options: {
 
   async function run(index: number): Promise<void> {
     const draw = random.fork(`sender ${index}`);
-    // Half of them keep their connections, as a service with a pool does; half make one for each request.
+    // Half of the senders keep their connections; half make one for each request.
     const agent = index % 2 === 0 ? new Agent({ keepAlive: true, maxSockets: 64 }) : false;
     for (let job = 0; !stopping; job++) {
       const notices = drawJob(draw.fork(`job ${job}`), `${index}x${job}`);
@@ -140,7 +141,7 @@ export function startSenders(options: {
     attempts,
     acknowledgedEvents: () => {
       const ids = new Set(attempts.filter(isAcknowledged).map(({ notice }) => notice.eventId));
-      ids.delete(undefined); // what is not understood is acknowledged, too
+      ids.delete(undefined); // quarantined deliveries are acknowledged, too
       return ids.size;
     },
     undelivered: () => [...open],
@@ -162,11 +163,7 @@ export function startSenders(options: {
   };
 }
 
-export function isAcknowledged({ status }: Pick<Attempt, 'status'>): boolean {
-  return status !== undefined && status >= 200 && status < 300;
-}
-
-/** A sender that knows what it did expects a forgery to be refused; an authentic 401 it tries again. */
+/** A forgery is done with its 401; an authentic notice that got a 401 is sent again. */
 function isDone(attempt: Attempt): boolean {
   const { status, notice } = attempt;
   if (status === undefined) return false;
@@ -194,13 +191,13 @@ type Prepared = {
 
 const pathOf = (source: string) => (source === 'default' ? '/webhooks' : `/webhooks/${source}`);
 
-/** Signed at this moment, with what its source signs with now. */
+/** Signed with the present secret of its source. */
 function toRequest(notice: Notice, sources: Sources): Prepared {
   const { source, body, forgery, refusal } = notice;
   const secret = sources.secretOf(source);
   const headers: Record<string, string> = {
     'Content-Type': 'application/json',
-    'X-Service-Signature': signatureOf(body, secret),
+    'X-Service-Signature': sign(body, secret),
   };
   const prepared: Prepared = { url: pathOf(source), method: 'POST', headers, body, secret };
   if (forgery !== undefined) return forged(prepared, { forgery, source, sources });
@@ -223,21 +220,21 @@ function forged(
       ...(signature !== undefined && { 'X-Service-Signature': signature }),
     },
   });
-  const guessed = signatureOf(body, 'a secret that somebody guessed');
+  const guessed = sign(body, 'a secret that somebody guessed');
   switch (forgery) {
     case 'altered':
-      return signed(signatureOf(`${body} `, sources.secretOf(source)));
+      return signed(sign(`${body} `, sources.secretOf(source)));
     case 'unsigned':
       return signed(undefined);
     case 'other-secret':
       return signed(guessed);
     case 'other-source':
-      return signed(signatureOf(body, sources.secretOf(other)));
+      return signed(sign(body, sources.secretOf(other)));
     case 'unknown-source':
-      return { ...signed(signatureOf(body, sources.secretOf(source))), url: pathOf('nobody') };
+      return { ...signed(sign(body, sources.secretOf(source))), url: pathOf('nobody') };
     case 'retired': {
       const retired = sources.retiredSecretOf(source);
-      return signed(retired === undefined ? guessed : signatureOf(body, retired));
+      return signed(retired === undefined ? guessed : sign(body, retired));
     }
   }
 }

@@ -1,5 +1,5 @@
-// The signing secrets of the run's sources, as operators keep them (SIGNING_SECRETS and SOURCES_FILE) and as senders
-// sign with them; and their rotation, step by step, as the README tells operators to do it.
+// The signing secrets of the run's sources, as operators configure them (SIGNING_SECRETS and SOURCES_FILE) and as senders
+// use them; and their rotation, step by step, as the README says.
 
 import { renameSync, writeFileSync } from 'node:fs';
 import type { Random } from './random.ts';
@@ -9,22 +9,22 @@ import { until } from '../support/until.ts';
 export const SOURCE_NAMES = ['default', 'team-a', 'team-b'] as const;
 export type SourceName = (typeof SOURCE_NAMES)[number];
 
-/** When a secret was one of its source's: surely so between the two, on the clock of performance.now(). */
+/** In this time, by performance.now(), the secret was certainly one of its source's. */
 export type SecretInForce = { readonly secret: string; readonly fromMs: number; untilMs: number };
 
 export type Sources = {
   readonly file: string;
   /** SIGNING_SECRETS. */
   readonly defaultSecret: string;
-  /** With which a sender signs at present. */
+  /** The secret with which a sender signs at present. */
   readonly secretOf: (source: SourceName) => string;
-  /** One that was rotated away long ago, which nothing may accept; undefined before the first rotation. */
+  /** A secret that was dropped, with which nothing may be accepted; undefined before the first rotation. */
   readonly retiredSecretOf: (source: SourceName) => string | undefined;
-  /** Every secret there ever was, and when. */
+  /** Every secret that there was, and when. */
   readonly inForce: readonly SecretInForce[];
-  /** A new secret beside the old one; senders sign with the new one when every replica knows it. */
+  /** Adds a secret. Senders sign with it once every replica knows it. */
   readonly addSecret: (source: SourceName, replicas: readonly Replica[]) => Promise<void>;
-  /** The old ones go; resolves when every replica has forgotten them. */
+  /** Drops all but the newest. Resolves when every replica has forgotten them. */
   readonly dropOldSecrets: (source: SourceName, replicas: readonly Replica[]) => Promise<void>;
 };
 
@@ -57,7 +57,7 @@ export function createSources(file: string, random: Random): Sources {
     const marks = replicas.map((replica) => ({ replica, fromByte: replica.logBytes() }));
     write();
     for (const { replica } of marks) await replica.kill('SIGHUP');
-    // One that starts meanwhile reads the file then.
+    // A replica that starts meanwhile reads the file at its start.
     const loaded = ({ replica, fromByte }: (typeof marks)[number]) =>
       /"sources loaded"|"listening"/.test(replica.log(fromByte));
     await until('every replica has read SOURCES_FILE', () => (marks.every(loaded) ? true : undefined), {
@@ -74,7 +74,7 @@ export function createSources(file: string, random: Random): Sources {
     addSecret: async (source, replicas) => {
       const added = fresh(source);
       const old = secretsOf(source);
-      // Behind the old one, with which senders go on signing until every replica knows both.
+      // After the old one, with which senders sign until every replica knows both.
       current.set(source, [...old, added]);
       await publish(replicas);
       current.set(source, [added, ...old]);

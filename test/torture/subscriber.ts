@@ -1,5 +1,5 @@
-// An independent subscriber, as a team would write it on amqplib alone: a durable quorum queue of its own, connected
-// straight to RabbitMQ, reconnecting by itself, acknowledging after it has recorded. Keeps every message as it came.
+// An independent subscriber, as a team would write it with amqplib alone: it has a durable quorum queue, connects straight
+// to RabbitMQ, reconnects by itself, and acknowledges each message after it has recorded it.
 
 import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib';
 import type { Message, Properties } from './recorded.ts';
@@ -11,9 +11,9 @@ export type Subscriber = AsyncDisposable & {
   readonly has: (id: string) => boolean;
   readonly bind: () => Promise<void>;
   readonly unbind: () => Promise<void>;
-  /** Unbinds it, waits until what it held was received, and deletes it: nothing is lost with it. */
+  /** Unbinds it, waits until its messages were received, and deletes it: nothing is lost with it. */
   readonly deleteQueue: () => Promise<void>;
-  /** How many messages wait in the queue; undefined while that cannot be told. */
+  /** How many messages are in the queue; undefined while it cannot be asked. */
   readonly waiting: () => Promise<number | undefined>;
 };
 
@@ -22,17 +22,17 @@ const BINDING = 'job.#';
 const PREFETCH = 200;
 const RECONNECT_MS = 200;
 const CLOSE_LIMIT_MS = 5_000;
-/** A quorum queue that was declared a second before RabbitMQ 3.10 was killed came back without a leader, for good. */
+/** A quorum queue that was declared one second before RabbitMQ 3.10 was killed never had a leader again. */
 const SETTLE_MS = 4_000;
 const CONNECT_LIMIT_MS = 3_000;
-/** Within this a broker that runs must have let us in and done what we asked. */
+/** Within this time a broker that runs must accept the connection and carry out the operation. */
 const OPERATION_LIMIT_MS = 30_000;
 
 /** Resolves when the queue is bound and consumed. */
 export async function startSubscriber(options: {
   url: string;
   exchange: string;
-  /** The properties and headers of every message go by here, to be searched. */
+  /** Gets the properties and headers of every message, to be searched for secrets. */
   onProperties: (text: string) => void;
 }): Promise<Subscriber> {
   const { url, exchange, onProperties } = options;
@@ -41,7 +41,7 @@ export async function startSubscriber(options: {
   let channel: Channel | undefined;
   let connection: ChannelModel | undefined;
   let isEnding = false;
-  let isDeleted = false; // on purpose: do not bring it back yet
+  let isDeleted = false; // on purpose: it must not be declared again yet
   let isNew = true;
 
   function receive(from: Channel, message: ConsumeMessage): void {
@@ -60,7 +60,7 @@ export async function startSubscriber(options: {
     try {
       from.ack(message);
     } catch {
-      // The channel is gone: the broker hands it out again, and says so.
+      // The channel is closed: the broker will deliver it again, marked as redelivered.
     }
   }
 
@@ -72,8 +72,8 @@ export async function startSubscriber(options: {
     });
   }
 
-  /** One connection, from its beginning to its end. */
-  async function live(): Promise<void> {
+  /** Connects, consumes, and resolves when the connection ends. */
+  async function consumeOnce(): Promise<void> {
     const model = await connect(url, { timeout: CONNECT_LIMIT_MS });
     connection = model;
     const { promise: closed, resolve } = Promise.withResolvers<void>();
@@ -93,14 +93,14 @@ export async function startSubscriber(options: {
     }
   }
 
-  async function liveOn(): Promise<void> {
+  async function consumeForEver(): Promise<void> {
     while (!isEnding) {
-      await live().catch(() => {}); // the broker is away: once more
+      await consumeOnce().catch(() => {}); // the broker is down: tried again
       if (!isEnding) await pause(RECONNECT_MS);
     }
   }
 
-  /** On whatever channel lives, as often as it takes. */
+  /** Acts on the present channel, and tries again until it succeeds. */
   async function operate<T>(what: string, act: (on: Channel) => Promise<T>): Promise<T> {
     return until(
       what,
@@ -119,7 +119,7 @@ export async function startSubscriber(options: {
       isDeleted = false;
       await on.bindQueue(QUEUE, exchange, BINDING);
     }).then(settle);
-  /** Nothing strikes while the queue is new. */
+  /** No fault may strike while the queue is new. */
   async function settle(): Promise<void> {
     if (isNew) await pause(SETTLE_MS);
     isNew = false;
@@ -130,7 +130,7 @@ export async function startSubscriber(options: {
 
   async function deleteQueue(): Promise<void> {
     await unbind();
-    // Only if it is empty and all is acknowledged; our consumer goes with it.
+    // Only once it is empty and everything is acknowledged. Its consumer ends with it.
     await operate('the queue is emptied and deleted', async (on) => {
       if ((await on.checkQueue(QUEUE)).messageCount > 0) throw new Error('not empty yet');
       isDeleted = true;
@@ -139,7 +139,7 @@ export async function startSubscriber(options: {
     });
   }
 
-  const living = liveOn();
+  const consuming = consumeForEver();
   await bind();
   return {
     queue: QUEUE,
@@ -151,9 +151,9 @@ export async function startSubscriber(options: {
     waiting,
     [Symbol.asyncDispose]: async () => {
       isEnding = true;
-      // A connection that was lost in a fault may never say that it is closed.
+      // A connection that was lost in a fault may never emit `close`.
       await Promise.race([connection?.close().catch(() => {}), pause(CLOSE_LIMIT_MS)]);
-      await Promise.race([living, pause(CLOSE_LIMIT_MS)]);
+      await Promise.race([consuming, pause(CLOSE_LIMIT_MS)]);
     },
   };
 }

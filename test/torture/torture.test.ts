@@ -1,4 +1,4 @@
-// The short run: fixed seeds, each with faults of its own that all strike, about two minutes in all. The long one is
+// Short runs with fixed seeds, about two minutes in all; each goes on until all of its faults have struck. The long run is
 // `npm run torture`.
 
 import { expect, test } from 'vitest';
@@ -8,9 +8,9 @@ import { commandLine } from './report.ts';
 import { runTorture } from './run.ts';
 
 const PACE = 0.3;
-/** A run in which little happened would prove little. */
+/** A run with fewer events would prove little. */
 const LEAST_EVENTS = 200;
-/** Beside the faults: start, recovery, drain. */
+/** For start, recovery and drain as well as the faults. */
 const LIMIT_MS = 240_000;
 
 const runs: readonly [what: string, seed: number, faults: readonly string[]][] = [
@@ -45,7 +45,7 @@ test.for(runs)(
           [...log, ...broken, `repeat: ${commandLine({ ...settings, minutes: 1 })}`].join('\n'),
         );
       }
-      const struck = new Set(recorded.wounds.map(({ fault }) => fault));
+      const struck = new Set(recorded.injections.map(({ fault }) => fault));
       const missed = names.filter((name) => !struck.has(name));
       expect(missed.filter((name) => !skipped.some((line) => line.startsWith(`${name} is skipped`)))).toEqual(
         [],

@@ -1,6 +1,6 @@
-// A whole installation that may be broken: private Postgres and RabbitMQ, replicas as processes, and a TCP proxy on
-// each of a replica's three links (sender, Postgres, RabbitMQ). Whoever watches goes past the proxies. Everything is
-// ended with the world, or with the guard if we are killed.
+// A whole installation for faults to strike: a private Postgres and RabbitMQ, replicas as processes, and a TCP proxy on each
+// of a replica's three links (sender, Postgres, RabbitMQ). Observers connect past the proxies. Everything ends with the
+// world, or with the guard if the harness is killed.
 
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -20,32 +20,32 @@ export type World = AsyncDisposable & {
   readonly exchange: string;
   readonly postgres: PostgresServer;
   readonly rabbitmq: RabbitmqServer;
-  /** Undefined where none can be mounted: Postgres then keeps its data in the folder. */
+  /** Undefined where none can be mounted: then the data of Postgres is in the folder. */
   readonly disk: Disk | undefined;
   readonly sources: Sources;
   readonly replicas: readonly Replica[];
   /** Every exit so far, asked for or not. */
   readonly exits: readonly RecordedExit[];
-  /** One statement, straight at Postgres and on a connection of its own. */
+  /** Runs one statement on a connection of its own, past the proxies. */
   readonly query: <Row extends QueryResultRow>(
     text: string,
     values?: unknown[],
     limitMs?: number,
   ) => Promise<Row[]>;
-  /** Uses a channel of its own, straight at RabbitMQ. */
+  /** Uses a channel of its own, past the proxies. */
   readonly withChannel: <T>(use: (channel: Channel) => Promise<T>) => Promise<T>;
 };
 
 const EXCHANGE = 'conversion.events';
 const QUERY_LIMIT_MS = 10_000;
 const CONNECT_LIMIT_MS = 3_000;
-/** Postgres keeps up to 1 GB of its log by default, for which a small disk has no room. */
+/** By default Postgres keeps up to 1 GB of WAL, for which a small disk has no room. */
 const SMALL_LOG = { max_wal_size: '128MB' };
 
 /**
- * Resolves when every replica is ready. The guard ends it all if we do not come to it.
- * @param options.diskMegabytes gives Postgres a disk of its own of that size, where one can be mounted.
- * @param options.env the replicas' settings beside the addresses.
+ * Resolves when every replica is ready. The guard ends everything if this process cannot.
+ * @param options.diskMegabytes the size of a disk for Postgres alone, where one can be mounted.
+ * @param options.env settings of the replicas besides the addresses.
  */
 export async function startWorld(options: {
   guard: Guard;
@@ -142,7 +142,7 @@ async function query<Row extends QueryResultRow>(
     await client.connect();
     return (await client.query<Row>(text, values)).rows;
   } finally {
-    // Not awaited for long: a server that is frozen never says goodbye.
+    // Not awaited: a frozen server never closes the connection.
     void client.end().catch(() => {});
   }
 }

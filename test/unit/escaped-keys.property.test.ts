@@ -6,8 +6,7 @@ import canonicalize from 'canonicalize';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseJson } from '../../src/json.ts';
-import { type ExactValue, readExactly } from '../support/exact-json.ts';
-import { poison } from '../support/poison.ts';
+import { type ExactValue, poison, readExactly } from '../support/exact-json.ts';
 import { understood } from '../support/records.ts';
 import { completed } from '../support/sender.ts';
 

@@ -3,7 +3,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseJson, readJson } from '../../src/json.ts';
-import { poison } from '../support/poison.ts';
+import { poison } from '../support/exact-json.ts';
 
 const DEPTH = 1_000_000;
 const read = (text: string) => readJson(text, Number);

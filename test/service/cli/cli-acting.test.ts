@@ -3,6 +3,7 @@
 import { expect, test, vi } from 'vitest';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import { cliOf, cliWith, hasTerminal, parseLines } from '../../support/cli.ts';
+import { ENTRY } from '../../support/operators.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { completed, deliver, failed, newJobId } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
@@ -223,22 +224,9 @@ test('replay of events by their ids; what matches nothing is exit code 1', async
 }, 40_000);
 
 test('an action carries one key on every try, and another action another', async () => {
-  const entry = {
-    id: '7',
-    event_id: 'default:job_1:failed',
-    source: 'default',
-    job_id: 'job_1',
-    state: 'pending',
-    attempts: 0,
-    due_at: '2026-01-15T10:30:00Z',
-    recorded_at: '2026-01-15T10:30:00Z',
-    last_error: null,
-    replay_id: null,
-    queue: null,
-  };
   await using service = await startReceiver((response, _received, index) => {
     if (index === 0) response.destroy();
-    else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(entry));
+    else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(ENTRY));
   });
   const cli = cliWith({ TALLYHOOK_URL: `http://127.0.0.1:${service.port}`, TALLYHOOK_TOKEN: 'thk_test_x' });
 

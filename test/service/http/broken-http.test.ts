@@ -3,7 +3,6 @@
 
 // oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
 
-import { Client } from 'pg';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { deliveries, events, lockWaits } from '../../support/ledger.ts';
@@ -12,6 +11,7 @@ import { openRaw, rawPost } from '../../support/raw-http.ts';
 import { completed, deliver, newJobId, sign } from '../../support/sender.ts';
 import { testWithService as it } from '../../support/fixtures.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { openSession } from '../../support/transaction.ts';
 
 const signed = (body: string) => ({ 'X-Service-Signature': sign(body) });
 
@@ -522,12 +522,10 @@ async function holdEventsAtGate({ database }: TestService): Promise<void> {
 
 /** Holds the lock that the trigger above waits for. */
 async function openGate(relay: TestService): Promise<AsyncDisposable & { open: () => Promise<void> }> {
-  const client = new Client({ connectionString: relay.database.url });
-  client.on('error', () => {});
-  await client.connect();
-  await client.query('select pg_advisory_lock(7)');
+  const session = await openSession(relay.database);
+  await session.query('select pg_advisory_lock(7)');
   return {
-    open: async () => void (await client.query('select pg_advisory_unlock(7)')),
-    [Symbol.asyncDispose]: () => client.end(),
+    open: async () => void (await session.query('select pg_advisory_unlock(7)')),
+    [Symbol.asyncDispose]: session[Symbol.asyncDispose],
   };
 }

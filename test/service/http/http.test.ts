@@ -22,19 +22,6 @@ function sized(bytes: number): string {
 }
 
 describe('addresses and methods', () => {
-  it('a signed POST to /webhooks is accepted', async ({ relay }) => {
-    const body = JSON.stringify(completed(newJobId()));
-
-    await request(relay.intake)
-      .post('/webhooks')
-      .set(signed(body))
-      .type('json')
-      .send(body)
-      .expect(202)
-      .expect('Content-Type', 'application/json; charset=utf-8')
-      .expect(({ body: answer }) => expect(answer).toMatchObject({ outcome: 'accepted' }));
-  });
-
   test('a query is no part of the address', async () => {
     await using relay = await startTestService();
     const body = JSON.stringify(completed(newJobId()));

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cliOf, hasTerminal } from '../../support/cli.ts';
-import { askFrom, type From } from '../../support/from.ts';
+import { askFrom, type From } from '../../support/requests.ts';
 import { type DeliveryRow } from '../../support/ledger.ts';
 import { operators } from '../../support/operators.ts';
 import { completed, newJobId, sign } from '../../support/sender.ts';

@@ -1,6 +1,5 @@
 // Floods: what refusals leave in the log and in the ledger, who operators see behind them, and what 503s leave in the log.
 
-import { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { cliOf, hasTerminal } from '../../support/cli.ts';
 import { createTestDatabase } from '../../support/database.ts';
@@ -9,6 +8,7 @@ import { deliveries, refusals } from '../../support/ledger.ts';
 import { operators } from '../../support/operators.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
+import { openTransaction } from '../../support/transaction.ts';
 
 const ROWS = 5;
 const REQUESTS = 2_000;
@@ -145,9 +145,7 @@ test('so it is with answers of 503: the first ones have a line, and the rest are
       env: { WRITE_QUEUE_DELIVERIES: String(WAITING) },
     });
     lines = relay.log;
-    const holder = new Client({ connectionString: database.url });
-    await holder.connect();
-    await holder.query('begin');
+    await using holder = await openTransaction(database);
     await holder.query('lock table jobs in access exclusive mode');
     const startedMs = performance.now();
     const send = async () => (await deliver(relay.webhooks, completed(newJobId()))).status;
@@ -156,8 +154,7 @@ test('so it is with answers of 503: the first ones have a line, and the rest are
       .poll(async () => (await (await fetch(`${relay.intake}/readyz`)).json()) as object)
       .toMatchObject({ queue: 'full' });
     const others = await Promise.all(Array.from({ length: SENT }, send));
-    await holder.query('rollback');
-    await holder.end();
+    await holder.rollback();
     statuses = [...others, ...(await Promise.all(waiting))];
     seconds = (performance.now() - startedMs) / 1_000;
   }

@@ -1,6 +1,5 @@
 // The one statement that tallies a batch, under concurrency, and the upkeep of its tables.
 
-import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/database.ts';
 import { DAYS_AHEAD, keepPartitions } from '../../../src/ledger/partitions.ts';
@@ -8,10 +7,11 @@ import { recordDeliveries } from '../../../src/ledger/record.ts';
 import { addRefusals } from '../../../src/ledger/refusals.ts';
 import { keepUp } from '../../../src/ledger/upkeep.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { deliveries, events, jobs, outbox, refusals } from '../../support/ledger.ts';
+import { deliveries, events, jobs, outbox, partitionsOf, refusals } from '../../support/ledger.ts';
 import { eventRecord, refusedRecord } from '../../support/records.ts';
 import { completed, failed, newJobId, progress } from '../../support/sender.ts';
 import { createTestLog } from '../../support/service.ts';
+import { openSession } from '../../support/transaction.ts';
 
 async function connectTo(
   database: TestDatabase,
@@ -28,14 +28,6 @@ async function connectTo(
   });
   await keepPartitions(connection, { retentionDays: 30 });
   return { ...connection, [Symbol.asyncDispose]: connection.close };
-}
-
-async function partitions(database: TestDatabase, parent: string): Promise<string[]> {
-  const rows = await database.query<{ name: string }>(
-    `select inhrelid::regclass::text as name from pg_inherits where inhparent = $1::regclass order by 1`,
-    [parent],
-  );
-  return rows.map(({ name }) => name);
 }
 
 async function daysFromNow(database: TestDatabase, from: number, to: number): Promise<string[]> {
@@ -267,7 +259,7 @@ describe('partitions', () => {
 
     expect(results).toEqual(results.map(() => ({ made: [], dropped: [] })));
     for (const parent of ['deliveries', 'publications']) {
-      expect(await partitions(database, parent)).toEqual(expected.map((day) => `${parent}_${day}`));
+      expect(await partitionsOf(database, parent)).toEqual(expected.map((day) => `${parent}_${day}`));
     }
   });
 
@@ -298,7 +290,7 @@ describe('partitions', () => {
     const result = await keepPartitions(connection, { retentionDays: 30 });
 
     expect(result).toEqual({ made: [], dropped: [gone, gonePublications] });
-    expect(await partitions(database, 'deliveries')).toContain(kept);
+    expect(await partitionsOf(database, 'deliveries')).toContain(kept);
     expect((await deliveries(database)).map(({ job_id }) => job_id)).toEqual(['new']);
     expect((await events(database)).map(({ job_id }) => job_id)).toEqual(['old', 'new']);
     expect(await jobs(database)).toHaveLength(2);
@@ -349,15 +341,8 @@ describe('partitions', () => {
 
     await keepPartitions(connection, { retentionDays: 30 }).catch(() => {});
 
-    expect(await partitions(database, 'deliveries')).toContain(last);
+    expect(await partitionsOf(database, 'deliveries')).toContain(last);
     await reader.query('rollback');
     expect(await keepPartitions(connection, { retentionDays: 30 })).toMatchObject({ dropped: [old] });
   });
 });
-
-async function openSession(database: TestDatabase): Promise<Client & AsyncDisposable> {
-  const client = new Client({ connectionString: database.url });
-  client.on('error', () => {});
-  await client.connect();
-  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
-}

@@ -1,7 +1,6 @@
 // Years of data, and a statement time-out that no large delete stays below: what is too old goes, bit by bit, and nobody
 // who delivers has to wait for it.
 
-import { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/database.ts';
 import { recordDeliveries } from '../../../src/ledger/record.ts';
@@ -12,6 +11,7 @@ import { lockWaits } from '../../support/ledger.ts';
 import { eventRecord } from '../../support/records.ts';
 import { completed, newJobId } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
+import { openSession } from '../../support/transaction.ts';
 
 const OLD = 300_000;
 
@@ -121,10 +121,7 @@ test('a part of the upkeep that fails keeps no other from its turn, and is named
   await database.query(`insert into refusals values ('2020-01-01', 'old', 1, 1)`);
   await database.query(`
     insert into drift values ('old', 'field', 'completed', 'name', 'string', 1, '2020-01-01', '2020-01-01', gen_random_uuid())`);
-  await using reader = Object.assign(new Client({ connectionString: database.url }), {
-    [Symbol.asyncDispose]: () => reader.end(),
-  });
-  await reader.connect();
+  await using reader = await openSession(database);
   await reader.query('begin; select count(*) from deliveries; lock table refusals'); // a dump, and a change of a table
   await using upkeep = connect(database, 1_500);
   const { log, lines } = createTestLog();
@@ -157,10 +154,7 @@ test('whoever stops waits for the one drop that is under way, and begins no othe
   await using database = await createTestDatabase();
   await addOldPartitions(database);
   const before = await oldPartitions(database);
-  await using reader = Object.assign(new Client({ connectionString: database.url }), {
-    [Symbol.asyncDispose]: () => reader.end(),
-  });
-  await reader.connect();
+  await using reader = await openSession(database);
   await reader.query('begin; lock table deliveries in access share mode');
   await using relay = await startTestService({ database, env: { SHUTDOWN_DELAY_MS: '500' } });
   await expect.poll(() => lockWaits(database)).toEqual([{ kind: 'relation' }]);

@@ -1,6 +1,5 @@
 // The service as a role that owns nothing: what it needs it may do, and what operators did it cannot change.
 
-import { Client } from 'pg';
 import { expect, test, vi } from 'vitest';
 import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/database.ts';
 import { checkSchema, migrate } from '../../../src/ledger/migrate.ts';
@@ -9,12 +8,14 @@ import { recordDeliveries } from '../../../src/ledger/record.ts';
 import { keepUp } from '../../../src/ledger/upkeep.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import type { TestDatabase } from '../../support/database.ts';
+import { partitionsOf } from '../../support/ledger.ts';
 import { operators } from '../../support/operators.ts';
 import { eventRecord } from '../../support/records.ts';
 import { runCommand } from '../../support/replica.ts';
 import { createRoles, type Role } from '../../support/roles.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
+import { openSession } from '../../support/transaction.ts';
 
 function connectAs({ url }: { url: string }): DatabaseConnection & AsyncDisposable {
   const { log } = createTestLog();
@@ -22,14 +23,6 @@ function connectAs({ url }: { url: string }): DatabaseConnection & AsyncDisposab
   const connection = connectDatabase({ url, name: 'test', connections: 2, ...timeouts, log });
   return { ...connection, [Symbol.asyncDispose]: connection.close };
 }
-
-const partitionsOf = (database: TestDatabase, parent: string) =>
-  database
-    .query<{ name: string }>(
-      'select inhrelid::regclass::text as name from pg_inherits where inhparent = $1::regclass order by 1',
-      [parent],
-    )
-    .then((rows) => rows.map(({ name }) => name));
 
 /** As the upkeep of that day made it. */
 async function addDaysOfThePast(
@@ -97,10 +90,7 @@ test('whoever has the running role can neither change what operators did nor dro
   await using connection = connectAs(running);
   await makePartitions(connection);
   await recordDeliveries(connection, [eventRecord(completed('kept'))]);
-  await using thief = Object.assign(new Client({ connectionString: running.url }), {
-    [Symbol.asyncDispose]: () => thief.end(),
-  });
-  await thief.connect();
+  await using thief = await openSession(running);
   const attempt = (text: string) =>
     thief.query(text).then(
       () => 'done',

@@ -3,7 +3,7 @@
 
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { readOpenApi } from '../../support/document.ts';
+import { readOpenApi } from '../../support/openapi.ts';
 import { type Operators, operators, read } from '../../support/operators.ts';
 import { openRaw } from '../../support/raw-http.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';

@@ -4,7 +4,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
 import { newExchange } from '../../support/bus.ts';
-import { type Document, openApiOf, readOpenApi } from '../../support/document.ts';
+import { type Document, openApiOf, readOpenApi } from '../../support/openapi.ts';
 import { type Answer, newToken, type Operators, operators, read } from '../../support/operators.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';

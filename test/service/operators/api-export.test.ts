@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isTokenValid } from '../../../src/operators/access/tokens.ts';
 import { createExportOperations } from '../../../src/operators/api/export-operations.ts';
 import type { CallContext, Read, Reply } from '../../../src/operators/api/operation.ts';
+import { parseLines } from '../../support/cli.ts';
 import { createHistory, type History } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { newToken, operators, type Operators } from '../../support/operators.ts';
@@ -26,12 +27,6 @@ afterAll(async () => {
   await history[Symbol.asyncDispose]();
 });
 
-const lines = (text: string): Item[] =>
-  text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Item);
-
 test.each(['jobs', 'deliveries', 'events', 'publications', 'quarantine', 'outbox'])(
   'the export of %s is its list, whole',
   async (list) => {
@@ -45,7 +40,7 @@ test.each(['jobs', 'deliveries', 'events', 'publications', 'quarantine', 'outbox
 
     expect([status, text.slice(0, 200)]).toEqual([200, text.slice(0, 200)]);
     expect(headers.get('content-type')).toBe('application/x-ndjson');
-    const exported = lines(text);
+    const exported = parseLines(text);
     expect(exported).toHaveLength(row?.count ?? 0);
     expect(exported.length).toBeGreaterThan(10);
     expect(exported.slice(0, first.body.items.length)).toEqual(first.body.items);
@@ -54,7 +49,7 @@ test.each(['jobs', 'deliveries', 'events', 'publications', 'quarantine', 'outbox
 
 test('an export takes the filters of its list, and no others', async () => {
   const { text } = await api.get('/export?list=deliveries&outcome=quarantined&source=studio');
-  const exported = lines(text);
+  const exported = parseLines(text);
   expect(exported.length).toBeGreaterThan(5);
   expect(new Set(exported.map((item) => `${String(item['outcome'])} ${String(item['source'])}`))).toEqual(
     new Set(['quarantined studio']),
@@ -77,7 +72,7 @@ test('an export takes the filters of its list, and no others', async () => {
 test('a limited token exports its own, a viewer nothing, and the log is for the unlimited', async () => {
   const limited = await operators(service, { role: 'auditor', sources: ['tiny', 'rare'] });
   const { text } = await limited.get('/export?list=deliveries');
-  expect(new Set(lines(text).map((item) => item['source']))).toEqual(new Set(['tiny', 'rare']));
+  expect(new Set(parseLines(text).map((item) => item['source']))).toEqual(new Set(['tiny', 'rare']));
   expect((await limited.get('/export?list=deliveries&source=default')).status).toBe(403);
   expect((await limited.get('/export?list=operator-log')).status).toBe(403);
   const viewer = await operators(service, { role: 'viewer' });
@@ -87,7 +82,7 @@ test('a limited token exports its own, a viewer nothing, and the log is for the 
 test('an export is written to the operator log, which can be exported itself', async () => {
   await api.get('/export?list=jobs&state=failed&source=default&format=csv');
   const { text } = await api.get('/export?list=operator-log&action=export');
-  const own = lines(text).filter((line) => line['token_id'] === api.token.id);
+  const own = parseLines(text).filter((line) => line['token_id'] === api.token.id);
   expect(own).toContainEqual(
     expect.objectContaining({
       subject: 'jobs',
@@ -106,7 +101,7 @@ test('CSV has a header and a row for each item, and no cell that a spreadsheet w
 
   expect(headers.get('content-type')).toContain('text/csv');
   const [head, row, end] = text.split('\r\n');
-  const [item] = lines((await api.get(`/export?${query}`)).text);
+  const [item] = parseLines((await api.get(`/export?${query}`)).text);
   expect(head).toBe(Object.keys(item ?? {}).join(','));
   expect(row).toContain(`,quarantined,202,unknown status,"'=HYPERLINK(""http://x"",""a,b"")",exploded,`);
   expect(row).toContain(',true,');

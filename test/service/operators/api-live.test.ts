@@ -1,15 +1,14 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Delivery } from '../../../src/operators/contract/deliveries.ts';
 import { Publication } from '../../../src/operators/contract/publications.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { type Listening, listen, type LiveEvent, parseEvent } from '../../support/listener.ts';
+import { type Listening, listen, type LiveEvent, parseEvent } from '../../support/live-events.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
-import { openTransaction } from '../../support/transaction.ts';
+import { openSession, openTransaction } from '../../support/transaction.ts';
 
 const PATIENCE = { timeout: 10_000 };
 const byText = (a: string, b: string) => (a < b ? -1 : 1);
@@ -83,30 +82,25 @@ describe('two replicas', () => {
 
   test('what commits late is seen all the same, once, and so is what came before and after it', async () => {
     await using listening = await listen(viewer, '?events=deliveries');
-    const late = new Client({ connectionString: database.url });
-    await late.connect();
-    try {
-      await late.query('begin');
-      await late.query(
-        `insert into deliveries (id, received_at, source, outcome, http_status, path, headers, job_id)
-         values (gen_random_uuid(), now(), 'default', 'refused', 413, '/webhooks', '{}', 'late')`,
-      );
-      const sent: string[] = [];
-      // Two looks at least pass by it.
-      for (const _ of [1, 2]) {
-        sent.push(newJobId());
-        await deliver(one.webhooks, completed(sent.at(-1) ?? ''));
-        await expect.poll(() => jobsOf(listening), PATIENCE).toEqual(sent);
-      }
-      await late.query('commit');
-      await expect.poll(() => jobsOf(listening), PATIENCE).toEqual([...sent, 'late']);
-
-      const last = newJobId();
-      await deliver(one.webhooks, completed(last));
-      await expect.poll(() => jobsOf(listening), PATIENCE).toEqual([...sent, 'late', last]);
-    } finally {
-      await late.end();
+    await using late = await openSession(database);
+    await late.query('begin');
+    await late.query(
+      `insert into deliveries (id, received_at, source, outcome, http_status, path, headers, job_id)
+       values (gen_random_uuid(), now(), 'default', 'refused', 413, '/webhooks', '{}', 'late')`,
+    );
+    const sent: string[] = [];
+    // At least two polls pass before it commits.
+    for (const _ of [1, 2]) {
+      sent.push(newJobId());
+      await deliver(one.webhooks, completed(sent.at(-1) ?? ''));
+      await expect.poll(() => jobsOf(listening), PATIENCE).toEqual(sent);
     }
+    await late.query('commit');
+    await expect.poll(() => jobsOf(listening), PATIENCE).toEqual([...sent, 'late']);
+
+    const last = newJobId();
+    await deliver(one.webhooks, completed(last));
+    await expect.poll(() => jobsOf(listening), PATIENCE).toEqual([...sent, 'late', last]);
   });
 
   test.for([

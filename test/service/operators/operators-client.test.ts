@@ -1,6 +1,5 @@
 // What the client of the operators' API does with each kind of answer, and with none: pages, waits, repeats, streams.
 
-import type { ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import {
@@ -9,22 +8,11 @@ import {
   InvalidAnswerError,
   NoAnswerError,
 } from '../../../src/operators/client/client.ts';
+import { ENTRY } from '../../support/operators.ts';
 import { hang, type Receiver, type Respond, startReceiver } from '../../support/receiver.ts';
+import { failure, reply } from '../../support/scripted-service.ts';
 
 const TOKEN = 'thk_test_pLaNtEd-0123456789';
-const ENTRY = {
-  id: '7',
-  event_id: 'default:job_1:failed',
-  source: 'default',
-  job_id: 'job_1',
-  state: 'pending',
-  attempts: 0,
-  due_at: '2026-01-15T10:30:00Z',
-  recorded_at: '2026-01-15T10:30:00Z',
-  last_error: null,
-  replay_id: null,
-  queue: null,
-};
 const JOB = {
   source: 'team-a',
   job_id: 'job_1',
@@ -37,15 +25,6 @@ const JOB = {
   terminal_at: null,
   duration_ms: null,
 };
-
-function reply(
-  response: ServerResponse,
-  status: number,
-  content: unknown,
-  headers: Record<string, string> = {},
-): void {
-  response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(content));
-}
 
 const refusal = (code: string) => ({ error: code, message: `it is ${code}` });
 
@@ -68,12 +47,6 @@ async function allOf<T>(items: AsyncIterable<T>): Promise<T[]> {
   for await (const item of items) found.push(item);
   return found;
 }
-
-const failure = (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => expect.fail('it did not fail'),
-    (error: unknown) => error,
-  );
 
 const pagesOf =
   (...cursors: readonly (string | null)[]): Respond =>

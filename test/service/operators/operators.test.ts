@@ -1,6 +1,5 @@
 // What operators and balancers are told.
 
-import { Client } from 'pg';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../../src/ledger/database.ts';
@@ -8,19 +7,10 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { startProxy } from '../../support/proxy.ts';
+import { readMetrics } from '../../support/requests.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
-import { createTestLog, startTestService, type TestService } from '../../support/service.ts';
-
-/** The samples of a scrape: `name{labels}` → value. */
-async function scrape(relay: TestService): Promise<Map<string, number>> {
-  const text = await (await fetch(`${relay.operators}/metrics`)).text();
-  return new Map(
-    text
-      .split('\n')
-      .filter((line) => line !== '' && !line.startsWith('#'))
-      .map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
-  );
-}
+import { createTestLog, startTestService } from '../../support/service.ts';
+import { openTransaction } from '../../support/transaction.ts';
 
 describe('health', () => {
   test('/livez and /readyz are on both ports, /metrics on the operators’ alone', async () => {
@@ -105,14 +95,14 @@ describe('metrics', () => {
     // Refusals are traced after their answers, and confirms counted after the message came.
     await expect
       .poll(async () => {
-        const samples = await scrape(relay);
+        const samples = await readMetrics(relay.operators);
         return ['tallyhook_batch_deliveries_sum', 'tallyhook_publication_seconds_count'].map((name) =>
           samples.get(name),
         );
       })
       .toEqual([5, 1]);
 
-    const samples = await scrape(relay);
+    const samples = await readMetrics(relay.operators);
 
     expect(Object.fromEntries(samples)).toMatchObject({
       'tallyhook_deliveries_total{source="default",outcome="accepted"}': 1,
@@ -154,7 +144,7 @@ describe('metrics', () => {
     );
     await database.query(`update outbox set state = 'parked' where progress_percentage = 3`);
 
-    const samples = await scrape(relay);
+    const samples = await readMetrics(relay.operators);
 
     expect(samples.get('tallyhook_outbox_pending')).toBe(2);
     expect(samples.get('tallyhook_outbox_parked')).toBe(1);
@@ -171,7 +161,7 @@ describe('metrics', () => {
 
     expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 503 });
 
-    const samples = await scrape(relay);
+    const samples = await readMetrics(relay.operators);
     expect(samples.get('tallyhook_deliveries_total{source="default",outcome="unavailable"}')).toBe(1);
     expect(samples.get('tallyhook_batch_seconds_count{result="failed"}')).toBe(1);
     expect(samples.get('tallyhook_outbox_pending')).toBeNaN();
@@ -184,18 +174,17 @@ describe('the write queue', () => {
     ['bytes', { WRITE_QUEUE_BYTES: String(1024 * 1024), BODY_LIMIT_BYTES: '300000' }, 4, 250_000, 'room'],
   ] as const)('when it is full in %s, the answer is 503 at once', async ([, env, fits, pad, queue]) => {
     await using relay = await startTestService({ env });
-    const holder = new Client({ connectionString: relay.database.url });
-    await holder.connect();
-    await holder.query('begin');
+    await using holder = await openTransaction(relay.database);
     await holder.query('lock table jobs in access exclusive mode');
     const content = () => completed(newJobId(), { pad: 'x'.repeat(pad) });
 
     const waiting = Array.from({ length: fits }, () => deliver(relay.webhooks, content()));
-    await expect.poll(async () => (await scrape(relay)).get('tallyhook_write_queue_deliveries')).toBe(fits);
+    await expect
+      .poll(async () => (await readMetrics(relay.operators)).get('tallyhook_write_queue_deliveries'))
+      .toBe(fits);
     const refused = await deliver(relay.webhooks, content());
     const ready = await request(relay.intake).get('/readyz');
-    await holder.query('rollback');
-    await holder.end();
+    await holder.rollback();
 
     expect(refused).toMatchObject({
       status: 503,

@@ -3,8 +3,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect, test } from 'vitest';
 import { listen, newExchange } from '../../support/bus.ts';
+import { poison } from '../../support/exact-json.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
-import { poison } from '../../support/poison.ts';
 import { startTestService } from '../../support/service.ts';
 
 function createValidator() {

@@ -3,7 +3,7 @@ import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { copies } from '../../support/facts.ts';
 import { connectTestDatabase, retry } from '../../support/relay.ts';
-import { readMetric } from '../../support/replica.ts';
+import { readMetric } from '../../support/requests.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 

@@ -5,7 +5,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount, outOfOrder, untilOutboxEmpty } from '../../support/facts.ts';
 import { addEntry, connectTestDatabase, createTestRelay } from '../../support/relay.ts';
-import { readMetric } from '../../support/replica.ts';
+import { readMetric } from '../../support/requests.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
 

@@ -1,4 +1,3 @@
-import { Client } from 'pg';
 import { expect, test, vi } from 'vitest';
 import { LOAD } from '../../../src/relay/entries.ts';
 import { listen, newExchange, UNHEARD } from '../../support/bus.ts';
@@ -12,6 +11,7 @@ import {
   createTestRelay,
 } from '../../support/relay.ts';
 import { newJobId } from '../../support/sender.ts';
+import { openSession } from '../../support/transaction.ts';
 
 test('a relay that does not hold the lease publishes nothing', async () => {
   await using database = await createTestDatabase();
@@ -95,17 +95,14 @@ test('an entry that commits late, with a lower sequence than those already sent,
   await using relay = await createTestRelay({ database, exchange });
   await relay.lease.attempt();
   const [slow, quick] = [newJobId(), newJobId()];
-  const transaction = new Client({ connectionString: database.url });
-  await transaction.connect();
-  try {
-    await transaction.query('begin');
-    const { rows } = await transaction.query<{ sequence: string }>(ADD_ENTRY, [slow, null, 0]);
+  {
+    await using session = await openSession(database);
+    await session.query('begin');
+    const { rows } = await session.query<{ sequence: string }>(ADD_ENTRY, [slow, null, 0]);
     const later = await addEntry(database, { jobId: quick });
     expect(Number(rows[0]?.sequence)).toBeLessThan(Number(later));
     await relay.runUntil(async () => (await outboxCount(database)) === 0);
-    await transaction.query('commit');
-  } finally {
-    await transaction.end();
+    await session.query('commit');
   }
 
   await relay.runUntil(async () => (await outboxCount(database)) === 0);

@@ -1,12 +1,12 @@
-// What senders were answered: nothing false, nothing late, nothing that a fault elsewhere could excuse.
+// The answers that senders got: none is false, none is late, and a fault excuses only answers of replicas that it touched.
 
 import type { Attempt, Recorded } from '../recorded.ts';
 import { PATIENCE_MS } from '../request.ts';
-import { isAcknowledged } from '../senders.ts';
 import { type Violation, violation } from './violation.ts';
-import { attemptSpan, touches, woundsDuring } from './windows.ts';
+import { attemptSpan, touches, injectionsDuring } from './windows.ts';
+import { isAcknowledged } from '../../support/sender.ts';
 
-/** What a request of that kind is answered when all is well. */
+/** The answers to a request of each kind while no fault is at work. */
 const EXPECTED: Readonly<Record<Attempt['notice']['kind'], readonly string[]>> = {
   new: ['202 accepted', '200 duplicate', '200 conflict'],
   repeat: ['200 duplicate', '200 conflict', '202 accepted'],
@@ -17,18 +17,18 @@ const EXPECTED: Readonly<Record<Attempt['notice']['kind'], readonly string[]>> =
   refused: ['405', '413', '415'],
 };
 
-/** What no sender may notice: trouble of the broker's, of clocks, of other senders, and secrets that are rotated. */
-const UNSEEN =
+/** Faults that no sender may notice: those of the broker, of clocks, of other senders, and the rotation of secrets. */
+const INVISIBLE_TO_SENDERS =
   /^(rabbitmq-|memory-alarm|exchange-|queue-|reject-publish|clock-jump|redelivery-storm|secret-rotation)/;
 
-/** No answer comes after 10 s, and none stays away for so long but where a replica or its senders are cut off. */
+/** Every request is answered within 10 s, unless its replica is frozen or cut off from its senders. */
 export function lateAnswers(recorded: Recorded): Violation[] {
   return recorded.attempts.flatMap((attempt) => {
     const waitedMs = attempt.lateAnswerMs ?? attempt.endMs - attempt.startMs;
     if (attempt.error !== 'time-out' && waitedMs < PATIENCE_MS) return [];
     const span = { fromMs: attempt.startMs, toMs: attempt.startMs + waitedMs };
-    const isCutOff = woundsDuring(recorded, span).some(
-      (wound) => wound.silences && touches(wound, attempt.replica),
+    const isCutOff = injectionsDuring(recorded, span).some(
+      (injection) => injection.silences && touches(injection, attempt.replica),
     );
     if (isCutOff) return [];
     return [
@@ -41,8 +41,8 @@ export function lateAnswers(recorded: Recorded): Violation[] {
 }
 
 /**
- * Whatever fails, a forgery is never acknowledged and nothing is refused for good that its source signed. While
- * nothing is in trouble, or only what no sender may notice, each request is answered as if all were well.
+ * Whatever fails, a forgery is never acknowledged, and what its source signed is never rejected for good. Without a fault
+ * that senders may notice, each request gets the answer of its kind.
  */
 export function wrongAnswers(recorded: Recorded): Violation[] {
   return recorded.attempts.flatMap((attempt) => {
@@ -55,24 +55,24 @@ export function wrongAnswers(recorded: Recorded): Violation[] {
       ),
     ];
     if (EXPECTED[notice.kind].includes(said)) return [];
-    // The connection is closed on a body that is too large to be read; the answer may be lost with it.
+    // The connection is closed on a body that is too large, and the answer may be lost with it.
     if (notice.refusal === 'too-large' && status === undefined) return [];
     if (isAcknowledged(attempt)) return wrong('no such acknowledgement is due');
     if (status === 401 && !isInForce(recorded, attempt)) return [];
-    const excuses = woundsDuring(recorded, attemptSpan(attempt)).filter(
-      (wound) => !UNSEEN.test(wound.fault) && touches(wound, attempt.replica),
+    const excuses = injectionsDuring(recorded, attemptSpan(attempt)).filter(
+      (injection) => !INVISIBLE_TO_SENDERS.test(injection.fault) && touches(injection, attempt.replica),
     );
     if (excuses.length === 0) return wrong('no fault was at work there that senders may see');
     if (status === undefined || status === 503 || status === 408) return [];
-    // A body that was cut short on its way.
+    // The fault may have cut the body short.
     return status === 400 && excuses.some(({ silences }) => silences)
       ? []
       : wrong('it was signed by its source');
   });
 }
 
-/** Who is turned away for our sake is told when to come back. */
-export function unsaidReturns({ attempts }: Recorded): Violation[] {
+/** Every 503 says when to come back. */
+export function missingRetryAfter({ attempts }: Recorded): Violation[] {
   return attempts
     .filter(({ status, retryAfter = '' }) => status === 503 && !/^[1-9]\d*$/.test(retryAfter))
     .map(({ requestId, retryAfter }) =>
@@ -80,7 +80,7 @@ export function unsaidReturns({ attempts }: Recorded): Violation[] {
     );
 }
 
-/** Whether what it was signed with was one of its source's secrets all the while. */
+/** Whether the secret that signed it was one of its source's from its start to its end. */
 function isInForce({ secrets }: Recorded, { secret, startMs, endMs }: Attempt): boolean {
   const found = secrets.find((each) => each.secret === secret);
   return found !== undefined && found.fromMs <= startMs && endMs <= found.untilMs;

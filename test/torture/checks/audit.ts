@@ -1,17 +1,17 @@
-// Every complete request has left its trace in the ledger: those that were authentic a row of their own with what they
-// were answered; those that were refused a row or, past the rate, a count.
+// Every complete request leaves a trace in the ledger: an authentic one has a row of its own that agrees with its answer; a
+// refused one has a row or, above the rate limit of such rows, is counted.
 
 import { createHash } from 'node:crypto';
 import type { Attempt, LedgerDelivery, Recorded } from '../recorded.ts';
 import { groupBy } from './bus.ts';
 import { type Violation, violation } from './violation.ts';
 
-/** Written after the answer, since it must not tell by its time which sources exist; counts each 2 s. */
+/** The trace of a refused request is written after its answer, and counts are written every 2 s. */
 const TRACE_MS = 10_000;
 const REFUSALS: ReadonlySet<number | undefined> = new Set([401, 405, 408, 413, 415]);
 const KEEPS_BODY: ReadonlySet<string> = new Set(['accepted', 'conflict', 'quarantined', 'malformed']);
 
-/** What could not be understood may not even have told which job it is of. */
+/** A body that is not understood may lack a usable job id. */
 const MAY_LACK_JOB: ReadonlySet<string> = new Set(['quarantined', 'malformed']);
 
 const isRefusal = ({ status, notice }: Attempt) =>
@@ -54,7 +54,7 @@ function inRow(attempt: Attempt, row: LedgerDelivery | undefined): Violation[] {
   ];
 }
 
-/** What a row says of an authentic request, whatever became of its answer, is what was sent. */
+/** The row of an authentic request agrees with what was sent, whatever its answer was. */
 function contents(recorded: Recorded, rows: ReadonlyMap<string, readonly LedgerDelivery[]>): Violation[] {
   return recorded.attempts.flatMap((attempt) => {
     const [row] = rows.get(attempt.requestId) ?? [];
@@ -66,7 +66,7 @@ function contents(recorded: Recorded, rows: ReadonlyMap<string, readonly LedgerD
 }
 
 function wrongColumns({ notice, secret }: Attempt, row: LedgerDelivery): string[] {
-  // Of what was not authentic nothing is kept that its body says.
+  // Nothing that the body of an unauthentic request says is kept.
   if (row.outcome === 'unauthorized' || row.outcome === 'refused')
     return [
       ...(row.jobId === null ? [] : ['job_id']),
@@ -86,7 +86,7 @@ function wrongColumns({ notice, secret }: Attempt, row: LedgerDelivery): string[
 
 const fingerprints = new Map<string, string>();
 
-/** As docs/architecture.md has it, computed anew. */
+/** Computed here and not by the code that is checked. */
 function fingerprintOf(secret: string): string {
   const known = fingerprints.get(secret);
   if (known !== undefined) return known;
@@ -95,7 +95,7 @@ function fingerprintOf(secret: string): string {
   return digest.slice(0, 12);
 }
 
-/** Those of a replica that ended without warning just after may be missing, as the README says. */
+/** The traces of requests to a replica that was killed just after may be missing, as the README says. */
 function refusals(
   recorded: Recorded,
   answered: readonly Attempt[],
@@ -104,8 +104,9 @@ function refusals(
   const withoutRow = answered.filter(({ requestId }) => !rows.has(requestId));
   const losses = recorded.exits.map(({ replica, atMs, asked }) => {
     const episode = recorded.episodes.find(({ startMs, endMs }) => startMs <= atMs && atMs <= endMs);
-    const together = recorded.wounds.filter((wound) => wound.episode === episode?.number).length > 1;
-    // Asked to end in order, it writes what it has, unless the database is away as well.
+    const together =
+      recorded.injections.filter((injection) => injection.episode === episode?.number).length > 1;
+    // On SIGTERM it writes what it has, unless another fault keeps it from the database.
     if (asked !== 'SIGKILL' && !together) return { replica, fromMs: atMs, toMs: atMs };
     return { replica, fromMs: Math.min(atMs - TRACE_MS, episode?.startMs ?? atMs), toMs: atMs };
   });

@@ -1,19 +1,16 @@
-// What a subscriber received, held against what was sent and acknowledged: nothing lost, nothing unexpected, every
-// digit as it was signed, no copy that is not accounted for, the first copies of a job in the order of acceptance.
+// Compares what a subscriber received with what was sent and acknowledged: nothing is lost or unexpected, every digit is as
+// it was signed, each copy is accounted for, and the first copies of a job are in the order of acceptance.
 
-import type { Notice } from '../history.ts';
-import { isAcknowledged } from '../senders.ts';
+import type { Notice } from '../notices.ts';
 import type { Attempt, LedgerEvent, Message, Properties, Recorded } from '../recorded.ts';
 import { canonical, canonicalText, parseExactly } from './exact.ts';
 import { type Violation, violation } from './violation.ts';
-import { type Span, woundsDuring } from './windows.ts';
+import { type Span, injectionsDuring } from './windows.ts';
+import { isAcknowledged } from '../../support/sender.ts';
 
 const AUTHENTIC: ReadonlySet<string> = new Set(['new', 'repeat', 'conflict']);
-/** So padded, they sort as text as they do as numbers. */
+/** Padded to this length, sequences sort as text in the order of their numbers. */
 const SEQUENCE_DIGITS = 19;
-/** Attempts that a killed relay made just before, and that no record tells of. */
-const KILLED: ReadonlySet<NodeJS.Signals | undefined> = new Set(['SIGKILL']);
-
 export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
   for (const item of items) {
@@ -26,7 +23,7 @@ export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map
 
 const isAuthentic = ({ notice }: Attempt) => AUTHENTIC.has(notice.kind) && notice.eventId !== undefined;
 
-/** Acknowledged, or in the ledger, and yet never received. */
+/** Events that were acknowledged or are in the ledger, and were never received. */
 export function lost({ attempts, messages, ledger }: Recorded): Violation[] {
   const received = new Set(messages.map(({ id }) => id));
   const acknowledged = attempts.filter((each) => isAuthentic(each) && isAcknowledged(each));
@@ -37,7 +34,7 @@ export function lost({ attempts, messages, ledger }: Recorded): Violation[] {
   return [...due].filter((id) => !received.has(id)).map((id) => violation('lost', id));
 }
 
-/** Received, though nobody signed such a thing, or the ledger does not have it. */
+/** Messages of events that nobody signed, or that are not in the ledger. */
 export function unexpected({ attempts, messages, ledger }: Recorded): Violation[] {
   const signed = new Set(attempts.filter(isAuthentic).map(({ notice }) => notice.eventId));
   const tallied = new Set(ledger.events.map(({ id }) => id));
@@ -48,7 +45,7 @@ export function unexpected({ attempts, messages, ledger }: Recorded): Violation[
   });
 }
 
-/** Every field of every message, numbers by their text; and that answers said the truth about which body it is. */
+/** Compares every field of every message, numbers by their text, and whether each answer named the right body. */
 export function altered({ attempts, messages, ledger }: Recorded): Violation[] {
   const tallied = new Map(ledger.events.map((event) => [event.id, event]));
   const authentic = groupBy(attempts.filter(isAuthentic), ({ notice }) => notice.eventId as string);
@@ -66,7 +63,7 @@ export function altered({ attempts, messages, ledger }: Recorded): Violation[] {
   });
 }
 
-/** What stands around the text of each copy. */
+/** The faults of the properties and the routing key, which each copy has to have. */
 function inProperties({ properties, routingKey }: Message, notice: Notice): string[] {
   const expected: [keyof Properties, unknown][] = [
     ['deliveryMode', 2],
@@ -89,7 +86,7 @@ function inMessage(
   tallied: LedgerEvent | undefined,
 ): string[] {
   const [some] = attempts;
-  if (some === undefined) return []; // unexpected, and said so there
+  if (some === undefined) return []; // `unexpected` reports it
   let event: Record<string, never>;
   try {
     event = parseExactly(message.text) as Record<string, never>;
@@ -100,15 +97,15 @@ function inMessage(
   const expected = [...envelope(some.notice), ...fromLedger(event, some.notice, tallied)];
   const wrong = expected.filter(([name, value]) => event[name] !== value);
   const isSigned = attempts.some(({ notice }) => canonicalText(notice.data) === data);
-  const lies = attempts.filter((attempt) => isAcknowledged(attempt) && isLie(attempt, data));
+  const wrongAnswers = attempts.filter((attempt) => isAcknowledged(attempt) && isWrong(attempt, data));
   return [
     ...wrong.map(([name]) => `${name} is ${JSON.stringify(event[name])}`),
     ...(isSigned ? [] : ['its data is none that was signed']),
-    ...lies.map(({ requestId, outcome }) => `${requestId} was answered ${outcome}`),
+    ...wrongAnswers.map(({ requestId, outcome }) => `${requestId} was answered ${outcome}`),
   ];
 }
 
-/** What the ledger alone knows. An event that it does not have is unexpected, and said so there. */
+/** The fields that come from the ledger. An event that is not in it is reported by `unexpected`. */
 function fromLedger(
   { data }: Readonly<Record<string, unknown>>,
   notice: Notice,
@@ -125,10 +122,10 @@ function fromLedger(
   ];
 }
 
-/** `accepted` and `duplicate` say that the body is the one that counts, `conflict` that it is not. */
-function isLie({ notice, outcome }: Attempt, data: string): boolean {
-  const isTheOne = canonicalText(notice.data) === data;
-  return outcome === 'conflict' ? isTheOne : !isTheOne;
+/** `accepted` and `duplicate` mean that this body is the published one, `conflict` that it is not. */
+function isWrong({ notice, outcome }: Attempt, data: string): boolean {
+  const isPublished = canonicalText(notice.data) === data;
+  return outcome === 'conflict' ? isPublished : !isPublished;
 }
 
 function kindOf({ eventId = '' }: Notice): string {
@@ -152,9 +149,9 @@ function envelope(notice: Notice): [string, unknown][] {
 }
 
 /**
- * Copies of an id: at most the publications on record and one more for each replica that was killed in between, since
- * it took the record of its last ones with it. Exactly one where no fault was at work from the first request until
- * the confirmed publication was on record. What the broker handed out again is no copy.
+ * An id has at most as many copies as publications on record, and one more for each replica that was killed before the
+ * confirmed one, since it could not record its last publications. It has exactly one where no fault was at work from the
+ * first request to the confirmed publication. What the broker redelivers is no copy.
  */
 export function copies(recorded: Recorded): Violation[] {
   const { messages, ledger, exits } = recorded;
@@ -162,7 +159,7 @@ export function copies(recorded: Recorded): Violation[] {
   const published = groupBy(ledger.publications, ({ eventId }) => eventId);
   const accepted = new Map(ledger.events.map((event) => [event.id, event.recordedMs]));
   const sentMs = firstSent(recorded.attempts);
-  const kills = exits.filter(({ asked }) => KILLED.has(asked)).map(({ atMs }) => atMs);
+  const kills = exits.filter(({ asked }) => asked === 'SIGKILL').map(({ atMs }) => atMs);
   return [...received].flatMap(([id, { length }]) => {
     const records = published.get(id) ?? [];
     const confirmedMs = Math.min(
@@ -171,7 +168,7 @@ export function copies(recorded: Recorded): Violation[] {
     const fromMs = accepted.get(id) ?? Number.NEGATIVE_INFINITY;
     const unrecorded = kills.filter((atMs) => atMs >= fromMs && atMs <= confirmedMs).length;
     const span: Span = { fromMs: sentMs.get(id) ?? fromMs, toMs: confirmedMs };
-    const isQuiet = length > 1 && woundsDuring(recorded, span).length === 0;
+    const isQuiet = length > 1 && injectionsDuring(recorded, span).length === 0;
     const allowed = isQuiet ? 1 : records.length + unrecorded;
     if (length <= allowed) return [];
     return [violation('too many copies', `${id}: ${length} copies, ${allowed} accounted for`)];
@@ -186,7 +183,7 @@ function firstSent(attempts: readonly Attempt[]): Map<string, number> {
   return sent;
 }
 
-/** Without those that the broker handed out for a second time. */
+/** Without the broker's redeliveries. */
 export function freshCopies(messages: readonly Message[]): Message[] {
   const seen = new Set<string>();
   return messages.filter(({ id, redelivered }) => {
@@ -197,9 +194,9 @@ export function freshCopies(messages: readonly Message[]): Message[] {
 }
 
 /**
- * First copies of a job come in the order of their sequence, and that is the order in which a sender that waits for
- * each answer had them acknowledged. Events that were `returned` are left out: later ones do not wait for them, and
- * they come when an operator sends them again.
+ * First copies of a job arrive in the order of their sequence, which is the order in which a sender that waits for each
+ * answer sent them. Events that were `returned` are left out: later ones do not wait for them, and they arrive when an
+ * operator sends them again.
  */
 export function order({ attempts, messages, ledger }: Recorded): Violation[] {
   const returned = new Set(
@@ -218,7 +215,7 @@ export function order({ attempts, messages, ledger }: Recorded): Violation[] {
       return [];
     });
   };
-  const told = attempts
+  const sent = attempts
     .filter(({ notice }) => notice.kind === 'new')
     .map(({ notice }) => notice.eventId as string);
   return [
@@ -226,11 +223,11 @@ export function order({ attempts, messages, ledger }: Recorded): Violation[] {
       messages.map(({ id }) => id).filter((id) => !returned.has(id)),
       'came after a later event of its job',
     ),
-    ...inTurn(told, 'was told before another event of its job, and numbered after it'),
+    ...inTurn(sent, 'was told before another event of its job, and numbered after it'),
   ];
 }
 
-/** One id for each dedup key, in answers and in the ledger. */
+/** Each dedup key has one id, in answers and in the ledger. */
 export function ids({ attempts, ledger }: Recorded): Violation[] {
   const rows = groupBy(ledger.events, ({ id }) => id);
   const accepted = groupBy(

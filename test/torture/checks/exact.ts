@@ -1,14 +1,14 @@
-// JSON with its numbers as exact decimals, read from their text, in one canonical form, so that two documents can be
-// compared to the last digit. Shares nothing with the code that is checked.
+// Canonical JSON whose numbers are exact decimals, so that two documents can be compared to the last digit. Shares no code
+// with what is checked.
 
 type Value = string | boolean | null | Value[] | { readonly [key: string]: Value };
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown;
 
-/** A number becomes an object of its exact decimal value, so that 1 and "1" are two, and 1.50 and 15e-1 one. */
+/** A number becomes an object with its exact decimal value: 1 differs from "1", and 1.50 equals 15e-1. */
 const asText: Reviver = (_key, value, { source = '' }) =>
   typeof value === 'number' ? { '#': exactValue(source) } : value;
 
-/** All its digits and a power of ten, without zeros that say nothing. No double is made of it. */
+/** Its significant digits and a power of ten. It never becomes a double. */
 function exactValue(source: string): string {
   const [, sign = '', whole = '', fraction = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? [];
@@ -23,7 +23,7 @@ export function parseExactly(text: string): Value {
   return JSON.parse(text, asText as never) as Value;
 }
 
-/** Equal for two values that say the same, whatever the order of their keys. */
+/** Equal for equal values, whatever the order of their keys. */
 export function canonical(value: Value | undefined): string {
   return JSON.stringify(value, (_key, inner: unknown) =>
     typeof inner === 'object' && inner !== null && !Array.isArray(inner)

@@ -1,6 +1,6 @@
-// What a check returns for each promise that it finds broken.
+// A broken promise, as a check reports it.
 
-export const KINDS = [
+const KINDS = [
   'lost',
   'unexpected',
   'altered',

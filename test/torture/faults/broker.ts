@@ -1,7 +1,7 @@
-// Faults within RabbitMQ, as its operators and other subscribers may cause them.
+// Faults within RabbitMQ that its operators and other subscribers can cause.
 
 import { randomBytes } from 'node:crypto';
-import { setMemoryAlarm } from '../../support/memory-alarm.ts';
+import { setMemoryAlarm } from '../../support/own-servers.ts';
 import type { Fault, Stage } from './types.ts';
 
 function subscriberOf({ subscriber }: Stage) {
@@ -12,7 +12,7 @@ function subscriberOf({ subscriber }: Stage) {
 const missing = ({ subscriber }: Stage) =>
   subscriber === undefined ? 'there is no subscriber whose queue could be touched' : undefined;
 
-/** Another subscriber's queue, bound to everything. */
+/** The name of another subscriber's queue. */
 const otherQueue = () => `other.${randomBytes(4).toString('hex')}`;
 
 export const brokerFaults: readonly Fault[] = [
@@ -50,7 +50,7 @@ export const brokerFaults: readonly Fault[] = [
       await world.withChannel(async (channel) => {
         await channel.assertQueue(other, { durable: true, arguments: { 'x-queue-type': 'quorum' } });
         await channel.bindQueue(other, world.exchange, 'job.#');
-        await new Promise((resolve) => setTimeout(resolve, forMs / 4)); // publishes to it are in flight
+        await new Promise((resolve) => setTimeout(resolve, forMs / 4)); // while publishes to it are in flight
         await channel.deleteQueue(other);
       });
       await subscriber.deleteQueue();

@@ -1,4 +1,4 @@
-// All faults there are, by name.
+// All faults, by name.
 
 import { brokerFaults } from './broker.ts';
 import { insideFaults } from './inside.ts';
@@ -6,7 +6,7 @@ import { networkFaults } from './network.ts';
 import { processFaults } from './processes.ts';
 import type { Fault } from './types.ts';
 
-export type { Fault, Stage, Strike, Struck, Subject } from './types.ts';
+export type { Fault, Stage, Struck, Subject } from './types.ts';
 
 export const FAULTS: readonly Fault[] = [
   ...processFaults,
@@ -15,7 +15,7 @@ export const FAULTS: readonly Fault[] = [
   ...insideFaults,
 ];
 
-/** @throws Error that lists the names there are. */
+/** @throws Error that lists the known names. */
 export function faultsNamed(names: readonly string[]): Fault[] {
   return names.map((name) => {
     const fault = FAULTS.find((candidate) => candidate.name === name);

@@ -1,4 +1,4 @@
-// Faults that come from within: of Postgres' sessions and disk, a replica's clock and event loop, the secrets, and
+// Faults inside the parts: Postgres' sessions and disk, a replica's clock and event loop, the rotation of secrets, and
 // senders that send everything again.
 
 import { pause } from '../../support/until.ts';
@@ -77,7 +77,7 @@ const replicaFaults: readonly Fault[] = [
     strike: async ({ world }, how) => {
       const touched = victims(world, how);
       for (const replica of touched) replica.stall(how.forMs);
-      // It goes on by itself, when the time is over.
+      // It resumes by itself after that time.
       return { replicas: indexes(touched), heal: () => Promise.resolve() };
     },
   },

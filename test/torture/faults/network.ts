@@ -1,4 +1,4 @@
-// Faults of the network, each on each of a replica's three links.
+// Faults of the network: each of these modes on each of a replica's three links.
 
 import type { Proxy } from '../../support/proxy.ts';
 import { LINKS, type LinkName } from '../replica.ts';
@@ -11,7 +11,7 @@ type Mode = {
 };
 
 const SLOW_MS = [40, 400] as const;
-/** Enough to reach into the middle of any of the handshakes, and of an HTTP answer. */
+/** Any of these is in the middle of a handshake or of an HTTP answer. */
 const HANDSHAKE_BYTES = [1, 600] as const;
 const RESETS = [2, 6] as const;
 
@@ -37,7 +37,7 @@ const modes: readonly Mode[] = [
       each(proxies, (proxy) => proxy.silence());
       const comesBack = random.chance(0.5);
       return () => {
-        // Either what was held back arrives after all, or the other end has forgotten the connection.
+        // Either the delayed bytes arrive after all, or the other end has forgotten the connection.
         if (!comesBack) each(proxies, (proxy) => proxy.reset());
         healAll(proxies);
       };
@@ -83,7 +83,7 @@ const BETWEEN: Readonly<Record<LinkName, string>> = {
   rabbitmq: 'replica and RabbitMQ',
 };
 
-/** Longer than Postgres may be waited for with an answer due in 10 s, and than heartbeat and confirm deadline (40 s). */
+/** Longer than the 10 s within which an answer is due, and than heartbeat and confirm deadline (40 s). */
 const LONG_MS: Readonly<Partial<Record<LinkName, readonly [number, number]>>> = {
   postgres: [12_000, 15_000],
   rabbitmq: [45_000, 50_000],
@@ -109,9 +109,9 @@ const usualFaults: readonly Fault[] = LINKS.flatMap((link) =>
 );
 
 const longFaults: readonly Fault[] = LINKS.flatMap((link) => {
-  const heldMs = LONG_MS[link];
+  const durationMs = LONG_MS[link];
   const usual = usualFaults.find(({ name }) => name === `${link}-link-half-open`);
-  return heldMs === undefined || usual === undefined ? [] : [lasting(usual, heldMs)];
+  return durationMs === undefined || usual === undefined ? [] : [lasting(usual, durationMs)];
 });
 
 export const networkFaults: readonly Fault[] = [...usualFaults, ...longFaults];

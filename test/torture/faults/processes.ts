@@ -1,17 +1,17 @@
-// Faults of whole processes: killed, frozen, restarted.
+// Faults of whole processes: they are killed, frozen or restarted.
 
 import type { Replica } from '../replica.ts';
 import type { World } from '../world.ts';
 import { candidates, type Fault, indexes, lasting, type Stage, type Strike, type Struck } from './types.ts';
 
-/** Every second time the one that leads the relay, if one can be told. */
+/** Every second time the replica that leads the relay, if it can be found. */
 async function victim(world: World, how: Strike): Promise<Replica> {
   const choice = candidates(world, how);
   const [fallback, wantsLeader] = [how.random.pick(choice), how.random.chance(0.5)];
   if (!wantsLeader) return fallback;
   for (const replica of choice) {
-    const holds = await replica.metric('tallyhook_relay_lease_held').catch(() => 0);
-    if (holds === 1) return replica;
+    const leads = await replica.metric('tallyhook_relay_lease_held').catch(() => 0);
+    if (leads === 1) return replica;
   }
   return fallback;
 }
@@ -68,7 +68,7 @@ type Server = Pick<World['postgres'], 'kill' | 'start'> & { readonly stop: () =>
 /** Longer than the 10 s within which an answer is due, and than heartbeat and confirm deadline (40 s). */
 const LONG_MS = { postgres: [12_000, 15_000], rabbitmq: [45_000, 50_000] } as const;
 
-/** The same four for each of the two servers. */
+/** The same four faults for each of the two servers. */
 function serverFaults(subject: 'postgres' | 'rabbitmq', called: string): readonly Fault[] {
   const server = ({ world }: Stage): Server => world[subject];
   const fault = (

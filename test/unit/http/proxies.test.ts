@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTrustedProxies, ownOrigins, parseRange, senderOf } from '../../../src/http/proxies.ts';
 import { createExactApp } from '../../../src/http/app.ts';
 import { listen } from '../../../src/http/lifecycle.ts';
-import { askFrom } from '../../support/from.ts';
+import { askFrom } from '../../support/requests.ts';
 
 const TRUSTED = ['127.0.0.2', '10.0.0.0/8', '2001:db8:aaaa::/48'];
 const PROXY = '127.0.0.2';

@@ -6,7 +6,7 @@ import { type End, type FaultSpan, type Sample, type SoakRecord, toRecord } from
 import { createRetries } from '../../soak/retries.ts';
 import { sectionOf, withSection } from '../../soak/section.ts';
 import { median, slopeOf } from '../../soak/statistics.ts';
-import { planFaults } from '../../soak/storm.ts';
+import { planFaults } from '../../soak/faults.ts';
 import { judge } from '../../soak/verdict.ts';
 import { createRandom } from '../../torture/random.ts';
 
@@ -122,7 +122,7 @@ describe('the verdict of a soak', () => {
 
     expect(verdict.judgements.map(({ verdict: each }) => each)).not.toContain('not judged');
     expect(growing(recordOf({}))).toEqual([]);
-    expect(verdict.holds).toBe(true);
+    expect(verdict.passed).toBe(true);
   });
 
   test.each<[string, Shape]>([
@@ -135,7 +135,7 @@ describe('the verdict of a soak', () => {
     ['events: dead rows', { deadShare: (minute) => 20 + minute / 3 }],
   ])('%s that grows is found, and it alone', (what, shape) => {
     expect(growing(recordOf(shape))).toEqual([what]);
-    expect(judge(recordOf(shape)).holds).toBe(false);
+    expect(judge(recordOf(shape)).passed).toBe(false);
   });
 
   test('what grows only while all is warming up does not count', () => {
@@ -176,7 +176,7 @@ describe('the verdict of a soak', () => {
     const verdict = judge({ ...record, samples: record.samples.slice(0, 8) });
 
     expect(new Set(verdict.judgements.map(({ verdict: each }) => each))).toEqual(new Set(['not judged']));
-    expect(verdict.holds).toBe(false);
+    expect(verdict.passed).toBe(false);
   });
 
   test.each<[string, Partial<End>]>([
@@ -190,7 +190,7 @@ describe('the verdict of a soak', () => {
     ['nothing was acknowledged at all', { acknowledged: 0, events: 0, onTheBus: 0 }],
     ['the subscriber could not be asked', { unexpected: Number.NaN }],
   ])('it does not hold when %s', (_what, changed) => {
-    expect(judge(recordOf({}, { end: { ...END, ...changed } })).holds).toBe(false);
+    expect(judge(recordOf({}, { end: { ...END, ...changed } })).passed).toBe(false);
   });
 
   test('it does not hold when the rate was more than could be served', () => {
@@ -200,11 +200,11 @@ describe('the verdict of a soak', () => {
       sender: sample.sender && { ...sample.sender, waiting: sample.atS },
     }));
 
-    expect(judge({ ...record, samples: behind }).holds).toBe(false);
+    expect(judge({ ...record, samples: behind }).passed).toBe(false);
   });
 
   test('it does not hold for a run that did not reach its end', () => {
-    expect(judge({ ...recordOf({}), end: undefined }).holds).toBe(false);
+    expect(judge({ ...recordOf({}), end: undefined }).passed).toBe(false);
   });
 });
 
@@ -231,7 +231,7 @@ describe('the record', () => {
     );
 
     expect([...plotsOf({ ...record, samples }).values()].join('\n')).not.toMatch(/NaN|undefined/);
-    expect(judge({ ...record, samples }).holds).toBe(true);
+    expect(judge({ ...record, samples }).passed).toBe(true);
   });
 });
 

@@ -1,40 +1,39 @@
-// What senders have to say, drawn from the seed alone: jobs and the deliveries that tell of them. Beside what is new:
-// repeats, conflicts, what must be quarantined, what is malformed, and what somebody forged. Signed by code that shares
-// nothing with intake, over the text as it stands here; numbers are written as text, so that no double touches them.
+// What senders send, drawn from the seed alone: jobs and the notices of their events. Besides new events there are repeats,
+// conflicts, bodies that must be quarantined, malformed bodies and forgeries. Numbers are written as text, so that none
+// becomes a double.
 
-import { createHmac } from 'node:crypto';
 import type { Random } from './random.ts';
 import { SOURCE_NAMES, type SourceName } from './sources.ts';
 
-export type Kind = 'new' | 'repeat' | 'conflict' | 'quarantine' | 'malformed' | 'forged' | 'refused';
+type Kind = 'new' | 'repeat' | 'conflict' | 'quarantine' | 'malformed' | 'forged' | 'refused';
 
 /** How a forgery differs from a delivery that its source signed. */
 export type Forgery = 'altered' | 'unsigned' | 'other-secret' | 'other-source' | 'unknown-source' | 'retired';
-export type Refusal = 'encoded' | 'too-large' | 'wrong-method';
+type Refusal = 'encoded' | 'too-large' | 'wrong-method';
 
-/** One thing that a sender sends, until it is told that it arrived. */
+/** One body that a sender sends until it is acknowledged. */
 export type Notice = {
   /** Unique in a run. */
   readonly id: string;
   readonly kind: Kind;
   readonly source: SourceName;
   readonly jobId: string;
-  /** What the event is to be called, computed here; undefined for what must never become one. */
+  /** The expected event id, computed here; undefined for what must never become an event. */
   readonly eventId: string | undefined;
   readonly body: string;
-  /** What subscribers must get as `data` if this body makes the event: the same, times in UTC. */
+  /** The `data` that subscribers must get if this body makes the event: the body with its times in UTC. */
   readonly data: string;
   readonly forgery?: Forgery;
   readonly refusal?: Refusal;
-  /** Goes to every replica at once. */
+  /** Sent to every replica at once. */
   readonly isTwin?: boolean;
-  /** Sent at the same time as the one before: nobody can say which comes first. */
+  /** Sent at the same time as the one before: either may be recorded first. */
   readonly isRace?: boolean;
 };
 
-/** What stands in forged and refused bodies, and may therefore be found nowhere. */
+/** Planted in forged and refused bodies: it must be found nowhere. */
 export const FORGED_MARK = 'planted-forged-text';
-/** What stands in request headers, as a proxy or a sender might put it there. */
+/** Planted in request headers, as a proxy or a sender might do. */
 export const HEADER_SECRETS = {
   authorization: 'Bearer planted-authorization-0f3a',
   cookie: 'session=planted-cookie-77c1',
@@ -43,29 +42,29 @@ export const HEADER_SECRETS = {
 
 const TERMINALS = ['completed', 'failed'] as const;
 const MOVED_BY_MINUTES = [0, 0, 0, 90, -330] as const;
-const CHANCE = { repeat: 0.25, twin: 0.08, race: 0.04, conflict: 0.1, aside: 0.12 } as const;
+const CHANCE = { repeat: 0.25, twin: 0.08, race: 0.04, conflict: 0.1, nonEvent: 0.12 } as const;
 const LARGEST_SAFE = 9_007_199_254_740_991;
 
-/** One job's life, in the order in which it is to be told. */
+/** The notices of one job, in the order in which they are to be sent. */
 export function drawJob(random: Random, name: string): Notice[] {
   const source = random.pick(SOURCE_NAMES);
-  // Colons are allowed in a job's id, and ids must be unambiguous all the same.
+  // A job's id may have colons, and event ids must be unambiguous all the same.
   const jobId = `job_${name}${random.chance(0.1) ? ':processing:45' : ''}`;
   const draw = { random, source, jobId, count: 0 };
   const notices: Notice[] = [];
   const percents = Array.from({ length: random.whole(0, 4) }, () => random.whole(0, 100));
-  const told = new Set(random.chance(0.8) ? percents.toSorted((a, b) => a - b) : percents);
-  for (const percent of told) notices.push(...tell(draw, 'processing', percent));
-  notices.push(...tell(draw, random.chance(0.8) ? 'completed' : 'failed'));
-  if (random.chance(0.1)) notices.push(...tell(draw, random.pick(TERMINALS)));
+  const distinct = new Set(random.chance(0.8) ? percents.toSorted((a, b) => a - b) : percents);
+  for (const percent of distinct) notices.push(...drawEvent(draw, 'processing', percent));
+  notices.push(...drawEvent(draw, random.chance(0.8) ? 'completed' : 'failed'));
+  if (random.chance(0.1)) notices.push(...drawEvent(draw, random.pick(TERMINALS)));
   return notices;
 }
 
 type Draw = { readonly random: Random; readonly source: SourceName; readonly jobId: string; count: number };
 type Status = 'processing' | (typeof TERMINALS)[number];
 
-/** An event and what comes with it. */
-function tell(draw: Draw, status: Status, percent?: number): Notice[] {
+/** The notice of an event, and the repeats, conflicts and non-events that go with it. */
+function drawEvent(draw: Draw, status: Status, percent?: number): Notice[] {
   const { random, source, jobId } = draw;
   const eventId = `${source}:${jobId}:${status}${percent === undefined ? '' : `:${percent}`}`;
   const first = content(draw, status, percent);
@@ -78,17 +77,17 @@ function tell(draw: Draw, status: Status, percent?: number): Notice[] {
     notices.push(notice(draw, 'repeat', { eventId, ...respaced(random, first) }));
   if (random.chance(CHANCE.conflict))
     notices.push(notice(draw, 'conflict', { eventId, ...content(draw, status, percent) }));
-  if (random.chance(CHANCE.aside)) notices.push(aside(draw, status, percent));
+  if (random.chance(CHANCE.nonEvent)) notices.push(drawNonEvent(draw, status, percent));
   return notices;
 }
 
-type Said = { readonly body: string; readonly data: string };
+type Content = { readonly body: string; readonly data: string };
 type Fields = readonly (readonly [name: string, json: string])[];
 
 function notice(
   draw: Draw,
   kind: Kind,
-  rest: Said & Partial<Pick<Notice, 'eventId' | 'forgery' | 'refusal' | 'isTwin' | 'isRace'>>,
+  rest: Content & Partial<Pick<Notice, 'eventId' | 'forgery' | 'refusal' | 'isTwin' | 'isRace'>>,
 ): Notice {
   draw.count += 1;
   const { source, jobId } = draw;
@@ -99,8 +98,8 @@ const json = (fields: Fields) =>
   `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
 const quoted = (text: string) => JSON.stringify(text);
 
-/** The fields of the interface (2.1, 6.2), and unknown ones with numbers that no double holds. */
-function content({ random, jobId }: Draw, status: Status, percent = random.whole(0, 100)): Said {
+/** The fields of the interface (spec 2.1 and 6.2), and unknown fields with numbers that no double can represent. */
+function content({ random, jobId }: Draw, status: Status, percent = random.whole(0, 100)): Content {
   const whole = () =>
     String(random.chance(0.2) ? LARGEST_SAFE - random.whole(0, 9) : random.whole(0, 2 ** 31));
   const [created, ended] = [time(random), time(random)];
@@ -141,7 +140,7 @@ function content({ random, jobId }: Draw, status: Status, percent = random.whole
 
 const seconds = (at: number) => new Date(at).toISOString().slice(0, 19);
 
-/** A moment as it is sent, in whatever zone, and as it must be passed on. */
+/** One instant: as it is sent, in any time zone, and as it must be published. */
 function time(random: Random): { sent: string; utc: string } {
   const minutes = random.pick(MOVED_BY_MINUTES);
   const ms = Date.UTC(
@@ -180,27 +179,27 @@ function extras(random: Random): Fields {
   return choices.filter(() => random.chance(0.4));
 }
 
-/** The same said with other white space: still the same content. */
-function respaced(random: Random, { body, data }: Said): Said {
+/** The same content with other white space. */
+function respaced(random: Random, { body, data }: Content): Content {
   if (random.chance(0.5)) return { body, data };
   return { body: body.replace(/^\{/, '{ \n ').replace(/\}$/, '\t}'), data };
 }
 
-const said = (text: string): Said => ({ body: text, data: '' });
+const withoutData = (text: string): Content => ({ body: text, data: '' });
 
-/** Something that must not become an event. */
-function aside(draw: Draw, status: Status, percent: number | undefined): Notice {
+/** A notice that must not become an event. */
+function drawNonEvent(draw: Draw, status: Status, percent: number | undefined): Notice {
   const { random } = draw;
   const { body } = content(draw, status, percent);
   const mark = `,"x_mark":"${FORGED_MARK}"}`;
   switch (random.pick(['quarantine', 'malformed', 'forged', 'forged', 'refused'] as const)) {
     case 'quarantine':
-      return notice(draw, 'quarantine', said(random.pick(quarantined(body))));
+      return notice(draw, 'quarantine', withoutData(random.pick(quarantined(body))));
     case 'malformed':
       return notice(
         draw,
         'malformed',
-        said(random.pick(['[1,2]', '{"status":"completed"}', `${body}}`, 'null', '\ufeff'])),
+        withoutData(random.pick(['[1,2]', '{"status":"completed"}', `${body}}`, 'null', '\ufeff'])),
       );
     case 'forged': {
       const forgeries = [
@@ -211,11 +210,14 @@ function aside(draw: Draw, status: Status, percent: number | undefined): Notice 
         'unknown-source',
         'retired',
       ] as const;
-      return notice(draw, 'forged', { ...said(body.replace(/\}$/, mark)), forgery: random.pick(forgeries) });
+      return notice(draw, 'forged', {
+        ...withoutData(body.replace(/\}$/, mark)),
+        forgery: random.pick(forgeries),
+      });
     }
     case 'refused':
       return notice(draw, 'refused', {
-        ...said(body.replace(/\}$/, mark)),
+        ...withoutData(body.replace(/\}$/, mark)),
         refusal: random.pick(['encoded', 'too-large', 'wrong-method'] as const),
       });
   }
@@ -229,8 +231,4 @@ function quarantined(body: string): string[] {
     body.replace(/\}$/, ',"x_twice":1,"x_twice":2}'),
     body.replace(/"progress_percentage":\d+/, `"progress_percentage":${LARGEST_SAFE + 1}`),
   ];
-}
-
-export function signatureOf(body: string, secret: string): string {
-  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 }

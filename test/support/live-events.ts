@@ -1,4 +1,4 @@
-// Listens to live events as a browser would: the events so far, parsed, and the end.
+// Listens to the live events of the API as a browser would, and parses them.
 
 import type { Operators } from './operators.ts';
 
@@ -11,11 +11,11 @@ export type LiveEvent<T = Record<string, unknown>> = {
 export type Listening = AsyncDisposable & {
   readonly response: Response;
   readonly events: readonly LiveEvent[];
-  /** Resolves when the other side ended or cut it. */
+  /** Resolves when the server ended the stream, or it was cut. */
   readonly ended: Promise<'ended' | 'cut'>;
 };
 
-/** `await listen(viewer, '?source=team-a')`: from now on nothing is missed. */
+/** `await listen(viewer, '?source=team-a')`: from now on no event is missed. */
 export async function listen(viewer: Operators, query = ''): Promise<Listening> {
   const hangUp = new AbortController();
   const response = await viewer.fetch(`/live${query}`, { signal: hangUp.signal });
@@ -48,7 +48,7 @@ async function read(response: Response, events: LiveEvent[]): Promise<'ended' | 
   }
 }
 
-/** Nothing for a comment. */
+/** An empty list for a comment. */
 export function parseEvent(block: string): LiveEvent[] {
   const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1];
   const [event, content] = [field('event'), field('data')];

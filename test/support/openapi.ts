@@ -1,4 +1,4 @@
-// The API's OpenAPI document as a test reads it: which operations there are, and whether an answer is one that it promises.
+// The API's OpenAPI document as tests use it: the list of operations, and whether an answer matches its description.
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
@@ -13,11 +13,11 @@ export type Document = {
   readonly components: { readonly responses: Readonly<Record<string, Described>> };
 };
 
-export type OpenApi = {
+type OpenApi = {
   readonly document: Document;
   /** `GET /jobs/{source}/{job_id}` */
   readonly operations: readonly string[];
-  /** What is wrong with this answer to the operation; empty if nothing is. */
+  /** How this answer differs from what the document describes for the operation; empty if it does not. */
   readonly faultsOf: (
     operation: string,
     answer: Pick<Answer<unknown>, 'status' | 'headers' | 'body'>,

@@ -1,6 +1,6 @@
-// The faults of a soak: one at a time, each so long after the one before, in an order that the seed decides. Those
-// that end a replica only ever strike the last one, so that the first lives as long as the soak and shows what grows.
-// A fault that cannot strike or be healed at once is tried again; nothing stays broken.
+// The faults of a soak: one at a time, at fixed intervals, in an order that the seed decides. Faults that end a replica
+// strike only the last one, so that the first runs as long as the soak and shows what grows. A fault that cannot strike is
+// skipped; healing is tried again until it succeeds.
 
 import { type Fault, faultsNamed, type Struck } from '../torture/faults/index.ts';
 import type { Random } from '../torture/random.ts';
@@ -8,7 +8,7 @@ import { pause, until } from '../support/until.ts';
 import type { World } from '../torture/world.ts';
 import type { FaultSpan } from './record.ts';
 
-/** Each of the parts and links, in the ways that happen to an operator; all heal by themselves or by a start. */
+/** Faults of each part and link that operators meet, and that heal by themselves or by a start. */
 const NAMES = [
   'replica-kill',
   'replica-freeze',
@@ -31,37 +31,37 @@ const NAMES = [
 ] as const;
 
 const ENDS_A_REPLICA = /^replica-(kill|restart)$/;
-const HELD_S = [5, 20] as const;
+const DURATION_S = [5, 20] as const;
 const HEAL_LIMIT_MS = 120_000;
 
-export type PlannedFault = { readonly name: string; readonly atS: number; readonly forS: number };
+type PlannedFault = { readonly name: string; readonly atS: number; readonly forS: number };
 
 /**
- * All of them in turn, each round in an order of its own. None in the first and the last `everyS` of the time: how
- * it is without faults, and how it is again.
+ * All faults in turn, each round in an order of its own. There is none in the first and the last `everyS` seconds, to show
+ * the time before and after the faults.
  */
 export function planFaults(options: { totalS: number; everyS: number; random: Random }): PlannedFault[] {
   const { totalS, everyS, random } = options;
-  const [shortest, longest] = HELD_S;
+  const [shortest, longest] = DURATION_S;
   const count = Math.max(0, Math.floor(totalS / everyS) - 1);
   const rounds = Math.ceil(count / NAMES.length);
   const names = Array.from({ length: rounds }, () => random.shuffled(NAMES)).flat();
   return names.slice(0, count).map((name, index) => ({
     name,
     atS: (index + 1) * everyS,
-    // Half of the time is without a fault, however close they follow each other.
+    // At least half of the time is without a fault, however close they are.
     forS: Math.min(random.whole(shortest, longest), Math.floor(everyS / 2)),
   }));
 }
 
-/** Resolves when the last one is healed, or `signal` asks it to stop and what was struck is healed. */
+/** Resolves when the last fault is healed, or after `signal` aborts, when the present one is healed. */
 export async function playFaults(options: {
   world: World;
   planned: readonly PlannedFault[];
   random: Random;
   sinceMs: number;
   signal: AbortSignal;
-  /** Everything is being ended: what was struck is ended too, and cannot be healed. */
+  /** Everything is being ended, so that nothing can be healed. */
   isEnding: () => boolean;
   onSpan: (span: FaultSpan) => void;
   log: (line: string) => void;
@@ -105,7 +105,7 @@ async function strike(
   }
 }
 
-/** A moment in the plan, in short steps, so that it can be asked to stop. */
+/** Waits in short steps, so that `signal` can end it. */
 async function waitUntil(atMs: number, signal: AbortSignal): Promise<void> {
   const leftMs = () => atMs - performance.now();
   while (!signal.aborted && leftMs() > 0) await pause(Math.min(leftMs(), 200));
