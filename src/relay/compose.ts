@@ -6,7 +6,7 @@ import { describeError } from '../errors.ts';
 import { type Counts, connectDatabase } from '../ledger/index.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Parts } from '../parts.ts';
-import { createOutboxEntries, type OutboxEntries } from './entries.ts';
+import { createOutboxEntries, type OutboxEntries } from './outbox.ts';
 import { createLease, type Lease, leaseTimeouts } from './lease.ts';
 import { createPublisher, type Publisher } from './publisher.ts';
 import { createRelay, type Relay } from './relay.ts';

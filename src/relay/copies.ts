@@ -8,7 +8,7 @@
 //      └─ nacked, failed: due again after a while, attempts + 1
 
 import type { Statement } from '../ledger/index.ts';
-import { BEHIND_NO_TROUBLE, LIVE_MAY_GO } from './may-go.ts';
+import { BEHIND_NO_TROUBLE, LIVE_MAY_GO } from './live-entries.ts';
 
 /**
  * Takes turns among the replays that run, each read in its own order (index outbox_replay). A copy waits

@@ -14,8 +14,8 @@ import { describeError } from '../errors.ts';
 import { eventId } from '../ledger/index.ts';
 import { retryDelayMs } from './backoff.ts';
 import { toMessage } from './cloud-event.ts';
-import type { Entry, OutboxEntries, Settlement } from './entries.ts';
-import { judge } from './judge.ts';
+import type { Entry, OutboxEntries, Settlement } from './outbox.ts';
+import { judge } from './next-step.ts';
 import type { Lease } from './lease.ts';
 import { createWindow, type Lane } from './window.ts';
 

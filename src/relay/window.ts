@@ -4,7 +4,7 @@
 // failed. Knows nothing of the broker or the database.
 
 import { jobKey } from '../ledger/index.ts';
-import type { Entry } from './entries.ts';
+import type { Entry } from './outbox.ts';
 
 /**
  * A lane is in `ready`, or its first entry is in flight or waits for its failure to be written, or it has no

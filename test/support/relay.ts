@@ -7,7 +7,7 @@ import { createPublisher, type OutgoingMessage, type Publisher } from '../../src
 import { topologyOf } from '../../src/relay/topology.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
 import { keepPartitions } from '../../src/ledger/partitions.ts';
-import { createOutboxEntries, type OutboxEntries } from '../../src/relay/entries.ts';
+import { createOutboxEntries, type OutboxEntries } from '../../src/relay/outbox.ts';
 import { createLease, type Lease } from '../../src/relay/lease.ts';
 import { createRelay, type Relay, type RelayLimits } from '../../src/relay/relay.ts';
 import { decide, lockEntry, retryEntries } from '../../src/operators/decisions/decisions.ts';

@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { expect, test, vi } from 'vitest';
-import { LOAD } from '../../../src/relay/entries.ts';
+import { LOAD } from '../../../src/relay/outbox.ts';
 import { listen, newExchange, UNHEARD } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { outboxCount, outOfOrder } from '../../support/facts.ts';

@@ -1,7 +1,7 @@
 // What becomes of an entry after a publish attempt. Pure.
 
 import type { Publication } from './publisher.ts';
-import type { Entry, Settlement } from './entries.ts';
+import type { Entry, Settlement } from './outbox.ts';
 
 /**
  * `alone`: nothing else was in flight, so a channel that closed over some message closed over this one.

@@ -12,7 +12,7 @@ import type { Publication } from './publisher.ts';
 import type { Status, DatabaseConnection, Statement, OutboxState } from '../ledger/index.ts';
 import type { EntryEvent } from './cloud-event.ts';
 import { LOAD_COPIES, SETTLE_COPIES } from './copies.ts';
-import { LIVE_MAY_GO } from './may-go.ts';
+import { LIVE_MAY_GO } from './live-entries.ts';
 
 export type Entry = EntryEvent & {
   /** Its key and place in the outbox, decimal digits. A live entry's is its event's sequence. */

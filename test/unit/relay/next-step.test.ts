@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Publication } from '../../../src/relay/publisher.ts';
-import { judge } from '../../../src/relay/judge.ts';
+import { judge } from '../../../src/relay/next-step.ts';
 
 const live = { attempts: 0 };
 const copy = { attempts: 0, replay: { id: 'r', by: 'Ada', queue: null } };

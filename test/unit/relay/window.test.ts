@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Entry } from '../../../src/relay/entries.ts';
+import type { Entry } from '../../../src/relay/outbox.ts';
 import { createWindow, type Lane } from '../../../src/relay/window.ts';
 
 let position = 0;
