@@ -206,8 +206,7 @@ export function createPublisher(options: {
 
   function failInFlight(detail: string, code?: unknown): void {
     for (const entry of inFlight.values()) {
-      const isSuspect = CONTENT_ERRORS.has(code) || (code === ACCESS_REFUSED && entry.isForQueue);
-      const blame = isSuspect ? 'unknown' : 'broker';
+      const blame = blameOf(code, entry);
       entry.settle({ result: 'failed', detail, blame, durationMs: now() - entry.startedMs });
     }
   }
@@ -258,10 +257,7 @@ export function createPublisher(options: {
     if (error !== null && !nacked) return; // the channel closed: `onChannelClosed` settles the entry, with the reason
     lastConfirmMs = now();
     channelsLost = 0;
-    if (nacked)
-      entry.settle({ result: 'nacked', detail: 'nacked by the broker', blame: 'event', durationMs });
-    else if (entry.returned === undefined) entry.settle({ result: 'confirmed', durationMs });
-    else entry.settle({ result: 'returned', detail: entry.returned, blame: 'event', durationMs });
+    entry.settle({ ...outcomeOf(entry, nacked), durationMs });
   }
 
   /** The watchdog: fails messages whose confirm is overdue, and connects anew when the recovery hangs. */
@@ -322,6 +318,19 @@ export function createPublisher(options: {
       failInFlight('publisher closed');
     },
   };
+}
+
+/** Of a message that the broker has settled: a basic.return comes before the confirm. */
+function outcomeOf({ returned }: InFlight, nacked: boolean) {
+  if (nacked) return { result: 'nacked', detail: 'nacked by the broker', blame: 'event' } as const;
+  if (returned === undefined) return { result: 'confirmed' } as const;
+  return { result: 'returned', detail: returned, blame: 'event' } as const;
+}
+
+/** Of a message that was in flight when the channel closed with this reply code. */
+function blameOf(code: unknown, { isForQueue }: InFlight): 'unknown' | 'broker' {
+  const isForContent = CONTENT_ERRORS.has(code) || (code === ACCESS_REFUSED && isForQueue);
+  return isForContent ? 'unknown' : 'broker';
 }
 
 function propertiesOf(message: OutgoingMessage) {
