@@ -101,8 +101,8 @@ export function createLogOutput(
 }
 
 /**
- * Writes to a pipe, a socket or a terminal are Node's own and do not block. Its writes to a file do block the event loop while
- * the disk is busy, so a file is written to asynchronously.
+ * Pipes, sockets and terminals are left to Node: a pipe and a socket take what they have room for, and do not block. Node would
+ * write to a file synchronously, and a busy disk would block the event loop: so a file is written to asynchronously.
  */
 function toStandardOutput(): WriteText {
   if (fstatSync(STDOUT).isFile()) return (text, done) => writeFile(STDOUT, text, done);

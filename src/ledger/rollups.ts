@@ -2,7 +2,7 @@
 // and bucket of time. They include answers that leave no delivery, such as a 503. Several replicas add to the same rows. After
 // two days minutes are summed up to hours.
 //
-// A bucket is a range of milliseconds. Four buckets double the time, and a bucket counts as its logarithmic middle. So a
+// A bucket is a range of milliseconds. Times double every four buckets, and a bucket counts as its logarithmic middle. So a
 // percentile that is read from them is wrong by 9.1 % at most, whatever the distribution (the square root of 2^(1/4)).
 // Example: 100 ms is in bucket 41, which is everything above 86.1 ms and up to 102.4 ms, and counts as 93.9 ms.
 

@@ -127,20 +127,19 @@ export function createPublisher(options: {
     }
     connection = opened;
     opened.on('error', (error) => log.warn({ err: describeError(error) }, 'broker connection error'));
-    opened.on('disconnect', (error) => {
-      lastSignMs = now();
-      log.warn({ err: describeError(error) }, 'broker connection lost');
-    });
-    opened.on('connect-failed', (error) => {
-      lastSignMs = now();
-      log.warn({ err: describeError(error) }, 'broker cannot be reached');
-    });
+    opened.on('disconnect', (error) => onRecoveryEvent('broker connection lost', error));
+    opened.on('connect-failed', (error) => onRecoveryEvent('broker cannot be reached', error));
     opened.on('connect', () => {
       lastSignMs = now();
     });
   }
 
-  /** A fresh channel and the topology, on each (re)connect. Errors propagate: recovery then tries again. */
+  function onRecoveryEvent(what: string, error: unknown): void {
+    lastSignMs = now();
+    log.warn({ err: describeError(error) }, what);
+  }
+
+  /** Opens a channel and declares the topology, on each connect. Errors propagate, so that the recovery tries again. */
   async function setup(model: ChannelModel): Promise<void> {
     let dead = false;
     let reason: BrokerError | undefined;
@@ -241,12 +240,8 @@ export function createPublisher(options: {
     } catch (error) {
       // amqplib may have counted a message that was never sent: this channel's confirms are no longer of use.
       reconnect();
-      entry.settle({
-        result: 'failed',
-        detail: describeError(error).message,
-        blame: 'broker',
-        durationMs: 0,
-      });
+      const detail = describeError(error).message;
+      entry.settle({ result: 'failed', detail, blame: 'broker', durationMs: 0 });
     }
     return promise;
   }
@@ -283,14 +278,10 @@ export function createPublisher(options: {
       log.warn('no confirms from the broker, reopening the connection');
       reconnect();
     }
+    const blame = isAlive ? 'event' : 'broker';
     for (const entry of overdue) {
       const durationMs = now() - entry.startedMs;
-      entry.settle({
-        result: 'failed',
-        detail: 'confirm overdue',
-        blame: isAlive ? 'event' : 'broker',
-        durationMs,
-      });
+      entry.settle({ result: 'failed', detail: 'confirm overdue', blame, durationMs });
     }
   }
 

@@ -201,12 +201,8 @@ export function createRelay(options: {
     observe(entry, publication);
     const next = nextStep(entry, publication, { alone, maxAttempts: limits.maxAttempts });
     const retryInMs = next === 'retry' ? retryDelayMs(entry.attempts + 1, random()) : 0;
-    (entry.replay === undefined ? settlements : copySettlements).push({
-      entry,
-      publication,
-      next,
-      retryInMs,
-    });
+    const results = entry.replay === undefined ? settlements : copySettlements;
+    results.push({ entry, publication, next, retryInMs });
     switch (next) {
       case 'delete':
       case 'return':
