@@ -1,5 +1,5 @@
-// What operators ask in the benchmark: each list with each filter, common values and rare ones, and how it is named in
-// the table.
+// The operators' requests of the benchmark: each list with each filter, with common and with rare values, and the name of
+// each in the table.
 
 import { SEEDED } from './audit-seed.ts';
 

@@ -1,4 +1,4 @@
-// What the benchmark of the operators' side found, and how docs/operators.md tells it.
+// The results of the benchmark of the operators' side, and their table in docs/operators.md.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import type { AuditCase } from './audit-cases.ts';
 
 export type AuditScale = {
   readonly deliveries: number;
-  /** Of each question, after some that are not counted. */
+  /** Number of requests of each case, after a warm-up. */
   readonly asked: number;
   readonly rounds: number;
   readonly loadS: number;
@@ -23,10 +23,10 @@ export type AuditReport = {
     readonly seconds: number;
     readonly mib: number;
   }[];
-  /** Of the service's process: before the first export, and the most while they ran. */
+  /** Memory of the service's process: before the first export, and the peak during exports. */
   readonly idleMiB: number;
   readonly peakMiB: number;
-  /** Acknowledged deliveries a second, the medians: alone, while operators ask, and while an export runs. */
+  /** Median of acknowledged deliveries a second: alone, while operators ask, and during an export. */
   readonly intake: Readonly<Record<'alone' | 'asked' | 'exporting', number>>;
 };
 
@@ -71,7 +71,7 @@ export function renderAudit({
 const DOCUMENT = join(ROOT, 'docs/operators.md');
 const SECTION = /<!-- medians -->[\s\S]*?<!-- \/medians -->/;
 
-/** Puts it between the document's marks. @throws Error where they are missing */
+/** Writes it between the document's markers. @throws Error if these are missing */
 export function writeMedians(text: string): void {
   const before = readFileSync(DOCUMENT, 'utf8');
   if (!SECTION.test(before)) throw new Error('docs/operators.md has no place for the medians');

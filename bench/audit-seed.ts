@@ -1,29 +1,31 @@
-// A ledger with a month of history, as the operators' lists see it: deliveries of every outcome, their events, jobs and
-// publications, and an outbox with all states. Straight by SQL, without the indexes while the rows go in. The same
-// rows every time but for the clock: what is rare, what is common and what lies in one stretch of time is told here.
+// Fills a ledger with a month of history for the operators' lists: deliveries of every outcome, their events, jobs and
+// publications, and an outbox with all states. By SQL, with the indexes made after the rows. Apart from the clock, the rows are
+// the same every time: SEEDED says which values are rare, which are common, and which lie in one part of the month.
 //
-// Deliveries come in groups of 20 (`b`, with places `r`): 16 events of 8 jobs, then repeats, and one that was turned away.
+// Deliveries come in groups of 20 (group `b`, place `r`): 16 events of 8 jobs, then repeats, and one refused delivery.
+
+import type { QueryResultRow } from 'pg';
 
 const HISTORY_DAYS = 30;
 const GROUP = 20;
 const EVENTS_OF_GROUP = 16;
 const JOBS_OF_GROUP = 8;
 
-/** What the rows hold, for those who ask for it. */
+/** Values in the rows, for the requests that filter by them. */
 export const SEEDED = {
-  /** Six of ten, three of ten, one in a thousand, and one that sent for the first minutes alone. */
+  /** Six of ten deliveries, three of ten, one in a thousand, and a source that sent in the first minutes only. */
   sources: { common: 'default', second: 'studio', rare: 'rare', oldest: 'tiny' },
-  /** All until ten days ago, and all since. */
+  /** The one until ten days ago, and the one since. */
   secrets: { old: 'aaaaaaaaaaaaaaaa', present: 'bbbbbbbbbbbbbbbb' },
   addresses: { common: '10.0.0.1', rare: '192.0.2.7' },
   errorCodes: { common: 'INVALID_INPUT', rare: 'DISK_FULL' },
-  /** Nearly all jobs; one in 65,536; and one in fifty, all in the oldest third. */
+  /** Of nearly all jobs, of one in 65,536, and of one in fifty, all in the oldest third. */
   prefixes: { common: 'job_', narrow: 'job_00a7', oldest: 'batch-' },
 } as const;
 
 const b = `(g / ${GROUP})`;
 const r = `(g % ${GROUP})`;
-/** The place among a group's events that a delivery tells or repeats; null for those that tell none. */
+/** The place of a delivery's event among its group's; null for a delivery without an event. */
 const PLACE = `case when ${r} < 16 then ${r} when ${r} < 19 then (${r} - 16) * 2 + 1
   when ${b} % 10 in (0, 1, 2, 3, 4, 5) or ${b} % 100 = 6 then null else 7 end`;
 const OUTCOME = `case when ${r} < 16 then 'accepted' when ${r} < 18 then 'duplicate'
@@ -32,7 +34,7 @@ const OUTCOME = `case when ${r} < 16 then 'accepted' when ${r} < 18 then 'duplic
   when ${b} % 100 = 6 then 'malformed' else 'duplicate' end`;
 const SOURCE = `case when ${b} < 3 then 'tiny' when ${b} % 1000 = 77 then 'rare' when ${b} % 100 < 60 then 'default'
   when ${b} % 100 < 90 then 'studio' else 'archive' end`;
-/** Delivery `g` of `n`, as a share of the month that ended a minute ago. */
+/** When delivery `g` of `n` came: spread over the month that ended a minute ago. */
 const at = (n: number) =>
   `now() - interval '1 minute' - interval '${HISTORY_DAYS - 1} days' * (1 - g::float8 / ${n})`;
 const uuidOf = (g: string) =>
@@ -41,7 +43,7 @@ const jobId = (j: string, n: number) =>
   `case when ${j} % 17 = 3 and ${j} < ${Math.round((n / GROUP) * JOBS_OF_GROUP * 0.33)} then 'batch-' else 'job_' end
    || substr(md5((${j})::text), 1, 16)`;
 
-/** Job `j` and place `p` of the group: progress first, then an end; one job of 200 never ends, one of 50 fails. */
+/** The status at place `p` of job `j`: progress, then an end. One job of 200 never ends, and one of 50 fails. */
 const STATUS = `case when p % 2 = 0 or j % 200 = 7 then 'processing' when j % 50 = 0 then 'failed' else 'completed' end`;
 const PERCENT = `case when p % 2 = 0 then 45 when j % 200 = 7 then 90 end::smallint`;
 const ERROR = `case when p % 2 = 1 and j % 50 = 0 and j % 200 <> 7 then
@@ -71,7 +73,7 @@ const deliveries = (n: number, { from, to }: Range) => `
     from generate_series(${from}, ${to}) g
   ) delivery`;
 
-/** Its delivery is number `g`. */
+/** The number of its delivery is `g`. */
 const eventSeries = ({ from, to }: Range) => `(
     select g, ${r} as p, ${b} * ${JOBS_OF_GROUP} + ${r} / 2 as j, ${b} * ${EVENTS_OF_GROUP} + ${r} + 1 as sequence
     from generate_series(${from}, ${to}) g where ${r} < ${EVENTS_OF_GROUP}
@@ -101,7 +103,7 @@ const jobs = (n: number, range: Range) => `
     case when j % 200 <> 7 and j % 50 = 0 then ${at(n)} + interval '2 seconds' end
   from ${eventSeries(range)} where p % 2 = 0`;
 
-/** The newest events wait: most as pending, some returned, few parked. */
+/** Entries of the newest events: most are pending, some returned, few parked. */
 const outbox = (entries: number) => `
   insert into outbox (sequence, source, job_id, status, progress_percentage, late, recorded_at, data, state, attempts)
   select sequence, source, job_id, status, progress_percentage, late, recorded_at, '{}',
@@ -110,26 +112,23 @@ const outbox = (entries: number) => `
   from events order by sequence desc limit ${entries}`;
 
 type Range = { readonly from: number; readonly to: number };
-/** Runs the statements one after the other, on one connection. */
-type Session = (statements: readonly string[]) => Promise<unknown>;
+/** Runs the statements one after another on one connection. Returns the rows of the last one. */
+type Session = <Row extends QueryResultRow>(statements: readonly string[]) => Promise<Row[]>;
 
 type Index = { table: string; index: string; constraint: string | null; definition: string };
-/** Reads from the same database. */
-type Query = (text: string) => Promise<Index[]>;
 
 const FAST = ['set synchronous_commit = off', "set work_mem = '128MB'", "set maintenance_work_mem = '256MB'"];
 const TABLES = ['deliveries', 'events', 'jobs', 'publications'] as const;
 
 /**
- * Fills the empty, migrated ledger with `count` deliveries (a multiple of 20) and what belongs to them, on two sessions at
- * once. Without `logged` it takes a third less, is not vacuumed, and does not survive a crash.
+ * Fills the empty, migrated ledger with `count` deliveries (a multiple of 20) and what belongs to them, in two sessions at once.
+ * Without `logged` it takes a third less time, but the tables are not vacuumed and do not survive a crash.
  */
 export async function seedHistory(
   session: Session,
-  query: Query,
   { count, waiting = 20_000, logged = true }: { count: number; waiting?: number; logged?: boolean },
 ): Promise<void> {
-  const indexes = await takeIndexes(session, query);
+  const indexes = await dropIndexes(session);
   await session([...partitionsOfThePast(), ...(logged ? [] : [WITHOUT_WAL])]);
   const all = { from: 0, to: count - 1 };
   await Promise.all([
@@ -140,7 +139,7 @@ export async function seedHistory(
       `select setval(pg_get_serial_sequence('events', 'sequence'), (select max(sequence) from events))`,
     ]),
   ]);
-  // Before the indexes are there again, which a vacuum would have to read, too.
+  // Before the indexes are made again: a vacuum would have to read these, too.
   const settled = TABLES.map((table) => `${logged ? 'vacuum (analyze)' : 'analyze'} ${table}`);
   const made = TABLES.flatMap((table) => indexes.get(table) ?? []);
   await share(session, settled);
@@ -148,7 +147,7 @@ export async function seedHistory(
   await session([...FAST, outbox(waiting), 'vacuum (analyze) outbox']);
 }
 
-/** Among as many sessions as there are cores here. */
+/** Divides the statements among two sessions, one for each core. */
 async function share(session: Session, statements: readonly string[]): Promise<void> {
   const left = [...statements];
   const work = async () => {
@@ -157,14 +156,16 @@ async function share(session: Session, statements: readonly string[]): Promise<v
   await Promise.all([work(), work()]);
 }
 
-/** Drops those that are no primary keys, and gives the statements that make them again, by table. */
-async function takeIndexes(session: Session, query: Query): Promise<Map<string, string[]>> {
-  const found = await query(`
+/** Drops all but the primary keys. @returns for each table the statements that make its indexes again */
+async function dropIndexes(session: Session): Promise<Map<string, string[]>> {
+  const found = await session<Index>([
+    `
     select t.relname as table, i.relname as index, c.conname as constraint,
       coalesce(pg_get_constraintdef(c.oid), replace(pg_get_indexdef(i.oid), ' ON ONLY ', ' ON ')) as definition
     from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
       left join pg_constraint c on c.conindid = i.oid and c.contype = 'u'
-    where t.relname in (${TABLES.map((table) => `'${table}'`).join(', ')}) and not x.indisprimary`);
+    where t.relname in (${TABLES.map((table) => `'${table}'`).join(', ')}) and not x.indisprimary`,
+  ]);
   const made = new Map<string, string[]>(TABLES.map((table) => [table, []]));
   await session(
     found.map(({ table, index, constraint, definition }) => {
@@ -190,7 +191,7 @@ const WITHOUT_WAL = `
     end loop;
   end $$`;
 
-/** The service makes those of the days to come. */
+/** The service itself makes those of the coming days. */
 function partitionsOfThePast(): string[] {
   return ['deliveries', 'publications'].map(
     (parent) => `

@@ -1,6 +1,6 @@
-// `npm run bench -- --audit`: what operators ask of a ledger with a month of history, over HTTP: the median time of each
-// list and of a job's story, an export's rate and memory, and what all of it costs the intake beside. The broker is
-// stopped: nothing but Postgres and the service is measured, and the outbox stays as it was made.
+// `npm run bench -- --audit`: measures the operators' requests over HTTP on a ledger with a month of history: the median time of
+// each list and of a job's story, an export's rate and memory, and what these cost the intake at the same time. The broker is
+// stopped, so that only Postgres and the service are measured, and the outbox does not change.
 
 import { startRelay } from '../scripts/relay.ts';
 import type { Progress } from '../scripts/output.ts';
@@ -19,10 +19,10 @@ export const AUDIT_QUICK: AuditScale = { deliveries: 100_000, asked: 11, rounds:
 
 const DATABASE = 'bench_audit';
 const WARM_UP = 5;
-/** Page 1,000 of a list, 50 items each. */
+/** Page 1,000 of a list with 50 items a page. */
 const DEEP_ITEMS = 50_000;
 const SAMPLE_MS = 50;
-/** Operators beside the intake: each asks again as soon as it was answered. */
+/** Operators while the intake is loaded. Each sends its next request when it has its answer. */
 const OPERATORS = 2;
 const LOAD_CONNECTIONS = 64;
 
@@ -36,9 +36,8 @@ export async function measureAudit(
   await stage.rabbitmq.stop();
   await stage.databases.create(DATABASE);
   try {
-    const run = (statements: readonly string[]) => stage.databases.run(DATABASE, statements);
     await progress.during(`a history of ${scale.deliveries.toLocaleString('en')} deliveries`, () =>
-      seedHistory(run, async (text) => (await run([text])) as never, { count: scale.deliveries }),
+      seedHistory((statements) => stage.databases.run(DATABASE, statements), { count: scale.deliveries }),
     );
     const lists = await progress.during('lists', () => withService(stage, (api) => measureLists(api, scale)));
     const storyMs = await progress.during('stories', () =>
@@ -105,7 +104,7 @@ async function ask(api: Api, path: string): Promise<Page> {
   return JSON.parse(text) as Page;
 }
 
-/** As an operator comes to it, page by page, in the largest ones. Undefined for a list that ends before. */
+/** Found as an operator finds it, page by page, in the largest pages. Undefined for a list that ends before. */
 async function deepCursor(api: Api, each: AuditCase): Promise<string | undefined> {
   let cursor: string | null = null;
   for (let items = 0; items < DEEP_ITEMS; ) {
@@ -134,7 +133,7 @@ function median(values: readonly number[]): number {
 
 async function measureStories(stage: Stage, api: Api, { asked }: AuditScale): Promise<number> {
   const rows = await stage.databases.run(DATABASE, [
-    // Scattered over the month, as ids are.
+    // Jobs from all over the month, since ids are random.
     `select source, job_id from jobs where job_id >= 'job_8' order by source, job_id limit ${asked + WARM_UP}`,
   ]);
   const jobs = rows.map(
@@ -168,7 +167,7 @@ async function measureExports(api: Api): Promise<Pick<AuditReport, 'exports' | '
   return { exports, idleMiB, peakMiB };
 }
 
-/** Counts lines, and keeps nothing. */
+/** Counts lines and bytes, and keeps neither. */
 async function drain(response: Response): Promise<{ items: number; bytes: number }> {
   if (response.status !== 200 || response.body === null) throw new Error(`export: ${response.status}`);
   let [items, bytes] = [0, 0];

@@ -1,5 +1,5 @@
-// The cases: what is measured against what, under which load, how often and in which order. Subjects that are
-// compared take turns (A B A B); where a case is there for its tendency alone, it is measured once.
+// The cases: what is compared with what, under which load, how often and in which order. Subjects that are compared take turns
+// (A B A B). A case that only shows a tendency is measured once.
 
 import { withstandFloods } from './floods.ts';
 import { drainBacklog, sitOutOutage } from './long-cases.ts';
@@ -53,14 +53,14 @@ async function ceiling(bench: Bench): Promise<void> {
   }
 }
 
-/** The baseline at its best: the pool that it gets from here on. */
+/** Finds the baseline's best pool size, which it has from here on. */
 async function tuning(bench: Bench): Promise<void> {
   for (const round of rounds(bench).slice(0, 2))
     for (const pool of bench.scale.pools)
       await runBaseline(bench, { case: 'tuning', variant: `pool of ${pool}`, round, pool });
 }
 
-/** Ours and what people would write, each with its events on the bus; the bare publisher and the bare route beside them. */
+/** Tallyhook and the baseline with events on the bus, and for comparison the bare publisher and the bare route. */
 async function bus(bench: Bench): Promise<void> {
   for (const round of rounds(bench)) {
     const variation = { case: 'bus', variant: connectionsLabel(CONCURRENCY), round } as const;
@@ -71,7 +71,7 @@ async function bus(bench: Bench): Promise<void> {
   }
 }
 
-/** The way into Postgres alone: the broker is stopped for all. */
+/** The write to Postgres alone: the broker is stopped for all. */
 async function intake(bench: Bench): Promise<void> {
   const pgbench = pgbenchOrSkip(bench);
   await bench.stage.rabbitmq.stop();
@@ -95,7 +95,7 @@ async function concurrency(bench: Bench): Promise<void> {
   }
 }
 
-/** Open loop, at shares of the highest rate that a closed loop reached; the baseline at shares of its own. */
+/** Open loop, at shares of the highest rate of a closed loop. The baseline's shares are of its own highest rate. */
 async function rates(bench: Bench): Promise<void> {
   const known = () => peakOf(bench.runs, 'tallyhook');
   if (known() === undefined)
@@ -104,7 +104,7 @@ async function rates(bench: Bench): Promise<void> {
   if (ownPeak === undefined) throw new Error('without a peak there are no shares of it');
   const baselinePeak = peakOf(bench.runs, 'baseline');
   for (const share of bench.scale.shares) {
-    // The one with the target as often as those that it is compared with.
+    // The share with a target is measured as often as what it is compared with.
     for (const round of share === 0.5 ? rounds(bench) : [1]) {
       const at = (peak: number) => ({
         loop: { kind: 'open', ratePerS: Math.round(peak * share), connections: OPEN_CONNECTIONS } as const,
@@ -128,7 +128,7 @@ function peakOf(runs: readonly Run[], subject: SubjectName): number | undefined 
   return found.length === 0 ? undefined : Math.max(...found);
 }
 
-/** Ledgers with a past, all there at once, and taken in turns. */
+/** Ledgers with history, made beforehand, which take turns. */
 async function growth(bench: Bench): Promise<void> {
   const { databases } = bench.stage;
   const names = new Map(bench.scale.ledgers.map((events) => [events, `bench_past_${events}`]));

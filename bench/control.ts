@@ -1,28 +1,28 @@
-// The line between the benchmark and each of its parts: JSON lines over loopback. What is measured runs in
-// processes of its own, and the guard starts them without a channel; this is it. A part that loses the line ends.
+// The control connection between the benchmark and each of its parts: JSON lines over loopback. Parts are processes of their
+// own, which the guard starts without a channel. A part that loses the connection ends.
 
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { once as onceEmitted } from 'node:events';
 import type { AddressInfo } from 'node:net';
 
-/** Whatever the two sides agreed on under that name; each side's own module has the types. */
+/** `kind` decides what `value` is; the modules of both sides have the types. */
 type Line = { readonly kind: string; readonly value?: unknown };
 
 export type Control = {
   readonly tell: (kind: string, value?: unknown) => void;
-  /** For every line of that kind from now on; replaces an earlier listener. */
+  /** Listens to every line of that kind from now on. Replaces an earlier listener. */
   readonly on: (kind: string, listen: (value: unknown) => void) => void;
-  /** The next line of that kind, one that came before we asked included. */
+  /** The next line of that kind, or one that came earlier and was not read. */
   readonly once: (kind: string) => Promise<unknown>;
 };
 
-/** A line is a report of one run at most; beyond this something is wrong. */
+/** The longest line is the report of a run. One above this is an error. */
 const LINE_MAX_BYTES = 64 * 1024 * 1024;
-/** Lines that came before anybody asked for them. */
+/** Lines that came and were not read yet. */
 const KEPT_MAX = 100;
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** In a part: connects to the benchmark that started it, as `<script> <control port> <token>`. */
+/** In a part: connects to the benchmark, which started it as `<script> <control port> <token>`. */
 export async function connectToBenchmark(argv: readonly string[] = process.argv.slice(2)): Promise<Control> {
   const [port = '', token = ''] = argv;
   const socket = createConnection({ port: Number(port), host: '127.0.0.1', noDelay: true });
@@ -42,12 +42,12 @@ export async function connectToBenchmark(argv: readonly string[] = process.argv.
 
 type Switchboard = {
   readonly port: number;
-  /** Resolves when the part with this token is on the line. */
+  /** Resolves when the part with this token has connected. */
   readonly expect: (token: string) => Promise<Control & { readonly lost: Promise<void> }>;
   readonly close: () => Promise<void>;
 };
 
-/** In the benchmark: where parts connect to. */
+/** In the benchmark: the server that parts connect to. */
 export async function openSwitchboard(): Promise<Switchboard> {
   const expected = new Map<string, (socket: Socket, control: Control) => void>();
   const sockets = new Set<Socket>();

@@ -1,5 +1,5 @@
-// Renders results into docs/performance.md, between its markers, and the plots beside it. What people wrote around
-// the markers stays. The same results give the same bytes.
+// Renders results into docs/performance.md, between its markers, and the plots beside it. The text outside the markers stays as
+// it is. The same results give the same bytes.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -30,7 +30,7 @@ type Section = {
   readonly render: (results: Results) => string;
 };
 
-/** By the name that stands in the document's markers: `<!-- bench:targets -->` … `<!-- /bench:targets -->`. */
+/** By the name in the document's markers: `<!-- bench:targets -->` … `<!-- /bench:targets -->`. */
 const SECTIONS: readonly Section[] = [
   { name: 'about', cases: [], render: aboutTable },
   { name: 'targets', cases: [], render: targetsTable },
@@ -72,7 +72,7 @@ const SECTIONS: readonly Section[] = [
   },
 ];
 
-/** Writes both. Sections whose cases were not measured keep what they show. @returns the paths. */
+/** Writes both. Sections whose cases were not measured stay as they are. @returns the paths */
 export function renderDocument(results: Results): string[] {
   const measured = new Set(results.runs.map((run) => run.case));
   const isShown = (cases: readonly Case[]) => cases.length === 0 || cases.some((name) => measured.has(name));
@@ -89,7 +89,7 @@ export function renderDocument(results: Results): string[] {
   return [DOCUMENT, ...plots].map((path) => relative(ROOT, path));
 }
 
-/** Pure. @throws Error when the document lacks the markers, since the figures would be lost in silence. */
+/** Pure. @throws Error if the document lacks the markers: the figures would be lost unnoticed */
 export function fillIn(text: string, name: string, content: string): string {
   const [begin, end] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`];
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
@@ -202,7 +202,7 @@ function variantPlot(runs: readonly Run[], name: Case, title: string): Plot[] {
       ] as const
     ).flatMap(([label, figure]) => {
       const values = groups.map((variant) => medianOf(runs, { case: name, subject, variant }, figure));
-      // The baseline answers after the confirm: its two rates are one.
+      // The baseline answers after the confirm, so its two rates are the same.
       const isRepeat = subject === 'baseline' && label === 'acknowledged';
       return isRepeat || values.every((value) => value === null)
         ? []

@@ -1,6 +1,6 @@
-// Floods of clients without a secret, one after the other, each against a Tallyhook of its own with its defaults. Beside
-// each, from another address: a sender that keeps its connection, one that makes a new one for each delivery, and a
-// probe of the operators' `/livez`. What those get is a figure here, and no failure of the run.
+// Measures floods of clients without a secret, each against a new Tallyhook with its defaults. At the same time, from other
+// addresses: a sender that keeps its connection, one that makes a new connection for each delivery, and a probe of the
+// operators' `/livez`. What these do not get is part of the figures, and no failure of the run.
 
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,34 +10,34 @@ import { SMALLEST_BODY_BYTES } from './load/notifications.ts';
 import { newRun, startSubscriber } from './measure.ts';
 import { type Generator, startGenerator } from './parts.ts';
 import type { Figures, Served } from './results.ts';
-import { type Bench, hold, startTallyhookIn } from './runs.ts';
-import type { FloodWish, Scale } from './scale.ts';
+import { type Bench, endAfter, startTallyhookIn } from './runs.ts';
+import type { FloodSpec, Scale } from './scale.ts';
 import type { Stage } from './stage.ts';
 import type { Subject } from './subjects.ts';
-import { forgetPeak, memoryOf } from './usage.ts';
+import { resetPeak, memoryOf } from './usage.ts';
 
-/** Five, so that the limit of an address is not what ends a flood. */
+/** Five, so that the limit of connections an address does not end a flood. */
 const FLOODERS = ['127.0.1.1', '127.0.1.2', '127.0.1.3', '127.0.1.4', '127.0.1.5'];
 const SENDER = '127.0.0.2';
 const PROBER = '127.0.0.3';
 
 /**
- * A flood is measured here, and not how much a sender can send. On the one kept connection a delivery waits for those before
- * it: so many go at 200 ms each, above which the queue would be all that its times tell.
+ * Few, since the flood is measured and not a sender's rate. On the one kept connection a delivery waits for those before it: at
+ * a higher rate, answers of 200 ms would make a queue, and its times would show the queue alone.
  */
 const KEPT_PER_S = 5;
 const FRESH_PER_S = 20;
 const PROBES_PER_S = 4;
-/** Of those that connect anew: one that waits for its answer keeps back no other. */
+/** For the sender that connects anew: a delivery that waits for its answer does not delay the others. */
 const FRESH_CONNECTIONS = 32;
-/** What follows a flood still counts: what it left is worked off in it. */
+/** The time after a flood still counts: the service works off what the flood left. */
 const AFTERMATH_S = 1;
-/** Of the process's files, for all that is no connection of a flood. */
+/** Open files of the process that are kept free for everything but the flood's connections. */
 const FILES_KEPT = 600;
 
 export async function withstandFloods(bench: Bench): Promise<void> {
-  for (const wish of bench.scale.floods) {
-    const flood = withinLimit(bench, wish, openFilesMax());
+  for (const spec of bench.scale.floods) {
+    const flood = withinLimit(bench, spec, openFilesMax());
     const variant = `${flood.connections.toLocaleString('en')} ${flood.name}`;
     await bench.measure({ case: 'floods', subject: 'tallyhook', variant, round: 1 }, () =>
       withstand(bench, flood),
@@ -45,34 +45,32 @@ export async function withstandFloods(bench: Bench): Promise<void> {
   }
 }
 
-/**
- * As many connections as a process may open, and word of those that are left out. @throws Error when there would be none.
- */
-export function withinLimit(bench: Pick<Bench, 'skip'>, wish: FloodWish, filesMax: number): FloodWish {
-  const connections = Math.min(wish.connections, filesMax - FILES_KEPT);
+/** With as many connections as a process may open; reports those left out. @throws Error if there would be none */
+export function withinLimit(bench: Pick<Bench, 'skip'>, spec: FloodSpec, filesMax: number): FloodSpec {
+  const connections = Math.min(spec.connections, filesMax - FILES_KEPT);
   if (connections < 1)
     throw new Error(`floods need more than ${FILES_KEPT} open files, and ulimit -n is ${filesMax}`);
-  if (connections < wish.connections)
-    bench.skip(`floods: ${connections} of ${wish.connections} ${wish.name}, since ulimit -n is ${filesMax}`);
-  return { ...wish, connections };
+  if (connections < spec.connections)
+    bench.skip(`floods: ${connections} of ${spec.connections} ${spec.name}, since ulimit -n is ${filesMax}`);
+  return { ...spec, connections };
 }
 
 async function withstand(
   bench: Bench,
-  { face, kind, connections, reopenAfterMs }: FloodWish,
+  { face, kind, connections, reopenAfterMs }: FloodSpec,
 ): Promise<Figures> {
   const { stage, scale } = bench;
   const run = newRun();
-  await using held = new AsyncDisposableStack();
-  hold(held, await startSubscriber(stage, run, 'quorum'));
+  await using cleanup = new AsyncDisposableStack();
+  endAfter(cleanup, await startSubscriber(stage, run, 'quorum'));
   const logFile = join(stage.folder, `${run}.log`);
-  const subject = hold(held, await startTallyhookIn({ run, held }, bench, { logFile }));
+  const subject = endAfter(cleanup, await startTallyhookIn({ run, cleanup }, bench, { logFile }));
   const beside = await startBeside(stage, run, subject, scale);
-  for (const generator of beside) hold(held, generator);
+  for (const generator of beside) endAfter(cleanup, generator);
 
   const going = beside.map((generator) => generator.go());
   await Promise.all(going.map(({ windowBegins }) => windowBegins));
-  forgetPeak(subject.pids);
+  resetPeak(subject.pids);
   const [rssBeforeMiB, logBytes] = [memoryOf(subject.pids).nowMiB, statSync(logFile).size];
   const [port = 0] = face === 'intake' ? subject.ports : subject.operatorPorts;
   const forMs = scale.floodS * 1_000;
@@ -91,7 +89,7 @@ async function withstand(
   };
 }
 
-/** The two senders and the probe, each in a process of its own. They go on for longer than the flood. */
+/** Starts the two senders and the probe, each in its own process. They run for longer than the flood. */
 function startBeside(
   stage: Stage,
   run: string,
@@ -104,7 +102,7 @@ function startBeside(
     duplicateShare: 0,
     warmUpS,
     durationS: floodS + AFTERMATH_S,
-    stock: 0, // so few are signed as they go
+    stock: 0, // so few notifications are signed when they are sent
     onFailure: 'fail',
   } as const;
   const sender = { ...plan, ports, path: '/webhooks', localAddress: SENDER };
@@ -130,7 +128,7 @@ function startBeside(
   return Promise.all(plans.map((each) => startGenerator(stage.parts, each)));
 }
 
-/** Pure. All that was sent, the warm-up included, and what was answered with a 2xx; times of the window alone. */
+/** Pure. Counts of all that was sent, warm-up included, and of all 2xx answers; times of the window only. */
 export function servedOf(
   report: Pick<LoadReport, 'answersInAll' | 'unanswered' | 'latency'> | undefined,
 ): Served {
@@ -144,7 +142,7 @@ export function servedOf(
   };
 }
 
-/** What a process may open, which Node has raised as far as it may; unlimited where nobody says. */
+/** How many files a process may open. Node raises this to the hard limit. Infinity where it is not known. */
 function openFilesMax(): number {
   const found = /Max open files\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
   return found === undefined ? Infinity : Number(found);

@@ -1,10 +1,10 @@
-// The two cases that are about trouble: a backlog that is drained while intake goes on, and an outage of the broker
-// in which memory must stay flat.
+// The two long cases: a backlog that is drained while intake goes on, and an outage of the broker in which memory must not
+// grow.
 
 import { performance } from 'node:perf_hooks';
 import { measureLoad, newRun, startSubscriber, type Subscriber } from './measure.ts';
 import type { Figures } from './results.ts';
-import { type Bench, databaseName, hold, holdDatabase, loadOf, startTallyhookIn } from './runs.ts';
+import { type Bench, databaseName, endAfter, createRunDatabase, loadOf, startTallyhookIn } from './runs.ts';
 import { RATED_PER_S } from './scale.ts';
 import { addBacklog, seedBacklog } from './seed.ts';
 import type { Stage } from './stage.ts';
@@ -14,32 +14,32 @@ type Series = [number, number][];
 
 const SAMPLE_MS = 1_000;
 const CONNECTIONS = 128;
-/** Draining a million entries at the rate that is asked for takes half of this. */
+/** Draining a million entries at the target rate takes half of this. */
 const DRAIN_MAX_S = 1_000;
-/** Many, so that an hour's deliveries are taken in minutes. */
+/** Many, so that an hour's deliveries take minutes. */
 const OUTAGE_CONNECTIONS = 256;
 const OUTAGE_MAX_S = 3_600;
-/** Signed before; the rest is signed as it goes, since 1.8 million requests would be 1.5 GB. */
+/** Signed beforehand. The rest is signed when sent, since 1.8 million requests would be 1.5 GB. */
 const OUTAGE_STOCK = 100_000;
-/** The entries that come by SQL come in so many steps, spread over the deliveries. */
+/** The entries that SQL adds come in so many steps, spread over the deliveries. */
 const OUTAGE_STEPS = 10;
-/** By then all of it is to be there, so that the last deliveries are taken beside the whole backlog. */
+/** All of them are added by then, so that the last deliveries are taken with the whole backlog present. */
 const OUTAGE_ADDED_BY_SHARE = 0.7;
-/** Small, since Tallyhook is draining while it is signed. */
+/** Small, since Tallyhook drains while the stock is signed. */
 const BACKLOG_STOCK = 5_000;
 
-/** Seeds the outbox, warms Tallyhook up, and drains beside the rated load. Over when every seeded entry has arrived. */
+/** Seeds the outbox, warms Tallyhook up, and drains during the rated load, until every seeded entry has arrived. */
 export async function drainBacklog(bench: Bench): Promise<void> {
   const { stage, scale } = bench;
   const variant = `${scale.backlog.toLocaleString('en')} entries, ${RATED_PER_S}/s`;
   await bench.measure({ case: 'backlog', subject: 'tallyhook', variant, round: 1 }, async () => {
     const run = newRun();
-    await using held = new AsyncDisposableStack();
+    await using cleanup = new AsyncDisposableStack();
     const database = databaseName(run);
-    await holdDatabase(held, stage, run);
+    await createRunDatabase(cleanup, stage, run);
     await seedBacklog(stage, database, scale.backlog);
-    const subscriber = hold(held, await startSubscriber(stage, run, 'quorum'));
-    const subject = hold(held, await startTallyhookIn({ run, held }, bench, { database }));
+    const subscriber = endAfter(cleanup, await startSubscriber(stage, run, 'quorum'));
+    const subject = endAfter(cleanup, await startTallyhookIn({ run, cleanup }, bench, { database }));
     const backlog: Series = [];
     const load = loadOf(bench, {
       loop: { kind: 'open', ratePerS: RATED_PER_S, connections: CONNECTIONS },
@@ -63,7 +63,7 @@ export async function drainBacklog(bench: Bench): Promise<void> {
   });
 }
 
-/** Samples what is left until nothing is. */
+/** Samples the number of seeded entries that are left, until there are none. */
 async function untilSeeded(
   subscriber: Subscriber,
   many: number,
@@ -82,9 +82,9 @@ async function untilSeeded(
 }
 
 /**
- * The broker is stopped, and the backlog of an hour at the rated load grows in minutes: a share of it is really
- * delivered, as fast as that is taken, and the rest is put into the outbox beside it, step by step. What grows with the
- * backlog shows as much as in an hour; what grows with time alone is for the soak to show.
+ * The broker is stopped, and the backlog of an hour at the rated load grows in minutes: a share of it is delivered over HTTP as
+ * fast as possible, and SQL adds the rest to the outbox in steps. Memory that grows with the backlog shows as it would after an
+ * hour. Memory that grows with time alone is found by the soak test.
  */
 export async function sitOutOutage(bench: Bench): Promise<void> {
   const { stage, scale } = bench;
@@ -97,8 +97,8 @@ export async function sitOutOutage(bench: Bench): Promise<void> {
       { case: 'outage', subject: 'tallyhook, broker down', variant, round: 1 },
       async () => {
         const run = newRun();
-        await using held = new AsyncDisposableStack();
-        const subject = hold(held, await startTallyhookIn({ run, held }, bench));
+        await using cleanup = new AsyncDisposableStack();
+        const subject = endAfter(cleanup, await startTallyhookIn({ run, cleanup }, bench));
         const rssMiB: Series = [];
         const backlog: Series = [];
         const rest = createRest(stage, databaseName(run), scale.outage - deliveries);
@@ -124,7 +124,7 @@ export async function sitOutOutage(bench: Bench): Promise<void> {
           },
         });
         await rest.added();
-        // Where SQL was slower than the deliveries, its end is seen here.
+        // If SQL was slower than the deliveries, this sample has its end.
         sample((rssMiB.at(-1)?.[0] ?? 0) + SAMPLE_MS / 1_000, deliveries);
         return { ...figures, ...flatness(rssMiB, backlog, scale.outage), rssMiB, backlog };
       },
@@ -134,7 +134,7 @@ export async function sitOutOutage(bench: Bench): Promise<void> {
   }
 }
 
-/** The part of the backlog that comes by SQL, in steps, one after the other. */
+/** Adds the part of the backlog that comes by SQL, in steps. */
 function createRest(stage: Stage, database: string, entries: number) {
   const size = Math.floor(entries / OUTAGE_STEPS);
   let steps = 0;
@@ -146,7 +146,7 @@ function createRest(stage: Stage, database: string, entries: number) {
   };
   return {
     count: () => count,
-    /** `share` of what is delivered was taken: as great a share of the rest is to be there. */
+    /** `share` of the deliveries were taken: the same share of the rest has to be added. */
     growTo: (share: number) => {
       for (; size > 0 && steps < Math.min(OUTAGE_STEPS, Math.ceil(share * OUTAGE_STEPS)); steps += 1) {
         const from = steps * size + 1;
@@ -157,7 +157,7 @@ function createRest(stage: Stage, database: string, entries: number) {
   };
 }
 
-/** Pure. Memory at the begin and at the end of the backlog's growth; the first tenth is warm-up. */
+/** Pure. Memory at the start and at the end of the backlog's growth. The first tenth is warm-up. */
 export function flatness(
   rssMiB: readonly (readonly [number, number])[],
   backlog: readonly (readonly [number, number])[],

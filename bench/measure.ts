@@ -1,5 +1,5 @@
-// One measured run: load on a subject, with a subscriber that counts what reaches the bus. Anything but a 2xx, a
-// lost connection or an event that does not arrive makes the run worthless, and says so.
+// One measured run: load on a subject, with a subscriber that counts what reaches the bus. An answer that is not 2xx, a lost
+// connection or an event that does not arrive fails the run.
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -19,28 +19,28 @@ export type Subscriber = {
   readonly pid: number;
   readonly run: string;
   readonly count: () => SubscriberCount;
-  /** Resolves when so many came. @throws Error when nothing at all comes for a while. */
+  /** Resolves when so many came. @throws Error if nothing comes for a while */
   readonly until: (what: 'received' | 'others' | 'seeded', many: number) => Promise<void>;
-  /** First times of receipt by number, 0 where none. */
+  /** Times of the first receipt, by number; 0 for none. */
   readonly times: () => Promise<Float64Array>;
-  /** With its queue and exchange. */
+  /** Also deletes its queue and exchange. */
   readonly end: () => Promise<void>;
 };
 
 const BIND_TIMEOUT_MS = 15_000;
 const WRITE_TIMEOUT_MS = 30_000;
-/** A relay that moves nothing for so long is stuck. */
-const STILL_MS = 30_000;
+/** A relay that publishes nothing for so long is stuck. */
+const STUCK_MS = 30_000;
 const POLL_MS = 20;
 const SECOND_US = 1_000_000;
 const WARM_UP_CONCURRENCY = 64;
 
-/** Letters and digits: it stands in job ids, and in the names on the bus. */
+/** Letters and digits, since it is part of job ids and of names on the broker. */
 export function newRun(): string {
   return `r${randomBytes(4).toString('hex')}`;
 }
 
-/** Of one run: nothing of another is on it. */
+/** Each run has its own, so that it sees no other run's events. */
 export const exchangeOf = (run: string) => `bench.${run}`;
 
 export async function startSubscriber(stage: Stage, run: string, queueType: QueueType): Promise<Subscriber> {
@@ -65,7 +65,7 @@ export async function startSubscriber(stage: Stage, run: string, queueType: Queu
     while (count[what] < many) {
       const seen = count.received + count.others + count.seeded;
       if (seen !== last.seen) last = { seen, atMs: performance.now() };
-      if (performance.now() - last.atMs > STILL_MS)
+      if (performance.now() - last.atMs > STUCK_MS)
         throw new Error(`${many - count[what]} of ${many} events are not on the bus`);
       await sleep(POLL_MS);
     }
@@ -93,12 +93,12 @@ function readTimes(file: string): Float64Array {
   return new Float64Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
 }
 
-/** Everything of a load but where it goes. */
+/** A load without its destination. */
 export type Load = Omit<LoadPlan, 'ports' | 'path' | 'secret' | 'run' | 'onFailure' | 'sendTimesFile'>;
 
 /**
  * Runs the load to its end and, with a subscriber, until everything that was acknowledged has arrived there.
- * `pids` names the processes of the subject. @throws Error unless every answer was a 2xx.
+ * @throws Error unless every answer was a 2xx
  */
 export async function measureLoad(
   stage: Stage,
@@ -109,9 +109,9 @@ export async function measureLoad(
     subject: { name: string; pids: readonly number[] };
     subscriber?: Subscriber;
     onSecond?: (second: LoadSecond) => void;
-    /** There is a backlog: what the warm-up sends comes behind it, and is not waited for. */
+    /** There is a backlog: the warm-up's events come behind it and are not waited for. */
     isBehind?: boolean;
-    /** Begun with the window; ends the load before its time. */
+    /** Called when the window begins. When it resolves, the load ends early. */
     stopWhen?: () => Promise<void>;
   },
 ): Promise<Figures> {
@@ -126,7 +126,7 @@ export async function measureLoad(
     secret: stage.secret,
     onFailure: 'fail',
     sendTimesFile,
-    // Warm by then: it only has to come up to its rate.
+    // The subject is warm by then, and only has to reach the rate.
     ...(isOpen && { warmUpS: 1 }),
   };
   const generator = await startGenerator(stage.parts, plan, options.onSecond);
@@ -136,15 +136,15 @@ export async function measureLoad(
   const going = generator.go();
   const before = await going.windowBegins;
   usage.begin();
-  // Before the window's end: if what it waits for fails, so does the run.
+  // Awaited before the window's end, so that its failure fails the run.
   await options.stopWhen?.().finally(generator.stop);
   const acknowledged = await going.windowEnds;
   const backlogAtEnd = subscriber && Math.max(0, acknowledged - subscriber.count().received);
   const report = await going.report;
-  insistOnClean(report);
+  assertClean(report);
   await subscriber?.until('received', report.acknowledged);
   const cpuMsPer1000 = usage.end(report.acknowledged - before);
-  // Not before: CPU time goes with the process.
+  // Not earlier: its CPU time cannot be read after its end.
   await generator.end();
   const { peakMiB } = memoryOf(subject.pids);
   return {
@@ -163,7 +163,7 @@ export async function measureLoad(
   };
 }
 
-/** Begins an open loop with a subject that is no longer cold: it would start with a queue that is none of the rate's. */
+/** Warms the subject up for an open loop: a cold one would start with a queue that the rate does not cause. */
 async function warmUp(stage: Stage, plan: LoadPlan, subscriber: Subscriber | undefined): Promise<void> {
   const { sendTimesFile: _, ...rest } = plan;
   const generator = await startGenerator(stage.parts, {
@@ -176,18 +176,18 @@ async function warmUp(stage: Stage, plan: LoadPlan, subscriber: Subscriber | und
   });
   const report = await generator.go().report;
   await generator.end();
-  insistOnClean(report);
+  assertClean(report);
   await subscriber?.until('others', report.acknowledged);
 }
 
-/** A rate that was bought with refusals is none. */
-function insistOnClean({ isClean, answersInAll, unanswered }: LoadReport): void {
+/** A rate does not count if some deliveries failed. */
+function assertClean({ isClean, answersInAll, unanswered }: LoadReport): void {
   if (isClean) return;
   const late = unanswered > 0 ? `, and ${unanswered} without any: the rate cannot be served` : '';
   throw new Error(`not every answer was a 2xx: ${JSON.stringify(answersInAll)}${late}`);
 }
 
-/** CPU from the begin of the window to the end of the drain, for as many events as were acknowledged in it. */
+/** Measures CPU time from the start of the window to the end of the drain, for the events acknowledged in the window. */
 export function meter(
   stage: Stage,
   roles: Readonly<Record<string, readonly number[]>>,
@@ -215,7 +215,7 @@ export function meter(
   };
 }
 
-/** Pure. Of the events first sent in the window: when they were received. */
+/** Pure. When the events that were first sent in the window were received. */
 export function arrivals(
   report: Pick<LoadReport, 'fromUs' | 'toUs' | 'firstNumber' | 'endNumber'>,
   sent: Float64Array,

@@ -1,5 +1,5 @@
-// Starts the benchmark's parts as processes of their own under the guard, each on its line to us, and asks them
-// for what they measured. A part that fails or ends fails whoever waits for it, with the end of its output.
+// Starts the benchmark's parts as processes of their own under the guard, each with a control connection, and asks them for
+// their measurements. When a part fails or ends, all that waits for it fails with the end of its output.
 
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
@@ -14,13 +14,13 @@ type Part = {
   readonly pid: number;
   readonly tell: (kind: string, value?: unknown) => void;
   readonly on: (kind: string, listen: (value: unknown) => void) => void;
-  /** The next line of that kind. @throws Error when the part fails, ends, or takes longer. */
+  /** The next line of that kind. @throws Error if the part fails, ends, or takes longer */
   readonly next: <T>(kind: string, timeoutMs: number) => Promise<T>;
   readonly end: () => Promise<void>;
 };
 
 export type Parts = {
-  /** @param script its path below `bench/`. */
+  /** @param script its path below `bench/` */
   readonly start: (script: string, env?: NodeJS.ProcessEnv) => Promise<Part>;
   readonly close: () => Promise<void>;
 };
@@ -102,23 +102,23 @@ async function inTime<T>(
 
 export type Generator = {
   readonly pid: number;
-  /** Starts the load. The promises reject when the generator fails. */
+  /** Starts the load. The promises reject if the generator fails. */
   readonly go: () => {
-    /** How many different notifications are acknowledged at that moment. */
+    /** With the number of different notifications that are acknowledged by then. */
     readonly windowBegins: Promise<number>;
     readonly windowEnds: Promise<number>;
     readonly report: Promise<LoadReport>;
   };
-  /** Ends the window now; the report follows. */
+  /** Ends the window now. The report follows. */
   readonly stop: () => void;
   readonly end: () => Promise<void>;
 };
 
-/** Signing takes a while: 10 µs a notification and far more for large ones. */
+/** Signing takes 10 µs a notification, and far more for large ones. */
 const READY_TIMEOUT_MS = 180_000;
 const GRACE_MS = 60_000;
 
-/** Resolves when its stock is signed and it waits for `go`. One run each. */
+/** Resolves when its stock is signed and it waits for `go`. A generator does one run. */
 export async function startGenerator(
   parts: Parts,
   plan: LoadPlan,
@@ -139,7 +139,7 @@ export async function startGenerator(
       const windowBegins = part.next<number>('window', warmUpMs);
       const windowEnds = windowBegins.then(() => part.next<number>('window', durationMs));
       const report = part.next<LoadReport>('done', durationMs);
-      // Each is awaited by somebody who cares; a failure that reaches two must not be one too many.
+      // A failure rejects all of them. Those that nobody awaits must not end the process.
       for (const promise of [windowBegins, windowEnds, report]) promise.catch(() => {});
       part.tell('go');
       return { windowBegins, windowEnds, report };

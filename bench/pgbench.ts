@@ -1,6 +1,6 @@
-// pgbench: single-row inserts of the row that the baseline inserts, prepared, as fast as Postgres and its protocol
-// let 32 clients. Finds the program; where it is missing, takes it out of Debian's package into .local without
-// installing anything; otherwise says why there is none.
+// Runs pgbench: 32 clients insert the baseline's row with prepared single-row statements, as fast as Postgres and its protocol
+// allow. If the program is missing, it is extracted from Debian's package into .local, without an installation. If that is not
+// possible, says why.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -25,7 +25,7 @@ const THREADS = 2;
 const PLACE = join(ROOT, '.local/pgbench');
 const DOWNLOAD_TIMEOUT_MS = 120_000;
 
-/** A new key each time, and the body with each statement, as over any wire. */
+/** A new key each time. The body is sent with each statement. */
 const SCRIPT = `\\set n :n + 1
 insert into webhook_events (event_key, job_id, status, body)
 values (E'default\\072job_' || md5(:client_id::text || '_' || :n::text) || E'\\072completed', 'job_' || :n::text, 'completed',
@@ -33,7 +33,7 @@ values (E'default\\072job_' || md5(:client_id::text || '_' || :n::text) || E'\\0
 on conflict (event_key) do nothing;
 `;
 
-/** @throws Error with the reason why there is none. */
+/** @throws Error with the reason why there is none */
 export function findPgbench(): Pgbench {
   const folders = [
     ...(process.env['PATH'] ?? '').split(delimiter),
@@ -48,7 +48,7 @@ export function findPgbench(): Pgbench {
 function fetchPgbench(): Pgbench {
   mkdirSync(PLACE, { recursive: true });
   const options = { cwd: PLACE, encoding: 'utf8', timeout: DOWNLOAD_TIMEOUT_MS } as const;
-  // The metapackage knows the version; its own files are nothing but its documentation.
+  // The metapackage depends on the package of the right version, and has no program itself.
   const depends = spawnSync('apt-cache', ['depends', 'postgresql'], options).stdout ?? '';
   const name = /postgresql-\d+/.exec(depends)?.[0];
   if (name === undefined) throw new Error('pgbench is missing, and apt knows no package that has it');
@@ -63,7 +63,7 @@ function fetchPgbench(): Pgbench {
   return { program: join(folder, 'pgbench'), libraries: librariesIn(PLACE) };
 }
 
-/** `…/15/bin` and so on, the newest first. */
+/** `…/15/bin` and others, the newest first. */
 function under(folder: string): string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
@@ -79,7 +79,7 @@ function librariesIn(place: string): string {
     .join(delimiter);
 }
 
-/** In a database with the baseline's table. Its connections are opened before the time counts. */
+/** In a database with the baseline's table. The time to open its connections does not count. */
 export async function runPgbench(
   stage: Stage,
   pgbench: Pgbench,
@@ -121,7 +121,7 @@ export async function runPgbench(
 
 const isError = (line: string) => /error|fatal/i.test(line);
 
-/** @throws Error when the text is no report, or tells of failed transactions. */
+/** @throws Error if the text is no report, or reports failed transactions */
 export function parsePgbench(text: string): { tps: number; meanMs: number; transactions: number } {
   const number = (pattern: RegExp) => Number(pattern.exec(text)?.[1] ?? Number.NaN);
   const found = {

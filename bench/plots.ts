@@ -1,14 +1,14 @@
-// Plots for the documents: numbers in, SVG text out, drawn by ECharts without a browser. The same input gives the
-// same text, byte for byte, so that a plot changes in git only when its numbers did. On white, since pages are
-// shown light and dark. Reads and writes no file, and draws what it is given: no smoothing, no guessing over gaps.
+// Draws plots for the documents: takes numbers, returns SVG text, by ECharts without a browser. The same input gives the same
+// bytes, so that a plot changes in git only with its numbers. White background, since pages are shown light and dark. Reads and
+// writes no file. Does not smooth, and does not fill gaps.
 
 import { type EChartsOption, init } from 'echarts';
 
 type Axis = {
   readonly name: string;
-  /** Stands behind the name: `MiB`, `ms`, `events/s`. Left out for plain counts. */
+  /** Printed after the name: `MiB`, `ms`, `events/s`. Left out for plain counts. */
   readonly unit?: string;
-  /** Undefined fits the values; 0 shows proportions as they are. */
+  /** Undefined fits the axis to the values; 0 shows true proportions. */
   readonly min?: number;
   readonly max?: number;
   readonly scale?: 'linear' | 'log';
@@ -18,11 +18,11 @@ export type LineSeries = {
   readonly name: string;
   /** null is a gap: nothing was measured there. */
   readonly points: readonly (readonly [x: number, y: number | null])[];
-  /** For what is nearly the same as another one, or only a limit. */
+  /** For a series close to another one, or a limit. */
   readonly dashed?: boolean;
 };
 
-/** A stretch of the x axis in which something else was going on, such as a fault. */
+/** A range of the x axis in which something else happened, such as a fault. */
 export type Band = { readonly from: number; readonly to: number; readonly name?: string };
 
 /** A horizontal line across the plot, such as a target. */
@@ -45,9 +45,9 @@ type LinePlot = Frame & {
 
 type BarPlot = Frame & {
   readonly y: Axis;
-  /** One group of bars each. */
+  /** The names of the groups of bars. */
   readonly groups: readonly string[];
-  /** One bar in each group; `values` follow the groups, null where there is none. */
+  /** Each has one bar in each group; `values` in the order of the groups, null for no bar. */
   readonly series: readonly { readonly name: string; readonly values: readonly (number | null)[] }[];
   readonly marks?: readonly Mark[];
 };
@@ -56,7 +56,7 @@ type BarPlot = Frame & {
 const WIDTH = 880;
 const HEIGHT = 340;
 
-/** Okabe and Ito's: told apart by the colour-blind too, and all of them visible on white. */
+/** Okabe and Ito's colours, which the colour-blind can tell apart. All are visible on white. */
 const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#7f7f7f', '#000000'];
 const INK = '#24292f';
 const FAINT = '#d0d7de';
@@ -68,11 +68,11 @@ const LEGEND_ICON = 18;
 const LEGEND_GAP = 24;
 const LEGEND_LETTER = 7.5;
 
-/** Beyond these names stand on top of each other. */
+/** With more, the names overlap. */
 const NAMED_BANDS_MAX = 8;
 const GROUPS_UPRIGHT_MAX = 8;
 
-/** Values over a running x, each series a line. */
+/** A line for each series of values over x. */
 export function linePlot(plot: LinePlot): string {
   return draw(plot, {
     ...frame(plot, plot.series),
@@ -90,7 +90,7 @@ export function linePlot(plot: LinePlot): string {
   });
 }
 
-/** Groups of bars from zero (or from `y.min`), with the value above each. */
+/** Groups of bars from zero (or from `y.min`), with its value above each bar. */
 export function barPlot(plot: BarPlot): string {
   return draw(plot, {
     ...frame(plot, plot.series.length > 1 ? plot.series : []),
@@ -119,7 +119,7 @@ export function barPlot(plot: BarPlot): string {
   });
 }
 
-/** 1234567 is 1.23 M: three digits that count, as more would be noise. */
+/** With three significant digits: 1234567 is 1.23 M. */
 export function short(value: number): string {
   if (!Number.isFinite(value)) return '';
   const size = Math.abs(value);
@@ -166,7 +166,7 @@ function frame(plot: Frame, named: readonly { readonly name: string }[]): EChart
   };
 }
 
-/** Without a browser nobody measures the names, so they are taken as wide as they can be. */
+/** The width of names cannot be measured without a browser, so the widest possible one is assumed. */
 function legendRows(named: readonly { readonly name: string }[], width: number): number {
   let [rows, used] = [Math.min(1, named.length), 0];
   for (const { name } of named) {
@@ -232,7 +232,7 @@ function draw({ width = WIDTH, height = HEIGHT }: Frame, option: EChartsOption):
   }
 }
 
-/** ECharts numbers its charts and clip paths over the life of the program: here they start anew in each plot. */
+/** ECharts numbers charts and clip paths through the whole program. This makes the numbers start anew in each plot. */
 function withoutCounters(svg: string): string {
   const numbers = new Map<string, string>();
   return svg.replace(/\bzr\d+-(\w+?)-?(\d+)\b/g, (whole, kind: string) => {

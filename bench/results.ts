@@ -1,5 +1,5 @@
-// What a benchmark found, as it is written to bench/results/<date>.json: machine-readable, complete, and enough to
-// render docs/performance.md again. Raise SCHEMA when a field changes its meaning.
+// The results of a benchmark, as bench/results/<date>.json has them: complete enough to render docs/performance.md again. Raise
+// SCHEMA when a field changes its meaning.
 
 import type { FloodReport } from '../test/support/floods.ts';
 import type { Latency } from './load/latency.ts';
@@ -24,7 +24,7 @@ export const CASES = [
 ] as const;
 export type Case = (typeof CASES)[number];
 
-/** `generator` is its ceiling against the bare responder; `broker down` is Tallyhook without a broker. */
+/** `generator` is the generator's own ceiling, against the bare responder; `broker down` is Tallyhook without a broker. */
 export type SubjectName =
   | 'generator'
   | 'tallyhook'
@@ -37,43 +37,43 @@ export type SubjectName =
 export type Figures = {
   /** Answers a second; for pgbench, transactions. */
   readonly acksPerS?: number;
-  /** Events of the window by the time from its begin to the last one's receipt by the subscriber. */
+  /** Events of the window, divided by the time from its start to the last receipt by the subscriber. */
   readonly confirmedPerS?: number;
-  /** Of the answer; in the open loop from the intended time of sending. For the publisher, of the confirm. */
+  /** Until the answer, in an open loop from the intended time of sending. For the publisher, until the confirm. */
   readonly answer?: Latency;
-  /** Of pgbench's transactions, of which it tells no more. */
+  /** Of pgbench's transactions. It reports no more than the mean. */
   readonly answerMeanMs?: number;
-  /** From the sending to the receipt by the subscriber. */
+  /** From sending to the receipt by the subscriber. */
   readonly receipt?: Latency;
-  /** Acknowledged and not received by the subscriber, when the window ended. */
+  /** Acknowledged but not received by the subscriber at the window's end. */
   readonly backlogAtEnd?: number;
   /** From the window's end to the last receipt. */
   readonly drainS?: number;
-  /** CPU milliseconds for 1,000 events, by process with its children, the drain included. */
+  /** CPU milliseconds for 1,000 events, for each process with its children, drain included. */
   readonly cpuMsPer1000?: Readonly<Record<string, number>>;
-  /** Of the subject's processes, summed. */
+  /** The sum of the subject's processes. */
   readonly peakRssMiB?: number;
-  /** In the window, by status. */
+  /** Counts in the window, by status. */
   readonly answers?: Readonly<Record<string, number>>;
   readonly copies?: number;
   readonly signedLate?: number;
   readonly mostWaiting?: number;
-  /** Entries of the seeded backlog that were published a second; intake's events come on top. */
+  /** Entries of the seeded backlog that were published in a second. The intake's events are not included. */
   readonly drainedPerS?: number;
-  /** Mean of the second and of the last tenth of the deliveries. */
+  /** The mean of the second tenth of the deliveries, and of the last tenth. */
   readonly rssSecondTenthMiB?: number;
   readonly rssLastTenthMiB?: number;
   /** [seconds, value] */
   readonly rssMiB?: readonly (readonly [number, number])[];
   readonly backlog?: readonly (readonly [number, number])[];
-  /** Beside a flood: a sender that keeps its connection, one that makes a new one for each delivery, and probes. */
+  /** During a flood: a sender that keeps its connection, one that makes a new one for each delivery, and probes. */
   readonly kept?: Served;
   readonly fresh?: Served;
   readonly livez?: Served;
-  /** When the flood began, and how much more it was at most until it was over. */
+  /** At the flood's start, and the highest rise until its end. */
   readonly rssBeforeMiB?: number;
   readonly rssGrowthMiB?: number;
-  /** Written to the log from the flood's begin to its end, the lines of the valid deliveries included. */
+  /** Written to the log during the flood, lines of valid deliveries included. */
   readonly logBytes?: number;
   readonly refusalsPerS?: number;
   readonly flood?: FloodReport;
@@ -83,14 +83,14 @@ export type Served = {
   readonly sent: number;
   /** Answered with a 2xx. */
   readonly good: number;
-  /** From the intended time of sending, connecting included. */
+  /** From the intended time of sending; includes connecting. */
   readonly latency: Latency;
 };
 
 export type Run = {
   readonly case: Case;
   readonly subject: SubjectName;
-  /** What was varied, with its unit: `64 connections`, `4,096 bytes`. */
+  /** The value that was varied, with its unit: `64 connections`, `4,096 bytes`. */
   readonly variant: string;
   readonly round: number;
   readonly startedAt: string;
@@ -108,17 +108,17 @@ export type Results = {
   readonly versions: Readonly<Record<string, string>>;
   readonly settings: Readonly<Record<string, string>>;
   readonly runs: readonly Run[];
-  /** What could not be measured here, with the reason. */
+  /** What could not be measured on this machine, with the reason. */
   readonly skipped: readonly string[];
-  /** What failed: then the figures of that run are missing, and the command exits with 1. */
+  /** What failed. Figures of these runs are missing, and the command exits with 1. */
   readonly failures: readonly string[];
-  /** Only in what is rendered of several files: the runs behind the first. Never written. */
+  /** The results of further files, when several are rendered together. Not written to a file. */
   readonly others?: readonly Results[];
 };
 
 export type Spread = { readonly median: number; readonly min: number; readonly max: number };
 
-/** Of the runs that match, over their rounds; undefined if none has the figure. */
+/** Over all rounds of the runs that match; undefined if none has the figure. */
 export function spreadOf(
   runs: readonly Run[],
   where: { case: Case; subject?: SubjectName; variant?: string },

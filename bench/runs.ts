@@ -1,5 +1,5 @@
-// Single runs: one subject with processes, database, exchange and queue of its own, under one load. Whatever
-// happens, all of it is gone afterwards. Which runs are made, how often and in which order, is for cases.ts to say.
+// Single runs: one subject with its own processes, database, exchange and queue, under one load. All of these are removed
+// afterwards, also after a failure. cases.ts decides which runs are made, how often and in which order.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bodyOf, SMALLEST_BODY_BYTES } from './load/notifications.ts';
@@ -33,22 +33,22 @@ export type Bench = {
   readonly runs: readonly Run[];
   readonly profileFolder: string | undefined;
   readonly skip: (what: string) => void;
-  /** Runs it, keeps its figures, and prints a line. A failure is kept too and does not end the benchmark. */
+  /** Runs it, records its figures, and prints a line. A failure is recorded, too, and does not end the benchmark. */
   readonly measure: (run: Omit<Run, 'figures' | 'startedAt'>, work: () => Promise<Figures>) => Promise<void>;
 };
 
-/** Where most of a closed loop's cases are measured: enough that batches form, far below any limit. */
+/** Of most closed loops: enough for batches to form, and far below any limit. */
 export const CONCURRENCY = 64;
-/** More than any subject here answers; what is not needed is thrown away. */
+/** More than any subject here answers. The rest of the stock is not used. */
 const STOCK_PER_S = 12_000;
 const STOCK_MAX_BYTES = 1.5 * 1_024 ** 3;
 /** The bare responder answers several times what others do. */
 const CEILING_STOCK = 300_000;
 const USUAL_POOL = 20;
-/** As many unconfirmed as RELAY_IN_FLIGHT has for its default. */
+/** The default of RELAY_IN_FLIGHT. */
 const PUBLISHER_IN_FLIGHT = 500;
 const PUBLISHER_TIMEOUT_MS = 60_000;
-/** For what a run leaves behind: closing sessions, a last flush. */
+/** Time for what a run leaves to do: sessions to close, a last flush. */
 const SETTLE_MS = 150;
 
 export type Variation = {
@@ -58,9 +58,9 @@ export type Variation = {
   readonly load?: Partial<Load>;
   readonly queueType?: QueueType;
   readonly replicas?: number;
-  /** Connections of the baseline; otherwise as many as did best. */
+  /** Connections of the baseline. The best number by default. */
   readonly pool?: number;
-  /** One that is there already, and stays. */
+  /** An existing one, which is kept. */
   readonly database?: string;
 };
 
@@ -79,7 +79,7 @@ export function loadOf(bench: Bench, changes: Partial<Load> = {}): Load {
   return { stock: Math.ceil(Math.min(wanted, STOCK_MAX_BYTES / (load.bodyBytes + 250))), ...load };
 }
 
-/** The size with which the baseline did best; the usual one where that was not measured. */
+/** The pool size with which the baseline was fastest; the usual size if that was not measured. */
 export function bestPool(runs: readonly Run[]): number {
   const sizes = [...new Set(runs.filter((run) => run.case === 'tuning').map(({ variant }) => variant))];
   const rate = (variant: string) => spreadOf(runs, { case: 'tuning', variant }, confirmed)?.median ?? 0;
@@ -87,7 +87,7 @@ export function bestPool(runs: readonly Run[]): number {
   return best === undefined ? USUAL_POOL : sizeOf(best);
 }
 
-/** The generator against the least that can answer. */
+/** The generator against the bare responder. */
 export function runCeiling(bench: Bench, variation: Variation): Promise<void> {
   return runSubject(bench, variation, {
     subject: 'generator',
@@ -105,7 +105,7 @@ export function runTallyhook(bench: Bench, variation: Variation): Promise<void> 
   });
 }
 
-/** While the broker is stopped. */
+/** To be called while the broker is stopped. */
 export function runTallyhookWithoutBroker(bench: Bench, variation: Variation): Promise<void> {
   return runSubject(bench, variation, {
     subject: 'tallyhook, broker down',
@@ -114,9 +114,9 @@ export function runTallyhookWithoutBroker(bench: Bench, variation: Variation): P
   });
 }
 
-/** Without `database`, in a new one that goes with the run. */
+/** On `database`, or on a new one that is dropped after the run. */
 export async function startTallyhookIn(
-  { run, held }: Arena,
+  { run, cleanup }: Arena,
   { stage, profileFolder }: Bench,
   {
     database,
@@ -125,7 +125,7 @@ export async function startTallyhookIn(
   }: Pick<Variation, 'database' | 'replicas'> & { readonly logFile?: string } = {},
 ): Promise<Subject> {
   return startTallyhook(stage, {
-    databaseUrl: database ? stage.databases.url(database) : await holdDatabase(held, stage, run),
+    databaseUrl: database ? stage.databases.url(database) : await createRunDatabase(cleanup, stage, run),
     amqpUrl: stage.rabbitmq.url,
     exchange: exchangeOf(run),
     replicas,
@@ -139,8 +139,8 @@ export function runBaseline(bench: Bench, variation: Variation): Promise<void> {
   return runSubject(bench, variation, {
     subject: 'baseline',
     hasSubscriber: true,
-    start: async ({ run, held }) => {
-      const databaseUrl = await holdDatabase(held, stage, run, 'template0');
+    start: async ({ run, cleanup }) => {
+      const databaseUrl = await createRunDatabase(cleanup, stage, run, 'template0');
       await stage.databases.run(databaseName(run), [BASELINE_SCHEMA]);
       return startBaseline(stage, {
         databaseUrl,
@@ -159,16 +159,16 @@ export function runVerifyRoute(bench: Bench, variation: Variation): Promise<void
   });
 }
 
-/** What a run has for itself, and what goes with it. */
-type Arena = { readonly run: string; readonly held: AsyncDisposableStack };
+/** A run's name, and what is removed after it. */
+type Arena = { readonly run: string; readonly cleanup: AsyncDisposableStack };
 
-/** One subject, from its start to its end, under the variation's load. */
+/** Starts a subject, measures it under the variation's load, and ends it. */
 async function runSubject(
   bench: Bench,
   variation: Variation,
   options: {
     subject: SubjectName;
-    /** What its processes are called where CPU is told; otherwise as the subject is. */
+    /** The name of its processes in the table of CPU times. The subject's by default. */
     role?: string;
     hasSubscriber?: boolean;
     stock?: number;
@@ -179,11 +179,11 @@ async function runSubject(
   const { role = options.subject, hasSubscriber = false, stock } = options;
   await bench.measure({ ...nameOf(variation), subject: options.subject }, async () => {
     const run = newRun();
-    await using held = new AsyncDisposableStack();
+    await using cleanup = new AsyncDisposableStack();
     const subscriber = hasSubscriber
-      ? hold(held, await startSubscriber(stage, run, variation.queueType ?? 'quorum'))
+      ? endAfter(cleanup, await startSubscriber(stage, run, variation.queueType ?? 'quorum'))
       : undefined;
-    const { ports, pids } = hold(held, await options.start({ run, held }));
+    const { ports, pids } = endAfter(cleanup, await options.start({ run, cleanup }));
     return await measureLoad(stage, {
       load: { ...loadOf(bench, variation.load), ...(stock !== undefined && { stock }) },
       run,
@@ -198,10 +198,10 @@ export async function runPublisher(bench: Bench, variation: Variation): Promise<
   const { stage, scale } = bench;
   await bench.measure({ ...nameOf(variation), subject: 'confirm publisher' }, async () => {
     const run = newRun();
-    await using held = new AsyncDisposableStack();
-    const subscriber = hold(held, await startSubscriber(stage, run, variation.queueType ?? 'quorum'));
+    await using cleanup = new AsyncDisposableStack();
+    const subscriber = endAfter(cleanup, await startSubscriber(stage, run, variation.queueType ?? 'quorum'));
     const env = { AMQP_URL: stage.rabbitmq.url, EXCHANGE: exchangeOf(run) };
-    const publisher = hold(held, await stage.parts.start('rivals/confirm-publisher.ts', env));
+    const publisher = endAfter(cleanup, await stage.parts.start('rivals/confirm-publisher.ts', env));
     const { warmUpS, durationS } = scale;
     const plan: PublishPlan = {
       run,
@@ -233,37 +233,37 @@ export async function runPgbenchInserts(bench: Bench, pgbench: Pgbench, round: n
   const name = { case: 'intake', subject: 'pgbench', variant: `${PGBENCH_CLIENTS} clients`, round } as const;
   await bench.measure(name, async () => {
     const run = newRun();
-    await using held = new AsyncDisposableStack();
-    const databaseUrl = await holdDatabase(held, stage, run, 'template0');
+    await using cleanup = new AsyncDisposableStack();
+    const databaseUrl = await createRunDatabase(cleanup, stage, run, 'template0');
     await stage.databases.run(databaseName(run), [BASELINE_SCHEMA]);
     const body = bodyOf(run, 2, SMALLEST_BODY_BYTES);
-    // Its warm-up, thrown away.
+    // The warm-up, whose figures are not used.
     await runPgbench(stage, pgbench, { databaseUrl, body, seconds: Math.ceil(scale.warmUpS) });
     await stage.databases.run(databaseName(run), ['truncate webhook_events']);
     return await runPgbench(stage, pgbench, { databaseUrl, body, seconds: Math.ceil(scale.durationS) });
   });
 }
 
-/** Ends with the run, whatever becomes of it, and before what was held earlier. */
-export function hold<T extends { readonly end: () => Promise<void> }>(
-  held: AsyncDisposableStack,
+/** Ends the part after the run, also after a failure, and before the parts that were started earlier. */
+export function endAfter<T extends { readonly end: () => Promise<void> }>(
+  cleanup: AsyncDisposableStack,
   part: T,
 ): T {
-  held.defer(async () => {
+  cleanup.defer(async () => {
     await part.end();
     await sleep(SETTLE_MS);
   });
   return part;
 }
 
-/** @returns its URL. */
-export async function holdDatabase(
-  held: AsyncDisposableStack,
+/** Creates the run's database, which is dropped after the run. @returns its URL */
+export async function createRunDatabase(
+  cleanup: AsyncDisposableStack,
   { databases }: Stage,
   run: string,
   template?: 'template0',
 ): Promise<string> {
-  held.defer(() => databases.drop(databaseName(run)));
+  cleanup.defer(() => databases.drop(databaseName(run)));
   return databases.create(databaseName(run), template);
 }
 

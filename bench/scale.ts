@@ -1,17 +1,17 @@
-// How much is measured: everything, or in two minutes a little of each.
+// How much is measured: everything, or a little of each case in two minutes.
 
 import type { Flood } from '../test/support/floods.ts';
 
 export type Scale = {
   readonly rounds: number;
-  /** The baseline beside each variation, and not only where it is compared. */
+  /** Measure the baseline with each variation, and not only in the comparisons. */
   readonly withBaseline: boolean;
-  /** Sizes of the baseline's pool, of which the best is kept. */
+  /** Sizes of the baseline's pool to choose the best from. */
   readonly pools: readonly number[];
   readonly warmUpS: number;
   readonly durationS: number;
   readonly concurrencies: readonly number[];
-  /** Of the peak, for the open loop. The half is the one with a target. */
+  /** Rates of the open loop, as shares of the peak. The one with a target is a half. */
   readonly shares: readonly number[];
   readonly ledgers: readonly number[];
   readonly replicas: readonly number[];
@@ -20,29 +20,29 @@ export type Scale = {
   readonly queues: readonly ('quorum' | 'classic')[];
   readonly backlog: number;
   readonly outage: number;
-  /** Of the outage's backlog, really delivered; the rest is put beside it by SQL. */
+  /** The share of the outage's backlog that is delivered over HTTP. The rest is added by SQL. */
   readonly outageShare: number;
-  readonly floods: readonly FloodWish[];
+  readonly floods: readonly FloodSpec[];
   readonly floodS: number;
 };
 
-export type FloodWish = Required<Pick<Flood, 'kind' | 'connections' | 'reopenAfterMs'>> & {
+export type FloodSpec = Required<Pick<Flood, 'kind' | 'connections' | 'reopenAfterMs'>> & {
   readonly name: string;
   readonly face: 'intake' | 'operators';
   readonly isQuick?: boolean;
 };
 
-/** What one machine of two cores is said to take for good: backlog and outage are measured at this rate. */
+/** The sustained rate that a machine of two cores has to take. Backlog and outage are measured at it. */
 export const RATED_PER_S = 500;
 
-/** Who pipelines is cut off early and comes back at once. */
+/** A client that pipelines is disconnected early and connects again at once. */
 const PIPELINING = { kind: 'pipelining', connections: 200, reopenAfterMs: 10 } as const;
 const IDLE = { kind: 'idle', reopenAfterMs: 200 } as const;
 const STALLED = { face: 'intake', reopenAfterMs: 200 } as const;
 const CLAIMED = { name: 'that stall in a body and claim a signature', kind: 'claimed', ...STALLED } as const;
 
-/** Past the defaults: 4,096 connections and 1,100 of an address, 256 of the operators' port, 64 MiB of bodies. */
-const FLOODS: readonly FloodWish[] = [
+/** Above the defaults' limits: 4,096 connections, 1,100 an address, 256 at the operators' port, 64 MiB of bodies. */
+const FLOODS: readonly FloodSpec[] = [
   { name: 'that pipeline at the intake', face: 'intake', isQuick: true, ...PIPELINING },
   { name: 'that pipeline at the operators’ port', face: 'operators', ...PIPELINING },
   { name: 'idle at the intake', face: 'intake', connections: 5_000, isQuick: true, ...IDLE },

@@ -1,19 +1,18 @@
-// Fills a ledger with the past: events and jobs that were received and published long ago, and a backlog that was
-// not. Straight by SQL, into the tables with all their indexes and constraints, and vacuumed and analysed as
-// autovacuum would have by then.
+// Fills a ledger with history: events and jobs that were received and published long ago, and a backlog that is not published.
+// By SQL, into tables with all indexes and constraints, vacuumed and analysed as autovacuum would have done.
 //
 // For n events: n/2 jobs with two events each (progress and completed); deliveries with bodies of 400 bytes and
-// publications for the newest million of them, in today's partitions, as RETENTION_DAYS drops the older ones. Job
-// ids are scattered, as random ids are; each chunk goes in sorted by them.
+// publications for the newest million of them, in today's partitions, since RETENTION_DAYS drops older ones. Job ids are
+// scattered, as random ids are. Each chunk is inserted in their order.
 
 import { SEEDED_RUN } from './load/notifications.ts';
 import type { Stage } from './stage.ts';
 
-/** Rows of deliveries and publications: what a month's retention leaves of a long history. */
+/** Rows of deliveries and publications that a month's retention leaves of a long history. */
 const KEPT_ROWS = 1_000_000;
 const CHUNK = 250_000;
 
-/** As many as there are cores. Each takes pairs of statements, since the two of a pair differ in what they cost. */
+/** One for each core. Each runs pairs of statements, since the two of a pair differ in cost. */
 const SESSIONS = 2;
 const shareOf = (index: number) => Math.floor(index / 2) % SESSIONS;
 
@@ -33,13 +32,13 @@ export async function seedLedger(stage: Stage, database: string, events: number)
   await run(database, ['vacuum (analyze)', 'checkpoint']);
 }
 
-/** Entries of the outbox as intake writes them, each of its own job, with data of about half a KiB. */
+/** Outbox entries as the intake writes them, each of its own job, with data of about half a KiB. */
 export async function seedBacklog(stage: Stage, database: string, entries: number): Promise<void> {
   await addBacklog(stage, database, { from: 1, to: entries });
   await stage.databases.run(database, ['vacuum (analyze)', 'checkpoint']);
 }
 
-/** More of them, numbered `from` to `to`; what else is at work in that database goes on. */
+/** Adds entries with the numbers `from` to `to`, while the database is in use. */
 export async function addBacklog(stage: Stage, database: string, { from, to }: Chunk): Promise<void> {
   const parts = chunks(to - from + 1).map((chunk) => ({
     from: chunk.from + from - 1,
@@ -59,7 +58,7 @@ function chunks(count: number): Chunk[] {
 
 const JOB_ID = `'job_' || substr(md5(g::text), 1, 8) || '_${SEEDED_RUN}_' || g`;
 const HASH = 'sha256(int8send(g))';
-/** Within today's partition, whatever the hour. */
+/** A time in today's partition, whatever the hour is. */
 const TODAY = "date_trunc('day', now(), 'UTC') + random() * (now() - date_trunc('day', now(), 'UTC'))";
 const series = ({ from, to }: Chunk) => `generate_series(${from}, ${to}) g`;
 

@@ -1,11 +1,11 @@
-// The stage: a private Postgres and RabbitMQ as an operator would run them (durable, sized for the machine), their
-// databases, and what the runs share. The same servers and settings serve every subject of a benchmark.
+// Starts what all runs of a benchmark share: a private Postgres and RabbitMQ as an operator would run them (durable, sized for
+// the machine), and the databases on them. All subjects use the same servers and settings.
 
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
-import { Client } from 'pg';
+import { Client, type QueryResultRow } from 'pg';
 import type { Progress } from '../scripts/output.ts';
 import { startRelay } from '../scripts/relay.ts';
 import type { Guard } from '../scripts/services/guard.ts';
@@ -25,21 +25,20 @@ export type Stage = {
 };
 
 type Databases = {
-  /** An empty one with Tallyhook's schema, or without any (`template0`). @returns its URL. */
+  /** Creates an empty database with Tallyhook's schema, or without any (`template0`). @returns its URL */
   readonly create: (name: string, template?: 'template0') => Promise<string>;
   readonly drop: (name: string) => Promise<void>;
   readonly url: (name: string) => string;
-  /** One statement or several in one session, each committed by itself. */
-  readonly run: (name: string, statements: readonly string[]) => Promise<Record<string, unknown>[]>;
+  /** Runs the statements in one session, each committed by itself. Returns the rows of the last one. */
+  readonly run: <Row extends QueryResultRow>(name: string, statements: readonly string[]) => Promise<Row[]>;
 };
 
 const TEMPLATE = 'bench_template';
 const GIB = 1_024 ** 3;
 
 /**
- * Added to what scripts/services/postgres.ts sets, which keeps fsync, full_page_writes and synchronous_commit on.
- * A quarter of the memory for the cache is the usual advice; the WAL may grow so far that a run of seconds sees no
- * checkpoint that was forced by size.
+ * Added to the settings in scripts/services/postgres.ts, which has fsync, full_page_writes and synchronous_commit on. The cache
+ * gets a quarter of the memory, as is usually advised. The WAL may grow so much that no checkpoint is forced within a run.
  */
 export const POSTGRES_SETTINGS = {
   shared_buffers: `${Math.round(Math.min(2 * GIB, totalmem() / 4) / 1_024 ** 2)}MB`,
@@ -50,7 +49,7 @@ export const POSTGRES_SETTINGS = {
   maintenance_work_mem: '512MB',
 } as const;
 
-/** Kept out of the results: it only signs what the benchmark itself sends. */
+/** The secret signs what the benchmark itself sends. It is not part of the results. */
 const SECRET_BYTES = 32;
 
 export async function setStage(guard: Guard, folder: string, progress: Progress): Promise<Stage> {
@@ -76,13 +75,16 @@ function createDatabases(serverUrl: string): Databases {
     return changed.href;
   };
 
-  async function run(name: string, statements: readonly string[]): Promise<Record<string, unknown>[]> {
+  async function run<Row extends QueryResultRow>(
+    name: string,
+    statements: readonly string[],
+  ): Promise<Row[]> {
     const client = new Client({ connectionString: url(name) });
     client.on('error', () => {});
     await client.connect();
     try {
-      let rows: Record<string, unknown>[] = [];
-      for (const statement of statements) rows = (await client.query(statement)).rows;
+      let rows: Row[] = [];
+      for (const statement of statements) rows = (await client.query<Row>(statement)).rows;
       return rows;
     } finally {
       await client.end();
@@ -104,7 +106,7 @@ function createDatabases(serverUrl: string): Databases {
   };
 }
 
-/** By a Tallyhook that runs for a moment: the tables, and the partitions that it makes at its start. */
+/** Starts a Tallyhook for a moment: it makes the tables, and the partitions that it makes at every start. */
 async function prepareTemplate(
   guard: Guard,
   { databases, amqpUrl, secret }: { databases: Databases; amqpUrl: string; secret: string },

@@ -1,5 +1,5 @@
-// What is measured, each as processes of its own in the way it would run in production: Tallyhook, the baseline,
-// and the bare route. Their output goes to the same nowhere (Tallyhook writes its line a delivery all the same).
+// Starts the subjects, each as processes of its own, as in production: Tallyhook, the baseline, and the bare route. Their output
+// is discarded (Tallyhook still writes a log line for each delivery).
 
 import { readFileSync } from 'node:fs';
 import { startRelay } from '../scripts/relay.ts';
@@ -8,7 +8,7 @@ import type { Stage } from './stage.ts';
 
 export type Subject = {
   readonly ports: readonly number[];
-  /** Tallyhook's; rivals have none. */
+  /** Tallyhook's. The others have none. */
   readonly operatorPorts: readonly number[];
   readonly pids: readonly number[];
   readonly end: () => Promise<void>;
@@ -18,7 +18,7 @@ const LISTEN_TIMEOUT_MS = 15_000;
 
 export const BASELINE_SCHEMA = readFileSync(new URL('baseline/schema.sql', import.meta.url), 'utf8');
 
-/** Everything that is not given here is Tallyhook's default. */
+/** With Tallyhook's defaults for all that is not set here. */
 export async function startTallyhook(
   stage: Stage,
   options: {
@@ -27,7 +27,7 @@ export async function startTallyhook(
     exchange: string;
     replicas: number;
     profileFolder?: string | undefined;
-    /** In place of nowhere. */
+    /** For its output, instead of discarding it. */
     logFile?: string | undefined;
   },
 ): Promise<Subject> {
@@ -64,7 +64,7 @@ export async function startTallyhook(
   };
 }
 
-/** In a database with `BASELINE_SCHEMA`. */
+/** On a database with `BASELINE_SCHEMA`. */
 export function startBaseline(
   stage: Stage,
   options: { databaseUrl: string; databaseConnections: number; amqpUrl: string; exchange: string },

@@ -1,5 +1,5 @@
-// An independent subscriber, a process of its own: binds its own durable queue, counts the first copies of the
-// run's events and keeps when each came. What it has not seen was not delivered, whatever anybody else says.
+// An independent subscriber in a process of its own: binds its own durable queue, counts the first copies of the run's events
+// and records when each came. An event counts as delivered only if it came here.
 
 import { writeFileSync } from 'node:fs';
 import { connect, type ConsumeMessage } from 'amqplib';
@@ -14,7 +14,7 @@ export type SubscriberPlan = {
   readonly queue: string;
   readonly queueType: 'quorum' | 'classic';
   readonly run: string;
-  /** Gets each event's first time of receipt, as 8-byte floats in microseconds, by number; 0 if none. */
+  /** The times of first receipt are written to it: 8-byte floats in microseconds, by number; 0 for none. */
   readonly receiveTimesFile: string;
 };
 
@@ -22,13 +22,13 @@ export type SubscriberCount = {
   /** First copies of the run's events. */
   readonly received: number;
   readonly copies: number;
-  /** Of the seeded backlog, copies included. */
+  /** Messages of the seeded backlog, copies included. */
   readonly seeded: number;
-  /** Of neither: a warm-up's. */
+  /** Other messages: the warm-up's. */
   readonly others: number;
 };
 
-/** A subscriber that keeps up: many in hand, acknowledged together. */
+/** Many, acknowledged together, so that the subscriber keeps up. */
 const PREFETCH = 2_000;
 const ACK_EVERY = 200;
 const ACK_EVERY_MS = 10;
@@ -86,7 +86,7 @@ async function listen(plan: SubscriberPlan): Promise<void> {
 
   async function remove(): Promise<void> {
     acknowledge();
-    // The broker tells a consumer of its queue's end, which otherwise is a surprise.
+    // Cancel first: deleting the queue would cancel the consumer from the broker's side, which counts as an error.
     await channel.cancel(consumerTag);
     await channel.deleteQueue(plan.queue);
     await channel.deleteExchange(plan.exchange);

@@ -1,4 +1,4 @@
-// What the figures depend on besides the code: hardware, versions, settings. Names no host, no path and no person.
+// Reads what the figures depend on besides the code: hardware, versions, settings. Records no host, path or person.
 
 import { spawnSync } from 'node:child_process';
 import { closeSync, fdatasyncSync, openSync, readFileSync, rmSync, statfsSync, writeSync } from 'node:fs';
@@ -33,7 +33,7 @@ export function hardware(folder: string): Record<string, string> {
   };
 }
 
-/** What each commit waits for at least. */
+/** The time of a write to disk, which each commit waits for. */
 function syncMs(folder: string): number {
   const path = join(folder, 'sync-probe');
   const file = openSync(path, 'w');
@@ -80,7 +80,7 @@ export async function settings({ databases }: Stage): Promise<Record<string, str
   };
 }
 
-/** The commit that was measured, and whether files differed from it. */
+/** The commit that is measured, and whether files differ from it. */
 export function commit(): string {
   const hash = git('rev-parse', '--short=12', 'HEAD');
   if (hash.status !== 0) return 'unknown';

@@ -1,5 +1,5 @@
-// The results as Markdown tables. Pure. Medians over the rounds, with the lowest and highest beside them where there
-// was more than one; a figure that was not measured is a dash.
+// Renders the results as Markdown tables. Pure. Figures are medians over the rounds, followed by the lowest and highest if there
+// was more than one. A dash means not measured.
 
 import {
   type Case,
@@ -79,19 +79,19 @@ export function targetsTable({ runs }: Results): string {
   );
 }
 
-/** All that is measured of those that are compared in one case. */
+/** All figures of the subjects that a case compares. */
 export function subjectsTable(runs: readonly Run[], name: Case): string {
   const columns = [...RATES, ...ANSWERS, ANSWER_MEAN, ...RECEIPTS, MEMORY];
   return tableOf(runs, name, { by: 'subject', columns });
 }
 
-/** By what was varied; `share` is against the first of the same subject. */
+/** A row for each variant. Its `share` is relative to the subject's first variant. */
 export function variantsTable(runs: readonly Run[], name: Case): string {
   const columns = [...RATES, ...ANSWERS, ...RECEIPTS, MEMORY];
   return tableOf(runs, name, { by: 'variant', columns });
 }
 
-/** CPU time of each process with its children for 1,000 events, in seconds. */
+/** CPU seconds of each process with its children for 1,000 events. */
 export function cpuTable(runs: readonly Run[], name: Case): string {
   const rows = subjectsOf(runs, name).map((subject) => {
     const own = subject.startsWith('tallyhook') ? 'tallyhook' : subject;
@@ -126,7 +126,7 @@ export function ratiosTable(runs: readonly Run[]): string {
   return markdown(['', '/s', ...rivals.map(([label]) => `of ${label}`)], rows);
 }
 
-/** Of each ledger, replica count …: what is left of the first one's rates. */
+/** The rates of each ledger, replica count and so on, as shares of the first one's. */
 export function sharesTable(runs: readonly Run[], name: Case): string {
   const variants = variantsOf(runs, name);
   const rows = variants.map((variant) => [
@@ -153,7 +153,7 @@ export function longCasesTable(runs: readonly Run[]): string {
   return markdown(['', '', 'found', 'answers'], rows);
 }
 
-/** A row for each flood, as they came, and whether it kept to its targets. */
+/** A row for each flood in the order of the runs, and whether it met its targets. */
 export function floodsTable(runs: readonly Run[]): string {
   const rows = runs
     .filter((run) => run.case === 'floods')
@@ -226,13 +226,13 @@ export function subjectsOf(runs: readonly Run[], name: Case): SubjectName[] {
   return [...new Set(runs.filter((run) => run.case === name).map(({ subject }) => subject))];
 }
 
-/** In the order of their numbers, so that a table reads from little to much. */
+/** In numeric order, from the smallest to the largest. */
 export function variantsOf(runs: readonly Run[], name: Case): string[] {
   const found = [...new Set(runs.filter((run) => run.case === name).map(({ variant }) => variant))];
   return found.toSorted((a, b) => sizeOf(a) - sizeOf(b));
 }
 
-/** Columns without any value are left out; columns of numbers stand to the right. */
+/** Columns without any value are left out. Columns of numbers are aligned to the right. */
 export function markdown(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const isKept = heads.map((_, column) => column === 0 || rows.some((row) => (row[column] ?? NONE) !== NONE));
   const isRight = heads.map(

@@ -1,5 +1,5 @@
-// The targets and whether this run met them: each from the run's own figures. Pure. A target whose case was not
-// measured is unknown, never met.
+// The targets, and whether a run met them by its own figures. Pure. A target whose case was not measured is unknown, and not
+// met.
 
 import {
   type Case,
@@ -23,7 +23,7 @@ type Target = {
 
 const RSS_MAY_DIFFER = 0.1;
 const P99_MAX_MS = 50;
-/** Of the ten seconds that a sender waits, and of the few that an orchestrator's probe does. */
+/** Well below the ten seconds that a sender waits, and the few seconds of an orchestrator's probe. */
 const FLOOD_ANSWER_MAX_MS = 1_500;
 /** 250 MB. */
 const FLOOD_RSS_MAX_MIB = 238;
@@ -145,7 +145,7 @@ type FloodLimit = {
   readonly name: string;
   readonly below: number;
   readonly unit: string;
-  /** Infinity where something had no good answer at all. */
+  /** Infinity if there was no good answer at all. */
   readonly of: Figure;
 };
 
@@ -156,7 +156,7 @@ const worstOf = (...served: readonly (Served | undefined)[]) =>
     ),
   );
 
-/** What each flood is held to. */
+/** The limits for each flood. */
 const FLOOD_LIMITS: readonly FloodLimit[] = [
   {
     short: 'answer',
@@ -181,7 +181,7 @@ const FLOOD_LIMITS: readonly FloodLimit[] = [
   },
 ];
 
-/** Of one flood: the targets that it missed. */
+/** The targets that a flood missed. */
 export function missedIn(figures: Figures): string[] {
   return FLOOD_LIMITS.filter(({ of, below }) => !((of(figures) ?? NaN) < below)).map(({ short }) => short);
 }

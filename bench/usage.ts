@@ -1,5 +1,5 @@
-// What processes use, from /proc: CPU time of a process with all its children (also those that ended and were
-// waited for), and the most memory that it ever had. Linux alone; elsewhere everything is unknown.
+// Reads what processes use from /proc: the CPU time of a process with all its children (also ended ones that were waited for),
+// and its peak memory. On Linux only; elsewhere everything is unknown.
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
@@ -22,7 +22,7 @@ export function cpuSecondsOf<Role extends string>(
 
 type Memory = { readonly nowMiB: number; readonly peakMiB: number };
 
-/** Resident memory of the roots with their children, summed. */
+/** The sum of the resident memory of the roots with their children. */
 export function memoryOf(pids: readonly number[]): Memory {
   const stats = readStats();
   const statuses = pids
@@ -33,8 +33,8 @@ export function memoryOf(pids: readonly number[]): Memory {
   return { nowMiB: sum('VmRSS') / 1_024, peakMiB: sum('VmHWM') / 1_024 };
 }
 
-/** From now on the peak counts from what they have now (proc(5), clear_refs). */
-export function forgetPeak(pids: readonly number[]): void {
+/** Sets the peak to their present memory (proc(5), clear_refs). */
+export function resetPeak(pids: readonly number[]): void {
   const stats = readStats();
   for (const { pid } of pids.flatMap((root) => treeOf(root, stats)))
     writeFileSync(`/proc/${pid}/clear_refs`, '5');
@@ -58,7 +58,7 @@ function readStats(): Map<number, Stat> {
   return stats;
 }
 
-/** The name stands in parentheses and may hold anything: fields are counted behind the last one. */
+/** The process name is in parentheses and may contain any character, so fields are counted after the last parenthesis. */
 export function parseStat(pid: number, text: string): Stat {
   const fields = text
     .slice(text.lastIndexOf(')') + 2)
@@ -73,7 +73,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // It ended in this very moment.
+    // It ended at this moment.
     return '';
   }
 }

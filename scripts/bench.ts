@@ -1,13 +1,12 @@
-// `npm run bench`: measures Tallyhook beside what people would write, in one run on private services, and writes
+// `npm run bench`: measures Tallyhook and the alternatives to it in one run on private services, and writes
 // bench/results/<date>.json and docs/performance.md.
-//   --quick          a little of everything, in about two minutes; docs/performance.md stays as it is
-//   --only <case,…>  these cases alone; docs/performance.md stays as it is
-//   --profile        Tallyhook runs with --cpu-prof into .local/bench
-//   --render <file,…>  measures nothing: docs/performance.md anew from results of before, of one run or of several
-//                      that measured different cases
-//   --write-docs     docs/performance.md also after --quick or --only
-//   --audit          what operators ask, alone, and the table of it in docs/operators.md (not with --quick, unless
-//                    --write-docs)
+//   --quick            a little of everything, in about two minutes; does not write docs/performance.md
+//   --only <case,…>    these cases alone; does not write docs/performance.md
+//   --profile          runs Tallyhook with --cpu-prof into .local/bench
+//   --render <file,…>  measures nothing: writes docs/performance.md from earlier results, of one run or of several that
+//                      measured different cases
+//   --write-docs       writes docs/performance.md also after --quick or --only
+//   --audit            operators' requests alone, and their table in docs/operators.md (with --quick only if --write-docs)
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -40,7 +39,7 @@ type Options = {
 
 const USAGE = `usage: npm run bench -- [--quick] [--only <${CASES.join(',')}>] [--profile] [--write-docs] [--audit] [--render <results.json>]`;
 const RESULTS = join(ROOT, 'bench/results');
-/** Not results: an incomplete run says nothing about the whole. */
+/** For incomplete runs, which are no results. */
 const PARTIAL = join(ROOT, '.local/bench');
 const ABORTED = 'asked to end';
 
@@ -75,7 +74,7 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/** @throws Error with what is wrong about them */
+/** @throws Error with what is wrong with them */
 function readOptions(args: string[]): Options {
   const { values } = parseArgs({
     args,
@@ -104,7 +103,7 @@ function readOptions(args: string[]): Options {
   };
 }
 
-/** Of several files as of one run: where and with what are told of the first, when and how of each. @throws Error */
+/** Reads several files as one run: hardware and versions are the first one's, times and commands each one's. @throws Error */
 function readResults(files: string): Results {
   const [first, ...others] = files.split(',').map((file) => {
     const results = JSON.parse(readFileSync(file, 'utf8')) as Results;
@@ -216,7 +215,7 @@ function time(name: string, value: number | undefined): string[] {
   return value === undefined || Number.isNaN(value) ? [] : [`${name} ${value.toFixed(1)} ms`];
 }
 
-/** What was measured until it was asked to end is kept as a part. */
+/** Writes the results. Those of a run that was interrupted go into the folder for incomplete runs. */
 function keep(results: Results, { isQuick, cases, writeDocs }: Options, isCut: boolean): void {
   for (const { name, wanted, found, isMet, from } of targetsOf(results.runs)) {
     const mark = isMet === undefined ? paint('dim', '–') : isMet ? paint('green', '✓') : paint('red', '✗');

@@ -14,7 +14,7 @@ import { startRabbitmq } from './services/rabbitmq.ts';
 
 type Tally = { readonly passed: number; readonly failed: number; readonly skipped: number };
 
-/** The parts of vitest's JSON report that are counted. */
+/** The parts of vitest's JSON report that are read. */
 type Report = {
   readonly success: boolean;
   readonly numPassedTests: number;
@@ -36,9 +36,9 @@ const STEPS = {
 const PASSED: Tally = { passed: 1, failed: 0, skipped: 0 };
 const FAILED: Tally = { passed: 0, failed: 1, skipped: 0 };
 /**
- * The server goes with the run, and each test's database is 600 files to sync. Commits wait as ever; a process that is
- * killed loses nothing by it, and tests that kill Postgres have servers of their own. Hundreds of databases would keep
- * the vacuum busy all the time.
+ * Without fsync, since the server is deleted after the run and each test's database has 600 files to sync. A killed process
+ * loses nothing by it, and tests that kill Postgres start servers of their own. Without autovacuum, which hundreds of databases
+ * would keep busy all the time.
  */
 const THROWN_AWAY = { fsync: 'off', full_page_writes: 'off', autovacuum: 'off' } as const;
 
@@ -66,7 +66,7 @@ async function run(guard: Guard, vitestArgs: string[]): Promise<Tally[]> {
   const progress = createProgress();
   const folder = makeThrowAwayFolder(guard);
   const steps = vitestArgs.length > 0 ? [] : (['format', 'lint', 'types'] as const);
-  // Beside each other; the tests after them, since theirs is the time that must not be disturbed.
+  // These run at once. The tests run after them, since their times must not be disturbed.
   const [services, ...results] = await Promise.all([
     startServices(guard, folder, progress),
     ...steps.map((step) => runStep(step, { guard, folder, progress })),
@@ -77,7 +77,7 @@ async function run(guard: Guard, vitestArgs: string[]): Promise<Tally[]> {
   ];
 }
 
-/** Undefined if one does not start; said why. */
+/** Undefined if one does not start: the reason is printed. */
 async function startServices(
   guard: Guard,
   folder: string,
@@ -99,13 +99,13 @@ async function startServices(
           const rabbitmq = await startRabbitmq({ dir: join(folder, 'rabbitmq'), guard, log: note });
           return rabbitmq.url;
         }),
-      // For the sandbox's conversions: without it, their tests say that they are skipped.
+      // For the sandbox's conversions: without ffmpeg their tests are skipped, and say so.
       chooseEngine({ guard, logFile: join(folder, 'install-ffmpeg.log'), log: note }),
     ]);
     return {
       TEST_DATABASE_URL: databaseUrl,
       TEST_AMQP_URL: amqpUrl,
-      // Its databases go with its folder: to drop each of them first would take half a minute.
+      // Its databases are deleted with its folder: dropping each of them would take half a minute.
       ...(isThrownAway && { TEST_POSTGRES_IS_THROWN_AWAY: 'true' }),
     };
   } catch (error) {
@@ -145,7 +145,7 @@ async function runTests(
   { guard, folder, vitestArgs }: { guard: Guard; folder: string; vitestArgs: string[] },
 ): Promise<Tally> {
   const reportFile = join(folder, 'vitest.json');
-  // What tests put into the temporary folder goes with ours.
+  // The tests' temporary folder is deleted with ours.
   const temporary = join(folder, 'tmp');
   makeFolder(temporary);
   // Hundreds of processes load the same modules.
@@ -158,7 +158,7 @@ async function runTests(
   const reporters = vitestArgs.some((argument) => argument.startsWith('--reporter'))
     ? []
     : ['--reporter=default'];
-  // vitest colours what it writes into files and pipes, too.
+  // vitest writes colours into files and pipes, too.
   const colours = process.stdout.isTTY || process.env['FORCE_COLOR'] ? [] : ['--no-color'];
   const vitest = guard.spawn(
     join(ROOT, 'node_modules/.bin/vitest'),
@@ -169,7 +169,7 @@ async function runTests(
   return tallyTests(reportFile, code);
 }
 
-/** A file that does not load and an error outside of every test fail too, and no test at all is no success. */
+/** A file that does not load and an error outside of all tests are failures, too, and so is a run without tests. */
 function tallyTests(reportFile: string, exitCode: number | null): Tally {
   let found: Report;
   try {

@@ -26,7 +26,7 @@ import { startRabbitmq } from './services/rabbitmq.ts';
 const NAMED_SOURCE = 'team-a';
 const DEFAULT_EXCHANGE = 'conversion.events';
 const RECEIVE_TIMEOUT_MS = 10_000;
-/** For what must not come: a copy too many would follow the first at once. */
+/** Waits for messages that must not come: a second copy would follow the first at once. */
 const QUIET_MS = 500;
 const POLL_MS = 20;
 
@@ -92,7 +92,7 @@ async function run(guard: Guard): Promise<number> {
   return 1;
 }
 
-/** The services, and everything the relay needs to know. A broker from outside gets an exchange of our own. */
+/** The services and the relay's configuration. On a broker that AMQP_URL names, the exchange is one of our own. */
 async function setStage(guard: Guard, folder: string, { during, note }: Progress): Promise<Stage> {
   const outside = given('AMQP_URL');
   const [postgres, amqpUrl] = await Promise.all([
@@ -113,7 +113,7 @@ async function setStage(guard: Guard, folder: string, { during, note }: Progress
   writeFileSync(sourcesFile, JSON.stringify(sources), { mode: 0o600 });
   const [port, operatorPort] = [await findFreePort(), await findFreePort()];
   const env = {
-    // Nothing of the caller's configuration: this relay is as its defaults make it.
+    // Nothing of the caller's environment: this relay has its defaults.
     PATH: process.env['PATH'],
     HOST: '127.0.0.1',
     PORT: String(port),
@@ -128,7 +128,7 @@ async function setStage(guard: Guard, folder: string, { during, note }: Progress
   return { env, webhooks: `http://127.0.0.1:${port}/webhooks`, amqpUrl, exchange, secrets };
 }
 
-/** One after the other, as the order of what is received is part of the promise. */
+/** Sends one after another, since the demo also checks the order of events. */
 async function play(
   steps: readonly Step[],
   { webhooks, amqpUrl, exchange }: Stage,

@@ -1,5 +1,5 @@
-// When a script is to end: on a signal, or when the process that started it is gone. The first time in order,
-// from the second on at once.
+// Ends a script on a signal, or when the process that started it is gone: gracefully on the first request, at once on the
+// second.
 
 import { constants } from 'node:os';
 import type { Guard } from './services/guard.ts';
@@ -10,7 +10,7 @@ export type Ending = {
   readonly exitCode: () => number | undefined;
 };
 
-/** npm and a terminal may both pass on the same Ctrl-C. */
+/** npm and the terminal may both deliver the same Ctrl-C. */
 const SAME_SIGNAL_MS = 500;
 
 /** Closes the guard on the first request, and without grace on the second. */
@@ -29,9 +29,9 @@ export function endOnRequest(guard: Guard, onFirst: () => void = () => {}): Endi
 
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal);
   process.on('disconnect', () => onSignal('SIGHUP'));
-  // Nobody writes there any more; what we print must not turn into an error that keeps us from ending.
+  // When nobody reads our output any more, writing to it fails. That must not stop us from ending.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => onSignal('SIGHUP'));
-  // Listening must not keep a script from ending by itself.
+  // This listener must not keep the process alive.
   process.channel?.unref();
   return {
     isAsked: () => first !== undefined,

@@ -1,4 +1,5 @@
-// `.local/env`: what a local run chose, as shell KEY=value lines, for the other commands and the next run.
+// Reads and writes `.local/env`: the settings of a local run as KEY=value lines for a shell, for the other commands and the
+// next run.
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
@@ -26,7 +27,7 @@ export function readLocalEnv(path: string): Partial<LocalEnv> {
   }
 }
 
-/** In one step, for its owner alone: it holds secrets. */
+/** Written in one step, and readable by its owner alone, since it contains secrets. */
 export function writeLocalEnv(path: string, env: LocalEnv): void {
   const lines = LOCAL_VARIABLES.map((name) => `${name}=${quoted(env[name])}\n`);
   writeFileSync(`${path}.new`, lines.join(''), { mode: 0o600 });
@@ -37,7 +38,7 @@ function quoted(value: string): string {
   return /^[\w@%+=:,./-]*$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A variable from outside, or what the file says that `<name>_FILE` names. Undefined if it is empty. */
+/** A variable of the caller's environment, or the content of the file that `<name>_FILE` names. Undefined if it is empty. */
 export function given(name: string, env: NodeJS.ProcessEnv = process.env): string | undefined {
   const file = env[`${name}_FILE`];
   return env[name] || (file ? readFileSync(file, 'utf8').trim() : '') || undefined;

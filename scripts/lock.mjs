@@ -1,33 +1,33 @@
-// A lock that one process holds and that means nothing once it is gone, however it went. Plain JavaScript for
-// any Node from 16, since run.mjs needs it before the right Node is there.
+// A lock file of one process, which is void once that process is gone, however it ended. Plain JavaScript for any Node from
+// 16, since run.mjs needs it before the right Node is installed.
 
 import { spawnSync } from 'node:child_process';
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
 /**
- * Takes the lock at `path`, unless a living process whose command line contains `mark` holds it.
+ * Takes the lock at `path`, unless it belongs to a running process whose command line contains `mark`.
  * @param {string} path in a folder that exists
- * @param {string} mark tells a holder from a stranger that got its number
+ * @param {string} mark tells the lock's holder from another process that got the same number later
  * @returns {{ release: () => void } | { holder: number }}
  */
 export function takeLock(path, mark) {
   const mine = `${path}.${process.pid}`;
-  // A link appears with its content in one step: nobody ever reads a lock that is half written.
+  // A link appears with its content in one step, so nobody reads a lock that is half written.
   writeFileSync(mine, String(process.pid));
   try {
     for (;;) {
       if (link(mine, path)) return { release: () => rmSync(path, { force: true }) };
       const holder = Number(read(path));
       if (holder > 0 && isAlive(holder, mark)) return { holder };
-      clearAway(path, holder);
+      removeStale(path, holder);
     }
   } finally {
     rmSync(mine, { force: true });
   }
 }
 
-/** Another one may have cleared it away and locked anew since we looked: then theirs is put back. */
-function clearAway(path, holder) {
+/** Another process may have removed the stale lock and taken it since we read it: then that lock is put back. */
+function removeStale(path, holder) {
   const aside = `${path}.${process.pid}.stale`;
   try {
     renameSync(path, aside);
@@ -63,6 +63,6 @@ function isAlive(pid, mark) {
     if (error.code === 'ESRCH') return false;
   }
   const { status, stdout } = spawnSync('ps', ['-p', String(pid), '-o', 'args='], { encoding: 'utf8' });
-  // Without ps the number must do.
+  // Without ps, decide by the process number alone.
   return status === null || stdout.includes(mark);
 }

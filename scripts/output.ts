@@ -1,5 +1,4 @@
-// What the scripts print: lines, and what they are waiting for: one line that moves on a terminal, plain lines
-// elsewhere.
+// Prints lines, and the progress of what a script waits for: as one animated line on a terminal, as plain lines elsewhere.
 
 import { styleText } from 'node:util';
 
@@ -8,9 +7,9 @@ const FRAME_MS = 100;
 const CLEAR_LINE = '\r\u001b[2K';
 
 export type Progress = {
-  /** Something that takes a while. Safe to run beside others. Prints the time it took, or that it failed. */
+  /** Runs something that takes a while, also several at once. Prints the time that it took, or that it failed. */
   readonly during: <T>(label: string, work: () => Promise<T>) => Promise<T>;
-  /** A line in between. */
+  /** Prints a line while something runs. */
   readonly note: (line: string) => void;
 };
 
@@ -22,7 +21,7 @@ export function complain(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** For a person: what went wrong, and why where the error itself does not say. */
+/** For a person: the error's message, and its cause's if it is not part of that. */
 export function explain(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(explain).join('\n\n');
   if (!(error instanceof Error)) return String(error);
@@ -32,7 +31,7 @@ export function explain(error: unknown): string {
 
 type Format = Parameters<typeof styleText>[0];
 
-/** Leaves the colours out where standard output is no terminal or NO_COLOR is set. */
+/** Without colours if standard output is no terminal or NO_COLOR is set. */
 export function paint(format: Format, text: string): string {
   return styleText(format, text, { stream: process.stdout });
 }

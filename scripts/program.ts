@@ -1,5 +1,5 @@
-// Runs one of the project's own long commands as a process of its own, as it would run in production, with its log in a
-// file, and waits until it is ready.
+// Runs a long-running command of the project in its own process, as in production, with its log in a file, and waits until it
+// is ready.
 
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,14 +10,14 @@ import type { Guard, Guarded } from './services/guard.ts';
 export const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 
 export type Program = Guarded & {
-  /** The end of what this run of it has logged. */
+  /** The last lines of this run's log. */
   readonly lastLog: () => string;
 };
 
 const POLL_MS = 50;
 const LOG_LINES = 15;
 
-/** `args`: those of `tallyhook`. The log is appended to `logFile`. @throws Error with the log's end if it is not ready in time */
+/** @param options.args those of `tallyhook`. @throws Error with the end of the log if it is not ready in time */
 export async function startProgram(
   guard: Guard,
   options: {
@@ -25,10 +25,11 @@ export async function startProgram(
     args: readonly string[];
     cwd: string;
     env: NodeJS.ProcessEnv;
+    /** The log is appended to it. */
     logFile: string;
     isReady: () => Promise<boolean>;
     readyTimeoutMs: number;
-    /** Above its own grace time, after which it ends by itself. */
+    /** Above its own grace time, within which it ends by itself. */
     endMs: number;
   },
 ): Promise<Program> {

@@ -1,4 +1,4 @@
-// Runs the relay as its own process, as it would run in production, and waits until it is ready.
+// Runs `tallyhook serve` and `tallyhook tail` in processes of their own, as in production.
 
 import { fileURLToPath } from 'node:url';
 import { MAIN, type Program, startProgram } from './program.ts';
@@ -7,7 +7,7 @@ import type { Guard, Guarded } from './services/guard.ts';
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const READY_TIMEOUT_MS = 30_000;
-/** Above the relay's own grace time, after which it ends by itself. */
+/** Above the relay's own grace time, within which it ends by itself. */
 const END_MS = 30_000;
 const TAIL_END_MS = 3_000;
 
@@ -18,7 +18,7 @@ export async function startRelay(
   guard: Guard,
   { env, logFile }: { env: NodeJS.ProcessEnv; logFile: string },
 ): Promise<Relay> {
-  // Both: the operators' side may answer before senders can connect.
+  // Both ports: the operators' one may answer before senders can connect.
   const sides = [env['OPERATOR_PORT'], env['PORT']];
   return startProgram(guard, {
     name: 'relay',
@@ -32,7 +32,7 @@ export async function startRelay(
   });
 }
 
-/** `tallyhook tail` on our own output. */
+/** `tallyhook tail`, which prints to our own output. */
 export function startTail(guard: Guard, env: NodeJS.ProcessEnv): Guarded {
   return guard.spawn(process.execPath, [MAIN, 'tail'], {
     cwd: ROOT,

@@ -1,5 +1,5 @@
-// Runs scripts/<name>.ts under the Node that the packages bring, after installing them if they are missing or
-// stale. Plain JavaScript for any Node from 16: nothing else may be there yet.
+// Runs scripts/<name>.ts with the Node from node_modules, and installs the packages first if they are missing or stale. Plain
+// JavaScript for any Node from 16, since nothing else may be installed yet.
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -17,9 +17,9 @@ const stamp = join(packages, '.tallyhook-stamp');
 const SYSTEM = `${process.platform} ${process.arch}\n`;
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGTERM'];
 
-/** On Ctrl-C the terminal tells us, and npm passes on what it was told: the child is to hear it once. */
+/** On Ctrl-C the terminal and npm may both send us the signal: the child gets it once. */
 const SAME_SIGNAL_MS = 500;
-/** What it leaves half-done the next npm ci clears away. */
+/** The next `npm ci` cleans up what a killed one leaves. */
 const NPM_GRACE_MS = 1_000;
 const LOCK_POLL_MS = 200;
 const PARENT_POLL_MS = 1_000;
@@ -32,7 +32,7 @@ if (!/^[a-z-]+$/.test(name) || !existsSync(script)) {
   process.exitCode = 2;
 } else {
   process.exitCode = (await preparePackages()) || (await run(nodeProgram(), [script, ...args]));
-  // A terminal or pipe that is still open would keep us.
+  // An open terminal or pipe would keep this process alive.
   process.exit();
 }
 
@@ -59,7 +59,7 @@ async function preparePackages() {
 function packagesFit() {
   const found = readText(stamp);
   if (found === fingerprint()) return true;
-  // Installed on another system, as through a folder that a container shares.
+  // The packages were installed on another system, for example through a folder that a container shares.
   if (found !== '' && !found.endsWith(SYSTEM)) return false;
   if (!isInstalledByHand()) return false;
   writeFileSync(stamp, fingerprint());
@@ -71,7 +71,7 @@ function fingerprint() {
   return `${createHash('sha256').update(lockfile).digest('hex')} ${SYSTEM}`;
 }
 
-/** Somebody ran npm themselves: npm's own record of what it installed tells, and their work is kept. */
+/** Whether somebody ran npm themselves, by npm's own record of what it installed. Their packages are kept. */
 function isInstalledByHand() {
   const installed = JSON.parse(readText(join(packages, '.package-lock.json')) || '{}').packages;
   const wanted = JSON.parse(readText(join(root, 'package-lock.json'))).packages;
@@ -98,7 +98,7 @@ async function install() {
   const { npm_execpath: npm = '' } = process.env;
   const [command, ...prefix] = basename(npm) === 'npm-cli.js' ? [process.execPath, npm] : ['npm'];
   let output = '';
-  // The wanted Node is a devDependency, which NODE_ENV=production would leave out.
+  // The Node that we need is a devDependency, which NODE_ENV=production would leave out.
   const code = await run(command, [...prefix, 'ci', '--include=dev', '--no-audit', '--no-fund'], (text) => {
     output += text;
   });
@@ -107,7 +107,7 @@ async function install() {
   return code;
 }
 
-/** `npx tallyhook` finds it at once, instead of installing this package into a place of its own first. */
+/** So that `npx tallyhook` finds it, and does not install this package elsewhere first. */
 function makeCommand() {
   const command = join(programs, 'tallyhook');
   if (existsSync(command)) return;
@@ -122,8 +122,8 @@ function nodeProgram() {
 }
 
 /**
- * Runs to its end and gives its exit code, 128 and the signal's number if one ended it. The child is in a process
- * group of its own, so that it hears of a Ctrl-C from us alone; if we are killed, the closed channel tells it.
+ * Runs the command and resolves with its exit code, or 128 plus the number of the signal that ended it. The child is in a
+ * process group of its own, so that only we send it a Ctrl-C. If we are killed, it notices by the closed channel.
  */
 function run(command, commandArgs, onOutput) {
   return new Promise((resolve) => {
@@ -142,20 +142,20 @@ function run(command, commandArgs, onOutput) {
     });
     child.on('exit', (code, signal) => {
       passing.stop();
-      // npm says 1 when it was interrupted, or was killed for its slowness.
+      // npm exits with 1 when it was interrupted, or killed after the grace time.
       const ended = onOutput && code !== 0 ? passing.last() || signal : signal;
       resolve(ended ? 128 + constants.signals[ended] : code);
     });
   });
 }
 
-/** npm tidies up for many seconds when it is interrupted, and what it runs may not hear of it at all. */
+/** An interrupted npm cleans up for many seconds, and the processes that it runs may not get the signal. */
 function endGroup(pid, signal) {
   const send = (each) => {
     try {
       process.kill(-pid, each);
     } catch {
-      // It went in this very moment.
+      // It ended at this moment.
     }
   };
   send(signal);
@@ -172,7 +172,7 @@ function passOnSignals(send) {
     last = signal;
   };
   for (const signal of SIGNALS) process.on(signal, onSignal);
-  // npm that is killed cannot pass it on.
+  // A killed npm cannot pass its signal on: so watch for its end.
   const parent = process.ppid;
   const watch = setInterval(() => {
     if (process.env.npm_lifecycle_event && process.ppid !== parent) onSignal('SIGTERM');

@@ -1,4 +1,4 @@
-// Runs the sandbox as its own process, as a team would, with its file server beside it, and waits until both answer.
+// Runs the sandbox and its file server in a process of their own, as a team would, and waits until both answer.
 
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,11 +18,11 @@ export type Sandbox = Program & {
 };
 
 type SandboxOptions = {
-  /** Holds `sandbox.db`, `sandbox-files` and `sandbox-token`. As `.local` it is where the commands look for them. */
+  /** For `sandbox.db`, `sandbox-files` and `sandbox-token`. The commands look for them in `.local`. */
   readonly folder: string;
   readonly logFile: string;
   readonly engine: SandboxEngine;
-  /** What it signs webhooks with: one that the relay knows. */
+  /** It signs webhooks with this; the relay has to know it. */
   readonly signingSecret: string;
   readonly port: number;
   readonly filesPort: number;
@@ -30,7 +30,7 @@ type SandboxOptions = {
 
 export const TOKEN_FILE = 'sandbox-token';
 
-/** It makes its clips first. */
+/** It generates its clips first. */
 const READY_TIMEOUT_MS = 60_000;
 const COMMAND_TIMEOUT_MS = 20_000;
 const END_MS = 15_000;
@@ -61,7 +61,7 @@ export async function startSandbox(guard: Guard, options: SandboxOptions): Promi
   return { ...program, baseUrl, filesUrl, token };
 }
 
-/** What a team does in the service's dashboard. The token is kept beside the data, for the next run. @returns it */
+/** Does what a team does in the service's dashboard. @returns the token, which is kept beside the data for the next run */
 async function prepareAccount(
   data: string,
   { folder, signingSecret }: Pick<SandboxOptions, 'folder' | 'signingSecret'>,
@@ -75,7 +75,7 @@ async function prepareAccount(
     rmSync(secretFile);
   }
   const tokenFile = join(folder, TOKEN_FILE);
-  // One of data that somebody has removed since is worth nothing.
+  // If the data is new, a token from before is not valid for it.
   if (!isNew && existsSync(tokenFile)) return readFileSync(tokenFile, 'utf8').trim();
   const token = await command(folder, ['tokens', 'create', '--data', data, '--name', 'local run']);
   writeForOwner(tokenFile, `${token}\n`);

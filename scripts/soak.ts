@@ -1,6 +1,6 @@
-// `npm run soak`: an hour of load with a fault now and then, on two replicas of its own, and the question whether
-// anything grows. `--from` judges a record again without running. Exit code 1 if something grows without bound, if
-// something acknowledged is not on the bus, or if anything is left in the outbox.
+// `npm run soak`: an hour of load with occasional faults on two replicas of its own, to see whether anything grows. `--from`
+// evaluates a record again without a run. Exit code 1 if something grows without bound, if an acknowledged event is not on the
+// bus, or if anything is left in the outbox.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -26,7 +26,7 @@ const WRONG_USAGE = 2;
 const PAGE = join(ROOT, 'docs/reliability.md');
 const PLOTS = join(ROOT, 'docs/plots');
 
-/** @throws Error on anything that is no option or no number within its limits. */
+/** @throws Error on an unknown option or a number outside its limits */
 function readArguments(args: string[]): Arguments {
   const { values } = parseArgs({
     args,

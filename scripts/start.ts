@@ -1,6 +1,6 @@
-// `npm start`: Postgres, RabbitMQ and the relay, private to this clone, under `.local/`; prints each event as a
-// real subscriber receives it. With `-- --sandbox` the stand-in for the conversion service, too. Ctrl-C ends
-// everything; the next start finds its data again.
+// `npm start`: runs Postgres, RabbitMQ and the relay, private to this clone, under `.local/`, and prints each event as a real
+// subscriber receives it. `-- --sandbox` also runs the stand-in for the conversion service. Ctrl-C ends everything; the next
+// start finds the data again.
 
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, renameSync, statSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { CLIP } from '../src/cli/sandbox-clips.ts';
 import { type Ending, endOnRequest } from './ending.ts';
 import { given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.ts';
 import { takeLock } from './lock.mjs';
-import { findOrMakeToken } from './operator-token.ts';
+import { findOrCreateToken } from './operator-token.ts';
 import { complain, createProgress, explain, paint, type Progress, say } from './output.ts';
 import { ROOT, startRelay, startTail } from './relay.ts';
 import { type Sandbox, startSandbox, TOKEN_FILE } from './sandbox.ts';
@@ -92,13 +92,13 @@ async function run(guard: Guard, ending: Ending, withSandbox: boolean): Promise<
     TALLYHOOK_TOKEN: before.TALLYHOOK_TOKEN ?? '',
   };
   writeLocalEnv(ENV_FILE, env);
-  for (const service of [services.postgres, services.rabbitmq]) if (service) void keepUp(service, guard);
+  for (const service of [services.postgres, services.rabbitmq]) if (service) void keepRunning(service, guard);
 
   const relay = await progress.during('relay', () =>
     startRelay(guard, { env: environment(env), logFile: prepareLog() }),
   );
   env.TALLYHOOK_TOKEN = await progress.during('token', () =>
-    findOrMakeToken({ url: env.TALLYHOOK_URL, before: env.TALLYHOOK_TOKEN, env: environment(env) }),
+    findOrCreateToken({ url: env.TALLYHOOK_URL, before: env.TALLYHOOK_TOKEN, env: environment(env) }),
   );
   writeLocalEnv(ENV_FILE, env);
   const sandbox = withSandbox ? await addSandbox(guard, env, progress) : undefined;
@@ -123,7 +123,7 @@ async function run(guard: Guard, ending: Ending, withSandbox: boolean): Promise<
   return 1;
 }
 
-/** Servers from outside win: what was started here before then stays as it is. */
+/** Uses the servers of DATABASE_URL and AMQP_URL if they are set: then our own are not started, and keep their data. */
 async function startServices(
   guard: Guard,
   before: Partial<LocalEnv>,
@@ -143,7 +143,7 @@ async function startServices(
       ? undefined
       : during('RabbitMQ', () => startRabbitmq({ ...usual(before.AMQP_URL), dir: join(LOCAL, 'rabbitmq') })),
   ]);
-  // Both reasons at once, if neither starts.
+  // If neither starts, both reasons are printed.
   const faults = [postgres, rabbitmq].filter((result) => result.status === 'rejected');
   if (faults.length > 0) throw new AggregateError(faults.map(({ reason }) => reason as unknown));
   return {
@@ -172,11 +172,11 @@ async function choosePorts(
   return chosen;
 }
 
-/** Ours, over those from outside. A local run is nobody else's business: loopback, unless HOST says otherwise. */
+/** The caller's variables with ours on top. The relay listens on loopback alone unless HOST is set. */
 function environment(env: LocalEnv): NodeJS.ProcessEnv {
   const outside = { ...process.env };
   for (const name of ['DATABASE_URL', 'AMQP_URL', 'SIGNING_SECRETS']) delete outside[`${name}_FILE`];
-  // It belongs to a database from outside.
+  // They are of use only with a DATABASE_URL of the caller.
   if (given('DATABASE_URL') === undefined) {
     for (const name of ['MIGRATION_DATABASE_URL', 'MIGRATION_DATABASE_URL_FILE']) delete outside[name];
   }
@@ -184,8 +184,8 @@ function environment(env: LocalEnv): NodeJS.ProcessEnv {
   return { HOST: '127.0.0.1', MIGRATE_ON_START: 'true', ...outside, ...ours };
 }
 
-/** Whoever kills the database or the broker to see what happens shall see it come back, too. */
-async function keepUp(service: PostgresServer | RabbitmqServer, guard: Guard): Promise<void> {
+/** Starts a server again when it ends by itself: you may kill one to see what happens. */
+async function keepRunning(service: PostgresServer | RabbitmqServer, guard: Guard): Promise<void> {
   const name = 'ctl' in service ? 'RabbitMQ' : 'Postgres';
   for (;;) {
     await service.exited();
@@ -209,7 +209,7 @@ function prepareLog(): string {
   return LOG_FILE;
 }
 
-/** An event that is sent as soon as we say how must be seen. A broker of somebody else we cannot ask. */
+/** An event that is sent right after our welcome must be printed. A broker that is not ours cannot be asked. */
 async function waitForSubscriber(rabbitmq: RabbitmqServer | undefined): Promise<void> {
   if (rabbitmq === undefined) return sleep(RESTART_DELAY_MS);
   const deadlineMs = performance.now() + TAIL_TIMEOUT_MS;
@@ -223,7 +223,7 @@ async function usualOrFree(port: number): Promise<number> {
   return (await isFree(port)) ? port : findFreePort();
 }
 
-/** It signs with the relay's first secret, so that its webhooks are authentic. */
+/** The sandbox signs with the relay's first secret, so that its webhooks are authentic. */
 async function addSandbox(guard: Guard, env: LocalEnv, { during, note }: Progress): Promise<Sandbox> {
   const engine = await chooseEngine({ guard, logFile: join(LOCAL, 'logs', 'install.log'), log: note });
   const port = await usualOrFree(SANDBOX_PORTS.api);

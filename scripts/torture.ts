@@ -1,5 +1,5 @@
-// `npm run torture`: breaks a whole installation in every way that there is, from a seed, and checks that every promise
-// was kept. Exit code 0 if so. Says how to repeat a run that failed.
+// `npm run torture`: injects faults of all kinds into a whole installation, from a seed, and checks every guarantee. Exit code 0
+// if all were kept. Prints how to repeat a run that failed.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -87,7 +87,7 @@ async function main(args: string[]): Promise<number> {
   const asked = Promise.withResolvers<never>();
   const ending = endOnRequest(guard, () => asked.reject(new Error('asked to end')));
   try {
-    // Asked to end, nobody waits any more for what heals in its own time.
+    // When asked to end, do not wait for faults that heal by themselves.
     return await Promise.race([torture(plan, guard), asked.promise]);
   } catch (error) {
     if (error instanceof CannotStrikeError) {

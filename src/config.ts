@@ -1,5 +1,5 @@
-// The only reader of the environment. `loadConfig` turns it into one frozen, typed object and lists every
-// fault at once, by the variable's name and never by its value. Nothing else reads `process.env`.
+// The configuration: turns environment variables into one frozen, typed object. Lists every fault at once, by the variable's
+// name and never by its value. The service reads no variable anywhere else.
 
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -40,7 +40,7 @@ const amqpName = (fallback: string) =>
     .regex(/^[\w.:-]{1,127}$/, 'must be 1 to 127 letters, digits, or _ . : -')
     .default(fallback);
 
-/** More than any provider's published list of balancers has; each is compared with each hop. */
+/** More than any provider's published list of balancers. Each hop of a request is compared with each entry. */
 const RANGES_MAX = 1_000;
 
 const ranges = () =>
@@ -57,7 +57,7 @@ const ranges = () =>
     })
     .default([]);
 
-// One line a variable: what it accepts and its default. The README's table is tested against these keys.
+// A line for each variable: what it accepts, and its default. A test compares the README's table with these keys.
 const environment = z.object({
   HOST: z.string().default('0.0.0.0'),
   PORT: whole(0, 65_535, 8080),
@@ -114,10 +114,10 @@ const environment = z.object({
 
 type Environment = z.infer<typeof environment>;
 
-/** Every variable that is read, for the README's table and `--help`. */
+/** Every variable, for the README's table and `--help`. */
 export const variables: readonly string[] = Object.keys(environment.shape);
 
-/** Those whose value is a secret or holds one: each can come from the file that `<NAME>_FILE` names. */
+/** Variables whose value is or contains a secret. Each can also be read from the file that `<NAME>_FILE` names. */
 export const secretVariables = [
   'SIGNING_SECRETS',
   'DATABASE_URL',
@@ -127,7 +127,7 @@ export const secretVariables = [
 
 /**
  * The whole configuration.
- * @throws ConfigError naming every variable at fault at once.
+ * @throws ConfigError with every variable at fault
  */
 export function loadConfig(env: Env): Config {
   const { given, data, faults } = readEnvironment(environment, env);
@@ -149,46 +149,51 @@ export function loadConfig(env: Env): Config {
   return toConfig(data, secrets);
 }
 
-/** Just the broker and the names on it, for a subscriber. @throws ConfigError */
+/** The broker and the names on it, for a subscriber. @throws ConfigError */
 export function loadBus(env: Env): { url: string; exchange: string; routingPrefix: string } {
   const bus = environment.pick({ AMQP_URL: true, AMQP_EXCHANGE: true, AMQP_ROUTING_PREFIX: true });
-  const { data, faults } = readEnvironment(bus, env);
-  if (data === undefined || faults.length > 0) throw new ConfigError(faults);
-  return { url: data.AMQP_URL, exchange: data.AMQP_EXCHANGE, routingPrefix: data.AMQP_ROUTING_PREFIX };
+  const { AMQP_URL, AMQP_EXCHANGE, AMQP_ROUTING_PREFIX } = readPart(bus, env);
+  return { url: AMQP_URL, exchange: AMQP_EXCHANGE, routingPrefix: AMQP_ROUTING_PREFIX };
 }
 
-/** Just the connection strings of the database, for commands that serve nothing. @throws ConfigError */
+/** The connection strings of the database, for commands that do not serve. @throws ConfigError */
 export function loadUrls(env: Env): { databaseUrl: string; migrationUrl: string | undefined } {
   const urls = environment.pick({ DATABASE_URL: true, MIGRATION_DATABASE_URL: true });
-  const { data, faults } = readEnvironment(urls, env);
-  if (data === undefined || faults.length > 0) throw new ConfigError(faults);
-  return { databaseUrl: data.DATABASE_URL, migrationUrl: data.MIGRATION_DATABASE_URL };
+  const { DATABASE_URL, MIGRATION_DATABASE_URL } = readPart(urls, env);
+  return { databaseUrl: DATABASE_URL, migrationUrl: MIGRATION_DATABASE_URL };
 }
 
-/** What the commands that see to tokens need. @throws ConfigError */
-export function loadAccess(env: Env): { databaseUrl: string; environment: Environment['ENVIRONMENT'] } {
-  const access = environment.pick({ DATABASE_URL: true, ENVIRONMENT: true });
-  const { data, faults } = readEnvironment(access, env);
-  if (data === undefined || faults.length > 0) throw new ConfigError(faults);
-  return { databaseUrl: data.DATABASE_URL, environment: data.ENVIRONMENT };
+/** What `tallyhook tokens` needs. @throws ConfigError */
+export function loadTokensConfig(env: Env): { databaseUrl: string; environment: Environment['ENVIRONMENT'] } {
+  const { DATABASE_URL, ENVIRONMENT } = readPart(
+    environment.pick({ DATABASE_URL: true, ENVIRONMENT: true }),
+    env,
+  );
+  return { databaseUrl: DATABASE_URL, environment: ENVIRONMENT };
 }
 
-/** What `schema` makes of the environment and the files it names, with every fault by the variable's name. */
+function readPart<T>(schema: z.ZodType<T>, env: Env): T {
+  const { data, faults } = readEnvironment(schema, env);
+  if (data === undefined || faults.length > 0) throw new ConfigError(faults);
+  return data;
+}
+
+/** Reads the environment and the files that it names by `schema`. Each fault begins with the variable's name. */
 function readEnvironment<T>(schema: z.ZodType<T>, env: Env) {
   const faults: string[] = [];
   const given = readSecretFiles(withoutEmpty(env), faults);
   const { data, error } = schema.safeParse(given);
   for (const issue of error?.issues ?? []) {
     const name = String(issue.path[0]);
-    // A variable whose file could not be read has its fault listed already.
+    // If the variable's file could not be read, that fault is listed already.
     if (!faults.some((fault) => fault.startsWith(`${name}_FILE`))) faults.push(`${name} ${issue.message}`);
   }
   return { given, data, faults };
 }
 
 function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
-  // Postgres must give up before the driver does, and the driver before the answer is due: a statement that
-  // outlives its answer would still commit, which is harmless, but its connection would be lost for nothing.
+  // Postgres gives up before the driver, and the driver before the answer is due. A statement that ran for longer than its
+  // answer's deadline would do no harm if it committed, but its connection would be destroyed for nothing.
   const statementTimeoutMs = Math.round(env.ANSWER_DEADLINE_MS * 0.6);
   return Object.freeze({
     http: Object.freeze({
@@ -253,7 +258,7 @@ function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
   });
 }
 
-/** `NAME=` counts as not set, as compose files and shells write it, except where emptiness is a fault. */
+/** `NAME=` counts as not set: compose files and shells write it so. `loadConfig` reports an empty SIGNING_SECRETS itself. */
 function withoutEmpty(env: Env): Record<string, string> {
   const known = [...variables, ...secretVariables.map((name) => `${name}_FILE`)];
   return Object.fromEntries(known.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
@@ -277,7 +282,7 @@ function readSecretFiles(env: Record<string, string>, faults: string[]): Record<
   return result;
 }
 
-/** Several secrets of one source are valid at once, so that a sender can rotate without a gap. */
+/** Several secrets of a source can be valid at once, so that a sender can rotate them without a gap. */
 function parseSecretList(name: string, list: string | undefined, faults: string[]): Secret[] {
   if (list === undefined) return [];
   const entries = list.split(',');

@@ -1,8 +1,7 @@
-// Every error that Tallyhook throws on purpose. Each has a literal `name` and a stable `code`; what is
-// expected (a duplicate, a conflict, a returned publication) is a return value instead. No message here
-// may ever hold a secret, a body or a connection string.
+// Every error that Tallyhook throws on purpose, each with a literal `name` and a stable `code`. Expected outcomes (a duplicate,
+// a conflict, a returned publication) are return values instead. No message may contain a secret, a body or a connection string.
 
-/** The environment or a sources file cannot be used. `faults` names every variable at fault, never a value. */
+/** The environment or a sources file is not valid. `faults` names every variable at fault, and never a value. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly code = 'config_invalid';
@@ -16,7 +15,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** The database's schema, or what our role may do in it, does not fit this program. */
+/** The database's schema, or our role's rights on it, do not fit this program. */
 export class SchemaError extends Error {
   override readonly name = 'SchemaError';
   readonly code: 'schema_newer' | 'schema_older' | 'migration_failed' | 'roles_unfit';
@@ -27,7 +26,7 @@ export class SchemaError extends Error {
   }
 }
 
-/** The delivery could not be tallied now; the sender should try again. Answered with 503. */
+/** A delivery could not be recorded now. It is answered with 503, and the sender should try again. */
 export class UnavailableError extends Error {
   override readonly name = 'UnavailableError';
   readonly code: 'full' | 'late' | 'ledger';
@@ -77,19 +76,19 @@ export class InvalidAnswerError extends Error {
   readonly code = 'invalid_answer';
 }
 
-/** A command line that cannot be carried out as given. Its message is for a person; exit code 2. */
+/** A wrong command line. The message is for a person. Exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
   readonly code = 'usage';
 }
 
-/** What may be logged of an error: no `detail`, no client, no parameters, since those can hold content. */
+/** What may be logged of an error: not its `detail`, client or parameters, which can contain what a sender wrote. */
 export function describeError(error: unknown): { name: string; code?: string; message: string } {
   if (!(error instanceof Error)) return { name: 'Unknown', message: typeof error };
   const code = (error as { code?: unknown }).code;
   // Postgres quotes the offending value in messages of classes 22 (data) and 23 (constraints).
   const quotesContent = typeof code === 'string' && /^2[23][0-9A-Z]{3}$/.test(code);
-  // An AggregateError (every address of a host refused) has an empty message of its own.
+  // An AggregateError (no address of a host could be reached) has an empty message.
   const inner = error instanceof AggregateError ? (error.errors[0] as unknown) : undefined;
   const message = error.message || (inner instanceof Error ? inner.message : '');
   return {

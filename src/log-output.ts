@@ -1,26 +1,26 @@
-// Where the log's lines go: standard output, which whoever reads it may slow down or stop. Promises that neither memory
-// grows nor anybody waits then: lines wait in a buffer with a limit, and those beyond it are dropped and counted. While
-// lines flow none is lost, and each goes out in the same turn of the event loop in which it was written.
+// Writes the log's lines to standard output, whose reader may be slow or stop. Guarantees that the program then neither waits
+// nor uses more and more memory: lines wait in a limited buffer, and lines beyond it are dropped and counted. While the reader
+// keeps up no line is lost, and each is written in the same turn of the event loop.
 
 import { fstatSync, writeFile } from 'node:fs';
 
 export type LogOutput = {
-  /** One line with its end, or more. Returns at once. */
+  /** One or more lines with their line ends. Returns at once. */
   readonly write: (line: string) => void;
-  /** Hands over at once what waits, where that is possible: pino calls it after a fatal line. */
+  /** Starts to write the buffer at once if no write is under way. pino calls it after a fatal line. */
   readonly flushSync: () => void;
-  /** Calls back once all that was written so far is out, or lost to an error. Never, while nobody reads. */
+  /** Calls back when all lines so far are written, or lost to an error. Does not call back while nobody reads. */
   readonly flush: (done: () => void) => void;
-  /** How many lines were dropped or lost so far. */
+  /** Number of lines that were dropped, or lost to an error, so far. */
   readonly dropped: () => number;
-  /** From now on `tell` is called with the number of dropped lines when lines flow again. It may write one itself. */
-  readonly onFlowing: (tell: (dropped: number) => void) => void;
+  /** Calls `listener` with the number of dropped lines when lines are written again. It may write a line itself. */
+  readonly onResumed: (listener: (dropped: number) => void) => void;
 };
 
 /** Writes all of the text, then calls back. */
 export type WriteText = (text: string, done: (error?: Error | null) => void) => void;
 
-/** Some 3,000 deliveries: a reader may pause for a second of the peak, or ten of an ordinary day. */
+/** Lines of about 3,000 deliveries: the reader may pause for a second at the peak, or ten on an ordinary day. */
 const LIMIT_BYTES = 1024 * 1024;
 
 const STDOUT = 1;
@@ -29,84 +29,84 @@ export function createLogOutput(
   writeText: WriteText = toStandardOutput(),
   limitBytes: number = LIMIT_BYTES,
 ): LogOutput {
-  const waiting = { text: '', bytes: 0, lines: 0 };
-  let leavingBytes = 0; // with `writeText`, which has not called back
-  let isLeaving = false;
-  let isDue = false;
-  let isTelling = false;
+  const buffer = { text: '', bytes: 0, lines: 0 };
+  let writingBytes = 0; // passed to `writeText`, which has not called back yet
+  let isWriting = false;
+  let isScheduled = false;
+  let isReporting = false;
   let dropped = 0;
-  let told = 0;
-  let tell: ((dropped: number) => void) | undefined;
+  let reported = 0;
+  let onResumed: ((dropped: number) => void) | undefined;
   let onEmpty: (() => void)[] = [];
 
   function write(line: string): void {
     const bytes = Buffer.byteLength(line);
-    // What tells of dropped lines is never dropped itself.
-    if (!isTelling && waiting.bytes + leavingBytes + bytes > limitBytes) {
+    // The line that reports dropped lines is never dropped.
+    if (!isReporting && buffer.bytes + writingBytes + bytes > limitBytes) {
       dropped += 1;
       return;
     }
-    waiting.text += line;
-    waiting.bytes += bytes;
-    waiting.lines += 1;
-    if (isDue || isLeaving) return;
-    isDue = true;
-    setImmediate(send); // one write for all lines of this turn
+    buffer.text += line;
+    buffer.bytes += bytes;
+    buffer.lines += 1;
+    if (isScheduled || isWriting) return;
+    isScheduled = true;
+    setImmediate(writeBuffer); // one write for all lines of this turn
   }
 
-  function send(): void {
-    isDue = false;
-    if (isLeaving || waiting.lines === 0) return;
-    const { text, lines } = waiting;
-    isLeaving = true;
-    leavingBytes = waiting.bytes;
-    Object.assign(waiting, { text: '', bytes: 0, lines: 0 });
-    writeText(text, (error) => sent(lines, error));
+  function writeBuffer(): void {
+    isScheduled = false;
+    if (isWriting || buffer.lines === 0) return;
+    const { text, lines } = buffer;
+    isWriting = true;
+    writingBytes = buffer.bytes;
+    Object.assign(buffer, { text: '', bytes: 0, lines: 0 });
+    writeText(text, (error) => onWritten(lines, error));
   }
 
-  function sent(lines: number, error: Error | null | undefined): void {
-    isLeaving = false;
-    leavingBytes = 0;
-    // A full disk, or a reader that is gone for good: it is tried again with the next lines.
+  function onWritten(lines: number, error: Error | null | undefined): void {
+    isWriting = false;
+    writingBytes = 0;
+    // The disk is full, or the reader is gone. The next lines are tried again.
     if (error) dropped += lines;
-    else tellDropped();
-    if (waiting.lines > 0) return send();
+    else reportDropped();
+    if (buffer.lines > 0) return writeBuffer();
     for (const done of onEmpty) done();
     onEmpty = [];
   }
 
-  /** Behind the lines that still had room, where those that had none are missing. */
-  function tellDropped(): void {
-    if (dropped === told) return;
-    const count = dropped - told;
-    told = dropped;
-    isTelling = true;
-    tell?.(count);
-    isTelling = false;
+  /** Called after the buffered lines are written: the report stands where the dropped lines are missing. */
+  function reportDropped(): void {
+    if (dropped === reported) return;
+    const count = dropped - reported;
+    reported = dropped;
+    isReporting = true;
+    onResumed?.(count);
+    isReporting = false;
   }
 
   return {
     write,
-    flushSync: send,
+    flushSync: writeBuffer,
     flush: (done) => {
-      send();
-      if (isLeaving) onEmpty.push(done);
+      writeBuffer();
+      if (isWriting) onEmpty.push(done);
       else done();
     },
     dropped: () => dropped,
-    onFlowing: (listener) => {
-      tell = listener;
+    onResumed: (listener) => {
+      onResumed = listener;
     },
   };
 }
 
 /**
- * A pipe, a socket or a terminal as Node has them: a pipe and a socket take what there is room for and let us go on. Node
- * would write to a file on the event loop, which a busy disk stops; so that is done beside it.
+ * Pipes, sockets and terminals are left to Node: a pipe and a socket take what they have room for, and do not block. Node would
+ * write to a file synchronously, and a busy disk would block the event loop: so a file is written to asynchronously.
  */
 function toStandardOutput(): WriteText {
   if (fstatSync(STDOUT).isFile()) return (text, done) => writeFile(STDOUT, text, done);
   const { stdout } = process;
-  stdout.on('error', () => {}); // told to each write, too; without a listener it would end the process
+  stdout.on('error', () => {}); // each write gets the error, too; without a listener it would end the process
   return (text, done) => void stdout.write(text, done);
 }

@@ -1,5 +1,5 @@
-// The program's log: JSON lines on standard output, or readable ones for a person. Loggers are passed in as
-// dependencies; nothing here holds one.
+// Makes the program's log: JSON lines on standard output, or readable lines for a person. Loggers are passed on as
+// dependencies; there is no global one.
 
 import { type Logger, pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
@@ -9,8 +9,8 @@ import { escapeUnseen, maskUnseenInJson } from './unseen.ts';
 export type { Logger };
 
 /**
- * Redaction is the second line of defence and not the first: nothing may be logged that holds a secret. Paths
- * are case-sensitive and reach just the level they name.
+ * The second line of defence: no code may log a secret in the first place. Paths are case-sensitive and reach only the level
+ * that they name.
  */
 const NEVER_LOGGED = [
   'signature',
@@ -23,7 +23,7 @@ const NEVER_LOGGED = [
   '*.body',
 ];
 
-/** `output`: to standard output, if not given. What was dropped there is told by a line as soon as lines flow again. */
+/** @param options.output standard output by default. When it drops lines, the log says how many as soon as it writes again. */
 export function createLog(options: {
   level: string;
   pretty: boolean;
@@ -31,7 +31,7 @@ export function createLog(options: {
   output?: LogOutput;
 }): Logger {
   const { output = createLogOutput() } = options;
-  // A function and not a stream: what a stream holds back has no limit.
+  // A function and not pino-pretty's stream: a stream buffers without limit.
   const prettify = options.pretty ? prettyFactory({ colorize: process.stdout.isTTY }) : undefined;
   const log = pino(
     {
@@ -40,19 +40,19 @@ export function createLog(options: {
       timestamp: pino.stdTimeFunctions.isoTime,
       redact: { paths: NEVER_LOGGED, remove: true },
       formatters: { level: (label: string) => ({ level: label }) },
-      // Senders choose some of what is logged, and logs are read on terminals.
+      // Senders choose some of the texts in the log, and logs are read on terminals.
       hooks: { streamWrite: options.pretty ? maskUnseenInJson : escapeUnseen },
     },
     prettify === undefined ? output : { ...output, write: (line: string) => output.write(prettify(line)) },
   );
-  output.onFlowing((dropped) => log.warn({ dropped }, `${dropped} log lines dropped`));
+  output.onResumed((dropped) => log.warn({ dropped }, `${dropped} log lines dropped`));
   return log;
 }
 
-/** The last lines are on their way at once unless nobody reads, and that must keep nobody from ending. */
+/** Writing takes no time unless nobody reads the output, and that must not stop the program from ending. */
 const LAST_LINES_MS = 1_000;
 
-/** Resolves when all lines so far are out, or when nobody seems to read them. */
+/** Resolves when all lines so far are written, or when nobody seems to read them. */
 export function lastLines(log: Logger): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, LAST_LINES_MS);

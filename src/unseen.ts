@@ -1,17 +1,17 @@
-// Characters without a look of their own: controls (C0, DEL and C1), format characters (those that turn the direction of
-// what stands beside them, too), line and paragraph separators, and what Unicode has not assigned. A terminal acts on
-// some of them, and others make a text look like another one. What others wrote comes to a screen or a log through here.
+// Masks or escapes invisible characters: controls (C0, DEL and C1), format characters (such as those that change the writing
+// direction), line and paragraph separators, and code points that Unicode has not assigned. A terminal acts on some of them,
+// and others make a text look like another one. All text that others wrote passes through here on its way to a screen or a log.
 
-/** Where only what can be seen is accepted. */
+/** For inputs that accept visible characters only. */
 export const SEEN_ONLY = /^[^\p{C}\p{Zl}\p{Zp}]*$/u;
 export const SEEN_ONLY_FAULT = 'must not hold control or format characters, or line breaks';
 
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 const UNSEEN_IN_LINES = /[^\P{C}\t\n]|[\p{Zl}\p{Zp}]/gu;
-/** White space may stand between the values of a JSON text. */
+/** Tabs, line feeds and carriage returns may stand between the values of a JSON text. */
 const UNSEEN_IN_JSON = /[^\P{C}\t\n\r]|[\p{Zl}\p{Zp}]/gu;
 const ESCAPED_OR_UNSEEN_IN_JSON = /\\(u[\da-fA-F]{4}|.)|[^\P{C}\t\n\r]|[\p{Zl}\p{Zp}]/gu;
-/** What `styleText` makes. */
+/** Colours as `styleText` writes them. */
 const COLOUR_OR_UNSEEN = new RegExp(`(\u001B\\[[\\d;]*m)|${UNSEEN_IN_LINES.source}`, 'gu');
 
 const MASK = '�';
@@ -21,17 +21,17 @@ export function maskUnseen(text: string): string {
   return text.replaceAll(UNSEEN, MASK);
 }
 
-/** For people; line feeds and tabs stay. */
+/** For people. Line feeds and tabs stay. */
 export function maskUnseenInLines(text: string): string {
   return text.replaceAll(UNSEEN_IN_LINES, MASK);
 }
 
-/** As above, for text that we have coloured: colours stay. What others wrote in it has to be masked before. */
+/** The same for text that we have coloured: colours stay. Mask what others wrote before you colour it. */
 export function maskUnseenInColours(text: string): string {
   return text.replaceAll(COLOUR_OR_UNSEEN, (_unseen, colour?: string) => colour ?? MASK);
 }
 
-/** For programs: a JSON text of the same value, in which all can be seen. */
+/** For programs: a JSON text of the same value, in which invisible characters are escaped. */
 export function escapeUnseen(json: string): string {
   return json.replaceAll(UNSEEN_IN_JSON, (unseen) =>
     unseen
@@ -41,7 +41,7 @@ export function escapeUnseen(json: string): string {
   );
 }
 
-/** A JSON text whose strings are safe to print, once parsed. Line feeds and tabs stay: a stack trace has them. */
+/** A JSON text whose strings are safe to print once parsed. Line feeds and tabs stay, since stack traces have them. */
 export function maskUnseenInJson(json: string): string {
   return json.replaceAll(ESCAPED_OR_UNSEEN_IN_JSON, (found, escaped?: string) =>
     escaped === undefined || /^[ubfr]/.test(escaped) ? MASK : found,

@@ -1,4 +1,4 @@
-// The version as package.json states it: the one place where it is written.
+// The version, which package.json alone states.
 
 import packageJson from '../package.json' with { type: 'json' };
 

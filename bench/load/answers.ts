@@ -1,12 +1,12 @@
-// Reads HTTP/1.1 answers from a kept-alive connection: status and where the answer ends, nothing else. Understands
-// what servers of this benchmark send (a Content-Length); anything else is an error, never a guess.
+// Reads HTTP/1.1 answers from a kept-alive connection: their status and where they end. Supports only what the servers of this
+// benchmark send (a Content-Length). Anything else is an error.
 
 export type HttpAnswer = { readonly status: number; readonly closes: boolean };
 
-/** An answer here is some hundred bytes; one beyond this is not what we asked for. */
+/** Answers here have some hundred bytes. A longer one than this is an error. */
 const ANSWER_MAX_BYTES = 64 * 1024;
 
-/** @returns what takes each chunk and gives the answers that it completed. @throws Error on anything unexpected. */
+/** @returns a function that takes each chunk and returns the answers that it completes. It throws on unexpected input */
 export function createAnswerReader(): (chunk: Buffer) => HttpAnswer[] {
   let pending: Buffer | undefined;
   return (chunk) => {

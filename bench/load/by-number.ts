@@ -1,6 +1,6 @@
-// What is known of each notification by its number, in growing arrays without an object each: millions fit.
+// Records about notifications by their numbers, in growing typed arrays instead of objects, so that millions fit in memory.
 
-/** First times by number; 0 where there is none. */
+/** The first time of each number; 0 for none. */
 export function createTimes() {
   let times = new Float64Array(1 << 16);
   return {
@@ -11,7 +11,7 @@ export function createTimes() {
       times[number] = us;
       return true;
     },
-    /** Of the numbers below `count`, as 8-byte floats. */
+    /** The times of the numbers below `count`, as 8-byte floats. */
     bytes: (count: number) => new Uint8Array(times.buffer, 0, Math.min(count, times.length) * 8),
   };
 }

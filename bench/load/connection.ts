@@ -1,5 +1,5 @@
-// One kept-alive connection with at most one request under way, or in its stead a new one for each request. Tells what
-// became of each request; connects again when it was lost or the server asked it to close.
+// One kept-alive connection with at most one request at a time, or instead a new connection for each request. Reports the result
+// of each request. Connects again when the connection is lost or the server asks to close it.
 
 import { connect, type Socket } from 'node:net';
 import { createAnswerReader, type HttpAnswer } from './answers.ts';
@@ -7,21 +7,21 @@ import { createAnswerReader, type HttpAnswer } from './answers.ts';
 export type Reply = { readonly outcome: string; readonly isGood: boolean };
 
 export type Connection = {
-  /** Only when it is free. */
+  /** To be called only while it is free. */
   readonly send: (request: Buffer) => void;
   readonly isOpen: () => boolean;
   readonly close: () => void;
 };
 
 /** The sender's own limit (spec 6.1). */
-const PATIENCE_MS = 10_000;
+const ANSWER_TIMEOUT_MS = 10_000;
 const RECONNECT_MS = 200;
 
-/** `onFree` comes when it can send, the first time too; `onReply` once for each request, before it. */
+/** Calls `onFree` whenever it can send, also the first time, and `onReply` once for each request, before `onFree`. */
 export function openConnection(options: {
   port: number;
   localAddress?: string | undefined;
-  /** A new one for each request: connecting is part of the answer's time. */
+  /** A new connection for each request. The time to connect counts. */
   isFresh?: boolean | undefined;
   onReply: (reply: Reply) => void;
   onFree: () => void;
@@ -30,7 +30,7 @@ export function openConnection(options: {
   let socket: Socket | undefined;
   let isUnderWay = false;
   let isClosed = false;
-  let patience: NodeJS.Timeout | undefined;
+  let timeout: NodeJS.Timeout | undefined;
 
   function open(first?: Buffer): void {
     if (isClosed) return;
@@ -78,21 +78,21 @@ export function openConnection(options: {
   }
 
   function clearPatience(): void {
-    clearTimeout(patience);
-    patience = undefined;
+    clearTimeout(timeout);
+    timeout = undefined;
   }
 
-  function onPatienceOver(): void {
+  function onTimeout(): void {
     settle('late');
     socket?.destroy();
   }
 
-  // Not at once: who made it does not have it yet.
+  // Not at once: the caller does not have the connection yet.
   setImmediate(start);
   return {
     send: (request) => {
       isUnderWay = true;
-      patience = setTimeout(onPatienceOver, PATIENCE_MS);
+      timeout = setTimeout(onTimeout, ANSWER_TIMEOUT_MS);
       if (isFresh) open(request);
       else socket?.write(request);
     },

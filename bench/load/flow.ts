@@ -1,5 +1,5 @@
-// Decides what goes out when: fresh notifications by the loop's rule, those that wait for a connection, and those
-// that are sent again. Owns the connections; counts and measures nothing itself.
+// Decides what is sent when: new notifications by the rule of the loop, those that wait for a connection, and repeats. Owns the
+// connections. Counts and measures nothing itself.
 
 import { monotonicUs } from '../clock.ts';
 import { type Connection, openConnection, type Reply } from './connection.ts';
@@ -7,30 +7,30 @@ import type { LoadPlan } from './plan.ts';
 import { createQueue } from './queue.ts';
 
 export type Flow = {
-  /** Sends what is due; to be called each millisecond. @throws Error when more waits than may wait. */
+  /** Sends what is due. To be called each millisecond. @throws Error if too many wait */
   readonly tick: () => void;
-  /** Nothing fresh from now on. */
+  /** Sends nothing new from now on. */
   readonly stop: () => void;
-  /** Nothing is under way or due, and nothing fresh will come. */
+  /** Nothing is in flight or due, and nothing new will come. */
   readonly isOver: () => boolean;
-  /** Due, under way, or to be sent again. */
+  /** The number that are due, in flight, or to be repeated. */
   readonly open: () => number;
   readonly waiting: () => number;
   readonly mostWaiting: () => number;
   readonly close: () => void;
 };
 
-/** What is due beyond this is no queue any more but a rate that cannot be served. */
+/** When more wait than this, the rate cannot be served. */
 const WAITING_MAX = 200_000;
-/** A sender that was refused comes back after a while. */
+/** A sender repeats a failed delivery after a while. */
 const REPEAT_AFTER_US = 500_000;
 const SECOND_US = 1_000_000;
 
 type Pending = { readonly number: number; readonly intendedUs: number };
 
 /**
- * `next` gives the number of a fresh notification; `onReply` comes once for each that was sent, with the
- * microseconds since it should have gone; both hear when that was.
+ * `next` returns the number of a new notification. `onReply` is called once for each that was sent, with the microseconds since
+ * its intended time. Both get that time.
  */
 export function createFlow(options: {
   plan: Pick<LoadPlan, 'loop' | 'ports' | 'deliveries' | 'onFailure' | 'localAddress' | 'freshConnections'>;
@@ -70,7 +70,7 @@ export function createFlow(options: {
   function dispatch(): void {
     for (let slot = free.take(); slot !== undefined; slot = free.take()) {
       inFree.delete(slot);
-      // Lost while it was idle: it reports itself again.
+      // Lost while idle. It reports again when it is free.
       if (connections[slot]?.isOpen() !== true) continue;
       const due = takeDue();
       if (due === undefined) return setFree(slot);
@@ -95,7 +95,7 @@ export function createFlow(options: {
       repeats.add({ number, intendedUs: monotonicUs() + REPEAT_AFTER_US });
   }
 
-  /** All whose time has come since the last look. */
+  /** Takes those whose intended time has passed since the last call. */
   function takeIntended(ratePerS: number): void {
     const elapsedUs = monotonicUs() - startUs;
     for (;;) {

@@ -1,9 +1,9 @@
-// The load generator, a process of its own: sends signed notifications over kept-alive connections and measures
-// the answers. Closed loop: each connection sends its next when it has its answer. Open loop: at fixed intended times; a
-// notification that finds every connection busy waits, and its latency counts from when it should have gone (no
-// coordinated omission). What is sent was signed before, and each answer's status is counted.
+// The load generator, a process of its own: sends signed notifications over kept-alive connections and measures the answers.
+// Closed loop: each connection sends its next notification when it has its answer. Open loop: notifications have fixed intended
+// times. One that finds every connection busy waits, and its latency counts from its intended time (no coordinated omission).
+// Notifications are signed beforehand, and answers are counted by status.
 //
-// Why not autocannon: its fixed rate has no intended time of sending, and it builds each request as it sends it.
+// Not autocannon, since its fixed rate has no intended times, and it builds each request while it sends.
 
 import { writeFileSync } from 'node:fs';
 import type { RecordableHistogram } from 'node:perf_hooks';
@@ -23,7 +23,7 @@ type Tally = {
   ofSecond: Record<string, number>;
   readonly latencies: RecordableHistogram;
   readonly latenciesOfSecond: RecordableHistogram;
-  /** Rates count the answers that came in the window; latencies, all that should have gone in it. */
+  /** Rates count the answers that came in the window. Latencies count notifications whose intended time is in it. */
   fromUs: number;
   toUs: number;
   acknowledged: number;
@@ -33,7 +33,7 @@ type Tally = {
 const TICK_MS = 1;
 const SECOND_MS = 1_000;
 const SECOND_US = 1_000_000;
-/** For what was sent in the window and not yet answered when it ended: above the patience of a connection. */
+/** For answers that are missing at the window's end. Above the time-out of a connection. */
 const LAST_ANSWERS_MS = 12_000;
 
 const control = await connectToBenchmark();
@@ -94,7 +94,7 @@ async function run(plan: LoadPlan, stock: Stock, { tell, on }: Line): Promise<vo
   } satisfies LoadReport);
 }
 
-/** Lets the warm-up pass, then the window, and tells of both: what else is measured is measured then. */
+/** Waits for the warm-up, then for the window, and reports when each ends, so that others measure at the same time. */
 async function measure(
   plan: LoadPlan,
   parts: { tally: Tally; ended: Promise<void>; fresh: () => number; tell: Control['tell'] },

@@ -1,4 +1,4 @@
-// Latencies: node's own HDR histogram, in microseconds, and what is told of it.
+// Latencies in Node's own HDR histogram, in microseconds, and their summary.
 
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 
@@ -12,7 +12,7 @@ export type Latency = {
   readonly meanMs: number;
 };
 
-/** Two minutes: longer than anything waits here. Three digits: an error of a tenth of a percent. */
+/** Two minutes, longer than anything takes here. With three digits the error is a tenth of a percent. */
 const HIGHEST_US = 120_000_000;
 const DIGITS = 3;
 
@@ -20,7 +20,7 @@ export function createLatencies(): RecordableHistogram {
   return createHistogram({ lowest: 1, highest: HIGHEST_US, figures: DIGITS });
 }
 
-/** Zero, as a clock of microseconds may say, counts as one; past the end as the end. */
+/** Zero, which a clock of microseconds may give, counts as one. A value above the end counts as the end. */
 export function recordUs(histogram: RecordableHistogram, us: number): void {
   histogram.record(Math.min(HIGHEST_US, Math.max(1, Math.round(us))));
 }

@@ -1,5 +1,5 @@
-// The notifications that the benchmark sends: bodies as the conversion service writes them (spec 6.2), all
-// different, each told by its number. Pure: the same number of the same run gives the same bytes.
+// Makes the notifications that the benchmark sends: bodies as the conversion service writes them (spec 6.2), all different, each
+// identified by its number. Pure: the same number of the same run gives the same bytes.
 //
 // The mix, five notifications to four jobs: two of a job with a life cycle (progress, and later completed), two of
 // jobs that only complete, one of a job that failed.
@@ -11,27 +11,27 @@
 import { createHash, createHmac, type KeyObject } from 'node:crypto';
 
 const MIX = 5;
-/** Far enough that a job's progress is answered before its end is sent, as it would be hours apart in life. */
+/** So far apart that a job's progress is answered before its end is sent, as in reality, where hours lie between them. */
 const LIFE_CYCLE = 1_000;
 
-/** What a notification without padding needs at most; smaller ones are padded to exactly `bodyBytes`. */
+/** The most that a notification needs without padding. Each is padded to exactly `bodyBytes`. */
 export const SMALLEST_BODY_BYTES = 512;
 
-/** Text that no compression makes small: base64 digits of hashes. */
+/** Text that does not compress: base64 digits of hashes. */
 const FILLER = makeFiller(256 * 1024);
 
 const CREATED_AT = '2026-11-21T09:58:17.204Z';
 const ENDED_AT = '2026-11-21T10:02:41.917Z';
 
-/** Stands in the job ids of seed.ts. */
+/** The run's name in the job ids of seed.ts. */
 export const SEEDED_RUN = 'seed';
 
-/** The number of the notification whose job this one tells of. */
+/** The number that names the job of this notification. */
 function jobNumber(number: number): number {
   return number % MIX === 1 && number >= LIFE_CYCLE ? number - 1 - LIFE_CYCLE : number;
 }
 
-/** Scattered in the order of an index, as random ids are: running numbers would flatter the database. */
+/** Scattered over an index, as random ids are: consecutive ids would be unrealistically fast to insert. */
 function jobId(run: string, number: number): string {
   const scattered = Math.imul(number ^ 0x5bd1e995, 0x9e3779b1) >>> 0;
   const mixed = Math.imul(scattered ^ (scattered >>> 15), 0x85ebca6b) >>> 0;
@@ -45,7 +45,7 @@ export function eventIdOf(run: string, number: number): string {
   return `default:${jobId(run, jobNumber(number))}:${suffix}`;
 }
 
-/** The number of the notification that became the event of this id; undefined if it is none of the run's. */
+/** The number of the notification of this event; undefined if it is not of this run. */
 export function numberOf(run: string, eventId: string): number | undefined {
   const [, foundRun, digits, status] = /_([^_:]+)_(\d+):(processing|completed|failed)/.exec(eventId) ?? [];
   if (digits === undefined || foundRun !== run) return undefined;
@@ -53,7 +53,7 @@ export function numberOf(run: string, eventId: string): number | undefined {
   return job % MIX === 0 && status === 'completed' ? job + 1 + LIFE_CYCLE : job;
 }
 
-/** @param bodyBytes the exact size of the body, padded through a field that the schema does not know. */
+/** @param bodyBytes the exact size of the body, padded with a field that is not in the schema */
 export function bodyOf(run: string, number: number, bodyBytes: number): string {
   const plain = JSON.stringify(fieldsOf(jobId(run, jobNumber(number)), number % MIX));
   const padding = bodyBytes - plain.length - ',"trace":""'.length;

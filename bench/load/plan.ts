@@ -1,53 +1,53 @@
-// What the generator and the bare publisher are told, and what they tell.
+// The plans for the generator and the bare publisher, and their reports.
 
 import type { Latency } from './latency.ts';
 
 export type LoadPlan = {
-  /** Where to send: connections take these in turns. */
+  /** Connections are spread over these. */
   readonly ports: readonly number[];
-  /** `/webhooks`, or the path of a rival. */
+  /** `/webhooks`, or the path of another subject. */
   readonly path: string;
-  /** A bare GET of `path` in place of each notification. */
+  /** Sends a bare GET of `path` instead of notifications. */
   readonly isProbe?: boolean;
-  /** Of 127.0.0.0/8: where its connections come from. */
+  /** The address of 127.0.0.0/8 that its connections come from. */
   readonly localAddress?: string;
-  /** A new connection for each request; connecting counts. */
+  /** A new connection for each request. The time to connect counts. */
   readonly freshConnections?: boolean;
   readonly secret: string;
-  /** Names the jobs of this run, letters and digits: another run's notifications are others. */
+  /** Letters and digits. Part of the job ids, so that runs share no job. */
   readonly run: string;
-  /** Exact, at least `SMALLEST_BODY_BYTES`. */
+  /** The exact size, at least `SMALLEST_BODY_BYTES`. */
   readonly bodyBytes: number;
-  /** 0 to 1: how many of the notifications are copies of earlier ones. */
+  /** 0 to 1: the share of notifications that are copies of earlier ones. */
   readonly duplicateShare: number;
   readonly loop:
     | { readonly kind: 'closed'; readonly concurrency: number }
-    /** At fixed intended times, whatever the answers do; latency counts from the intended time. */
+    /** At fixed intended times, independent of the answers. Latency counts from the intended time. */
     | { readonly kind: 'open'; readonly ratePerS: number; readonly connections: number };
   readonly warmUpS: number;
-  /** Measured, after the warm-up. It ends earlier when `deliveries` are answered. */
+  /** The measured window after the warm-up. It ends earlier when `deliveries` are answered. */
   readonly durationS: number;
   readonly deliveries?: number;
-  /** Signed before the clock starts; what goes beyond is signed while it runs, and counted. */
+  /** Number of notifications that are signed before the start. Further ones are signed during the run, and counted. */
   readonly stock: number;
   /**
-   * What a lost connection, an answer that is late (10 s) or not 2xx means. `fail`: the run is worthless.
-   * `repeat`: send it again after a while until it is acknowledged, as the conversion service does.
+   * What follows from a lost connection, or an answer that is late (10 s) or not 2xx. `fail`: the run does not count.
+   * `repeat`: it is sent again until it is acknowledged, as the conversion service does.
    */
   readonly onFailure: 'fail' | 'repeat';
-  /** Gets each notification's first time of sending, as 8-byte floats in microseconds, by number; 0 if none. */
+  /** The times of first sending are written to it: 8-byte floats in microseconds, by number; 0 for none. */
   readonly sendTimesFile?: string;
 };
 
-/** Of one second, told as it goes. */
+/** The report of one second, sent during the run. */
 export type LoadSecond = {
   readonly atS: number;
-  /** By status; `lost` for connections that ended before the answer, `late` for answers after 10 s. */
+  /** By status, with `lost` for connections that ended before the answer and `late` for answers after 10 s. */
   readonly answers: Readonly<Record<string, number>>;
   readonly latency: Latency;
-  /** Due and without a free connection, at the end of the second. */
+  /** Due, but without a free connection, at the second's end. */
   readonly waiting: number;
-  /** Different notifications that were ever answered with a 2xx. */
+  /** Different notifications that were answered with a 2xx so far. */
   readonly acknowledged: number;
 };
 
@@ -62,19 +62,19 @@ export type LoadReport = {
   readonly answersInAll: Readonly<Record<string, number>>;
   /** Different notifications that were answered with a 2xx, warm-up included. */
   readonly acknowledged: number;
-  /** Numbers of the notifications first sent in the window. */
+  /** The range of numbers that were first sent in the window. */
   readonly firstNumber: number;
   readonly endNumber: number;
   readonly signedLate: number;
-  /** Most that were due at once without a free connection (open loop). */
+  /** The most that were due at once without a free connection (open loop). */
   readonly mostWaiting: number;
-  /** Due or sent, and without an answer when patience was over: the rate cannot be served. */
+  /** Due or sent, but without an answer in time: the rate cannot be served. */
   readonly unanswered: number;
   /** Nothing failed: everything was answered, and each with a 2xx. */
   readonly isClean: boolean;
 };
 
-/** What the bare confirm publisher is told, and what it tells. */
+/** For the bare confirm publisher. Its report follows. */
 export type PublishPlan = {
   readonly run: string;
   readonly bodyBytes: number;

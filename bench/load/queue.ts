@@ -1,4 +1,4 @@
-// First in, first out. Array.shift would move a long queue with each step.
+// A first-in, first-out queue. Array.shift would move all entries of a long queue each time.
 
 type Queue<T> = {
   readonly add: (entry: T) => void;
@@ -7,7 +7,7 @@ type Queue<T> = {
   readonly length: () => number;
 };
 
-/** The part that was taken is given back when it is most of the array, and not each time. */
+/** The array is compacted when most of it was taken, and not each time. */
 const COMPACT_FROM = 1_024;
 
 export function createQueue<T>(): Queue<T> {

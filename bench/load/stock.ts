@@ -1,6 +1,6 @@
-// What the generator sends, in order: which notification is next, fresh or a copy of an earlier one, and its bytes.
-// A stock is signed before the clock starts and kept in slabs: a hundred thousand buffers would cost the
-// generator pauses of the garbage collector in the midst of a measurement. Past the stock it signs as it goes, and counts.
+// What the generator sends, in order: the next notification, new or a copy of an earlier one, and its bytes. A stock is signed
+// before the start and kept in a few large buffers: a hundred thousand small ones would make the garbage collector pause the
+// generator during a measurement. Beyond the stock, notifications are signed when they are sent, and counted.
 
 import { createSecretKey } from 'node:crypto';
 import { bodyOf, requestOf } from './notifications.ts';
@@ -8,17 +8,17 @@ import { bodyOf, requestOf } from './notifications.ts';
 type Sequence = {
   /** The number of the notification to send next. */
   readonly next: () => number;
-  /** How many different ones were given so far. */
+  /** Number of different ones so far. */
   readonly fresh: () => number;
 };
 
-/** All fresh at first, so that there is something to copy; less than a warm-up. */
+/** The first are all new, so that there is something to copy. Fewer than a warm-up sends. */
 const PRELUDE = 1_000;
-/** Copies come long enough after their first that this one is answered, and soon enough to be found in the stock. */
+/** A copy comes so long after the first one that this is answered, and so soon that it is still in the stock. */
 const COPY_NEAREST = 300;
 const COPY_FARTHEST = 20_000;
 
-/** Spreads copies evenly: of 100 notifications in a row, `duplicateShare` × 100 are copies, of any of many before. */
+/** Spreads copies evenly: of any 100 notifications in a row, `duplicateShare` × 100 are copies of earlier ones. */
 export function createSequence(duplicateShare: number): Sequence {
   let position = 0;
   let fresh = 0;
@@ -41,7 +41,7 @@ export type Stock = {
 
 const SLAB_BYTES = 64 * 1024 * 1024;
 
-/** Signs the notifications 0 to `count` - 1. Takes about 8 µs for each of half a KiB. */
+/** Signs the notifications 0 to `count` - 1. Takes about 8 µs for one of half a KiB. */
 export function createStock(options: {
   run: string;
   secret: string;

@@ -1,5 +1,5 @@
-// A bare publisher on amqplib: the messages that Tallyhook would publish, ready made, on one confirm channel, with as
-// many unconfirmed as Tallyhook's relay allows itself. What the broker and its client give at most.
+// A bare publisher on amqplib: publishes ready-made messages like Tallyhook's on one confirm channel, with as many unconfirmed as
+// Tallyhook's relay allows. It shows the most that the broker and its client can do.
 
 import { connect, type ConfirmChannel } from 'amqplib';
 import { monotonicUs } from '../clock.ts';
@@ -8,7 +8,7 @@ import { bodyOf, eventIdOf } from '../load/notifications.ts';
 import { createLatencies, recordUs, summarize } from '../load/latency.ts';
 import type { PublishPlan, PublishReport } from '../load/plan.ts';
 
-/** Made before the clock starts; past these the bodies come again, under new ids. */
+/** Made before the start. After these the bodies are used again, with new ids. */
 const STOCK = 50_000;
 
 type Ready = { readonly body: Buffer; readonly routingKey: string };
@@ -75,7 +75,7 @@ async function run(plan: PublishPlan, stock: readonly Ready[]): Promise<void> {
   tell('done', report);
 }
 
-/** Fields and size of the CloudEvent that Tallyhook makes of a notification; all of one kind, as nobody looks inside. */
+/** With the fields and size of Tallyhook's CloudEvent of a notification. All are of one kind, since nobody reads them. */
 function makeReady({ run: name, bodyBytes }: PublishPlan, number: number): Ready {
   const envelope = {
     specversion: '1.0',

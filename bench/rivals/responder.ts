@@ -1,5 +1,5 @@
-// The least that can answer: reads whole requests from a bare socket and answers 200. The rate that the generator
-// reaches against it is the generator's own ceiling.
+// The smallest possible server: reads whole requests from a bare socket and answers 200. The generator's rate against it is the
+// generator's own ceiling.
 
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ const server = createServer({ noDelay: true }, (socket) => {
   let head = '';
   socket.on('error', () => {});
   socket.on('data', (chunk) => {
-    // The generator writes a request at once and waits for its answer: a chunk begins with a head, or goes on with a body.
+    // The generator writes a request at once and waits for its answer, so a chunk begins with a head or continues a body.
     if (missing === 0) {
       head += chunk.toString('latin1');
       const end = head.indexOf('\r\n\r\n');

@@ -1,5 +1,5 @@
-// A bare Express route that reads the body and verifies its signature, and does nothing with it: what any
-// receiver on Express pays at least.
+// A bare Express route that reads the body and verifies its signature, and nothing else: the least that a receiver on Express
+// costs.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';

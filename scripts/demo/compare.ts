@@ -1,4 +1,4 @@
-// Compares what was answered and received with what is promised. Each difference is a line for a person.
+// Compares the answers and the received events with what is promised. Each difference is a line for a person.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Answer, ExpectedEvent, Step } from './story.ts';
@@ -33,7 +33,7 @@ function compareAnswer({ what, expected }: Step, index: number, answer: Answer |
     : [`delivery ${index + 1} (${what}) was answered ${show(found)}, not ${show(expected)}`];
 }
 
-/** Each event once, and no other. */
+/** Each expected event came once, and no other. */
 function compareIds(events: readonly ExpectedEvent[], received: readonly Received[]): string[] {
   const count = (id: string | undefined) => received.filter(({ messageId }) => messageId === id).length;
   const wanted = new Set<string | undefined>(events.map(({ id }) => id));
@@ -80,7 +80,7 @@ function compareMessage(message: Received, events: readonly ExpectedEvent[]): st
     .map((field) => `${id}: ${field} is ${show(found[field])}, not ${show(expected[field])}`);
 }
 
-/** The promise is about one job of one source; between jobs there is no order. */
+/** Order is guaranteed within a job of a source; between jobs there is none. */
 function compareOrder(events: readonly ExpectedEvent[], received: readonly Received[]): string[] {
   const jobs = Map.groupBy(events, ({ source, data }) => `${source}:${data.job_id}`);
   return Array.from(jobs).flatMap(([job, ofJob]) => {

@@ -1,5 +1,5 @@
-// The demo's second half: the sandbox converts a clip and tells the relay, as the service would; so it does of a clip
-// that is broken. What a subscriber receives of both is printed as it comes, and compared with what the jobs say.
+// The demo's second half: the sandbox converts a clip, and a corrupt one, and notifies the relay as the service would. Prints
+// the events of both as a subscriber receives them, and compares them with the jobs.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CLIP, CORRUPT_CLIP } from '../../src/cli/sandbox-clips.ts';
@@ -8,8 +8,8 @@ import { type ReceivedEvent, subscribe } from '../../src/subscriber/index.ts';
 import { paint, say } from '../output.ts';
 import type { Sandbox } from '../sandbox.ts';
 
-/** What the demo looks at in an event. */
-type Told = {
+/** The fields of an event that the demo reads. */
+type EventData = {
   readonly subject: string;
   readonly kind: string;
   readonly data: Readonly<Record<string, unknown>>;
@@ -19,7 +19,7 @@ const CONVERSION_TIMEOUT_MS = 120_000;
 const POLL_MS = 50;
 const OUTPUT = 'converted.webm';
 
-/** @returns what differs from what is promised, a line each. */
+/** @returns a line for each difference from what is promised */
 export async function convertClips(
   sandbox: Sandbox,
   { webhooks, amqpUrl, exchange }: { webhooks: string; amqpUrl: string; exchange: string },
@@ -29,10 +29,10 @@ export async function convertClips(
   const means =
     engine?.kind === 'ffmpeg' ? `ffmpeg ${engine.version}` : 'simulated: nothing is really converted';
   say(`\n${paint('bold', `Converted by the sandbox (${means}), received by a subscriber`)}`);
-  const told: Told[] = [];
+  const events: EventData[] = [];
   const onEvent = (received: ReceivedEvent) => {
-    const event = toTold(received);
-    told.push(event);
+    const event = toEventData(received);
+    events.push(event);
     say(describe(event));
   };
   const subscription = await subscribe({ amqpUrl, exchange, bindings: ['job.#'], onEvent });
@@ -52,28 +52,28 @@ export async function convertClips(
     const good = await create(CLIP);
     const broken = await create(CORRUPT_CLIP);
     const isOver = (job: Job) =>
-      told.some(({ subject, kind }) => subject === job.job_id && kind !== 'progress');
+      events.some(({ subject, kind }) => subject === job.job_id && kind !== 'progress');
     const deadlineMs = performance.now() + CONVERSION_TIMEOUT_MS;
     while (!(isOver(good) && isOver(broken)) && performance.now() < deadlineMs) await sleep(POLL_MS);
     return [
       ...compareConverted(
         await client.getJob(good.job_id),
-        told,
+        events,
         await sizeOf(`${sandbox.filesUrl}/${OUTPUT}`),
       ),
-      ...compareFailed(await client.getJob(broken.job_id), told),
+      ...compareFailed(await client.getJob(broken.job_id), events),
     ];
   } finally {
     await subscription.close();
   }
 }
 
-function toTold({ event, routingKey }: ReceivedEvent): Told {
-  const { subject = '', data = {} } = event as { subject?: string; data?: Told['data'] };
+function toEventData({ event, routingKey }: ReceivedEvent): EventData {
+  const { subject = '', data = {} } = event as { subject?: string; data?: EventData['data'] };
   return { subject, data, kind: routingKey.split('.')[1] ?? '' };
 }
 
-function describe({ subject, kind, data }: Told): string {
+function describe({ subject, kind, data }: EventData): string {
   const detail = {
     progress: `${String(data['progress_percentage']).padStart(3)} %`,
     completed: `${String(data['output_size_bytes'])} bytes in ${String(data['processing_time_seconds'])} s, ${String(data['cost_cents'])} cent`,
@@ -82,8 +82,8 @@ function describe({ subject, kind, data }: Told): string {
   return `  ${kind.padEnd(9)}  ${subject}  ${detail ?? ''}`;
 }
 
-function compareConverted(job: Job, told: readonly Told[], outputBytes: number | undefined): string[] {
-  const own = told.filter(({ subject }) => subject === job.job_id);
+function compareConverted(job: Job, events: readonly EventData[], outputBytes: number | undefined): string[] {
+  const own = events.filter(({ subject }) => subject === job.job_id);
   const last = own.at(-1);
   const percentages = own.map(({ data }) => Number(data['progress_percentage']));
   return [
@@ -104,8 +104,8 @@ function compareConverted(job: Job, told: readonly Told[], outputBytes: number |
   ];
 }
 
-function compareFailed(job: Job, told: readonly Told[]): string[] {
-  const own = told.filter(({ subject, kind }) => subject === job.job_id && kind !== 'progress');
+function compareFailed(job: Job, events: readonly EventData[]): string[] {
+  const own = events.filter(({ subject, kind }) => subject === job.job_id && kind !== 'progress');
   const code = own[0]?.data['error_code'];
   return [
     ...unless(

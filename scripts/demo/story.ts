@@ -1,16 +1,16 @@
-// The demo's story: each delivery, what has to be answered, and what has to reach the bus. Written from the
-// interface and the promises alone, with its own signing: it shares no code with what it checks.
+// The demo's deliveries: for each, the answer and the event on the bus that must follow. Written from the interface alone, with
+// its own signing: it shares no code with the service that it checks.
 
 import { createHmac, randomBytes } from 'node:crypto';
 
 export type Step = {
   readonly what: string;
-  /** After `/webhooks`: empty, or `/` and a source. */
+  /** What follows `/webhooks`: empty, or `/` and a source. */
   readonly path: string;
   readonly body: string;
   readonly signature: string;
   readonly expected: { readonly status: number; readonly outcome: string; readonly eventId: string | null };
-  /** What a subscriber gets for it; undefined if nothing. */
+  /** What a subscriber gets; undefined if nothing. */
   readonly event: ExpectedEvent | undefined;
 };
 
@@ -24,7 +24,7 @@ export type ExpectedEvent = {
 
 export type Answer = {
   readonly status: number;
-  /** The outcome, or the code of the error. */
+  /** The outcome, or the error's code. */
   readonly outcome: string;
   readonly eventId: string | null;
   readonly ms: number;

@@ -1,5 +1,5 @@
-// Postgres refuses to run as root. This finds the account it runs under instead, and tells what that account
-// can reach: a clone in a home folder is often closed to everybody else. Makes no accounts.
+// Postgres refuses to run as root. This file finds the account to run it as instead, and checks what that account can reach: a
+// home folder is often closed to all others. Creates no accounts.
 
 import { spawnSync } from 'node:child_process';
 import { chownSync, statSync } from 'node:fs';
@@ -9,8 +9,8 @@ export type Account = { readonly uid: number; readonly gid: number };
 const ACCOUNTS = ['postgres', 'nobody'];
 
 /**
- * The account for a server, of `dataFolder` if there is one; undefined means our own. An existing folder keeps its owner, since
- * an account may have come or gone since.
+ * The account to run a server as; undefined means our own. An existing `dataFolder` decides by its owner, since accounts may
+ * have been added or removed since it was made.
  */
 export function accountFor(dataFolder?: string): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -29,7 +29,7 @@ export function canEnter(folder: string, account: Account): boolean {
   return spawnSync('/bin/sh', ['-c', 'cd "$0"', folder], { cwd: '/', ...account }).status === 0;
 }
 
-/** Tries it, since libraries and parent folders count too. */
+/** By trying it, since it also depends on libraries and parent folders. */
 export function canRun(program: string, account: Account): boolean {
   return spawnSync(program, ['--version'], { cwd: '/', ...account }).status === 0;
 }
@@ -40,6 +40,6 @@ export function giveTo(account: Account | undefined, path: string): void {
 
 function idOf(flag: '-u' | '-g', name: string): number | undefined {
   const { status, stdout } = spawnSync('id', [flag, name], { encoding: 'utf8' });
-  // macOS writes nobody's -2 without its sign.
+  // macOS prints the id of `nobody`, -2, as an unsigned number.
   return status === 0 ? Number(stdout) | 0 : undefined;
 }

@@ -1,5 +1,5 @@
-// Installs Debian packages for their programs, where we may. Never leaves a system-wide service running that was
-// not there before.
+// Installs Debian packages for their programs, if we have the rights. Leaves no system-wide service running that did not run
+// before.
 
 import { spawnSync } from 'node:child_process';
 import { accessSync, closeSync, constants, openSync, readFileSync } from 'node:fs';
@@ -7,21 +7,21 @@ import { delimiter, join } from 'node:path';
 import { lastLines } from './folders.ts';
 import type { Guard } from './guard.ts';
 
-// One script, since it runs as a whole under sudo. policy-rc.d is Debian's own way to say that installing a
-// package shall start no service; ours is removed on every way out.
+// One script, since it runs under sudo as a whole. policy-rc.d is Debian's own way to keep an installation from starting
+// services. The script removes ours however it ends.
 const INSTALL = readFileSync(new URL('install-package.sh', import.meta.url), 'utf8');
 
 const LOG_LINES = 12;
-/** Never asks for a password. */
+/** Does not ask for a password. */
 const SUDO_ARGS = ['-n'];
 
-/** Root, or sudo without a password; and apt-get. */
+/** With apt-get, as root or by sudo without a password. */
 export function mayInstall(): boolean {
   const isAllowed = isRoot() || spawnSync('sudo', [...SUDO_ARGS, 'true'], { stdio: 'ignore' }).status === 0;
   return isAllowed && isOnPath('apt-get');
 }
 
-/** `logFile` gets what the installation prints. @throws Error with its end */
+/** The installation's output goes to `logFile`. @throws Error with the end of that */
 export async function installPackage(
   name: string,
   { guard, logFile }: { guard: Guard; logFile: string },
@@ -32,7 +32,7 @@ export async function installPackage(
   const installer = guard.spawn(command, args, {
     cwd: '/',
     env: process.env,
-    // A package manager that is killed half-way leaves a mess: it gets its time.
+    // Much time, since a package manager that is killed leaves packages half installed.
     ending: { signal: 'SIGTERM', graceMs: 120_000 },
     output,
   });

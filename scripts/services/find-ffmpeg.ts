@@ -1,4 +1,4 @@
-// Sees to it that ffmpeg is there for the sandbox's conversions, if it may.
+// Finds ffmpeg for the sandbox's conversions, or installs it if it can.
 
 import { explain } from '../output.ts';
 import { installPackage, isOnPath, mayInstall } from './debian.ts';
@@ -6,7 +6,7 @@ import type { Guard } from './guard.ts';
 
 export type SandboxEngine = 'ffmpeg' | 'simulated';
 
-/** Debian's ffmpeg, installed if it is missing and may be; without it, conversions are simulated, and that is said. */
+/** Installs Debian's ffmpeg if it is missing and we have the rights. Without it conversions are simulated, which is logged. */
 export async function chooseEngine(options: {
   guard: Guard;
   logFile: string;

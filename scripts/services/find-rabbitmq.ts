@@ -1,13 +1,13 @@
-// Finds RabbitMQ's own scripts on this machine. Where they are missing, installs Debian's package if we may, and
-// otherwise says exactly what to do.
+// Finds RabbitMQ's own scripts on this machine. If they are missing, installs Debian's package if we have the rights, or else
+// says what to do.
 
 import { join } from 'node:path';
 import { explain } from '../output.ts';
 import { installPackage, isProgram, mayInstall, pathFolders } from './debian.ts';
 import type { Guard } from './guard.ts';
 
-// Debian's and Fedora's package first: what they put on the PATH is a wrapper that insists on its own account.
-// Homebrew's folder is often not on the PATH.
+// The folder of Debian's and Fedora's packages comes first: the programs that they put on the PATH run under their own account
+// only. Homebrew's folder is often not on the PATH.
 const FOLDERS = ['/usr/lib/rabbitmq/bin', '/opt/homebrew/sbin', '/usr/local/sbin'];
 
 const WHAT_TO_DO = `RabbitMQ is missing, and it cannot be installed from here. Any one of these will do:
@@ -16,7 +16,7 @@ const WHAT_TO_DO = `RabbitMQ is missing, and it cannot be installed from here. A
   Docker           docker run --rm -p 127.0.0.1:5672:5672 rabbitmq:4
                    and then, in another terminal, AMQP_URL=amqp://guest:guest@127.0.0.1:5672 npm start`;
 
-/** The folder with rabbitmq-server and rabbitmqctl. `logFile` gets what the installation prints. */
+/** The folder of rabbitmq-server and rabbitmqctl. The installation's output goes to `logFile`. */
 export async function findRabbitmq(options: {
   guard: Guard;
   logFile: string;

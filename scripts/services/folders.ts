@@ -1,5 +1,4 @@
-// Where services keep their files: throw-away folders, and a place of a clone's own for what another account
-// must be able to reach.
+// Makes the folders of services: throw-away ones, and for each clone a place that other accounts can reach.
 
 import { createHash, randomBytes } from 'node:crypto';
 import {
@@ -20,7 +19,7 @@ import type { Guard } from './guard.ts';
 
 const isRoot = () => process.getuid?.() === 0;
 
-/** Makes a folder that goes when the guard closes. Others may pass through it but not look into it. */
+/** Makes a folder that is deleted when the guard closes. Other accounts may pass through it but not list it. */
 export function makeThrowAwayFolder(guard: Guard, parent = temporaryFolder()): string {
   const folder = join(realpathSync(parent), `tallyhook-${randomBytes(6).toString('hex')}`);
   guard.removeInTheEnd(folder);
@@ -28,7 +27,7 @@ export function makeThrowAwayFolder(guard: Guard, parent = temporaryFolder()): s
   return folder;
 }
 
-/** A temporary folder of root's own would be closed to the account that Postgres needs. */
+/** Root's own temporary folder may be closed to the account that Postgres runs as. */
 function temporaryFolder(): string {
   const account = accountFor();
   return account === undefined || canEnter(tmpdir(), account) ? tmpdir() : '/tmp';
@@ -36,37 +35,37 @@ function temporaryFolder(): string {
 
 const MEMORY = '/dev/shm';
 
-/** A folder in memory, where there is one and it, and the machine, have so much to spare. */
+/** A folder in memory, if there is one and both it and the machine have so much free. */
 export function roomInMemory(bytes: number): string | undefined {
   try {
     const { bavail, bsize } = statfsSync(MEMORY);
     return bavail * bsize >= bytes && freemem() >= 2 * bytes ? MEMORY : undefined;
   } catch {
-    return undefined; // not here, or not for us
+    return undefined; // there is none, or we may not use it
   }
 }
 
-/** With its parents. Open to be passed through if we are root, since Postgres then runs under another account. */
+/** Makes its parents, too. If we are root, others may pass through them, since Postgres then runs as another account. */
 export function makeFolder(folder: string): void {
   makeWithMode(folder, openMode());
 }
 
-/** With its parents, which are as open as `makeFolder` leaves them. Itself closed to other accounts, as what is in it. */
+/** Makes its parents, too, as `makeFolder` does. The folder itself is closed to other accounts. */
 export function makePrivateFolder(folder: string): void {
   makeWithMode(folder, 0o700);
 }
 
 const openMode = () => (isRoot() ? 0o711 : 0o700);
 
-/** Whatever the umask, and whatever mode it had before. */
+/** With this mode whatever the umask is, and whatever mode it had before. */
 function makeWithMode(folder: string, mode: number): void {
   mkdirSync(folder, { recursive: true, mode: openMode() });
   chmodSync(folder, mode);
 }
 
 /**
- * A folder that every account can enter, the same one each time for the same `folder`.
- * @throws Error if somebody else has put something in its place.
+ * A folder that every account can enter; always the same one for the same `folder`.
+ * @throws Error if there is something of another owner in its place
  */
 export function makePublicPlaceFor(folder: string): string {
   const hash = createHash('sha256').update(realpathSync(folder)).digest('hex').slice(0, 12);
@@ -83,7 +82,7 @@ export function makePublicPlaceFor(folder: string): string {
   return place;
 }
 
-/** The end of a log, for an error message; of what stands behind `fromByte`. */
+/** The last lines of a log after `fromByte`, for an error message. */
 export function lastLines(path: string, count: number, fromByte = 0): string {
   const file = openSync(path, 'r');
   try {

@@ -1,16 +1,16 @@
-# Reads orders from standard input until it ends, and it ends even if the process that gives them is killed.
-# Then ends what is still running, the newest first, and removes the throw-away folders.
+# Reads orders from standard input until that closes, which it also does when the process that writes them is killed. Then
+# ends what is still running, the newest first, and deletes the throw-away folders.
 #   watch <pid> <signal> <tenths>   end the process group <pid> with <signal>, after so many tenths with KILL
 #   forget <pid>                    it has ended
-#   remove <folder>                 remove the folder in the end
-# POSIX sh, since it has to be there when everything else is gone, on Linux as on macOS.
+#   remove <folder>                 delete the folder at the end
+# POSIX sh, which is there on Linux and macOS when everything else is gone.
 
 trap '' HUP INT QUIT TERM PIPE
 
 running=''
 set --
 
-# Nobody may be there to take note of the dead: one of those counts as gone.
+# A zombie counts as ended: nobody may be left to reap it.
 is_running() {
   kill -0 "-$1" 2>/dev/null || return 1
   case $(ps -o stat= -p "$1" 2>/dev/null) in
@@ -46,7 +46,7 @@ for entry in $running; do
   tenths=${entry##*:}
   signal=${entry#*:}
   kill "-${signal%:*}" "-$pid" 2>/dev/null || continue
-  # A frozen process takes no signal but this one and KILL.
+  # A stopped process handles no signal but this one and KILL.
   kill -CONT "-$pid" 2>/dev/null
   while is_running "$pid" && [ "$tenths" -gt 0 ]; do
     sleep 0.1
@@ -56,13 +56,13 @@ for entry in $running; do
 done
 
 for folder in "$@"; do
-  # A Postgres that was killed leaves a small System V segment behind, and macOS has room for 32 of them.
+  # A killed Postgres leaves a small System V shared memory segment, and macOS allows 32 of them.
   for lock in "$folder"/data/postmaster.pid "$folder"/*/data/postmaster.pid; do
     [ -f "$lock" ] || continue
     segment=$(sed -n '7s/.* //p' "$lock")
     [ -n "$segment" ] && ipcrm -m "$segment" 2>/dev/null
   done
-  # Something may write one more file while it dies.
+  # A process may write one more file while it ends.
   for attempt in 1 2 3 4 5; do
     rm -rf "$folder" 2>/dev/null && break
     sleep 0.2

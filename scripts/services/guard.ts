@@ -1,15 +1,16 @@
-// Starts processes that must not outlive us. Each runs in a process group of its own, so that the terminal's
-// Ctrl-C does not reach it, and ends, with its throw-away folder, even if we are killed: a small shell process
-// (guard.sh) holds the other end of a pipe and does it then.
+// Starts processes that must not outlive us. Each runs in a process group of its own, which the terminal's Ctrl-C does not reach.
+// If we are killed, they are ended and their throw-away folders are deleted all the same: a small shell process (guard.sh) reads
+// from a pipe of ours and does that when the pipe closes.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { Socket } from 'node:net';
 
 export type Ending = {
   /** The signal that asks it to end. */
   readonly signal: 'SIGINT' | 'SIGTERM' | 'SIGQUIT' | 'SIGKILL';
-  /** How long it may take before it is killed. */
+  /** After this time it is killed. */
   readonly graceMs: number;
 };
 
@@ -17,11 +18,11 @@ type SpawnOptions = {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly ending: Ending;
-  /** The signal for an end without grace; one on which it still clears up, if it knows such a one. */
+  /** The signal for an end without grace: one on which the program still cleans up, if it has such a one. */
   readonly lastSignal?: 'SIGKILL' | 'SIGQUIT';
-  /** Others depend on it: it ends after them, also when it was started anew after them. */
+  /** It is ended after the others, which depend on it, even if it was restarted after them. */
   readonly endsLast?: boolean;
-  /** Where standard output and error go: to ours, or to an open file. */
+  /** Standard output and error go to ours, or to this open file. */
   readonly output: 'inherit' | number;
   readonly account?: { readonly uid: number; readonly gid: number } | undefined;
 };
@@ -32,30 +33,30 @@ export type Guarded = {
   readonly pid: number;
   readonly exited: Promise<Exit>;
   readonly hasExited: () => boolean;
-  /** Sends a signal to its whole process group. Does nothing if it is gone. */
+  /** Sends a signal to its whole process group. Does nothing if it has ended. */
   readonly send: (signal: NodeJS.Signals) => void;
-  /** Asks it to end, and kills it when its grace is over. Safe to call twice. */
+  /** Asks it to end, and kills it after its grace time. Safe to call twice. */
   readonly end: (ending?: Ending) => Promise<Exit>;
   readonly endAtOnce: () => void;
 };
 
 export type Guard = AsyncDisposable & {
   readonly spawn: (command: string, args: readonly string[], options: SpawnOptions) => Guarded;
-  /** Say so before making the folder: then there is no moment in which it could be left behind. */
+  /** Call it before the folder is made, so that the folder cannot be left behind. */
   readonly removeInTheEnd: (folder: string) => void;
-  /** Ends all that is running, the newest first and services last, then removes the folders. Safe to call twice. */
+  /** Ends what is running, the newest first and services last, then deletes the folders. Safe to call twice. */
   readonly close: () => Promise<void>;
   /** The same without grace. */
   readonly closeAtOnce: () => Promise<void>;
-  /** What ends from now on ends because we want it. */
+  /** From now on, processes end because we end them. */
   readonly isClosing: () => boolean;
 };
 
-// Read as a whole: a shell reads a script file piece by piece, and the file may change or go meanwhile.
+// Read as a whole: a shell reads a script file piece by piece, and the file may be changed or deleted meanwhile.
 const SCRIPT = readFileSync(new URL('guard.sh', import.meta.url), 'utf8');
 
-/** Waits for the word before it becomes the command, so that nothing runs that the guard does not know of. */
-const ON_THE_WORD = 'read -r word && exec "$@" </dev/null';
+/** Waits for a line before it becomes the command, so that nothing runs that the guard does not know of. */
+const START_ON_LINE = 'read -r word && exec "$@" </dev/null';
 
 const AT_ONCE_MS = 1_000;
 
@@ -66,18 +67,18 @@ export function createGuard(): Guard {
     stdio: ['pipe', 'ignore', 'ignore'],
   });
   const orders = shell.stdin;
-  // Its end is no reason for us to stay, and its loss none to fall.
+  // It must not keep us alive, and its loss must not end us.
   shell.unref();
   shell.on('error', () => {});
   orders.on('error', () => {});
-  if ('unref' in orders) (orders as unknown as { unref: () => void }).unref();
+  if (orders instanceof Socket) orders.unref();
 
   let running: readonly Guarded[] = [];
   let closing: Promise<void> | undefined;
 
   function spawnGuarded(command: string, args: readonly string[], options: SpawnOptions): Guarded {
     if (closing !== undefined) throw new Error(`cannot start ${command}: everything is being ended`);
-    const child = spawn('/bin/sh', ['-c', ON_THE_WORD, 'sh', command, ...args], {
+    const child = spawn('/bin/sh', ['-c', START_ON_LINE, 'sh', command, ...args], {
       cwd: options.cwd,
       env: options.env,
       detached: true,
@@ -85,7 +86,7 @@ export function createGuard(): Guard {
       ...(options.account && { uid: options.account.uid, gid: options.account.gid }),
     });
     const { pid, stdin } = child;
-    // The account or the folder may not do; told by the missing pid.
+    // The account or the folder may not be allowed to run it: the missing pid shows that.
     child.on('error', () => {});
     if (pid === undefined) throw new Error(`cannot start ${command}`);
     const guarded = toGuarded(pid, child, options);
@@ -131,7 +132,7 @@ function toGuarded(pid: number, child: ChildProcess, options: SpawnOptions): Gua
   const { promise: exited, resolve } = Promise.withResolvers<Exit>();
   let hasExited = false;
   const onExit = (exit: Exit) => {
-    // What it may have left behind in its group; while we are here, the number cannot mean another one.
+    // Kills what it may have left in its group. Until we have handled its end, the number cannot be another group's.
     send('SIGKILL');
     hasExited = true;
     resolve(exit);
@@ -143,13 +144,13 @@ function toGuarded(pid: number, child: ChildProcess, options: SpawnOptions): Gua
     try {
       process.kill(-pid, signal);
     } catch {
-      // It went in this very moment.
+      // It ended at this moment.
     }
   }
 
   async function end({ signal, graceMs }: Ending = options.ending): Promise<Exit> {
     send(signal);
-    // A frozen process takes no signal but this one and SIGKILL.
+    // A stopped process handles no signal but this one and SIGKILL.
     send('SIGCONT');
     const overdue = setTimeout(() => send('SIGKILL'), graceMs);
     try {

@@ -1,5 +1,5 @@
-# Installs the Debian package $1 for its programs alone: run as root, it starts no service and enables none.
-# Ours alone is the policy file if there was none before; it goes on every way out.
+# Installs the Debian package $1 for its programs alone. Runs as root; starts and enables no service. If there was no policy file
+# before, ours is deleted however the script ends.
 
 set -e
 package=$1
@@ -7,7 +7,7 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 policy=/usr/sbin/policy-rc.d
 apt='apt-get -q -y -o DPkg::Lock::Timeout=120'
 
-# One at a time: whoever ends first would take the policy file away from the other. Locked is the folder it is in.
+# One at a time: the first to end would delete the other's policy file. The lock is on the file's folder.
 exec 9</usr/sbin
 flock -w 600 9
 
@@ -28,7 +28,7 @@ install || {
   install
 }
 
-# Debian enables what it installs: without this the next boot would start a broker that nobody asked for.
+# Debian enables the services that it installs: without this, the next boot would start them.
 if [ -d /run/systemd/system ]; then
   systemctl disable "$package.service" || true
 fi

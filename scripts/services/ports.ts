@@ -1,18 +1,18 @@
-// Free ports. Chosen at random below the range that systems hand out for outgoing connections, so that between
-// the choice and the use only another chooser like this one could take it; who finds it taken tries again.
+// Finds free ports, at random below the range that systems use for outgoing connections. So only another such choice can take
+// a port between our choice and its use: then the caller tries again.
 
 import { once } from 'node:events';
 import { createConnection, createServer } from 'node:net';
 import { randomInt } from 'node:crypto';
 
-// Linux hands out 32768 and up, macOS 49152 and up; well-known services keep mostly below 10000.
+// Linux uses 32768 and up for outgoing connections, macOS 49152 and up. Well-known services are mostly below 10000.
 const LOWEST_PORT = 18_000;
 const HIGHEST_PORT = 32_000;
 
-/** On some systems a port can be bound on one address while another one has it. */
+/** All of them are tried: on some systems a port can be bound on one address while it is in use on another. */
 const ADDRESSES = ['0.0.0.0', '127.0.0.1', '::'];
 
-/** `preferred` if it is free, otherwise any that is. */
+/** `preferred` if it is free, or else any free one. */
 export async function findFreePort(preferred?: number): Promise<number> {
   if (preferred !== undefined && (await isFree(preferred))) return preferred;
   for (;;) {
@@ -33,7 +33,7 @@ async function canListen(port: number, host: string): Promise<boolean> {
     await once(server, 'listening');
     return true;
   } catch (error) {
-    // A machine without IPv6 is no machine without ports.
+    // A machine without IPv6 cannot bind `::`, and its ports are free all the same.
     return (error as NodeJS.ErrnoException).code !== 'EADDRINUSE' && host === '::';
   } finally {
     server.close();

@@ -1,5 +1,5 @@
-// A private Postgres: the real server from the npm packages, on loopback, with its own folder, port and
-// password. Keeps every promise of durability. Runs as root too, under another account. Touches no other server.
+// Runs a private Postgres: the real server from the npm packages, on loopback, with its own folder, port and password. It
+// is durable unless its settings say otherwise. If we are root, it runs as another account. Touches no other server.
 
 import { randomBytes } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
@@ -27,23 +27,23 @@ export type PostgresServer = AsyncDisposable & {
   /** The database `tallyhook`, as a superuser. */
   readonly url: string;
   readonly port: number;
-  /** Of the postmaster. */
+  /** The postmaster's. */
   readonly pid: number;
-  /** Where its data and log really are. */
+  /** The folder of its data and log, which may be another one than was asked for. */
   readonly dir: string;
-  /** Resolves when this run of the server has ended, for whatever reason. */
+  /** Resolves when this run of the server has ended for any reason. */
   readonly exited: () => Promise<unknown>;
-  /** On the same port and data; resolves when it answers. Does nothing if it runs. */
+  /** Starts it on the same port and data; resolves when it answers. Does nothing if it runs. */
   readonly start: () => Promise<void>;
   /** `fast` ends the sessions in order, `immediate` is a crash that the next start recovers from. */
   readonly stop: (mode?: 'fast' | 'immediate') => Promise<void>;
   /** To the postmaster and all its children. After SIGKILL, resolves when they are gone. */
   readonly kill: (signal: NodeJS.Signals) => Promise<void>;
-  /** Stops it; with a folder or guard of its own, those go too. */
+  /** Stops it, and deletes the folder and closes the guard if they are its own. */
   readonly close: () => Promise<void>;
 };
 
-/** Names and values as in postgresql.conf. Where it listens and what makes it durable is not to be had this way. */
+/** Names and values as in postgresql.conf. Addresses and port cannot be changed this way. */
 type PostgresSettings = Readonly<Record<string, string>>;
 
 type Place = {
@@ -65,7 +65,7 @@ const USER = 'tallyhook';
 const DATABASE = 'tallyhook';
 const START_TIMEOUT_MS = 30_000;
 const POLL_MS = 20;
-/** How often a port that was taken between the choice and the use is chosen anew. */
+/** How often another port is chosen when one was taken between its choice and its use. */
 const PORT_ATTEMPTS = 5;
 const ENDINGS = {
   fast: { signal: 'SIGINT', graceMs: 15_000 },
@@ -73,10 +73,9 @@ const ENDINGS = {
 } as const satisfies Record<string, Ending>;
 
 /**
- * Starts the server of `dir`, made at the first time, or of a throw-away folder if there is none.
- * With `port` it listens there or fails; otherwise on `preferredPort` or any that is free. A `guard` that is given is left open.
- * `settings` are added to ours, for a server that is sized otherwise.
- * @throws Error with the end of the server's log.
+ * Starts the server in `dir`, which is made the first time, or in a throw-away folder. With `port` it listens there or fails;
+ * without, on `preferredPort` or any free one. A `guard` that is passed in is not closed. `settings` are added to ours.
+ * @throws Error with the end of the server's log
  */
 export async function startPostgres(
   options: {
@@ -116,7 +115,7 @@ function toHandle(first: Guarded, options: Launch & { place: Place; ownsGuard: b
 
   async function kill(signal: NodeJS.Signals): Promise<void> {
     if (server.hasExited()) return;
-    // The postmaster first: then it cannot make new children while we look for them.
+    // The postmaster first, so that it starts no new children while we list them.
     const children = childrenOf(server.pid);
     server.send(signal);
     for (const pid of new Set([...children, ...childrenOf(server.pid)])) sendTo(pid, signal);
@@ -151,7 +150,7 @@ function toHandle(first: Guarded, options: Launch & { place: Place; ownsGuard: b
   };
 }
 
-/** Finds a folder and binaries that the server's account can reach; copies them if they are out of its reach. */
+/** Finds a folder and binaries that the server's account can reach. Copies the binaries if it cannot reach them. */
 function preparePlace(dir: string, log: (line: string) => void): Place {
   makeFolder(dir);
   const accountHere = accountFor(join(dir, 'data'));
@@ -195,14 +194,14 @@ function run(command: string, args: string[]): void {
   if (status !== 0) throw new Error(`${command} failed: ${stderr}`);
 }
 
-/** Waits for a server that a killed run has left to its guard, and clears away a lock that means nobody. */
+/** Waits for the server of a killed run, which its guard ends, and deletes a lock file whose process is gone. */
 async function takeOver(place: Place): Promise<void> {
   const lock = join(place.data, 'postmaster.pid');
   const deadlineMs = performance.now() + ENDINGS.fast.graceMs;
   while (existsSync(lock)) {
     const pid = Number.parseInt(readFileSync(lock, 'utf8'), 10);
     const { stdout } = spawnSync('ps', ['-p', String(pid), '-o', 'args='], { encoding: 'utf8' });
-    // After a reboot the number may belong to something else, and Postgres would not start.
+    // After a reboot another process may have that number, and Postgres would not start.
     if (!stdout?.includes(place.data)) return rmSync(lock, { force: true });
     if (performance.now() > deadlineMs)
       throw new Error(`a Postgres is running on ${place.data} already (process ${pid})`);
@@ -210,7 +209,7 @@ async function takeOver(place: Place): Promise<void> {
   }
 }
 
-/** Makes the data folder the first time. @returns the password. */
+/** Makes the data folder the first time. @returns the password */
 async function initialize(place: Place, guard: Guard): Promise<string> {
   const passwordFile = join(place.folder, 'password');
   if (existsSync(place.data)) return readFileSync(passwordFile, 'utf8');
@@ -218,7 +217,7 @@ async function initialize(place: Place, guard: Guard): Promise<string> {
   writeFileSync(passwordFile, password, { mode: 0o600 });
   giveTo(place.account, passwordFile);
 
-  // Under another name until it is whole: a half-made one is never taken for data.
+  // Under another name until it is complete, so that an incomplete one is never used.
   const half = `${place.data}.half`;
   rmSync(half, { recursive: true, force: true });
   mkdirSync(half, { mode: 0o700 });
@@ -229,7 +228,7 @@ async function initialize(place: Place, guard: Guard): Promise<string> {
     `--pwfile=${passwordFile}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
-    // The same order and case rules on every system; built into Postgres 17 and newer.
+    // The same sort order and case rules on every system. The provider is built into Postgres 17 and newer.
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
@@ -267,7 +266,7 @@ async function launch(place: Place, { password, guard, port, settings }: Launch)
     listen_addresses: '127.0.0.1',
     port,
     unix_socket_directories: '',
-    // In the data folder and not in /dev/shm: nothing is left behind even if it is killed.
+    // In the data folder and not in /dev/shm, so that nothing is left behind when it is killed.
     dynamic_shared_memory_type: 'mmap',
     huge_pages: 'off',
     timezone: 'UTC',
@@ -318,7 +317,7 @@ function spawnIn(place: Place, guard: Guard, program: string, args: string[]): G
   try {
     return guard.spawn(join(place.binaries, program), args, {
       cwd: place.folder,
-      // None of the PG… variables of whoever runs us.
+      // Without the caller's PG… variables.
       env: { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' },
       account: place.account,
       ending: ENDINGS.fast,
@@ -335,7 +334,7 @@ function urlOf({ password, port }: { password: string; port: number }, database:
   return `postgres://${USER}:${password}@127.0.0.1:${port}/${database}`;
 }
 
-/** Each of a postmaster's children is in a group of its own. */
+/** By ps, since each child of a postmaster is in a process group of its own. */
 function childrenOf(parent: number): number[] {
   const { stdout, error } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
   if (error) throw new Error('ps is missing, which finds the children of a Postgres', { cause: error });
@@ -349,6 +348,6 @@ function sendTo(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It went in this very moment.
+    // It ended at this moment.
   }
 }

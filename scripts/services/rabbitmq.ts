@@ -1,5 +1,5 @@
-// A private RabbitMQ node: own name, folder, ports, cookie and user, on loopback alone. Needs no epmd and leaves
-// none running. Never touches a broker that already runs on the machine.
+// Runs a private RabbitMQ node on loopback, with its own name, folder, ports, cookie and user. Needs no epmd and leaves none
+// running. Does not touch a broker that already runs on the machine.
 
 import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -17,19 +17,19 @@ export type RabbitmqServer = AsyncDisposable & {
   /** As an administrator, on the virtual host `/`. */
   readonly url: string;
   readonly port: number;
-  /** Of the Erlang machine itself. */
+  /** The Erlang machine's. */
   readonly pid: number;
   readonly dir: string;
-  /** `rabbitmqctl` against this node. @returns what it printed. @throws Error with what it complained of. */
+  /** Runs `rabbitmqctl` on this node. @returns its output. @throws Error with its error output */
   readonly ctl: (...args: string[]) => Promise<string>;
-  /** Resolves when this run of the node has ended, for whatever reason. */
+  /** Resolves when this run of the node has ended for any reason. */
   readonly exited: () => Promise<unknown>;
-  /** On the same port and data; resolves when it takes connections. Does nothing if it runs. */
+  /** Starts it on the same port and data; resolves when it takes connections. Does nothing if it runs. */
   readonly start: () => Promise<void>;
   readonly stop: () => Promise<void>;
-  /** To the Erlang machine and what it runs. After SIGKILL, resolves when it is gone. */
+  /** To the Erlang machine and its children. After SIGKILL, resolves when it has ended. */
   readonly kill: (signal: NodeJS.Signals) => Promise<void>;
-  /** Stops it; with a folder or guard of its own, those go too. */
+  /** Stops it, and deletes the folder and closes the guard if they are its own. */
   readonly close: () => Promise<void>;
 };
 
@@ -39,7 +39,7 @@ type Node = {
   readonly name: string;
   readonly password: string;
   readonly port: number;
-  /** Where Erlang nodes talk to each other: rabbitmqctl is one. */
+  /** For other Erlang nodes, such as rabbitmqctl. */
   readonly distributionPort: number;
 };
 
@@ -47,20 +47,20 @@ const USER = 'tallyhook';
 const START_TIMEOUT_MS = 90_000;
 const CTL_TIMEOUT_MS = 30_000;
 const POLL_MS = 50;
-/** How often ports that were taken between the choice and the use are chosen anew. */
+/** How often other ports are chosen when one was taken between its choice and its use. */
 const PORT_ATTEMPTS = 5;
 const ENDING: Ending = { signal: 'SIGTERM', graceMs: 20_000 };
 
-/** Where nobody listens: an epmd that others share on this machine is not told of us either. */
+/** Nobody listens there. So the node does not register with an epmd that others share on this machine. */
 const NO_EPMD_PORT = '1';
 
 const runFile = promisify(execFile);
 
 /**
- * Starts the node of `dir`, made at the first time, or of a throw-away folder if there is none. Installs RabbitMQ
- * if it is missing and may be. With `port` it listens there or fails; otherwise on `preferredPort` or any that is
- * free. A `guard` that is given is left open.
- * @throws Error with the end of the node's log, or with what to do.
+ * Starts the node in `dir`, which is made the first time, or in a throw-away folder. Installs RabbitMQ if it is missing and we
+ * have the rights. With `port` it listens there or fails; without, on `preferredPort` or any free one. A `guard` that is passed
+ * in is not closed.
+ * @throws Error with the end of the node's log, or with what to do
  */
 export async function startRabbitmq(
   options: {
@@ -136,7 +136,7 @@ async function startOnFreePorts(options: {
   const { dir, programs, guard } = options;
   const name = nodeName(dir);
   const password = secretIn(join(dir, 'password'));
-  // Erlang's own would be made from the clock. It must not be readable by others, or Erlang refuses it.
+  // The cookie that Erlang makes by itself can be guessed from the time. Erlang refuses one that others can read.
   secretIn(join(dir, '.erlang.cookie'));
   for (let attempt = 1; ; attempt++) {
     await waitForPredecessor(dir, name);
@@ -152,7 +152,7 @@ async function startOnFreePorts(options: {
   }
 }
 
-/** The same for a folder each time, since queues belong to a node by its name. */
+/** Always the same for a folder, since queues belong to a node by its name. */
 function nodeName(dir: string): string {
   const hash = createHash('sha256').update(realpathSync(dir)).digest('hex').slice(0, 12);
   return `tallyhook-${hash}@localhost`;
@@ -191,14 +191,14 @@ async function launch(node: Node, guard: Guard): Promise<Guarded> {
 function configuration({ port, password }: Node): string {
   return `${[
     `listeners.tcp.1 = 127.0.0.1:${port}`,
-    // These make the user when the node is new.
+    // These create the user when the node is new.
     `default_user = ${USER}`,
     `default_pass = ${password}`,
     'default_user_tags.administrator = true',
     'default_permissions.configure = .*',
     'default_permissions.read = .*',
     'default_permissions.write = .*',
-    // Absolute, and modest: an alarm must come from what we do, not from the machine's other work.
+    // Absolute, so that an alarm comes from our own use and not from the machine's other work.
     'vm_memory_high_watermark.absolute = 1GB',
     'disk_free_limit.absolute = 50MB',
     'log.file.level = info',
@@ -219,9 +219,9 @@ function serverEnvironment(node: Node): NodeJS.ProcessEnv {
     RABBITMQ_LOGS: join(dir, 'rabbitmq.log'),
     RABBITMQ_PID_FILE: join(dir, 'data', 'pid'),
     RABBITMQ_DIST_PORT: String(distributionPort),
-    // The script then becomes the Erlang machine, and its pid is ours to signal, instead of standing before it.
+    // With this the script becomes the Erlang machine instead of its parent, so that our signals reach it.
     RUNNING_UNDER_SYSTEMD: 'true',
-    // With its name given here Erlang is up before RabbitMQ looks for an epmd, and so none is asked or started.
+    // With its name given here, Erlang is a node before RabbitMQ looks for an epmd, so that none is asked or started.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: [
       `-sname ${name}`,
       ...withoutEpmd(distributionPort),
@@ -243,19 +243,19 @@ async function ctl({ dir, programs, name, distributionPort }: Node, args: string
   return stdout;
 }
 
-/** The port is given instead of asked for: an epmd would outlive us, or be one that others share. */
+/** The port is given, so that no epmd is asked for it: one would outlive us, or be shared with others. */
 function withoutEpmd(distributionPort: number): string[] {
   return ['-start_epmd false', `-erl_epmd_port ${distributionPort}`];
 }
 
-/** None of the RABBITMQ_… and ERL_… variables of whoever runs us; the cookie is in HOME. */
+/** Without the caller's RABBITMQ_… and ERL_… variables. The cookie is in HOME. */
 function ownEnvironment(dir: string): NodeJS.ProcessEnv {
   const usual = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/local/sbin', '/usr/sbin', '/sbin'];
   return {
     PATH: [process.env['PATH'] ?? '', ...usual].join(delimiter),
     HOME: dir,
-    // Every minute RabbitMQ looks for an epmd and, finding none, starts one through an Erlang that reads these. So
-    // does its ctl when the folder is gone that its own arguments are kept in.
+    // Every minute RabbitMQ looks for an epmd and, if there is none, starts one through an Erlang that reads these variables.
+    // rabbitmqctl does so, too, when the folder of its own arguments is gone.
     ERL_EPMD_PORT: NO_EPMD_PORT,
     ERL_ZFLAGS: '-start_epmd false',
     XDG_CONFIG_HOME: dir,
@@ -265,7 +265,7 @@ function ownEnvironment(dir: string): NodeJS.ProcessEnv {
   };
 }
 
-/** A killed run leaves its node to its guard, which gives it time to end. */
+/** Waits for the node of a killed run, which its guard ends. */
 async function waitForPredecessor(dir: string, name: string): Promise<void> {
   const file = join(dir, 'pid');
   if (!existsSync(file)) return;

@@ -15,7 +15,7 @@ import {
   revokeToken,
   type Token,
 } from '../operators/index.ts';
-import { type Env, loadAccess } from '../config.ts';
+import { type Env, loadTokensConfig } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { connectDatabase, type DatabaseConnection } from '../ledger/index.ts';
 import { createLog } from '../log.ts';
@@ -87,7 +87,7 @@ async function create(args: string[], env: Env): Promise<number> {
     throw new UsageError(`--source is not for a ${role}: metrics are of all sources`);
   }
   const expiresAt = expiryOf(values.expires);
-  const { environment } = loadAccess(env);
+  const { environment } = loadTokensConfig(env);
 
   return withDatabase(env, async ({ db }) => {
     const made = await db.transaction().execute(async (trx) => {
@@ -200,7 +200,7 @@ function shown(token: Token): object {
 
 async function withDatabase<T>(env: Env, use: (database: DatabaseConnection) => Promise<T>): Promise<T> {
   const database = connectDatabase({
-    url: loadAccess(env).databaseUrl,
+    url: loadTokensConfig(env).databaseUrl,
     name: 'tokens command',
     connections: 1,
     statementTimeoutMs: TIMEOUT_MS,

@@ -1,11 +1,11 @@
-// Columns of a batch as Postgres arrays in their binary form, which the driver sends as they are. Its own text
-// form escapes each value in JavaScript and is parsed again by the server, which cost more than the insert of
-// a row's indexes. The layout is that of `array_send` in Postgres' src/backend/utils/adt/arrayfuncs.c.
+// Encodes columns of a batch as Postgres arrays in binary form, which the driver sends unchanged. The driver's own text form
+// escapes each value in JavaScript and has the server parse it again: that cost more than the insert into a row's indexes.
+// The layout is that of `array_send` in Postgres' src/backend/utils/adt/arrayfuncs.c.
 
-/** Types by their object ids, which are fixed in Postgres' pg_type.dat. */
+/** The types' object ids, which are fixed in Postgres' pg_type.dat. */
 const OID = { bytea: 17, int2: 21, int4: 23, text: 25, uuid: 2950 } as const;
 
-/** Dimensions, the flag for nulls, the element type; then size and lower bound of the one dimension. */
+/** Five numbers: dimensions, the flag for nulls, the element type, the size and the lower bound of the one dimension. */
 const HEAD_BYTES = 5 * 4;
 const LENGTH_BYTES = 4;
 const NULL_LENGTH = -1;
@@ -43,14 +43,14 @@ const uuid: Format<string> = {
   write: (to, value, at) => to.write(value.replaceAll('-', ''), at, 'hex'),
 };
 
-/** A lone surrogate becomes U+FFFD; a NUL is refused by the server, as in its text form. */
+/** A lone surrogate becomes U+FFFD. The server refuses a NUL, as in the text form. */
 export const textArray = (values: readonly (string | null)[]) => encode(text, values);
 export const byteaArray = (values: readonly (Buffer | null)[]) => encode(bytea, values);
-/** @throws RangeError for what does not fit into the type */
+/** @throws RangeError for a number that does not fit into the type */
 export const int2Array = (values: readonly (number | null)[]) => encode(int2, values);
-/** @throws RangeError for what does not fit into the type */
+/** @throws RangeError for a number that does not fit into the type */
 export const int4Array = (values: readonly (number | null)[]) => encode(int4, values);
-/** Of UUIDs in their usual form, 36 characters. */
+/** UUIDs in their usual form of 36 characters. */
 export const uuidArray = (values: readonly (string | null)[]) => encode(uuid, values);
 
 function encode<T>({ oid, bytes, write }: Format<T>, values: readonly (T | null)[]): Buffer {

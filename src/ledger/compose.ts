@@ -1,4 +1,4 @@
-// The ledger's own part of the composition: its schema, its upkeep, and what is counted beside the deliveries.
+// The ledger's part of the composition: the schema at start, and the counts that are written beside the deliveries.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config.ts';
@@ -12,24 +12,20 @@ import { makePartitions } from './partitions.ts';
 import { createRefusedAddresses, type RefusedAddresses } from './refused-addresses.ts';
 import { createRollups, type Rollups } from './rollups.ts';
 import { createSecretMatches, type SecretMatches } from './secret-matches.ts';
-import { keepUp } from './upkeep.ts';
 
-/** Tallies and refusals take turns: they can wait, and all at once would be a burst. */
+/** One for all counts: they can wait, and several at once would be a burst of load. */
 const COUNTS_CONNECTIONS = 1;
-/** Odd seconds, a turn apart: refusals are written in even ones. */
+/** Odd seconds, each in its own: refusals are written in even ones (intake). */
 const FIRST_FLUSH_MS = {
   rollups: 3_000,
   drift: 5_000,
   secretMatches: 7_000,
   refusedAddresses: 9_000,
 } as const;
-const UPKEEP_INTERVAL_MS = 60 * 60 * 1_000;
-/** After a run that left something to delete: the database is to have most of its time for others. */
-const UPKEEP_CATCH_UP_MS = 10_000;
 const PREPARE_RETRY_MS = 1_000;
 
 export type Counts = {
-  /** The connection that they take turns on. */
+  /** Shared by all of them, and by the refusals of the intake. */
   readonly connection: DatabaseConnection;
   readonly rollups: Rollups;
   readonly drift: DriftLog;
@@ -37,7 +33,7 @@ export type Counts = {
   readonly refusedAddresses: RefusedAddresses;
 };
 
-/** What is counted in memory and written now and then. Taken down after all that counts. */
+/** Counts in memory, written at intervals. Closed after the parts that count. */
 export function composeCounts(config: Config, { now, log, started }: Parts): Counts {
   const connection = connectDatabase({
     ...config.database,
@@ -61,13 +57,16 @@ export function composeCounts(config: Config, { now, log, started }: Parts): Cou
     }),
   };
   started.defer(async () => {
-    // One after the other: they share a connection, and each waits for it no longer than for a statement.
+    // One after another: they share a connection, and a query waits for it no longer than the connect time-out.
     for (const count of Object.values(counts)) await count.close();
   });
   return { connection, ...counts };
 }
 
-/** Retries while Postgres is away; a schema that does not fit will not fit later either. */
+/**
+ * Migrates if configured, checks the schema, and makes partitions. Retries while Postgres is away.
+ * @throws SchemaError at once: a schema that does not fit will not fit later either
+ */
 export async function prepareLedger(
   config: Config,
   database: DatabaseConnection,
@@ -90,39 +89,4 @@ export async function prepareLedger(
       await sleep(PREPARE_RETRY_MS);
     }
   }
-}
-
-/** `end`: no other part of it begins. What is under way is waited for when the service is taken down. */
-export function createUpkeep(
-  config: Config,
-  database: DatabaseConnection,
-  { log, started }: Parts,
-): { start: () => void; end: () => void } {
-  const { retentionDays } = config.database;
-  const ending = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  let upkeep = Promise.resolve();
-  const run = async () => {
-    const isDone = await keepUp(database, { retentionDays, signal: ending.signal, log });
-    if (!ending.signal.aborted) schedule(isDone ? UPKEEP_INTERVAL_MS : UPKEEP_CATCH_UP_MS);
-  };
-  const schedule = (inMs: number) => {
-    timer = setTimeout(() => {
-      upkeep = run();
-    }, inMs);
-  };
-  const end = () => {
-    ending.abort();
-    clearTimeout(timer);
-  };
-  started.defer(() => {
-    end();
-    return upkeep;
-  });
-  return {
-    start: () => {
-      upkeep = run();
-    },
-    end,
-  };
 }

@@ -1,10 +1,31 @@
-// The tables and all that is written to them by more than one room: what an event is, how a body is understood, how deliveries
-// are recorded, partitions, retention, migrations. Knows nobody who writes to it or reads it.
+// The tables, and what more than one room writes to them or needs to know of them. Knows nothing of who writes or reads.
 // The door of this room: other rooms import from this file alone.
 
+// What an event is
+export { type JobEvent, type Kind, type Status, eventId, isStatus, kindOf, parseEventId } from './event.ts';
+export { type AuthenticBody, type Understanding, understand } from './understand.ts';
+
+// Recording of deliveries
+export { createFailureLog, failureOf } from './failures.ts';
+export { type FirstBody, correctContentHash, firstBodiesAhead } from './first-bodies.ts';
+export {
+  type DeliveryRecord,
+  RELEASE,
+  type RecordedDelivery,
+  jobKey,
+  recordDeliveries,
+  releaseColumns,
+} from './record.ts';
+export { type Conflicts, createSecondLook, findAlike } from './second-look.ts';
+
+// Counts beside deliveries
 export { type AddressCounts, busiest, countAddress } from './address-counts.ts';
+export type { Drift, DriftLog } from './drift.ts';
+export { type RefusalCount, addRefusals } from './refusals.ts';
+export { MINUTES_KEPT_HOURS, NO_TIME_BUCKET, bucketMs } from './rollups.ts';
+
+// Access to Postgres
 export { textArray } from './arrays.ts';
-export { type Counts, composeCounts, createUpkeep, prepareLedger } from './compose.ts';
 export {
   type DatabaseConnection,
   type Statement,
@@ -14,23 +35,11 @@ export {
   isRetryable,
   isTimeout,
 } from './database.ts';
-export type { Drift, DriftLog } from './drift.ts';
-export { type JobEvent, type Kind, type Status, eventId, isStatus, kindOf, parseEventId } from './event.ts';
-export { createFailureLog, failureOf } from './failures.ts';
-export { type FirstBody, correctContentHash, firstBodiesAhead } from './first-bodies.ts';
-export { migrate } from './migrate.ts';
-export { makePartitions } from './partitions.ts';
-export {
-  type DeliveryRecord,
-  RELEASE,
-  type RecordedDelivery,
-  jobKey,
-  recordDeliveries,
-  releaseColumns,
-} from './record.ts';
-export { type RefusalCount, addRefusals } from './refusals.ts';
-export { MINUTES_KEPT_HOURS, NO_TIME_BUCKET, bucketMs } from './rollups.ts';
-export { type Conflicts, createSecondLook, findAlike } from './second-look.ts';
 export type { Database, DeliveryOutcome, OutboxState, PublicationResult, ReplayState } from './tables.ts';
 export { TIME_FORMAT, timeText } from './time-text.ts';
-export { type AuthenticBody, type Understanding, understand } from './understand.ts';
+
+// Start and upkeep
+export { type Counts, composeCounts, prepareLedger } from './compose.ts';
+export { migrate } from './migrate.ts';
+export { makePartitions } from './partitions.ts';
+export { createUpkeep } from './upkeep.ts';

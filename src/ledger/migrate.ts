@@ -1,5 +1,5 @@
-// Brings the schema up to date and tells whether it fits this program. Kysely's Migrator does the work under
-// a lock, so that several replicas may start at once: one migrates, the others wait and find it done.
+// Brings the schema up to date and checks that it fits this program. Kysely's Migrator works under a lock, so several
+// replicas may start at once: one migrates, the others wait and find it done.
 
 import { promises as fs } from 'node:fs';
 import path from 'node:path';
@@ -13,11 +13,11 @@ import { checkMigratingRole, checkRunningRole, currentRole, grantToRunningRole }
 const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url));
 
 /**
- * Runs every migration that has not run yet, in order. Given a `migrationUrl`, it runs them as that role, which then owns
- * the tables, and lets the role of `databaseUrl` use them. Idempotent.
+ * Runs every migration that has not run yet, in order. With a `migrationUrl` it runs them as that role, which then owns the
+ * tables, and grants the role of `databaseUrl` what the service needs. Idempotent.
  * @returns the names of those that ran.
- * @throws SchemaError when the schema is newer than this program, a migration failed (and was undone), or the two roles
- *   do not fit.
+ * @throws SchemaError if the schema is newer than this program, a migration failed (and was rolled back), or the two roles do
+ *   not fit.
  */
 export async function migrate(databaseUrl: string, migrationUrl?: string): Promise<string[]> {
   const running = migrationUrl && (await withMigrator(databaseUrl, (_migrator, db) => currentRole(db)));
@@ -37,7 +37,7 @@ export async function migrate(databaseUrl: string, migrationUrl?: string): Promi
   });
 }
 
-/** @throws SchemaError unless the schema is exactly what this program was written for, and ours to use. */
+/** @throws SchemaError unless the schema is exactly the one of this program, and our role may use it. */
 export function checkSchema(databaseUrl: string): Promise<void> {
   return withMigrator(databaseUrl, async (_migrator, db) => {
     await checkRunningRole(db);
@@ -62,7 +62,7 @@ async function difference(db: Kysely<unknown>): Promise<Difference> {
   };
 }
 
-/** Asked of the table itself, since the Migrator speaks only of migrations that it has a file of. */
+/** Read from its table, since the Migrator reports only migrations that it has a file of. */
 async function executedMigrations(db: Kysely<unknown>): Promise<string[]> {
   const { rows: tables } = await sql<{ exists: boolean }>`
     select to_regclass(${DEFAULT_MIGRATION_TABLE}) is not null as exists`.execute(db);
@@ -85,7 +85,7 @@ async function withMigrator<T>(
   databaseUrl: string,
   use: (migrator: Migrator, db: Kysely<unknown>) => Promise<T>,
 ): Promise<T> {
-  // A pool of its own, without the service's statement time-out: an index on a large table takes its time.
+  // A pool of its own, without the service's statement time-out: an index on a large table takes long.
   const pool = new Pool({
     connectionString: databaseUrl,
     application_name: 'tallyhook migrate',

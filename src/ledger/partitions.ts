@@ -1,7 +1,7 @@
-// Makes the daily partitions of `deliveries` and `publications` ahead of time and drops those past the
-// retention. Days are UTC by the database's clock. Safe to run at any time, from any number of replicas.
+// Makes the daily partitions of `deliveries` and `publications` ahead of time and drops those past the retention. Days are UTC
+// by the database's clock. Safe to run at any time, from any number of replicas.
 //
-// Both are done by functions of the database, with the rights of the tables' owner: the service's role may own nothing.
+// Functions of the database do both, with the rights of the tables' owner: the service's role need not own anything.
 
 import { sql, type Transaction } from 'kysely';
 import type { DatabaseConnection } from './database.ts';
@@ -12,16 +12,17 @@ export const DAYS_AHEAD = 7;
 
 const PARTITIONED = ['deliveries', 'publications'] as const;
 
-/** Any constant of ours will do: replicas that keep the partitions at once take turns. */
+/** An arbitrary constant of ours. Under this advisory lock, replicas make and drop partitions one after another. */
 const PARTITIONS_LOCK = 7_461_193;
 
-/** Upkeep waits so long for a lock. While it waits, writers queue up behind it. */
+/** Short, since writers queue up behind upkeep while it waits for a lock. */
 const LOCK_TIMEOUT = '1s';
 
 /**
- * Makes what is missing and drops what is too old, each by itself: dropping has to wait for whoever reads the table, and
- * a long read must not cost us the days ahead, nor the other table's turn. Begins no other drop once `signal` is aborted.
- * @throws the first of what failed, when all was tried.
+ * Makes the missing partitions and drops those that are too old, each part on its own: a drop waits for readers of the table,
+ * and a long read must stop neither the making of partitions nor the other table's drops. Starts no further drop once `signal`
+ * is aborted.
+ * @throws the first error, after all parts were tried.
  */
 export async function keepPartitions(
   connection: DatabaseConnection,
@@ -34,7 +35,7 @@ export async function keepPartitions(
   return { made, dropped: dropped.flat() };
 }
 
-/** Leaves a partition for yesterday (the clock may step back over midnight), today and the days ahead. */
+/** Makes those of yesterday (the clock may step back over midnight), today and the days ahead. */
 export function makePartitions({ db }: DatabaseConnection): Promise<string[]> {
   return db.transaction().execute(async (trx) => {
     await takeTurn(trx);
@@ -48,9 +49,9 @@ export function makePartitions({ db }: DatabaseConnection): Promise<string[]> {
 }
 
 /**
- * Leaves no partition that is wholly older than `retentionDays`. Each takes the parent's lock from readers and writers,
- * so each has a transaction of its own and nothing else in it. The first that has to wait too long ends it for this
- * time: rather not now than keep senders waiting again for the next.
+ * Drops the partitions that are wholly older than `retentionDays`. A drop locks the parent against readers and writers, so
+ * each drop has a transaction of its own with nothing else in it. The first that waits too long for its lock ends this run:
+ * each further one would keep senders waiting again.
  */
 async function dropOld(
   { db }: DatabaseConnection,
@@ -61,7 +62,7 @@ async function dropOld(
   const { rows: old } = await sql<{ day: string }>`
     select to_char(day, 'YYYY-MM-DD') as day
     from pg_inherits i join pg_class c on c.oid = i.inhrelid,
-         -- One of another name was attached by somebody else, whose it stays.
+         -- A partition with another form of name is not ours, and is left alone.
          lateral (select case when c.relname ~ '_\\d{8}$' then to_date(right(c.relname, 8), 'YYYYMMDD') end as day) as days
     where i.inhparent = ${parent}::regclass and day < (now() at time zone 'UTC')::date - ${retentionDays}::int
     order by 1`.execute(db);

@@ -1,29 +1,30 @@
-// What ages row by row: found oldest first by an index, and deleted in slices. Each slice is a short transaction of its
-// own that holds no lock which a delivery needs, so however much there is to delete, nothing waits for it, and what was
-// deleted stays so when a later slice fails. What ages by the day is dropped as a partition.
+// Deletes rows that are too old, the oldest first, in slices. Each slice is a short transaction of its own that takes no lock
+// which a delivery needs: however much there is to delete, nothing waits for it, and a failed slice undoes no earlier one.
+// Tables with daily partitions are not deleted from: their old partitions are dropped (partitions.ts).
 
 import { type RawBuilder, sql } from 'kysely';
 import type { DatabaseConnection } from './database.ts';
 import { coarsenRollups } from './rollups.ts';
 import type { Database } from './tables.ts';
 
-/** Deletes, or adds up, the oldest rows, at most so many. Returns of how many; 0 when none is left that is old enough. */
+/** One kind of rows that age. */
 export type Aging = {
   readonly name: string;
+  /** Deletes or sums up the oldest rows, at most one slice of them. Returns how many; 0 if none is old enough any more. */
   readonly slice: (db: DatabaseConnection['db'], options: { retentionDays: number }) => Promise<number>;
 };
 
-/** Some 20 ms of the database, far from any statement time-out on a disk a hundred times as slow. */
+/** About 20 ms of work for the database: far from the statement time-out even on a disk a hundred times slower. */
 export const SLICE_ROWS = 2_000;
-/** Each takes up to a thousand replay_skips with it. */
+/** Fewer, since each replay has up to a thousand rows of replay_skips, which are deleted with it. */
 const SLICE_REPLAYS = 10;
-/** A run deletes up to 200,000 rows of a kind; then it is another kind's turn, and the rest is the next run's. */
+/** So a run deletes up to 200,000 rows of a kind. The next run deletes the rest. */
 const SLICES_PER_RUN = 100;
 
-/** Any constant of ours will do: of each kind, one replica at a time deletes. */
+/** An arbitrary constant of ours. Under this advisory lock, one replica at a time deletes rows of a kind. */
 const RETENTION_LOCK = 7_461_194;
 
-/** `rows` are where to look, oldest first, by the index named beside each; `isOld` says which of them may go. */
+/** `rows` finds candidates, oldest first, by the index that is named beside each use; `isOld` decides which may be deleted. */
 function deleting(options: {
   name: string;
   table: keyof Database;
@@ -36,7 +37,7 @@ function deleting(options: {
     name,
     slice: async (db, { retentionDays }) => {
       const before = sql<Date>`now() - make_interval(days => ${retentionDays})`;
-      // A row that changes meanwhile is judged again: what is said of it stands in the outer condition, too.
+      // `isOld` stands in the outer condition, so that Postgres checks it again for a row that another transaction has changed.
       const { numAffectedRows } = await sql`
         delete from ${sql.table(table)}
         where ctid = any(array(select ctid from ${sql.table(table)} ${rows(before)} limit ${sliceRows}))
@@ -46,7 +47,7 @@ function deleting(options: {
   };
 }
 
-/** By a time that an index begins with. `limit` is where it is not the retention that counts. */
+/** Rows with a time, which is the first column of an index. `limit` replaces the retention. */
 function byTime(name: string, table: keyof Database, column: string, limit?: RawBuilder<Date>): Aging {
   const isOld = (before: RawBuilder<Date>) => sql`${sql.ref(column)} < ${limit ?? before}`;
   const rows = (before: RawBuilder<Date>) => sql`where ${isOld(before)} order by ${sql.ref(column)}`;
@@ -54,15 +55,15 @@ function byTime(name: string, table: keyof Database, column: string, limit?: Raw
 }
 
 export const AGING: readonly Aging[] = [
-  // By outbox_waiting. Sequence and time grow together but for seconds: where the oldest by sequence are young, so are
-  // the rest, and these are not read. Copies are of a replay that is paused until its queue is there.
+  // By outbox_waiting. Times grow with sequences, except for seconds: if the first slice by sequence is too young, so are the
+  // rest, and they are not read. Copies stay: their replay is paused until its queue exists.
   deleting({
     name: 'returned events',
     table: 'outbox',
     rows: () => sql`where state = 'returned' and replay_id is null order by sequence`,
     isOld: (before) => sql`state = 'returned' and replay_id is null and recorded_at < ${before}`,
   }),
-  // By replays_time; and what they left out.
+  // By replays_time. Their replay_skips are deleted with them.
   deleting({
     name: 'replays',
     table: 'replays',
@@ -75,15 +76,15 @@ export const AGING: readonly Aging[] = [
   byTime('counts of minutes', 'rollups', 'minute'),
   byTime('counts of hours', 'rollups_hourly', 'hour'),
   { name: 'minutes to hours', slice: (db) => coarsenRollups(db, SLICE_ROWS) },
-  // What was not seen since: no body is left to look at. A few hundred rows a source, without an index of its own.
+  // Not seen within the retention, so no delivery with a body is left to show. A few hundred rows a source need no index.
   byTime('drift', 'drift', 'last_seen_at'),
-  // By idempotency_keys_time. Repeated requests come within minutes; the API promises a day.
+  // By idempotency_keys_time. Requests are repeated within minutes; the API promises a day.
   byTime('idempotency keys', 'idempotency_keys', 'created_at', sql<Date>`now() - interval '24 hours'`),
 ];
 
 /**
- * Slices of one kind until nothing old is left, or for as much as a run may take.
- * @returns whether nothing is left, or another replica is at it.
+ * Deletes slices of one kind until no old row is left, up to a run's limit.
+ * @returns true if nothing is left, or another replica is deleting this kind
  */
 export async function ageOut(
   { db }: DatabaseConnection,

@@ -1,7 +1,7 @@
-// Two roles of the database: one that owns the tables and migrates, and one that the service runs as, which may do what
-// its statements do and no more. So whoever takes the service over cannot change what operators did (the operator log), nor
-// what was kept but for a few ways, which docs/database-roles.md names. One role for both works as well: then nothing here is
-// needed.
+// Grants and checks the rights of two database roles: one owns the tables and migrates; the service runs as the other, which
+// may do what the service's statements do and no more. So an attacker who takes over the service cannot change the operator
+// log, nor what was recorded, except in the few ways that docs/database-roles.md lists. With one role for both, none of this
+// is used.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
@@ -9,7 +9,7 @@ import { SchemaError } from '../errors.ts';
 import { codeOf } from './database.ts';
 import type { Database } from './tables.ts';
 
-/** What the running role may do with each table; a new one has to be listed before it compiles. */
+/** What the service's role may do with each table. The type makes sure that none is missing. */
 const PRIVILEGES: Record<keyof Database, string> = {
   jobs: 'select, insert, update',
   events: 'select, insert, update (repeats)',
@@ -30,10 +30,10 @@ const PRIVILEGES: Record<keyof Database, string> = {
   secret_matches: 'select, insert, update',
 };
 
-/** Numbers are drawn from these by name: an identity column needs no privilege. To draw them, not to set them. */
+/** Sequences that statements name in nextval(); identity columns need no right. It may draw numbers, and not set them. */
 const SEQUENCES = ['events_sequence_seq', 'publications_id'];
 
-/** What it may do to tables beyond that, with the owner's rights and within their bounds: migration 0003. */
+/** They run with the owner's rights and do what the service's role may not (migration 0003). */
 const FUNCTIONS = [
   'make_partition(text, date)',
   'drop_partition(text, date)',
@@ -42,20 +42,20 @@ const FUNCTIONS = [
 
 const ALL_PRIVILEGES = { ...PRIVILEGES, [DEFAULT_MIGRATION_TABLE]: 'select' };
 
-/** Any constant of ours will do: replicas that grant at once would fail over the same rows of the catalog. */
+/** An arbitrary constant of ours. Without this advisory lock, replicas that grant at once fail on the same rows of the catalog. */
 const GRANT_LOCK = 7_461_195;
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-/** Asked of the server: a URL need not name its user. */
+/** Read from the server, since a URL need not name its user. */
 export async function currentRole(db: Kysely<unknown>): Promise<string> {
   const { rows } = await sql<{ role: string }>`select current_user as role`.execute(db);
   return rows[0]?.role ?? '';
 }
 
 /**
- * Before anything is changed.
- * @throws SchemaError when the running role could act as the migrating one anyway, or the tables are somebody else's.
+ * To be called before anything is changed.
+ * @throws SchemaError if the running role may act as the migrating one, or the tables belong to a third role.
  */
 export async function checkMigratingRole(db: Kysely<unknown>, running: string): Promise<void> {
   const { rows } = await sql<{ migrating: string; isApart: boolean; owner: string | null }>`
@@ -80,8 +80,8 @@ export async function checkMigratingRole(db: Kysely<unknown>, running: string): 
 }
 
 /**
- * Gives the running role what it needs and takes what it does not, in the present schema. Idempotent.
- * @throws SchemaError when some of it belongs to a third role.
+ * Grants the running role what it needs in the present schema and revokes all else. Idempotent.
+ * @throws SchemaError if some of the tables, sequences or functions belong to a third role.
  */
 export async function grantToRunningRole(db: Kysely<unknown>, running: string): Promise<void> {
   try {
@@ -112,7 +112,7 @@ function grantAll(db: Kysely<unknown>, role: RawBuilder<unknown>): Promise<void>
   });
 }
 
-/** @throws SchemaError when there are tables that our role may not even read: they were made without its knowing. */
+/** @throws SchemaError if our role may not read some of the tables: then nobody granted it the rights. */
 export async function checkRunningRole(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<{ role: string; name: string }>`
     select current_user as role, name from unnest(${Object.keys(ALL_PRIVILEGES)}::text[]) as name

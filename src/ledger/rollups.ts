@@ -1,28 +1,28 @@
-// Statistics as counts: one row a minute, source, result and bucket of time, for answers to deliveries and for
-// publications. They hold what leaves no delivery too, such as a 503. Several replicas add to the same rows. After two
-// days they are added up to hours.
+// Statistics: how many answers to deliveries and how many publications there were, with one row for each minute, source, result
+// and bucket of time. They include answers that leave no delivery, such as a 503. Several replicas add to the same rows. After
+// two days minutes are summed up to hours.
 //
-// Buckets are spaced evenly on a logarithmic scale, four to a doubling. A bucket stands for its middle, so that a
-// percentile read from them is wrong by 9.1 % at most, whatever the distribution (the square root of 2^(1/4)).
+// A bucket is a range of milliseconds. Times double every four buckets, and a bucket counts as its logarithmic middle. So a
+// percentile that is read from them is wrong by 9.1 % at most, whatever the distribution (the square root of 2^(1/4)).
+// Example: 100 ms is in bucket 41, which is everything above 86.1 ms and up to 102.4 ms, and counts as 93.9 ms.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { DatabaseConnection, Statement } from './database.ts';
-import type { Database, PublicationResult } from './tables.ts';
+import type { Database, Measure, PublicationResult } from './tables.ts';
 import { createTally, FLUSH_INTERVAL_MS } from './tally.ts';
 
-export type Measure = 'answer' | 'lag';
-
 export type Rollups = {
-  /** One answer to a delivery. `outcome` is `unavailable` for what left none. */
+  /** One answer to a delivery. `outcome` is `unavailable` if no delivery was recorded. */
   readonly answered: (source: string, outcome: string, answerMs: number) => void;
-  /** One publish attempt. `lagMs` is the time from the event's acceptance to its confirm; null unless confirmed. */
+  /** One publish attempt. `lagMs` is the time from the event's acceptance to the confirm, or null if not confirmed. */
   readonly published: (source: string, result: PublicationResult, lagMs: number | null) => void;
   /** Writes what is there and stops. */
   readonly close: () => Promise<void>;
 };
 
 type Count = {
+  /** The flush interval in which it was counted. */
   readonly slot: number;
   readonly measure: Measure;
   readonly source: string;
@@ -31,38 +31,38 @@ type Count = {
   count: number;
 };
 
-/** For a time that was not measured. */
+/** For counts without a time. */
 export const NO_TIME_BUCKET = 0;
-/** All that is shorter is in the first bucket: nothing that we do takes less. */
+/** The first bucket has all shorter times, of which there are none in practice. */
 export const SHORTEST_MS = 0.1;
 export const BUCKETS_PER_DOUBLING = 4;
-/** Of 13 days: nobody tells longer lags apart. */
+/** About 13 days: longer lags need not be told apart. */
 export const LAST_BUCKET = 135;
 /**
- * Rows in memory. Some 60 a source come together between two flushes, so this is some hours' worth while Postgres is
- * away, at about 200 bytes each.
+ * Rows in memory, of about 200 bytes. A source adds some 60 between two flushes, so this is enough for hours without Postgres.
  */
 const ROWS_MAX = 20_000;
 
-/** So long, at least, counts are kept by the minute. */
+/** Counts are kept by the minute for at least so long. */
 export const MINUTES_KEPT_HOURS = 48;
 
-/** Bucket n holds what is longer than SHORTEST_MS times 2^((n-2)/4), up to 2^((n-1)/4) times. */
+/** Bucket n has the times above SHORTEST_MS × 2^((n-2)/4) and up to SHORTEST_MS × 2^((n-1)/4). */
 export function bucketOf(ms: number): number {
   if (!(ms > SHORTEST_MS)) return 1;
   const bucket = 1 + Math.ceil(BUCKETS_PER_DOUBLING * Math.log2(ms / SHORTEST_MS));
   return Math.min(bucket, LAST_BUCKET);
 }
 
-/** The middle of the bucket on the logarithmic scale. */
+/** The time that a bucket counts as: its middle on the logarithmic scale. */
 export function bucketMs(bucket: number): number {
   if (bucket <= 1) return SHORTEST_MS;
   return SHORTEST_MS * 2 ** ((bucket - 1.5) / BUCKETS_PER_DOUBLING);
 }
 
 /**
- * Found by the primary key and taken in its order, or two replicas could deadlock. Times are the database's: a row says
- * how long ago it was counted. The counts of one minute may come in several rows, hence the sum.
+ * Adds counts to the rows of their minutes. A count comes with its age in seconds, since the minute is the database's:
+ * counted 45 s ago and written at 12:00:30, it belongs to 11:59. The counts of one minute may come in several rows, hence the
+ * sum. Rows are locked in the order of the primary key, since two replicas could deadlock otherwise.
  */
 const ADD_ROLLUPS: Statement = {
   name: 'add-rollups',
@@ -122,7 +122,7 @@ async function addRollups(
   rows: readonly Count[],
   nowMs: number,
 ): Promise<void> {
-  // Of a slot that is not over yet, the middle may lie ahead.
+  // Counts age from the middle of their slot. The present slot's middle may be in the future: then the age is 0.
   const ageS = (slot: number) => Math.max(0, Math.round((nowMs - (slot + 0.5) * FLUSH_INTERVAL_MS) / 1_000));
   await connection.execute(ADD_ROLLUPS, [
     rows.map(({ slot }) => ageS(slot)),
@@ -134,18 +134,18 @@ async function addRollups(
   ]);
 }
 
-/** In UTC: the hours of a session's time zone may begin at half past. */
+/** The hour in UTC: in some time zones hours begin at half past. */
 const hourOf = (time: RawBuilder<unknown>) =>
   sql`date_bin('1 hour', ${time}, timestamptz '1970-01-01 00:00:00+00')`;
 
 /**
- * Adds up to hours what is older than MINUTES_KEPT_HOURS: the oldest rows, at most `limit`, so that no call takes longer than
- * a statement may. An hour may come in several calls, since counts are added. One replica at a time, or two could
- * deadlock over the same hours.
- * @returns how many rows of minutes are gone.
+ * Sums rows of minutes that are older than MINUTES_KEPT_HOURS up to hours: the oldest `limit` rows, so that a call stays within
+ * the statement time-out. Several calls may add to one hour. One replica at a time may call it, since two could deadlock over
+ * the same hours (retention.ts sees to that).
+ * @returns how many rows of minutes were moved.
  */
 export async function coarsenRollups(db: Kysely<Database>, limit: number): Promise<number> {
-  // The oldest by the primary key, and the hours by theirs.
+  // `moved` deletes the oldest minutes, by the primary key, and `added` adds them to their hours, by the primary key of these.
   const { rows } = await sql<{ moved: number }>`
     with moved as (
       delete from rollups where ctid = any(array(

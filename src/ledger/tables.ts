@@ -1,5 +1,5 @@
-// The tables as Kysely sees them; migrations/ is their source. bigint columns arrive as text, since a
-// JavaScript number cannot hold them all, and stay text: they are compared by the database alone.
+// The tables' types for Kysely; migrations/ define the tables. A bigint arrives as text, since a JavaScript number cannot
+// represent all of them, and stays text: only the database compares them.
 
 import type { ColumnType, Generated, GeneratedAlways } from 'kysely';
 
@@ -17,6 +17,8 @@ export type DeliveryOutcome =
 
 export type PublicationResult = 'confirmed' | 'returned' | 'nacked' | 'failed';
 export type OutboxState = 'pending' | 'returned' | 'parked';
+/** What rollups measure: the time until an answer to a delivery, or from an event's acceptance to its confirm. */
+export type Measure = 'answer' | 'lag';
 export type ReplayState = 'running' | 'paused' | 'cancelled' | 'finished';
 
 export interface Database {
@@ -181,7 +183,7 @@ export interface Database {
   };
   rollups: {
     minute: Timestamp;
-    measure: 'answer' | 'lag';
+    measure: Measure;
     source: string;
     result: string;
     bucket: number;
@@ -189,7 +191,7 @@ export interface Database {
   };
   rollups_hourly: {
     hour: Timestamp;
-    measure: 'answer' | 'lag';
+    measure: Measure;
     source: string;
     result: string;
     bucket: number;

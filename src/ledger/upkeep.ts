@@ -1,15 +1,58 @@
-// Everything that has to be done to the tables now and then, part by part: one that fails is logged and keeps no other
-// from its turn.
+// Keeps the tables in order: makes and drops partitions, and deletes or sums up old rows, at start and then every hour. A part
+// that fails is logged and does not stop the other parts.
 
-import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
 import { describeError } from '../errors.ts';
+import type { Logger } from '../log.ts';
+import type { Parts } from '../parts.ts';
 import type { DatabaseConnection } from './database.ts';
 import { keepPartitions } from './partitions.ts';
 import { AGING, ageOut } from './retention.ts';
 
+const INTERVAL_MS = 60 * 60 * 1_000;
+/** After a run that left rows to delete. Not sooner, so that the database has most of its time for others. */
+const CATCH_UP_MS = 10_000;
+
+export type Upkeep = {
+  readonly start: () => void;
+  /** Starts nothing further. At shutdown the service then waits for the part that is under way. */
+  readonly end: () => void;
+};
+
+export function createUpkeep(
+  config: Config,
+  database: DatabaseConnection,
+  { log, started }: Pick<Parts, 'log' | 'started'>,
+): Upkeep {
+  const { retentionDays } = config.database;
+  const ending = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  let running = Promise.resolve();
+
+  async function run(): Promise<void> {
+    const isDone = await keepUp(database, { retentionDays, signal: ending.signal, log });
+    if (!ending.signal.aborted) timer = setTimeout(start, isDone ? INTERVAL_MS : CATCH_UP_MS);
+  }
+
+  function start(): void {
+    running = run();
+  }
+
+  function end(): void {
+    ending.abort();
+    clearTimeout(timer);
+  }
+
+  started.defer(() => {
+    end();
+    return running;
+  });
+  return { start, end };
+}
+
 /**
- * One run. Never rejects; ends soon when `signal` is aborted.
- * @returns false when there was more to delete than a run takes: run it again soon.
+ * One run. Never rejects. Ends soon after `signal` is aborted.
+ * @returns false if there was more to delete than a run deletes: run it again soon
  */
 export async function keepUp(
   connection: DatabaseConnection,

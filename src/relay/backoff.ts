@@ -1,11 +1,11 @@
-// When a failed entry is tried again. Pure.
+// The backoff: when a failed entry is published again. Pure.
 
 export const RETRY_FIRST_MS = 200;
 export const RETRY_MAX_MS = 60_000;
 
 /**
- * Milliseconds until the next attempt after `attempts` failed ones: doubling from 0.2 s up to 60 s, less a
- * random part of up to a quarter, so that entries which failed together do not come back together.
+ * Milliseconds until the next attempt after `attempts` failed ones: doubles from 0.2 s up to 60 s, less a random part of
+ * up to a quarter, so that entries which failed together are not due together.
  *
  * | after attempt | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 and more |
  * |---|---|---|---|---|---|---|---|---|---|---|

@@ -1,12 +1,11 @@
-// Makes the message that subscribers get: one CloudEvents 1.0 document in structured mode
-// (`application/cloudevents+json`). Pure. The same event gives the same bytes every time, in a replay's copies
-// too: these are marked in the message's headers.
+// Makes the message that subscribers get: one CloudEvents 1.0 document in structured mode (`application/cloudevents+json`).
+// Pure. One event always gives the same bytes, in a replay's copies too: only the message's headers mark a copy.
 
-import { type OutgoingMessage } from './publisher.ts';
+import type { OutgoingMessage } from './publisher.ts';
 import { routingKey } from './topology.ts';
 import { eventId, type Kind, kindOf, type Status } from '../ledger/index.ts';
 
-/** What an outbox entry knows of its event. */
+/** What an outbox entry has of its event. */
 export type EntryEvent = {
   /** Decimal digits of a 64-bit number. */
   readonly sequence: string;
@@ -23,18 +22,18 @@ export type EntryEvent = {
   readonly replay?: ReplayMark;
 };
 
-/** Which replay sends this copy, who asked for it, and the queue it is for instead of the exchange. */
+/** Which replay publishes this copy, who asked for it, and the queue it is for instead of the exchange. */
 export type ReplayMark = { readonly id: string; readonly by: string; readonly queue: string | null };
 
 export const CONTENT_TYPE = 'application/cloudevents+json';
 
-/** Raised only together with the form of `data`, and then published beside the old one. */
+/** Raised only when the form of `data` changes; the new version is then published beside the old one. */
 export const SCHEMA_VERSION = 1;
 
-/** Digits of 2^63-1: so padded, sequences sort as text as they do as numbers, as the extension asks. */
+/** Digits of 2^63-1. Padded to these, sequences sort as text as they do as numbers: CloudEvents' extension asks for that. */
 const SEQUENCE_DIGITS = 19;
 
-/** Names the JSON Schema of `data`; docs/schemas/ holds the one whose `$id` this is. */
+/** The `$id` of the JSON Schema of `data`, in docs/schemas/. */
 export function dataSchema(kind: Kind): string {
   return `urn:tallyhook:schema:conversion.job.${kind}:${SCHEMA_VERSION}`;
 }
@@ -56,7 +55,7 @@ export function toMessage(event: EntryEvent, routingPrefix: string): OutgoingMes
     datacontenttype: 'application/json',
     dataschema: dataSchema(kind),
   };
-  // `data` goes in as text: parsing it would cost time and could cost digits.
+  // `data` is inserted as text: parsing it would cost time, and digits of large numbers.
   const json = `${JSON.stringify(envelope).slice(0, -1)},"data":${event.data}}`;
   return {
     messageId: id,

@@ -1,4 +1,4 @@
-// The relay's part of the composition: from the outbox to the bus, on connections of its own.
+// The relay's part of the composition: publisher, lease and relay, on database connections of their own.
 
 import type { Config } from '../config.ts';
 import { cached } from '../cached.ts';
@@ -6,23 +6,23 @@ import { describeError } from '../errors.ts';
 import { type Counts, connectDatabase } from '../ledger/index.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Parts } from '../parts.ts';
-import { createOutboxEntries, type OutboxEntries } from './entries.ts';
 import { createLease, type Lease, leaseTimeouts } from './lease.ts';
+import { createOutbox, type Outbox, type OutboxDepth } from './outbox.ts';
 import { createPublisher, type Publisher } from './publisher.ts';
 import { createRelay, type Relay } from './relay.ts';
 import { topologyOf } from './topology.ts';
 
-// Each pool has a connection for everyone who may use it at one time.
-/** Whatever it queued behind could cost the lease. */
+// Each pool has as many connections as it has users at one time.
+/** The lease's own: a wait for another query could cost the lease. */
 const LEASE_CONNECTIONS = 1;
-/** A round, what became of copies beside it, and the gauges' look at the outbox. */
+/** A round, the write of copies' results beside it, and the gauges' query. */
 const RELAY_CONNECTIONS = 3;
-/** A leader that is cut off from the broker for longer leaves the lease to a replica that may reach it. */
+/** A leader that has not reached the broker for longer gives the lease up: another replica may reach it. */
 const LEAD_WITHOUT_BROKER_MS = 5_000;
 const DEPTH_CACHE_MS = 5_000;
 
 export type Relaying = {
-  /** Whether this replica leads at this very moment. */
+  /** Whether this replica leads at this moment. */
   readonly isLeading: () => boolean;
   /** There may be something to publish. */
   readonly nudge: () => void;
@@ -30,7 +30,7 @@ export type Relaying = {
   readonly start: () => void;
 };
 
-/** From the outbox to the bus. Taken down as: stop publishing, give up the lease, disconnect. */
+/** At shutdown, in this order: stop publishing, give up the lease, disconnect. */
 export function composeRelay(
   config: Config,
   { now, log, metrics, replicaId, started, graceMs, counts }: Parts & { readonly counts: Counts },
@@ -74,9 +74,9 @@ export function composeRelay(
     log,
   });
   started.defer(relayDatabase.close);
-  const entries = createOutboxEntries(relayDatabase, { relayId: replicaId });
+  const outbox = createOutbox(relayDatabase, { relayId: replicaId });
   const relay = createRelay({
-    entries,
+    outbox,
     lease,
     publisher,
     routingPrefix: config.broker.routingPrefix,
@@ -88,7 +88,7 @@ export function composeRelay(
       const { result, durationMs } = publication;
       metrics.publications.inc({ result });
       if (result === 'confirmed') metrics.publicationSeconds.observe(durationMs / 1_000);
-      // How long ago a replayed event was accepted says nothing of the relay.
+      // A replayed event was accepted long ago: its age is not the relay's lag.
       if (entry.replay !== undefined) return;
       const lagMs = result === 'confirmed' ? Math.max(0, Date.now() - entry.recordedAt.getTime()) : null;
       counts.rollups.published(entry.source, result, lagMs);
@@ -97,9 +97,9 @@ export function composeRelay(
   });
   started.defer(() => relay.stop(graceMs()));
 
-  exposeGauges({ metrics, now, entries, relay, lease, publisher });
+  exposeGauges({ metrics, now, outbox, relay, lease, publisher });
   return {
-    isLeading: lease.isHeld,
+    isLeading: lease.isLeading,
     nudge: relay.nudge,
     brokerState: publisher.state,
     start: () => {
@@ -112,25 +112,24 @@ export function composeRelay(
 function exposeGauges(parts: {
   metrics: Metrics;
   now: () => number;
-  entries: OutboxEntries;
+  outbox: Outbox;
   relay: Relay;
   lease: Lease;
   publisher: Publisher;
 }): void {
-  const { entries, relay, lease, publisher, now } = parts;
+  const { outbox, relay, lease, publisher, now } = parts;
   const { gauge } = parts.metrics;
-  const depth = cached({ maxAgeMs: DEPTH_CACHE_MS, ask: entries.depth, now });
+  const depth = cached({ maxAgeMs: DEPTH_CACHE_MS, ask: outbox.depth, now });
   gauge('tallyhook_relay_in_flight', 'Events published and not confirmed yet.', relay.inFlight);
-  gauge('tallyhook_relay_lease_held', '1 on the replica that leads.', () => Number(lease.isHeld()));
+  gauge('tallyhook_relay_lease_held', '1 on the replica that leads.', () => Number(lease.isLeading()));
   gauge('tallyhook_broker_connected', '1 while publishing is possible.', () =>
     Number(publisher.state().connected),
   );
   gauge('tallyhook_broker_blocked', '1 while the broker refuses to take more.', () =>
     Number(publisher.state().blocked),
   );
-  // An unreachable database must not hide the other metrics: the last known depth would be a lie, so NaN.
-  const known = async (read: (found: Awaited<ReturnType<OutboxEntries['depth']>>) => number) =>
-    depth().then(read, () => Number.NaN);
+  // NaN while the database cannot be reached: an error would hide the other metrics, and an old depth would be wrong.
+  const known = async (read: (found: OutboxDepth) => number) => depth().then(read, () => Number.NaN);
   gauge('tallyhook_outbox_pending', 'Events still to be published.', () =>
     known(({ counts }) => counts.pending),
   );

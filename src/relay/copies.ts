@@ -1,38 +1,42 @@
-// Replays' copies in the outbox: which may be published now, and what became of those that were. A copy is an
-// entry of its own, behind all that its job had in the outbox when it was put there; it passes no live entry, and holds
-// none back but while it is on its way itself. Each copy is counted in its replay in the statement that takes it out of
-// the outbox, so once.
+// The statements for replays' copies: which of them may be published now, and what a publish attempt changes. A copy is an
+// outbox entry of its own, with a position behind all entries that its job had when the copy was made. It is never published
+// before a live entry that it must follow, and a live entry waits only for a copy that is in flight. Each copy is counted in
+// its replay by the statement that deletes its entry, so exactly once.
 //
 //   pending ──confirmed; returned by the exchange; attempts used up──▶ (deleted, counted)
-//      │ ▲ ╲──no such queue──▶ returned   and its replay is paused; resuming it makes it pending again
+//      │ ▲ ╲──no such queue──▶ returned   its replay is paused; resuming the replay makes it pending again
 //      └─ nacked, failed: due again after a while, attempts + 1
 
 import type { Statement } from '../ledger/index.ts';
-import { BEHIND_NO_TROUBLE, LIVE_MAY_GO } from './may-go.ts';
+import { ENTRY_COLUMNS, LIVE_PUBLISHABLE, NO_EARLIER_FAILURE } from './live-entries.ts';
 
 /**
- * Takes turns among the replays that run, each read in its own order (index outbox_replay). A copy waits
- * - for every live entry before it that could go and is not in the relay's memory (`first_live`; there it stands
- *   in its job's lane, and the copy gets behind it),
- * - while an earlier live entry of its job failed and is not due yet, or is parked (index outbox_troubled),
- * - while an earlier copy of its job in the same replay failed and is not due yet (index outbox_troubled_copies).
+ * The next copies of all running replays, at most `$2`, and no more once those before have `$3` bytes. `$1` are the
+ * positions that the relay has in memory. A copy waits
+ * - for every publishable live entry with a lower position that is not in memory yet (`first_live`). Once it is in memory,
+ *   the copy is put behind it in its job's lane;
+ * - while an earlier live entry of its job is parked, or has failed and is not due yet (index outbox_troubled);
+ * - while an earlier copy of its job in the same replay has failed and is not due yet (index outbox_troubled_copies).
+ *
+ * `turn` is a copy's place within its replay. The order by `turn` is fair: all first copies, then all second ones. Example:
+ * replays R and S have the positions 1, 2, 3 and 4, 5. The order is 1, 4, 2, 5, 3, so a long replay does not delay a short one.
  */
 export const LOAD_COPIES: Statement = {
   name: 'outbox-load-copies',
   text: `
 with first_live as (
   select o.sequence from outbox o
-  where ${LIVE_MAY_GO}
+  where ${LIVE_PUBLISHABLE}
   order by o.sequence limit 1
 ),
 next as (
   select c.*, row_number() over (partition by c.replay_id order by c.sequence) as turn
   from replays r cross join lateral (
-    select o.* from outbox o
+    select o.* from outbox o -- by index outbox_replay
     where o.replay_id = r.id and o.state = 'pending' and o.due_at <= now()
       and o.sequence < coalesce((select sequence from first_live), ${2n ** 63n - 1n})
       and o.sequence not in (select unnest($1::bigint[]))
-      and ${BEHIND_NO_TROUBLE}
+      and ${NO_EARLIER_FAILURE}
       and (
         select t.sequence from outbox t
         where t.replay_id = o.replay_id and t.source = o.source and t.job_id = o.job_id
@@ -48,16 +52,21 @@ sized as (
   select next.*, sum(octet_length(data)) over (order by turn, sequence) - octet_length(data) as bytes_before
   from next
 )
-select sequence as position, replay_of as sequence, source, job_id as "jobId", status,
-       progress_percentage as progress, late, occurred_at as "occurredAt", recorded_at as "recordedAt", data,
-       attempts, replay_id as "replayId", replayed_by as "replayedBy", queue
+select sequence as position, replay_of as sequence, ${ENTRY_COLUMNS},
+       replay_id as "replayId", replayed_by as "replayedBy", queue
 from sized where bytes_before < $3 order by turn, sequence`,
 };
 
 /**
- * The replays' rows are locked first and in order, as the feeder and the operators' actions do before they touch a
- * replay's entries. An entry that is gone already because another relay settled it counts nowhere. When a copy of a
- * returned event has reached the exchange's queues, the event itself has: its own entry goes.
+ * Records the publications of copies, moves these on, and counts them in their replays:
+ * - `locked`: the replays' rows, in order and before anything else, as the feeder and the operators' actions lock them;
+ * - `settled`: the publish attempts, one row each;
+ * - `deleted`, `moved`: the copies that leave the outbox or stay in it. One that another relay has settled already is in
+ *   neither, and is counted nowhere;
+ * - `sent`: the live entry of an event that was returned once. A copy of it has now reached the exchange's queues, so the
+ *   event has, and its own entry is deleted;
+ * - `ended`: one row for each copy to count, or to pause its replay for;
+ * - `change`, `counted`: the sums, and the replays with these added.
  */
 export const SETTLE_COPIES: Statement = {
   name: 'outbox-settle-copies',
@@ -72,9 +81,9 @@ settled as (
   ) as t (
     position, attempts, next, retry_in_ms, result, detail, duration_ms, source, event_sequence, replay_id, queue
   )
-  where (select count(*) from locked) >= 0 -- always true: nothing is settled before the locks are taken
+  where (select count(*) from locked) >= 0 -- always true: it makes Postgres take the locks first
 ),
-gone as (
+deleted as (
   delete from outbox o using settled s where s.next = 'delete' and o.sequence = s.position
   returning s.position, s.replay_id, s.result
 ),
@@ -94,31 +103,32 @@ sent as (
   where s.result = 'confirmed' and s.queue is null
     and o.sequence = s.event_sequence and o.state = 'returned' and o.replay_id is null
 ),
+ended as (
+  select replay_id, result, null as pause_reason from deleted
+  union all
+  -- It was in flight when its replay was cancelled, which deleted its entry.
+  select s.replay_id, s.result, null from settled s join locked l on l.id = s.replay_id
+  where l.state = 'cancelled' and s.next = 'delete' and s.position not in (select position from deleted)
+  union all
+  -- It keeps its entry and is not counted yet: its replay is paused.
+  select replay_id, null, case result when 'returned' then 'there is no queue ' || queue else detail end
+  from moved where next = 'return'
+),
 change as (
   select replay_id,
          count(*) filter (where result = 'confirmed') as confirmed,
          count(*) filter (where result = 'returned') as returned,
          count(*) filter (where result in ('nacked', 'failed')) as failed,
-         max(trouble) as trouble
-  from (
-    select replay_id, result, null as trouble from gone
-    union all
-    -- On its way when its replay was cancelled, which took its entry.
-    select s.replay_id, s.result, null from settled s join locked l on l.id = s.replay_id
-    where l.state = 'cancelled' and s.next = 'delete' and s.position not in (select position from gone)
-    union all
-    select replay_id, null, case result when 'returned' then 'there is no queue ' || queue else detail end
-    from moved where next = 'return'
-  ) as ended
-  group by replay_id
+         max(pause_reason) as pause_reason
+  from ended group by replay_id
 ),
 counted as (
   update replays r set
     confirmed = r.confirmed + c.confirmed,
     returned = r.returned + c.returned,
     failed = r.failed + c.failed,
-    state = case when c.trouble is not null and r.state = 'running' then 'paused' else r.state end,
-    paused_because = case when c.trouble is not null and r.state = 'running' then c.trouble else r.paused_because end,
+    state = case when c.pause_reason is not null and r.state = 'running' then 'paused' else r.state end,
+    paused_because = case when c.pause_reason is not null and r.state = 'running' then c.pause_reason else r.paused_because end,
     updated_at = now()
   from change c where r.id = c.replay_id
 )

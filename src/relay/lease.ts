@@ -1,6 +1,6 @@
-// Sees to it that one relay leads at a time. The lease is a row in Postgres and runs on the database's clock;
-// a holder trusts it only for as long as its own monotonic clock, started before it asked, says that it can
-// still be valid. So a frozen or cut-off holder knows that it lost it, without asking anyone.
+// Makes one relay lead at a time. The lease is a row in Postgres that expires by the database's clock. Its holder trusts it
+// only until its own monotonic clock, read before it asked, says that the lease may have run out. So a replica that was frozen
+// or cut off knows without asking anyone that it no longer leads.
 
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
@@ -8,28 +8,27 @@ import type { DatabaseConnection, Statement } from '../ledger/index.ts';
 
 export type Lease = {
   readonly holder: string;
-  /** Whether we may publish at this very moment. Ask before each publish: it costs a clock reading. */
-  readonly isHeld: () => boolean;
-  /** One attempt to take or renew it. Returns whether it is held now. Throws what the database throws. */
+  /** Whether this replica may publish at this moment. Ask before each publish: it costs one reading of the clock. */
+  readonly isLeading: () => boolean;
+  /** One attempt to take or renew the lease. Returns whether this replica leads now. Throws what the database throws. */
   readonly attempt: () => Promise<boolean>;
-  /** Attempts for ever, three times a lease and at once after one that took longer, until `release`. */
+  /** Attempts until `release`, three times a lease; at once after an attempt that took longer than that. */
   readonly start: () => void;
-  /** Stops attempting and gives the lease up at once if we hold it. Safe to call twice or before start. */
+  /** Stops attempting and gives the lease up if it is ours. Safe to call twice or before start. */
   readonly release: () => Promise<void>;
 };
 
 const NAME = 'relay';
 
-/** From the begin of one attempt to that of the next: a lease outlives two that fail at once. */
+/** A lease outlives two attempts that fail at once. */
 const ATTEMPTS_PER_LEASE = 3;
 
 /**
- * Time-outs of the connection that serves the lease alone. Postgres gives up first.
+ * Time-outs of the lease's own connection. Postgres gives up first.
  *
- * An attempt takes half a lease at most on the connection that is there, so the rest of the lease is for another try. That
- * one has to connect anew, since a connection is not used again after an error: connecting takes half a lease at most, too.
- * So a lease outlives one attempt that fails for slowness when the next connection is made in time, and no attempt ever
- * takes longer than a lease.
+ * An attempt on the open connection takes half a lease at most. After an error the connection is not used again, so the next
+ * attempt has to connect, which takes half a lease at most, too. So a lease outlives one attempt that is too slow, if the
+ * next connection is made in time, and no attempt takes longer than a lease.
  */
 export function leaseTimeouts(leaseMs: number): {
   statementTimeoutMs: number;
@@ -47,7 +46,7 @@ export function leaseTimeouts(leaseMs: number): {
   };
 }
 
-/** One statement, so that the row's lock decides between two that ask at once. */
+/** One statement, so that the row's lock decides between two replicas that ask at once. */
 const TAKE: Statement = {
   name: 'lease-take',
   text: `
@@ -67,67 +66,67 @@ const RELEASE: Statement = {
 };
 
 export function createLease(options: {
-  /** For this lease alone, of one connection and with `leaseTimeouts`: whatever it waited for could cost the lease. */
+  /** Used for nothing else, and made with `leaseTimeouts`: a wait for another query could cost the lease. */
   connection: Pick<DatabaseConnection, 'execute'>;
   holder: string;
   leaseMs: number;
   /** Monotonic milliseconds. */
   now: () => number;
   log: Logger;
-  /** Whether leading would be of use. While it is not, the lease is given up and left to others. */
+  /** While false, this replica gives the lease up and leaves it to others. */
   mayLead: () => boolean;
-  /** Called when the lease was taken, so that the relay need not wait for its next poll. */
+  /** Called when the lease was taken, so that the relay does not wait for its next poll. */
   onTaken: () => void;
 }): Lease {
   const { connection, holder, leaseMs, now, log, mayLead, onTaken } = options;
-  let heldUntilMs = Number.NEGATIVE_INFINITY;
+  let validUntilMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
   let attempting: Promise<void> = Promise.resolve();
   let released = false;
 
-  const isHeld = () => now() < heldUntilMs;
+  const isLeading = () => now() < validUntilMs;
 
   async function attempt(): Promise<boolean> {
     const askedMs = now();
-    const wasHeld = isHeld();
+    const wasLeading = isLeading();
     const rows = await connection.execute<{ epoch: string }>(TAKE, [NAME, holder, leaseMs / 1_000]);
-    heldUntilMs = rows.length === 1 && !released ? askedMs + leaseMs : Number.NEGATIVE_INFINITY;
-    if (isHeld() && !wasHeld) {
+    validUntilMs = rows.length === 1 && !released ? askedMs + leaseMs : Number.NEGATIVE_INFINITY;
+    if (isLeading() && !wasLeading) {
       log.info({ epoch: rows[0]?.epoch }, 'this replica leads the relay');
       onTaken();
     }
-    if (wasHeld && !isHeld()) log.warn('the relay lease was lost');
-    return isHeld();
+    if (wasLeading && !isLeading()) log.warn('the relay lease was lost');
+    return isLeading();
   }
 
   async function giveUp(): Promise<void> {
-    heldUntilMs = Number.NEGATIVE_INFINITY;
+    validUntilMs = Number.NEGATIVE_INFINITY;
     await connection.execute(RELEASE, [NAME, holder]);
   }
 
   async function attemptAndLog(): Promise<void> {
-    const isLeading = mayLead();
-    if (!isLeading && !isHeld()) return;
-    if (!isLeading) log.warn('the relay lease is given up: another replica may reach the broker');
+    const canLead = mayLead();
+    if (!canLead && !isLeading()) return;
+    if (!canLead) log.warn('the relay lease is given up: another replica may reach the broker');
     try {
-      await (isLeading ? attempt() : giveUp());
+      await (canLead ? attempt() : giveUp());
     } catch (error) {
-      const what = isLeading ? 'renewed' : 'given up, and runs out by itself';
+      const what = canLead ? 'renewed' : 'given up, and runs out by itself';
       log.warn({ err: describeError(error) }, `the relay lease could not be ${what}`);
     }
   }
 
   function run(): void {
-    const beganMs = now();
+    const startedMs = now();
     attempting = attemptAndLog().finally(() => {
       if (released) return;
-      timer = setTimeout(run, Math.max(0, beganMs + leaseMs / ATTEMPTS_PER_LEASE - now()));
+      timer = setTimeout(run, Math.max(0, startedMs + leaseMs / ATTEMPTS_PER_LEASE - now()));
     });
   }
 
   return {
     holder,
-    isHeld,
+    isLeading,
     attempt,
     start: run,
     release: async () => {

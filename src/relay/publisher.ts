@@ -1,12 +1,13 @@
-// Publishes to RabbitMQ on one confirm channel and tells what became of each message: confirmed, returned,
-// nacked or failed. `failed` means unknown: the broker may still have it. amqplib's recovery reopens the
-// connection; nothing is republished here and nothing waits here while the broker is away. That is the relay's.
+// Publishes to RabbitMQ on one confirm channel and reports what became of each message: confirmed, returned, nacked or failed.
+// `failed` means unknown: the broker may have the message. amqplib's recovery reopens the connection. This file publishes
+// nothing a second time and queues nothing while the broker is away: that is the relay's.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type ChannelModel,
   type ConfirmChannel,
   connect,
-  type Message,
+  type MessageProperties,
   type RecoveringChannelModel,
 } from 'amqplib';
 import type { Logger } from 'pino';
@@ -20,15 +21,14 @@ export type OutgoingMessage = {
   readonly type: string;
   readonly timestamp: Date;
   readonly body: Buffer;
-  /** Goes to this queue alone, past the exchange. At most 255 bytes. */
+  /** Published to this queue alone instead of the exchange. At most 255 bytes. */
   readonly queue?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
 /**
- * The result of one publish attempt.
- * `blame` says who is to be held back for a failure: the event itself; the broker or the way to it, so any
- * event would have failed; or unknown, when the broker closed the channel over one of those in flight.
+ * The result of one publish attempt. `blame` names the cause of a failure: the event itself; the broker or the network, so that
+ * any event would have failed; or unknown, if the broker closed the channel over one of the messages in flight.
  */
 export type Publication = { readonly durationMs: number } & (
   | { readonly result: 'confirmed' }
@@ -39,42 +39,49 @@ export type Publication = { readonly durationMs: number } & (
 export type PublisherState = { readonly connected: boolean; readonly blocked: boolean };
 
 export type Publisher = {
-  /** Whether a publish makes sense now: connected, topology declared, not blocked. */
+  /** Whether it can publish now: connected, topology declared, not blocked. */
   readonly isReady: () => boolean;
   readonly state: () => PublisherState;
-  /** For how many milliseconds it has not been connected; 0 while it is, blocked or not. */
+  /** Milliseconds since the connection was lost; 0 while connected, blocked or not. */
   readonly awayMs: () => number;
   /** One attempt. Never rejects. Mandatory, persistent. At most one in flight per message id. */
   readonly publish: (message: OutgoingMessage) => Promise<Publication>;
-  /** Closes the connection; what is still in flight fails. Safe to call twice. */
+  /** Closes the connection. What is in flight fails. Safe to call twice. */
   readonly close: () => Promise<void>;
 };
 
-/** What amqplib emits: `code` is AMQP's reply code where the broker gave one. */
+/** An error that amqplib emits. `code` is AMQP's reply code if the broker sent one. */
 type BrokerError = Error & { readonly code?: unknown };
+
+/** A message that came back in a basic.return. amqplib's own type leaves these fields out. */
+type ReturnedMessage = {
+  readonly fields: { readonly replyCode: number; readonly replyText: string };
+  readonly properties: MessageProperties;
+};
 
 type InFlight = {
   readonly startedMs: number;
-  readonly toQueue: boolean;
+  readonly isForQueue: boolean;
+  /** Why it came back. The confirm follows, and then it is settled. */
   returned: string | undefined;
   readonly settle: (publication: Publication) => void;
 };
 
-/** The broker refused what one message is (its size, its frames), not the connection as such. */
+/** The broker closed the channel over one message (its size, its frames), and not for the connection itself. */
 const CONTENT_ERRORS: ReadonlySet<unknown> = new Set([311, 406, 501, 502, 540, 541]);
 
-/** We may write to our exchange and perhaps not past it: then it is about what goes to a queue. */
+/** Our user may lack the permission to publish to a queue directly: then the cause is a message for a queue. */
 const ACCESS_REFUSED = 403;
 
-/** Its routing key is the name of a queue. */
+/** Its routing keys are names of queues. */
 const DEFAULT_EXCHANGE = '';
 
-/** No sign of life from amqplib's recovery for so long while not connected: it hangs, start afresh. */
+/** When amqplib's recovery has emitted nothing for so long while not connected, it hangs: connect anew. */
 const RECOVERY_STALL_MS = 60_000;
 const RECONNECT_FIRST_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
 const CHECK_INTERVAL_MS = 1_000;
-const CLOSE_PATIENCE_MS = 2_000;
+const CLOSE_TIMEOUT_MS = 2_000;
 
 export function createPublisher(options: {
   url: string;
@@ -94,11 +101,11 @@ export function createPublisher(options: {
   let current: { readonly channel: ConfirmChannel; readonly model: ChannelModel } | undefined;
   let blocked = false;
   let closed = false;
-  let lastSignMs = now(); // of recovery being alive
+  let lastSignMs = now(); // the recovery's last event
   let lastConfirmMs = now();
   let lostMs = now();
   let unblockedMs = Number.NEGATIVE_INFINITY;
-  let channelsLost = 0; // since the last confirm: a channel that dies at once must not be reopened in a hot loop
+  let channelsLost = 0; // since the last confirm: a channel that closes at once must not be reopened in a hot loop
 
   async function open(): Promise<void> {
     lastSignMs = now();
@@ -120,27 +127,26 @@ export function createPublisher(options: {
     }
     connection = opened;
     opened.on('error', (error) => log.warn({ err: describeError(error) }, 'broker connection error'));
-    opened.on('disconnect', (error) => {
-      lastSignMs = now();
-      log.warn({ err: describeError(error) }, 'broker connection lost');
-    });
-    opened.on('connect-failed', (error) => {
-      lastSignMs = now();
-      log.warn({ err: describeError(error) }, 'broker cannot be reached');
-    });
+    opened.on('disconnect', (error) => onRecoveryEvent('broker connection lost', error));
+    opened.on('connect-failed', (error) => onRecoveryEvent('broker cannot be reached', error));
     opened.on('connect', () => {
       lastSignMs = now();
     });
   }
 
-  /** A fresh channel and the topology, on each (re)connect. Errors propagate: recovery then tries again. */
+  function onRecoveryEvent(what: string, error: unknown): void {
+    lastSignMs = now();
+    log.warn({ err: describeError(error) }, what);
+  }
+
+  /** Opens a channel and declares the topology, on each connect. Errors propagate, so that the recovery tries again. */
   async function setup(model: ChannelModel): Promise<void> {
     let dead = false;
     let reason: BrokerError | undefined;
     const keepReason = (error: BrokerError) => {
       reason = error;
     };
-    // First of all: no other listener is on the model yet, and a loss during setup would end the process.
+    // This comes first: the model has no other listener yet, and an error without one would end the process.
     model.on('error', keepReason);
     model.on('blocked', onBlocked);
     model.on('unblocked', onUnblocked);
@@ -153,8 +159,8 @@ export function createPublisher(options: {
       onChannelClosed(fresh, reason);
     });
     await declareTopology(fresh, topology);
-    if (channelsLost > 1) await pause(Math.min(RECONNECT_MAX_MS, RECONNECT_FIRST_MS * 2 ** channelsLost));
-    // Lost while we waited: recovery would take the dead model for a living one if we returned.
+    if (channelsLost > 1) await sleep(Math.min(RECONNECT_MAX_MS, RECONNECT_FIRST_MS * 2 ** channelsLost));
+    // It was lost while we waited. Without this error the recovery would take the dead model for a living one.
     if (dead) throw new Error('the channel closed during setup');
     current = { channel: fresh, model };
     lastConfirmMs = now();
@@ -175,21 +181,20 @@ export function createPublisher(options: {
     onReady();
   }
 
-  function onReturn(message: Message): void {
-    const entry = inFlight.get(String(message.properties.messageId));
-    const { replyCode, replyText } = message.fields as unknown as { replyCode: number; replyText: string };
-    if (entry) entry.returned = `${replyCode} ${replyText}`;
+  function onReturn({ fields, properties }: ReturnedMessage): void {
+    const entry = inFlight.get(String(properties.messageId));
+    if (entry) entry.returned = `${fields.replyCode} ${fields.replyText}`;
   }
 
   function onChannelClosed(channel: ConfirmChannel, reason: BrokerError | undefined): void {
-    failAll(reason?.message ?? 'channel closed', reason?.code);
+    failInFlight(reason?.message ?? 'channel closed', reason?.code);
     if (current?.channel !== channel) return;
     if (reason) log.warn({ err: describeError(reason) }, 'the broker closed the channel');
-    abandon();
+    reconnect();
   }
 
-  /** One way back for every loss: the connection goes, and recovery brings a new one with a new channel. */
-  function abandon(): void {
+  /** After every loss: closes the connection, and the recovery opens a new one with a new channel. */
+  function reconnect(): void {
     const lost = current;
     current = undefined;
     channelsLost += 1;
@@ -198,10 +203,9 @@ export function createPublisher(options: {
     lost?.model.close().catch(() => {});
   }
 
-  function failAll(detail: string, code?: unknown): void {
+  function failInFlight(detail: string, code?: unknown): void {
     for (const entry of inFlight.values()) {
-      const isSuspect = CONTENT_ERRORS.has(code) || (code === ACCESS_REFUSED && entry.toQueue);
-      const blame = isSuspect ? 'unknown' : 'broker';
+      const blame = blameOf(code, entry);
       entry.settle({ result: 'failed', detail, blame, durationMs: now() - entry.startedMs });
     }
   }
@@ -211,7 +215,7 @@ export function createPublisher(options: {
     const { promise, resolve } = Promise.withResolvers<Publication>();
     const entry: InFlight = {
       startedMs,
-      toQueue: typeof message.queue === 'string',
+      isForQueue: typeof message.queue === 'string',
       returned: undefined,
       settle: (publication) => {
         if (inFlight.get(message.messageId) === entry) inFlight.delete(message.messageId);
@@ -224,7 +228,7 @@ export function createPublisher(options: {
     }
     inFlight.set(message.messageId, entry);
     try {
-      // The callback must not throw: amqplib would drop the callbacks of all that were confirmed together.
+      // The callback must not throw: amqplib would not call those of the other messages of the same confirm.
       const { channel } = current;
       channel.publish(
         typeof message.queue === 'string' ? DEFAULT_EXCHANGE : topology.exchange.name,
@@ -234,14 +238,10 @@ export function createPublisher(options: {
         (error: unknown) => onConfirm(entry, error),
       );
     } catch (error) {
-      // amqplib may have counted a message that never went out: confirms on this channel mean nothing any more.
-      abandon();
-      entry.settle({
-        result: 'failed',
-        detail: describeError(error).message,
-        blame: 'broker',
-        durationMs: 0,
-      });
+      // amqplib may have counted a message that was never sent: this channel's confirms are no longer of use.
+      reconnect();
+      const detail = describeError(error).message;
+      entry.settle({ result: 'failed', detail, blame: 'broker', durationMs: 0 });
     }
     return promise;
   }
@@ -249,16 +249,13 @@ export function createPublisher(options: {
   function onConfirm(entry: InFlight, error: unknown): void {
     const durationMs = now() - entry.startedMs;
     const nacked = error instanceof Error && error.message === 'message nacked';
-    if (error !== null && !nacked) return; // the channel closed: `onChannelClosed` knows why
+    if (error !== null && !nacked) return; // the channel closed: `onChannelClosed` settles the entry, with the reason
     lastConfirmMs = now();
     channelsLost = 0;
-    if (nacked)
-      entry.settle({ result: 'nacked', detail: 'nacked by the broker', blame: 'event', durationMs });
-    else if (entry.returned === undefined) entry.settle({ result: 'confirmed', durationMs });
-    else entry.settle({ result: 'returned', detail: entry.returned, blame: 'event', durationMs });
+    entry.settle({ ...outcomeOf(entry, nacked), durationMs });
   }
 
-  /** Confirms that never come, and a recovery that hangs, are noticed here and nowhere else. */
+  /** The watchdog: fails messages whose confirm is overdue, and connects anew when the recovery hangs. */
   function check(): void {
     if (!blocked) failOverdue();
     if (current === undefined && now() - lastSignMs > RECOVERY_STALL_MS) {
@@ -270,25 +267,21 @@ export function createPublisher(options: {
   }
 
   function failOverdue(): void {
-    // What waited for a blocked broker has its whole time from the moment when that goes on.
+    // Messages that waited for a blocked broker get their whole time from the moment when it is unblocked.
     const overdue = [...inFlight.values()].filter(
       (entry) => now() - Math.max(entry.startedMs, unblockedMs) > confirmDeadlineMs,
     );
     if (overdue.length === 0) return;
-    const alive = now() - lastConfirmMs < confirmDeadlineMs;
-    if (!alive && current !== undefined) {
-      // Nothing at all was confirmed for that long: the channel is dead though nobody said so.
+    const isAlive = now() - lastConfirmMs < confirmDeadlineMs;
+    if (!isAlive && current !== undefined) {
+      // Nothing was confirmed for that long: the channel is dead, though it was not closed.
       log.warn('no confirms from the broker, reopening the connection');
-      abandon();
+      reconnect();
     }
+    const blame = isAlive ? 'event' : 'broker';
     for (const entry of overdue) {
       const durationMs = now() - entry.startedMs;
-      entry.settle({
-        result: 'failed',
-        detail: 'confirm overdue',
-        blame: alive ? 'event' : 'broker',
-        durationMs,
-      });
+      entry.settle({ result: 'failed', detail: 'confirm overdue', blame, durationMs });
     }
   }
 
@@ -311,11 +304,24 @@ export function createPublisher(options: {
       closed = true;
       clearInterval(checks);
       current = undefined;
-      // A broker that does not answer must not keep us from ending.
-      await Promise.race([connection?.close(), pause(CLOSE_PATIENCE_MS)]);
-      failAll('publisher closed');
+      // A broker that does not answer must not delay the shutdown for longer.
+      await Promise.race([connection?.close(), sleep(CLOSE_TIMEOUT_MS)]);
+      failInFlight('publisher closed');
     },
   };
+}
+
+/** Of a message that the broker has settled: a basic.return comes before the confirm. */
+function outcomeOf({ returned }: InFlight, nacked: boolean) {
+  if (nacked) return { result: 'nacked', detail: 'nacked by the broker', blame: 'event' } as const;
+  if (returned === undefined) return { result: 'confirmed' } as const;
+  return { result: 'returned', detail: returned, blame: 'event' } as const;
+}
+
+/** Of a message that was in flight when the channel closed with this reply code. */
+function blameOf(code: unknown, { isForQueue }: InFlight): 'unknown' | 'broker' {
+  const isForContent = CONTENT_ERRORS.has(code) || (code === ACCESS_REFUSED && isForQueue);
+  return isForContent ? 'unknown' : 'broker';
 }
 
 function propertiesOf(message: OutgoingMessage) {
@@ -331,13 +337,9 @@ function propertiesOf(message: OutgoingMessage) {
   };
 }
 
-/** amqplib takes the heartbeat from the URL alone; its default of 60 s notices a cut after minutes. */
+/** amqplib reads the heartbeat from the URL alone. With its default of 60 s a cut is noticed after minutes. */
 function withHeartbeat(url: string, seconds: number): string {
   const parsed = new URL(url);
   if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', String(seconds));
   return parsed.href;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

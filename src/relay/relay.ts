@@ -1,27 +1,30 @@
-// Empties the outbox into the broker while this replica holds the lease. Promises: first copies of a job's
-// events in the order of their sequence (guarantee 5), at least one confirmed copy of each (guarantee 4), and
-// that one event which fails keeps back its own job alone. No transaction is open while the broker is awaited.
+// Publishes the outbox while this replica leads. Guarantees: the first copies of a job's events go out in the order of their
+// sequence (guarantee 5), each event gets at least one confirmed copy (guarantee 4), and an event that fails delays its own
+// job alone. No transaction is open while the broker is awaited.
 //
-// In memory stands a window of the outbox, one lane a job (window.ts). A failure that is the event's own takes its
-// whole lane out of memory: the database then says when the job is due again.
+// The relay works in rounds (`runOnce`): write the results that came back, load entries, publish. It keeps a window of the
+// outbox in memory, with a lane for each job (window.ts). When an event itself fails, its whole lane leaves memory: from then
+// on the database decides when the job is due again.
 //
-// Replays' copies go the same way and wait for live entries, never the other way round: they are loaded after
-// these and into a share of the window, and what became of them is written beside the rounds and not in them.
+// Replays' copies use the same window, and they wait for live entries, never the other way round. They are loaded after live
+// entries, into a limited share of the window. Their results are written beside the rounds, since that write can wait for a
+// lock that an operator has.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Publication, Publisher } from './publisher.ts';
 import { describeError } from '../errors.ts';
 import { eventId } from '../ledger/index.ts';
 import { retryDelayMs } from './backoff.ts';
 import { toMessage } from './cloud-event.ts';
-import type { Entry, OutboxEntries, Settlement } from './entries.ts';
-import { judge } from './judge.ts';
 import type { Lease } from './lease.ts';
+import { nextStep } from './next-step.ts';
+import type { Entry, Outbox, Settlement } from './outbox.ts';
+import type { Publication, Publisher } from './publisher.ts';
 import { createWindow, type Lane } from './window.ts';
 
 export type RelayLimits = {
   readonly pollMs: number;
-  /** From the begin of a round to that of the next, as long as there is nothing that a round would be late for. */
+  /** Least time from the start of one round to the start of the next, unless nothing is in flight and more waits to be loaded. */
   readonly paceMs: number;
   readonly inFlight: number;
   readonly inFlightBytes: number;
@@ -29,7 +32,7 @@ export type RelayLimits = {
 };
 
 export type Relay = {
-  /** One round: settles what came back, loads what fits, publishes what may go. Returns how much was moved. */
+  /** One round: writes the results that came back, loads entries, publishes. Returns how many entries it moved. */
   readonly runOnce: () => Promise<number>;
   /** Runs rounds for ever, until `stop`. */
   readonly start: () => void;
@@ -37,29 +40,29 @@ export type Relay = {
   readonly nudge: () => void;
   readonly inFlight: () => number;
   /**
-   * Publishes nothing more, waits for what is in flight and settles it, for `graceMs` at most: what is not
-   * settled by then is published again by the next leader. Safe to call twice or before start.
+   * Publishes nothing more, and waits for the results of what is in flight and writes them, for `graceMs` at most. The next
+   * leader publishes again what has no written result by then. Safe to call twice or before start.
    */
   readonly stop: (graceMs: number) => Promise<void>;
 };
 
-/** Loaded ahead of what is in flight, so that confirms find the next entries waiting. */
+/** Live entries in memory, as a multiple of what may be in flight: confirms find the next entries loaded. */
 const WINDOW_FACTOR = 2;
-/** Of what may be in flight: copies that are known at one time, so that they never fill what live events need. */
+/** Copies in memory, as a part of what may be in flight: they never use up the room of live entries. */
 const COPIES_SHARE = 0.5;
 /**
- * What waits in memory is read anew so often, however long the broker makes it wait: by then an operator may have parked
- * an event, or discarded it. It costs a load.
+ * Entries that wait in memory are dropped and loaded again so often: while the broker makes them wait, an operator may park or
+ * discard one. It costs a load.
  */
-const READ_ANEW_MS = 1_000;
-/** As long as there are none, copies are looked for no more often: it costs a statement. */
+const REFRESH_MS = 1_000;
+/** While there are no copies, they are polled for no more often: each poll costs a statement. */
 const COPIES_POLL_MS = 200;
 const ERROR_PAUSE_MS = 1_000;
 const BROKER_PAUSE_MS = 200;
 
 export function createRelay(options: {
-  entries: OutboxEntries;
-  lease: Pick<Lease, 'isHeld'>;
+  outbox: Outbox;
+  lease: Pick<Lease, 'isLeading'>;
   publisher: Pick<Publisher, 'isReady' | 'publish'>;
   routingPrefix: string;
   limits: RelayLimits;
@@ -70,81 +73,87 @@ export function createRelay(options: {
   log: Logger;
   observe: (entry: Entry, publication: Publication) => void;
 }): Relay {
-  const { entries, lease, publisher, routingPrefix, limits, now, random, log, observe } = options;
+  const { outbox, lease, publisher, routingPrefix, limits, now, random, log, observe } = options;
   const window = createWindow();
-  const suspects = new Set<string>(); // in flight when the broker closed the channel over some message
-  const stoppedReplays = new Set<string>(); // about to be paused in the database
+  const suspects = new Set<string>(); // positions in flight when the broker closed the channel over a message
+  const stoppedReplays = new Set<string>(); // ids; the write that pauses them is not committed yet
   let settlements: Settlement[] = [];
   let copySettlements: Settlement[] = [];
   let settlingCopies: Promise<void> | undefined;
-  let lookForCopiesAtMs = 0;
-  let readAnewAtMs = now() + READ_ANEW_MS;
+  let pollCopiesAtMs = 0;
+  let refreshAtMs = now() + REFRESH_MS;
   let inFlight = 0;
   let inFlightBytes = 0;
-  let pausedUntilMs = 0;
-  let exhausted = false; // the last load found nothing more
+  let brokerPauseEndsMs = 0;
+  let exhausted = false; // the last loads found less than they asked for
   let stopping = false;
   let running: Promise<void> | undefined;
-  let wake = nobodyWaits;
+  let wake = wakeNobody;
 
   async function runOnce(): Promise<number> {
     const settled = await settle();
-    if (!lease.isHeld()) {
+    if (!lease.isLeading()) {
       suspects.clear();
       window.forgetIdle();
       return settled + settleCopies();
     }
-    readAnew();
+    refresh();
     const loaded = await load();
-    // Not while a failure is being written: copies behind the failed one would be found free to go.
+    // While a copy's failure is being written, the database would still give us the copies that must wait behind it.
     const copies = settlingCopies === undefined ? await loadCopies() : 0;
-    return settled + loaded + copies + settleCopies() + pump();
+    return settled + loaded + copies + settleCopies() + publishReady();
   }
 
-  function readAnew(): void {
-    if (now() < readAnewAtMs) return;
-    readAnewAtMs = now() + READ_ANEW_MS;
+  /** The load that follows finds the dropped entries again, in the state that they have now. */
+  function refresh(): void {
+    if (now() < refreshAtMs) return;
+    refreshAtMs = now() + REFRESH_MS;
     window.forgetIdle();
   }
 
+  /** What a load may fetch: `share` of what may be in flight, less what is in memory. Undefined if a load makes no sense now. */
+  function roomFor(kind: 'live' | 'copies', share: number) {
+    const known = window.size(kind);
+    const limit = Math.ceil(limits.inFlight * share) - known.entries;
+    const bytes = limits.inFlightBytes * share - known.bytes;
+    if (stopping || !publisher.isReady() || limit <= 0 || bytes <= 0) return undefined;
+    return { limit, bytes, except: window.positions() };
+  }
+
   async function load(): Promise<number> {
-    const known = window.size('live');
-    const limit = limits.inFlight * WINDOW_FACTOR - known.entries;
-    const bytes = limits.inFlightBytes * WINDOW_FACTOR - known.bytes;
-    if (stopping || !publisher.isReady() || limit <= 0 || bytes <= 0) return 0;
-    const found = await entries.load({ limit, bytes, except: window.positions() });
+    const room = roomFor('live', WINDOW_FACTOR);
+    if (room === undefined) return 0;
+    const found = await outbox.load(room);
     for (const entry of found) window.admit(entry);
-    exhausted = found.length < limit;
+    exhausted = found.length < room.limit;
     return found.length;
   }
 
   async function loadCopies(): Promise<number> {
-    const known = window.size('copies');
-    const limit = Math.ceil(limits.inFlight * COPIES_SHARE) - known.entries;
-    const bytes = limits.inFlightBytes * COPIES_SHARE - known.bytes;
-    if (stopping || !publisher.isReady() || limit <= 0 || bytes <= 0) return 0;
-    if (now() < lookForCopiesAtMs) return 0;
-    const found = await entries.loadCopies({ limit, bytes, except: window.positions() });
-    if (found.length === 0) lookForCopiesAtMs = now() + Math.min(limits.pollMs, COPIES_POLL_MS);
+    const room = now() < pollCopiesAtMs ? undefined : roomFor('copies', COPIES_SHARE);
+    if (room === undefined) return 0;
+    const found = await outbox.loadCopies(room);
+    if (found.length === 0) pollCopiesAtMs = now() + Math.min(limits.pollMs, COPIES_POLL_MS);
     for (const entry of found) {
       if (!stoppedReplays.has(entry.replay?.id ?? '')) window.admit(entry);
     }
-    exhausted &&= found.length < limit;
+    exhausted &&= found.length < room.limit;
     return found.length;
   }
 
   function mayPublish(): boolean {
     return (
       !stopping &&
-      lease.isHeld() &&
+      lease.isLeading() &&
       publisher.isReady() &&
-      now() >= pausedUntilMs &&
+      now() >= brokerPauseEndsMs &&
       inFlight < limits.inFlight &&
       (inFlight === 0 || inFlightBytes < limits.inFlightBytes)
     );
   }
 
-  function pump(): number {
+  /** Publishes for as long as it may. Returns how many entries. */
+  function publishReady(): number {
     let published = 0;
     while (mayPublish()) {
       const lane = suspects.size === 0 ? window.take() : takeSuspect();
@@ -155,12 +164,12 @@ export function createRelay(options: {
     return published;
   }
 
-  /** A suspect goes alone: if the channel dies again, we know whose fault it is. */
+  /** A suspect is published alone: if the broker closes the channel again, this message is the cause. */
   function takeSuspect(): Lane | undefined {
     if (inFlight > 0) return undefined;
     const lane = window.take(({ position }) => suspects.has(position));
     if (lane !== undefined) return lane;
-    suspects.clear(); // those that are left wait in the database
+    suspects.clear(); // the rest have left memory: they wait in the database
     return window.take();
   }
 
@@ -174,12 +183,12 @@ export function createRelay(options: {
     inFlight -= 1;
     inFlightBytes -= bytes;
     suspects.delete(entry.position);
-    conclude(lane, entry, publication, alone);
-    pump();
+    applyResult(lane, entry, publication, alone);
+    publishReady();
     wake();
   }
 
-  /** Never rejects: an entry that cannot even be made a message is one that failed. */
+  /** Never rejects: an entry that cannot be made into a message has failed. */
   async function attempt(entry: Entry): Promise<Publication> {
     try {
       return await publisher.publish(toMessage(entry, routingPrefix));
@@ -188,52 +197,48 @@ export function createRelay(options: {
     }
   }
 
-  function conclude(lane: Lane, entry: Entry, publication: Publication, alone: boolean): void {
+  function applyResult(lane: Lane, entry: Entry, publication: Publication, alone: boolean): void {
     observe(entry, publication);
-    const next = judge(entry, publication, { alone, maxAttempts: limits.maxAttempts });
+    const next = nextStep(entry, publication, { alone, maxAttempts: limits.maxAttempts });
     const retryInMs = next === 'retry' ? retryDelayMs(entry.attempts + 1, random()) : 0;
-    (entry.replay === undefined ? settlements : copySettlements).push({
-      entry,
-      publication,
-      next,
-      retryInMs,
-    });
+    const results = entry.replay === undefined ? settlements : copySettlements;
+    results.push({ entry, publication, next, retryInMs });
     switch (next) {
       case 'delete':
       case 'return':
-        // On the bus, or nobody there to take it: either way the job's next event may follow.
+        // Published, or nobody was there to take it: in both cases the job's next event may follow.
         window.advance(lane);
         if (next === 'return' && entry.replay !== undefined) stopReplay(entry.replay.id);
         break;
       case 'keep':
-        // It stays first in its lane and goes again when the broker is back: no attempt is held against it.
+        // It stays first in its lane and is published again when the broker is back.
         if (publication.result === 'failed' && publication.blame === 'unknown') suspects.add(entry.position);
-        else pausedUntilMs = now() + BROKER_PAUSE_MS;
+        else brokerPauseEndsMs = now() + BROKER_PAUSE_MS;
         window.putBack(lane);
         break;
       case 'park':
         log.error({ event: eventId(entry.source, entry), attempts: entry.attempts + 1 }, 'event parked');
         break; // as with a retry
       case 'retry':
-        // A live entry's lane is not ready until the database knows: `settle` empties it.
-        if (entry.replay !== undefined) window.hold(lane);
+        // A live entry's lane stays out of turn until the failure is written, which empties it (`forgetSettled`).
+        if (entry.replay !== undefined) window.deferReplay(lane);
         break;
     }
   }
 
-  /** The rest of its copies would end as this one did. The database pauses it with the result of this one. */
+  /** Its other copies would be returned, too. The database pauses the replay when this copy's result is written. */
   function stopReplay(replayId: string): void {
     stoppedReplays.add(replayId);
     window.forgetReplay(replayId);
   }
 
-  /** Writes what came back. Until that is committed the entries stay known, so that no load finds them again. */
+  /** Writes the results of live entries. They stay in memory until that is committed, so that no load finds them again. */
   async function settle(): Promise<number> {
     const batch = settlements;
     if (batch.length === 0) return 0;
     settlements = [];
     try {
-      await entries.settle(batch);
+      await outbox.settle(batch);
     } catch (error) {
       settlements = [...batch, ...settlements];
       throw error;
@@ -242,7 +247,7 @@ export function createRelay(options: {
     return batch.length;
   }
 
-  /** Begins to write what became of copies; an operator may hold their replay's lock. Returns how many. */
+  /** Starts to write the results of copies, and does not wait for it: an operator may have locked their replay. */
   function settleCopies(): number {
     if (settlingCopies !== undefined || copySettlements.length === 0) return 0;
     const batch = copySettlements;
@@ -256,7 +261,7 @@ export function createRelay(options: {
 
   async function writeCopies(batch: Settlement[]): Promise<void> {
     try {
-      await entries.settleCopies(batch);
+      await outbox.settleCopies(batch);
     } catch (error) {
       copySettlements = [...batch, ...copySettlements];
       log.warn({ err: describeError(error) }, "what became of a replay's copies could not be written yet");
@@ -274,24 +279,29 @@ export function createRelay(options: {
     if (next === 'retry' || next === 'park') window.forgetFailed(entry);
   }
 
+  /** Resolves at the next nudge. */
+  function nudged(): Promise<void> {
+    return new Promise((resolve) => {
+      wake = resolve;
+    });
+  }
+
   async function run(): Promise<void> {
     while (!stopping) {
-      const beganMs = now();
-      const nudged = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
+      const startedMs = now();
+      const nudge = nudged();
       let pauseMs = limits.pollMs;
       try {
         const moved = await runOnce();
-        // More may wait where a load was cut short; what is in flight wakes us when it comes back.
+        // A load that found all it asked for may have left more. A result that comes back wakes us by itself.
         if (moved > 0 && (settlements.length > 0 || !exhausted)) pauseMs = 0;
       } catch (error) {
         log.warn({ err: describeError(error) }, 'the relay could not reach its outbox');
         pauseMs = ERROR_PAUSE_MS;
       }
-      if (pauseMs > 0) await Promise.race([nudged, pause(pauseMs)]);
-      // Each round costs two statements however little it moves. Confirms go on publishing meanwhile.
-      const restMs = beganMs + limits.paceMs - now();
+      if (pauseMs > 0) await Promise.race([nudge, pause(pauseMs)]);
+      // Each round costs two statements, however little it moves. Confirms publish the next entries meanwhile.
+      const restMs = startedMs + limits.paceMs - now();
       if (restMs > 0 && (inFlight > 0 || exhausted)) await pause(restMs);
     }
   }
@@ -301,16 +311,14 @@ export function createRelay(options: {
 
   async function finish(untilMs: number): Promise<void> {
     while (isUnfinished() && now() < untilMs) {
-      const nudged = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
+      const nudge = nudged();
       try {
         settleCopies();
         await settle();
       } catch (error) {
         log.warn({ err: describeError(error) }, 'the relay could not settle yet');
       }
-      if (isUnfinished()) await Promise.race([nudged, pause(BROKER_PAUSE_MS)]);
+      if (isUnfinished()) await Promise.race([nudge, pause(BROKER_PAUSE_MS)]);
     }
   }
 
@@ -330,8 +338,7 @@ export function createRelay(options: {
   };
 }
 
-function nobodyWaits(): void {}
+function wakeNobody(): void {}
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
-}
+/** Unlike a plain timer, it does not keep the process alive. */
+const pause = (ms: number) => sleep(ms, undefined, { ref: false });

@@ -1,5 +1,5 @@
-// What the broker must have before we publish, as plain data, and how it is declared. Declared anew on each
-// channel, so that an exchange which somebody deleted comes back with the next connection.
+// What the broker must have before we publish, and how it is declared. It is declared on each new channel, so that an
+// exchange which somebody deleted is there again with the next connection.
 
 import type { Channel } from 'amqplib';
 
@@ -7,7 +7,7 @@ export type Topology = {
   readonly exchange: { readonly name: string; readonly type: 'topic'; readonly durable: true };
 };
 
-/** Queues and bindings are the subscribers' own; ours is the exchange alone. */
+/** The exchange alone: queues and bindings are the subscribers'. */
 export function topologyOf(options: { exchange: string }): Topology {
   return { exchange: { name: options.exchange, type: 'topic', durable: true } };
 }

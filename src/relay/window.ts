@@ -1,42 +1,43 @@
-// The part of the outbox that is in the relay's memory, one lane a job. The first entry of a lane may be in
-// flight; the next goes when that one is through. Promises that no live entry of a lane passes a live one before it,
-// and no copy of a replay anything: live entries go before the copies that are not on their way, and on past one that
-// failed. Knows nothing of the broker or the database.
+// The part of the outbox that is in the relay's memory, with a lane for each job. A lane's first entry may be in flight; the
+// next one goes when that one is through. Guarantees: within a job, no live entry passes an earlier live one, and no copy passes
+// a live entry or an earlier copy of its replay. Live entries go before all copies of their job that are not in flight, and do
+// not wait for a copy that failed. Knows nothing of the broker or the database.
 
 import { jobKey } from '../ledger/index.ts';
-import type { Entry } from './entries.ts';
+import type { Entry } from './outbox.ts';
 
 /**
- * A lane is in `ready`, or its first entry is in flight or waits for its failure to be written, or it has no
- * entries but held ones.
+ * One job's entries. Either the lane is in `ready`; or its first entry is in flight, or failed and that is not written yet;
+ * or all that it has are deferred.
  */
 export type Lane = {
   readonly key: string;
   readonly entries: Entry[];
-  /** Copies that failed, and those behind them of the same replay, until the database knows of the failure. */
-  readonly held: Entry[];
+  /** Copies that failed, and those behind them of the same replay, until the failure is written. */
+  readonly deferred: Entry[];
 };
 
 export type Window = {
+  /** A loaded entry takes its place. */
   readonly admit: (entry: Entry) => void;
-  /** Every entry in memory, also those whose result is not written yet. */
+  /** Of all entries in memory, also those whose result is not written yet. */
   readonly positions: () => string[];
   readonly size: (of: 'live' | 'copies') => { entries: number; bytes: number };
-  /** Takes the next lane to publish from; `isMeant` takes it out of turn. */
-  readonly take: (isMeant?: (first: Entry) => boolean) => Lane | undefined;
-  /** It goes again, before all others. */
+  /** Takes the next lane to publish from, or out of turn the first one whose first entry `matches`. */
+  readonly take: (matches?: (first: Entry) => boolean) => Lane | undefined;
+  /** Its turn is next, before all others. */
   readonly putBack: (lane: Lane) => void;
-  /** Its first entry is through: the next may go. */
+  /** Its first entry is through: the next one may go. */
   readonly advance: (lane: Lane) => void;
-  /** Its first entry is a copy that failed. What is not of that replay goes on. */
-  readonly hold: (lane: Lane) => void;
-  /** The result of this entry is written. */
+  /** Its first entry is a copy that failed: defers that replay's copies, and the others go on. */
+  readonly deferReplay: (lane: Lane) => void;
+  /** The result of this entry is written: it leaves memory. */
   readonly forget: (entry: Entry) => void;
-  /** The failure of this entry is written: it and all that have to wait for it are the database's to tell. */
+  /** The failure of this entry is written: it leaves memory, with all that have to wait for it. A load finds them when due. */
   readonly forgetFailed: (entry: Entry) => void;
-  /** All of a replay's copies that are not on their way. */
+  /** All of a replay's copies that are not in flight leave memory. */
   readonly forgetReplay: (replayId: string) => void;
-  /** All that is not on its way and whose result is not awaited. */
+  /** All entries leave memory that are neither in flight nor wait for their result to be written. */
   readonly forgetIdle: () => void;
 };
 
@@ -59,23 +60,28 @@ export function createWindow(): Window {
     if (known.delete(entry.position)) count(entry, -1);
   }
 
-  function tidy(lane: Lane): void {
+  function removeIfEmpty(lane: Lane): void {
     if (lane.entries.length > 0) return;
     ready.delete(lane);
-    if (lane.held.length === 0) lanes.delete(lane.key);
+    if (lane.deferred.length === 0) lanes.delete(lane.key);
   }
 
-  function goOn(lane: Lane): void {
+  function makeReady(lane: Lane): void {
     if (lane.entries.length > 0) ready.add(lane);
-    else tidy(lane);
+    else removeIfEmpty(lane);
   }
 
-  /** What happens now does not wait for what happened before: only for a copy that is on its way. */
+  /** Index of the first entry that is not in flight, and whose result is not being written. */
+  function firstIdle(lane: Lane): number {
+    return ready.has(lane) ? 0 : 1;
+  }
+
+  /** A live entry's place is before all copies, but behind a first entry that is in flight. */
   function placeIn(lane: Lane, entry: Entry): number {
     const { entries } = lane;
     if (entry.replay !== undefined) return entries.length;
-    const firstIdle = ready.has(lane) ? 0 : 1;
-    const copy = entries.findIndex((each, index) => index >= firstIdle && each.replay !== undefined);
+    const start = firstIdle(lane);
+    const copy = entries.findIndex((each, index) => index >= start && each.replay !== undefined);
     return copy === -1 ? entries.length : copy;
   }
 
@@ -87,19 +93,19 @@ export function createWindow(): Window {
       known.set(entry.position, entry);
       count(entry, 1);
       const key = jobKey(entry.source, entry.jobId);
-      const lane = lanes.get(key) ?? { key, entries: [], held: [] };
+      const lane = lanes.get(key) ?? { key, entries: [], deferred: [] };
       lanes.set(key, lane);
-      if (lane.held.some(isCopyOf(entry.replay?.id))) {
-        lane.held.push(entry);
+      if (lane.deferred.some(isCopyOf(entry.replay?.id))) {
+        lane.deferred.push(entry);
         return;
       }
       lane.entries.splice(placeIn(lane, entry), 0, entry);
       if (lane.entries.length === 1) ready.add(lane);
     },
 
-    take: (isMeant = () => true) => {
+    take: (matches = () => true) => {
       for (const lane of ready) {
-        if (!isMeant(lane.entries[0] as Entry)) continue;
+        if (!matches(lane.entries[0] as Entry)) continue;
         ready.delete(lane);
         return lane;
       }
@@ -114,13 +120,13 @@ export function createWindow(): Window {
 
     advance: (lane) => {
       lane.entries.shift();
-      goOn(lane);
+      makeReady(lane);
     },
 
-    hold: (lane) => {
+    deferReplay: (lane) => {
       const failed = lane.entries[0];
-      lane.held.push(...extract(lane.entries, isCopyOf(failed?.replay?.id)));
-      goOn(lane);
+      lane.deferred.push(...extract(lane.entries, isCopyOf(failed?.replay?.id)));
+      makeReady(lane);
     },
 
     forget,
@@ -129,33 +135,34 @@ export function createWindow(): Window {
       const lane = lanes.get(jobKey(entry.source, entry.jobId));
       if (lane === undefined) return forget(entry);
       const gone =
-        entry.replay === undefined ? lane.entries.splice(0) : extract(lane.held, isCopyOf(entry.replay.id));
+        entry.replay === undefined
+          ? lane.entries.splice(0)
+          : extract(lane.deferred, isCopyOf(entry.replay.id));
       for (const each of gone) forget(each);
       forget(entry);
-      tidy(lane);
+      removeIfEmpty(lane);
     },
 
     forgetReplay: (replayId) => {
       for (const lane of lanes.values()) {
-        const onItsWay = ready.has(lane) ? 0 : 1;
-        for (const entry of extract(lane.entries, isCopyOf(replayId), onItsWay)) forget(entry);
-        tidy(lane);
+        for (const entry of extract(lane.entries, isCopyOf(replayId), firstIdle(lane))) forget(entry);
+        removeIfEmpty(lane);
       }
     },
 
     forgetIdle: () => {
       for (const lane of lanes.values()) {
-        for (const entry of lane.entries.splice(ready.has(lane) ? 0 : 1)) forget(entry);
-        tidy(lane);
+        for (const entry of lane.entries.splice(firstIdle(lane))) forget(entry);
+        removeIfEmpty(lane);
       }
     },
   };
 }
 
-/** Takes out of the list, and returns, those that are meant. */
-function extract(list: Entry[], isMeant: (entry: Entry) => boolean, from = 0): Entry[] {
-  const taken = list.slice(from).filter(isMeant);
-  const left = list.filter((entry, index) => index < from || !isMeant(entry));
+/** Removes those that match from the list, and returns them. */
+function extract(list: Entry[], matches: (entry: Entry) => boolean, from = 0): Entry[] {
+  const taken = list.slice(from).filter(matches);
+  const left = list.filter((entry, index) => index < from || !matches(entry));
   list.splice(0, list.length, ...left);
   return taken;
 }

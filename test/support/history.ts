@@ -25,7 +25,7 @@ export async function createHistory(count: number): Promise<History> {
     return rows;
   };
   try {
-    await seedHistory(run, (text) => run([text]), {
+    await seedHistory(run, {
       count,
       waiting: Math.min(20_000, count / 4),
       logged: false,

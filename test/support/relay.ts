@@ -6,7 +6,7 @@ import { createPublisher, type OutgoingMessage, type Publisher } from '../../src
 import { topologyOf } from '../../src/relay/topology.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
 import { keepPartitions } from '../../src/ledger/partitions.ts';
-import { createOutboxEntries, type OutboxEntries } from '../../src/relay/entries.ts';
+import { createOutbox, type Outbox } from '../../src/relay/outbox.ts';
 import { createLease, type Lease } from '../../src/relay/lease.ts';
 import { createRelay, type Relay, type RelayLimits } from '../../src/relay/relay.ts';
 import { decide, lockEntry } from '../../src/operators/decisions/decide.ts';
@@ -23,7 +23,7 @@ export type TestRelay = AsyncDisposable & {
   readonly id: string;
   readonly relay: Relay;
   readonly lease: Lease;
-  readonly entries: OutboxEntries;
+  readonly outbox: Outbox;
   readonly publisher: Publisher;
   readonly log: readonly Record<string, unknown>[];
   /** Every publish so far, in order. */
@@ -83,10 +83,10 @@ export async function createTestRelay(options: {
     mayLead: () => true,
     onTaken: () => {},
   });
-  const entries = createOutboxEntries(connection, { relayId: id });
-  const measured = measure(entries);
+  const outbox = createOutbox(connection, { relayId: id });
+  const measured = measure(outbox);
   const relay = createRelay({
-    entries: measured.entries,
+    outbox: measured.outbox,
     lease,
     publisher: observed.publisher,
     routingPrefix: 'job',
@@ -113,7 +113,7 @@ export async function createTestRelay(options: {
     id,
     relay,
     lease,
-    entries,
+    outbox,
     publisher,
     log: lines,
     published: observed.published,
@@ -205,19 +205,19 @@ function observe(publisher: Publisher) {
   };
 }
 
-/** Wraps the entries and counts what the relay has in memory. */
-function measure(entries: OutboxEntries) {
+/** The real outbox, with a count of what the relay holds in memory. */
+function measure(outbox: Outbox) {
   const loaded = new Map<string, number>(); // by position: an entry that is loaded again counts once
   let most = 0;
   let loads = 0;
   return {
     peak: () => most,
     loads: () => loads,
-    entries: {
-      ...entries,
-      load: async (...args: Parameters<OutboxEntries['load']>) => {
+    outbox: {
+      ...outbox,
+      load: async (...args: Parameters<Outbox['load']>) => {
         loads += 1;
-        const found = await entries.load(...args);
+        const found = await outbox.load(...args);
         for (const { position, data } of found) loaded.set(position, data.length);
         most = Math.max(
           most,
@@ -225,8 +225,8 @@ function measure(entries: OutboxEntries) {
         );
         return found;
       },
-      settle: async (...args: Parameters<OutboxEntries['settle']>) => {
-        await entries.settle(...args);
+      settle: async (...args: Parameters<Outbox['settle']>) => {
+        await outbox.settle(...args);
         for (const { entry, next } of args[0]) if (next === 'delete') loaded.delete(entry.position);
       },
     },

@@ -87,7 +87,7 @@ test('lines that could not be written count as dropped, and the next ones are tr
   const reader = startReader();
   const output = createLogOutput(reader.writeText);
   const told: number[] = [];
-  output.onFlowing((dropped) => told.push(dropped));
+  output.onResumed((dropped) => told.push(dropped));
 
   output.write('a\n');
   output.write('b\n');

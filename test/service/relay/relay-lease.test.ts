@@ -39,7 +39,7 @@ test('of many that ask at once, one holds the lease', async () => {
   const held = await Promise.all(leases.map((lease) => lease.attempt()));
 
   expect(held.filter(Boolean)).toHaveLength(1);
-  expect(leases.map((lease) => lease.isHeld())).toEqual(held);
+  expect(leases.map((lease) => lease.isLeading())).toEqual(held);
 });
 
 test('a lease that is held is not taken, one that ran out is, and the one who lost it learns so', async () => {
@@ -54,7 +54,7 @@ test('a lease that is held is not taken, one that ran out is, and the one who lo
 
   expect(await second.attempt()).toBe(true);
   expect(await first.attempt()).toBe(false);
-  expect(first.isHeld()).toBe(false);
+  expect(first.isLeading()).toBe(false);
   const rows = await database.query('select holder, epoch from relay_lease');
   expect(rows).toEqual([{ holder: second.holder, epoch: '2' }]);
 });
@@ -67,9 +67,9 @@ test('a holder whose own clock says that the lease may have run out does not tru
   await lease.attempt();
 
   clockMs = 3_999;
-  expect(lease.isHeld()).toBe(true);
+  expect(lease.isLeading()).toBe(true);
   clockMs = 4_000;
-  expect(lease.isHeld()).toBe(false);
+  expect(lease.isLeading()).toBe(false);
 });
 
 test('a leader that may lead no longer gives the lease up, and another takes it at once', async () => {
@@ -79,16 +79,16 @@ test('a leader that may lead no longer gives the lease up, and another takes it 
   const first = leaseOn(connection, { leaseMs: 300, mayLead: () => reachesBroker });
   const second = leaseOn(connection);
   first.start();
-  await vi.waitFor(() => expect(first.isHeld()).toBe(true));
+  await vi.waitFor(() => expect(first.isLeading()).toBe(true));
   expect(await second.attempt()).toBe(false);
 
   reachesBroker = false;
 
   await vi.waitFor(async () => expect(await second.attempt()).toBe(true));
-  expect(first.isHeld()).toBe(false);
+  expect(first.isLeading()).toBe(false);
   reachesBroker = true;
   await second.release();
-  await vi.waitFor(() => expect(first.isHeld()).toBe(true));
+  await vi.waitFor(() => expect(first.isLeading()).toBe(true));
   await first.release();
 });
 
@@ -109,13 +109,13 @@ test('a lease that is released can be taken at once, and a second release takes 
   await first.release(); // before anything
   expect(await second.attempt()).toBe(true);
   await second.release();
-  expect(second.isHeld()).toBe(false);
+  expect(second.isLeading()).toBe(false);
   expect(await third.attempt()).toBe(true);
 
   await second.release();
 
   expect(await leaseOn(connection).attempt()).toBe(false);
-  expect(third.isHeld()).toBe(true);
+  expect(third.isLeading()).toBe(true);
 });
 
 test('a lease that was released is not taken again by an attempt that was under way', async () => {
@@ -126,7 +126,7 @@ test('a lease that was released is not taken again by an attempt that was under 
 
   await lease.release();
 
-  expect(lease.isHeld()).toBe(false);
+  expect(lease.isLeading()).toBe(false);
   expect(await leaseOn(connection).attempt()).toBe(true);
 });
 

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { LOAD } from '../../../src/relay/entries.ts';
+import { LOAD } from '../../../src/relay/live-entries.ts';
 import { listen, newExchange, UNHEARD } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { outboxCount, outOfOrder } from '../../support/facts.ts';
@@ -153,25 +153,25 @@ test('a settlement moves an entry on only from the state and attempts that the r
   await using relay = await createTestRelay({ database, exchange: UNHEARD });
   const jobId = newJobId();
   await addEntry(database, { jobId });
-  const [entry] = await relay.entries.load({ limit: 1, bytes: 1_000, except: [] });
+  const [entry] = await relay.outbox.load({ limit: 1, bytes: 1_000, except: [] });
   if (entry === undefined) throw new Error('nothing was loaded');
   const nacked = { result: 'nacked', detail: 'a test', blame: 'event', durationMs: 1 } as const;
   const state = () =>
     database.query<{ state: string; attempts: number }>('select state, attempts from outbox');
 
-  await relay.entries.settle([{ entry, publication: nacked, next: 'retry', retryInMs: 60_000 }]);
+  await relay.outbox.settle([{ entry, publication: nacked, next: 'retry', retryInMs: 60_000 }]);
   expect(await state()).toEqual([{ state: 'pending', attempts: 1 }]);
 
   // A leader of yesterday, with what it saw then.
-  await relay.entries.settle([{ entry, publication: nacked, next: 'park', retryInMs: 0 }]);
-  await relay.entries.settle([{ entry, publication: nacked, next: 'return', retryInMs: 0 }]);
+  await relay.outbox.settle([{ entry, publication: nacked, next: 'park', retryInMs: 0 }]);
+  await relay.outbox.settle([{ entry, publication: nacked, next: 'return', retryInMs: 0 }]);
   expect(await state()).toEqual([{ state: 'pending', attempts: 1 }]);
 
-  await relay.entries.settle([
+  await relay.outbox.settle([
     { entry: { ...entry, attempts: 1 }, publication: nacked, next: 'park', retryInMs: 0 },
   ]);
   expect(await state()).toEqual([{ state: 'parked', attempts: 2 }]);
-  expect(await relay.entries.load({ limit: 1, bytes: 1_000, except: [] })).toEqual([]);
+  expect(await relay.outbox.load({ limit: 1, bytes: 1_000, except: [] })).toEqual([]);
 });
 
 test('what the relay knows already is not loaded again', async () => {
@@ -181,7 +181,7 @@ test('what the relay knows already is not loaded again', async () => {
   const known = await addEntry(database, { jobId: newJobId() });
   const fresh = await addEntry(database, { jobId: newJobId() });
 
-  const loaded = await relay.entries.load({ limit: 10, bytes: 1_000_000, except: [known] });
+  const loaded = await relay.outbox.load({ limit: 10, bytes: 1_000_000, except: [known] });
 
   expect(loaded.map(({ sequence }) => sequence)).toEqual([fresh]);
   expect(await connection.db.selectFrom('outbox').selectAll().execute()).toHaveLength(2);

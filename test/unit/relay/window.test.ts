@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Entry } from '../../../src/relay/entries.ts';
+import type { Entry } from '../../../src/relay/outbox.ts';
 import { createWindow, type Lane } from '../../../src/relay/window.ts';
 
 let position = 0;
@@ -49,7 +49,7 @@ test('a live entry goes on past a copy that failed, and later copies of that rep
   const window = windowOf(c1, c2);
   const taken = window.take() as Lane;
   window.admit(live);
-  window.hold(taken);
+  window.deferReplay(taken);
 
   const lane = window.take() as Lane;
   expect(firstOf(lane)).toBe(live);
@@ -93,10 +93,10 @@ test('a live entry takes the turn of a job whose copies wait', () => {
   expect(window.take()).toBeUndefined();
 });
 
-test('an entry that comes to a lane of held copies alone may go at once', () => {
+test('an entry that comes to a lane of deferred copies alone may go at once', () => {
   const copy = entry('a', 'r');
   const window = windowOf(copy);
-  window.hold(window.take() as Lane);
+  window.deferReplay(window.take() as Lane);
   expect(window.take()).toBeUndefined();
 
   const live = entry('a');
@@ -108,7 +108,7 @@ test('an entry that comes to a lane of held copies alone may go at once', () => 
 test('the failure of a live entry takes all that waits behind it out, and leaves a failed copy until that is written', () => {
   const [copy, live, behind] = [entry('a', 'r'), entry('a'), entry('a', 'r2')];
   const window = windowOf(copy);
-  window.hold(window.take() as Lane);
+  window.deferReplay(window.take() as Lane);
   window.admit(live);
   window.admit(behind);
   window.take(); // live is in flight, and fails

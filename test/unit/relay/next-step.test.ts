@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Publication } from '../../../src/relay/publisher.ts';
-import { judge } from '../../../src/relay/judge.ts';
+import { nextStep } from '../../../src/relay/next-step.ts';
 
 const live = { attempts: 0 };
 const copy = { attempts: 0, replay: { id: 'r', by: 'Ada', queue: null } };
@@ -24,16 +24,16 @@ test.for([
   const options = { alone, maxAttempts: 3 };
 
   expect({
-    live: judge(live, publication, options),
-    copy: judge(copy, publication, options),
-    copyToQueue: judge(copyToQueue, publication, options),
+    live: nextStep(live, publication, options),
+    copy: nextStep(copy, publication, options),
+    copyToQueue: nextStep(copyToQueue, publication, options),
   }).toEqual(expected);
 });
 
 test('a live event whose attempts are used up is parked, and a copy leaves the outbox', () => {
   const options = { alone: false, maxAttempts: 3 };
 
-  expect(judge(last, nacked, options)).toBe('park');
-  expect(judge({ ...copy, ...last }, nacked, options)).toBe('delete');
-  expect(judge({ ...copyToQueue, ...last }, nacked, options)).toBe('delete');
+  expect(nextStep(last, nacked, options)).toBe('park');
+  expect(nextStep({ ...copy, ...last }, nacked, options)).toBe('delete');
+  expect(nextStep({ ...copyToQueue, ...last }, nacked, options)).toBe('delete');
 });

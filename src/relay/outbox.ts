@@ -1,0 +1,133 @@
+// The outbox as the relay uses it: loads the entries that may be published now, and writes what became of them. Each write is
+// one statement that repeats without harm: two relays that both believe for a moment that they lead can cause a second copy
+// of a message, but no loss. The states of a live entry (copies.ts has those of replays' copies):
+//
+//   pending ──confirmed──▶ (deleted)
+//      │ ▲ ╲──returned───▶ returned   no queue was bound for it
+//      │ └─ nacked, failed: due again after a while, attempts + 1
+//      └──── attempts used up ─────▶ parked     later events of its job wait behind it
+//
+// An operator's `outbox retry` makes a returned or parked entry pending again (operators/decisions/decisions.ts): the next
+// load finds it and the relay publishes it. A replay publishes a copy instead, whose confirm deletes the returned entry.
+
+import { sql } from 'kysely';
+import type { Publication } from './publisher.ts';
+import type { DatabaseConnection, OutboxState } from '../ledger/index.ts';
+import type { EntryEvent } from './cloud-event.ts';
+import { LOAD_COPIES, SETTLE_COPIES } from './copies.ts';
+import { LOAD, SETTLE } from './live-entries.ts';
+import type { NextStep } from './next-step.ts';
+
+export type Entry = EntryEvent & {
+  /** Its key and place in the outbox, decimal digits. For a live entry it is its event's sequence. */
+  readonly position: string;
+  readonly attempts: number;
+};
+
+/** What one publish attempt changes in the outbox. `retryInMs` is 0 unless `next` is `retry`. */
+export type Settlement = {
+  readonly entry: Entry;
+  readonly publication: Publication;
+  readonly next: NextStep;
+  readonly retryInMs: number;
+};
+
+export type Outbox = {
+  /** The next publishable live entries, in order. */
+  readonly load: (options: LoadOptions) => Promise<Entry[]>;
+  /** The next publishable copies of the running replays, which take turns. */
+  readonly loadCopies: (options: LoadOptions) => Promise<Entry[]>;
+  /** Records the publications of live entries and moves these on, all or nothing. */
+  readonly settle: (settlements: readonly Settlement[]) => Promise<void>;
+  /** The same for copies, which it also counts in their replays. Waits for the locks of these replays. */
+  readonly settleCopies: (settlements: readonly Settlement[]) => Promise<void>;
+  readonly depth: () => Promise<OutboxDepth>;
+};
+
+/** At most `limit` entries and about `bytes` of data, but always one; none of the positions `except`, live or copies. */
+type LoadOptions = { limit: number; bytes: number; except: readonly string[] };
+
+export type OutboxDepth = {
+  /** Live entries by state. */
+  readonly counts: Readonly<Record<OutboxState, number>>;
+  /** Since the oldest pending event was accepted; 0 if there is none. */
+  readonly oldestPendingS: number;
+  /** Replays' copies, whatever their state. */
+  readonly copies: number;
+};
+
+const DETAIL_MAX_LENGTH = 300;
+
+export function createOutbox(connection: DatabaseConnection, { relayId }: { relayId: string }): Outbox {
+  return {
+    load: ({ limit, bytes, except }) => connection.execute<Entry>(LOAD, [except, limit, bytes]),
+
+    loadCopies: async ({ limit, bytes, except }) => {
+      const rows = await connection.execute<CopyRow>(LOAD_COPIES, [except, limit, bytes]);
+      return rows.map(({ replayId, replayedBy, queue, ...entry }) => ({
+        ...entry,
+        replay: { id: replayId, by: replayedBy, queue },
+      }));
+    },
+
+    settle: async (settlements) => {
+      await connection.execute(SETTLE, settledColumns(settlements, relayId));
+    },
+
+    settleCopies: async (settlements) => {
+      await connection.execute(SETTLE_COPIES, [
+        ...settledColumns(settlements, relayId),
+        settlements.map(({ entry }) => entry.sequence),
+        settlements.map(({ entry }) => entry.replay?.id),
+        settlements.map(({ entry }) => entry.replay?.queue),
+      ]);
+    },
+
+    depth: () => readDepth(connection),
+  };
+}
+
+type CopyRow = Omit<Entry, 'replay'> & { replayId: string; replayedBy: string; queue: string | null };
+
+function settledColumns(settlements: readonly Settlement[], relayId: string): unknown[] {
+  return [
+    settlements.map(({ entry }) => entry.position),
+    settlements.map(({ entry }) => entry.attempts),
+    settlements.map(({ next }) => next),
+    settlements.map(({ retryInMs }) => retryInMs),
+    settlements.map(({ publication }) => publication.result),
+    settlements.map(({ publication }) =>
+      publication.result === 'confirmed' ? null : publication.detail.slice(0, DETAIL_MAX_LENGTH),
+    ),
+    settlements.map(({ publication }) => Math.round(publication.durationMs)),
+    settlements.map(({ entry }) => entry.source),
+    relayId,
+  ];
+}
+
+async function readDepth({ db }: DatabaseConnection): Promise<OutboxDepth> {
+  const counts = { pending: 0, returned: 0, parked: 0 };
+  const rows = await db
+    .selectFrom('outbox')
+    .select([
+      'state',
+      sql<string>`count(*) filter (where replay_id is null)`.as('live'),
+      sql<string>`count(replay_id)`.as('copies'),
+    ])
+    .groupBy('state')
+    .execute();
+  for (const row of rows) counts[row.state] = Number(row.live);
+  const oldest = await db
+    .selectFrom('outbox')
+    .select(sql<number>`extract(epoch from now() - recorded_at)::float8`.as('age'))
+    .where('state', '=', 'pending')
+    .where('replay_id', 'is', null)
+    .orderBy('sequence')
+    .limit(1)
+    .executeTakeFirst();
+  return {
+    counts,
+    oldestPendingS: Math.max(0, oldest?.age ?? 0),
+    copies: rows.reduce((sum, row) => sum + Number(row.copies), 0),
+  };
+}
