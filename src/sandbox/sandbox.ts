@@ -14,7 +14,7 @@ import { startServer } from './api/server.ts';
 import type { Engine } from './engine/engine.ts';
 import { createFfmpegEngine, findFfmpeg } from './engine/ffmpeg.ts';
 import { createSimulatedEngine } from './engine/simulated.ts';
-import { createChronicle } from './jobs/chronicle.ts';
+import { createChronicle } from './jobs/updates.ts';
 import { hostInUrl } from './host-in-url.ts';
 import { createRunner } from './jobs/runner.ts';
 import type { Settings } from './settings.ts';

@@ -8,7 +8,7 @@ import { type Environment, type Scope, SCOPES } from '../../src/sandbox/accounts
 import { type FileServer, startFileServer } from '../../src/sandbox/files/file-server.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { DEFAULT_SETTINGS, type Settings } from '../../src/sandbox/settings.ts';
-import type { Job } from '../../src/sandbox/types.ts';
+import type { Job } from '../../src/sandbox/jobs/job.ts';
 import { createFolder } from './folder.ts';
 import { createTestLog } from './service.ts';
 

@@ -22,7 +22,7 @@ import {
   listJobsRoute,
   readJobRoute,
 } from './job-routes.ts';
-import { errorHandler, methodNotAllowed, notFound } from './refusals.ts';
+import { errorHandler, methodNotAllowed, notFound } from './errors.ts';
 
 export type ApiOptions = JobRoutesOptions &
   DeliveryRoutesOptions & {

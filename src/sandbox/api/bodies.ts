@@ -3,7 +3,7 @@
 import type { Request } from 'express';
 import { getRawBody } from 'raw-body';
 import { parseJson } from '../../json.ts';
-import { badRequest, type Refusal, tooLarge, unsupported } from './refusals.ts';
+import { badRequest, type Refusal, tooLarge, unsupported } from './errors.ts';
 
 /** Six fields, three of them addresses of 2,048 characters: ten times of what is needed. */
 export const BODY_LIMIT_BYTES = 64 * 1024;

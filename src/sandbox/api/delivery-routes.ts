@@ -4,7 +4,7 @@ import type { RequestHandler, Response } from 'express';
 import type { Deliverer, NoticeRecord, NoticeStore } from '../webhooks/deliverer.ts';
 import { fromCursor, toCursor } from './cursors.ts';
 import { callerOf } from './gate.ts';
-import { invalid, NOT_FOUND, refuse } from './refusals.ts';
+import { invalid, NOT_FOUND, refuse } from './errors.ts';
 import { deliveriesQuery, understand } from './schemas.ts';
 
 export const DELIVERIES_PATH = '/v1/webhook_deliveries';

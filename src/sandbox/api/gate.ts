@@ -5,7 +5,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Accounts, Caller, NoCaller } from '../accounts/accounts.ts';
 import type { Limits, RateState } from '../accounts/limits.ts';
 import type { Scope } from '../accounts/tokens.ts';
-import { forbidden, HEADER_MISSING, NO_HOST, rateLimited, refuse, TOKEN_INVALID } from './refusals.ts';
+import { forbidden, HEADER_MISSING, NO_HOST, rateLimited, refuse, TOKEN_INVALID } from './errors.ts';
 
 export function createGate(options: {
   accounts: Pick<Accounts, 'identify'>;

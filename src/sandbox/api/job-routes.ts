@@ -3,13 +3,13 @@
 import type { RequestHandler } from 'express';
 import type { TierName, Tiers } from '../accounts/tiers.ts';
 import type { Addresses } from '../addresses/addresses.ts';
-import { type JobOrder, newJob } from '../jobs/chronicle.ts';
+import { type JobOrder, newJob } from '../jobs/updates.ts';
 import type { Runner } from '../jobs/runner.ts';
 import type { Store } from '../store/store.ts';
 import { readJson } from './bodies.ts';
 import { fromCursor, toCursor } from './cursors.ts';
 import { callerOf } from './gate.ts';
-import { type Detail, forbidden, invalid, NOT_FOUND, refuse, unavailable } from './refusals.ts';
+import { type Detail, forbidden, invalid, NOT_FOUND, refuse, unavailable } from './errors.ts';
 import { jobsQuery, orderSchema, understand } from './schemas.ts';
 
 export const JOBS_PATH = '/v1/conversion_jobs';

@@ -4,9 +4,9 @@
 import { z } from 'zod';
 import type { Addresses } from '../addresses/addresses.ts';
 import { FORMAT_NAMES } from '../engine/formats.ts';
-import type { JobOrder } from '../jobs/chronicle.ts';
-import type { JobStatus } from '../types.ts';
-import type { Detail } from './refusals.ts';
+import type { JobOrder } from '../jobs/updates.ts';
+import type { JobStatus } from '../jobs/job.ts';
+import type { Detail } from './errors.ts';
 
 export const PAGE_LIMIT_MAX = 100;
 const PAGE_LIMIT_DEFAULT = 20;

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { createStop, hangUp, listen } from '../../http/index.ts';
 import type { Limits } from '../accounts/limits.ts';
 import { rateHeaders } from './gate.ts';
-import { badRequest, bodyOf, type Refusal } from './refusals.ts';
+import { badRequest, bodyOf, type Refusal } from './errors.ts';
 
 export type Server = {
   readonly port: number;

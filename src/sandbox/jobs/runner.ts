@@ -7,7 +7,7 @@ import type { Logger } from '../../log.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ConversionError } from '../engine/errors.ts';
 import type { JobStore, OwnedJob } from '../store/jobs.ts';
-import type { Chronicle } from './chronicle.ts';
+import type { Chronicle } from './updates.ts';
 import { createMilestones } from './milestones.ts';
 
 export type RunnerLimits = {

@@ -1,6 +1,6 @@
 // Jobs as rows. Every change names the state that it expects: a job that has ended stays as it is, whatever comes late.
 
-import type { Job, JobStatus } from '../types.ts';
+import type { Job, JobStatus } from '../jobs/job.ts';
 import type { Database } from './database.ts';
 
 export type OwnedJob = { readonly job: Job; readonly accountId: string };

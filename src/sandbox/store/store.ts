@@ -3,7 +3,7 @@
 import { type AccountStore, createAccountStore } from './accounts.ts';
 import { type Database, openDatabase } from './database.ts';
 import { createJobStore, type JobStore } from './jobs.ts';
-import { createNoticeStore } from './notices.ts';
+import { createNoticeStore } from './notifications.ts';
 import type { NoticeStore } from '../webhooks/deliverer.ts';
 
 export type Store = Pick<Database, 'transaction' | 'close'> & {

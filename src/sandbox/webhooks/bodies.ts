@@ -1,7 +1,7 @@
 // What a webhook says: one JSON object with exactly the fields of spec 6.2 for its kind, in that order. There is
 // no field for the kind itself: `status` tells it.
 
-import type { Job } from '../types.ts';
+import type { Job } from '../jobs/job.ts';
 
 type Fields = readonly (keyof Job)[];
 

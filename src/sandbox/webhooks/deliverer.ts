@@ -10,12 +10,12 @@ import { describeError, UnavailableError } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
 import type { Addresses } from '../addresses/addresses.ts';
 import { type Chaos, createTrouble, NO_CHAOS, type SignedBody } from './chaos.ts';
-import type { Notice, NoticeState, NoticeStore } from './notices.ts';
+import type { Notice, NoticeState, NoticeStore } from './notifications.ts';
 import { type Answer, post } from './post.ts';
 import { type RetryPlan, retryDelayMs } from './retry.ts';
 
 export type { Chaos } from './chaos.ts';
-export type { Attempt, EventKind, Notice, NoticeRecord, NoticeState, NoticeStore } from './notices.ts';
+export type { Attempt, EventKind, Notice, NoticeRecord, NoticeState, NoticeStore } from './notifications.ts';
 export type { RetryPlan } from './retry.ts';
 
 /** A receiver must answer within so much (spec 6.1 and 8). */

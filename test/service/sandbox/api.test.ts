@@ -4,7 +4,7 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { version } from '../../../src/version.ts';
-import type { Job } from '../../../src/sandbox/types.ts';
+import type { Job } from '../../../src/sandbox/jobs/job.ts';
 import {
   ask,
   createJob,

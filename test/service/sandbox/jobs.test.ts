@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { costOf, MICROS_PER_MINUTE } from '../../../src/sandbox/jobs/cost.ts';
 import { createMilestones } from '../../../src/sandbox/jobs/milestones.ts';
 import { DEFAULT_SETTINGS } from '../../../src/sandbox/settings.ts';
-import type { Job } from '../../../src/sandbox/types.ts';
+import type { Job } from '../../../src/sandbox/jobs/job.ts';
 import { sign } from '../../../src/sandbox/webhooks/signature.ts';
 import { startOrigin } from '../../support/origin.ts';
 import { startReceiver } from '../../support/receiver.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { createNoticeStore } from '../../../src/sandbox/store/notices.ts';
+import { createNoticeStore } from '../../../src/sandbox/store/notifications.ts';
 import { IN_MEMORY, openDatabase } from '../../../src/sandbox/store/database.ts';
 import { createTrouble, FLOOD_MAX_COPIES, NO_CHAOS } from '../../../src/sandbox/webhooks/chaos.ts';
-import { newNotice, startDeliverer } from '../../support/notices.ts';
+import { newNotice, startDeliverer } from '../../support/notifications.ts';
 import { answer, type Received, type Respond, startReceiver } from '../../support/receiver.ts';
 import { SECRET, sign } from '../../support/sender.ts';
 

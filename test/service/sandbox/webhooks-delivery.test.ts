@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { createAddresses } from '../../../src/sandbox/addresses/addresses.ts';
 import { selfSignedCertificate } from '../../support/certificate.ts';
-import { newNotice, startDeliverer } from '../../support/notices.ts';
+import { newNotice, startDeliverer } from '../../support/notifications.ts';
 import { answer, hang, startReceiver } from '../../support/receiver.ts';
 import { SECRET, sign } from '../../support/sender.ts';
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
 import { IN_MEMORY, openDatabase } from '../../../src/sandbox/store/database.ts';
-import { createNoticeStore } from '../../../src/sandbox/store/notices.ts';
+import { createNoticeStore } from '../../../src/sandbox/store/notifications.ts';
 import { WEBHOOK_TIMEOUT_MS } from '../../../src/sandbox/webhooks/deliverer.ts';
 import { DEFAULT_RETRY, retryDelayMs } from '../../../src/sandbox/webhooks/retry.ts';
 import { createFolder } from '../../support/folder.ts';
-import { createMemoryNotices, newNotice, startDeliverer } from '../../support/notices.ts';
+import { createMemoryNotices, newNotice, startDeliverer } from '../../support/notifications.ts';
 import { answer, hang, startReceiver } from '../../support/receiver.ts';
 
 const STORES = [

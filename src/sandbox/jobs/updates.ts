@@ -6,7 +6,7 @@ import type { Conversion } from '../engine/engine.ts';
 import { newId } from '../ids.ts';
 import type { OwnedJob } from '../store/jobs.ts';
 import type { Store } from '../store/store.ts';
-import type { Job } from '../types.ts';
+import type { Job } from './job.ts';
 import { completedBody, failedBody, progressBody } from '../webhooks/bodies.ts';
 import type { EventKind } from '../webhooks/deliverer.ts';
 import { costOf } from './cost.ts';

@@ -11,7 +11,7 @@ import type {
   NoticeRecord,
   NoticeState,
   NoticeStore,
-} from '../../src/sandbox/webhooks/notices.ts';
+} from '../../src/sandbox/webhooks/notifications.ts';
 import { SECRET } from './sender.ts';
 
 /** Without jitter and soon, so that tests wait little. */
