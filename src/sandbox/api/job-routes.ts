@@ -1,16 +1,16 @@
-// Creating, reading and listing jobs (spec 2.1 and 4).
+// Create, read and list jobs (spec 2.1 and 4).
 
 import type { RequestHandler } from 'express';
 import type { TierName, Tiers } from '../accounts/tiers.ts';
 import type { Addresses } from '../addresses/addresses.ts';
-import { type JobOrder, newJob } from '../jobs/updates.ts';
+import { type JobOrder, newJob } from '../jobs/job.ts';
 import type { Runner } from '../jobs/runner.ts';
 import type { Store } from '../store/store.ts';
 import { readJson } from './bodies.ts';
 import { fromCursor, toCursor } from './cursors.ts';
 import { callerOf } from './gate.ts';
-import { type Detail, forbidden, invalid, NOT_FOUND, refuse, unavailable } from './errors.ts';
-import { jobsQuery, orderSchema, understand } from './schemas.ts';
+import { type Detail, forbidden, invalid, NOT_FOUND, sendError, unavailable } from './errors.ts';
+import { jobsQuery, orderSchema, validate } from './schemas.ts';
 
 export const JOBS_PATH = '/v1/conversion_jobs';
 
@@ -19,7 +19,7 @@ export type JobRoutesOptions = {
   readonly runner: Pick<Runner, 'hasRoom' | 'add'>;
   readonly addresses: Pick<Addresses, 'fault'>;
   readonly tiers: Tiers;
-  /** Older jobs that have ended are dropped. */
+  /** Older jobs that have ended are deleted. */
   readonly keptJobs: number;
   readonly now: () => number;
 };
@@ -32,13 +32,13 @@ export function createJobRoute(options: JobRoutesOptions): RequestHandler {
   return async (request, response) => {
     const { account } = callerOf(response);
     const body = await readJson(request);
-    if ('refusal' in body) return refuse(response, body.refusal);
-    const understood = understand(schema, body.value);
-    if ('details' in understood) return refuse(response, invalid(understood.details));
-    const order = understood.value;
-    const barred = barredFormat(order, tiers, account.tier);
-    if (barred !== undefined) return refuse(response, forbidden(barred));
-    if (!runner.hasRoom()) return refuse(response, unavailable('too many jobs are under way'));
+    if ('error' in body) return sendError(response, body.error);
+    const result = validate(schema, body.value);
+    if ('details' in result) return sendError(response, invalid(result.details));
+    const order = result.value;
+    const forbiddenFormat = findForbiddenFormat(order, tiers, account.tier);
+    if (forbiddenFormat !== undefined) return sendError(response, forbidden(forbiddenFormat));
+    if (!runner.hasRoom()) return sendError(response, unavailable('too many jobs are under way'));
 
     const job = newJob(order, new Date(now()).toISOString());
     transaction(() => {
@@ -52,21 +52,21 @@ export function createJobRoute(options: JobRoutesOptions): RequestHandler {
 
 export function readJobRoute({ store }: JobRoutesOptions): RequestHandler<{ job_id: string }> {
   return (request, response) => {
-    // Somebody else's job is none.
+    // A job of another account gets the same answer as a missing one.
     const job = store.jobs.find(request.params.job_id, callerOf(response).account.id);
-    if (job === undefined) return refuse(response, NOT_FOUND);
+    if (job === undefined) return sendError(response, NOT_FOUND);
     response.json(job);
   };
 }
 
 export function listJobsRoute({ store }: JobRoutesOptions): RequestHandler {
   return (request, response) => {
-    const understood = understand(jobsQuery, { ...request.query });
-    if ('details' in understood) return refuse(response, invalid(understood.details));
-    const { status, limit, cursor } = understood.value;
+    const result = validate(jobsQuery, { ...request.query });
+    if ('details' in result) return sendError(response, invalid(result.details));
+    const { status, limit, cursor } = result.value;
     const before = cursor === undefined ? undefined : sequenceOf(cursor);
     if (before === null)
-      return refuse(response, invalid([{ field: 'cursor', message: 'is not one of ours' }]));
+      return sendError(response, invalid([{ field: 'cursor', message: 'is not one of ours' }]));
 
     const page = store.jobs.list({ accountId: callerOf(response).account.id, status, limit, before });
     const next = page.before === undefined ? null : toCursor('jobs', page.before);
@@ -74,13 +74,13 @@ export function listJobsRoute({ store }: JobRoutesOptions): RequestHandler {
   };
 }
 
-/** null: not one of ours. */
+/** @returns null for text that is no cursor of this list. */
 function sequenceOf(cursor: string): number | null {
   const last = fromCursor('jobs', cursor);
   return last !== undefined && /^[1-9]\d{0,14}$/.test(last) ? Number(last) : null;
 }
 
-function barredFormat(order: JobOrder, tiers: Tiers, tier: TierName): Detail | undefined {
+function findForbiddenFormat(order: JobOrder, tiers: Tiers, tier: TierName): Detail | undefined {
   const { formats } = tiers[tier];
   if (formats === null) return undefined;
   const field = (['input_format', 'output_format'] as const).find((name) => !formats.includes(order[name]));

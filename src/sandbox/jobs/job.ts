@@ -1,9 +1,11 @@
-// What a conversion job is, as every part of the sandbox knows it: the store keeps it, the interface shows it, webhooks
-// tell of it. Names and values are those of the service's interface (spec 2.1 and 3).
+// A conversion job. Field names and values are those of the service's interface (spec 2.1 and 3): the database stores
+// them, the API returns them, and webhooks carry a selection of them.
+
+import { newId } from '../ids.ts';
 
 export type JobStatus = 'processing' | 'completed' | 'failed';
 
-/** As the service stores and shows it; times are ISO 8601 UTC with milliseconds. */
+/** Times are ISO 8601 UTC with milliseconds. */
 export type Job = {
   /** `job_` and 24 lowercase letters and digits. */
   readonly job_id: string;
@@ -26,3 +28,28 @@ export type Job = {
   readonly processing_time_seconds: number | null;
   readonly output_size_bytes: number | null;
 };
+
+/** What a client sends to create a job. */
+export type JobOrder = Pick<
+  Job,
+  'job_type' | 'input_url' | 'output_url' | 'input_format' | 'output_format' | 'webhook_url'
+>;
+
+export function newJob(order: JobOrder, createdAt: string): Job {
+  return {
+    job_id: newId('job'),
+    status: 'processing',
+    ...order,
+    progress_percentage: 0,
+    created_at: createdAt,
+    estimated_completion: null,
+    completed_at: null,
+    failed_at: null,
+    error_code: null,
+    error_message: null,
+    cost_micros: null,
+    cost_cents: null,
+    processing_time_seconds: null,
+    output_size_bytes: null,
+  };
+}

@@ -1,15 +1,17 @@
-// What is to be told, every attempt to tell it, and where both are kept. A notice is one event of one job on its
-// way to one address; its bytes are fixed when it is made, so that every attempt sends the same.
+// A notification is one event of one job, on its way to one address. Its body is fixed when it is created, so every
+// attempt sends the same bytes. The API shows it as a `webhook_delivery`.
 //
 //   pending ──2xx──▶ delivered
-//      │ ╲─ anything else: due again after a while, attempts + 1
+//      │ ╲─ anything else: due again later, attempts + 1
 //      └── attempts used up ──▶ given_up
 //
-// A redelivery is one attempt more from any state; only its success changes the state of what was not pending.
+// A redelivery is one more attempt in any state. On a notification that is not pending, only its success changes the state.
 
-export type EventKind = 'completed' | 'failed' | 'progress';
+/** In the order in which a job has them. */
+export const EVENT_KINDS = ['progress', 'completed', 'failed'] as const;
+export type EventKind = (typeof EVENT_KINDS)[number];
 
-export type Notice = {
+export type Notification = {
   readonly id: string;
   readonly accountId: string;
   readonly jobId: string;
@@ -20,41 +22,44 @@ export type Notice = {
 };
 
 export type Attempt = {
-  readonly noticeId: string;
-  /** From 1. Redeliveries count on. */
+  readonly notificationId: string;
+  /** From 1. Redeliveries are counted too. */
   readonly attempt: number;
   readonly startedAt: string;
   readonly durationMs: number;
-  /** Also there when the answer's head came and the rest was late. */
+  /** Also set when the response headers arrived and the rest was late. */
   readonly httpStatus: number | null;
-  /** Why there is no whole answer; null where there is one, whatever its status. */
+  /** Why there is no complete response; null if there is one, whatever its status. */
   readonly error: string | null;
 };
 
-export type NoticeState = 'pending' | 'delivered' | 'given_up';
+export type NotificationState = 'pending' | 'delivered' | 'given_up';
 
-export type NoticeRecord = {
-  readonly notice: Notice;
-  readonly state: NoticeState;
+export type NotificationRecord = {
+  readonly notification: Notification;
+  readonly state: NotificationState;
   readonly attempts: readonly Attempt[];
 };
 
-/** What outlives the program. Every call is atomic, and done when it returns. */
-export type NoticeStore = {
-  readonly add: (notice: Notice, dueAtMs: number) => void;
+/** What an attempt leads to. `dueAtMs` is null if there is no further attempt. */
+export type NextStep = { readonly state: NotificationState; readonly dueAtMs: number | null };
+
+/** Persistent storage. Each call is atomic, and complete when it returns. */
+export type NotificationStore = {
+  readonly add: (notification: Notification, dueAtMs: number) => void;
   /**
-   * Due ones in order of dueAt, then creation; a job's later notice never before an earlier one that is still
-   * pending with no attempt.
+   * Due ones, ordered by due time, then creation. A later notification of a job never comes before an earlier one that
+   * is pending and has had no attempt.
    */
-  readonly due: (nowMs: number, limit: number) => readonly { notice: Notice; attempts: number }[];
+  readonly due: (nowMs: number, limit: number) => readonly { notification: Notification; attempts: number }[];
   readonly nextDueMs: () => number | undefined;
-  readonly record: (attempt: Attempt, next: { state: NoticeState; dueAtMs: number | null }) => void;
-  readonly find: (noticeId: string) => NoticeRecord | undefined;
-  /** The newest first. `before`: the id of a notice, to go on from there. */
+  readonly record: (attempt: Attempt, next: NextStep) => void;
+  readonly find: (notificationId: string) => NotificationRecord | undefined;
+  /** Newest first. `before`: the id of the last notification of the previous page. */
   readonly list: (filter: {
     accountId: string;
     jobId?: string;
     limit: number;
     before?: string;
-  }) => readonly NoticeRecord[];
+  }) => readonly NotificationRecord[];
 };

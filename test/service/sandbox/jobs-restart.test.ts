@@ -4,9 +4,8 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test, vi } from 'vitest';
 import { findFfmpeg } from '../../../src/sandbox/engine/ffmpeg.ts';
-import { newJob } from '../../../src/sandbox/jobs/updates.ts';
+import { type Job, newJob } from '../../../src/sandbox/jobs/job.ts';
 import { openStore } from '../../../src/sandbox/store/store.ts';
-import type { Job } from '../../../src/sandbox/jobs/job.ts';
 import { createFolder } from '../../support/folder.ts';
 import { startOrigin } from '../../support/origin.ts';
 import { startReceiver } from '../../support/receiver.ts';
@@ -157,7 +156,7 @@ async function prepare(data: string, job: Job, starts: number): Promise<{ token:
   const store = openStore(data);
   const account = store.accounts.find({ name: 'default' });
   store.jobs.add(job, account?.id ?? '');
-  for (let start = 0; start < starts; start++) store.jobs.begin(job.job_id);
+  for (let start = 0; start < starts; start++) store.jobs.countStart(job.job_id);
   store.close();
   return { token: on.token };
 }

@@ -53,17 +53,19 @@ describe('a job', () => {
     expect(Date.parse(job.completed_at ?? '')).toBeGreaterThan(Date.parse(job.created_at));
 
     await expect.poll(() => receiver.received.at(-1)?.said['status'], { timeout: 10_000 }).toBe('completed');
-    const notices = receiver.received.map(({ said }) => said);
-    const percentages = notices.map((said) => Number(said['progress_percentage']));
-    expect(notices.length).toBeGreaterThanOrEqual(2);
+    const notifications = receiver.received.map(({ said }) => said);
+    const percentages = notifications.map((said) => Number(said['progress_percentage']));
+    expect(notifications.length).toBeGreaterThanOrEqual(2);
     expect(percentages).toEqual(percentages.toSorted((left, right) => left - right));
-    expect(new Set(percentages.map((percentage) => Math.floor(percentage / 10))).size).toBe(notices.length);
-    expect(notices[0]).toMatchObject({
+    expect(new Set(percentages.map((percentage) => Math.floor(percentage / 10))).size).toBe(
+      notifications.length,
+    );
+    expect(notifications[0]).toMatchObject({
       job_id: jobId,
       status: 'processing',
       estimated_completion: expect.any(String),
     });
-    expect(notices.at(-1)).toEqual({
+    expect(notifications.at(-1)).toEqual({
       job_id: jobId,
       status: 'completed',
       job_type: 'video',
@@ -103,8 +105,8 @@ describe('a job', () => {
       cost_cents: null,
       output_size_bytes: null,
     });
-    const [notice] = await receiver.untilReceived(1);
-    expect(notice?.said).toEqual({
+    const [notification] = await receiver.untilReceived(1);
+    expect(notification?.said).toEqual({
       job_id: jobId,
       status: 'failed',
       job_type: 'video',
