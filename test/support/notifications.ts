@@ -1,4 +1,4 @@
-// Notifications, a place to keep them, and a deliverer that sends them, as tests of webhooks need them.
+// For tests of webhooks: notifications, a store in memory, and a deliverer.
 
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
@@ -14,7 +14,7 @@ import type {
 } from '../../src/sandbox/webhooks/notifications.ts';
 import { SECRET } from './sender.ts';
 
-/** Without jitter and soon, so that tests wait little. */
+/** Short delays without jitter, so that tests are fast. */
 export const FAST_RETRY = {
   maxAttempts: 5,
   firstDelayMs: 20,
@@ -35,7 +35,7 @@ export function newNotification(fields: Partial<Notification> = {}): Notificatio
     kind: 'completed',
     url: 'https://receiver.invalid/webhooks',
     body: Buffer.from(JSON.stringify({ job_id: jobId, status: 'completed', number: made })),
-    // Each a moment after the one before it.
+    // Each a millisecond after the one before.
     createdAt: new Date(Date.UTC(2026, 0, 15) + made).toISOString(),
     ...fields,
   };
@@ -48,7 +48,7 @@ type Row = {
   attempts: Attempt[];
 };
 
-/** The plainest thing that keeps the promises of a NotificationStore. */
+/** The simplest implementation of a NotificationStore. */
 export function createMemoryNotifications(): NotificationStore {
   const rows: Row[] = [];
   const isUntried = (row: Row) => row.state === 'pending' && row.attempts.length === 0;
@@ -108,16 +108,16 @@ type DelivererOptions = Parameters<typeof createDeliverer>[0];
 export type TestDeliverer = AsyncDisposable & {
   readonly store: NotificationStore;
   readonly deliverer: Deliverer;
-  /** Adds it, due at once, and nudges. */
+  /** Adds it to the store, due at once, and nudges the deliverer. */
   readonly tell: (notification: Notification) => Notification;
-  /** Waits until it has so many attempts or is in this state, and returns it. */
+  /** Waits until it has this number of attempts or this state, and returns it. */
   readonly until: (
     notification: Notification,
     wanted: NotificationState | number,
   ) => Promise<NotificationRecord>;
 };
 
-/** A deliverer that is started, to receivers on this machine. Stopped at the end, without a word for the hanging. */
+/** A started deliverer that may send to this machine. Its disposal stops it without a grace time. */
 export function startDeliverer(options: Partial<DelivererOptions> = {}): TestDeliverer {
   const store = options.store ?? createMemoryNotifications();
   const own = createAddresses({ allowLocal: true });

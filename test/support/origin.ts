@@ -1,4 +1,4 @@
-// An HTTP server of a test's own, for what a well-behaved one would not do.
+// An HTTP server whose responses a test writes itself, also wrong ones.
 
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,9 +7,9 @@ export type Origin = AsyncDisposable & {
   readonly port: number;
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
-  /** Method and path of all that was asked. */
+  /** Method and path of each request. */
   readonly asked: readonly string[];
-  /** How often somebody connected, whatever was said then. */
+  /** The number of connections, with or without a request. */
   readonly connections: () => number;
 };
 

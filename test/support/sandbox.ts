@@ -1,5 +1,5 @@
-// The real sandbox through `startSandbox`, on a free port, in memory unless told otherwise, with the simulated engine;
-// and a client that insists on what every answer must have.
+// The real sandbox through `startSandbox`, by default on a free port, in memory, with the simulated engine; and a client
+// that checks what every response must have.
 
 import { expect, vi } from 'vitest';
 import type { Account } from '../../src/sandbox/accounts/accounts.ts';
@@ -44,7 +44,7 @@ export type TestSandbox = AsyncDisposable &
     readonly log: readonly Record<string, unknown>[];
   };
 
-/** Tests ask much oftener than people. */
+/** Tests send more requests than the real limit allows. */
 const PATIENT = { ...TIERS, enterprise: { ...TIERS.enterprise, burstPerMinute: 1_000_000 } };
 
 export async function startTestSandbox(settings: Partial<Settings> = {}): Promise<TestSandbox> {
@@ -98,7 +98,7 @@ export function clientOf(url: string, token: string): Client {
   return { call: (method, path, call = {}) => ask(url, method, path, { token, ...call }) };
 }
 
-/** One request. Every answer must carry the three headers (spec 8), and be JSON; errors in the shape of spec 7. */
+/** One request. Checks that the response has the three headers (spec 8) and is JSON, and the shape of errors (spec 7). */
 export async function ask<T = Record<string, unknown>>(
   url: string,
   method: string,
@@ -136,10 +136,10 @@ function rateOf(headers: Headers): Reply['rate'] {
   return { limit: read('limit'), remaining: read('remaining'), resetS: read('reset') };
 }
 
-/** Nobody listens there. */
+/** Nothing listens there. */
 export const NOWHERE = 'http://127.0.0.1:1025';
 
-/** The creation fields that are required, with addresses at which there is nothing. */
+/** The required creation fields, with URLs at which nothing listens. */
 export function order(fields: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     job_type: 'video',
@@ -173,11 +173,11 @@ export type TestFiles = AsyncDisposable & {
   readonly url: string;
   readonly input: string;
   readonly corrupt: string;
-  /** Where an output may be put. */
+  /** The URL for an output. */
   readonly output: (name: string) => string;
 };
 
-/** The file server on a folder of its own, with an input that the simulated engine takes, and one that nobody does. */
+/** The file server on a folder of its own, with a valid input for the simulated engine, and an invalid one. */
 export async function startTestFiles(): Promise<TestFiles> {
   const folder = await createFolder();
   await folder.write('input.mp4', `\0\0\0\x18ftypisom\0\0\x02\0isomiso2${'x'.repeat(4_000)}`);

@@ -1,5 +1,4 @@
-// Cursors: the position of a page's last item, opaque to clients. A cursor that we did not create is recognized, unless
-// somebody imitated it.
+// Cursors: the position of a page's last item, in a form that clients treat as opaque.
 
 type List = 'jobs' | 'deliveries';
 

@@ -6,7 +6,7 @@ import type { Deliverer } from '../webhooks/deliverer.ts';
 import type { NotificationRecord, NotificationStore } from '../webhooks/notifications.ts';
 import { fromCursor, toCursor } from './cursors.ts';
 import { callerOf } from './gate.ts';
-import { invalid, NOT_FOUND, sendError } from './errors.ts';
+import { invalid, INVALID_CURSOR, NOT_FOUND, sendError } from './errors.ts';
 import { deliveriesQuery, validate } from './schemas.ts';
 
 export const DELIVERIES_PATH = '/v1/webhook_deliveries';
@@ -26,7 +26,7 @@ export function listDeliveriesRoute({ notifications }: DeliveryRoutesOptions): R
       cursor !== undefined &&
       (before === undefined || findOwn(notifications, before, response) === undefined)
     ) {
-      return sendError(response, invalid([{ field: 'cursor', message: 'is not one of ours' }]));
+      return sendError(response, INVALID_CURSOR);
     }
 
     const found = notifications.list({

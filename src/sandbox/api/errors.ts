@@ -39,6 +39,7 @@ export const NOT_FOUND: ErrorAnswer = {
   message: 'there is no such address, job or webhook delivery',
 };
 export const NO_HOST: ErrorAnswer = badRequest('HTTP/1.1 needs a Host header');
+export const INVALID_CURSOR: ErrorAnswer = invalid([{ field: 'cursor', message: 'is not one of ours' }]);
 const INTERNAL: ErrorAnswer = { status: 500, error: 'internal', message: 'something went wrong on our side' };
 
 export function badRequest(message: string): ErrorAnswer {

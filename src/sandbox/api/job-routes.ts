@@ -9,7 +9,15 @@ import type { Store } from '../store/store.ts';
 import { readJson } from './bodies.ts';
 import { fromCursor, toCursor } from './cursors.ts';
 import { callerOf } from './gate.ts';
-import { type Detail, forbidden, invalid, NOT_FOUND, sendError, unavailable } from './errors.ts';
+import {
+  type Detail,
+  forbidden,
+  invalid,
+  INVALID_CURSOR,
+  NOT_FOUND,
+  sendError,
+  unavailable,
+} from './errors.ts';
 import { jobsQuery, orderSchema, validate } from './schemas.ts';
 
 export const JOBS_PATH = '/v1/conversion_jobs';
@@ -65,8 +73,7 @@ export function listJobsRoute({ store }: JobRoutesOptions): RequestHandler {
     if ('details' in result) return sendError(response, invalid(result.details));
     const { status, limit, cursor } = result.value;
     const before = cursor === undefined ? undefined : sequenceOf(cursor);
-    if (before === null)
-      return sendError(response, invalid([{ field: 'cursor', message: 'is not one of ours' }]));
+    if (before === null) return sendError(response, INVALID_CURSOR);
 
     const page = store.jobs.list({ accountId: callerOf(response).account.id, status, limit, before });
     const next = page.before === undefined ? null : toCursor('jobs', page.before);

@@ -1,4 +1,4 @@
-// docs/sandbox.md states what holds.
+// The numbers and fields in docs/sandbox.md are those of the code.
 
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// A restart in the middle: what was under way begins again, nothing is lost or told twice, and progress never falls.
+// A restart during jobs: unfinished ones run again, nothing is lost or sent twice, and progress never decreases.
 
 import { mkdir, readdir } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
@@ -70,7 +70,7 @@ describe('a restart in the middle of a job', () => {
     const created = await runCommand(['sandbox', 'tokens', 'create', '--name', 'restart', '--data', data]);
     const token = created.stdout.trim();
     const start = async () => {
-      const env = { TMPDIR: folder.path('.') }; // what a process that is killed leaves behind
+      const env = { TMPDIR: folder.path('.') }; // where a killed process leaves its files
       const command = startCommand(
         ['sandbox', 'serve', '--port', '0', '--engine', 'simulated', '--allow-local', '--data', data],
         { env },
@@ -149,7 +149,7 @@ describe('a restart in the middle of a job', () => {
   });
 });
 
-/** A data file with one job that has begun so often. */
+/** A data file with one job that was started this often. */
 async function prepare(data: string, job: Job, starts: number): Promise<{ token: string }> {
   const on = await startTestSandbox({ data });
   await on.sandbox.stop();

@@ -1,5 +1,5 @@
-// What becomes of a job: progress, its end, what it costs, what is told of it, and how many run at a time. The engine is
-// the simulated one; what surrounds it is real.
+// The life of a job: progress, end, cost, notifications, and how many run at a time. The engine is simulated; everything
+// else is real.
 
 import { describe, expect, test, vi } from 'vitest';
 import { costOf, MICROS_PER_MINUTE } from '../../../src/sandbox/jobs/cost.ts';
@@ -18,7 +18,7 @@ import {
   untilEnded,
 } from '../../support/sandbox.ts';
 
-/** Which of these steps, each a percentage and a time in milliseconds, are worth a webhook. */
+/** Which of these steps, each a percentage and a time in milliseconds, get a webhook. */
 function told(from: number, steps: readonly (readonly [number, number])[]): number[] {
   const isWorthTelling = createMilestones(from);
   return steps.filter(([percentage, ms]) => isWorthTelling(percentage, ms)).map(([percentage]) => percentage);
@@ -186,7 +186,7 @@ describe('at a time', () => {
 
     const left = { one: 10, two: 10 };
     while (left.one + left.two > 0) {
-      // Nor does a place stand empty while somebody may have it.
+      // No slot stays empty while a job may take it.
       const may = Math.min(3, Math.min(2, left.one) + Math.min(2, left.two));
       await expect.poll(() => running.length, { timeout: 10_000, interval: 5 }).toBe(may);
       const first = running.shift();

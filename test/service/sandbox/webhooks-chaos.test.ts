@@ -6,14 +6,14 @@ import { newNotification, startDeliverer } from '../../support/notifications.ts'
 import { answer, type Received, type Respond, startReceiver } from '../../support/receiver.ts';
 import { SECRET, sign } from '../../support/sender.ts';
 
-/** As a relay does: 401 for what is not signed with the secret. */
+/** Like Tallyhook: 401 for a body that is not signed with the secret. */
 const verifying: Respond = (response, { body, headers }) =>
   void response.writeHead(headers['x-service-signature'] === sign(body, SECRET) ? 202 : 401).end();
 
 const sent = ({ body, headers }: Received) =>
   `${body.toString('base64')} ${String(headers['x-service-signature'])}`;
 
-/** The same numbers from the same seed (mulberry32). */
+/** A random number generator with a seed (mulberry32). */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -83,7 +83,7 @@ test('delays: an attempt is put off by a random part of the time, and the next j
 
 test('tampering: one bit of the body is changed after signing, and the retry is as it should be', async () => {
   await using receiver = await startReceiver(verifying);
-  const draws = [0, 0.4, 0]; // it happens, to this byte; then jitter; and never again
+  const draws = [0, 0.4, 0]; // tamper; with which byte; the retry's jitter; then never again
   await using sandbox = startDeliverer({
     chaos: { ...NO_CHAOS, tamper: 0.5 },
     random: () => draws.shift() ?? 0.9,
@@ -148,7 +148,7 @@ test('the same seed brings the same trouble again, another one does not', async 
       const notification = newNotification({ url: receiver.url, body: Buffer.from(`{"number":${number}}`) });
       await sandbox.until(sandbox.tell(notification), 'delivered');
     }
-    // There is one place: when this one has had its turn, the copies of all before it are out.
+    // There is one slot: when this one is delivered, all earlier copies have been sent.
     await sandbox.until(sandbox.tell(newNotification({ url: `${receiver.url}/last` })), 'delivered');
     return receiver.received.filter(({ path }) => !path.endsWith('/last')).map(sent);
   };

@@ -13,7 +13,7 @@ const STORES = [
   { kept: 'in SQLite', createStore: () => createNotificationStore(openDatabase(IN_MEMORY)) },
 ];
 
-/** In seconds, after the first attempt and the eight that follow. */
+/** In seconds, after each of nine attempts. */
 const delays = (random: number) =>
   Array.from({ length: 9 }, (_, index) => retryDelayMs(DEFAULT_RETRY, index + 1, random) / 1_000);
 
@@ -23,7 +23,7 @@ test('a receiver has 10 seconds: an answer after 11 is too late, and the notific
   });
   await using sandbox = startDeliverer({ timeoutMs: WEBHOOK_TIMEOUT_MS });
   const notification = sandbox.tell(newNotification({ url: receiver.url }));
-  // It waits for 10 s at most, which is just the receiver's time.
+  // `until` waits for 10 s at most, which is exactly the receiver's time.
   await sandbox.until(notification, 1).catch(() => {});
 
   const { attempts } = await sandbox.until(notification, 'delivered');
