@@ -6,7 +6,7 @@ import type { Deliverer } from '../webhooks/deliverer.ts';
 import type { NotificationRecord, NotificationStore } from '../webhooks/notifications.ts';
 import { fromCursor, toCursor } from './cursors.ts';
 import { callerOf } from './gate.ts';
-import { invalid, INVALID_CURSOR, NOT_FOUND, sendError } from './errors.ts';
+import { ApiError, INVALID_CURSOR, NOT_FOUND } from './errors.ts';
 import { deliveriesQuery, validate } from './schemas.ts';
 
 export const DELIVERIES_PATH = '/v1/webhook_deliveries';
@@ -18,15 +18,13 @@ export type DeliveryRoutesOptions = {
 
 export function listDeliveriesRoute({ notifications }: DeliveryRoutesOptions): RequestHandler {
   return (request, response) => {
-    const result = validate(deliveriesQuery, { ...request.query });
-    if ('details' in result) return sendError(response, invalid(result.details));
-    const { job_id: jobId, limit, cursor } = result.value;
+    const { job_id: jobId, limit, cursor } = validate(deliveriesQuery, { ...request.query });
     const before = cursor === undefined ? undefined : fromCursor('deliveries', cursor);
     if (
       cursor !== undefined &&
       (before === undefined || findOwn(notifications, before, response) === undefined)
     ) {
-      return sendError(response, INVALID_CURSOR);
+      throw new ApiError(INVALID_CURSOR);
     }
 
     const found = notifications.list({
@@ -49,7 +47,7 @@ type WithId = RequestHandler<{ id: string }>;
 export function readDeliveryRoute({ notifications }: DeliveryRoutesOptions): WithId {
   return (request, response) => {
     const found = findOwn(notifications, request.params.id, response);
-    if (found === undefined) return sendError(response, NOT_FOUND);
+    if (found === undefined) throw new ApiError(NOT_FOUND);
     // As text, since the signature is over exactly these bytes.
     response.json({ ...summary(found), body: found.notification.body.toString('utf8') });
   };
@@ -58,8 +56,7 @@ export function readDeliveryRoute({ notifications }: DeliveryRoutesOptions): Wit
 export function redeliverRoute({ notifications, deliverer }: DeliveryRoutesOptions): WithId {
   return (request, response) => {
     const found = findOwn(notifications, request.params.id, response);
-    if (found === undefined || !deliverer.redeliver(found.notification.id))
-      return sendError(response, NOT_FOUND);
+    if (found === undefined || !deliverer.redeliver(found.notification.id)) throw new ApiError(NOT_FOUND);
     response.status(202).json(summary(found));
   };
 }

@@ -16,6 +16,19 @@ export type ErrorAnswer = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
+/** Ends a request with an error answer. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly code: string;
+  readonly answer: ErrorAnswer;
+
+  constructor(answer: ErrorAnswer, options?: ErrorOptions) {
+    super(answer.message, options);
+    this.code = answer.error;
+    this.answer = answer;
+  }
+}
+
 /** There is room when the next job ends, which takes seconds. */
 const RETRY_AFTER_S = 5;
 
@@ -112,6 +125,7 @@ export function methodNotAllowed(methods: string): RequestHandler {
 export function errorHandler(log: Logger): ErrorRequestHandler {
   return (error: unknown, _request, response, next) => {
     if (response.headersSent) return next(error);
+    if (error instanceof ApiError) return sendError(response, error.answer);
     if (error instanceof UnavailableError) return sendError(response, unavailable(error.message));
     const { status } = error as { status?: unknown };
     if (typeof status === 'number' && status >= 400 && status < 500) {

@@ -9,15 +9,7 @@ import type { Store } from '../store/store.ts';
 import { readJson } from './bodies.ts';
 import { fromCursor, toCursor } from './cursors.ts';
 import { callerOf } from './gate.ts';
-import {
-  type Detail,
-  forbidden,
-  invalid,
-  INVALID_CURSOR,
-  NOT_FOUND,
-  sendError,
-  unavailable,
-} from './errors.ts';
+import { ApiError, forbidden, INVALID_CURSOR, NOT_FOUND, unavailable } from './errors.ts';
 import { jobsQuery, orderSchema, validate } from './schemas.ts';
 
 export const JOBS_PATH = '/v1/conversion_jobs';
@@ -39,14 +31,9 @@ export function createJobRoute(options: JobRoutesOptions): RequestHandler {
 
   return async (request, response) => {
     const { account } = callerOf(response);
-    const body = await readJson(request);
-    if ('error' in body) return sendError(response, body.error);
-    const result = validate(schema, body.value);
-    if ('details' in result) return sendError(response, invalid(result.details));
-    const order = result.value;
-    const forbiddenFormat = findForbiddenFormat(order, tiers, account.tier);
-    if (forbiddenFormat !== undefined) return sendError(response, forbidden(forbiddenFormat));
-    if (!runner.hasRoom()) return sendError(response, unavailable('too many jobs are under way'));
+    const order = validate(schema, await readJson(request));
+    checkFormats(order, tiers, account.tier);
+    if (!runner.hasRoom()) throw new ApiError(unavailable('too many jobs are under way'));
 
     const job = newJob(order, new Date(now()).toISOString());
     transaction(() => {
@@ -62,34 +49,32 @@ export function readJobRoute({ store }: JobRoutesOptions): RequestHandler<{ job_
   return (request, response) => {
     // A job of another account gets the same answer as a missing one.
     const job = store.jobs.find(request.params.job_id, callerOf(response).account.id);
-    if (job === undefined) return sendError(response, NOT_FOUND);
+    if (job === undefined) throw new ApiError(NOT_FOUND);
     response.json(job);
   };
 }
 
 export function listJobsRoute({ store }: JobRoutesOptions): RequestHandler {
   return (request, response) => {
-    const result = validate(jobsQuery, { ...request.query });
-    if ('details' in result) return sendError(response, invalid(result.details));
-    const { status, limit, cursor } = result.value;
+    const { status, limit, cursor } = validate(jobsQuery, { ...request.query });
     const before = cursor === undefined ? undefined : sequenceOf(cursor);
-    if (before === null) return sendError(response, INVALID_CURSOR);
-
     const page = store.jobs.list({ accountId: callerOf(response).account.id, status, limit, before });
     const next = page.before === undefined ? null : toCursor('jobs', page.before);
     response.json({ jobs: page.jobs, next_cursor: next });
   };
 }
 
-/** @returns null for text that is no cursor of this list. */
-function sequenceOf(cursor: string): number | null {
-  const last = fromCursor('jobs', cursor);
-  return last !== undefined && /^[1-9]\d{0,14}$/.test(last) ? Number(last) : null;
+function sequenceOf(cursor: string): number {
+  const last = fromCursor('jobs', cursor) ?? '';
+  if (!/^[1-9]\d{0,14}$/.test(last)) throw new ApiError(INVALID_CURSOR);
+  return Number(last);
 }
 
-function findForbiddenFormat(order: JobOrder, tiers: Tiers, tier: TierName): Detail | undefined {
+/** @throws ApiError for a format that the tier does not have. */
+function checkFormats(order: JobOrder, tiers: Tiers, tier: TierName): void {
   const { formats } = tiers[tier];
-  if (formats === null) return undefined;
+  if (formats === null) return;
   const field = (['input_format', 'output_format'] as const).find((name) => !formats.includes(order[name]));
-  return field && { field, message: `the tier ${tier} takes ${formats.join(', ')} alone` };
+  if (field === undefined) return;
+  throw new ApiError(forbidden({ field, message: `the tier ${tier} takes ${formats.join(', ')} alone` }));
 }

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Addresses } from '../addresses/addresses.ts';
 import { FORMAT_NAMES } from '../engine/formats.ts';
 import type { JobOrder, JobStatus } from '../jobs/job.ts';
-import type { Detail } from './errors.ts';
+import { ApiError, type Detail, invalid } from './errors.ts';
 
 export const PAGE_LIMIT_MAX = 100;
 const PAGE_LIMIT_DEFAULT = 20;
@@ -74,11 +74,11 @@ export const deliveriesQuery = z.strictObject({
   cursor: reference.optional(),
 });
 
-/** The parsed value, or all errors. */
-export function validate<T>(schema: z.ZodType<T>, input: unknown): { value: T } | { details: Detail[] } {
+/** @throws ApiError with all faults. */
+export function validate<T>(schema: z.ZodType<T>, input: unknown): T {
   const { success, data, error } = schema.safeParse(input);
-  if (success) return { value: data };
-  return { details: error.issues.flatMap((issue) => detailsOf(issue)).slice(0, DETAILS_MAX) };
+  if (success) return data;
+  throw new ApiError(invalid(error.issues.flatMap((issue) => detailsOf(issue)).slice(0, DETAILS_MAX)));
 }
 
 function detailsOf(issue: z.core.$ZodIssue): Detail[] {
