@@ -109,7 +109,7 @@ export function createJobStore({ prepare, transaction }: Database): JobStore {
     add: (job, accountId) => void insert.run({ account_id: accountId, ...job }),
     find: (jobId, accountId) => select.get(jobId, accountId),
     list: ({ accountId, status, limit, before = Number.MAX_SAFE_INTEGER }) => {
-      const range = { accountId, before, limit: limit + 1 }; // one more tells whether there is a next page
+      const range = { accountId, before, limit: limit + 1 }; // one more shows whether there is a next page
       const rows = status === undefined ? pages.all.all(range) : pages.ofStatus.all({ ...range, status });
       const listed = rows.slice(0, limit);
       return {

@@ -29,7 +29,7 @@ export type Trouble = {
   /** Whether a notification is sent after the next one of its job. */
   readonly isReordered: () => boolean;
   readonly delayMs: () => number;
-  /** The body with its signature; with some probability one of the two is forged. */
+  /** The body with its signature. Each of the two is forged with its own probability. */
   readonly sign: (secret: string, body: Buffer) => SignedBody;
   /** How many copies follow an attempt. */
   readonly copies: () => number;
