@@ -1,4 +1,4 @@
-// Identifiers as the service shows them: what they name, and 24 characters that nobody can guess.
+// Identifiers as the API shows them: a prefix, and 24 characters that nobody can guess.
 
 import { randomInt } from 'node:crypto';
 

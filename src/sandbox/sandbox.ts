@@ -1,5 +1,4 @@
-// The composition root of the sandbox: turns settings into a running stand-in for the conversion service, and takes it
-// down again in order. It shares no code with intake, which must answer to the same interface by itself.
+// The composition root of the sandbox: builds all parts from the settings, starts them, and stops them in reverse order.
 
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,11 +13,11 @@ import { startServer } from './api/server.ts';
 import type { Engine } from './engine/engine.ts';
 import { createFfmpegEngine, findFfmpeg } from './engine/ffmpeg.ts';
 import { createSimulatedEngine } from './engine/simulated.ts';
-import { createChronicle } from './jobs/chronicle.ts';
 import { hostInUrl } from './host-in-url.ts';
 import { createRunner } from './jobs/runner.ts';
+import { createJobUpdates } from './jobs/updates.ts';
 import type { Settings } from './settings.ts';
-import { holdAlone, IN_MEMORY } from './store/database.ts';
+import { IN_MEMORY, lockForServing } from './store/database.ts';
 import { openStore } from './store/store.ts';
 import { createDeliverer } from './webhooks/deliverer.ts';
 
@@ -27,21 +26,21 @@ export type Sandbox = AsyncDisposable & {
   /** The interface's `{base_url}`: with the version, without a slash at its end. */
   readonly url: string;
   readonly engine: Pick<Engine, 'kind' | 'version'>;
-  /** What the dashboard would be for. */
+  /** What users of the real service do in its dashboard. */
   readonly accounts: Accounts;
-  /** Jobs under way begin again at the next start. Safe to call twice. */
+  /** Unfinished jobs start again with the next process. Safe to call twice. */
   readonly stop: () => Promise<void>;
 };
 
 const now = () => Date.now();
 
 /**
- * Starts everything, and takes up jobs and webhooks that an earlier run left behind.
- * @throws ConfigError when the data file is in use or the engine that was asked for is missing, SchemaError for a data
- *   file that does not fit, and the server's error for a port that is taken.
+ * Starts the sandbox, and continues with the jobs and webhooks of an earlier run.
+ * @throws ConfigError if the data file is in use or the requested engine is missing, SchemaError if the data file is not
+ *   usable, and the server's error if the port is taken.
  */
 export async function startSandbox(settings: Settings, { log }: { log: Logger }): Promise<Sandbox> {
-  const started = new AsyncDisposableStack(); // taken down in reverse order, also when a later step fails
+  const started = new AsyncDisposableStack(); // also stops what runs when a later step fails
   try {
     return await compose(settings, { log, started });
   } catch (error) {
@@ -54,9 +53,9 @@ type Parts = { readonly log: Logger; readonly started: AsyncDisposableStack };
 
 async function compose(settings: Settings, { log, started }: Parts): Promise<Sandbox> {
   const { data, allowLocal, tiers, webhooks, graceMs } = settings;
-  const held = holdAlone(data);
-  if (held === undefined) throw new ConfigError(['--data is in use by another sandbox']);
-  started.use(held);
+  const lock = lockForServing(data);
+  if (lock === undefined) throw new ConfigError(['--data is in use by another sandbox']);
+  started.use(lock);
   const store = openStore(data);
   started.defer(store.close);
   const accounts = createAccounts({ store: store.accounts, now });
@@ -66,7 +65,7 @@ async function compose(settings: Settings, { log, started }: Parts): Promise<San
 
   const deliverer = createDeliverer({
     ...webhooks,
-    store: store.notices,
+    store: store.notifications,
     addresses,
     secretOf: accounts.signingSecret,
     maxAttemptsOf: (accountId) => accounts.find({ id: accountId })?.maxAttempts,
@@ -75,8 +74,8 @@ async function compose(settings: Settings, { log, started }: Parts): Promise<San
     log,
   });
   started.defer(() => deliverer.stop(graceMs));
-  const chronicle = createChronicle({ store, accounts, now, onNotice: deliverer.nudge });
-  const runner = createRunner({ jobs: store.jobs, chronicle, engine, limits: settings.jobs, log });
+  const updates = createJobUpdates({ store, accounts, now, onNotification: deliverer.nudge });
+  const runner = createRunner({ jobs: store.jobs, updates, engine, limits: settings.jobs, log });
   started.defer(runner.stop);
 
   const limits = createLimits({ tiers, now });
@@ -88,7 +87,7 @@ async function compose(settings: Settings, { log, started }: Parts): Promise<San
     addresses,
     engine,
     runner,
-    notices: store.notices,
+    notifications: store.notifications,
     deliverer,
     keptJobs: settings.jobs.kept,
     now,
@@ -128,7 +127,7 @@ async function chooseEngine(
   return createSimulatedEngine({ addresses, limits, stepMs, folder });
 }
 
-/** Beside the data, where the next start finds and clears what a crash left behind. */
+/** Next to the data file, so that the next start finds and removes what a crash left. */
 async function makeWorkFolder(data: string): Promise<string> {
   if (data === IN_MEMORY) return mkdtemp(join(tmpdir(), 'tallyhook-sandbox-'));
   const folder = resolve(`${data}-work`);

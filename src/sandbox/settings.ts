@@ -1,12 +1,13 @@
-// Everything about the sandbox that can be chosen, with what holds where nobody chooses. Plain data: the command line
-// fills it from its options, tests as they need it. Nothing here reads the environment.
+// All settings of the sandbox and their defaults. The command line fills them from its options; nothing here reads the
+// environment.
 
 import { type Tiers, TIERS } from './accounts/tiers.ts';
 import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from './engine/engine.ts';
 import type { RunnerLimits } from './jobs/runner.ts';
 import { IN_MEMORY } from './store/database.ts';
-import { type Chaos, type RetryPlan, WEBHOOK_TIMEOUT_MS } from './webhooks/deliverer.ts';
-import { DEFAULT_RETRY } from './webhooks/retry.ts';
+import type { Chaos } from './webhooks/chaos.ts';
+import { WEBHOOK_TIMEOUT_MS } from './webhooks/deliverer.ts';
+import { DEFAULT_RETRY, type RetryPlan } from './webhooks/retry.ts';
 
 export const ENGINE_CHOICES = ['auto', 'ffmpeg', 'simulated'] as const;
 export type EngineChoice = (typeof ENGINE_CHOICES)[number];
@@ -15,33 +16,33 @@ export type Settings = {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
-  /** The SQLite file, made if it is missing, or `:memory:`. */
+  /** The SQLite file, created if missing, or `:memory:`. */
   readonly data: string;
-  /** `auto`: ffmpeg where it is installed, otherwise the simulated engine. */
+  /** `auto`: ffmpeg if it is installed, otherwise the simulated engine. */
   readonly engine: EngineChoice;
-  /** Plain HTTP and loopback addresses, which the service itself would never reach, are allowed. */
+  /** Allows http:// and loopback addresses, which the real service would reject. */
   readonly allowLocal: boolean;
   readonly tiers: Tiers;
   readonly jobs: RunnerLimits & {
-    /** Older ones are dropped when they have ended, with their webhooks. */
+    /** Older jobs that have ended are deleted, with their notifications. */
     readonly kept: number;
   };
   readonly engineLimits: EngineLimits;
-  /** From one step of the simulated engine's progress to the next. */
+  /** Between two steps of the simulated engine's progress. */
   readonly simulatedStepMs: number;
   readonly webhooks: {
-    /** `maxAttempts` is each account's own. */
+    /** Its `maxAttempts` is overridden by each account's own. */
     readonly retry: RetryPlan;
     readonly timeoutMs: number;
     readonly concurrency: number;
     readonly chaos: Chaos | undefined;
   };
-  /** For answers and webhooks under way when it stops. */
+  /** For responses and webhooks under way at a stop. */
   readonly graceMs: number;
 };
 
 export const DEFAULT_SETTINGS: Settings = {
-  // Loopback: it is a tool for development, and has tokens but no TLS.
+  // Loopback, since it is a development tool without TLS.
   host: '127.0.0.1',
   port: 8090,
   data: IN_MEMORY,
@@ -49,14 +50,14 @@ export const DEFAULT_SETTINGS: Settings = {
   allowLocal: false,
   tiers: TIERS,
   jobs: {
-    // A conversion takes two cores or so: on a developer's machine more at a time would only make each slower.
+    // A conversion uses about two cores. On a developer's machine, more at a time only make each slower.
     concurrent: 2,
     concurrentPerAccount: 2,
     unended: 1_000,
     kept: 10_000,
   },
   engineLimits: DEFAULT_ENGINE_LIMITS,
-  // Ten steps or so of it: long enough to watch, short enough to wait for.
+  // Times ten steps: long enough to watch, short enough to wait for.
   simulatedStepMs: 300,
   webhooks: {
     retry: DEFAULT_RETRY,

@@ -1,4 +1,4 @@
-// A file server on a temporary folder, with a file in it and a secret next to it. For tests of the server itself.
+// A file server on a folder of the test's own, with a file in it, and a secret file outside it.
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

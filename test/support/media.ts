@@ -1,4 +1,4 @@
-// What tests of conversions need: a file server on a temporary folder, an engine, clips, and a way to see what is left behind.
+// For tests of conversions: a folder, a file server on it, an engine, clips, and checks of what is left behind.
 
 import { execFile, spawnSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
@@ -20,7 +20,7 @@ import { createFolder } from './folder.ts';
 
 export const silentLog = pino({ level: 'silent' });
 
-/** Undefined where ffmpeg is not installed. */
+/** Undefined if ffmpeg is not installed. */
 export const programs = await findFfmpeg();
 
 /** Added to the name of tests that need ffmpeg. */
@@ -33,7 +33,7 @@ type Media = AsyncDisposable & {
   readonly url: (name: string) => string;
   /** An order for served files. The formats are the extensions of their names. */
   readonly order: (input: string, output: string, more?: Partial<ConversionOrder>) => ConversionOrder;
-  /** Names of the files that conversions left in their folder. */
+  /** Names of files that conversions left in their folder. */
   readonly leftBehind: () => Promise<string[]>;
 };
 
@@ -78,7 +78,7 @@ export async function startMedia(
   };
 }
 
-/** The error of a conversion, with the files and the running programs that it left. */
+/** The error of a conversion, and the files and programs that it left behind. */
 export async function failureOf(media: Media, order: ConversionOrder) {
   const failed = media.engine.convert(order).then(
     () => ({ name: 'none', code: undefined, message: 'it succeeded' }),
@@ -88,7 +88,7 @@ export async function failureOf(media: Media, order: ConversionOrder) {
   return { name, code, message, left: [...(await media.leftBehind()), ...runningPrograms()] };
 }
 
-/** @throws Error if there is no ffmpeg: the test should have been skipped. */
+/** @throws Error if a test runs without ffmpeg that should be skipped. */
 export function installed(): Programs {
   if (programs === undefined) throw new Error('there is no ffmpeg on this machine');
   return programs;
@@ -96,7 +96,7 @@ export function installed(): Programs {
 
 type MediaFacts = { readonly format: string; readonly codecs: string[]; readonly seconds: number };
 
-/** What ffprobe says of a file, read without the code under test. */
+/** ffprobe's facts about a file, without any of our own code. */
 export async function factsOf(file: string): Promise<MediaFacts> {
   const { stdout } = await promisify(execFile)(installed().ffprobe, [
     '-v',
@@ -123,24 +123,24 @@ export function sample(media: Media, name: string, seconds = 2): Promise<void> {
   return makeSampleClip({ programs: installed(), file: media.path(name), seconds });
 }
 
-/** Without the code under test. @throws Error with what ffmpeg printed. */
+/** Without any of our own code. @throws Error with ffmpeg's error output. */
 export async function runFfmpeg(args: readonly string[]): Promise<void> {
   await promisify(execFile)(installed().ffmpeg, ['-v', 'error', '-nostdin', ...args]);
 }
 
-/** As a browser records it: the file does not say how long it is. */
+/** As a browser records it: the file does not contain its duration. */
 export function makeLiveClip(file: string, seconds: number): Promise<void> {
   const picture = `testsrc2=size=160x90:rate=25:duration=${seconds}`;
   return runFfmpeg(['-f', 'lavfi', '-i', picture, '-c:v', 'libvpx', '-live', '1', '-f', 'webm', file]);
 }
 
-/** A clip of one picture, `size` like 3840x2160. */
+/** A clip of one frame, `size` like 3840x2160. */
 export function makeStill(file: string, size: string): Promise<void> {
   const picture = ['-f', 'lavfi', '-i', `testsrc=size=${size}:rate=1`, '-frames:v', '1'];
   return runFfmpeg([...picture, '-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', file]);
 }
 
-/** Programs that this process has started and that still run. */
+/** Running programs that this test process has started. */
 export function runningPrograms(): string[] {
   const { stdout } = spawnSync('ps', ['-A', '-o', 'ppid=,comm='], { encoding: 'utf8' });
   return stdout

@@ -7,9 +7,9 @@ type Origin = AsyncDisposable & {
   readonly port: number;
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
-  /** Method and path of every request. */
+  /** Method and path of each request. */
   readonly asked: readonly string[];
-  /** How many connections were accepted. */
+  /** The number of connections, with or without a request. */
   readonly connections: () => number;
 };
 

@@ -1,5 +1,5 @@
-// Starts the real sandbox through `startSandbox`: on a free port, in memory by default, with the simulated engine. And a
-// client that checks what every answer must have.
+// The real sandbox through `startSandbox`, by default on a free port, in memory, with the simulated engine; and a client
+// that checks what every response must have.
 
 import { expect, vi } from 'vitest';
 import type { Account } from '../../src/sandbox/accounts/accounts.ts';
@@ -8,7 +8,7 @@ import { type Environment, type Scope, SCOPES } from '../../src/sandbox/accounts
 import { type FileServer, startFileServer } from '../../src/sandbox/files/file-server.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { DEFAULT_SETTINGS, type Settings } from '../../src/sandbox/settings.ts';
-import type { Job } from '../../src/sandbox/types.ts';
+import type { Job } from '../../src/sandbox/jobs/job.ts';
 import { createFolder } from './folder.ts';
 import { createTestLog } from './service.ts';
 
@@ -44,7 +44,7 @@ export type TestSandbox = AsyncDisposable &
     readonly log: readonly Record<string, unknown>[];
   };
 
-/** Tests send more requests than any tier allows. */
+/** Tests send more requests than the real limit allows. */
 const PATIENT = { ...TIERS, enterprise: { ...TIERS.enterprise, burstPerMinute: 1_000_000 } };
 
 export async function startTestSandbox(settings: Partial<Settings> = {}): Promise<TestSandbox> {
@@ -98,7 +98,7 @@ export function clientOf(url: string, token: string): Client {
   return { call: (method, path, call = {}) => ask(url, method, path, { token, ...call }) };
 }
 
-/** Sends one request. Every answer must have the three headers of spec 8 and be JSON, and errors the shape of spec 7. */
+/** One request. Checks that the response has the three headers (spec 8) and is JSON, and the shape of errors (spec 7). */
 export async function ask<T = Record<string, unknown>>(
   url: string,
   method: string,
@@ -136,10 +136,10 @@ function rateOf(headers: Headers): Reply['rate'] {
   return { limit: read('limit'), remaining: read('remaining'), resetS: read('reset') };
 }
 
-/** An address where nothing listens. */
+/** Nothing listens there. */
 export const NOWHERE = 'http://127.0.0.1:1025';
 
-/** The required fields of a new job, with addresses where nothing listens. */
+/** The required creation fields, with URLs at which nothing listens. */
 export function order(fields: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     job_type: 'video',
@@ -173,11 +173,11 @@ export type TestFiles = AsyncDisposable & {
   readonly url: string;
   readonly input: string;
   readonly corrupt: string;
-  /** The address for an output of this name. */
+  /** The URL for an output. */
   readonly output: (name: string) => string;
 };
 
-/** A file server on a temporary folder, with an input that the simulated engine accepts and a corrupt one. */
+/** The file server on a folder of its own, with a valid input for the simulated engine, and an invalid one. */
 export async function startTestFiles(): Promise<TestFiles> {
   const folder = await createFolder();
   await folder.write('input.mp4', `\0\0\0\x18ftypisom\0\0\x02\0isomiso2${'x'.repeat(4_000)}`);

@@ -1,11 +1,11 @@
-// What the service's dashboard would be for: accounts with their tier, webhook settings and signing secret, and tokens.
-// A token's value is given out once, when it is made; a signing secret to those who ask for it by name.
+// What users of the real service do in its dashboard: accounts with their tier, webhook settings and signing secret, and
+// their tokens. A token's value is returned only when it is created.
 
 import { randomBytes } from 'node:crypto';
 import { UsageError } from '../../errors.ts';
 import { newId } from '../ids.ts';
 import type { Account, AccountStore, Token } from '../store/accounts.ts';
-import { EVENT_KINDS } from './event-kinds.ts';
+import { EVENT_KINDS } from '../webhooks/notifications.ts';
 import type { TierName } from './tiers.ts';
 import { type Environment, hashToken, isSameHash, newTokenValue, type Scope, tokenOf } from './tokens.ts';
 
@@ -13,7 +13,7 @@ export type { Account, Token } from '../store/accounts.ts';
 
 export type Caller = { readonly account: Account; readonly token: Token };
 
-/** Why a request has no caller: spec 7 knows these two. */
+/** Why a request has no caller (spec 7). */
 export type NoCaller = 'header_missing' | 'token_invalid';
 
 export type AccountChanges = {
@@ -25,7 +25,7 @@ export type AccountChanges = {
 };
 
 export type Accounts = {
-  /** The account of this name; made with the defaults if there is none. @throws UsageError when there are too many */
+  /** The account of this name, created with the defaults if there is none. @throws UsageError if there are too many */
   readonly open: (name: string) => Account;
   readonly find: (by: { id: string } | { name: string }) => Account | undefined;
   readonly change: (account: Account, changes: AccountChanges) => Account;
@@ -33,7 +33,7 @@ export type Accounts = {
   readonly signingSecret: (accountId: string) => string;
   readonly hasTokens: () => boolean;
   readonly tokens: (accountId: string) => readonly Token[];
-  /** `value` is nowhere else, and cannot be had again. @throws UsageError when there are too many */
+  /** `value` is not stored, so it cannot be shown again. @throws UsageError if there are too many */
   readonly createToken: (order: {
     account: Account;
     name: string;
@@ -41,20 +41,20 @@ export type Accounts = {
     scopes: readonly Scope[];
     expiresAt: string | null;
   }) => { readonly token: Token; readonly value: string };
-  /** @returns false if there is none, or it was revoked before */
+  /** @returns false if there is no such token, or it was revoked before */
   readonly revokeToken: (tokenId: string) => boolean;
-  /** Who asks, by an `Authorization` header; marks the token as used. */
+  /** The caller by an `Authorization` header. Updates the token's `lastUsedAt`. */
   readonly identify: (authorization: string | undefined) => Caller | NoCaller;
 };
 
-/** Many enough for a company's tests, few enough for a table on a screen; and what is limited per token is bounded. */
+/** Enough for a company's tests. Also bounds what is kept per token. */
 const ACCOUNTS_MAX = 100;
 const TOKENS_MAX = 1_000;
 
-/** A write a request would be too much for what nobody reads to the second. */
+/** Saves a database write per request; nobody needs it more exact. */
 const LAST_USE_RESOLUTION_MS = 1_000;
 
-/** Pro: whoever tries things out should not run into the tightest limits at once. */
+/** Not the lowest tier, so that a first trial does not run into its limits at once. */
 const DEFAULT_TIER: TierName = 'pro';
 const DEFAULT_ATTEMPTS = 8;
 const SECRET_BYTES = 32;
@@ -118,7 +118,7 @@ export function createAccounts({
     if (found === undefined || !isSameHash(found.hash, hash) || !isValid(found.token)) return 'token_invalid';
     const account = store.find({ id: found.token.accountId });
     if (account === undefined) return 'token_invalid';
-    touch(found.token);
+    setLastUsed(found.token);
     return { account, token: found.token };
   }
 
@@ -126,9 +126,9 @@ export function createAccounts({
     return revokedAt === null && (expiresAt === null || now() < Date.parse(expiresAt));
   }
 
-  function touch({ id, lastUsedAt }: Token): void {
+  function setLastUsed({ id, lastUsedAt }: Token): void {
     if (lastUsedAt === null || now() - Date.parse(lastUsedAt) >= LAST_USE_RESOLUTION_MS) {
-      store.touch(id, time());
+      store.setLastUsed(id, time());
     }
   }
 

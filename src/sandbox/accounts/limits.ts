@@ -1,18 +1,18 @@
-// How many requests a token may make, by the tier of its account (spec 8): so many in an hour and so many in a minute,
-// each window beginning with its first request. Requests without a valid token count for the address that they come
-// from. Counts live in memory: a restart forgives.
+// Rate limits per token by the tier of its account (spec 8): one per hour and one per minute. Each window starts with its
+// first request. Requests without a valid token count for their IP address. Counts are in memory, so a restart resets
+// them.
 
 import { createHash } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { TierName, TierRules, Tiers } from './tiers.ts';
 
-/** The window that is nearest to its end, as the three headers tell it. */
+/** The window that is closest to its limit, as the three response headers report it. */
 export type RateState = {
   readonly limit: number;
   readonly remaining: number;
-  /** Seconds since the epoch, rounded up: whoever waits until then is not early. */
+  /** Seconds since the epoch, rounded up, so that a client that waits until then is not early. */
   readonly resetS: number;
-  /** This request was one too many. */
+  /** Whether this request is over the limit. */
   readonly exceeded: boolean;
 };
 
@@ -24,10 +24,10 @@ export type Limits = {
 const HOUR_S = 60 * 60;
 const MINUTE_S = 60;
 
-/** An address can be many people's; ten times what the smallest tier gives one token. */
+/** Relative to the tier Free. An address can be shared by many people. */
 const ADDRESS_FACTOR = 10;
 
-/** There are more addresses than memory. Two that share a bucket share its count, at odds of one in so many. */
+/** Bounds the memory, since there are too many addresses. Two addresses can share a bucket and its count. */
 const ADDRESS_BUCKETS = 65_536;
 
 export function createLimits({ tiers, now }: { tiers: Tiers; now: () => number }): Limits {
@@ -77,13 +77,13 @@ function createWindows(
   return async (key) => {
     const burst = toWindow(minute, await spend(minute, key));
     if (hour === undefined) return burst;
-    // What the burst limit turns away costs nothing of the hour.
+    // A request over the burst limit does not count for the hour.
     const found = burst.exceeded ? await hour.get(key) : await spend(hour, key);
     return found === null ? burst : nearest(burst, toWindow(hour, found));
   };
 }
 
-/** Too many is an answer here, and no error. */
+/** The library rejects when the limit is exceeded; here that is a normal result. */
 async function spend(limiter: RateLimiterMemory, key: string): Promise<RateLimiterRes> {
   try {
     return await limiter.consume(key);
@@ -93,7 +93,7 @@ async function spend(limiter: RateLimiterMemory, key: string): Promise<RateLimit
   }
 }
 
-/** With both used up it is the longer wait: a client that comes back at the reset should get through. */
+/** If both are used up, the one with the longer wait, so that a client that returns at the reset succeeds. */
 function nearest(left: Window, right: Window): Window {
   const isLeft =
     left.remaining === right.remaining ? left.msLeft > right.msLeft : left.remaining < right.remaining;

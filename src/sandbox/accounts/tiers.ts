@@ -1,14 +1,14 @@
-// What an account's tier allows (spec 8), and which formats it may use: the one thing besides a scope that can be
-// forbidden, since the interface says that a tier may forbid and not what.
+// What an account's tier allows: how many requests (spec 8), and which formats. The interface says that a tier can forbid
+// something (spec 7), but not what; formats are our choice.
 
 export const TIER_NAMES = ['free', 'basic', 'pro', 'enterprise'] as const;
 export type TierName = (typeof TIER_NAMES)[number];
 
 export type TierRules = {
-  /** null: as many as one likes. */
+  /** null: unlimited. */
   readonly requestsPerHour: number | null;
   readonly burstPerMinute: number;
-  /** null: all that the sandbox knows. */
+  /** null: all. */
   readonly formats: readonly string[] | null;
 };
 

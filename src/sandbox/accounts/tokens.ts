@@ -1,5 +1,5 @@
-// A bearer token: made here, shown once, and known afterwards by its SHA-256 alone. 256 random bits need no salt and no
-// slow hash: there is nothing to guess.
+// Bearer tokens. Only the SHA-256 of a token is stored. A token has 256 random bits, so its hash needs neither a salt nor
+// a slow algorithm.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
@@ -24,12 +24,12 @@ export function hashToken(value: string): Buffer {
   return createHash('sha256').update(value).digest();
 }
 
-/** The database found the row by its hash; how long that took must not be what decides. */
+/** Compares in constant time, which the database's own comparison does not. */
 export function isSameHash(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-/** The token in an `Authorization` header; undefined if it holds none. The scheme's case does not matter (RFC 9110). */
+/** The token in an `Authorization` header; undefined if there is none. The scheme is case-insensitive (RFC 9110). */
 export function tokenOf(authorization: string): string | undefined {
   const value = AUTHORIZATION.exec(authorization)?.[1];
   return value !== undefined && FORM.test(value) ? value : undefined;

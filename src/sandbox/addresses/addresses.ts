@@ -1,37 +1,39 @@
-// Which addresses the sandbox may reach on a client's word: inputs, outputs and webhooks all go through here. A URL is
-// judged twice, by its text when it is given and by its host's IP addresses at each connection, so that neither a
-// clever spelling nor a name that changes its mind leads into our network.
+// Which addresses the sandbox may reach for a client: inputs, outputs and webhooks all go through here. A URL is checked
+// twice: its text when the client gives it, and its host's IP addresses at each connection. So neither an unusual
+// spelling nor a name that changes its address leads into our network.
 
 import { lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { Agent, type Dispatcher } from 'undici';
+import { version } from '../../version.ts';
 import { createConnector } from './connector.ts';
 import { urlFault } from './rule.ts';
 
-export { AddressError } from './connector.ts';
-
 export type Addresses = {
   /**
-   * Syntax and rule alone, without DNS: https only (http and loopback only with `allowLocal`), no credentials, bounded.
-   * @returns undefined if it may be used, or why not, in words that can be shown to a client.
+   * Checks the text of a URL, without DNS.
+   * @returns undefined if it may be used, or why not, in words for the client.
    */
   readonly fault: (url: string) => string | undefined;
   /**
-   * Every connection of it goes to a checked address, or fails with an AddressError. It follows no redirect and reads
-   * no proxy settings. For undici's own `request` and `fetch`: those of Node may be of another version.
+   * Connects to checked addresses only, or fails with an AddressError. Follows no redirect, reads no proxy settings, and
+   * has no time-outs after connecting: each user limits the whole exchange. For undici's own `request` and `fetch`, since
+   * those of Node can be of another version.
    */
   readonly dispatcher: Dispatcher;
-  /** Cuts what is still under way. Safe to call twice. */
+  /** Cuts what is under way. Safe to call twice. */
   readonly close: () => Promise<void>;
 };
 
-/** To one host: more wait in line. Jobs and webhooks are bounded elsewhere, well below this. */
+export const USER_AGENT = `tallyhook-sandbox/${version}`;
+
+/** To one host. Well above the limits on jobs and webhooks. */
 const CONNECTIONS_PER_HOST = 64;
-/** A connection that nobody uses goes soon: hosts are many, and each is seldom asked again. */
+/** Short, since there are many hosts, and each is rarely used twice in a row. */
 const KEEP_ALIVE_MS = 4_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/** `lookup`: in the place of the system's resolver. */
+/** `lookup` replaces the system's resolver. */
 export function createAddresses({
   allowLocal,
   lookup = systemLookup,
@@ -46,6 +48,8 @@ export function createAddresses({
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: 0,
+    bodyTimeout: 0,
   });
   return {
     fault: (url) => urlFault(url, { allowLocal }),

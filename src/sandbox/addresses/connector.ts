@@ -1,11 +1,11 @@
-// Opens connections for an undici dispatcher, each to an address that was checked. The check is on what the name
-// resolves to for this very connection: an answer of DNS that was right a moment ago says nothing.
+// Opens connections for undici, each to an IP address that was checked. The check is part of each connection's own DNS
+// lookup, since the answer to an earlier lookup proves nothing (DNS rebinding).
 
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
 import { mayReach } from './ranges.ts';
 
-/** The host may not be reached. Its message does not say what it resolves to: that is our network's business. */
+/** The host may not be reached. The message does not say what its name resolves to, which could reveal our network. */
 export class AddressError extends Error {
   override readonly name = 'AddressError';
   readonly code = 'address_refused';
@@ -15,7 +15,7 @@ export class AddressError extends Error {
   }
 }
 
-/** For the name, the TCP and the TLS part together. */
+/** For DNS, TCP and TLS together. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 export function createConnector({
@@ -27,32 +27,30 @@ export function createConnector({
 }): buildConnector.connector {
   const allows = (ip: string) => mayReach(ip, { allowLocal });
   const connect = buildConnector({
-    lookup: guardLookup(lookup, allows),
+    lookup: guard(lookup, allows),
+    autoSelectFamily: true, // always asks `lookup` for all addresses
     timeout: CONNECT_TIMEOUT_MS,
     allowH2: false,
   });
   return (options, callback) => {
     const { hostname, protocol } = options;
     const isProtocolAllowed = protocol === 'https:' || (allowLocal && protocol === 'http:');
-    // For an address there is no lookup that could refuse it.
+    // A host that is an IP address needs no lookup, so `lookup` cannot reject it.
     const isLiteralAllowed = isIP(hostname) === 0 || allows(hostname);
     if (isProtocolAllowed && isLiteralAllowed) return connect(options, callback);
-    // Like every connection, it fails after the call.
+    // Asynchronously, as every other connection fails.
     process.nextTick(() => callback(new AddressError(), null));
   };
 }
 
-/** One forbidden address among many is enough: which of them is taken would be left to chance, or to an attacker. */
-export function guardLookup(lookup: LookupFunction, allows: (ip: string) => boolean): LookupFunction {
+/** One forbidden address among several is enough to fail: which of them is tried is up to chance or an attacker. */
+function guard(lookup: LookupFunction, allows: (ip: string) => boolean): LookupFunction {
   return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, found, family) => {
-      if (error) return callback(error, found, family);
-      const all = typeof found === 'string' ? [{ address: found, family: family ?? isIP(found) }] : found;
-      const [first] = all;
-      if (first === undefined || !all.every(({ address }) => allows(address)))
-        return callback(new AddressError(), []);
-      if (options.all) return callback(null, all);
-      callback(null, first.address, first.family);
+    lookup(hostname, { ...options, all: true }, (error, found) => {
+      if (error) return callback(error, []);
+      const isAllowed =
+        Array.isArray(found) && found.length > 0 && found.every(({ address }) => allows(address));
+      callback(isAllowed ? null : new AddressError(), isAllowed ? found : []);
     });
   };
 }

@@ -1,29 +1,28 @@
-// Fetches an input into a file: within its size, within its time, and from nowhere that may not be reached. Redirects
-// are followed by hand, since each leads to a new address that must be checked as the first was.
+// Downloads an input into a file, with limits on its size and time, from allowed addresses only. Redirects are followed
+// here and not by undici, since each new URL must be checked like the first one.
 
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { type Dispatcher, request } from 'undici';
-import { version } from '../../version.ts';
-import type { Addresses } from './addresses.ts';
+import { type Addresses, USER_AGENT } from './addresses.ts';
 import { inWords, withDeadline } from './deadline.ts';
 import { asTransferError, TransferError } from './transfer-error.ts';
 
 export type DownloadOptions = {
   readonly url: string;
-  /** Must not exist yet. May be left half-written if it fails: the folder is the caller's. */
+  /** Must not exist. After an error it can be half-written: the caller removes the folder. */
   readonly file: string;
   readonly addresses: Addresses;
   readonly maxBytes: number;
-  /** For everything, redirects included. */
+  /** For the whole download, redirects included. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 };
 
 const MAX_REDIRECTS = 5;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
-/** What may be read of an answer that nobody wants, to keep its connection; else it is cut. */
-const UNWANTED_BYTES = 16 * 1024;
+/** An unused body up to this size is read, so that its connection can be kept. A longer one is cut. */
+const UNUSED_BODY_BYTES = 16 * 1024;
 
 type Answer = Dispatcher.ResponseData;
 
@@ -42,7 +41,7 @@ export async function download(options: DownloadOptions): Promise<number> {
   });
 }
 
-/** @returns the answer that holds the file, its body unread. */
+/** @returns the response with the file, its body unread. */
 async function open({ url, addresses }: DownloadOptions, signal: AbortSignal): Promise<Answer> {
   let current = url;
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
@@ -50,15 +49,12 @@ async function open({ url, addresses }: DownloadOptions, signal: AbortSignal): P
     if (fault !== undefined) throw new TransferError('unreachable', `the input's address ${fault}`);
     const answer = await request(current, {
       dispatcher: addresses.dispatcher,
-      headers: { Accept: '*/*', 'Accept-Encoding': 'identity', 'User-Agent': `tallyhook-sandbox/${version}` },
-      // One clock for the whole exchange; these two start anew with every part of it.
-      headersTimeout: 0,
-      bodyTimeout: 0,
+      headers: { Accept: '*/*', 'Accept-Encoding': 'identity', 'User-Agent': USER_AGENT },
       signal,
     });
     if (answer.statusCode === 200) return answer;
     const next = locationOf(answer);
-    await answer.body.dump({ limit: UNWANTED_BYTES, signal });
+    await answer.body.dump({ limit: UNUSED_BODY_BYTES, signal });
     if (!REDIRECTS.includes(answer.statusCode) || next === undefined || !URL.canParse(next, current))
       throw new TransferError('unreachable', `the input's host answered with status ${answer.statusCode}`);
     current = new URL(next, current).href;

@@ -1,21 +1,21 @@
-// Which IP addresses may be connected to. Only what is public unicast by its registration (RFC 6890): a list of what is
-// forbidden would be out of date some day, and an address that merely carries another one in it is not public.
+// Which IP addresses may be connected to: public unicast addresses by their registration (RFC 6890). This is a list of
+// what is allowed, since a list of what is forbidden would become incomplete.
 
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-/** All that is handed out to the public so far (RFC 4291, 2.4). The rest is local, a translation or unassigned. */
+/** All IPv6 addresses assigned to the public so far (RFC 4291, 2.4). Others are local, translations or unassigned. */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
  * `allowLocal` adds the loopback addresses and no others.
- * Whatever cannot be read as an address may not be reached.
+ * @returns false for text that is no IP address.
  */
 export function mayReach(ip: string, { allowLocal }: { allowLocal: boolean }): boolean {
-  // Its own reading is wider than this: `10.1` would pass for an address.
+  // ipaddr.js accepts more than addresses: `10.1`, for example.
   if (isIP(ip) === 0) return false;
   const address = ipaddr.parse(ip);
-  // Of IPv6 forms that hold an IPv4 address (mapped, 6to4, NAT64, Teredo) each has a range of its own: not unicast.
+  // IPv6 forms that contain an IPv4 address (mapped, 6to4, NAT64, Teredo) have ranges of their own, so they are rejected.
   const range = address.range();
   if (range === 'loopback') return allowLocal;
   if (range !== 'unicast') return false;

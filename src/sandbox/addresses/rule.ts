@@ -1,5 +1,5 @@
-// What a URL must look like before anybody asks DNS about it. `new URL` has read it as every client here will: it turns
-// decimal, octal, hexadecimal and full-width forms of an IPv4 address into the usual one, so that they are seen.
+// What the text of a URL must look like, before any DNS lookup. `new URL` turns decimal, octal, hexadecimal and full-width
+// forms of an IPv4 address into the usual one, so they are checked as what they are.
 
 import { isIP } from 'node:net';
 import { mayReach } from './ranges.ts';
@@ -8,12 +8,12 @@ export const URL_MAX_LENGTH = 2_048;
 
 const HTTPS = /^https:\/\//i;
 const HTTPS_OR_HTTP = /^https?:\/\//i;
-/** The URL parser drops some of these without a word and takes a backslash for a slash: who reads it may not. */
+/** The URL parser silently drops some of these and reads a backslash as a slash; other parsers do not. */
 const UNCLEAR = /[\s\p{Cc}\\]/u;
-/** Below are mail, shells and the like, which must not be spoken to through us. */
+/** Lower ports are for mail, shells and the like, which nobody may reach through the sandbox. */
 const FIRST_FREE_PORT = 1_024;
 
-/** @returns undefined if it may be used, or why not: what the URL must be, in words for a client. */
+/** @returns undefined if it may be used, or what the URL must be, in words for the client. */
 export function urlFault(text: string, { allowLocal }: { allowLocal: boolean }): string | undefined {
   if (text.length > URL_MAX_LENGTH) return `must be no longer than ${URL_MAX_LENGTH} characters`;
   if (UNCLEAR.test(text)) return 'must not hold spaces, backslashes or control characters';
@@ -26,16 +26,16 @@ export function urlFault(text: string, { allowLocal }: { allowLocal: boolean }):
   if (!isHostAllowed(url.hostname, allowLocal)) return 'must not name a private, local or reserved host';
 }
 
-/** `port` is empty for the scheme's own. */
+/** `port` is empty for the default port of the scheme. */
 function isPortAllowed({ port }: URL): boolean {
   return port === '' || port === '443' || port === '80' || Number(port) >= FIRST_FREE_PORT;
 }
 
-/** Other names are judged by what they resolve to, when somebody connects. */
+/** All other names are checked at the connection, by what they resolve to. */
 function isHostAllowed(hostname: string, allowLocal: boolean): boolean {
   const host = bareHost(hostname).replace(/\.+$/, '');
   if (isIP(host) !== 0) return mayReach(host, { allowLocal });
-  // RFC 6761: always the machine itself, whatever DNS says.
+  // RFC 6761: these names always mean this machine, whatever DNS says.
   const isLocalhost = host === 'localhost' || host.endsWith('.localhost');
   return host !== '' && (!isLocalhost || allowLocal);
 }

@@ -1,5 +1,4 @@
-// Why a file could not be fetched or put. The message says it to the job's owner: what the other side did, and nothing
-// about ours.
+// Why a download or upload failed. The message is for the client: it says what the other side did, and nothing about ours.
 
 import { AddressError } from './connector.ts';
 
@@ -13,7 +12,7 @@ export class TransferError extends Error {
   }
 }
 
-/** What Node, undici and OpenSSL call it → what to tell. */
+/** Error code of Node, undici or OpenSSL → message for the client. */
 const REASONS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'its host name does not exist',
   EAI_AGAIN: 'its host name could not be resolved',
@@ -31,10 +30,10 @@ const REASONS: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host',
 };
 
-/** Of the file system: our own disk is full, or a file may not grow. */
+/** File system errors: our disk is full, or a file may not grow. */
 const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
-/** Makes of anything that a transfer can fail with what is to be told. `what`: "the input". */
+/** Converts any error of a transfer. `what` is the subject of the message, such as "the input". */
 export function asTransferError(what: string, error: unknown): TransferError {
   if (error instanceof TransferError) return error;
   if (error instanceof AddressError)
@@ -47,7 +46,7 @@ export function asTransferError(what: string, error: unknown): TransferError {
 }
 
 function codeOf(error: unknown): string {
-  // Where each address of a host failed, Node gives the code of the first on the whole.
+  // If every address of a host failed, the AggregateError has the code of the first.
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' ? code : '';
 }

@@ -1,11 +1,10 @@
-// Puts a file to its address with one PUT whose length is told beforehand, as storage services want it. Never follows a
-// redirect: where a result goes is for the job's owner to say and not for the host.
+// Uploads a file with one PUT with a Content-Length, as storage services require. Follows no redirect: the client decides
+// where a result goes, not the host.
 
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { request } from 'undici';
-import { version } from '../../version.ts';
-import type { Addresses } from './addresses.ts';
+import { type Addresses, USER_AGENT } from './addresses.ts';
 import { inWords, withDeadline } from './deadline.ts';
 import { asTransferError, TransferError } from './transfer-error.ts';
 
@@ -14,13 +13,13 @@ export type UploadOptions = {
   readonly file: string;
   readonly mediaType: string;
   readonly addresses: Addresses;
-  /** For everything. */
+  /** For the whole upload. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 };
 
-/** What may be read of the answer's body, to keep its connection; else it is cut. */
-const UNWANTED_BYTES = 16 * 1024;
+/** A response body up to this size is read, so that its connection can be kept. A longer one is cut. */
+const UNUSED_BODY_BYTES = 16 * 1024;
 
 /** @returns the bytes sent. @throws TransferError, or the signal's reason once it is aborted. */
 export async function upload(options: UploadOptions): Promise<number> {
@@ -51,14 +50,11 @@ async function put(
     headers: {
       'Content-Type': mediaType,
       'Content-Length': String(size),
-      'User-Agent': `tallyhook-sandbox/${version}`,
+      'User-Agent': USER_AGENT,
     },
     body: createReadStream(file),
-    // One clock for the whole exchange; these two start anew with every part of it.
-    headersTimeout: 0,
-    bodyTimeout: 0,
     signal,
   });
-  await body.dump({ limit: UNWANTED_BYTES, signal });
+  await body.dump({ limit: UNUSED_BODY_BYTES, signal });
   return statusCode;
 }

@@ -1,5 +1,5 @@
-// The service's interface (spec 4), and beside it what stands in for the dashboard's list of webhooks. Exact paths: a
-// typo should not half work.
+// The routes of the API: the service's interface (spec 4), and the list of webhooks that the real service shows in its
+// dashboard.
 
 import type { Express, RequestHandler } from 'express';
 import { createExactApp } from '../../http/index.ts';
@@ -22,7 +22,7 @@ import {
   listJobsRoute,
   readJobRoute,
 } from './job-routes.ts';
-import { errorHandler, methodNotAllowed, notFound } from './refusals.ts';
+import { errorHandler, methodNotAllowed, notFound } from './errors.ts';
 
 export type ApiOptions = JobRoutesOptions &
   DeliveryRoutesOptions & {
@@ -36,7 +36,7 @@ export function createApi(options: ApiOptions): Express {
   const { log } = options;
   const app = createExactApp();
 
-  app.use(reportTo(log));
+  app.use(logRequests(log));
   app.use(createGate(options));
 
   app.post(JOBS_PATH, needs('jobs:write'), createJobRoute(options));
@@ -60,7 +60,7 @@ export function createApi(options: ApiOptions): Express {
   return app;
 }
 
-/** For every valid token, whatever its scopes: whoever holds it should be able to find out what it is. */
+/** For every valid token, whatever its scopes, so that its holder can find out what it is. */
 function meRoute({ tiers, engine }: ApiOptions): RequestHandler {
   return (_request, response) => {
     const { account, token } = callerOf(response);
@@ -83,8 +83,8 @@ function meRoute({ tiers, engine }: ApiOptions): RequestHandler {
   };
 }
 
-/** One line a request. Its path is that of the route: what somebody put into another one could be a secret. */
-function reportTo(log: Logger): RequestHandler {
+/** Logs one line per request. Not its path but that of the route, since a path can contain a secret by mistake. */
+function logRequests(log: Logger): RequestHandler {
   return (request, response, next) => {
     const startedMs = performance.now();
     response.once('close', () => {
@@ -93,7 +93,7 @@ function reportTo(log: Logger): RequestHandler {
         {
           method: request.method,
           route: (request.route as { path?: string } | undefined)?.path,
-          status: response.headersSent ? response.statusCode : undefined, // nobody waited for it
+          status: response.headersSent ? response.statusCode : undefined, // the client closed the connection before
           error: response.locals['error'] as string | undefined,
           ms: Math.round((performance.now() - startedMs) * 10) / 10,
           account: caller?.account.id,

@@ -1,32 +1,35 @@
-// What the dashboard would show of webhooks: every notice with its attempts, and a way to send one again.
+// The webhooks of an account, which the real service shows in its dashboard: list them with their attempts, read one, and
+// send one again.
 
 import type { RequestHandler, Response } from 'express';
-import type { Deliverer, NoticeRecord, NoticeStore } from '../webhooks/deliverer.ts';
+import type { Deliverer } from '../webhooks/deliverer.ts';
+import type { NotificationRecord, NotificationStore } from '../webhooks/notifications.ts';
 import { fromCursor, toCursor } from './cursors.ts';
 import { callerOf } from './gate.ts';
-import { invalid, NOT_FOUND, refuse } from './refusals.ts';
-import { deliveriesQuery, understand } from './schemas.ts';
+import { ApiError, INVALID_CURSOR, NOT_FOUND } from './errors.ts';
+import { deliveriesQuery, validate } from './schemas.ts';
 
 export const DELIVERIES_PATH = '/v1/webhook_deliveries';
 
 export type DeliveryRoutesOptions = {
-  readonly notices: Pick<NoticeStore, 'find' | 'list'>;
+  readonly notifications: Pick<NotificationStore, 'find' | 'list'>;
   readonly deliverer: Pick<Deliverer, 'redeliver'>;
 };
 
-export function listDeliveriesRoute({ notices }: DeliveryRoutesOptions): RequestHandler {
+export function listDeliveriesRoute({ notifications }: DeliveryRoutesOptions): RequestHandler {
   return (request, response) => {
-    const understood = understand(deliveriesQuery, { ...request.query });
-    if ('details' in understood) return refuse(response, invalid(understood.details));
-    const { job_id: jobId, limit, cursor } = understood.value;
+    const { job_id: jobId, limit, cursor } = validate(deliveriesQuery, { ...request.query });
     const before = cursor === undefined ? undefined : fromCursor('deliveries', cursor);
-    if (cursor !== undefined && (before === undefined || findOwn(notices, before, response) === undefined)) {
-      return refuse(response, invalid([{ field: 'cursor', message: 'is not one of ours' }]));
+    if (
+      cursor !== undefined &&
+      (before === undefined || findOwn(notifications, before, response) === undefined)
+    ) {
+      throw new ApiError(INVALID_CURSOR);
     }
 
-    const found = notices.list({
+    const found = notifications.list({
       accountId: callerOf(response).account.id,
-      limit: limit + 1, // one more tells whether there is a next page
+      limit: limit + 1, // one more shows whether there is a next page
       ...(jobId !== undefined && { jobId }),
       ...(before !== undefined && { before }),
     });
@@ -34,48 +37,48 @@ export function listDeliveriesRoute({ notices }: DeliveryRoutesOptions): Request
     const last = found.length > limit ? shown.at(-1) : undefined;
     response.json({
       webhook_deliveries: shown.map((record) => summary(record)),
-      next_cursor: last === undefined ? null : toCursor('deliveries', last.notice.id),
+      next_cursor: last === undefined ? null : toCursor('deliveries', last.notification.id),
     });
   };
 }
 
 type WithId = RequestHandler<{ id: string }>;
 
-export function readDeliveryRoute({ notices }: DeliveryRoutesOptions): WithId {
+export function readDeliveryRoute({ notifications }: DeliveryRoutesOptions): WithId {
   return (request, response) => {
-    const found = findOwn(notices, request.params.id, response);
-    if (found === undefined) return refuse(response, NOT_FOUND);
-    // As text: the signature is over these bytes, and not over what somebody's parser makes of them.
-    response.json({ ...summary(found), body: found.notice.body.toString('utf8') });
+    const found = findOwn(notifications, request.params.id, response);
+    if (found === undefined) throw new ApiError(NOT_FOUND);
+    // As text, since the signature is over exactly these bytes.
+    response.json({ ...summary(found), body: found.notification.body.toString('utf8') });
   };
 }
 
-export function redeliverRoute({ notices, deliverer }: DeliveryRoutesOptions): WithId {
+export function redeliverRoute({ notifications, deliverer }: DeliveryRoutesOptions): WithId {
   return (request, response) => {
-    const found = findOwn(notices, request.params.id, response);
-    if (found === undefined || !deliverer.redeliver(found.notice.id)) return refuse(response, NOT_FOUND);
+    const found = findOwn(notifications, request.params.id, response);
+    if (found === undefined || !deliverer.redeliver(found.notification.id)) throw new ApiError(NOT_FOUND);
     response.status(202).json(summary(found));
   };
 }
 
-/** Somebody else's is none. */
+/** A notification of another account counts as missing. */
 function findOwn(
-  notices: Pick<NoticeStore, 'find'>,
+  notifications: Pick<NotificationStore, 'find'>,
   id: string,
   response: Response,
-): NoticeRecord | undefined {
-  const found = notices.find(id);
-  return found?.notice.accountId === callerOf(response).account.id ? found : undefined;
+): NotificationRecord | undefined {
+  const found = notifications.find(id);
+  return found?.notification.accountId === callerOf(response).account.id ? found : undefined;
 }
 
-function summary({ notice, state, attempts }: NoticeRecord) {
+function summary({ notification, state, attempts }: NotificationRecord) {
   return {
-    id: notice.id,
-    job_id: notice.jobId,
-    event: notice.kind,
-    url: notice.url,
+    id: notification.id,
+    job_id: notification.jobId,
+    event: notification.kind,
+    url: notification.url,
     state,
-    created_at: notice.createdAt,
+    created_at: notification.createdAt,
     attempts: attempts.map((attempt) => ({
       attempt: attempt.attempt,
       started_at: attempt.startedAt,

@@ -1,11 +1,11 @@
-// What every request passes first: its caller is found, its limit is spent and told in three headers (spec 8), and
-// whoever has no valid token, or none of the right scope, goes no further (spec 5 and 7).
+// Before every route: authenticates the request, counts it against its rate limit, sets the three rate limit headers
+// (spec 8), and rejects requests without a valid token or without the needed scope (spec 5 and 7).
 
 import type { Request, RequestHandler, Response } from 'express';
 import type { Accounts, Caller, NoCaller } from '../accounts/accounts.ts';
 import type { Limits, RateState } from '../accounts/limits.ts';
 import type { Scope } from '../accounts/tokens.ts';
-import { forbidden, HEADER_MISSING, NO_HOST, rateLimited, refuse, TOKEN_INVALID } from './refusals.ts';
+import { forbidden, HEADER_MISSING, NO_HOST, rateLimited, sendError, TOKEN_INVALID } from './errors.ts';
 
 export function createGate(options: {
   accounts: Pick<Accounts, 'identify'>;
@@ -14,7 +14,7 @@ export function createGate(options: {
 }): RequestHandler {
   const { accounts, limits, now } = options;
 
-  /** @throws what the database throws, after the headers are set: no answer goes without them. */
+  /** @throws what the database throws. Sets the headers before, since every response must have them. */
   async function identify(request: Request, response: Response): Promise<Caller | NoCaller> {
     try {
       return accounts.identify(request.headers.authorization);
@@ -35,12 +35,12 @@ export function createGate(options: {
     const rate = await spend(found, request);
     response.set(rateHeaders(rate));
     if (typeof found !== 'string') response.locals['caller'] = found;
-    if (rate.exceeded) return refuse(response, rateLimited(secondsUntil(rate, now())));
-    // RFC 9112, 3.2. Node would refuse it, too, but without a body.
+    if (rate.exceeded) return sendError(response, rateLimited(secondsUntil(rate, now())));
+    // RFC 9112, 3.2. Node's own check would respond without a body.
     const { httpVersion, headers } = request;
-    if (httpVersion === '1.1' && headers.host === undefined) return refuse(response, NO_HOST);
-    if (found === 'header_missing') return refuse(response, HEADER_MISSING);
-    if (found === 'token_invalid') return refuse(response, TOKEN_INVALID);
+    if (httpVersion === '1.1' && headers.host === undefined) return sendError(response, NO_HOST);
+    if (found === 'header_missing') return sendError(response, HEADER_MISSING);
+    if (found === 'token_invalid') return sendError(response, TOKEN_INVALID);
     next();
   };
 }
@@ -49,11 +49,11 @@ export function createGate(options: {
 export function needs(scope: Scope): RequestHandler {
   return (_request, response, next) => {
     if (callerOf(response).token.scopes.includes(scope)) return next();
-    return refuse(response, forbidden({ field: 'scope', message: `the token lacks ${scope}` }));
+    return sendError(response, forbidden({ field: 'scope', message: `the token lacks ${scope}` }));
   };
 }
 
-/** Who asks. Behind the gate there is always somebody. */
+/** For routes behind the gate, where there always is a caller. */
 export function callerOf(response: Response): Caller {
   return response.locals['caller'] as Caller;
 }
@@ -70,7 +70,7 @@ function addressOf(request: Request): string {
   return request.socket.remoteAddress ?? '';
 }
 
-/** At least one, so that nobody comes back at once. */
+/** At least one, so that no client returns at once. */
 function secondsUntil({ resetS }: RateState, nowMs: number): number {
   return Math.max(1, resetS - Math.floor(nowMs / 1_000));
 }

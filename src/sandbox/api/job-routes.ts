@@ -1,16 +1,16 @@
-// Creating, reading and listing jobs (spec 2.1 and 4).
+// Create, read and list jobs (spec 2.1 and 4).
 
 import type { RequestHandler } from 'express';
 import type { TierName, Tiers } from '../accounts/tiers.ts';
 import type { Addresses } from '../addresses/addresses.ts';
-import { type JobOrder, newJob } from '../jobs/chronicle.ts';
+import { type JobOrder, newJob } from '../jobs/job.ts';
 import type { Runner } from '../jobs/runner.ts';
 import type { Store } from '../store/store.ts';
 import { readJson } from './bodies.ts';
 import { fromCursor, toCursor } from './cursors.ts';
 import { callerOf } from './gate.ts';
-import { type Detail, forbidden, invalid, NOT_FOUND, refuse, unavailable } from './refusals.ts';
-import { jobsQuery, orderSchema, understand } from './schemas.ts';
+import { ApiError, forbidden, INVALID_CURSOR, NOT_FOUND, unavailable } from './errors.ts';
+import { jobsQuery, orderSchema, validate } from './schemas.ts';
 
 export const JOBS_PATH = '/v1/conversion_jobs';
 
@@ -19,7 +19,7 @@ export type JobRoutesOptions = {
   readonly runner: Pick<Runner, 'hasRoom' | 'add'>;
   readonly addresses: Pick<Addresses, 'fault'>;
   readonly tiers: Tiers;
-  /** Older jobs that have ended are dropped. */
+  /** Older jobs that have ended are deleted. */
   readonly keptJobs: number;
   readonly now: () => number;
 };
@@ -31,14 +31,9 @@ export function createJobRoute(options: JobRoutesOptions): RequestHandler {
 
   return async (request, response) => {
     const { account } = callerOf(response);
-    const body = await readJson(request);
-    if ('refusal' in body) return refuse(response, body.refusal);
-    const understood = understand(schema, body.value);
-    if ('details' in understood) return refuse(response, invalid(understood.details));
-    const order = understood.value;
-    const barred = barredFormat(order, tiers, account.tier);
-    if (barred !== undefined) return refuse(response, forbidden(barred));
-    if (!runner.hasRoom()) return refuse(response, unavailable('too many jobs are under way'));
+    const order = validate(schema, await readJson(request));
+    checkFormats(order, tiers, account.tier);
+    if (!runner.hasRoom()) throw new ApiError(unavailable('too many jobs are under way'));
 
     const job = newJob(order, new Date(now()).toISOString());
     transaction(() => {
@@ -52,37 +47,34 @@ export function createJobRoute(options: JobRoutesOptions): RequestHandler {
 
 export function readJobRoute({ store }: JobRoutesOptions): RequestHandler<{ job_id: string }> {
   return (request, response) => {
-    // Somebody else's job is none.
+    // A job of another account gets the same answer as a missing one.
     const job = store.jobs.find(request.params.job_id, callerOf(response).account.id);
-    if (job === undefined) return refuse(response, NOT_FOUND);
+    if (job === undefined) throw new ApiError(NOT_FOUND);
     response.json(job);
   };
 }
 
 export function listJobsRoute({ store }: JobRoutesOptions): RequestHandler {
   return (request, response) => {
-    const understood = understand(jobsQuery, { ...request.query });
-    if ('details' in understood) return refuse(response, invalid(understood.details));
-    const { status, limit, cursor } = understood.value;
+    const { status, limit, cursor } = validate(jobsQuery, { ...request.query });
     const before = cursor === undefined ? undefined : sequenceOf(cursor);
-    if (before === null)
-      return refuse(response, invalid([{ field: 'cursor', message: 'is not one of ours' }]));
-
     const page = store.jobs.list({ accountId: callerOf(response).account.id, status, limit, before });
     const next = page.before === undefined ? null : toCursor('jobs', page.before);
     response.json({ jobs: page.jobs, next_cursor: next });
   };
 }
 
-/** null: not one of ours. */
-function sequenceOf(cursor: string): number | null {
-  const last = fromCursor('jobs', cursor);
-  return last !== undefined && /^[1-9]\d{0,14}$/.test(last) ? Number(last) : null;
+function sequenceOf(cursor: string): number {
+  const last = fromCursor('jobs', cursor) ?? '';
+  if (!/^[1-9]\d{0,14}$/.test(last)) throw new ApiError(INVALID_CURSOR);
+  return Number(last);
 }
 
-function barredFormat(order: JobOrder, tiers: Tiers, tier: TierName): Detail | undefined {
+/** @throws ApiError for a format that the tier does not have. */
+function checkFormats(order: JobOrder, tiers: Tiers, tier: TierName): void {
   const { formats } = tiers[tier];
-  if (formats === null) return undefined;
+  if (formats === null) return;
   const field = (['input_format', 'output_format'] as const).find((name) => !formats.includes(order[name]));
-  return field && { field, message: `the tier ${tier} takes ${formats.join(', ')} alone` };
+  if (field === undefined) return;
+  throw new ApiError(forbidden({ field, message: `the tier ${tier} takes ${formats.join(', ')} alone` }));
 }

@@ -1,19 +1,18 @@
-// What the interface takes: strict, so that a misspelt field is told and not passed over. Every fault is listed at once,
-// by its field.
+// What the API accepts. Unknown fields are errors, so that a misspelled field is noticed. All errors are reported together,
+// each with its field.
 
 import { z } from 'zod';
 import type { Addresses } from '../addresses/addresses.ts';
 import { FORMAT_NAMES } from '../engine/formats.ts';
-import type { JobOrder } from '../jobs/chronicle.ts';
-import type { JobStatus } from '../types.ts';
-import type { Detail } from './refusals.ts';
+import type { JobOrder, JobStatus } from '../jobs/job.ts';
+import { ApiError, type Detail, invalid } from './errors.ts';
 
 export const PAGE_LIMIT_MAX = 100;
 const PAGE_LIMIT_DEFAULT = 20;
 /** Longer than any id or cursor of ours. */
 const REFERENCE_MAX_LENGTH = 200;
 
-/** A body may consist of nothing but unknown fields; so many are worth telling. */
+/** Enough for a person. A body can consist of nothing but unknown fields. */
 const DETAILS_MAX = 20;
 const SHOWN_NAME_LENGTH = 64;
 
@@ -44,7 +43,7 @@ export function orderSchema(addresses: Pick<Addresses, 'fault'>) {
   ) satisfies z.ZodType<JobOrder>;
 }
 
-/** A parameter that comes twice arrives as a list. */
+/** A parameter that is given twice is an array. */
 const parameter = z.string({ error: 'must be given once' });
 
 const limit = parameter
@@ -75,11 +74,11 @@ export const deliveriesQuery = z.strictObject({
   cursor: reference.optional(),
 });
 
-/** What `schema` makes of it, or every fault of it. */
-export function understand<T>(schema: z.ZodType<T>, input: unknown): { value: T } | { details: Detail[] } {
+/** @throws ApiError with all faults. */
+export function validate<T>(schema: z.ZodType<T>, input: unknown): T {
   const { success, data, error } = schema.safeParse(input);
-  if (success) return { value: data };
-  return { details: error.issues.flatMap((issue) => detailsOf(issue)).slice(0, DETAILS_MAX) };
+  if (success) return data;
+  throw new ApiError(invalid(error.issues.flatMap((issue) => detailsOf(issue)).slice(0, DETAILS_MAX)));
 }
 
 function detailsOf(issue: z.core.$ZodIssue): Detail[] {

@@ -1,8 +1,8 @@
-// What the jobs know of converting. Two engines answer to it: ffmpeg.ts converts, simulated.ts only pretends.
+// What a job needs of an engine. There are two: ffmpeg.ts converts, simulated.ts only pretends to.
 
 export type Conversion = {
   readonly outputBytes: number;
-  /** How long the output plays. */
+  /** The duration of the output. */
   readonly mediaSeconds: number;
 };
 
@@ -11,9 +11,9 @@ export type ConversionOrder = {
   readonly outputUrl: string;
   readonly inputFormat: string;
   readonly outputFormat: string;
-  /** Cancels the conversion, as on shutdown. */
+  /** Cancels the conversion, as at shutdown. */
   readonly signal: AbortSignal;
-  /** 0 ≤ percentage < 100, never falling; `remainingMs` undefined while unknown. */
+  /** 0 ≤ percentage < 100, never decreasing. `remainingMs` is undefined while unknown. */
   readonly onProgress: (percentage: number, remainingMs: number | undefined) => void;
 };
 
@@ -21,10 +21,10 @@ export type Engine = {
   readonly kind: 'ffmpeg' | 'simulated';
   readonly version: string;
   /**
-   * Fetches the input, converts it and puts the result to its address. Leaves no file and no process behind, however
-   * it ends. May be called again for the same order: the output is then replaced.
-   * @throws ConversionError for what is the job's own fault or a limit; the signal's reason once it is aborted;
-   * anything else is a bug.
+   * Fetches the input, converts it and uploads the output. Leaves no file and no process behind, however it ends. May
+   * be called again for the same order; the output is then replaced.
+   * @throws ConversionError for faults of the job and for limits; the signal's reason once it is aborted. Anything else
+   *   is a bug.
    */
   readonly convert: (order: ConversionOrder) => Promise<Conversion>;
 };
@@ -32,15 +32,15 @@ export type Engine = {
 export type EngineLimits = {
   readonly inputBytes: number;
   readonly mediaSeconds: number;
-  /** For looking into the input and converting it. */
+  /** For probing and converting. */
   readonly runMs: number;
-  /** For the whole input to arrive. */
+  /** For the whole download of the input. */
   readonly fetchMs: number;
-  /** For the whole output to be taken. */
+  /** For the whole upload of the output. */
   readonly uploadMs: number;
 };
 
-/** Made for clips on a developer's machine: enough for any of those, and no job holds a place for long. */
+/** Enough for any clip on a developer's machine, and no job occupies a slot for long. */
 export const DEFAULT_ENGINE_LIMITS: EngineLimits = {
   inputBytes: 256 * 1024 * 1024,
   mediaSeconds: 30 * 60,

@@ -1,26 +1,26 @@
-// What can go wrong with a conversion through nobody's mistake in this program. The message is one sentence that the
-// job's owner reads: it says what to do differently, and never names a local path or an address inside our network.
+// Why a conversion failed, other than by a bug. The message is one sentence for the client that created the job. It never
+// contains a local path or an address inside our network.
 
 export type ConversionErrorCode =
-  /** The input is corrupted, empty, or not what its format says. */
+  /** The input is corrupted, empty, or not of the format that the job names. */
   | 'INVALID_INPUT'
   /** The input's address may not be reached, does not answer, or answers too slowly. */
   | 'INPUT_UNREACHABLE'
   | 'INPUT_TOO_LARGE'
   | 'INPUT_TOO_LONG'
   | 'UNSUPPORTED_FORMAT'
-  /** The output's address may not be reached, refuses the result, or takes too long; or the result is too large. */
+  /** The output's address may not be reached, rejects the output, or takes too long; or the output is too large. */
   | 'OUTPUT_UNWRITABLE'
-  /** The conversion itself took too long. */
+  /** The conversion took too long, not counting download and upload. */
   | 'TIMED_OUT'
-  /** Ours: no room, or a program that cannot run. Another try may do. */
+  /** Our fault: a full disk, or a program that cannot run. A retry can succeed. */
   | 'INTERNAL';
 
 export class ConversionError extends Error {
   override readonly name = 'ConversionError';
   readonly code: ConversionErrorCode;
 
-  /** `cause` may hold what a program said, paths included: for our log at most. */
+  /** `cause` can contain the output of a program, with paths: at most for our log. */
   constructor(code: ConversionErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;

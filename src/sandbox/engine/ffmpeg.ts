@@ -1,32 +1,29 @@
-// The engine that really converts, with the machine's own ffmpeg. An input passes through here in four steps (fetched,
-// looked into, converted, put), each within its limits and all in a folder that goes in the end.
+// The engine that converts, with the ffmpeg that is installed on the machine: probes the input, rejects what cannot
+// succeed, and transcodes it.
 
 import { execFile } from 'node:child_process';
 import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Addresses } from '../addresses/addresses.ts';
-import { inWords, withDeadline } from '../addresses/deadline.ts';
-import type { Conversion, ConversionOrder, Engine, EngineLimits } from './engine.ts';
+import { createEngine, type EngineOptions } from './create-engine.ts';
+import type { ConversionOrder, Engine } from './engine.ts';
 import { ConversionError } from './errors.ts';
 import type { Format } from './formats.ts';
 import { type Probe, probe } from './probe.ts';
 import { OUTPUT_NAME, tooLong, transcode } from './transcode.ts';
-import { createTransfers, formatsOf } from './transfers.ts';
-import { withWorkFolder } from './work-folder.ts';
 
 export type Programs = { readonly ffmpeg: string; readonly ffprobe: string; readonly version: string };
 
-/** Where packages put programs: Debian's and Fedora's, what was built by hand, and Homebrew's. */
+/** Where Debian and Fedora, local builds, and Homebrew install programs. */
 const USUAL_FOLDERS: readonly string[] = ['/usr/bin', '/usr/local/bin', '/opt/homebrew/bin', '/bin'];
 const VERSION_TIMEOUT_MS = 10_000;
 
-/** Sound without compression grows, as does a clip that was small since it was still; but not without end. */
+/** Uncompressed sound makes outputs grow, and so does a still picture; this limits by how much. */
 const OUTPUT_PER_INPUT = 4;
 
 const runFile = promisify(execFile);
 
-/** The first folder that has both programs, in working order. @returns undefined if there is none. */
+/** From the first folder with both programs in working order. @returns undefined if there is none. */
 export async function findFfmpeg(folders: readonly string[] = USUAL_FOLDERS): Promise<Programs | undefined> {
   for (const folder of folders) {
     const ffmpeg = join(folder, 'ffmpeg');
@@ -37,73 +34,53 @@ export async function findFfmpeg(folders: readonly string[] = USUAL_FOLDERS): Pr
       const version = /^ffmpeg version (\S+)/.exec(stdout)?.[1];
       if (version !== undefined) return { ffmpeg, ffprobe, version };
     } catch {
-      // Not here, or not for us to run: perhaps in the next one.
+      // Missing, or not executable: try the next folder.
     }
   }
 }
 
-/** `folder`: where each conversion makes its own. It should be ours alone. */
-export function createFfmpegEngine(options: {
-  programs: Programs;
-  limits: EngineLimits;
-  addresses: Addresses;
-  folder: string;
-}): Engine {
-  const { programs, limits, folder: parent } = options;
-  const transfers = createTransfers(options);
-  const late = () =>
-    new ConversionError('TIMED_OUT', `the conversion took longer than ${inWords(limits.runMs)}`);
-
-  async function run(order: ConversionOrder, folder: string, signal: AbortSignal): Promise<number> {
-    const { from, to } = formatsOf(order);
-    const input = await probe(programs.ffprobe, folder, signal);
-    refuseUnfit(input, order, { from, to, maxSeconds: limits.mediaSeconds });
-    return transcode({
-      program: programs.ffmpeg,
-      folder,
-      from,
-      to,
-      input,
-      maxSeconds: limits.mediaSeconds,
-      maxOutputBytes: limits.inputBytes * OUTPUT_PER_INPUT,
-      onProgress: order.onProgress,
-      signal,
-    });
-  }
-
-  async function convert(order: ConversionOrder): Promise<Conversion> {
-    const { to } = formatsOf(order);
-    return withWorkFolder(parent, async (folder) => {
-      await transfers.fetchInput(order, folder);
-      const mediaSeconds = await withDeadline(
-        { signal: order.signal, timeoutMs: limits.runMs, late },
-        (signal) => run(order, folder, signal),
-      );
-      const outputBytes = await transfers.putOutput(order, join(folder, OUTPUT_NAME), to.mediaType);
-      return { outputBytes, mediaSeconds };
-    });
-  }
-
-  return { kind: 'ffmpeg', version: programs.version, convert };
+export function createFfmpegEngine(options: EngineOptions & { programs: Programs }): Engine {
+  const { programs, limits } = options;
+  const maxSeconds = limits.mediaSeconds;
+  return createEngine(
+    { kind: 'ffmpeg', version: programs.version },
+    options,
+    async ({ order, from, to, folder, signal }) => {
+      const input = await probe(programs.ffprobe, folder, signal);
+      checkInput(input, order, { from, to, maxSeconds });
+      const mediaSeconds = await transcode({
+        program: programs.ffmpeg,
+        folder,
+        from,
+        to,
+        input,
+        maxSeconds,
+        maxOutputBytes: limits.inputBytes * OUTPUT_PER_INPUT,
+        onProgress: order.onProgress,
+        signal,
+      });
+      return { output: join(folder, OUTPUT_NAME), mediaSeconds };
+    },
+  );
 }
 
-/** What ffmpeg would find out late, or not tell clearly. */
-function refuseUnfit(
+/** Rejects inputs that ffmpeg would reject late or without a clear message. */
+function checkInput(
   input: Probe,
   { inputFormat, outputFormat }: ConversionOrder,
   { from, to, maxSeconds }: { from: Format; to: Format; maxSeconds: number },
 ): void {
   if (!input.demuxers.includes(from.demuxer))
-    throw unfit(`the input is not ${inputFormat}, as the job says, but ${input.demuxers.join(' or ')}`);
+    throw invalid(`the input is not ${inputFormat}, as the job says, but ${input.demuxers.join(' or ')}`);
   if (input.seconds !== undefined && input.seconds > maxSeconds) throw tooLong(maxSeconds);
   const hasVideo = input.hasVideo && to.video !== undefined;
   const hasAudio = input.hasAudio && to.audio !== undefined;
   if (!hasVideo && !hasAudio) {
     const wanted = to.video === undefined ? 'sound' : to.audio === undefined ? 'picture' : 'picture or sound';
-    throw unfit(`the input has no ${wanted} that ${outputFormat} could hold`);
+    throw invalid(`the input has no ${wanted} that ${outputFormat} could hold`);
   }
 }
 
-function unfit(why: string): ConversionError {
-  return new ConversionError('INVALID_INPUT', why);
+function invalid(message: string): ConversionError {
+  return new ConversionError('INVALID_INPUT', message);
 }

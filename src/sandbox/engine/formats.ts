@@ -1,24 +1,24 @@
-// The formats that the sandbox reads and writes, and what ffmpeg calls them. Encoders are those that Debian's package
-// brings, at settings that favour speed: the sandbox stands in for the service, not for its quality.
+// The formats that the sandbox reads and writes, and their ffmpeg arguments. The encoders are in Debian's ffmpeg package;
+// their settings favour speed over quality.
 
 export type Format = {
-  /** The one demuxer that may read such a file, by any of its names. */
+  /** The only demuxer that may read the format, by one of its names. */
   readonly demuxer: string;
   readonly muxer: string;
-  /** Encoder arguments; undefined where the format holds no such stream. */
+  /** Encoder arguments; undefined if the format has no such stream. */
   readonly video: readonly string[] | undefined;
   readonly audio: readonly string[] | undefined;
-  /** For the `Content-Type` of the output. */
+  /** The `Content-Type` of the output. */
   readonly mediaType: string;
 };
 
-/** yuv420p is what every player knows, and it takes even sides alone. */
+/** Every player supports yuv420p, which needs an even width and height. */
 const EVEN_SIDES = ['-vf', 'scale=trunc(iw/2)*2:trunc(ih/2)*2', '-pix_fmt', 'yuv420p'];
 const H264 = ['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '23', ...EVEN_SIDES];
 const VP9 = ['-c:v', 'libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', '-crf', '33', '-b:v', '0'];
 const MPEG4 = ['-c:v', 'mpeg4', '-q:v', '5', ...EVEN_SIDES];
-/** Narrow and slow, since a GIF is huge otherwise; with a fixed palette, since ffmpeg finds a better one only by
- *  keeping every frame in memory. */
+/** Few pixels and frames, since a GIF is huge otherwise. The palette is fixed: to find a better one, ffmpeg would keep
+ *  every frame in memory. */
 const GIF = ['-c:v', 'gif', '-vf', 'fps=10,scale=min(480\\,iw):-2'];
 
 const AAC = ['-c:a', 'aac', '-b:a', '128k'];
@@ -26,7 +26,7 @@ const OPUS = ['-c:a', 'libopus', '-b:a', '96k', '-ac', '2'];
 const MP3 = ['-c:a', 'libmp3lame', '-q:a', '4'];
 const PCM = ['-c:a', 'pcm_s16le'];
 
-/** `job.input_format` and `job.output_format` → how. */
+/** By `input_format` and `output_format`. */
 export const FORMATS = {
   mp4: { demuxer: 'mov', muxer: 'mp4', video: H264, audio: AAC, mediaType: 'video/mp4' },
   webm: {
@@ -52,5 +52,5 @@ export function findFormat(name: string): Format | undefined {
   return Object.hasOwn(FORMATS, name) ? FORMATS[name as FormatName] : undefined;
 }
 
-/** All that ffmpeg may use to read. What lists other files (hls, dash, concat, image2, sdp) is not among them. */
+/** All that ffmpeg may use. None of them opens further files, as hls, dash, concat, image2 and sdp do. */
 export const DEMUXERS: readonly string[] = [...new Set(FORMAT_NAMES.map((name) => FORMATS[name].demuxer))];

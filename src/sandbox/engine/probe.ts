@@ -1,4 +1,4 @@
-// Looks into an input before any work is put into it: what it is, how long it plays, what streams it has.
+// Probes an input with ffprobe: its format, its duration, and which streams it has.
 
 import { z } from 'zod';
 import { parseIfJson } from '../../json.ts';
@@ -7,15 +7,15 @@ import { runProgram } from './program.ts';
 import { INPUT, READING, whyUnreadable } from './reading.ts';
 
 export type Probe = {
-  /** All names of the demuxer that recognised it. */
+  /** All names of the demuxer that recognized it. */
   readonly demuxers: readonly string[];
-  /** Undefined where the file does not say, as in a recording that was streamed. */
+  /** Undefined if the file does not contain it, as in a live recording. */
   readonly seconds: number | undefined;
   readonly hasVideo: boolean;
   readonly hasAudio: boolean;
 };
 
-/** Six lines a stream: whoever puts hundreds of streams into a file means it to be a burden. */
+/** ffprobe prints six lines per stream, and no honest file has hundreds of streams. */
 const MAX_LINES = 4_000;
 
 const SHOWN = 'format=format_name,duration:stream=codec_type:stream_disposition=attached_pic';
@@ -30,7 +30,7 @@ const Report = z.object({
   ),
 });
 
-/** Of the input in `folder`. @throws ConversionError INVALID_INPUT; the signal's reason once it is aborted. */
+/** Probes the input in `folder`. @throws ConversionError INVALID_INPUT; the signal's reason once it is aborted. */
 export async function probe(program: string, folder: string, signal: AbortSignal): Promise<Probe> {
   const args = [...READING, '-of', 'json', '-show_entries', SHOWN, INPUT];
   const lines: string[] = [];
@@ -52,7 +52,7 @@ export async function probe(program: string, folder: string, signal: AbortSignal
   return {
     demuxers: format.format_name.split(','),
     seconds: seconds > 0 && Number.isFinite(seconds) ? seconds : undefined,
-    // The cover of a song is a picture, and no video.
+    // The cover of a song is a video stream, too, but not a video.
     hasVideo: streams.some((stream) => stream.codec_type === 'video' && !stream.disposition?.attached_pic),
     hasAudio: streams.some((stream) => stream.codec_type === 'audio'),
   };

@@ -1,5 +1,5 @@
-// Runs one program to its end. When this resolves or rejects, the program is gone, and on Linux it goes with us even if
-// we are killed. Its memory is bounded. It gets no input, and nothing of our environment, in which there may be secrets.
+// Runs one program to its end. When this resolves or rejects, the program has ended; on Linux it also ends when this
+// process is killed. Its memory is limited. It gets no input and none of our environment, which can contain secrets.
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -8,32 +8,32 @@ import { createInterface } from 'node:readline';
 export type ProgramEnd = {
   /** Null if a signal ended it. */
   readonly exitCode: number | null;
-  /** The end of what it complained of. May name local paths. */
+  /** The end of its standard error. Can contain local paths. */
   readonly complaint: string;
 };
 
 export type ProgramOptions = {
-  /** It sees its files by their bare names, so that no message of it can tell where they are. */
+  /** Its working folder. It gets bare file names, so that its messages cannot contain this path. */
   readonly folder: string;
   /** Kills it. */
   readonly signal: AbortSignal;
-  /** Each line of its standard output. What this throws ends the program and is thrown on. */
+  /** Gets each line of its standard output. An error thrown here ends the program and is thrown on. */
   readonly onLine: (line: string) => void;
 };
 
-/** Of util-linux, which every Linux has. It becomes the program, with the same process id. */
+/** Part of util-linux, which every Linux has. It replaces itself with the program: same process id. */
 const SETPRIV = '/usr/bin/setpriv';
 
 /**
- * Address space: a small file can make ffmpeg take gigabytes. Converting 4K takes up to 1.6 GB of it (0.6 to 1.2 GB of
- * memory), the most for VP9.
+ * Limit of the address space, since a small file can make ffmpeg allocate gigabytes. Converting 4K needs up to 1.6 GB of
+ * address space (0.6 to 1.2 GB of memory), most of all for VP9.
  */
 const MEMORY_KIB = 2 * 1024 * 1024;
 
 /**
- * The shell's own `ulimit`, since each system has a shell, and util-linux' prlimit is on Linux alone. The shell becomes the
- * program, with the same process id, and reads nothing of the arguments. Where the system knows no such limit (macOS) it
- * runs without.
+ * The shell's `ulimit`, since every system has a shell, while util-linux' prlimit exists on Linux alone. The shell replaces
+ * itself with the program and interprets none of the arguments. A system without this limit (macOS) runs the program
+ * without it.
  */
 const WITH_LIMIT: readonly string[] = [
   '/bin/sh',
@@ -41,7 +41,7 @@ const WITH_LIMIT: readonly string[] = [
   `ulimit -v ${MEMORY_KIB} 2>/dev/null; exec "$0" "$@"`,
 ];
 
-/** Enough for the reason, which comes last. */
+/** Enough for the reason, which ffmpeg prints last. */
 const COMPLAINT_LENGTH = 4_096;
 
 /** @throws the signal's reason once it is aborted, what `onLine` throws, or the system's error if it cannot start. */
@@ -51,12 +51,12 @@ export async function runProgram(
   { folder, signal, onLine }: ProgramOptions,
 ): Promise<ProgramEnd> {
   signal.throwIfAborted();
-  const child = spawn(...leashed(program, args), {
+  const child = spawn(...commandFor(program, args), {
     cwd: folder,
     env: { LC_ALL: 'C' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  // It has nothing to clear up: its files go with their folder.
+  // SIGKILL at once: the program has nothing to clean up, since its folder is removed.
   const kill = () => void child.kill('SIGKILL');
   const { promise: closed, resolve } = Promise.withResolvers<number | null>();
   let startError: Error | undefined;
@@ -72,7 +72,7 @@ export async function runProgram(
   try {
     for await (const line of createInterface({ input: child.stdout })) onLine(line);
   } finally {
-    // On the way out by an error it still runs; otherwise it closed its output because it ends.
+    // After an error in `onLine` the program still runs. Otherwise it has closed its output and is ending.
     if (signal.aborted || !child.stdout.readableEnded) kill();
     await closed;
     signal.removeEventListener('abort', kill);
@@ -82,8 +82,8 @@ export async function runProgram(
   return { exitCode: await closed, complaint };
 }
 
-/** The kernel kills it when we die, however that happens. Elsewhere it runs on to its end then. */
-function leashed(program: string, args: readonly string[]): [string, readonly string[]] {
+/** On Linux the kernel kills the program when this process dies. On other systems it then runs to its end. */
+function commandFor(program: string, args: readonly string[]): [string, readonly string[]] {
   const limited = [...WITH_LIMIT, program, ...args];
   const [first = program, ...rest] = existsSync(SETPRIV)
     ? [SETPRIV, '--pdeathsig', 'KILL', '--', ...limited]

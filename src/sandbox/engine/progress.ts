@@ -1,17 +1,17 @@
-// Reads ffmpeg's own progress (`-progress`): blocks of `key=value` lines, of which `out_time_us` says how much of the
-// output is written. What it makes of that never falls and stays below 100: a job is done when its output is put.
+// Reads the output of `ffmpeg -progress`: blocks of `key=value` lines, in which `out_time_us` is the duration written so
+// far. The percentage never decreases and stays below 100, since a job is complete only after the upload.
 
 export type ProgressReader = {
   readonly read: (line: string) => void;
-  /** Of the output, as far as it was told. */
+  /** Duration of the output that ffmpeg has reported. */
   readonly seconds: () => number;
 };
 
 const LAST_PERCENT = 99;
-/** An estimate from less than this of the work says nothing. */
+/** With less of the work done, an estimate of the rest is useless. */
 const FIRST_ESTIMATE = 0.02;
 
-/** `totalSeconds`: how long the output will be, if that is known. */
+/** `totalSeconds`: the duration of the whole output; undefined if unknown. */
 export function createProgressReader(options: {
   totalSeconds: number | undefined;
   onProgress: (percentage: number, remainingMs: number | undefined) => void;
@@ -23,7 +23,7 @@ export function createProgressReader(options: {
   let percentage = 0;
 
   function read(line: string): void {
-    // `N/A` and times below zero come before the first frame.
+    // Before the first frame the value is `N/A` or negative.
     const microseconds = /^out_time_us=(\d+)$/.exec(line)?.[1];
     if (microseconds === undefined) return;
     seconds = Math.max(seconds, Number(microseconds) / 1_000_000);

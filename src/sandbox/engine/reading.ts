@@ -1,20 +1,20 @@
-// How ffmpeg and ffprobe are let near an input that anybody may have made. They may open one local file and nothing
-// else: no network, no playlist that names other files, no demuxer beyond those of the formats table. Their memory is
-// bounded.
+// Arguments with which ffmpeg and ffprobe read an untrusted input. They may open one local file and nothing else: no
+// network, no playlist that names other files, no demuxer that is not in the table of formats. Their memory is limited.
 
+import { INPUT_NAME } from './create-engine.ts';
 import { DEMUXERS } from './formats.ts';
 
-/** Seen from the work folder, in which both programs run. With its protocol, so that no name can be taken for one. */
-export const INPUT = 'file:input';
+/** Relative to the folder in which both programs run. With the protocol, so that no part of the name is taken for one. */
+export const INPUT = `file:${INPUT_NAME}`;
 
-/** A single piece of memory that a header may ask for. */
+/** The largest single allocation, since a header can ask for any size. */
 const MAX_ALLOC_BYTES = 256 * 1024 * 1024;
-/** 4K, also the wider one of cinemas. ffmpeg keeps some dozens of pictures: of 8K a file of 541 kB took 4.1 GB. */
+/** 4K, including the wider cinema format. ffmpeg keeps dozens of frames: an 8K file of 541 kB took 4.1 GB. */
 const MAX_PIXELS = 4_096 * 2_304;
-/** For reading, writing and filters, each: other jobs and the interface want to run, too, and each keeps pictures. */
+/** For decoding, filters and encoding each. More would starve other jobs and the API, and each thread keeps frames. */
 export const THREADS = '2';
 
-/** Arguments that stand before the input, for both programs. */
+/** For both programs, before the input. */
 export const READING: readonly string[] = [
   ['-hide_banner'],
   ['-v', 'error'],
@@ -25,7 +25,7 @@ export const READING: readonly string[] = [
   ['-threads', THREADS],
 ].flat();
 
-/** What ffmpeg complains of → what to tell. Its own words may name paths, and are for those who know it. */
+/** ffmpeg's error output → the message for the client. ffmpeg's own text can contain paths and is hard to read. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
   [/moov atom not found/, 'its index is missing, as in a file that was cut off'],
   [/not on whitelist/i, 'it is in none of the supported formats'],
@@ -38,7 +38,7 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [/Decoder \(codec .*\) not found|no decoder/i, 'it uses a codec that is not supported'],
 ];
 
-/** The end of the sentence "the input cannot be read: …". */
+/** Completes the sentence "the input cannot be read: …". */
 export function whyUnreadable(complaint: string): string {
   const known = REASONS.find(([pattern]) => pattern.test(complaint));
   return known?.[1] ?? 'it is corrupted or no media file';

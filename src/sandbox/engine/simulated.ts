@@ -1,60 +1,36 @@
-// The engine for machines without ffmpeg: it fetches the input, lets time pass, and puts it to the output unchanged.
-// All that surrounds a conversion is real, the conversion is not; whoever starts it must say so.
+// The engine for machines without ffmpeg. It fetches the input, waits, and uploads the input unchanged: everything is
+// real except the conversion. Whoever starts it must tell the user.
 
 import { open } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { setTimeout as pass } from 'node:timers/promises';
-import type { Addresses } from '../addresses/addresses.ts';
-import { inWords, withDeadline } from '../addresses/deadline.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beginsLikeMedia, SIGNATURE_BYTES } from './containers.ts';
-import type { Conversion, ConversionOrder, Engine, EngineLimits } from './engine.ts';
+import { createEngine, type EngineOptions } from './create-engine.ts';
+import type { Engine } from './engine.ts';
 import { ConversionError } from './errors.ts';
-import { createTransfers, formatsOf } from './transfers.ts';
-import { withWorkFolder } from './work-folder.ts';
 
 const STEPS = 10;
-/** It cannot tell how long a clip is: as if each had 1 Mbit/s. */
+/** It cannot know how long a clip plays, so it assumes 1 Mbit/s. */
 const BYTES_PER_SECOND = 125_000;
 
-/**
- * `stepMs`: for each of ten steps. `now`: in milliseconds, from any start. `folder`: where each conversion makes its
- * own; the system's for temporary files if there is none.
- */
-export function createSimulatedEngine(options: {
-  addresses: Addresses;
-  limits: EngineLimits;
-  stepMs: number;
-  now?: () => number;
-  folder?: string;
-}): Engine {
-  const { limits, stepMs, now = () => performance.now(), folder: parent = tmpdir() } = options;
-  const transfers = createTransfers(options);
-  const late = () =>
-    new ConversionError('TIMED_OUT', `the conversion took longer than ${inWords(limits.runMs)}`);
-
-  async function pretend({ onProgress }: ConversionOrder, signal: AbortSignal): Promise<void> {
-    const endsAtMs = now() + STEPS * stepMs;
-    for (let step = 0; step < STEPS; step++) {
-      onProgress((step * 100) / STEPS, Math.max(0, Math.round(endsAtMs - now())));
-      await pass(stepMs, undefined, { signal });
-    }
-  }
-
-  async function convert(order: ConversionOrder): Promise<Conversion> {
-    const { to } = formatsOf(order);
-    return withWorkFolder(parent, async (folder) => {
-      const { file, bytes } = await transfers.fetchInput(order, folder);
-      if (!beginsLikeMedia(await headOf(file)))
+/** `stepMs`: for each of ten steps. `now`: monotonic milliseconds. */
+export function createSimulatedEngine(
+  options: EngineOptions & { stepMs: number; now?: () => number },
+): Engine {
+  const { stepMs, now = () => performance.now() } = options;
+  return createEngine(
+    { kind: 'simulated', version: 'none' },
+    options,
+    async ({ order, input, inputBytes, signal }) => {
+      if (!beginsLikeMedia(await headOf(input)))
         throw new ConversionError('INVALID_INPUT', 'the input cannot be read: it is no media file');
-      await withDeadline({ signal: order.signal, timeoutMs: limits.runMs, late }, (signal) =>
-        pretend(order, signal),
-      );
-      const outputBytes = await transfers.putOutput(order, file, to.mediaType);
-      return { outputBytes, mediaSeconds: Math.max(1, bytes / BYTES_PER_SECOND) };
-    });
-  }
-
-  return { kind: 'simulated', version: 'none', convert };
+      const endsAtMs = now() + STEPS * stepMs;
+      for (let step = 0; step < STEPS; step++) {
+        order.onProgress((step * 100) / STEPS, Math.max(0, Math.round(endsAtMs - now())));
+        await sleep(stepMs, undefined, { signal });
+      }
+      return { output: input, mediaSeconds: Math.max(1, inputBytes / BYTES_PER_SECOND) };
+    },
+  );
 }
 
 async function headOf(path: string): Promise<Uint8Array> {

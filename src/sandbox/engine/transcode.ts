@@ -1,4 +1,4 @@
-// The conversion itself: one run of ffmpeg from the input to the output of a work folder, watched by its progress.
+// One run of ffmpeg: converts the input in a folder into the output and reports progress.
 
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,19 +23,19 @@ export type TranscodeOptions = {
 
 export const OUTPUT_NAME = 'output';
 
-/** Often enough for clips that are done in a second. */
+/** Often enough for clips that take one second. */
 const PROGRESS_SECONDS = '0.1';
-/** Sound and picture end at different moments, and the last frame counts whole. */
+/** Sound and picture end at different times, and the last frame counts in full. */
 const SLACK_SECONDS = 1;
-/** Of all packets. ffmpeg's own 2/3 would call a mostly broken clip converted. */
+/** Of all packets. With ffmpeg's default of 2/3, a mostly broken clip would count as converted. */
 const MAX_ERROR_RATE = '0.1';
 
-/** Of the length that the input claims. Less can be right, where the sound is shorter; but not with complaints. */
+/** Of the input's stated duration. A shorter output can be right, if the sound is shorter, but not with error messages. */
 const LEAST_PART = 0.5;
-/** No input can bring these about. */
-const OURS = /Unknown encoder|No space left on device|Disk quota exceeded|Permission denied/;
+/** No input can cause these errors. */
+const OUR_FAULT = /Unknown encoder|No space left on device|Disk quota exceeded|Permission denied/;
 
-/** @returns the output's length in seconds. @throws ConversionError; the signal's reason once it is aborted. */
+/** @returns the output's duration in seconds. @throws ConversionError; the signal's reason once it is aborted. */
 export async function transcode(options: TranscodeOptions): Promise<number> {
   const { program, folder, input, maxSeconds, maxOutputBytes, signal } = options;
   const progress = createProgressReader({
@@ -48,16 +48,16 @@ export async function transcode(options: TranscodeOptions): Promise<number> {
     signal,
     onLine: (line) => {
       progress.read(line);
-      // The input did not say how long it is, or lied.
+      // The input's stated duration was missing or wrong.
       if (progress.seconds() > maxSeconds + SLACK_SECONDS) throw tooLong(maxSeconds);
     },
   });
   const outputBytes = exitCode === 0 ? (await stat(join(folder, OUTPUT_NAME))).size : 0;
   if (outputBytes === 0) throw failure(complaint);
-  // ffmpeg stops without a word where its output may not grow further.
+  // At its limit for the output's size, ffmpeg stops without an error.
   if (outputBytes >= maxOutputBytes)
     throw new ConversionError('OUTPUT_UNWRITABLE', `the output would be larger than ${maxOutputBytes} bytes`);
-  // It makes the best of an input that breaks off or is damaged, which is not what was ordered.
+  // ffmpeg converts what it can of a damaged or truncated input and reports success.
   const isDamaged = complaint !== '' && progress.seconds() < (input.seconds ?? 0) * LEAST_PART;
   if (isDamaged) throw damaged(progress.seconds(), complaint);
   return progress.seconds();
@@ -65,8 +65,8 @@ export async function transcode(options: TranscodeOptions): Promise<number> {
 
 function failure(complaint: string): ConversionError {
   const cause = new Error(complaint);
-  const isOurs = OURS.test(complaint);
-  if (isOurs) return new ConversionError('INTERNAL', 'the converter cannot do this at the moment', { cause });
+  if (OUR_FAULT.test(complaint))
+    return new ConversionError('INTERNAL', 'the converter cannot do this at the moment', { cause });
   const message = `the input cannot be converted: ${whyUnreadable(complaint)}`;
   return new ConversionError('INVALID_INPUT', message, { cause });
 }

@@ -1,12 +1,12 @@
-// A small file server for inputs and outputs, so that conversions work with no network: GET and HEAD (with ranges) of
-// the files of one folder, and PUT to replace them. It has no rights to check and belongs on loopback.
+// A small file server for inputs and outputs, so that conversions work without a network: GET and HEAD (with ranges) for
+// the files of one folder, and PUT to create or replace them. It has no authentication, so it belongs on loopback.
 
 import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import { describeError } from '../../errors.ts';
-import { listen } from '../../http/index.ts';
+import { createStop, listen } from '../../http/index.ts';
 import type { Logger } from '../../log.ts';
 import { findFormat } from '../engine/formats.ts';
 import { hostInUrl } from '../host-in-url.ts';
@@ -17,42 +17,42 @@ export type FileServer = {
   readonly port: number;
   /** Without a slash at its end. */
   readonly url: string;
-  /** Cuts what is under way; half-written files are gone when it resolves. Safe to call twice. */
+  /** Cuts what is under way. When it resolves, incomplete files are removed. Safe to call twice. */
   readonly stop: () => Promise<void>;
 };
 
 export type FileServerOptions = {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 chooses a free one. */
   readonly port: number;
-  /** Made if it is not there. */
+  /** Created if missing. */
   readonly folder: string;
-  /** Of one file. */
+  /** Per file. */
   readonly maxBytes: number;
   readonly log: Logger;
 };
 
 const HEADERS_TIMEOUT_MS = 5_000;
-/** For a whole upload, on a machine's own loopback. */
+/** For a whole upload, over loopback. */
 const REQUEST_TIMEOUT_MS = 5 * 60_000;
 const CHECK_INTERVAL_MS = 1_000;
 const MAX_CONNECTIONS = 64;
 
-type Refusal = { readonly status: number; readonly error: string; readonly text: string };
+type ErrorAnswer = { readonly status: number; readonly error: string; readonly text: string };
 
-const NOT_FOUND: Refusal = { status: 404, error: 'not_found', text: 'there is no such file' };
-const BAD_NAME: Refusal = {
+const NOT_FOUND: ErrorAnswer = { status: 404, error: 'not_found', text: 'there is no such file' };
+const BAD_NAME: ErrorAnswer = {
   status: 400,
   error: 'bad_request',
   text: 'a file name is made of at most 100 letters, digits, dots, dashes and underscores, a letter or digit first',
 };
-const PARTIAL: Refusal = { status: 400, error: 'bad_request', text: 'a file can only be put as a whole' };
-const WRONG_METHOD: Refusal = { status: 405, error: 'method_not_allowed', text: 'use GET, HEAD or PUT' };
-const REFUSED = {
+const PARTIAL: ErrorAnswer = { status: 400, error: 'bad_request', text: 'a file can only be put as a whole' };
+const WRONG_METHOD: ErrorAnswer = { status: 405, error: 'method_not_allowed', text: 'use GET, HEAD or PUT' };
+const NOT_STORED = {
   too_large: { status: 413, error: 'payload_too_large', text: 'the file is too large' },
   full: { status: 507, error: 'insufficient_storage', text: 'there are too many files' },
   not_a_file: { status: 409, error: 'conflict', text: 'the name is taken by something that is no file' },
-} as const satisfies Readonly<Record<string, Refusal>>;
+} as const satisfies Readonly<Record<string, ErrorAnswer>>;
 
 /** @throws Error when the port is taken. */
 export async function startFileServer(options: FileServerOptions): Promise<FileServer> {
@@ -71,20 +71,15 @@ export async function startFileServer(options: FileServerOptions): Promise<FileS
     }),
   );
   server.maxConnections = MAX_CONNECTIONS;
+  const stop = createStop(server);
   const port = await listen(server, options);
-  let stopping: Promise<void> | undefined;
-
-  async function close(): Promise<void> {
-    const closed = new Promise((resolve) => server.close(resolve));
-    server.closeAllConnections();
-    await closed;
-    await Promise.allSettled(uploads);
-  }
-
   return {
     port,
     url: `http://${hostInUrl(host)}:${port}`,
-    stop: () => (stopping ??= close()),
+    stop: async () => {
+      await stop(0);
+      await Promise.allSettled(uploads);
+    },
   };
 }
 
@@ -96,8 +91,8 @@ function createApp(options: FileServerOptions, track: (upload: Promise<unknown>)
   app.use(logged(options.log));
   app.get('/:name', sendFile(options));
   app.put('/:name', takeFile(options, track));
-  app.all('/:name', (_request, response) => refuse(response.set('Allow', 'GET, HEAD, PUT'), WRONG_METHOD));
-  app.use((_request, response) => refuse(response, NOT_FOUND));
+  app.all('/:name', (_request, response) => sendError(response.set('Allow', 'GET, HEAD, PUT'), WRONG_METHOD));
+  app.use((_request, response) => sendError(response, NOT_FOUND));
   app.use(onError(options.log));
   return app;
 }
@@ -114,11 +109,11 @@ function logged(log: Logger): RequestHandler {
 function sendFile({ folder }: FileServerOptions): RequestHandler {
   return async (request, response, next) => {
     const name = nameOf(request);
-    if (name === undefined) return refuse(response, BAD_NAME);
-    if ((await kindOf(join(folder, name))) !== 'file') return refuse(response, NOT_FOUND);
+    if (name === undefined) return sendError(response, BAD_NAME);
+    if ((await kindOf(join(folder, name))) !== 'file') return sendError(response, NOT_FOUND);
     const type = findFormat(extname(name).slice(1))?.mediaType ?? 'application/octet-stream';
     response.set({ 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' });
-    // Ranges, HEAD and conditions are its business.
+    // Express handles ranges, HEAD and conditional requests.
     response.sendFile(name, { root: folder, dotfiles: 'deny', cacheControl: false }, (error) => {
       if (error && !response.headersSent) next(error);
     });
@@ -131,8 +126,8 @@ function takeFile(
 ): RequestHandler {
   return async (request, response) => {
     const name = nameOf(request);
-    if (name === undefined) return refuse(response, BAD_NAME);
-    if (request.get('content-range') !== undefined) return refuse(response, PARTIAL);
+    if (name === undefined) return sendError(response, BAD_NAME);
+    if (request.get('content-range') !== undefined) return sendError(response, PARTIAL);
     const isTooLarge = Number(request.get('content-length')) > maxBytes;
     const upload: Promise<StoreResult> = isTooLarge
       ? Promise.resolve({ outcome: 'too_large' })
@@ -141,7 +136,7 @@ function takeFile(
     const { outcome } = await upload;
     if (outcome === 'created') return void response.status(201).location(`/${name}`).end();
     if (outcome === 'replaced') return void response.status(204).end();
-    refuse(response, REFUSED[outcome]);
+    sendError(response, NOT_STORED[outcome]);
   };
 }
 
@@ -150,8 +145,8 @@ function nameOf(request: Request): string | undefined {
   return typeof name === 'string' && isPlainName(name) ? name : undefined;
 }
 
-function refuse(response: Response, { status, error, text }: Refusal): void {
-  // Or the rest of the upload would be read to its end, however long that is.
+function sendError(response: Response, { status, error, text }: ErrorAnswer): void {
+  // Otherwise Node would read the rest of the upload, however long it is.
   if (response.req.method === 'PUT') response.set('Connection', 'close');
   response.status(status).json({ error, message: text });
 }
@@ -161,14 +156,15 @@ function onError(log: Logger): ErrorRequestHandler {
     if (response.headersSent) return next(error);
     response.removeHeader('Content-Type');
     const status = (error as { status?: unknown }).status;
-    // Conditions and ranges that the file does not meet: the head says all. It may also have gone in this moment.
+    // A condition or range that the file does not meet has no body.
     if (status === 412 || status === 416) return void response.status(status).end();
-    if (status === 404) return refuse(response, NOT_FOUND);
-    // Else it is a path that cannot be decoded.
-    if (typeof status === 'number' && status < 500) return refuse(response, BAD_NAME);
-    // A sender that broke off hears no answer.
+    // The file was removed after our check.
+    if (status === 404) return sendError(response, NOT_FOUND);
+    // The path cannot be decoded.
+    if (typeof status === 'number' && status < 500) return sendError(response, BAD_NAME);
+    // The connection broke during the upload.
     if (!request.complete) return void response.destroy();
     log.error({ err: describeError(error) }, 'unexpected error of the file server');
-    refuse(response, { status: 500, error: 'internal', text: 'something went wrong on our side' });
+    sendError(response, { status: 500, error: 'internal', text: 'something went wrong on our side' });
   };
 }

@@ -1,4 +1,4 @@
-// Which names a file may have: plain ones, so that a name is never a path, a hidden file or an option of a program.
+// Which names a file may have. A plain name cannot be a path, a hidden file, or an option of a program.
 
 const PLAIN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 

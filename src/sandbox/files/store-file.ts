@@ -1,5 +1,5 @@
-// Takes an upload into a folder. Whoever reads the name meanwhile gets the old file or the new one, whole: it is
-// written beside, under a name that nobody can ask for, and takes its place at the end.
+// Stores an upload in a folder. It is written under a temporary name, which the server does not serve, and renamed at the
+// end. So a reader gets either the old file or the complete new one.
 
 import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -12,10 +12,10 @@ export type StoreResult =
   | { readonly outcome: 'created' | 'replaced'; readonly bytes: number }
   | { readonly outcome: 'too_large' | 'full' | 'not_a_file' };
 
-/** A folder for a developer's clips; somebody who fills it has made a mistake. */
+/** Enough for a developer's clips. More files are a mistake. */
 const MAX_FILES = 1_000;
 
-/** @throws what the body's stream fails with, as when its sender breaks off. Then nothing has changed. */
+/** @throws the body's error, such as a broken connection. The folder is then unchanged. */
 export async function storeFile(
   body: Readable,
   { folder, name, maxBytes }: { folder: string; name: string; maxBytes: number },
@@ -35,7 +35,7 @@ export async function storeFile(
   }
 }
 
-/** A link counts as something else: it may lead out of the folder. */
+/** A symbolic link is `other`, since it can lead out of the folder. */
 export async function kindOf(path: string): Promise<'file' | 'other' | 'none'> {
   try {
     return (await lstat(path)).isFile() ? 'file' : 'other';
@@ -45,7 +45,7 @@ export async function kindOf(path: string): Promise<'file' | 'other' | 'none'> {
   }
 }
 
-/** @returns the bytes written, or undefined when more than `maxBytes` came. */
+/** @returns the bytes written, or undefined if there are more than `maxBytes`. */
 async function write(body: Readable, path: string, maxBytes: number): Promise<number | undefined> {
   let bytes = 0;
   async function* counted(chunks: AsyncIterable<Buffer>) {
@@ -56,7 +56,7 @@ async function write(body: Readable, path: string, maxBytes: number): Promise<nu
     }
   }
   const file = createWriteStream(path, { flags: 'wx', mode: 0o600 });
-  // Destroying the body would take the connection with it, and with that our answer.
+  // A destroyed body would close the connection before the response is sent.
   await pipeline(counted(body.iterator({ destroyOnReturn: false })), file);
   return bytes > maxBytes ? undefined : bytes;
 }

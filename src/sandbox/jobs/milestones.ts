@@ -1,9 +1,9 @@
-// Which steps of a job's progress are worth a webhook: at most one in each ten percent, and at most one a second.
+// Decides which steps of a job's progress get a notification: at most one per ten percent, and at most one per second.
 
 const STEP_PERCENT = 10;
 const PAUSE_MS = 1_000;
 
-/** `from`: what was reached before, as when a job begins again after a restart. `nowMs`: of any steady clock. */
+/** `from`: the percentage reached by an earlier run of the job, or 0. `nowMs`: of any monotonic clock. */
 export function createMilestones(from: number): (percentage: number, nowMs: number) => boolean {
   let lastStep = from === 0 ? -1 : Math.floor(from / STEP_PERCENT);
   let lastMs = Number.NEGATIVE_INFINITY;

@@ -1,47 +1,45 @@
-// Runs the jobs: a bounded number at a time, in all and of one account, the oldest first. What is under way when the
-// program stops, or dies, begins again from the start with the next one; its progress stays where it was until the new
-// run gets beyond it.
+// Runs the jobs, oldest first, with a limit on how many run at a time, in total and per account. A job that was running
+// when the program stopped or died is converted again from the start by the next process. Its progress keeps the old
+// value until the new run exceeds it.
 
 import { describeError } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ConversionError } from '../engine/errors.ts';
 import type { JobStore, OwnedJob } from '../store/jobs.ts';
-import type { Chronicle } from './chronicle.ts';
 import { createMilestones } from './milestones.ts';
+import type { JobUpdates } from './updates.ts';
 
 export type RunnerLimits = {
-  /** At a time. */
   readonly concurrent: number;
-  /** At a time, of one account. */
   readonly concurrentPerAccount: number;
-  /** That have not ended, those that run included. */
+  /** Waiting and running together. */
   readonly unended: number;
 };
 
 export type Runner = {
-  /** Takes up what an earlier run of the program left behind. */
+  /** Queues the jobs that an earlier process did not finish. */
   readonly start: () => void;
   readonly hasRoom: () => boolean;
-  /** For a job that is stored already. */
+  /** The job must be stored already. */
   readonly add: (owned: OwnedJob) => void;
-  /** Cancels what runs, so that the next start begins it again. Safe to call twice. */
+  /** Cancels the running conversions; the next start repeats them. Safe to call twice. */
   readonly stop: () => Promise<void>;
 };
 
-/** A job that takes the program down with it must not do so for ever. */
+/** A job whose conversion crashes the program must not crash it at every start. */
 const MAX_STARTS = 5;
 
 type Running = { readonly accountId: string; readonly ended: Promise<void> };
 
 export function createRunner(options: {
   jobs: JobStore;
-  chronicle: Chronicle;
+  updates: JobUpdates;
   engine: Engine;
   limits: RunnerLimits;
   log: Logger;
 }): Runner {
-  const { jobs, chronicle, engine, limits, log } = options;
+  const { jobs, updates, engine, limits, log } = options;
   const waiting: OwnedJob[] = [];
   const running = new Map<string, Running>();
   const stopping = new AbortController();
@@ -65,7 +63,7 @@ export function createRunner(options: {
     try {
       await convert(owned);
     } catch (error) {
-      // Nobody expected that. The next start tries again.
+      // The job stays `processing`, so the next start of the program runs it again.
       log.error({ job: jobId, err: describeError(error) }, 'the job cannot be run or recorded');
     } finally {
       running.delete(jobId);
@@ -75,8 +73,8 @@ export function createRunner(options: {
 
   async function convert({ job, accountId }: OwnedJob): Promise<void> {
     const { job_id: jobId, input_format: from, output_format: to } = job;
-    if (jobs.begin(jobId) > MAX_STARTS) {
-      return chronicle.failed(jobId, {
+    if (jobs.countStart(jobId) > MAX_STARTS) {
+      return updates.failed(jobId, {
         code: 'INTERNAL',
         message: 'the conversion was interrupted too often',
       });
@@ -91,23 +89,23 @@ export function createRunner(options: {
         inputFormat: from,
         outputFormat: to,
         signal,
-        onProgress: meter(job, startedMs),
+        onProgress: progressListener(job, startedMs),
       });
       const elapsedMs = performance.now() - startedMs;
-      chronicle.completed(jobId, conversion, elapsedMs);
+      updates.completed(jobId, conversion, elapsedMs);
       log.info({ ...line, ms: Math.round(elapsedMs), bytes: conversion.outputBytes }, 'job completed');
     } catch (error) {
-      if (signal.aborted) return jobs.giveBack(jobId);
+      if (signal.aborted) return jobs.undoStart(jobId);
       const fault = faultOf(error);
-      chronicle.failed(jobId, fault);
+      updates.failed(jobId, fault);
       if (error instanceof ConversionError) log.info({ ...line, code: fault.code }, 'job failed');
       else log.error({ ...line, err: describeError(error) }, 'job failed through a fault of ours');
     }
   }
 
-  /** What the engine tells becomes whole percent that never fall, and a time of completion. */
-  function meter(job: OwnedJob['job'], startedMs: number) {
-    const isWorthTelling = createMilestones(job.progress_percentage);
+  /** Saves the engine's progress as whole percents that never decrease, with an estimated time of completion. */
+  function progressListener(job: OwnedJob['job'], startedMs: number) {
+    const isMilestone = createMilestones(job.progress_percentage);
     let reached = job.progress_percentage;
     return (percentage: number, remainingMs: number | undefined) => {
       const whole = Math.min(99, Math.floor(percentage));
@@ -115,7 +113,7 @@ export function createRunner(options: {
       reached = whole;
       const nowMs = performance.now();
       const guessMs = ((nowMs - startedMs) / whole) * (100 - whole);
-      chronicle.progressed(job.job_id, whole, remainingMs ?? guessMs, isWorthTelling(whole, nowMs));
+      updates.progressed(job.job_id, whole, remainingMs ?? guessMs, isMilestone(whole, nowMs));
     };
   }
 

@@ -1,18 +1,20 @@
-// Accounts and their tokens as rows. Signing secrets leave through one function, and token hashes through another.
+// Accounts and their tokens in the database. A signing secret is read by `signingSecret` alone, a token's hash by
+// `findToken` alone.
 
 import type { TierName } from '../accounts/tiers.ts';
-import type { Environment, Scope } from '../accounts/tokens.ts';
-import type { EventKind } from '../webhooks/deliverer.ts';
+import { type Environment, type Scope, SCOPES } from '../accounts/tokens.ts';
+import { EVENT_KINDS, type EventKind } from '../webhooks/notifications.ts';
 import type { Database } from './database.ts';
 
 export type Account = {
   readonly id: string;
   readonly name: string;
   readonly tier: TierName;
-  /** Where notices of jobs without an address of their own go. */
+  /** For jobs without a `webhook_url` of their own. */
   readonly webhookUrl: string | null;
+  /** Which events are sent. */
   readonly eventKinds: readonly EventKind[];
-  /** How often a notice is tried. */
+  /** Per notification. */
   readonly maxAttempts: number;
   readonly createdAt: string;
 };
@@ -38,128 +40,88 @@ export type AccountStore = {
   readonly setSigningSecret: (accountId: string, signingSecret: string) => void;
   readonly addToken: (token: Token, hash: Uint8Array) => void;
   readonly findToken: (hash: Uint8Array) => { token: Token; hash: Uint8Array } | undefined;
-  /** In the order of their making, revoked ones too. */
+  /** In order of creation, revoked ones included. */
   readonly tokens: (accountId: string) => readonly Token[];
   readonly countTokens: () => number;
-  /** @returns false if there is none, or it was revoked before */
+  /** @returns false if there is no such token, or it was revoked before */
   readonly revoke: (tokenId: string, revokedAt: string) => boolean;
-  readonly touch: (tokenId: string, usedAt: string) => void;
+  readonly setLastUsed: (tokenId: string, usedAt: string) => void;
 };
 
 export function createAccountStore(database: Database): AccountStore {
-  return { ...accountRows(database), ...tokenRows(database) };
+  return { ...accountStatements(database), ...tokenStatements(database) };
 }
 
-function accountRows({ prepare }: Database) {
+type AccountRow = Omit<Account, 'eventKinds'> & { readonly eventKinds: string };
+const ACCOUNT = `id, name, tier, webhook_url as webhookUrl, event_kinds as eventKinds, max_attempts as maxAttempts,
+  created_at as createdAt`;
+
+function accountStatements({ prepare }: Database) {
   const insert = prepare(
     `insert into accounts (id, name, tier, signing_secret, webhook_url, event_kinds, max_attempts, created_at)
      values (:id, :name, :tier, :secret, :webhookUrl, :eventKinds, :maxAttempts, :createdAt)`,
   );
-  const byId = prepare('select * from accounts where id = ?');
-  const byName = prepare('select * from accounts where name = ?');
-  const count = prepare('select count(*) as count from accounts');
+  const byId = prepare<AccountRow>(`select ${ACCOUNT} from accounts where id = ?`);
+  const byName = prepare<AccountRow>(`select ${ACCOUNT} from accounts where name = ?`);
+  const count = prepare<{ count: number }>('select count(*) as count from accounts');
   const update = prepare(
     `update accounts set tier = :tier, webhook_url = :webhookUrl, event_kinds = :eventKinds,
        max_attempts = :maxAttempts where id = :id`,
   );
-  const secret = prepare('select signing_secret from accounts where id = ?');
+  const secret = prepare<{ secret: string }>('select signing_secret as secret from accounts where id = ?');
   const setSecret = prepare('update accounts set signing_secret = ? where id = ?');
   return {
     add: ({ eventKinds, ...account }, signingSecret) =>
       void insert.run({ ...account, eventKinds: eventKinds.join(' '), secret: signingSecret }),
-    find: (by) => toAccount('id' in by ? byId.get(by.id) : byName.get(by.name)),
-    count: () => Number(count.get()?.['count']),
+    find: (by) => {
+      const row = 'id' in by ? byId.get(by.id) : byName.get(by.name);
+      return row && { ...row, eventKinds: words(row.eventKinds, EVENT_KINDS) };
+    },
+    count: () => count.get()?.count ?? 0,
     change: ({ id, tier, webhookUrl, eventKinds, maxAttempts }) =>
       void update.run({ id, tier, webhookUrl, eventKinds: eventKinds.join(' '), maxAttempts }),
-    signingSecret: (accountId) => secret.get(accountId)?.['signing_secret'] as string | undefined,
+    signingSecret: (accountId) => secret.get(accountId)?.secret,
     setSigningSecret: (accountId, signingSecret) => void setSecret.run(signingSecret, accountId),
   } satisfies Partial<AccountStore>;
 }
 
-function tokenRows({ prepare }: Database) {
+type TokenRow = Omit<Token, 'scopes'> & { readonly scopes: string };
+const TOKEN = `id, account_id as accountId, name, environment, scopes, created_at as createdAt, expires_at as expiresAt,
+  revoked_at as revokedAt, last_used_at as lastUsedAt`;
+
+function tokenStatements({ prepare }: Database) {
   const insert = prepare(
     `insert into tokens (id, account_id, name, environment, hash, scopes, created_at, expires_at)
      values (:id, :accountId, :name, :environment, :hash, :scopes, :createdAt, :expiresAt)`,
   );
-  const byHash = prepare('select * from tokens where hash = ?');
-  const ofAccount = prepare('select * from tokens where account_id = ? order by created_at, id');
-  const count = prepare('select count(*) as count from tokens');
+  const byHash = prepare<TokenRow & { hash: Uint8Array }>(`select ${TOKEN}, hash from tokens where hash = ?`);
+  const ofAccount = prepare<TokenRow>(
+    `select ${TOKEN} from tokens where account_id = ? order by created_at, id`,
+  );
+  const count = prepare<{ count: number }>('select count(*) as count from tokens');
   const revoke = prepare('update tokens set revoked_at = ? where id = ? and revoked_at is null');
-  const touch = prepare('update tokens set last_used_at = ? where id = ?');
+  const setLastUsed = prepare('update tokens set last_used_at = ? where id = ?');
   return {
-    addToken: ({ id, accountId, name, environment, scopes, createdAt, expiresAt }, hash) =>
-      void insert.run({
-        id,
-        accountId,
-        name,
-        environment,
-        hash,
-        scopes: scopes.join(' '),
-        createdAt,
-        expiresAt,
-      }),
-    findToken: (hash) => {
-      const row = byHash.get(hash) as TokenRow | undefined;
-      return row && { token: toToken(row), hash: row.hash };
+    addToken: ({ scopes, revokedAt: _revokedAt, lastUsedAt: _lastUsedAt, ...token }, hash) =>
+      void insert.run({ ...token, scopes: scopes.join(' '), hash }),
+    findToken: (given) => {
+      const row = byHash.get(given);
+      if (row === undefined) return undefined;
+      const { hash, ...token } = row;
+      return { token: toToken(token), hash };
     },
-    tokens: (accountId) => ofAccount.all(accountId).map((row) => toToken(row as unknown as TokenRow)),
-    countTokens: () => Number(count.get()?.['count']),
+    tokens: (accountId) => ofAccount.all(accountId).map(toToken),
+    countTokens: () => count.get()?.count ?? 0,
     revoke: (tokenId, revokedAt) => Number(revoke.run(revokedAt, tokenId).changes) > 0,
-    touch: (tokenId, usedAt) => void touch.run(usedAt, tokenId),
+    setLastUsed: (tokenId, usedAt) => void setLastUsed.run(usedAt, tokenId),
   } satisfies Partial<AccountStore>;
 }
 
-type AccountRow = {
-  readonly id: string;
-  readonly name: string;
-  readonly tier: TierName;
-  readonly webhook_url: string | null;
-  readonly event_kinds: string;
-  readonly max_attempts: number;
-  readonly created_at: string;
-};
-
-type TokenRow = {
-  readonly id: string;
-  readonly account_id: string;
-  readonly name: string;
-  readonly environment: Environment;
-  readonly hash: Uint8Array;
-  readonly scopes: string;
-  readonly created_at: string;
-  readonly expires_at: string | null;
-  readonly revoked_at: string | null;
-  readonly last_used_at: string | null;
-};
-
-function toAccount(found: unknown): Account | undefined {
-  if (found === undefined) return undefined;
-  const row = found as AccountRow;
-  return {
-    id: row.id,
-    name: row.name,
-    tier: row.tier,
-    webhookUrl: row.webhook_url,
-    eventKinds: words(row.event_kinds) as readonly EventKind[],
-    maxAttempts: row.max_attempts,
-    createdAt: row.created_at,
-  };
-}
-
 function toToken(row: TokenRow): Token {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    name: row.name,
-    environment: row.environment,
-    scopes: words(row.scopes) as readonly Scope[],
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    lastUsedAt: row.last_used_at,
-  };
+  return { ...row, scopes: words(row.scopes, SCOPES) };
 }
 
-function words(text: string): readonly string[] {
-  return text.split(' ').filter((word) => word !== '');
+/** The words of `text` that are `known`, in the order in which they were stored. */
+function words<T extends string>(text: string, known: readonly T[]): readonly T[] {
+  return text.split(' ').filter((word): word is T => known.some((each) => each === word));
 }

@@ -1,15 +1,23 @@
-// The sandbox's own SQLite file, or one in memory: opened, brought up to date, and written in transactions. One process
-// serves from it; the commands that stand in for the dashboard may write beside it.
+// The sandbox's SQLite database, in a file or in memory: opened, migrated, written in transactions. One process serves
+// from a file; the commands `tokens` and `account` may write to it at the same time.
 
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { SchemaError } from '../../errors.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
 
+type Values = SQLInputValue[] | [Readonly<Record<string, SQLInputValue>>];
+
+/** `Row` names what the SQL selects. The tables are strict, so SQLite itself guarantees the type of each column. */
+export type Statement<Row> = Pick<StatementSync, 'run'> & {
+  readonly get: (...values: Values) => Row | undefined;
+  readonly all: (...values: Values) => Row[];
+};
+
 export type Database = {
-  readonly prepare: (sql: string) => StatementSync;
-  /** All of it or nothing. What runs inside must not wait for anything. Inside another one it is a part of that. */
+  readonly prepare: <Row = never>(sql: string) => Statement<Row>;
+  /** `run` must be synchronous. A transaction inside another one becomes part of it. */
   readonly transaction: <T>(run: () => T) => T;
   /** Safe to call twice. */
   readonly close: () => void;
@@ -17,26 +25,27 @@ export type Database = {
 
 export const IN_MEMORY = ':memory:';
 
-/** The other writer is a command that changes a row or two. Meanwhile nothing else here runs. */
+/** The other writer is a command that changes one or two rows. The whole process waits meanwhile. */
 const BUSY_TIMEOUT_MS = 2_000;
 
 /**
- * Makes the file, for its owner alone, and its folder if they are missing.
- * @throws SchemaError for a file of a newer program, or of another one.
+ * Creates the file, readable by its owner alone, and its folder if they are missing.
+ * @throws SchemaError if a newer version of this program or another program wrote the file.
  */
 export function openDatabase(file: string): Database {
   if (file !== IN_MEMORY) makeFile(file);
   const database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
   try {
     migrate(database);
-    // Readers and the writer do not wait for each other. A power cut may take the last moment, a crash nothing.
+    // With WAL, readers and the writer do not block each other. `normal` may lose the last commits in a power cut, but
+    // none in a crash of the process.
     database.exec('pragma journal_mode = wal; pragma synchronous = normal');
   } catch (error) {
     database.close();
     throw error;
   }
   return {
-    prepare: (sql) => database.prepare(sql),
+    prepare: <Row>(sql: string) => database.prepare(sql) as StatementSync & Statement<Row>,
     transaction: (run) => inTransaction(database, run),
     close: () => {
       if (database.isOpen) database.close();
@@ -45,11 +54,11 @@ export function openDatabase(file: string): Database {
 }
 
 /**
- * Held by the process that serves from `file`, and let go by the system if it dies. A lock of SQLite's own on an empty
- * file beside it, since the commands must be able to write into the first.
- * @returns undefined if another process holds it.
+ * Makes this process the only one that serves from `file`. The lock is an SQLite lock on a file of its own, since the
+ * commands must be able to write to the data file. The system releases it when the process dies.
+ * @returns undefined if another process has the lock.
  */
-export function holdAlone(file: string): Disposable | undefined {
+export function lockForServing(file: string): Disposable | undefined {
   if (file === IN_MEMORY) return { [Symbol.dispose]: () => {} };
   makeFile(file);
   const lock = new DatabaseSync(`${file}-serving`);
@@ -62,7 +71,7 @@ export function holdAlone(file: string): Disposable | undefined {
   }
 }
 
-/** It holds signing secrets. SQLite gives its companions (-wal, -shm) the same rights. */
+/** 0600, since the file contains signing secrets. SQLite gives -wal and -shm the same permissions. */
 function makeFile(file: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   closeSync(openSync(file, 'a', 0o600));
@@ -93,7 +102,7 @@ function readNumber(database: DatabaseSync, pragma: string): number {
 
 function inTransaction<T>(database: DatabaseSync, run: () => T): T {
   if (database.isTransaction) return run();
-  // Immediate: a transaction that began by reading could find at its first write that another had been faster.
+  // Immediate: a transaction that starts with a read can fail at its first write, if another one wrote in between.
   database.exec('begin immediate');
   try {
     const result = run();

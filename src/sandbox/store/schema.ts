@@ -1,7 +1,7 @@
-// The sandbox's tables, as migrations that are frozen once landed: append, never edit. The file's `user_version` counts
-// those that it has had.
+// The sandbox's tables, as migrations. A released migration is never edited: append a new one. The database's
+// `user_version` is the number of migrations that were applied.
 
-/** Written into the file's head, so that a file of some other program is never taken for ours. */
+/** Stored in the file's header, so that another program's database is never taken for ours. */
 export const APPLICATION_ID = 0x7a11_5b0c;
 
 const ACCOUNTS = `
@@ -30,7 +30,7 @@ const ACCOUNTS = `
   ) strict;
   create index tokens_by_account on tokens (account_id);`;
 
-// `sequence` is the order of creation, by which lists are read and from which old jobs are dropped.
+// `sequence` is the order of creation: lists are read and old jobs deleted by it.
 const JOBS = `
   create table jobs (
     sequence integer primary key autoincrement,

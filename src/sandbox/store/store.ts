@@ -1,24 +1,24 @@
-// All that the sandbox remembers, behind one file: accounts, jobs, and notices. The service and the commands open it alike.
+// All persistent state of the sandbox in one database: accounts, jobs, notifications. The server and the commands open it.
 
 import { type AccountStore, createAccountStore } from './accounts.ts';
 import { type Database, openDatabase } from './database.ts';
 import { createJobStore, type JobStore } from './jobs.ts';
-import { createNoticeStore } from './notices.ts';
-import type { NoticeStore } from '../webhooks/deliverer.ts';
+import { createNotificationStore } from './notifications.ts';
+import type { NotificationStore } from '../webhooks/notifications.ts';
 
 export type Store = Pick<Database, 'transaction' | 'close'> & {
   readonly accounts: AccountStore;
   readonly jobs: JobStore;
-  readonly notices: NoticeStore;
+  readonly notifications: NotificationStore;
 };
 
-/** @throws SchemaError */
+/** @throws SchemaError, as `openDatabase` does. */
 export function openStore(file: string): Store {
   const database = openDatabase(file);
   return {
     accounts: createAccountStore(database),
     jobs: createJobStore(database),
-    notices: createNoticeStore(database),
+    notifications: createNotificationStore(database),
     transaction: database.transaction,
     close: database.close,
   };

@@ -1,7 +1,7 @@
-// What a webhook says: one JSON object with exactly the fields of spec 6.2 for its kind, in that order. There is
-// no field for the kind itself: `status` tells it.
+// The body of a webhook: one JSON object with exactly the fields that spec 6.2 lists for its kind, in that order. No
+// field names the kind; receivers tell it by `status`.
 
-import type { Job } from '../types.ts';
+import type { Job } from '../jobs/job.ts';
 
 type Fields = readonly (keyof Job)[];
 
@@ -33,18 +33,18 @@ const FAILED: Fields = [
 
 const PROGRESS: Fields = ['job_id', 'status', 'progress_percentage'];
 
-/** @throws Error for a job that is not completed, or lacks a field: nobody should hear half of it. */
+/** @throws Error for a job that is not completed or lacks a field. */
 export function completedBody(job: Job): Buffer {
   return body(job, 'completed', COMPLETED);
 }
 
-/** @throws Error for a job that has not failed, or lacks a field. */
+/** @throws Error for a job that has not failed or lacks a field. */
 export function failedBody(job: Job): Buffer {
   return body(job, 'failed', FAILED);
 }
 
 /**
- * `estimated_completion` is left out while nobody knows it: the field is a string wherever it occurs.
+ * Leaves out `estimated_completion` while it is unknown: the interface defines it as a string, not as nullable.
  * @throws Error for a job that has ended.
  */
 export function progressBody(job: Job): Buffer {
@@ -56,6 +56,6 @@ function body(job: Job, status: Job['status'], fields: Fields): Buffer {
   if (job.status !== status) throw new Error(`a job that is ${job.status} cannot be told as ${status}`);
   const missing = fields.filter((field) => job[field] === null);
   if (missing.length > 0) throw new Error(`a job that is ${status} has no ${missing.join(', ')}`);
-  // A list of keys both picks them and fixes their order.
+  // The list of keys both selects them and sets their order.
   return Buffer.from(JSON.stringify(job, [...fields]));
 }

@@ -1,36 +1,36 @@
-// Trouble on purpose, for tests and demos: what a receiver has to bear from networks, attackers and a service
-// with a bad day. Whatever happens comes from `random` alone, so a seed brings it back.
+// Deliberate trouble for tests and demos: duplicates, wrong order, delays, forgeries, floods. All of it is drawn from
+// `random`, so the same seed gives the same trouble.
 
 import { sign } from './signature.ts';
 
 export type Chaos = {
-  /** 0 to 1: how often an attempt is sent once more. */
+  /** Probability that an attempt is sent twice. */
   readonly duplicates: number;
-  /** 0 to 1: how often a notice lets the next one of its job go first. */
+  /** Probability that a notification is sent after the next one of its job. */
   readonly reorder: number;
-  /** Every attempt is put off by up to so much. */
+  /** The longest delay before an attempt. */
   readonly delayMs: number;
-  /** 0 to 1: how often the body is changed after it was signed. */
+  /** Probability that the body is changed after signing. */
   readonly tamper: number;
-  /** 0 to 1: how often an attempt is signed with another secret. */
+  /** Probability that an attempt is signed with another secret. */
   readonly wrongSecret: number;
-  /** So many copies follow every attempt, all at once. */
+  /** Copies that are sent after each attempt. */
   readonly flood: number;
 };
 
 export const NO_CHAOS: Chaos = { duplicates: 0, reorder: 0, delayMs: 0, tamper: 0, wrongSecret: 0, flood: 0 };
 
-/** A flood is to wet a receiver's feet and not to be a load test. */
+/** A flood is a test of correctness, not a load test. */
 export const FLOOD_MAX_COPIES = 1_000;
 
 export type SignedBody = { readonly body: Buffer; readonly signature: string };
 
 export type Trouble = {
-  /** Whether a notice is to let the next one of its job go first. */
-  readonly isOvertaken: () => boolean;
+  /** Whether a notification is sent after the next one of its job. */
+  readonly isReordered: () => boolean;
   readonly delayMs: () => number;
-  /** What is sent: signed bytes, or, as chance has it, a forgery of them. */
-  readonly seal: (secret: string, body: Buffer) => SignedBody;
+  /** The body with its signature. Each of the two is forged with its own probability. */
+  readonly sign: (secret: string, body: Buffer) => SignedBody;
   /** How many copies follow an attempt. */
   readonly copies: () => number;
 };
@@ -39,20 +39,18 @@ export type Trouble = {
 export function createTrouble({ chaos, random }: { chaos: Chaos; random: () => number }): Trouble {
   const happens = (probability: number) => probability > 0 && random() < probability;
 
-  function seal(secret: string, body: Buffer): SignedBody {
-    const signature = sign(happens(chaos.wrongSecret) ? `not-the-secret-${random()}` : secret, body);
-    return { body: happens(chaos.tamper) ? tamper(body, random()) : body, signature };
-  }
-
   return {
-    isOvertaken: () => happens(chaos.reorder),
+    isReordered: () => happens(chaos.reorder),
     delayMs: () => (chaos.delayMs > 0 ? Math.round(chaos.delayMs * random()) : 0),
-    seal,
+    sign: (secret, body) => {
+      const signature = sign(happens(chaos.wrongSecret) ? `not-the-secret-${random()}` : secret, body);
+      return { body: happens(chaos.tamper) ? tamper(body, random()) : body, signature };
+    },
     copies: () => Math.min(FLOOD_MAX_COPIES, chaos.flood) + (happens(chaos.duplicates) ? 1 : 0),
   };
 }
 
-/** One bit of one byte: the least that a signature has to notice. */
+/** Flips one bit: the smallest change that a signature must detect. */
 function tamper(body: Buffer, random: number): Buffer {
   const changed = Buffer.from(body);
   const at = Math.floor(random * changed.length);

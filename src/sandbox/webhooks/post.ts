@@ -1,38 +1,37 @@
-// One exchange with a receiver: a signed POST and its answer, of which nothing but the status matters. Follows no
-// redirect, and is over in time whatever the other side does.
+// One HTTP exchange with a receiver: a signed POST and its response, of which only the status matters. Follows no
+// redirect and always ends in time.
 
 import { errors, request } from 'undici';
-import { version } from '../../version.ts';
-import type { Addresses } from '../addresses/addresses.ts';
+import { type Addresses, USER_AGENT } from '../addresses/addresses.ts';
 import type { SignedBody } from './chaos.ts';
 import { SIGNATURE_HEADER } from './signature.ts';
 
 export type Answer = {
   readonly httpStatus: number | null;
-  /** Null where there was a whole answer in time, whatever its status. */
+  /** Null if there was a complete response in time, whatever its status. */
   readonly error: string | null;
   readonly durationMs: number;
 };
 
-/** Receivers have nothing to tell us. What is longer costs them the connection, not the acknowledgement. */
-const ANSWER_MAX_BYTES = 64 * 1024;
+/** A response body is discarded. After this many bytes its connection is closed; the status counts all the same. */
+const RESPONSE_MAX_BYTES = 64 * 1024;
 
-/** Never rejects. `signal` cuts it short (`interrupted`). */
+/** Never rejects. Aborting `signal` ends it with the error `interrupted`. */
 export async function post(options: {
   addresses: Pick<Addresses, 'fault' | 'dispatcher'>;
   url: string;
   content: SignedBody;
-  /** For all of it: finding the address, connecting, sending, and the answer's last byte. */
+  /** For the whole exchange, from the DNS lookup to the last byte of the response. */
   timeoutMs: number;
   signal: AbortSignal;
 }): Promise<Answer> {
   const { addresses, url, content } = options;
-  // The rules may be stricter than they were when the job was made.
+  // Checked again: the rules may be stricter than when the job was created.
   if (addresses.fault(url) !== undefined)
     return { httpStatus: null, error: 'address_refused', durationMs: 0 };
   const startedMs = performance.now();
-  const clock = AbortSignal.timeout(options.timeoutMs);
-  const signal = AbortSignal.any([clock, options.signal]);
+  const timeout = AbortSignal.timeout(options.timeoutMs);
+  const signal = AbortSignal.any([timeout, options.signal]);
   let httpStatus: number | null = null;
   let error: string | null = null;
   try {
@@ -41,25 +40,22 @@ export async function post(options: {
       method: 'POST',
       headers: {
         'Content-Type': 'application/json',
-        'User-Agent': `tallyhook-sandbox/${version}`,
+        'User-Agent': USER_AGENT,
         [SIGNATURE_HEADER]: content.signature,
       },
       body: content.body,
       signal,
-      // One clock for the whole exchange; these two start anew with every part of it.
-      headersTimeout: 0,
-      bodyTimeout: 0,
     });
     httpStatus = response.statusCode;
-    await response.body.dump({ limit: ANSWER_MAX_BYTES, signal });
+    await response.body.dump({ limit: RESPONSE_MAX_BYTES, signal });
   } catch (fault) {
-    if (clock.aborted) error = 'timeout';
+    if (timeout.aborted) error = 'timeout';
     else error = options.signal.aborted ? 'interrupted' : reasonOf(fault);
   }
   return { httpStatus, error, durationMs: Math.round(performance.now() - startedMs) };
 }
 
-/** One word that a developer can act on. The text of an error may quote the address, and addresses hold tokens. */
+/** One word for the developer. The error's own text could contain the URL, and URLs can contain tokens. */
 function reasonOf(fault: unknown): string {
   if (fault instanceof errors.HTTPParserError) return 'not_http';
   const { code: given } = (fault ?? {}) as { code?: unknown };

@@ -1,4 +1,4 @@
-// When a webhook that was not acknowledged is sent again. Pure.
+// When a webhook that was not acknowledged is sent again.
 
 export type RetryPlan = {
   /** The first one included. */
@@ -6,17 +6,17 @@ export type RetryPlan = {
   readonly firstDelayMs: number;
   readonly factor: number;
   readonly maxDelayMs: number;
-  /** 0 to 1: the part of a delay that chance may take off, so that what failed together does not come back together. */
+  /** 0 to 1: the part of a delay that is random, so that webhooks that failed together are not repeated together. */
   readonly jitter: number;
 };
 
 /**
- * The spec says no more than that there are retries. Eight attempts bridge a receiver's restart or deployment and
- * end while a developer still watches, after 8 to 11 minutes.
+ * The spec says only that there are retries. Eight attempts take 8 to 11 minutes: longer than a receiver's restart or
+ * deployment, and short enough for a developer to wait.
  *
  * | after attempt | 1 | 2 | 3 | 4 | 5 | 6 | 7 |
  * |---|---|---|---|---|---|---|---|
- * | wait at most, s | 1 | 3 | 9 | 27 | 81 | 243 | 300 |
+ * | longest delay, s | 1 | 3 | 9 | 27 | 81 | 243 | 300 |
  */
 export const DEFAULT_RETRY: RetryPlan = {
   maxAttempts: 8,

@@ -1,5 +1,4 @@
-// Tokens and what they may do: every row of the interface's table of errors for 401 and 403, and that no secret gets
-// out.
+// Tokens and their scopes: every row of the interface's table of errors for 401 and 403, and that no secret leaks.
 
 import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
@@ -203,7 +202,7 @@ describe('secrets', () => {
     expect(told).not.toContain(secret);
     expect(stored.join('')).not.toContain(token);
     expect(stored.join('')).toContain(createHash('sha256').update(token).digest().toString('latin1'));
-    // An unknown field is told by its beginning: whoever sent a secret as a name reads it back, and no other.
+    // The answer quotes only the beginning of an unknown field's name, and only to the client that sent it.
     const others = JSON.stringify(answers.slice(0, -4));
     expect(others).not.toContain(token);
     expect(JSON.stringify(answers)).not.toContain(secret);

@@ -1,5 +1,5 @@
-// Connections on real sockets, names from a resolver of the test's own. Nothing here leaves the machine: what must not
-// be reached is refused before anybody connects.
+// Connections on real sockets, with a resolver of the test's own. Nothing leaves the machine: a forbidden address is
+// refused before any connection.
 
 import { type AddressInfo, createServer, isIP, type LookupFunction } from 'node:net';
 import { request } from 'undici';
@@ -9,7 +9,7 @@ import { startOrigin } from '../../support/origin.ts';
 
 const PUBLIC = '8.8.8.8';
 
-/** Gives these answers one after the other, and then the last for ever. */
+/** Returns these answers one after the other, and then always the last. */
 function resolver(...answers: readonly (readonly string[])[]): LookupFunction & { asked: string[] } {
   const asked: string[] = [];
   const lookup: LookupFunction = (hostname, options, callback) => {
@@ -17,7 +17,7 @@ function resolver(...answers: readonly (readonly string[])[]): LookupFunction & 
     asked.push(hostname);
     const found = answer.map((address) => ({ address, family: isIP(address) }));
     const [first] = found;
-    // As the system's own does: later, and in the form that was asked for.
+    // Like the system's resolver: asynchronously, and in the requested form.
     process.nextTick(() => {
       if (options.all) callback(null, found);
       else callback(null, first?.address ?? '', first?.family);

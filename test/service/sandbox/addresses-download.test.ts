@@ -31,7 +31,7 @@ const redirect = (response: ServerResponse, location: string, status = 302) =>
 
 const unreachable = (message: string) => ({ name: 'TransferError', code: 'unreachable', message });
 
-/** Resolves when the other side has hung up: then nothing of the exchange is left. */
+/** Resolves when the client has closed the connection. */
 const hungUp = (response: ServerResponse) => new Promise<void>((gone) => response.once('close', gone));
 
 describe('an input', () => {

@@ -1,4 +1,4 @@
-// The stand-in for the dashboard's list of webhooks: what was sent, what came of it, and once more.
+// The list of webhooks, which the real service shows in its dashboard: attempts, results, and redelivery.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { answer, startReceiver } from '../../support/receiver.ts';
@@ -39,7 +39,7 @@ afterAll(async () => {
 const list = async (query: string, token = on.token) =>
   (await on.call<Page>('GET', `/webhook_deliveries${query}`, { token })).body;
 
-/** Of a job that fails at once. */
+/** The delivery of a job that fails at once. */
 const failing = () => ({
   job_type: 'video',
   input_url: files.corrupt,
@@ -48,7 +48,7 @@ const failing = () => ({
   output_format: 'webm',
 });
 
-/** A job that fails at once, with a webhook to tell of it; resolves when it was delivered. */
+/** Creates a job that fails at once; resolves when its webhook was delivered. */
 async function failedJob(webhookUrl: string, token = on.token): Promise<Delivery> {
   const { body: job } = await on.call('POST', '/conversion_jobs', {
     token,

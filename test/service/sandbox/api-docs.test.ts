@@ -1,4 +1,4 @@
-// docs/sandbox.md states what holds.
+// The numbers and fields in docs/sandbox.md are those of the code.
 
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { BODY_LIMIT_BYTES } from '../../../src/sandbox/api/bodies.ts';
 import { FORMAT_NAMES } from '../../../src/sandbox/engine/formats.ts';
 import { MICROS_PER_MINUTE } from '../../../src/sandbox/jobs/cost.ts';
 import { DEFAULT_SETTINGS } from '../../../src/sandbox/settings.ts';
-import type { Job } from '../../../src/sandbox/types.ts';
+import type { Job } from '../../../src/sandbox/jobs/job.ts';
 import { createJob, startTestSandbox } from '../../support/sandbox.ts';
 
 const page = readFileSync(new URL('../../../docs/sandbox.md', import.meta.url), 'utf8');

@@ -1,4 +1,4 @@
-// When it is our fault, or when there is no room: 500 and 503, in the same shape and with the same headers.
+// Internal errors and overload: 500 and 503, in the same shape and with the same headers as other errors.
 
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { startOrigin } from '../../support/origin.ts';
 import { createJob, order, startTestSandbox } from '../../support/sandbox.ts';
 import { openRaw } from '../../support/raw-http.ts';
 
-/** Does to the data file what nobody should. */
+/** Damages the data file while the sandbox runs. */
 function damage(file: string, statement: string): void {
   using database = new DatabaseSync(file);
   database.exec(statement);

@@ -1,10 +1,10 @@
-// The interface as its clients see it, over real sockets. Every call below also checks that the answer carries the three
-// rate limit headers, and that an error has the shape of spec 7 (test/support/sandbox.ts).
+// The API as clients see it, over real sockets. Every call below also checks that the response has the three rate limit
+// headers, and that an error has the shape of spec 7 (test/support/sandbox.ts).
 
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { version } from '../../../src/version.ts';
-import type { Job } from '../../../src/sandbox/types.ts';
+import type { Job } from '../../../src/sandbox/jobs/job.ts';
 import {
   ask,
   createJob,

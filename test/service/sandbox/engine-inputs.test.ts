@@ -1,4 +1,4 @@
-// What a conversion says of an input that it cannot use, and that nothing of it is left then.
+// Errors for inputs that cannot be converted, and that nothing is left behind.
 
 import { copyFile, readFile, truncate, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// What a conversion may take, and that nothing of it is left when it may not.
+// Limits of a conversion, and that nothing is left behind when one is exceeded.
 
 import { chmod, stat } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';

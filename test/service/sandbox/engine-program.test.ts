@@ -7,14 +7,14 @@ import { runProgram } from '../../../src/sandbox/engine/program.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../../src/sandbox/engine/program.ts', import.meta.url));
 
-/** Runs a program that tells its process id and would go on for long. */
+/** Runs a program that prints its process id and would run for long. */
 const RUN = `
 const { runProgram } = await import(${JSON.stringify(PROGRAM)});
 const { signal } = new AbortController();
 await runProgram('/bin/sh', ['-c', 'echo $$; exec sleep 600'], { folder: '.', signal, onLine: (line) => console.log(line) });
 `;
 
-/** Empty for what is gone or waits to be forgotten. */
+/** Empty for a process that has ended or is a zombie. */
 function commandOf(pid: number): string {
   const file = `/proc/${pid}/cmdline`;
   return existsSync(file) ? readFileSync(file, 'utf8') : '';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createProgressReader } from '../../../src/sandbox/engine/progress.ts';
 
-/** Reads these lines, one a second, and gives what was told. */
+/** Reads these lines, one per second, and returns the reported progress. */
 function read(lines: readonly string[], totalSeconds: number | undefined) {
   const told: [number, number | undefined][] = [];
   let nowMs = 0;

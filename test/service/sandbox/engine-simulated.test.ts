@@ -1,4 +1,4 @@
-// The engine that pretends: everything around the conversion is real.
+// The simulated engine: everything is real except the conversion.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Real conversions by the machine's own ffmpeg, from one address of a real server to another.
+// Real conversions with the installed ffmpeg, from one URL of a real server to another.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';

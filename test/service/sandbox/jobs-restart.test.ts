@@ -1,12 +1,11 @@
-// A restart in the middle: what was under way begins again, nothing is lost or told twice, and progress never falls.
+// A restart during jobs: unfinished ones run again, nothing is lost or sent twice, and progress never decreases.
 
 import { mkdir, readdir } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test, vi } from 'vitest';
 import { findFfmpeg } from '../../../src/sandbox/engine/ffmpeg.ts';
-import { newJob } from '../../../src/sandbox/jobs/chronicle.ts';
+import { type Job, newJob } from '../../../src/sandbox/jobs/job.ts';
 import { openStore } from '../../../src/sandbox/store/store.ts';
-import type { Job } from '../../../src/sandbox/types.ts';
 import { createFolder } from '../../support/folder.ts';
 import { startOrigin } from '../../support/origin.ts';
 import { startReceiver } from '../../support/receiver.ts';
@@ -71,7 +70,7 @@ describe('a restart in the middle of a job', () => {
     const created = await runCommand(['sandbox', 'tokens', 'create', '--name', 'restart', '--data', data]);
     const token = created.stdout.trim();
     const start = async () => {
-      const env = { TMPDIR: folder.path('.') }; // what a process that is killed leaves behind
+      const env = { TMPDIR: folder.path('.') }; // where a killed process leaves its files
       const command = startCommand(
         ['sandbox', 'serve', '--port', '0', '--engine', 'simulated', '--allow-local', '--data', data],
         { env },
@@ -150,14 +149,14 @@ describe('a restart in the middle of a job', () => {
   });
 });
 
-/** A data file with one job that has begun so often. */
+/** A data file with one job that was started this often. */
 async function prepare(data: string, job: Job, starts: number): Promise<{ token: string }> {
   const on = await startTestSandbox({ data });
   await on.sandbox.stop();
   const store = openStore(data);
   const account = store.accounts.find({ name: 'default' });
   store.jobs.add(job, account?.id ?? '');
-  for (let start = 0; start < starts; start++) store.jobs.begin(job.job_id);
+  for (let start = 0; start < starts; start++) store.jobs.countStart(job.job_id);
   store.close();
   return { token: on.token };
 }

@@ -1,11 +1,11 @@
-// What becomes of a job: progress, its end, what it costs, what is told of it, and how many run at a time. The engine is
-// the simulated one; what surrounds it is real.
+// The life of a job: progress, end, cost, notifications, and how many run at a time. The engine is simulated; everything
+// else is real.
 
 import { describe, expect, test, vi } from 'vitest';
 import { costOf, MICROS_PER_MINUTE } from '../../../src/sandbox/jobs/cost.ts';
 import { createMilestones } from '../../../src/sandbox/jobs/milestones.ts';
 import { DEFAULT_SETTINGS } from '../../../src/sandbox/settings.ts';
-import type { Job } from '../../../src/sandbox/types.ts';
+import type { Job } from '../../../src/sandbox/jobs/job.ts';
 import { sign } from '../../../src/sandbox/webhooks/signature.ts';
 import { startOrigin } from '../../support/origin.ts';
 import { startReceiver } from '../../support/receiver.ts';
@@ -18,7 +18,7 @@ import {
   untilEnded,
 } from '../../support/sandbox.ts';
 
-/** Which of these steps, each a percentage and a time in milliseconds, are worth a webhook. */
+/** Which of these steps, each a percentage and a time in milliseconds, get a webhook. */
 function told(from: number, steps: readonly (readonly [number, number])[]): number[] {
   const isWorthTelling = createMilestones(from);
   return steps.filter(([percentage, ms]) => isWorthTelling(percentage, ms)).map(([percentage]) => percentage);
@@ -53,17 +53,19 @@ describe('a job', () => {
     expect(Date.parse(job.completed_at ?? '')).toBeGreaterThan(Date.parse(job.created_at));
 
     await expect.poll(() => receiver.received.at(-1)?.said['status'], { timeout: 10_000 }).toBe('completed');
-    const notices = receiver.received.map(({ said }) => said);
-    const percentages = notices.map((said) => Number(said['progress_percentage']));
-    expect(notices.length).toBeGreaterThanOrEqual(2);
+    const notifications = receiver.received.map(({ said }) => said);
+    const percentages = notifications.map((said) => Number(said['progress_percentage']));
+    expect(notifications.length).toBeGreaterThanOrEqual(2);
     expect(percentages).toEqual(percentages.toSorted((left, right) => left - right));
-    expect(new Set(percentages.map((percentage) => Math.floor(percentage / 10))).size).toBe(notices.length);
-    expect(notices[0]).toMatchObject({
+    expect(new Set(percentages.map((percentage) => Math.floor(percentage / 10))).size).toBe(
+      notifications.length,
+    );
+    expect(notifications[0]).toMatchObject({
       job_id: jobId,
       status: 'processing',
       estimated_completion: expect.any(String),
     });
-    expect(notices.at(-1)).toEqual({
+    expect(notifications.at(-1)).toEqual({
       job_id: jobId,
       status: 'completed',
       job_type: 'video',
@@ -103,8 +105,8 @@ describe('a job', () => {
       cost_cents: null,
       output_size_bytes: null,
     });
-    const [notice] = await receiver.untilReceived(1);
-    expect(notice?.said).toEqual({
+    const [notification] = await receiver.untilReceived(1);
+    expect(notification?.said).toEqual({
       job_id: jobId,
       status: 'failed',
       job_type: 'video',
@@ -184,7 +186,7 @@ describe('at a time', () => {
 
     const left = { one: 10, two: 10 };
     while (left.one + left.two > 0) {
-      // Nor does a place stand empty while somebody may have it.
+      // No slot stays empty while a job may take it.
       const may = Math.min(3, Math.min(2, left.one) + Math.min(2, left.two));
       await expect.poll(() => running.length, { timeout: 10_000, interval: 5 }).toBe(may);
       const first = running.shift();

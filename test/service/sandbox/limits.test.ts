@@ -1,4 +1,4 @@
-// Spec 8: every tier, both windows and the three headers, under bursts that come all at once.
+// Spec 8: every tier, both windows and the three headers, under bursts of concurrent requests.
 
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createLimits } from '../../../src/sandbox/accounts/limits.ts';
@@ -13,10 +13,10 @@ function tokenOf(on: TestSandbox, tier: TierName): string {
   return newToken(on.sandbox, { account: accounts.change(accounts.open(tier), { tier }) });
 }
 
-/** A machine has only so many sockets to spare. */
+/** Bounded, since each request needs a socket. */
 const AT_ONCE = 100;
 
-/** So many requests, as many of them at once as may be. */
+/** Sends `count` requests, AT_ONCE at a time. */
 async function burst(on: TestSandbox, token: string | undefined, count: number): Promise<Reply[]> {
   const replies: Reply[] = [];
   let left = count;
@@ -30,7 +30,7 @@ async function burst(on: TestSandbox, token: string | undefined, count: number):
   return replies;
 }
 
-/** One window wide open, so that the other is the one that ends first. */
+/** A high burst limit, so that the hourly limit is reached first. */
 function withBurst(burstPerMinute: number): Tiers {
   return {
     free: { ...TIERS.free, burstPerMinute },
@@ -142,7 +142,7 @@ describe('in time', () => {
     }
     expect(served).toBe(minutes * burstPerMinute);
     const after = await limits.spendToken('tok', tier);
-    // The hour is used up to the last request: what the burst limit had turned away did not count.
+    // Exactly the hour's limit is used up: requests over the burst limit did not count.
     expect(after).toMatchObject(
       requestsPerHour === null
         ? { exceeded: false, limit: burstPerMinute }
@@ -158,14 +158,14 @@ describe('in time', () => {
     expect(await limits.spendToken('tok', 'free')).toMatchObject({
       limit: 10,
       remaining: 9,
-      resetS: 1_800_000_061, // rounded up: whoever waits until then is not early
+      resetS: 1_800_000_061, // rounded up, so that a client that waits until then is not early
     });
     for (let minute = 0; minute < 9; minute++) {
       await vi.advanceTimersByTimeAsync(60_000);
       for (let count = 0; count < 10; count++) await limits.spendToken('tok', 'free');
     }
     await vi.advanceTimersByTimeAsync(60_000);
-    // 91 of 100 are spent: 8 remain in the hour after this one, and 9 in the minute.
+    // 91 of 100 are used: after this request 8 remain in the hour, and 9 in the minute.
     expect(await limits.spendToken('tok', 'free')).toMatchObject({
       limit: 100,
       remaining: 8,

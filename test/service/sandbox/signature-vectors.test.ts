@@ -1,4 +1,4 @@
-// Who signs and who verifies share no code: both answer to the published vectors, and those to OpenSSL.
+// Signing and verification share no code: both are tested with the published vectors, and the vectors with OpenSSL.
 
 import { execFile } from 'node:child_process';
 import { createSecretKey } from 'node:crypto';

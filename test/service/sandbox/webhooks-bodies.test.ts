@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { understand } from '../../../src/ledger/understand.ts';
 import { createKeyRing, verifySignature } from '../../../src/intake/signature.ts';
-import type { Job } from '../../../src/sandbox/types.ts';
+import type { Job } from '../../../src/sandbox/jobs/job.ts';
 import { completedBody, failedBody, progressBody } from '../../../src/sandbox/webhooks/bodies.ts';
 import { sign } from '../../../src/sandbox/webhooks/signature.ts';
 import { secretOf } from '../../support/records.ts';

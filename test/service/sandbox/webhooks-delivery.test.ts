@@ -5,19 +5,19 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { createAddresses } from '../../../src/sandbox/addresses/addresses.ts';
 import { selfSignedCertificate } from '../../support/certificate.ts';
-import { newNotice, startDeliverer } from '../../support/notices.ts';
+import { newNotification, startDeliverer } from '../../support/notifications.ts';
 import { answer, hang, startReceiver } from '../../support/receiver.ts';
 import { SECRET, sign } from '../../support/sender.ts';
 
 const ONE_ATTEMPT = { maxAttempts: 1, firstDelayMs: 1, factor: 1, maxDelayMs: 1, jitter: 0 } as const;
 
-test('a notice arrives once, byte for byte, as signed JSON, and nothing of its answer matters but the status', async () => {
+test('a notification arrives once, byte for byte, as signed JSON, and nothing of its answer matters but the status', async () => {
   await using receiver = await startReceiver((response) => void response.writeHead(201).end('not JSON'));
   await using sandbox = startDeliverer();
   const body = Buffer.from('{"job_id":"job_ü","status":"completed"}\n');
 
-  const notice = sandbox.tell(newNotice({ url: `${receiver.url}/team-a?key=1`, body }));
-  const { attempts } = await sandbox.until(notice, 'delivered');
+  const notification = sandbox.tell(newNotification({ url: `${receiver.url}/team-a?key=1`, body }));
+  const { attempts } = await sandbox.until(notification, 'delivered');
 
   const [request] = receiver.received;
   expect(receiver.received).toHaveLength(1);
@@ -27,14 +27,16 @@ test('a notice arrives once, byte for byte, as signed JSON, and nothing of its a
   expect(request?.headers['user-agent']).toMatch(/^tallyhook-sandbox\/\d/);
   const at = request?.rawHeaders.indexOf('X-Service-Signature') ?? -1;
   expect(request?.rawHeaders[at + 1]).toBe(sign(body, SECRET));
-  expect(attempts).toMatchObject([{ noticeId: notice.id, attempt: 1, httpStatus: 201, error: null }]);
+  expect(attempts).toMatchObject([
+    { notificationId: notification.id, attempt: 1, httpStatus: 201, error: null },
+  ]);
 });
 
 test('each account signs with its own secret', async () => {
   await using receiver = await startReceiver();
   await using sandbox = startDeliverer({ secretOf: (accountId) => `the-secret-of-${accountId}` });
   const told = ['account_a', 'account_b'].map((accountId) =>
-    sandbox.tell(newNotice({ url: receiver.url, accountId })),
+    sandbox.tell(newNotification({ url: receiver.url, accountId })),
   );
   await receiver.untilReceived(2);
 
@@ -47,7 +49,7 @@ test.each([200, 202, 204, 299])('status %i acknowledges', async (status) => {
   await using receiver = await startReceiver(answer(status));
   await using sandbox = startDeliverer({ retry: ONE_ATTEMPT });
 
-  const { attempts } = await sandbox.until(sandbox.tell(newNotice({ url: receiver.url })), 'delivered');
+  const { attempts } = await sandbox.until(sandbox.tell(newNotification({ url: receiver.url })), 'delivered');
 
   expect(attempts).toMatchObject([{ httpStatus: status, error: null }]);
 });
@@ -56,7 +58,7 @@ test.each([300, 304, 400, 401, 404, 410, 429, 500, 503])('status %i does not ack
   await using receiver = await startReceiver(answer(status));
   await using sandbox = startDeliverer({ retry: ONE_ATTEMPT });
 
-  const { attempts } = await sandbox.until(sandbox.tell(newNotice({ url: receiver.url })), 'given_up');
+  const { attempts } = await sandbox.until(sandbox.tell(newNotification({ url: receiver.url })), 'given_up');
 
   expect(attempts).toMatchObject([{ httpStatus: status, error: null }]);
 });
@@ -68,7 +70,7 @@ test('a redirect is not followed', async () => {
   );
   await using sandbox = startDeliverer({ retry: ONE_ATTEMPT });
 
-  const { attempts } = await sandbox.until(sandbox.tell(newNotice({ url: receiver.url })), 'given_up');
+  const { attempts } = await sandbox.until(sandbox.tell(newNotification({ url: receiver.url })), 'given_up');
 
   expect(attempts).toMatchObject([{ httpStatus: 307 }]);
   expect(target.received).toEqual([]);
@@ -81,7 +83,7 @@ test('an answer that breaks off after its head acknowledges: the receiver has sa
   });
   await using sandbox = startDeliverer({ retry: ONE_ATTEMPT });
 
-  const { attempts } = await sandbox.until(sandbox.tell(newNotice({ url: receiver.url })), 'delivered');
+  const { attempts } = await sandbox.until(sandbox.tell(newNotification({ url: receiver.url })), 'delivered');
 
   expect(attempts).toMatchObject([{ httpStatus: 200, error: null }]);
 });
@@ -94,7 +96,7 @@ test('an answer whose end never comes is late, however much of it came', async (
   });
   await using sandbox = startDeliverer({ retry: ONE_ATTEMPT, timeoutMs: 1_000 });
 
-  const { attempts } = await sandbox.until(sandbox.tell(newNotice({ url: receiver.url })), 'given_up');
+  const { attempts } = await sandbox.until(sandbox.tell(newNotification({ url: receiver.url })), 'given_up');
 
   expect(attempts).toMatchObject([{ httpStatus: 200, error: 'timeout' }]);
   expect(attempts[0]?.durationMs).toBeGreaterThanOrEqual(995);
@@ -116,7 +118,7 @@ test.each([
   });
   await using sandbox = startDeliverer({ retry: ONE_ATTEMPT, timeoutMs: 5_000 });
 
-  const { attempts } = await sandbox.until(sandbox.tell(newNotice({ url: receiver.url })), 'delivered');
+  const { attempts } = await sandbox.until(sandbox.tell(newNotification({ url: receiver.url })), 'delivered');
 
   expect(attempts[0]?.durationMs).toBeLessThan(4_000);
   expect(sentBytes).toBeLessThan(64 * 1024 * 1024);
@@ -148,7 +150,7 @@ test.each([
   {
     await using sandbox = startDeliverer({ retry: ONE_ATTEMPT, addresses });
 
-    const { attempts } = await sandbox.until(sandbox.tell(newNotice({ url })), 'given_up');
+    const { attempts } = await sandbox.until(sandbox.tell(newNotification({ url })), 'given_up');
 
     expect(attempts).toMatchObject([{ httpStatus: null, error }]);
   }
@@ -160,7 +162,7 @@ test('a port where nobody listens any more is recorded as connection', async () 
   await receiver[Symbol.asyncDispose]();
   await using sandbox = startDeliverer({ retry: ONE_ATTEMPT });
 
-  const { attempts } = await sandbox.until(sandbox.tell(newNotice({ url: receiver.url })), 'given_up');
+  const { attempts } = await sandbox.until(sandbox.tell(newNotification({ url: receiver.url })), 'given_up');
 
   expect(attempts).toMatchObject([{ httpStatus: null, error: 'connection' }]);
 });
@@ -169,7 +171,7 @@ test('a certificate that nobody vouches for is recorded as tls, and nothing is s
   await using receiver = await startReceiver(answer(200), { certificate: selfSignedCertificate() });
   await using sandbox = startDeliverer({ retry: ONE_ATTEMPT });
 
-  const { attempts } = await sandbox.until(sandbox.tell(newNotice({ url: receiver.url })), 'given_up');
+  const { attempts } = await sandbox.until(sandbox.tell(newNotification({ url: receiver.url })), 'given_up');
 
   expect(attempts).toMatchObject([{ httpStatus: null, error: 'tls' }]);
   expect(receiver.received).toEqual([]);
@@ -188,34 +190,34 @@ test('a server that speaks something else is recorded as not_http, one that hang
   };
   await using sandbox = startDeliverer({ retry: ONE_ATTEMPT });
 
-  const mail = sandbox.tell(newNotice({ url: await listen('220 mail.example ESMTP\r\n') }));
-  const silent = sandbox.tell(newNotice({ url: await listen('') }));
+  const mail = sandbox.tell(newNotification({ url: await listen('220 mail.example ESMTP\r\n') }));
+  const silent = sandbox.tell(newNotification({ url: await listen('') }));
 
   expect((await sandbox.until(mail, 'given_up')).attempts).toMatchObject([{ error: 'not_http' }]);
   expect((await sandbox.until(silent, 'given_up')).attempts).toMatchObject([{ error: 'connection' }]);
 });
 
-test('notices of one job arrive one at a time and in order, however slow the receiver is', async () => {
+test('notifications of one job arrive one at a time and in order, however slow the receiver is', async () => {
   await using receiver = await startReceiver((response) => {
     setTimeout(() => response.writeHead(200).end(), 20);
   });
   await using sandbox = startDeliverer();
-  const notices = Array.from({ length: 8 }, () =>
-    sandbox.tell(newNotice({ url: receiver.url, jobId: 'job_slow' })),
+  const notifications = Array.from({ length: 8 }, () =>
+    sandbox.tell(newNotification({ url: receiver.url, jobId: 'job_slow' })),
   );
-  for (const notice of notices) await sandbox.until(notice, 'delivered');
+  for (const notification of notifications) await sandbox.until(notification, 'delivered');
 
   const arrived = receiver.received.map(({ body }) => body.toString());
-  expect(arrived).toEqual(notices.map(({ body }) => body.toString()));
+  expect(arrived).toEqual(notifications.map(({ body }) => body.toString()));
   expect(receiver.mostAtOnce()).toBe(1);
 });
 
-test('a notice that failed keeps back none that came after it', async () => {
+test('a notification that failed keeps back none that came after it', async () => {
   await using receiver = await startReceiver(answer(500, 200));
   const retry = { maxAttempts: 5, firstDelayMs: 600_000, factor: 1, maxDelayMs: 600_000, jitter: 0 };
   await using sandbox = startDeliverer({ retry });
-  const first = sandbox.tell(newNotice({ url: receiver.url, jobId: 'job_same' }));
-  const second = sandbox.tell(newNotice({ url: receiver.url, jobId: 'job_same' }));
+  const first = sandbox.tell(newNotification({ url: receiver.url, jobId: 'job_same' }));
+  const second = sandbox.tell(newNotification({ url: receiver.url, jobId: 'job_same' }));
 
   await sandbox.until(second, 'delivered');
 
@@ -228,10 +230,10 @@ test('so many jobs are told at once and no more, and one that hangs keeps back n
     setTimeout(() => response.writeHead(200).end(), 10);
   });
   await using sandbox = startDeliverer({ concurrency: 4 });
-  sandbox.tell(newNotice({ url: slow.url }));
+  sandbox.tell(newNotification({ url: slow.url }));
   await slow.untilReceived(1);
-  const notices = Array.from({ length: 30 }, () => sandbox.tell(newNotice({ url: quick.url })));
-  for (const notice of notices) await sandbox.until(notice, 'delivered');
+  const notifications = Array.from({ length: 30 }, () => sandbox.tell(newNotification({ url: quick.url })));
+  for (const notification of notifications) await sandbox.until(notification, 'delivered');
 
   expect(quick.mostAtOnce()).toBe(3);
   expect(quick.received).toHaveLength(30);
@@ -252,12 +254,12 @@ test('neither secret, signature, body nor address reaches the log', async () => 
   await using sandbox = startDeliverer({ log });
   const body = Buffer.from('{"job_id":"job_1","note":"private-content"}');
 
-  const notice = sandbox.tell(newNotice({ url: `${receiver.url}?token=private-token`, body }));
-  await sandbox.until(notice, 'delivered');
+  const notification = sandbox.tell(newNotification({ url: `${receiver.url}?token=private-token`, body }));
+  await sandbox.until(notification, 'delivered');
 
   const text = lines.join('');
   expect(lines).toHaveLength(2);
-  expect(text).toContain(notice.id);
+  expect(text).toContain(notification.id);
   for (const secret of [SECRET, sign(body, SECRET), 'private-content', 'private-token']) {
     expect(text).not.toContain(secret);
   }

@@ -1,4 +1,4 @@
-// What tests of the sandbox's webhooks need: notices, a store in memory, and a deliverer that sends them.
+// For tests of webhooks: notifications, a store in memory, and a deliverer.
 
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
@@ -7,14 +7,14 @@ import { createAddresses } from '../../src/sandbox/addresses/addresses.ts';
 import { createDeliverer, type Deliverer } from '../../src/sandbox/webhooks/deliverer.ts';
 import type {
   Attempt,
-  Notice,
-  NoticeRecord,
-  NoticeState,
-  NoticeStore,
-} from '../../src/sandbox/webhooks/notices.ts';
+  Notification,
+  NotificationRecord,
+  NotificationState,
+  NotificationStore,
+} from '../../src/sandbox/webhooks/notifications.ts';
 import { SECRET } from './sender.ts';
 
-/** Short delays without jitter, so that tests wait little. */
+/** Short delays without jitter, so that tests are fast. */
 const FAST_RETRY = {
   maxAttempts: 5,
   firstDelayMs: 20,
@@ -25,56 +25,61 @@ const FAST_RETRY = {
 
 let made = 0;
 
-export function newNotice(fields: Partial<Notice> = {}): Notice {
+export function newNotification(fields: Partial<Notification> = {}): Notification {
   made += 1;
   const jobId = fields.jobId ?? `job_${made}`;
   return {
-    id: `notice_${randomUUID()}`,
+    id: `notification_${randomUUID()}`,
     accountId: 'account_1',
     jobId,
     kind: 'completed',
     url: 'https://receiver.invalid/webhooks',
     body: Buffer.from(JSON.stringify({ job_id: jobId, status: 'completed', number: made })),
-    // Each is 1 ms after the one before.
+    // Each a millisecond after the one before.
     createdAt: new Date(Date.UTC(2026, 0, 15) + made).toISOString(),
     ...fields,
   };
 }
 
-type Row = { notice: Notice; state: NoticeState; dueAtMs: number | null; attempts: Attempt[] };
+type Row = {
+  notification: Notification;
+  state: NotificationState;
+  dueAtMs: number | null;
+  attempts: Attempt[];
+};
 
-/** The simplest NoticeStore. */
-export function createMemoryNotices(): NoticeStore {
+/** The simplest implementation of a NotificationStore. */
+export function createMemoryNotifications(): NotificationStore {
   const rows: Row[] = [];
   const isUntried = (row: Row) => row.state === 'pending' && row.attempts.length === 0;
   const isBlocked = (row: Row) =>
     rows
       .slice(0, rows.indexOf(row))
-      .some((earlier) => earlier.notice.jobId === row.notice.jobId && isUntried(earlier));
+      .some((earlier) => earlier.notification.jobId === row.notification.jobId && isUntried(earlier));
   const pending = () =>
     rows.filter((row) => row.state === 'pending' && row.dueAtMs !== null && !isBlocked(row));
-  const rowOf = (id: string) => rows.find(({ notice }) => notice.id === id);
-  const toRecord = ({ notice, state, attempts }: Row): NoticeRecord => ({
-    notice,
+  const rowOf = (id: string) => rows.find(({ notification }) => notification.id === id);
+  const toRecord = ({ notification, state, attempts }: Row): NotificationRecord => ({
+    notification,
     state,
     attempts: [...attempts],
   });
   return {
-    add: (notice, dueAtMs) => void rows.push({ notice, state: 'pending', dueAtMs, attempts: [] }),
+    add: (notification, dueAtMs) => void rows.push({ notification, state: 'pending', dueAtMs, attempts: [] }),
     due: (nowMs, limit) =>
       pending()
         .filter(({ dueAtMs }) => (dueAtMs ?? 0) <= nowMs)
         .toSorted((one, other) => (one.dueAtMs ?? 0) - (other.dueAtMs ?? 0))
         .slice(0, limit)
-        .map(({ notice, attempts }) => ({ notice, attempts: attempts.length })),
+        .map(({ notification, attempts }) => ({ notification, attempts: attempts.length })),
     nextDueMs: () =>
       pending().reduce<number | undefined>(
         (least, { dueAtMs }) => Math.min(least ?? Number.POSITIVE_INFINITY, dueAtMs ?? 0),
         undefined,
       ),
     record: (attempt, next) => {
-      const row = rowOf(attempt.noticeId);
-      if (row === undefined) throw new Error('an attempt at an unknown notice');
+      const row = rowOf(attempt.notificationId);
+      if (row === undefined) throw new Error('an attempt at an unknown notification');
       row.attempts.push(attempt);
       Object.assign(row, next);
     },
@@ -83,10 +88,14 @@ export function createMemoryNotices(): NoticeStore {
       return row === undefined ? undefined : toRecord(row);
     },
     list: ({ accountId, jobId, limit, before }) => {
-      const end = before === undefined ? rows.length : rows.findIndex(({ notice }) => notice.id === before);
+      const end =
+        before === undefined ? rows.length : rows.findIndex(({ notification }) => notification.id === before);
       return rows
         .slice(0, end)
-        .filter(({ notice }) => notice.accountId === accountId && (jobId ?? notice.jobId) === notice.jobId)
+        .filter(
+          ({ notification }) =>
+            notification.accountId === accountId && (jobId ?? notification.jobId) === notification.jobId,
+        )
         .slice(-limit)
         .toReversed()
         .map(toRecord);
@@ -97,17 +106,20 @@ export function createMemoryNotices(): NoticeStore {
 type DelivererOptions = Parameters<typeof createDeliverer>[0];
 
 type TestDeliverer = AsyncDisposable & {
-  readonly store: NoticeStore;
+  readonly store: NotificationStore;
   readonly deliverer: Deliverer;
-  /** Adds a notice that is due at once, and nudges the deliverer. */
-  readonly tell: (notice: Notice) => Notice;
-  /** Waits until it has so many attempts, or is in this state. */
-  readonly until: (notice: Notice, wanted: NoticeState | number) => Promise<NoticeRecord>;
+  /** Adds it to the store, due at once, and nudges the deliverer. */
+  readonly tell: (notification: Notification) => Notification;
+  /** Waits until it has this number of attempts or this state, and returns it. */
+  readonly until: (
+    notification: Notification,
+    wanted: NotificationState | number,
+  ) => Promise<NotificationRecord>;
 };
 
-/** A started deliverer, which may send to this machine. At the end it is stopped without waiting for answers. */
+/** A started deliverer that may send to this machine. Its disposal stops it without a grace time. */
 export function startDeliverer(options: Partial<DelivererOptions> = {}): TestDeliverer {
-  const store = options.store ?? createMemoryNotices();
+  const store = options.store ?? createMemoryNotifications();
   const own = createAddresses({ allowLocal: true });
   const now = options.now ?? Date.now;
   const deliverer = createDeliverer({
@@ -126,16 +138,16 @@ export function startDeliverer(options: Partial<DelivererOptions> = {}): TestDel
   return {
     store,
     deliverer,
-    tell: (notice) => {
-      store.add(notice, now());
+    tell: (notification) => {
+      store.add(notification, now());
       deliverer.nudge();
-      return notice;
+      return notification;
     },
     until: ({ id }, wanted) =>
       vi.waitFor(
         () => {
           const found = store.find(id);
-          if (found === undefined) throw new Error('the notice is unknown');
+          if (found === undefined) throw new Error('the notification is unknown');
           const isThere =
             typeof wanted === 'number' ? found.attempts.length >= wanted : found.state === wanted;
           if (!isThere)
