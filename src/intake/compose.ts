@@ -29,7 +29,7 @@ import { createBodies } from './bodies.ts';
 import { createReceiver } from './receiver.ts';
 import { createRefusalLog, type RefusalLog } from './refusal-log.ts';
 import type { Sources } from './sources.ts';
-import { createUnavailableLines } from './unavailable-lines.ts';
+import { createUnavailableLines } from './observer.ts';
 
 /** While writes find no partition, one is looked for so often. */
 const MISSING_PARTITION_MS = 1_000;

@@ -11,7 +11,7 @@ import type { Arrival, Receiver, Refusal, Verdict } from './receiver.ts';
 import { isSignature } from './signature.ts';
 import { DEFAULT_SOURCE } from './sources.ts';
 import type { Bodies, Body } from './bodies.ts';
-import type { UnavailableLines } from './unavailable-lines.ts';
+import type { UnavailableLines } from './observer.ts';
 
 export type DeliveryObserver = (delivery: {
   source: string;

@@ -5,6 +5,7 @@
 export { type AddressCounts, busiest, countAddress } from './address-counts.ts';
 export { textArray } from './arrays.ts';
 export { type Counts, composeCounts, createUpkeep, prepareLedger } from './compose.ts';
+export { type Conflicts, createSecondLook, findAlike } from './conflicts.ts';
 export {
   type DatabaseConnection,
   type Statement,
@@ -30,7 +31,6 @@ export {
 } from './record.ts';
 export { type RefusalCount, addRefusals } from './refusals.ts';
 export { MINUTES_KEPT_HOURS, NO_TIME_BUCKET, bucketMs } from './rollups.ts';
-export { type Conflicts, createSecondLook, findAlike } from './second-look.ts';
 export type { Database, DeliveryOutcome, OutboxState, PublicationResult, ReplayState } from './tables.ts';
 export { TIME_FORMAT, timeText } from './time-text.ts';
 export { type AuthenticBody, type Understanding, understand } from './understand.ts';

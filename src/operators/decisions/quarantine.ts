@@ -204,7 +204,7 @@ async function releaseAll(trx: Transaction<Database>, found: readonly Held[]): P
 type Correction = { first: FirstBody; contentHash: Buffer; ids: readonly string[] };
 
 /**
- * Events whose hash was made of mangled keys, which some of these would conflict with (second-look.ts). One that is made
+ * Events whose hash was made of mangled keys, which some of these would conflict with (conflicts.ts). One that is made
  * after this look has its hash from today's reader.
  */
 async function lookAhead(
