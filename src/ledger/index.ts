@@ -5,7 +5,14 @@
 export { type AddressCounts, busiest, countAddress } from './address-counts.ts';
 export { textArray } from './arrays.ts';
 export { type Counts, composeCounts, createUpkeep, prepareLedger } from './compose.ts';
-export { type Conflicts, createSecondLook, findAlike } from './conflicts.ts';
+export {
+  type Conflicts,
+  type FirstBody,
+  correctContentHash,
+  createConflictCheck,
+  findAlike,
+  firstBodiesAhead,
+} from './conflicts.ts';
 export {
   type DatabaseConnection,
   type Statement,
@@ -18,10 +25,10 @@ export {
 export type { Drift, DriftLog } from './drift.ts';
 export { type JobEvent, type Kind, type Status, eventId, isStatus, kindOf, parseEventId } from './event.ts';
 export { createFailureLog, failureOf } from './failures.ts';
-export { type FirstBody, correctContentHash, firstBodiesAhead } from './first-bodies.ts';
 export { migrate } from './migrate.ts';
 export { makePartitions } from './partitions.ts';
 export {
+  type Delivery,
   type DeliveryRecord,
   RELEASE,
   type RecordedDelivery,
