@@ -3,13 +3,8 @@
 // The door of this room: other rooms import from this file alone.
 
 export { createAppBehind, createExactApp, finishApp } from './app.ts';
-export {
-  CONNECTION_ENDS,
-  type ConnectionEnd,
-  type ConnectionLimits,
-  type Connections,
-  createConnections,
-} from './connections.ts';
+export { composeConnections } from './compose.ts';
+export type { ConnectionLimits, Connections } from './connections.ts';
 export { NOSNIFF, type StandingHeaders, closeIfUnread, hangUp, onlyGet } from './errors.ts';
 export { type Readiness, livez, readyz } from './health.ts';
 export { createStop, listen } from './lifecycle.ts';
