@@ -48,9 +48,9 @@ type IntakeParts = Parts & {
   readonly counts: Counts;
   readonly connections: Connections;
   readonly proxies: TrustedProxies;
-  /** For making a partition that is missing. */
+  /** Makes partitions that are missing. */
   readonly upkeepDatabase: DatabaseConnection;
-  /** Something may be in the outbox. */
+  /** Called when there may be something in the outbox. */
   readonly onRecorded: () => void;
 };
 

@@ -22,7 +22,7 @@ export type DeliveryOptions = {
   readonly now: () => number;
 };
 
-/** Header values worth keeping for an audit. Anything else could be a secret of the sender or its proxies. */
+/** Header values that are kept for the audit. Any other could be a secret of the sender or its proxies. */
 const KEPT_HEADERS = [
   'content-type',
   'content-length',
@@ -38,7 +38,7 @@ const KEPT_PATH_LENGTH = 256;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** A sender that was turned away for our sake should be back soon, though not all in the same instant. */
+/** After a 503 the sender should try again soon, but not at once. */
 const RETRY_AFTER_S = 2;
 
 const tooLarge = (limitBytes: number): Refusal => ({
@@ -147,7 +147,7 @@ function keptHeaders(request: Request): string {
     const value = request.headers[name];
     if (value === undefined) continue;
     const text = String(value);
-    // Proxies append: the right end is theirs, and the left one whatever the sender wrote there.
+    // Proxies append, so the right end is theirs; the left end is whatever the sender wrote.
     kept[name] =
       name === 'x-forwarded-for' ? text.slice(-KEPT_VALUE_LENGTH) : text.slice(0, KEPT_VALUE_LENGTH);
   }
@@ -157,7 +157,7 @@ function keptHeaders(request: Request): string {
 function isEncoded(request: Request): boolean {
   const encoding = request.get('content-encoding');
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') return true;
-  // Node takes `gzip, chunked` for chunked and would hand us the compressed bytes.
+  // Node treats `gzip, chunked` as chunked and would give us the compressed bytes.
   const transfer = request.get('transfer-encoding');
   return transfer !== undefined && transfer.trim().toLowerCase() !== 'chunked';
 }

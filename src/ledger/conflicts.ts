@@ -24,8 +24,8 @@ export type FirstBody = {
   readonly sequence: string;
   /** As the ledger has it. */
   readonly content_hash: Buffer;
-  /** Of the delivery that was accepted. */
-  readonly body: Buffer;
+  /** Of the delivery that was accepted, so its signature matched. */
+  readonly body: AuthenticBody;
   /** The deliveries that conflict with it. */
   readonly ids: readonly string[];
 };
@@ -148,7 +148,7 @@ export function findAlike(
   { body, ids }: FirstBody,
   conflicts: Conflicts,
 ): { contentHash: Buffer; ids: readonly string[] } | undefined {
-  const understood = understand(body as AuthenticBody); // an event was accepted by it, so its signature matched
+  const understood = understand(body);
   if (understood.outcome !== 'event') return undefined; // the present schemas refuse it
   const { contentHash } = understood.event;
   const alike = ids.filter((id) => conflicts.get(id)?.equals(contentHash));

@@ -1,5 +1,5 @@
-// The tables and all that is written to them by more than one room: what an event is, how a body is understood, how deliveries
-// are recorded, partitions, retention, migrations. Knows nobody who writes to it or reads it.
+// The tables, and all writes that more than one room makes: what an event is, how a body is understood, how deliveries are
+// recorded, partitions, retention, migrations. Knows nothing of the rooms that write to it or read it.
 // The door of this room: other rooms import from this file alone.
 
 export { type AddressCounts, busiest, countAddress } from './address-counts.ts';
