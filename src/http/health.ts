@@ -7,7 +7,7 @@ export type Readiness = {
   readonly ready: boolean;
   readonly postgres: 'up' | 'down';
   readonly queue: 'room' | 'full';
-  /** Of senders. `full`: each has a request under way, so that the next one is rejected. */
+  /** Of senders. `full`: each has a whole request under way, so the next one is rejected. */
   readonly connections: 'room' | 'full';
   readonly draining: boolean;
   readonly rabbitmq: 'connected' | 'blocked' | 'disconnected';

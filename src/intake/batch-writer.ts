@@ -26,7 +26,7 @@ export type BatchWriterLimits = {
   readonly batchDeliveries: number;
   readonly batchBytes: number;
   readonly batchesInFlight: number;
-  /** From the begin of a batch to that of the next, unless waiting would gain nothing. */
+  /** From the start of a batch to the start of the next, unless waiting would gain nothing. */
   readonly paceMs: number;
 };
 
@@ -90,8 +90,8 @@ export function createBatchWriter(options: {
   let head = 0; // where `ready` begins
   const unsettled = { deliveries: 0, bytes: 0 }; // submitted, and neither written nor failed
   let inFlight = 0;
-  let nextMs = Number.NEGATIVE_INFINITY; // no batch begins before
-  let isDue = false; // the next batch has its time
+  let nextMs = Number.NEGATIVE_INFINITY; // no batch begins earlier
+  let isDue = false; // the next batch is scheduled
   let onDrained: (() => void)[] = [];
 
   function submit(delivery: DeliveryRecord, deadlineMs: number): Promise<RecordedDelivery> {
@@ -236,7 +236,7 @@ export function createBatchWriter(options: {
       } catch (error) {
         const lastDeadlineMs = Math.max(...submissions.map((submission) => submission.deadlineMs));
         if (!isRetryable(error) || attempt > RETRIES || now() >= lastDeadlineMs) throw error;
-        await delay(Math.random() * 10 * attempt); // apart from whoever we collided with
+        await delay(Math.random() * 10 * attempt); // random, or the same writers would collide again
       }
     }
   }

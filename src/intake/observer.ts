@@ -1,4 +1,4 @@
-// Tells what became of each delivery, once it is answered: to the metrics, the statistics in the ledger, the trace of refusals,
+// Reports what became of each delivery, once it is answered: to the metrics, the statistics in the ledger, the trace of refusals,
 // and the log, where each delivery has one wide line. A flood of refusals or of 503s gets the first lines and then counts.
 
 import type { Logger } from 'pino';
@@ -63,7 +63,7 @@ export function createDeliveryObserver(options: {
     return refusals.trace(delivery);
   }
 
-  /** Of copies nothing is noticed, since their bodies are not kept. */
+  /** Not of a repeat: nobody could look up the body of a duplicate, which is not kept. */
   function drifted(delivery: Delivery, drift: readonly Drift[], outcome: DeliveryOutcome): void {
     if (outcome === 'accepted' || outcome === 'quarantined')
       counts.drift.notice(delivery.source, delivery.id, drift);

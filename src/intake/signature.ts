@@ -1,6 +1,6 @@
 // Checks whether a body was signed by the source that it claims (spec 6.3): HMAC-SHA256 over the raw bytes,
-// compared in constant time. Neither the result nor its time shows which secret matched, or whether the
-// source exists: every call computes and compares the same number of digests.
+// compared in constant time. The time does not show which secret matched, or whether the source exists:
+// every call computes and compares the same number of digests.
 
 import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { AuthenticBody } from '../ledger/index.ts';

@@ -7,7 +7,7 @@ import type { DatabaseConnection, Statement } from './database.ts';
 import { createTally } from './tally.ts';
 
 export type SecretMatches = {
-  /** Counts in memory. Both names come from closed sets: the configured sources and their secrets. */
+  /** Keeps it in memory until the next flush. Both names come from closed sets: the configured sources and their secrets. */
   readonly notice: (source: string, fingerprint: string) => void;
   /** Writes the last matches and stops. */
   readonly close: () => Promise<void>;
