@@ -1,19 +1,19 @@
-// Reads JSON that others wrote, as JSON.parse should. V8's own mangles keys with an escape (nodejs/node#63785, Node 24 to
-// 26): once it has read `{"a":1,"\\":1}`, it reads the key of `{"a":1,"\u0041":1}` as `\`, for the life of the process.
-// Keys without an escape, and values, it reads right. So JSON.parse is called in this file alone, and never for a text
-// with an escape in a key.
+// Reads JSON that others wrote, as JSON.parse should. V8's JSON.parse mangles keys with an escape (nodejs/node#63785, Node 24 to
+// 26): once it has read `{"a":1,"\\":1}`, it reads the second key of `{"a":1,"\u0041":1}` as `\`, for the life of the process.
+// It reads values, and keys without an escape, correctly. So JSON.parse is called in this file only, and never for a text with
+// an escape in a key.
 
 type Container = unknown[] | Record<string, unknown>;
 
 /**
- * The value: of repeated keys the last counts, `__proto__` is a key like any other, and no depth is too deep.
+ * The value of a JSON text. The last of repeated keys wins, `__proto__` is a key like any other, and depth has no limit.
  * @throws SyntaxError where JSON.parse does. Its message may quote the text.
  */
 export function parseJson(text: string): unknown {
   return hasEscapedKey(text) ? readJson(text, Number) : JSON.parse(text);
 }
 
-/** The same; undefined, which no JSON text means, where it is none. */
+/** The same; undefined, which no JSON text can mean, where the text is not JSON. */
 export function parseIfJson(text: string): unknown {
   try {
     return parseJson(text);
@@ -23,7 +23,7 @@ export function parseIfJson(text: string): unknown {
 }
 
 /**
- * The same as `parseJson` without JSON.parse, but for single strings. Linear, no recursion.
+ * As `parseJson`, but uses JSON.parse for single strings only. Linear, no recursion.
  * @param toNumber makes a number's value from its source text.
  * @throws SyntaxError where JSON.parse does.
  */
@@ -31,10 +31,10 @@ export function readJson(text: string, toNumber: (source: string) => unknown): u
   const literal = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
   const open: Container[] = [];
   let at = 0;
-  let key = ''; // whose value comes next, within an object
+  let key = ''; // of the value that comes next, within an object
   let whole: unknown;
 
-  /** The next character that is no white space; undefined behind the last one. */
+  /** The next character that is not white space; undefined at the end. */
   function peek(): string | undefined {
     while (isSpace(text.charCodeAt(at))) at++;
     return text[at];
@@ -50,7 +50,7 @@ export function readJson(text: string, toNumber: (source: string) => unknown): u
     if (end === -1) throw notJson();
     const quoted = text.slice(at, end + 1);
     at = end + 1;
-    return JSON.parse(quoted) as string; // by itself a value and no key
+    return JSON.parse(quoted) as string; // a value, not a key, as far as JSON.parse knows
   }
 
   function readLiteral(): unknown {
@@ -69,7 +69,7 @@ export function readJson(text: string, toNumber: (source: string) => unknown): u
     else setOwn(container, key, value);
   }
 
-  /** @returns whether something stands in it. */
+  /** @returns whether it has members. */
   function enter(container: Container): boolean {
     put(container);
     open.push(container);
@@ -84,11 +84,11 @@ export function readJson(text: string, toNumber: (source: string) => unknown): u
     } else {
       put(first === '"' ? readString() : readLiteral());
     }
-    leaveAllThatEnd();
+    leaveEnded();
     if (open.length > 0) take(',');
   }
 
-  function leaveAllThatEnd(): void {
+  function leaveEnded(): void {
     for (let inner = open.at(-1); inner !== undefined && peek() === closingOf(inner); inner = open.at(-1)) {
       open.pop();
       at++;
@@ -107,12 +107,12 @@ export function readJson(text: string, toNumber: (source: string) => unknown): u
   return whole;
 }
 
-/** Of a string in JSON text, with its quotes. @throws SyntaxError where it is none. */
+/** The value of a string in JSON text, given with its quotes. @throws SyntaxError where it is not valid. */
 export function unquote(quoted: string): string {
   return quoted.includes('\\') ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
 }
 
-/** Where the string that starts with the quote at `start` has its other one; -1 if it has none. */
+/** The index of the closing quote of the string whose opening quote is at `start`; -1 if there is none. */
 export function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
     let backslashes = 0;
@@ -124,7 +124,7 @@ export function endOfString(text: string, start: number): number {
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 
-/** Nearly always told by the first search; of a text that is no JSON either answer will do. */
+/** Most texts have no backslash at all. For a text that is not JSON either answer will do: both ways throw. */
 function hasEscapedKey(text: string): boolean {
   let escape = text.indexOf('\\');
   let end = -1;
@@ -149,7 +149,7 @@ const isSpace = (code: number) => code === 0x20 || code === 0x0a || code === 0x0
 
 const closingOf = (container: Container) => (Array.isArray(container) ? ']' : '}');
 
-/** An assignment would take a value of `__proto__` for a prototype. */
+/** A plain assignment to `__proto__` would set the prototype. */
 function setOwn(object: Record<string, unknown>, key: string, value: unknown): void {
   if (key !== '__proto__') object[key] = value;
   else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });

@@ -1,4 +1,4 @@
-// What Prometheus is told, on a registry of its own: two services in one process do not share numbers.
+// The metrics for Prometheus, on a registry of their own: two services in one process do not share numbers.
 // Labels come from closed sets (configured sources, outcomes, results), so their number is bounded.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
@@ -67,7 +67,7 @@ export function createMetrics(options: { version: string }) {
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 3_600],
       registers,
     }),
-    /** A counter that somebody else keeps: asked for at each scrape. */
+    /** A counter that is kept elsewhere and read at each scrape. */
     counted: (name: string, help: string, read: () => number) =>
       new Counter({
         name,
@@ -84,7 +84,7 @@ export function createMetrics(options: { version: string }) {
       labelNames: ['face', 'reason'],
       registers,
     }),
-    /** A gauge whose value is asked for at each scrape. */
+    /** A gauge whose value is read at each scrape. */
     gauge: (name: string, help: string, read: () => number | Promise<number>) =>
       new Gauge({
         name,

@@ -1,4 +1,4 @@
-// What the composition root hands to every room.
+// What the composition root gives to every room.
 
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
@@ -9,8 +9,8 @@ export type Parts = {
   readonly replicaId: string;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  /** Taken down in reverse order. */
+  /** What has to be taken down at the end, in reverse order. */
   readonly started: AsyncDisposableStack;
-  /** What is left of the grace time, once it runs. */
+  /** What is left of the grace time: all of it until the service stops. */
   readonly graceMs: () => number;
 };

@@ -1,11 +1,11 @@
-// An Express app as each face begins and ends it: exact paths, the sender as trusted proxies name it, and errors in our form.
+// What all Express apps of ours share: exact paths, the sender as trusted proxies name it, and errors in our form.
 
 import express, { type Express } from 'express';
 import type { Logger } from 'pino';
 import { errorHandler, notFound } from './errors.ts';
 import type { TrustedProxies } from './proxies.ts';
 
-/** Exact paths: `/WEBHOOKS` and `/webhooks/` are other addresses, and a typo should not half work. */
+/** Exact paths: `/WEBHOOKS` and `/webhooks/` are other addresses, so a typo is seen at once. */
 export function createExactApp(): Express {
   const app = express();
   app.disable('x-powered-by');
@@ -16,14 +16,14 @@ export function createExactApp(): Express {
   return app;
 }
 
-/** The same behind proxies: what they say of the sender is believed. */
+/** The same behind trusted proxies, whose `X-Forwarded-…` headers are believed. */
 export function createAppBehind({ isTrusted }: TrustedProxies): Express {
   const app = createExactApp();
   app.set('trust proxy', isTrusted);
   return app;
 }
 
-/** Behind all routes: what is not there, and what went wrong. */
+/** Adds what comes after all routes: 404 and the error handler. */
 export function finishApp(app: Express, log: Logger): Express {
   app.use(notFound);
   app.use(errorHandler(log));

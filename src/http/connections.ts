@@ -1,25 +1,25 @@
-// The open connections of one server: whose they are, since when each is idle, and which answers are under way on it.
-// Decides who may stay when there are too many. Never ends a connection that has a request without an answer, and writes
-// one line a second at most, whatever comes.
+// The open connections of one server: where each comes from, how long it is idle, and which answers are under way on it.
+// When there are too many, it decides which one is ended. Never ends a connection whose whole request has no answer yet,
+// unless `endsRequests` says so, and writes at most one log line a second.
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Logger } from 'pino';
 
-/** Why a connection was turned away or ended by us. */
+/** Why we rejected or ended a connection. */
 export type ConnectionEnd =
-  /** Turned away: its address has its share, and a whole request under way on each. */
+  /** Rejected: its address has all connections that it may have, with a whole request under way on each. */
   | 'address'
-  /** Turned away: all are taken, with a whole request under way on each. */
+  /** Rejected: all connections are taken, with a whole request under way on each. */
   | 'full'
-  /** Was idle for longest when another needed its place, or in the middle of a stranger's request. */
+  /** Another needed its place: it was idle for longest, or it stalled in the middle of a stranger's request. */
   | 'room'
-  /** Was idle, and had not brought what a connection is kept for. */
+  /** Was idle, and had never brought a verified delivery or an admitted token. */
   | 'idle'
-  /** Did not take the answer that it was given. */
+  /** Did not read its answer. */
   | 'untaken'
-  /** Brought more requests at once than are taken. */
+  /** Pipelined more requests than are taken at once. */
   | 'pipelined';
 
 export const CONNECTION_ENDS: readonly ConnectionEnd[] = [
@@ -32,24 +32,23 @@ export const CONNECTION_ENDS: readonly ConnectionEnd[] = [
 ];
 
 export type Connections = {
-  /** Takes a new one in, if need be in the place of another. @returns false when it was turned away and destroyed. */
+  /** Takes in a new one, in the place of another if necessary. @returns false when it was rejected and destroyed. */
   readonly admit: (socket: Socket) => boolean;
-  /** A request begins. It is under way until its answer is closed. @returns how many are, with it; 0: not one of ours. */
+  /** A request begins. It is under way until its answer is closed. @returns how many are then; 0 for an unknown socket. */
   readonly begin: (response: ServerResponse) => number;
   /** The answers under way, in the order of their requests. */
   readonly underWay: (socket: unknown) => readonly ServerResponse[];
-  /** How many that are. */
   readonly countUnderWay: (socket: Socket) => number;
-  /** The last of each connection. */
+  /** The last answer under way on each connection. */
   readonly lastAnswers: () => Iterable<ServerResponse>;
-  /** It has brought a verified delivery, or an admitted token: it may stay idle for long, and others make room first. */
+  /** It has brought a verified delivery or an admitted token: it may stay idle for long, and strangers make room first. */
   readonly trust: (response: ServerResponse) => void;
-  /** One was ended elsewhere, or never came here. */
+  /** Counts one that was ended elsewhere, or that was dropped before `admit`. */
   readonly note: (end: ConnectionEnd) => void;
-  /** Ends those that were idle too long or take no answers, and logs what was turned away since. To be called every second. */
+  /** Ends those that were idle too long or read no answers, and logs what was ended since. To be called every second. */
   readonly sweep: () => void;
   readonly open: () => number;
-  /** `full`: the next one would be turned away. */
+  /** `full`: the next one would be rejected. */
   readonly state: () => 'room' | 'full';
 };
 
@@ -59,41 +58,40 @@ export type ConnectionLimits = {
   /** Of one IPv4 address, or one /64 of IPv6. */
   readonly perAddress: number;
   /**
-   * Whether a stranger's request that is under way may be ended, too, to make room: where it has brought nothing that would be
-   * lost. False, if not given.
+   * Whether a stranger's whole request may be ended, too, to make room. For a server where nothing is lost by that. False by
+   * default.
    */
   readonly endsRequests?: boolean;
 };
 
 /**
- * So long a connection may be idle that nobody vouches for. A sender's first delivery comes with its connection, so this is
- * for the pause between two requests of a stranger. The `Keep-Alive` of answers is the server's for all: it must not tell
- * who is trusted.
+ * How long a stranger's connection may be idle between two requests. A sender is no stranger after its first delivery. The
+ * `Keep-Alive` header of answers names the server's own time for all, since it must not tell who is trusted.
  */
 const STRANGER_KEEP_ALIVE_MS = 5_000;
 
-/** So long nothing of an answer may be taken. Whoever wants it takes some of it, however slowly. */
+/** An answer of which nothing is read for so long is not wanted: a slow reader reads some of it. */
 const TAKEN_WITHIN_MS = 30_000;
 
 type Connection = {
   readonly socket: Socket;
-  /** What is counted together; undefined for one that is not counted. */
+  /** Its address or network, for the limit; undefined for one without that limit. */
   readonly origin: string | undefined;
   isTrusted: boolean;
   hasAsked: boolean;
   idleSinceMs: number;
   readonly answers: Set<ServerResponse>;
-  /** The first answer, once it was seen to be complete on our side, and since when so much of it is left to take. */
+  /** Its first answer, once that is complete on our side: how much of it is not read yet, and since when. */
   waiting?:
     | { readonly answer: ServerResponse; readonly untakenBytes: number; readonly sinceMs: number }
     | undefined;
 };
 
 export function createConnections(options: {
-  /** Whose they are, for the log. */
+  /** For the log. */
   name: string;
   limits: ConnectionLimits;
-  /** Those of our own proxies: trusted from the start, and without a limit of their address. */
+  /** Our own proxies: trusted from the start, and without a limit for their address. */
   isExempt?: (remoteAddress: string) => boolean;
   /** Monotonic. */
   now: () => number;
@@ -103,8 +101,8 @@ export function createConnections(options: {
   const { name, limits, isExempt = () => false, now, log, observe } = options;
   const open = new Map<unknown, Connection>();
   const perOrigin = new Map<string, number>();
-  // In the order in which they came or had their last answer: what they wait for since then is the other side's to do,
-  // or a whole request of theirs is under way.
+  // Both in the order in which they came or had their last answer. Since then we wait for the other side, or a whole request
+  // is under way.
   const strangers = new Set<Connection>();
   const trusted = new Set<Connection>();
   let unreported = new Map<ConnectionEnd, number>();
@@ -117,7 +115,7 @@ export function createConnections(options: {
   }
 
   function endOne(connection: Connection, end: ConnectionEnd): void {
-    forget(connection); // now, and not when its `close` comes: its place is needed at once
+    forget(connection); // not at its `close`: its place is needed now
     connection.socket.destroy();
     note(end);
   }
@@ -132,9 +130,8 @@ export function createConnections(options: {
   }
 
   /**
-   * Who makes room: who has kept us waiting for longest. A stranger that stalls in the middle of a request is no better than
-   * an idle one, since an honest request is there within milliseconds; of those with a secret only idle ones go, after all
-   * strangers.
+   * The one that has kept us waiting for longest. Strangers go first. One that stalls in the middle of a request counts as
+   * idle, since an honest request arrives within milliseconds. Of trusted ones only those without a request go.
    */
   function nextToLeave(origin?: string): Connection | undefined {
     const isOfOrigin = (connection: Connection) => origin === undefined || connection.origin === origin;
@@ -151,8 +148,8 @@ export function createConnections(options: {
     return undefined;
   }
 
-  /** Why there is no place for one more of this origin, if there is none and none can be made. */
-  function findPlace(origin: string | undefined): ConnectionEnd | undefined {
+  /** Makes room for one more of this origin if necessary. @returns why there is none, or undefined. */
+  function makeRoom(origin: string | undefined): ConnectionEnd | undefined {
     const isOriginFull = origin !== undefined && (perOrigin.get(origin) ?? 0) >= limits.perAddress;
     if (!isOriginFull && open.size < limits.connections) return undefined;
     const leaving = nextToLeave(isOriginFull ? origin : undefined);
@@ -163,13 +160,13 @@ export function createConnections(options: {
 
   function admit(socket: Socket): boolean {
     const { remoteAddress } = socket;
-    if (remoteAddress === undefined) return false; // gone again
+    if (remoteAddress === undefined) return false; // closed already
     const isTrusted = isExempt(remoteAddress);
     const origin = isTrusted ? undefined : originOf(remoteAddress);
-    const refusal = findPlace(origin);
-    if (refusal !== undefined) {
+    const rejection = makeRoom(origin);
+    if (rejection !== undefined) {
       socket.destroy();
-      note(refusal);
+      note(rejection);
       return false;
     }
     const connection: Connection = {
@@ -203,7 +200,7 @@ export function createConnections(options: {
     if (connection.waiting?.answer === response) connection.waiting = undefined;
     if (answers.size > 0 || !open.has(socket)) return;
     connection.idleSinceMs = now();
-    kindOf(connection).delete(connection); // to the end
+    kindOf(connection).delete(connection); // moves to the end
     kindOf(connection).add(connection);
   }
 
@@ -215,7 +212,7 @@ export function createConnections(options: {
     trusted.add(connection);
   }
 
-  /** Their requests are answered, and still they would count as under way for as long as the other side does not read. */
+  /** An answer counts as under way until it is read, so a client that reads nothing would keep its place for ever. */
   function endUntaken(): void {
     for (const connection of open.values()) {
       const [answer] = connection.answers;
@@ -232,8 +229,7 @@ export function createConnections(options: {
     const overdueMs = now() - STRANGER_KEEP_ALIVE_MS;
     for (const connection of strangers) {
       if (connection.idleSinceMs > overdueMs) break;
-      // One that has not asked yet is in the middle of its first head, as far as we know. That has a time-out of its own,
-      // and so has a request.
+      // One that has not asked yet may be in the middle of its first head. Heads and requests have time-outs of their own.
       if (connection.hasAsked && connection.answers.size === 0) endOne(connection, 'idle');
     }
   }
@@ -243,7 +239,7 @@ export function createConnections(options: {
     endUntaken();
     const counts = unreported;
     unreported = new Map();
-    counts.delete('idle'); // as it should be
+    counts.delete('idle'); // the ordinary end
     if (counts.size === 0) return;
     log.warn(
       { connections: name, open: open.size, origins: perOrigin.size, ended: Object.fromEntries(counts) },
@@ -268,9 +264,9 @@ export function createConnections(options: {
 }
 
 /**
- * What the system has not taken from us yet, since the other side is slow. `writableLength` falls when all of a write is
- * taken, and a long answer is one; the handle's own number, by which Node itself judges this and which is not documented,
- * falls with each part.
+ * Bytes that the other side has not read yet and the system does not buffer. `writableLength` falls only when a whole write is
+ * through, and a long answer is one write. The handle's `writeQueueSize`, which Node's own time-outs use and which is not
+ * documented, falls with each part.
  */
 function countUntaken(socket: Socket): number {
   const { _handle: handle } = socket as Socket & { _handle?: { writeQueueSize?: number } | null };
@@ -282,7 +278,7 @@ function hasWholeRequest({ answers }: Connection): boolean {
   return false;
 }
 
-/** An IPv4 address, also one mapped into IPv6, by itself; of IPv6 the /64, which is what one customer is given. */
+/** An IPv4 address as it is, also one mapped into IPv6; of an IPv6 address its /64, which one customer usually has. */
 export function originOf(remoteAddress: string): string {
   if (!remoteAddress.includes(':')) return remoteAddress;
   const address = ipaddr.process(remoteAddress);

@@ -1,15 +1,14 @@
-// How errors become answers, in one place: always `{"error": code, "message": text}` (spec 7), never a stack
-// and never a word of what went wrong inside.
+// How errors become answers, in one place, and how a connection ends with such an answer. An error is always
+// `{"error": code, "message": text}` (spec 7), never a stack, and says nothing of what went wrong inside.
 
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
-import { closeIfUnread, hangUp } from './lifecycle.ts';
 import type { Connections } from './connections.ts';
 
-/** On each answer of both faces: what we send is of the type that we name. */
+/** On each answer: browsers must not guess another content type than we name. */
 export const NOSNIFF = { 'X-Content-Type-Options': 'nosniff' } as const;
 
 export const notFound: RequestHandler = (request, response) => {
@@ -17,7 +16,7 @@ export const notFound: RequestHandler = (request, response) => {
   response.status(404).json({ error: 'not_found', message: 'there is nothing at this address' });
 };
 
-/** For an address that is only read. It takes HEAD, too, as Express does for each GET. */
+/** For an address that is only read. Express takes HEAD, too, for each GET. */
 export const onlyGet: RequestHandler = (request, response) => {
   closeIfUnread(request, response);
   response
@@ -32,7 +31,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     if (response.headersSent) return next(error);
     const status = (error as { status?: unknown }).status;
     closeIfUnread(request, response);
-    response.set(NOSNIFF); // the app's own headers may not have been reached
+    response.set(NOSNIFF); // the app may have failed before it set its own headers
     if (typeof status === 'number' && status >= 400 && status < 500) {
       return void response
         .status(status)
@@ -65,10 +64,10 @@ const EXPECTATION_FAILED: ProtocolError = {
   message: 'nothing but 100-continue can be expected',
 };
 
-/** What each answer on a server carries, also those that no request could be made out for. Never rejects. */
+/** The headers of each answer on a server, also where Node could not parse a request. Never rejects. */
 export type StandingHeaders = (remoteAddress: string) => Promise<Readonly<Record<string, string>>>;
 
-/** Answers what Node could not even parse in our own error shape, and hangs up. */
+/** Answers what Node could not even parse, in our own form, and ends the connection. */
 export function answerProtocolErrors(
   server: Server,
   { underWay, standing }: { underWay: Connections['underWay']; standing: StandingHeaders },
@@ -82,15 +81,15 @@ export function answerProtocolErrors(
     const last = open.at(-1);
     const broken = last?.req.complete === false ? last : undefined;
     const whole = broken === undefined ? last : open.at(-2);
-    // A second status line would corrupt an answer that is under way: it comes first, and is the last. The handler of a
-    // request that broke off finds out when the connection goes.
+    // An error now would corrupt the answer to a whole request that is still under way: that answer becomes the last one. The
+    // handler of a broken request sees the connection close.
     if (whole !== undefined) return closeAfter(whole, socket);
     if (broken?.headersSent) return void socket.destroy();
     void part(socket, PROTOCOL_ERRORS[error.code ?? ''] ?? BAD_REQUEST);
   });
   // Without a listener Node would destroy the socket, and the answers under way with it.
   server.on('connect', (_request, socket) => {
-    // It has let go of the socket, so what it would listen to is left to us.
+    // Node has detached the socket: its events are ours to handle now.
     socket.on('error', () => socket.destroy());
     socket.on('drain', () => underWay(socket)[0]?.emit('drain'));
     const last = underWay(socket).at(-1);
@@ -100,19 +99,22 @@ export function answerProtocolErrors(
 }
 
 /** For a request that expects anything but 100-continue: Node would answer it without a body. */
-export function refuseExpectation(response: ServerResponse, standing: StandingHeaders): void {
-  void refuse(response, EXPECTATION_FAILED, standing);
+export function rejectExpectation(response: ServerResponse, standing: StandingHeaders): void {
+  void reject(response, EXPECTATION_FAILED, standing);
 }
 
-/** HTTP/1.1 wants one Host (RFC 9112, 3.2). Node would refuse none, too, but without a body, and takes the first of two. */
-export function refuseWithoutHost(
+/**
+ * HTTP/1.1 wants exactly one Host (RFC 9112, 3.2). Node would answer a missing one without a body, and would take the first of
+ * two. @returns whether the request was rejected.
+ */
+export function rejectWithoutHost(
   request: IncomingMessage,
   response: ServerResponse,
   standing: StandingHeaders,
 ): boolean {
   const hosts = countHosts(request);
   if (hosts === 1 || (hosts === 0 && request.httpVersion !== '1.1')) return false;
-  void refuse(response, BAD_REQUEST, standing);
+  void reject(response, BAD_REQUEST, standing);
   return true;
 }
 
@@ -125,7 +127,7 @@ function countHosts({ rawHeaders }: IncomingMessage): number {
   return count;
 }
 
-async function refuse(
+async function reject(
   response: ServerResponse,
   { status, ...answer }: ProtocolError,
   standing: StandingHeaders,
@@ -147,7 +149,14 @@ function addressOf(socket: Duplex): string {
   return ('remoteAddress' in socket && String(socket.remoteAddress)) || '';
 }
 
-/** This answer is the last on its connection. What comes in behind it is not read any more. May be said again. */
+/** Ends the connection after an answer to a body that is not read whole. Node would go on reading it for as long as it comes. */
+export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
+  const { 'transfer-encoding': encoding, 'content-length': length } = request.headers;
+  const hasBody = encoding !== undefined || Number(length ?? 0) > 0;
+  if (hasBody && !request.complete) response.setHeader('Connection', 'close');
+}
+
+/** Ends the connection after this answer, and reads nothing more from it. May be called again. */
 export function closeAfter(last: ServerResponse | undefined, socket: Duplex): void {
   socket.pause();
   if (last === undefined) return void socket.destroy();
@@ -157,4 +166,26 @@ export function closeAfter(last: ServerResponse | undefined, socket: Duplex): vo
 
 function endConnection(this: ServerResponse): void {
   this.req.socket.destroy();
+}
+
+/** After our last answer the other side has so long to close the connection; then we do. */
+const LINGER_MS = 1_000;
+
+/** Writes `answer` as JSON to a connection without a parsed request, and ends it. */
+export function hangUp(
+  socket: Duplex,
+  { status, answer, headers = {} }: { status: number; answer: object; headers?: Record<string, string> },
+): void {
+  const body = JSON.stringify(answer);
+  const all = {
+    ...headers,
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(Buffer.byteLength(body)),
+    Connection: 'close',
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  // Half open, it would keep one of our connections for as long as the other side likes.
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(timer));
 }

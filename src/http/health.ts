@@ -1,6 +1,5 @@
-// Liveness and readiness. Live: the process answers. Ready: Postgres answers, the write queue has room, and
-// a sender can connect.
-// RabbitMQ's state is shown and does not make us unready: its trouble is never the sender's (guarantee 7).
+// Liveness and readiness. Live: the process answers. Ready: Postgres answers, the write queue has room, and a sender can
+// connect. RabbitMQ's state is shown, but it does not make us unready: its trouble is never the sender's (guarantee 7).
 
 import type { RequestHandler } from 'express';
 
@@ -8,7 +7,7 @@ export type Readiness = {
   readonly ready: boolean;
   readonly postgres: 'up' | 'down';
   readonly queue: 'room' | 'full';
-  /** Of senders. `full`: each is taken, with a request under way, so that the next one is turned away. */
+  /** Of senders. `full`: each has a whole request under way, so the next one is rejected. */
   readonly connections: 'room' | 'full';
   readonly draining: boolean;
   readonly rabbitmq: 'connected' | 'blocked' | 'disconnected';

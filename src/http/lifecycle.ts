@@ -1,21 +1,16 @@
-// How a server begins and ends, and how a connection does, where Node alone would leave something open. For the service's
-// faces and the sandbox's.
+// How a server begins to listen, and how it stops where Node alone would leave connections open. For the service's servers
+// and the sandbox's.
 
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { STATUS_CODES } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-
-/** After the last word on a connection its other side has so long to hang up; then we do. */
-const LINGER_MS = 1_000;
 
 /**
- * Connections that wait to be taken in: what Linux allows by default. At Node's 511 a burst of strangers overflows it, and an
- * honest connection waits a second or three for its next try.
+ * Connections that the system accepts ahead of us: what Linux allows by default. A burst of strangers overflows Node's default
+ * of 511, and an honest client then waits one to three seconds for its next attempt.
  */
 const BACKLOG = 4_096;
 
-/** On `port`; 0 takes a free one. @returns the port. Rejects when it is taken. */
+/** Listens on `port`; 0 takes a free one. @returns the port. Rejects when it is taken. */
 export async function listen(
   server: Server,
   { host, port }: { host: string; port: number },
@@ -31,12 +26,12 @@ export async function listen(
 }
 
 /**
- * Takes no more, and resolves when the last connection is gone; those that outlive `graceMs` are cut. What is returned
- * is safe to call twice.
+ * Returns what stops the server: it takes no more connections, and resolves when the last one is gone; those that outlive
+ * `graceMs` are cut. Safe to call twice.
  */
 export function createStop(server: Server): (graceMs: number) => Promise<void> {
   let stopping: Promise<void> | undefined;
-  const unused = new Set<Socket>(); // connected ahead of a request that never came: Node does not call that idle
+  const unused = new Set<Socket>(); // without a request so far: Node does not count them as idle
   server.on('connection', (socket: Socket) => {
     unused.add(socket);
     socket.once('close', () => unused.delete(socket));
@@ -45,7 +40,7 @@ export function createStop(server: Server): (graceMs: number) => Promise<void> {
   return (graceMs) => {
     stopping ??= new Promise((resolve) => {
       const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-      // A kept-alive connection whose last answer goes out only now is idle afterwards, and would linger.
+      // A kept-alive connection becomes idle after its last answer, which may go out only now.
       const sweep = setInterval(() => {
         server.closeIdleConnections();
         for (const socket of unused) if (socket.bytesRead === 0) socket.destroy();
@@ -59,30 +54,4 @@ export function createStop(server: Server): (graceMs: number) => Promise<void> {
     });
     return stopping;
   };
-}
-
-/** Without this Node would take in the rest of an unread body, for as long as it comes. */
-export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
-  const { 'transfer-encoding': encoding, 'content-length': length } = request.headers;
-  const hasBody = encoding !== undefined || Number(length ?? 0) > 0;
-  if (hasBody && !request.complete) response.setHeader('Connection', 'close');
-}
-
-/** The last word on a connection whose request Node could not even parse: `answer` as JSON. */
-export function hangUp(
-  socket: Duplex,
-  { status, answer, headers = {} }: { status: number; answer: object; headers?: Record<string, string> },
-): void {
-  const body = JSON.stringify(answer);
-  const all = {
-    ...headers,
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': String(Buffer.byteLength(body)),
-    Connection: 'close',
-  };
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-  // Half-open, it would hold one of our connections for as long as the other side likes.
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
-  socket.once('close', () => clearTimeout(timer));
 }

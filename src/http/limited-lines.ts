@@ -1,24 +1,24 @@
-// Lines of the log that anybody can cause: so many of a kind a second, and what is more is counted and told at its end. So a
-// flood costs the log a line a second, and nothing goes untold.
+// Log lines that anybody can cause: a few of a kind a second, and at its end one line that counts the others. So a flood costs
+// the log a line a second, and each of its lines is at least counted.
 
 export type LimitedLines = {
   /** Writes the line, or counts it under its kind. Kinds come from a closed set. */
   readonly write: (kind: string, line: () => void) => void;
-  /** Tells what is left and stops. */
+  /** Logs the last counts and stops. */
   readonly close: () => void;
 };
 
 const INTERVAL_MS = 1_000;
-/** A second's trouble can be understood from these. */
+/** Enough to understand what goes wrong. */
 const LINES_PER_KIND = 5;
 
-/** `tellRest` is told of the kinds that had more lines in a second, and of how many more. */
+/** `tellRest` gets the kinds that had more lines in a second, with how many more. */
 export function createLimitedLines({
   tellRest,
 }: {
   tellRest: (counts: Readonly<Record<string, number>>) => void;
 }): LimitedLines {
-  let written = new Map<string, number>(); // of this second
+  let written = new Map<string, number>(); // lines of this second by kind
 
   function write(kind: string, line: () => void): void {
     const count = (written.get(kind) ?? 0) + 1;

@@ -1,6 +1,6 @@
-// Who sent a request that came through proxies of ours. What `X-Forwarded-…` say is believed of the peers in
-// TRUSTED_PROXIES and of nobody else: anybody can write these headers. Express walks the hops from the right, by the
-// app's setting `trust proxy`; here stands which addresses it trusts, and what becomes of a hop that is no address.
+// Who sent a request that came through our own proxies. `X-Forwarded-…` headers are believed only if they come from a peer in
+// TRUSTED_PROXIES, since anybody can write them. Express walks the hops from the right, by the app's setting `trust proxy`.
+// This file says which addresses it trusts, and handles hops that are no addresses.
 
 import { isIP } from 'node:net';
 import type { Request } from 'express';
@@ -11,18 +11,18 @@ type Range = readonly [address: Address, bits: number];
 
 export type TrustedProxies = {
   /**
-   * Of a socket's peer, or a hop as a header has it; false for what is no address. Express' `trust proxy`. IPv4 in
-   * IPv6's form (`::ffff:10.0.0.1`, as a socket of both has it) is IPv4. `hop` counts from the peer, which is 0.
+   * Whether the peer of a socket or a hop of the header is trusted; false for what is no address. The value of Express' `trust
+   * proxy`. IPv4 in the form of IPv6 (`::ffff:10.0.0.1`, as dual-stack sockets have it) is IPv4. The peer is `hop` 0.
    */
   readonly isTrusted: (address: string | undefined, hop?: number) => boolean;
-  /** A range is a whole address family: whoever reaches us can claim any address. */
+  /** A range covers a whole address family: whoever reaches us can claim any address. */
   readonly trustsEverybody: boolean;
 };
 
-/** In a row, the peer among them; real ways have two or three. A header has room for 2,000, which took 10 ms to walk. */
+/** In a row, the peer included; real chains have two or three. A header has room for 2,000, which took 10 ms to walk. */
 const MAX_PROXIES = 16;
 
-/** Some balancers give hops their ports; an IPv6 address then has brackets, or nobody could tell where it ends. */
+/** Some balancers add the port of a hop; an IPv6 address is then in brackets. */
 const HOP_WITH_PORT = /^(?:([\d.]{7,15}):\d{1,5}|\[([\da-f:.]{2,45})\](?::\d{1,5})?)$/i;
 
 /** `ranges`: each one that `parseRange` takes. */
@@ -54,14 +54,14 @@ export function parseRange(text: string): Range | undefined {
 }
 
 /**
- * The right-most hop of all `X-Forwarded-For` lines that is no trusted proxy, in its usual spelling; the left-most one if
- * all are, or the sixteenth from the right. What is no address ends the walk: the sender is then the hop before, which wrote it, and at worst the
- * peer. Without a trusted peer it is the peer as the socket names it; null when that is gone already.
+ * The right-most hop of all `X-Forwarded-For` lines that is no trusted proxy, in its usual spelling; if all are trusted, the
+ * left-most one, or the sixteenth from the right. A hop that is no address ends the walk: the sender is then the proxy that
+ * wrote it. Without a trusted peer the sender is the peer as the socket names it; null when the socket is closed already.
  */
 export function senderOf(request: Request): string | null {
   const peer = peerOf(request);
   if (request.headers['x-forwarded-for'] === undefined) return peer;
-  // The farthest first. All but that one are trusted, so they are addresses.
+  // The farthest hop comes first. All others are trusted, so they are addresses.
   const [farthest, before] = request.ips;
   const sender = parseHop(farthest) ?? parseHop(before);
   return sender?.toString() ?? peer;
@@ -72,7 +72,7 @@ export function peerOf(request: Request): string | null {
   return request.socket.remoteAddress ?? null;
 }
 
-/** What a browser calls the place where this request went. A scheme that no trusted proxy tells may be either. */
+/** The `Origin` of a browser's page at the address of this request. Both schemes, unless a trusted proxy names one. */
 export function ownOrigins(request: Request): readonly string[] {
   const { host, protocol } = request;
   const isTold = request.headers['x-forwarded-proto'] !== undefined && hasTrustedPeer(request);
@@ -89,6 +89,6 @@ function parseHop(text: string | undefined): Address | undefined {
   const [, ipv4, ipv6] = HOP_WITH_PORT.exec(hop) ?? [];
   const plain = ipv4 ?? ipv6 ?? hop;
   if (isIP(plain) === 0) return undefined;
-  // The zone of a link-local address says something on its own machine alone, and may be of any length.
+  // The zone of a link-local address has a meaning on its own machine only, and may be of any length.
   return ipaddr.process(plain.replace(/%.*/, ''));
 }

@@ -4,9 +4,9 @@
 // Writes begin at our own pace and not at that of the arrivals: a statement costs the same few hundred
 // microseconds however few rows it has, so under load a short rest saves most of them.
 //
-// Deliveries of one job stand in one lane, in the order in which they came. A batch takes at most one event
-// of a job (with its copies), and a job that is being written waits for its turn: so a job's events are
-// accepted in order, and no two batches of ours wait for each other's row locks.
+// Each job has a queue, in the order in which its deliveries came. A batch takes at most one event of a job (with
+// its copies), and no other batch takes from that queue until it is written: so a job's events are accepted in
+// order, and no two batches of ours wait for each other's row locks.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { UnavailableError } from '../errors.ts';
@@ -26,21 +26,21 @@ export type BatchWriterLimits = {
   readonly batchDeliveries: number;
   readonly batchBytes: number;
   readonly batchesInFlight: number;
-  /** From the begin of a batch to that of the next, unless waiting would gain nothing. */
+  /** From the start of a batch to the start of the next, unless waiting would gain nothing. */
   readonly paceMs: number;
 };
 
 export type BatchWriter = {
   /**
    * Tallies one delivery. Resolves after the commit.
-   * `deadlineMs` is on the clock of `now`: a delivery that is still waiting then is dropped unwritten.
+   * `deadlineMs` is on the clock of `now`: a delivery that no batch has taken by then is dropped unwritten.
    * @throws UnavailableError: `full` at once, `late` past the deadline, `ledger` when the write failed. After
    *   `ledger` the delivery may still have been committed; the sender's repeat then finds its event.
    */
   readonly submit: (delivery: DeliveryRecord, deadlineMs: number) => Promise<RecordedDelivery>;
   readonly hasRoom: () => boolean;
   readonly waiting: () => { deliveries: number; bytes: number };
-  /** Resolves when everything submitted so far has been written or refused. */
+  /** Resolves when each delivery that was submitted is written or has failed. */
   readonly drained: () => Promise<void>;
 };
 
@@ -60,19 +60,22 @@ type Submission = {
   readonly reject: (error: Error) => void;
 };
 
-/** `key` is undefined for a delivery that touches no job: such lanes hold just that one. */
-type Lane = { readonly key: string | undefined; readonly waiting: Submission[] };
+/** What waits for one job. `key` is undefined for a delivery that touches no job: it has a queue to itself. */
+type JobQueue = { readonly key: string | undefined; readonly waiting: Submission[] };
 /** `isFull`: more may wait than it could take. */
-type Batch = { readonly lanes: Lane[]; readonly submissions: Submission[]; isFull: boolean };
+type Batch = { readonly queues: JobQueue[]; readonly submissions: Submission[]; isFull: boolean };
 
 /** What a waiting delivery costs beside its body: its fields, closures and headers. */
 const OVERHEAD_BYTES = 2_048;
 
-/** Taken lanes are cut off the front of `ready` by so many at once, since each cut moves all the rest. */
+/** Taken queues are cut off the front of `ready` by so many at once, since each cut moves all the rest. */
 const READY_SLACK = 10_000;
 
 /** A deadlock or serialization failure is retried so often, within the deliveries' deadlines. */
 const RETRIES = 5;
+
+/** Why an event is quarantined though it was understood. */
+export const VALUES_REFUSED = 'the ledger refused its values';
 
 export function createBatchWriter(options: {
   record: (batch: readonly DeliveryRecord[]) => Promise<RecordedDelivery[]>;
@@ -82,20 +85,20 @@ export function createBatchWriter(options: {
   observe: BatchObserver;
 }): BatchWriter {
   const { record, limits, now, observe } = options;
-  const lanes = new Map<string, Lane>(); // every job that waits or is being written
-  const ready: Lane[] = []; // lanes that a batch may take from, each at most once
+  const queues = new Map<string, JobQueue>(); // every job that waits or is being written
+  const ready: JobQueue[] = []; // those that a batch may take from, each at most once
   let head = 0; // where `ready` begins
-  const held = { deliveries: 0, bytes: 0 };
+  const unsettled = { deliveries: 0, bytes: 0 }; // submitted, and neither written nor failed
   let inFlight = 0;
-  let nextMs = Number.NEGATIVE_INFINITY; // no batch begins before
-  let isDue = false; // the next batch has its time
+  let nextMs = Number.NEGATIVE_INFINITY; // no batch begins earlier
+  let isDue = false; // the next batch is scheduled
   let onDrained: (() => void)[] = [];
 
   function submit(delivery: DeliveryRecord, deadlineMs: number): Promise<RecordedDelivery> {
     const bytes = (delivery.body?.length ?? 0) + OVERHEAD_BYTES;
     if (!hasRoom(bytes)) return Promise.reject(new UnavailableError('full', 'the write queue is full'));
-    held.deliveries += 1;
-    held.bytes += bytes;
+    unsettled.deliveries += 1;
+    unsettled.bytes += bytes;
     return new Promise((resolve, reject) => {
       enqueue({ delivery, deadlineMs, bytes, resolve, reject });
       fill();
@@ -103,27 +106,27 @@ export function createBatchWriter(options: {
   }
 
   function hasRoom(bytes = OVERHEAD_BYTES): boolean {
-    return held.deliveries < limits.queueDeliveries && held.bytes + bytes <= limits.queueBytes;
+    return unsettled.deliveries < limits.queueDeliveries && unsettled.bytes + bytes <= limits.queueBytes;
   }
 
   function enqueue(submission: Submission): void {
     const { delivery } = submission;
-    if (delivery.verdict !== 'event') {
+    if (delivery.outcome !== 'event') {
       ready.push({ key: undefined, waiting: [submission] });
       return;
     }
     const key = jobKey(delivery.source, delivery.event.jobId);
-    const lane = lanes.get(key);
-    if (lane !== undefined) {
-      lane.waiting.push(submission);
+    const queue = queues.get(key);
+    if (queue !== undefined) {
+      queue.waiting.push(submission);
       return;
     }
     const fresh = { key, waiting: [submission] };
-    lanes.set(key, fresh);
+    queues.set(key, fresh);
     ready.push(fresh);
   }
 
-  /** At once is after what has arrived with this delivery: it goes along. */
+  /** A batch begins in the next turn of the loop at the earliest: what arrived in this one joins it. */
   function fill(): void {
     if (isDue || inFlight >= limits.batchesInFlight || head >= ready.length) return;
     isDue = true;
@@ -140,21 +143,21 @@ export function createBatchWriter(options: {
     fill();
   }
 
-  /** None after a delivery alone, whose sender may wait for the answer before it goes on, nor while batches are full. */
+  /** None after a single delivery, whose sender may wait for the answer before it sends more, and none while batches are full. */
   function restAfter({ submissions, isFull }: Batch): number {
     return submissions.length <= 1 || isFull ? 0 : limits.paceMs;
   }
 
   function takeBatch(): Batch {
-    const batch: Batch = { lanes: [], submissions: [], isFull: false };
+    const batch: Batch = { queues: [], submissions: [], isFull: false };
     let bytes = 0;
     while (head < ready.length && !batch.isFull) {
-      const lane = ready[head++] as Lane;
-      const taken = takeCopies(lane, {
+      const queue = ready[head++] as JobQueue;
+      const taken = takeCopies(queue, {
         deliveries: limits.batchDeliveries - batch.submissions.length,
         bytes: limits.batchBytes - bytes,
       });
-      batch.lanes.push(lane);
+      batch.queues.push(queue);
       batch.submissions.push(...taken.submissions);
       bytes += taken.bytes;
       batch.isFull = batch.submissions.length >= limits.batchDeliveries || bytes >= limits.batchBytes;
@@ -163,20 +166,20 @@ export function createBatchWriter(options: {
       ready.splice(0, head);
       head = 0;
     }
-    if (batch.submissions.length === 0) release(batch.lanes);
+    if (batch.submissions.length === 0) release(batch.queues);
     return batch;
   }
 
-  /** From the front of the lane, the next event and the copies of it that follow at once, while there is room. */
+  /** From the front of the queue, the next event and its copies that follow directly, while there is room. */
   function takeCopies(
-    lane: Lane,
+    queue: JobQueue,
     room: { deliveries: number; bytes: number },
   ): { submissions: Submission[]; bytes: number } {
     const taken: Submission[] = [];
     let bytes = 0;
     let rest = 0;
-    for (; rest < lane.waiting.length && taken.length < room.deliveries && bytes < room.bytes; rest++) {
-      const next = lane.waiting[rest] as Submission;
+    for (; rest < queue.waiting.length && taken.length < room.deliveries && bytes < room.bytes; rest++) {
+      const next = queue.waiting[rest] as Submission;
       if (next.deadlineMs <= now()) {
         settle(next, new UnavailableError('late', 'no write was free in time'));
         continue;
@@ -185,7 +188,7 @@ export function createBatchWriter(options: {
       taken.push(next);
       bytes += next.bytes;
     }
-    lane.waiting.splice(0, rest);
+    queue.waiting.splice(0, rest);
     return { submissions: taken, bytes };
   }
 
@@ -193,13 +196,13 @@ export function createBatchWriter(options: {
     inFlight += 1;
     await writeOrSplit(batch.submissions);
     inFlight -= 1;
-    release(batch.lanes);
+    release(batch.queues);
     fill();
   }
 
   /**
-   * Never rejects. A batch that the database refuses for its content is halved until the culprit is alone, and
-   * that is kept aside with its body: its sender's repeats would be refused for ever (guarantee 6).
+   * Never rejects. A batch that the database refuses for a value is halved until the delivery at fault is alone. That one is
+   * quarantined with its body, since its sender's repeats would fail for ever (guarantee 6).
    */
   async function writeOrSplit(submissions: readonly Submission[]): Promise<void> {
     const startedMs = now();
@@ -216,8 +219,8 @@ export function createBatchWriter(options: {
         return;
       }
       const [alone] = submissions;
-      if (isRefusedContent(error) && alone?.delivery.verdict === 'event') {
-        await writeOrSplit([{ ...alone, delivery: setAside(alone.delivery) }]);
+      if (isRefusedContent(error) && alone?.delivery.outcome === 'event') {
+        await writeOrSplit([{ ...alone, delivery: quarantine(alone.delivery) }]);
         return;
       }
       const why = `the ledger did not confirm the write: ${failureOf(error).because}`;
@@ -233,46 +236,46 @@ export function createBatchWriter(options: {
       } catch (error) {
         const lastDeadlineMs = Math.max(...submissions.map((submission) => submission.deadlineMs));
         if (!isRetryable(error) || attempt > RETRIES || now() >= lastDeadlineMs) throw error;
-        await delay(Math.random() * 10 * attempt); // apart from whoever we collided with
+        await delay(Math.random() * 10 * attempt); // random, or the same writers would collide again
       }
     }
   }
 
   function settle(submission: Submission, result: RecordedDelivery | Error | undefined): void {
-    held.deliveries -= 1;
-    held.bytes -= submission.bytes;
-    if (result === undefined) submission.reject(new Error('the ledger told no outcome'));
+    unsettled.deliveries -= 1;
+    unsettled.bytes -= submission.bytes;
+    if (result === undefined) submission.reject(new Error('the ledger gave no outcome'));
     else if (result instanceof Error) submission.reject(result);
     else submission.resolve(result);
-    if (held.deliveries > 0) return;
+    if (unsettled.deliveries > 0) return;
     for (const resolve of onDrained) resolve();
     onDrained = [];
   }
 
-  function release(written: readonly Lane[]): void {
-    for (const lane of written) {
-      if (lane.waiting.length > 0) ready.push(lane);
-      else if (lane.key !== undefined) lanes.delete(lane.key);
+  function release(written: readonly JobQueue[]): void {
+    for (const queue of written) {
+      if (queue.waiting.length > 0) ready.push(queue);
+      else if (queue.key !== undefined) queues.delete(queue.key);
     }
   }
 
   return {
     submit,
     hasRoom: () => hasRoom(),
-    waiting: () => ({ ...held }),
+    waiting: () => ({ ...unsettled }),
     drained: () =>
-      held.deliveries === 0 ? Promise.resolve() : new Promise((resolve) => onDrained.push(resolve)),
+      unsettled.deliveries === 0 ? Promise.resolve() : new Promise((resolve) => onDrained.push(resolve)),
   };
 }
 
-function setAside(delivery: DeliveryRecord): DeliveryRecord {
-  return { ...delivery, verdict: 'quarantined', httpStatus: 202, reason: 'the ledger refused its values' };
+function quarantine(delivery: DeliveryRecord): DeliveryRecord {
+  return { ...delivery, outcome: 'quarantined', httpStatus: 202, reason: VALUES_REFUSED };
 }
 
 function sameKey(a: DeliveryRecord, b: DeliveryRecord): boolean {
   return (
-    a.verdict === 'event' &&
-    b.verdict === 'event' &&
+    a.outcome === 'event' &&
+    b.outcome === 'event' &&
     eventId(a.source, a.event) === eventId(b.source, b.event)
   );
 }

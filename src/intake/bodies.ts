@@ -1,31 +1,33 @@
-// Reads the bodies of deliveries while nobody has verified them, within one budget of bytes for all that are read at once.
-// What no signature could match is counted and let go as it arrives. Costs are counted by what has arrived and is held,
-// never by what a request announces.
+// Reads the bodies of deliveries that nobody has verified yet, within limits: of size and time for each, and of memory for all
+// that are read at once. A body that no signature can match is counted and dropped as it arrives. Memory is counted by what
+// has arrived, never by what a request announces.
 
 import type { IncomingMessage } from 'node:http';
 
 export type Body =
-  | { readonly kind: 'held'; readonly bytes: Buffer }
+  | { readonly kind: 'buffered'; readonly bytes: Buffer }
   /** It arrived whole, and nothing of it was kept. */
   | { readonly kind: 'counted'; readonly length: number }
-  /** Not all of it was read: its connection has to end with the answer. What comes until then is dropped. */
+  /**
+   * Not all of it was read, so its connection has to end with the answer; what still comes is dropped. `shed`: the budget was
+   * used up.
+   */
   | { readonly kind: 'too-large' | 'late' | 'incomplete' | 'shed' };
+
+export type ReadOptions = { isBuffered: boolean; limitBytes: number; patienceMs: number };
 
 export type Bodies = {
   /** Reads a request's body, at most `limitBytes` and for `patienceMs`. Never rejects. */
-  readonly read: (
-    request: IncomingMessage,
-    options: { isHeld: boolean; limitBytes: number; patienceMs: number },
-  ) => Promise<Body>;
-  /** Held for all bodies that are being read now. */
-  readonly heldBytes: () => number;
+  readonly read: (request: IncomingMessage, options: ReadOptions) => Promise<Body>;
+  /** Memory of all bodies that are being read now. */
+  readonly bufferedBytes: () => number;
 };
 
-/** What comes in smaller chunks is gathered in blocks of this: each piece of memory costs some hundred bytes beside its own. */
+/** Smaller chunks are gathered in blocks of this: each buffer costs some hundred bytes beside its own. */
 const BLOCK_BYTES = 4 * 1024;
 
 /** A body as far as it has arrived. */
-type Held = {
+type Buffered = {
   readonly blocks: Buffer[];
   /** What is free at the end of the last block. */
   roomBytes: number;
@@ -33,51 +35,51 @@ type Held = {
   costBytes: number;
 };
 
-type Reading = { readonly held: Held; readonly shed: () => void };
+type Reading = { readonly buffered: Buffered; readonly shed: () => void };
 
 /**
- * Past the budget the body that is read for longest is shed, and not the one that came last: an honest one is there within
- * milliseconds, so the oldest is one that stalls. Its memory is given back at once, and it is told when its time is over:
- * told at once, thousands would come back at once, and what they send again and again would keep everybody else waiting.
+ * Past the budget the oldest body is shed and not the newest: an honest body arrives within milliseconds, so the oldest one
+ * stalls. Its memory is freed at once, but it is answered only when its time is over: answered at once, thousands of senders
+ * would try again at once, and keep all others waiting.
  */
 export function createBodies({ budgetBytes }: { budgetBytes: number }): Bodies {
   const readings = new Set<Reading>(); // in the order in which they began
-  let heldBytes = 0;
+  let bufferedBytes = 0;
 
   function charge(bytes: number): void {
-    heldBytes += bytes;
-    for (const { held, shed } of readings) {
-      if (heldBytes <= budgetBytes) return;
-      if (held.costBytes > 0) shed();
+    bufferedBytes += bytes;
+    for (const { buffered, shed } of readings) {
+      if (bufferedBytes <= budgetBytes) return;
+      if (buffered.costBytes > 0) shed();
     }
   }
 
   function read(
     request: IncomingMessage,
-    { isHeld, limitBytes, patienceMs }: { isHeld: boolean; limitBytes: number; patienceMs: number },
+    { isBuffered, limitBytes, patienceMs }: ReadOptions,
   ): Promise<Body> {
     const announced = Number(request.headers['content-length'] ?? 0);
     if (announced > limitBytes) return Promise.resolve({ kind: 'too-large' });
     return new Promise((resolve) => {
-      const held: Held = { blocks: [], roomBytes: 0, costBytes: 0 };
-      const reading: Reading = { held, shed };
+      const buffered: Buffered = { blocks: [], roomBytes: 0, costBytes: 0 };
+      const reading: Reading = { buffered, shed };
       let length = 0;
       let isShed = false;
       const timer = setTimeout(() => {
-        if (isShed) request.socket.resume(); // or what it still sends would cut the answer off
+        if (isShed) request.socket.resume(); // unread bytes in the socket would reset it before the answer is read
         finish({ kind: isShed ? 'shed' : 'late' });
       }, patienceMs);
 
       function stopReading({ isKept }: { isKept: boolean }): void {
         request.off('data', onData).off('end', onEnd);
         readings.delete(reading);
-        heldBytes -= held.costBytes;
-        if (!isKept) for (const block of held.blocks) free(block);
-        Object.assign(held, { costBytes: 0, roomBytes: 0 });
-        held.blocks.length = 0; // now, and not when the connection is gone
+        bufferedBytes -= buffered.costBytes;
+        if (!isKept) for (const block of buffered.blocks) free(block);
+        Object.assign(buffered, { costBytes: 0, roomBytes: 0 });
+        buffered.blocks.length = 0; // now, and not when the connection is gone
       }
 
-      /** What it still sends waits on its side, until its time is over or its connection makes room for another. */
+      /** The socket is paused until the time is over, or until the connection is ended to make room for another. */
       function shed(): void {
         isShed = true;
         stopReading({ isKept: false });
@@ -86,65 +88,66 @@ export function createBodies({ budgetBytes }: { budgetBytes: number }): Bodies {
 
       function finish(body: Body): void {
         clearTimeout(timer);
-        stopReading({ isKept: body.kind === 'held' });
+        stopReading({ isKept: body.kind === 'buffered' });
         request.off('error', onBroken).off('close', onBroken);
-        // What still comes is dropped, since nobody listens, until the answer has ended the connection. A paused request
-        // would gather some of it.
+        // The request is not paused: without a listener, what still comes is dropped until the answer ends the connection. A
+        // paused request would buffer some of it.
         resolve(body);
       }
 
       function onData(chunk: Buffer): void {
         length += chunk.length;
         if (length > limitBytes) return finish({ kind: 'too-large' });
-        if (isHeld) charge(keep(held, chunk));
+        if (isBuffered) charge(append(buffered, chunk));
       }
 
       function onEnd(): void {
-        if (!isHeld) return finish({ kind: 'counted', length });
-        const [first] = held.blocks;
+        if (!isBuffered) return finish({ kind: 'counted', length });
+        const [first] = buffered.blocks;
         const isWhole = first !== undefined && first.length === length;
-        finish({ kind: 'held', bytes: isWhole ? first : Buffer.concat(held.blocks, length) });
+        finish({ kind: 'buffered', bytes: isWhole ? first : Buffer.concat(buffered.blocks, length) });
       }
 
       const onBroken = () => finish({ kind: 'incomplete' });
 
-      if (isHeld) readings.add(reading);
+      if (isBuffered) readings.add(reading);
       request.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
     });
   }
 
-  return { read, heldBytes: () => heldBytes };
+  return { read, bufferedBytes: () => bufferedBytes };
 }
 
-/** Gives its memory back at once: the collector would let hundreds of megabytes gather first. */
+/** Frees the memory at once: the garbage collector would let hundreds of megabytes gather first. */
 function free({ buffer, length }: Buffer): void {
-  // Of one that is a part of other memory, others may hold the rest.
+  // A slice shares its memory with other buffers, which are still used.
   if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }
 
 /**
- * Adds a chunk. The first is kept as it is, since most bodies are one, and so are large ones; small ones are copied, or a
- * body in chunks of one byte would cost hundreds for each.
+ * The first chunk is kept as it is, since most bodies are one chunk, and so are large ones. Small ones are copied into blocks:
+ * a body in chunks of one byte would cost hundreds for each.
  * @returns what that costs in memory
  */
-function keep(held: Held, chunk: Buffer): number {
-  const { blocks } = held;
+function append(buffered: Buffered, chunk: Buffer): number {
+  const { blocks } = buffered;
   const last = blocks.at(-1);
-  const filledBytes = Math.min(held.roomBytes, chunk.length);
-  if (last !== undefined && filledBytes > 0) chunk.copy(last, last.length - held.roomBytes, 0, filledBytes);
-  held.roomBytes -= filledBytes;
+  const filledBytes = Math.min(buffered.roomBytes, chunk.length);
+  if (last !== undefined && filledBytes > 0)
+    chunk.copy(last, last.length - buffered.roomBytes, 0, filledBytes);
+  buffered.roomBytes -= filledBytes;
   const restBytes = chunk.length - filledBytes;
   if (restBytes === 0) return 0;
   let costBytes = chunk.length;
   if (last === undefined || restBytes >= BLOCK_BYTES) {
     blocks.push(chunk.subarray(filledBytes));
   } else {
-    const block = Buffer.allocUnsafeSlow(BLOCK_BYTES); // not a slice of memory that others would keep alive
+    const block = Buffer.allocUnsafeSlow(BLOCK_BYTES); // no slice of the shared pool, which it would keep alive
     chunk.copy(block, 0, filledBytes);
     blocks.push(block);
-    held.roomBytes = BLOCK_BYTES - restBytes;
+    buffered.roomBytes = BLOCK_BYTES - restBytes;
     costBytes = BLOCK_BYTES;
   }
-  held.costBytes += costBytes;
+  buffered.costBytes += costBytes;
   return costBytes;
 }

@@ -1,37 +1,46 @@
-// The intake's part of the composition: from a sender's socket to the ledger's statement, on connections that nothing else
-// may use.
+// The intake's part of the composition: from a sender's socket to the ledger's statement, on database connections that
+// nothing else uses.
 
+import type { Express } from 'express';
 import { cached } from '../cached.ts';
 import type { Config } from '../config.ts';
 import { describeError } from '../errors.ts';
 import {
   type Connections,
-  type Readiness,
-  type TrustedProxies,
+  createAppBehind,
+  finishApp,
   type HttpServer,
+  livez,
+  NOSNIFF,
+  type Readiness,
+  readyz,
+  type StandingHeaders,
   startServer,
+  type TrustedProxies,
 } from '../http/index.ts';
 import {
+  addRefusals,
   type Counts,
   connectDatabase,
+  createConflictCheck,
+  createFailureLog,
   type DatabaseConnection,
   isMissingPartition,
-  createFailureLog,
   makePartitions,
   recordDeliveries,
-  addRefusals,
-  createSecondLook,
 } from '../ledger/index.ts';
+import type { Logger } from '../log.ts';
+import type { Metrics } from '../metrics.ts';
 import type { Parts } from '../parts.ts';
-import { createIntakeApp, intakeHeaders } from './app.ts';
 import { type BatchWriter, createBatchWriter } from './batch-writer.ts';
-import { createBodies } from './bodies.ts';
+import { type Bodies, createBodies } from './bodies.ts';
+import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
+import { createDeliveryObserver } from './observer.ts';
 import { createReceiver } from './receiver.ts';
-import { createRefusalLog, type RefusalLog } from './refusal-log.ts';
+import { createRefusalLog } from './refusal-log.ts';
 import type { Sources } from './sources.ts';
-import { createUnavailableLines } from './unavailable-lines.ts';
 
-/** While writes find no partition, one is looked for so often. */
+/** While writes find no partition, the missing ones are made this often at most. */
 const MISSING_PARTITION_MS = 1_000;
 
 type IntakeParts = Parts & {
@@ -39,9 +48,9 @@ type IntakeParts = Parts & {
   readonly counts: Counts;
   readonly connections: Connections;
   readonly proxies: TrustedProxies;
-  /** For making a partition that is missing. */
+  /** Makes partitions that are missing. */
   readonly upkeepDatabase: DatabaseConnection;
-  /** Something may be in the outbox. */
+  /** Called when there may be something in the outbox. */
   readonly onRecorded: () => void;
 };
 
@@ -53,54 +62,28 @@ export type Intake = {
 
 export function composeIntake(config: Config, parts: IntakeParts): Intake {
   const { sources, counts, connections, proxies, metrics, now, log, started, graceMs } = parts;
-  const { writer, refusals } = composeWriter(config, parts);
+  const writer = composeWriter(config, parts);
+  const refusals = createRefusalLog({
+    writer,
+    addRefusals: (refused) => addRefusals(counts.connection, refused),
+    rowsPerMinute: config.sources.refusedRowsPerMinute,
+    patienceMs: config.http.answerDeadlineMs,
+    now,
+    log,
+  });
+  const observer = createDeliveryObserver({ metrics, counts, refusals, log });
+  started.defer(observer.close);
+  const receiver = createReceiver({ keyRing: sources.current, writer, observer, now });
   const bodies = createBodies({ budgetBytes: config.http.unverifiedBodyBytes });
-  const { gauge } = metrics;
-  gauge(
-    'tallyhook_write_queue_deliveries',
-    'Deliveries that wait for their commit.',
-    () => writer.waiting().deliveries,
-  );
-  gauge(
-    'tallyhook_write_queue_bytes',
-    'Bytes of deliveries that wait for their commit.',
-    () => writer.waiting().bytes,
-  );
-  gauge('tallyhook_unverified_body_bytes', 'Held for bodies that are being read.', bodies.heldBytes);
+  exposeGauges({ metrics, writer, bodies });
 
   async function listen(readiness: () => Promise<Readiness>): Promise<HttpServer> {
-    const receiver = createReceiver({
-      keyRing: sources.current,
-      writer,
-      refusals,
-      noticeDrift: counts.drift.notice,
-      now,
-    });
-    const unavailable = createUnavailableLines({ log });
-    started.defer(unavailable.close);
+    const delivery = { ...config.http, receiver, bodies, observer, connections, now };
     const server = await startServer({
       ...config.http,
       connections,
-      standingHeaders: intakeHeaders,
-      listener: createIntakeApp({
-        ...config.http,
-        receiver,
-        bodies,
-        connections,
-        now,
-        log,
-        unavailable,
-        observe: ({ source, outcome, remoteAddress, seconds, fingerprint }) => {
-          metrics.deliveries.inc({ source, outcome });
-          metrics.answerSeconds.observe({ outcome }, seconds);
-          counts.rollups.answered(source, outcome, seconds * 1_000);
-          if (fingerprint !== undefined) counts.secretMatches.notice(source, fingerprint);
-          const isRefused = outcome === 'unauthorized' || outcome === 'refused';
-          if (isRefused && remoteAddress !== null) counts.refusedAddresses.notice(source, remoteAddress);
-        },
-        readiness,
-        proxies,
-      }),
+      standingHeaders,
+      listener: createIntakeApp({ delivery, readiness, proxies, log }),
     });
     started.defer(() => server.stop(graceMs()));
     return server;
@@ -109,18 +92,42 @@ export function composeIntake(config: Config, parts: IntakeParts): Intake {
   return { hasRoom: writer.hasRoom, listen };
 }
 
-/** From a verified delivery to the ledger, on connections that nothing else may use. */
+/** For what is answered before the app has a request. */
+const standingHeaders: StandingHeaders = async () => NOSNIFF;
+
+function createIntakeApp(options: {
+  delivery: DeliveryOptions;
+  readiness: () => Promise<Readiness>;
+  proxies: TrustedProxies;
+  log: Logger;
+}): Express {
+  const { delivery, readiness, proxies, log } = options;
+  const app = createAppBehind(proxies);
+  const paths = ['/webhooks', '/webhooks/:source'];
+  app.post(paths, deliveryHandler(delivery));
+  app.all(paths, wrongMethodHandler(delivery));
+  app.use((_request, response, next) => {
+    response.set(NOSNIFF);
+    next();
+  });
+  app.get('/livez', livez);
+  app.get('/readyz', readyz(readiness));
+  return finishApp(app, log);
+}
+
+/** From a verified delivery to the ledger. */
 function composeWriter(
   config: Config,
-  { now, log, metrics, started, counts, upkeepDatabase, onRecorded }: IntakeParts,
-): { writer: BatchWriter; refusals: RefusalLog } {
-  const intakeDatabase = connectDatabase({
+  { now, log, metrics, started, upkeepDatabase, onRecorded }: IntakeParts,
+): BatchWriter {
+  const database = connectDatabase({
     ...config.database,
     name: 'intake',
     connections: config.writer.batchesInFlight,
     log,
   });
-  started.defer(intakeDatabase.close);
+  started.defer(database.close);
+  const checkConflicts = createConflictCheck({ execute: database.execute, log });
   const logFailure = createFailureLog({ now, log });
   const makeMissing = cached({
     maxAgeMs: MISSING_PARTITION_MS,
@@ -131,13 +138,11 @@ function composeWriter(
       ),
     now,
   });
-
-  const lookAgain = createSecondLook({ execute: intakeDatabase.execute, log });
-  const writer = createBatchWriter({
+  return createBatchWriter({
     record: async (batch) => {
-      const recorded = await recordDeliveries(intakeDatabase, batch);
+      const recorded = await recordDeliveries(database, batch);
       onRecorded();
-      return lookAgain(batch, recorded);
+      return checkConflicts(batch, recorded);
     },
     limits: config.writer,
     now,
@@ -148,14 +153,26 @@ function composeWriter(
       if (isMissingPartition(error)) void makeMissing();
     },
   });
-  const refusals = createRefusalLog({
-    writer,
-    addRefusals: (refused) => addRefusals(counts.connection, refused),
-    rowsPerMinute: config.sources.refusedRowsPerMinute,
-    patienceMs: config.http.answerDeadlineMs,
-    now,
-    log,
-  });
-  started.defer(refusals.close);
-  return { writer, refusals };
+}
+
+function exposeGauges({
+  metrics: { gauge },
+  writer,
+  bodies,
+}: {
+  metrics: Metrics;
+  writer: BatchWriter;
+  bodies: Bodies;
+}): void {
+  gauge(
+    'tallyhook_write_queue_deliveries',
+    'Deliveries that wait for their commit.',
+    () => writer.waiting().deliveries,
+  );
+  gauge(
+    'tallyhook_write_queue_bytes',
+    'Bytes of deliveries that wait for their commit.',
+    () => writer.waiting().bytes,
+  );
+  gauge('tallyhook_unverified_body_bytes', 'Held for bodies that are being read.', bodies.bufferedBytes);
 }

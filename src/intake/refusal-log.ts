@@ -1,16 +1,21 @@
-// Keeps a trace of what was refused without letting strangers fill the ledger: so many audit rows a minute
-// and source, and past that only counts; the log follows the same allowance, so that both tell the same. Answers
-// never wait for a trace, so that neither their time nor their success tells whether the claimed source exists.
+// Traces refused deliveries without letting strangers fill the ledger or the log. So many a minute and source have an audit row
+// and a log line of their own. All others are counted: in the ledger by the minute, and in the log by a line a second and source.
+// Answers never wait for a trace, so neither their time nor their success tells whether the claimed source exists.
 
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
-import type { DeliveryRecord, RefusalCount } from '../ledger/index.ts';
+import {
+  type AddressCounts,
+  busiest,
+  countAddress,
+  type DeliveryRecord,
+  type RefusalCount,
+} from '../ledger/index.ts';
 import type { BatchWriter } from './batch-writer.ts';
-import { createRefusalLines } from './refusal-lines.ts';
 
-export type RefusedDelivery = DeliveryRecord & { readonly verdict: 'unauthorized' | 'refused' };
+export type RefusedDelivery = DeliveryRecord & { readonly outcome: 'unauthorized' | 'refused' };
 
-/** `counted`: the refusal is in the counts of its source alone, in the ledger and in the log. */
+/** `counted`: the delivery is in the counts of its source only, in the ledger and in the log. */
 export type RefusalTrace = 'row' | 'counted';
 
 export type RefusalLog = {
@@ -50,20 +55,20 @@ export function createRefusalLog(options: {
     return true;
   }
 
-  function count(source: string, verdict: 'unauthorized' | 'refused', by = 1): void {
+  function count(source: string, outcome: RefusedDelivery['outcome'], by = 1): void {
     const entry = counts.get(source) ?? { unauthorized: 0, refused: 0 };
-    entry[verdict] += by;
+    entry[outcome] += by;
     counts.set(source, entry);
   }
 
   function trace(delivery: RefusedDelivery): RefusalTrace {
-    const { source, verdict } = delivery;
+    const { source, outcome } = delivery;
     if (!mayHaveRow(source)) {
-      count(source, verdict);
+      count(source, outcome);
       lines.count(delivery);
       return 'counted';
     }
-    writer.submit(delivery, now() + patienceMs).catch(() => count(source, verdict));
+    writer.submit(delivery, now() + patienceMs).catch(() => count(source, outcome));
     return 'row';
   }
 
@@ -94,6 +99,49 @@ export function createRefusalLog(options: {
       lines.close();
       await writer.drained();
       await flushing.then(flush);
+    },
+  };
+}
+
+type SourceCounts = {
+  readonly outcomes: Record<string, number>;
+  readonly statuses: Record<string, number>;
+  readonly addresses: AddressCounts;
+};
+
+const LINE_INTERVAL_MS = 1_000;
+/** Enough to see whether it is one sender, a few or many. */
+const ADDRESSES_LOGGED = 5;
+
+/** Each second a line for each source that had counted refusals: how many, and from where. */
+function createRefusalLines({ log }: { log: Logger }) {
+  let sources = new Map<string, SourceCounts>();
+
+  function count({ source, outcome, httpStatus, remoteAddress }: RefusedDelivery): void {
+    const counts: SourceCounts = sources.get(source) ?? { outcomes: {}, statuses: {}, addresses: new Map() };
+    sources.set(source, counts);
+    counts.outcomes[outcome] = (counts.outcomes[outcome] ?? 0) + 1;
+    counts.statuses[httpStatus] = (counts.statuses[httpStatus] ?? 0) + 1;
+    if (remoteAddress !== null) countAddress(counts.addresses, remoteAddress);
+  }
+
+  function write(): void {
+    for (const [source, { outcomes, statuses, addresses }] of sources) {
+      log.info(
+        { source, outcomes, statuses, addresses: busiest(addresses, ADDRESSES_LOGGED) },
+        'more deliveries refused',
+      );
+    }
+    sources = new Map();
+  }
+
+  const timer = setInterval(write, LINE_INTERVAL_MS).unref();
+  return {
+    count,
+    /** Writes the last lines and stops. */
+    close: () => {
+      clearInterval(timer);
+      write();
     },
   };
 }

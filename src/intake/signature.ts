@@ -1,21 +1,22 @@
-// Tells whether a body was signed by the source it claims (spec 6.3): HMAC-SHA256 over the raw bytes,
-// compared in constant time. Neither the answer nor its time tells which secret or source matched, or
-// whether the source exists: every call computes and compares the same number of digests.
+// Checks whether a body was signed by the source that it claims (spec 6.3): HMAC-SHA256 over the raw bytes,
+// compared in constant time. The time does not show which secret matched, or whether the source exists:
+// every call computes and compares the same number of digests.
 
 import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { AuthenticBody } from '../ledger/index.ts';
 import type { Secret } from '../secret.ts';
 
-/** The secrets that are valid now; an immutable snapshot, replaced as a whole when the sources change. */
+/** The secrets that are valid now: an immutable snapshot, replaced as a whole when the sources change. */
 export type KeyRing = {
   /** The names of all sources, for checks and metrics. */
   readonly names: readonly string[];
-  /** As many secrets for any name, known or not: the rest are decoys that nothing can match. */
+  /** The same number of secrets for any name, known or not: decoys that nothing matches fill it up. */
   readonly secretsOf: (source: string) => readonly Secret[];
-  /** Of a source's real secrets; none for a name that is no source. */
+  /** Of a source's real secrets; empty for a name that is no source. */
   readonly fingerprintsOf: (source: string) => readonly string[];
 };
 
+/** Only `verifySignature` makes one. */
 export type Verified = { readonly body: AuthenticBody; readonly fingerprint: string };
 
 const SIGNATURE = /^sha256=([0-9a-f]{64})$/;
@@ -34,7 +35,7 @@ export function createKeyRing(sources: ReadonlyMap<string, readonly Secret[]>): 
   };
 }
 
-/** Whether `header` has the form of a signature: of any other, no body can be authentic. */
+/** Whether `header` has the form of a signature. With any other, no body can be authentic. */
 export function isSignature(header: string | undefined): boolean {
   return header !== undefined && SIGNATURE.test(header);
 }

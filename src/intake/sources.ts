@@ -12,17 +12,17 @@ import { createKeyRing, type KeyRing } from './signature.ts';
 
 export const DEFAULT_SOURCE = 'default';
 
-/** Under this name we record who knocked without being a source we know, whatever name they claimed. */
+/** Requests for any name that is no source are recorded under this one. */
 export const UNKNOWN_SOURCE = 'unknown';
 
-/** No dots: the name is the last word of the routing key. Short, since ids and keys hold it (AMQP: 255 bytes). */
+/** No dots, since the name is the last word of the routing key. Short, since AMQP limits keys to 255 bytes. */
 export const SOURCE_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
-/** Changes are looked for this often. A stat a second costs nothing and also sees swapped symbolic links. */
+/** How often the file's stat is compared. That costs nothing, and also sees swapped symbolic links. */
 const WATCH_INTERVAL_MS = 1_000;
 
 export type Sources = {
-  /** The present set; ask each time, since it is replaced on reload. */
+  /** The present set. Call it each time, since a reload replaces the set. */
   readonly current: () => KeyRing;
   /** Reads SOURCES_FILE again. Keeps the old set and logs when it is broken. Never rejects. */
   readonly reload: () => Promise<void>;
@@ -35,7 +35,7 @@ const sourcesFile = z.record(
 );
 
 /**
- * @throws ConfigError when the file is broken now: at start nothing older could be kept.
+ * @throws ConfigError when the file is broken: at start there is no older set to keep.
  */
 export async function createSources(options: {
   defaultSecrets: readonly Secret[];
@@ -53,7 +53,7 @@ export async function createSources(options: {
       log.error({ err: describeError(error) }, 'SOURCES_FILE is broken, the sources stay as they were');
     }
   }
-  // One after the other: of two at once, the one that read the older file could have the last word.
+  // One after the other: of two at once, the one that read the older file could finish last.
   let loading = Promise.resolve();
   const reload = () => {
     loading = loading.then(loadAgain);
@@ -97,7 +97,7 @@ async function readSourcesFile(file: string): Promise<Map<string, readonly Secre
   return sources;
 }
 
-/** Keys are quoted only where they are good names: anything else may be a secret in the wrong place. */
+/** Quotes only valid names: any other key may be a secret in the wrong place. */
 function describeIssue({ code, path, message }: z.core.$ZodIssue): string {
   if (code === 'invalid_key') return 'SOURCES_FILE has a source name that is not 1 to 63 of a-z, 0-9, _ or -';
   const fault = code === 'unrecognized_keys' ? 'has a field that is not "secrets"' : message;

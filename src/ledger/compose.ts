@@ -9,7 +9,7 @@ import { connectDatabase, type DatabaseConnection } from './database.ts';
 import { addDrift, createDriftLog, type DriftLog } from './drift.ts';
 import { checkSchema, migrate } from './migrate.ts';
 import { makePartitions } from './partitions.ts';
-import { createRefusedAddresses, type RefusedAddresses } from './refused-addresses.ts';
+import { createRefusedAddresses, type RefusedAddresses } from './refusals.ts';
 import { createRollups, type Rollups } from './rollups.ts';
 import { createSecretMatches, type SecretMatches } from './secret-matches.ts';
 

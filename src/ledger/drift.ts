@@ -1,5 +1,5 @@
-// What authentic bodies had that our schemas do not know: fields of accepted events and statuses of quarantined ones.
-// Keeps names, types and a delivery to look at, and never a value: whoever may not see bodies may see this.
+// What authentic bodies had that our schemas do not know: fields of accepted events and statuses of quarantined deliveries.
+// Keeps names, types and the id of one such delivery, and never a value, so viewers who may not see bodies may see this.
 
 import type { Logger } from 'pino';
 import { maskUnseen } from '../unseen.ts';
@@ -8,7 +8,7 @@ import { createTally } from './tally.ts';
 
 export type Drift = {
   readonly kind: 'field' | 'status';
-  /** Of the body. A status that is unknown is its own. */
+  /** The status of the body; for an unknown status that status itself. */
   readonly status: string;
   /** The field, or the status itself. */
   readonly name: string;
@@ -17,24 +17,24 @@ export type Drift = {
 };
 
 export type DriftLog = {
-  /** Counts them in memory. The delivery is one whose body is kept. */
+  /** Counts in memory. The body of the delivery must be kept. */
   readonly notice: (source: string, deliveryId: string, drift: readonly Drift[]) => void;
-  /** Writes what is there and stops. */
+  /** Writes the last counts and stops. */
   readonly close: () => Promise<void>;
 };
 
 export type DriftCount = Drift & { source: string; count: number; valueType: string; deliveryId: string };
 
 /**
- * Fields, and as many statuses, of one source, in memory as in the ledger. A sender that makes field names up would fill any
- * table, and must not hide a status that is new.
+ * The most fields of one source, and the most statuses, in memory and in the ledger. Without it a sender that invents field
+ * names would fill the table. Statuses have a limit of their own, so that such names cannot hide a new status.
  */
 export const DRIFT_NAMES_PER_SOURCE = 200;
 const NAME_MAX_LENGTH = 128;
 
 /**
- * Rows are taken in the order of the primary key, or two replicas could deadlock. A name that is there already is found
- * by that key, and the names of a source and kind are counted by it; two replicas may both pass the limit once.
+ * Rows are taken in the order of the primary key, or two replicas could deadlock. That key also finds the names that are known
+ * already, and counts those of a source and kind. Two replicas at once may both pass the limit a little.
  */
 const ADD_DRIFT: Statement = {
   name: 'add-drift',
@@ -102,7 +102,7 @@ export function createDriftLog(options: {
   };
 }
 
-/** Adds to what is there. Several replicas add to the same rows. */
+/** Adds the counts to the rows. Several replicas add to the same ones. */
 export async function addDrift(connection: DatabaseConnection, rows: readonly DriftCount[]): Promise<void> {
   await connection.execute(ADD_DRIFT, [
     rows.map(({ source }) => source),
@@ -116,7 +116,7 @@ export async function addDrift(connection: DatabaseConnection, rows: readonly Dr
   ]);
 }
 
-/** A field's name may be any text, and a NUL does not fit into the ledger. */
+/** A field's name may be any text, and Postgres takes no NUL. */
 function showable(name: string): string {
   return maskUnseen(name.slice(0, NAME_MAX_LENGTH));
 }

@@ -1,5 +1,5 @@
-// What an event is: the fact that a delivery told us, its kinds and its key. The words that intake, the outbox
-// and the operators' tools share.
+// What an event is: the fact that a delivery told us, its kinds and its key. Shared by the intake, the relay and the operators'
+// tools.
 
 export type Status = 'processing' | 'completed' | 'failed';
 export type Kind = 'progress' | 'completed' | 'failed';
@@ -8,11 +8,11 @@ export type Kind = 'progress' | 'completed' | 'failed';
 export type JobEvent = {
   readonly jobId: string;
   readonly status: Status;
-  /** The percentage, for `processing` alone: part of the key there, or all progress but the first would be dropped. */
+  /** The percentage, for `processing` only. It is part of the key there, or all progress but the first would be dropped. */
   readonly progress: number | null;
   /** When it happened, RFC 3339 UTC with the digits that were sent; null for progress, which does not say. */
   readonly occurredAt: string | null;
-  /** What failed, for `failed` alone: short and printable as it came, or null. Operators search for it. */
+  /** The error code, for `failed` only: as it came if it is short and printable, or null. Operators search for it. */
   readonly errorCode: string | null;
   /** The normalized fields as JSON text: known ones in the schema's form, unknown ones exactly as they came. */
   readonly data: string;
@@ -44,7 +44,7 @@ export function eventId(
   return `${source}:${event.jobId}:${event.status}${suffix}`;
 }
 
-/** The key that `eventId` wrote; undefined if it wrote no such text. */
+/** The key that `eventId` made this text from; undefined if the text has another form. */
 export function parseEventId(
   id: string,
 ): { source: string; jobId: string; status: Status; progress: number | null } | undefined {

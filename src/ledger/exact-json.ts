@@ -1,6 +1,5 @@
-// JSON without the traps of JSON.parse: numbers keep every digit, repeated keys and hostile depth are seen
-// instead of swallowed, and two texts that say the same have the same canonical form. Nothing here throws
-// for any input but `undefined` behaviour of its own bugs: bad text is a return value.
+// JSON without the traps of JSON.parse: numbers keep every digit, repeated keys and hostile depth are reported, and two texts
+// that say the same have the same canonical form. No text makes it throw: bad text is a return value.
 
 import { endOfString, parseJson, readJson, unquote } from '../json.ts';
 
@@ -12,7 +11,7 @@ export type JsonObject = { readonly [key: string]: unknown };
 /** A number that a double cannot hold, kept as its source text by `JSON.rawJSON`. */
 type RawNumber = { readonly rawJSON: string };
 
-// TypeScript's library does not know the JSON source text proposal yet, which V8 ships.
+// V8 has the JSON source text proposal, but TypeScript's library does not declare it yet.
 type SourceTextJson = {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;
@@ -21,7 +20,7 @@ const sourceTextJson = JSON as unknown as SourceTextJson;
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The text of UTF-8 bytes; undefined where they are not UTF-8. A byte order mark stays and is no JSON. */
+/** The text of UTF-8 bytes; undefined where they are not UTF-8. A byte order mark is kept, and is not JSON. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes);
@@ -30,7 +29,7 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The value as JSON.parse should see it (the last of repeated keys wins, numbers are doubles). */
+/** The value as JSON.parse should give it: the last of repeated keys wins, numbers are doubles. Undefined for bad text. */
 export function parseLoosely(text: string): { value: unknown } | undefined {
   try {
     return { value: parseJson(text) };
@@ -53,9 +52,9 @@ export function parseExactly(text: string): unknown {
 export type Structure = {
   readonly tooDeep: boolean;
   readonly repeatsKey: boolean;
-  /** Keys of the outermost object that occur more than once: what they say is ambiguous. */
+  /** Keys of the outermost object that occur more than once, so that their value is ambiguous. */
   readonly ambiguous: ReadonlySet<string>;
-  /** Every number is a plain integer that a double gives back as it was written. */
+  /** Every number is a plain integer that a double holds exactly. */
   readonly plainNumbers: boolean;
 };
 
@@ -75,7 +74,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** What the value does not tell. `text` must have been accepted by `parseLoosely`. Linear, no recursion. */
+/** What the parsed value does not show. `text` must have been accepted by `parseLoosely`. Linear, no recursion. */
 export function inspectStructure(text: string): Structure {
   const open: (Set<string> | null)[] = []; // the keys of each open object; null for an array
   const ambiguous = new Set<string>();
@@ -106,7 +105,7 @@ export function inspectStructure(text: string): Structure {
       case OPEN_BRACE:
       case OPEN_BRACKET:
         tooDeep ||= open.length >= MAX_DEPTH;
-        // Down there keys no longer matter; further up one may still be repeated.
+        // Below that depth keys are not collected, but further up one may still be repeated.
         keyComes = text.charCodeAt(at) === OPEN_BRACE && open.length < MAX_DEPTH;
         open.push(keyComes ? new Set() : null);
         break;
@@ -178,7 +177,7 @@ function isExact(value: number, source: string): boolean {
   return shortest === source || decimal(shortest) === decimal(source);
 }
 
-/** A decimal text by its value: sign, digits without outer zeros, power of ten. `1.0` and `10e-1` are `1e0`. */
+/** One text for each decimal value: sign, digits without outer zeros, power of ten. `1.0` and `10e-1` give `1e0`. */
 function decimal(text: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text);
   if (!match) return text; // Infinity: the source was beyond all doubles
@@ -190,7 +189,7 @@ function decimal(text: string): string {
   return `${sign}${significant}e${power}`;
 }
 
-/** A loop, since `/0+$/` takes quadratic time where the zeros are many and not at the end. */
+/** A loop, since `/0+$/` takes quadratic time for many zeros that are not at the end. */
 function withoutTrailingZeros(digits: string): string {
   let end = digits.length;
   while (digits[end - 1] === '0') end--;

@@ -1,5 +1,5 @@
-// Why the database refused a write, for the log: its SQLSTATE and a plain sentence. Never the error's own message, detail
-// or context, since those can quote what a delivery held.
+// Why a write failed, for the log: the SQLSTATE and a plain sentence. Never the error's own message, detail or context, since
+// those can quote a delivery.
 
 import type { Logger } from 'pino';
 import { codeOf, isMissingPartition } from './database.ts';
@@ -8,7 +8,7 @@ export type Failure = { readonly kind: string; readonly code: string | undefined
 
 type Kind = { readonly kind: string; readonly codes: RegExp; readonly because: string };
 
-/** The first whose codes match, by https://www.postgresql.org/docs/current/errcodes-appendix.html. */
+/** The first one whose codes match counts. See https://www.postgresql.org/docs/current/errcodes-appendix.html. */
 const KINDS: readonly Kind[] = [
   { kind: 'disk_full', codes: /^53100$/, because: "the database's disk is full" },
   { kind: 'out_of_memory', codes: /^53200$/, because: 'the database is out of memory' },
@@ -54,7 +54,7 @@ const NO_ANSWER = {
 };
 const OTHER = { kind: 'other', because: "what went wrong has no name here; the database's own log may tell" };
 
-/** The driver's own errors have no code. */
+/** The driver's own errors have no code, only these words. */
 const GAVE_UP = /timeout|terminated|not queryable/i;
 
 export function failureOf(error: unknown): Failure {
@@ -69,7 +69,7 @@ function kindOf(error: unknown, code: string | undefined): { kind: string; becau
   return { kind, because };
 }
 
-/** Often enough to see that it lasts; a database that is away fails some hundred writes a second. */
+/** Often enough to see that a failure lasts. While the database is away, some hundred writes fail each second. */
 const INTERVAL_MS = 10_000;
 
 /** Logs failed writes: each kind at once, and then no more than once in INTERVAL_MS, with how many there were since. */

@@ -7,8 +7,8 @@ export { type AuthenticBody, type Understanding, understand } from './understand
 
 // Recording of deliveries
 export { createFailureLog, failureOf } from './failures.ts';
-export { type FirstBody, correctContentHash, firstBodiesAhead } from './first-bodies.ts';
 export {
+  type Delivery,
   type DeliveryRecord,
   RELEASE,
   type RecordedDelivery,
@@ -16,7 +16,14 @@ export {
   recordDeliveries,
   releaseColumns,
 } from './record.ts';
-export { type Conflicts, createSecondLook, findAlike } from './second-look.ts';
+export {
+  type Conflicts,
+  type FirstBody,
+  correctContentHash,
+  createConflictCheck,
+  findAlike,
+  firstBodiesAhead,
+} from './conflicts.ts';
 
 // Counts beside deliveries
 export { type AddressCounts, busiest, countAddress } from './address-counts.ts';

@@ -9,14 +9,16 @@ import type { DatabaseConnection, Statement } from './database.ts';
 import type { JobEvent } from './event.ts';
 import type { DeliveryOutcome } from './tables.ts';
 
-/** One request to tally. Bodies of events and of what we could not understand are kept as they came. */
-export type DeliveryRecord = {
+/** One inbound request. What is not known of it, or not yet, is null. */
+export type Delivery = {
   /** UUIDv7, made by us: it names the delivery in logs even when the ledger could not be reached. */
   readonly id: string;
+  /** As the path claims it, until the signature is checked; then a configured source, or `unknown`. */
   readonly source: string;
   readonly path: string;
+  /** Who sent it: the peer, or who a trusted proxy says that it was. */
   readonly remoteAddress: string | null;
-  /** Of the proxy that it came through; null where the sender is the peer. */
+  /** The proxy that it came through; null where the sender is the peer. */
   readonly peerAddress: string | null;
   /** A JSON object of the request headers that are safe to keep. */
   readonly headers: string;
@@ -24,17 +26,23 @@ export type DeliveryRecord = {
   readonly jobId: string | null;
   readonly status: string | null;
   readonly progress: number | null;
+  /** Why it is quarantined, malformed or refused. */
   readonly reason: string | null;
   readonly bodyBytes: number | null;
   readonly bodySha256: Buffer | null;
+  /** As it came. Recorded for whatever is authentic and no duplicate. */
   readonly body: Buffer | null;
-} & (
-  | { readonly verdict: 'event'; readonly event: JobEvent }
-  | {
-      readonly verdict: Exclude<DeliveryOutcome, 'accepted' | 'duplicate' | 'conflict'>;
-      readonly httpStatus: number;
-    }
-);
+};
+
+/** A delivery that can be recorded. Whether an event is accepted, a duplicate or a conflict is the ledger's answer. */
+export type DeliveryRecord = Delivery &
+  (
+    | { readonly outcome: 'event'; readonly event: JobEvent }
+    | {
+        readonly outcome: Exclude<DeliveryOutcome, 'accepted' | 'duplicate' | 'conflict'>;
+        readonly httpStatus: number;
+      }
+  );
 
 export type RecordedDelivery = { readonly outcome: DeliveryOutcome; readonly late: boolean };
 
@@ -53,7 +61,7 @@ type EventGroup = {
  * `job` runs before `event` for each row, since `event` joins what `job` returns: a sequence number is drawn
  * only under the job's row lock, which is held until the commit. So a job's numbers grow in commit order.
  *
- * `late` needs no look at the row as it was: highest_progress exceeds this event's only if an earlier one
+ * `late` needs no read of the job's former row: highest_progress exceeds this event's only if an earlier event's
  * did, and a progress event never sets terminal_at itself.
  *
  * `occurred_at` is cut to microseconds, all that a timestamptz holds: Postgres refuses text beyond 128 bytes.
@@ -105,7 +113,7 @@ const RECORD: Statement = {
 delivery as (
   select t.*, event.sequence as event_sequence, coalesce(event.late, false) as late,
          case
-           when t.verdict <> 'event' then t.verdict
+           when t.known_outcome <> 'event' then t.known_outcome
            when event.delivery_id = t.id then 'accepted'
            when event.content_hash = t.content_hash then 'duplicate'
            else 'conflict'
@@ -115,11 +123,11 @@ delivery as (
     $19::text[], $20::bytea[], $21::text[], $22::text[], $23::text[], $24::text[], $25::int[], $26::bytea[],
     $27::bytea[], $28::text[]
   ) as t (
-    id, source, verdict, http_status, reason, job_id, status, progress, error_code,
+    id, source, known_outcome, http_status, reason, job_id, status, progress, error_code,
     content_hash, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body,
     peer_address
   )
-  left join event on t.verdict = 'event' and event.source = t.source and event.job_id = t.job_id
+  left join event on t.known_outcome = 'event' and event.source = t.source and event.job_id = t.job_id
 ),
 audit as (
   insert into deliveries (
@@ -137,10 +145,10 @@ select id, outcome, late from delivery`,
 };
 
 /**
- * Records the batch, all or nothing, and tells each delivery's outcome, in the order of the batch.
- * A batch holds at most one dedup key per job (its events share the job's row): the batch writer sees to it.
- * Not idempotent: when the result is unknown, let the sender repeat; the dedup key tells the rest.
- * @throws whatever the driver throws; `isRetryable` and `isRefusedContent` tell what may be done.
+ * Records the batch, all or nothing, and returns each delivery's outcome, in the order of the batch.
+ * A batch has at most one dedup key per job, since its events share the job's row. The batch writer ensures this.
+ * Not idempotent: when the result is unknown, let the sender repeat; the dedup key finds what was written.
+ * @throws whatever the driver throws; `isRetryable` and `isRefusedContent` say what may be done.
  */
 export async function recordDeliveries(
   connection: Pick<DatabaseConnection, 'execute'>,
@@ -161,7 +169,7 @@ export async function recordDeliveries(
 function groupByEvent(batch: readonly DeliveryRecord[]): EventGroup[] {
   const groups = new Map<string, EventGroup>();
   for (const delivery of batch) {
-    if (delivery.verdict !== 'event') continue;
+    if (delivery.outcome !== 'event') continue;
     const job = jobKey(delivery.source, delivery.event.jobId);
     const group = groups.get(job);
     if (group === undefined) {
@@ -174,8 +182,8 @@ function groupByEvent(batch: readonly DeliveryRecord[]): EventGroup[] {
 }
 
 /**
- * Tallies events of deliveries that were kept aside before, in the same way and order of locks. The caller holds the
- * deliveries' own locks already.
+ * Tallies the events of quarantined deliveries, with the same order of locks. The caller has locked the deliveries'
+ * rows already.
  */
 export const RELEASE = `${TALLY},
 released as (
@@ -199,7 +207,7 @@ export function releaseColumns(
   );
 }
 
-/** Names one job across sources. Neither part can hold a space. */
+/** Names one job across sources. Neither part can contain a space. */
 export function jobKey(source: string, jobId: string): string {
   return `${source} ${jobId}`;
 }
@@ -223,14 +231,14 @@ function deliveryColumns(batch: readonly DeliveryRecord[]): Buffer[] {
   return [
     uuidArray(batch.map((delivery) => delivery.id)),
     textArray(batch.map((delivery) => delivery.source)),
-    textArray(batch.map((delivery) => delivery.verdict)),
-    int2Array(batch.map((delivery) => (delivery.verdict === 'event' ? null : delivery.httpStatus))),
+    textArray(batch.map((delivery) => delivery.outcome)),
+    int2Array(batch.map((delivery) => (delivery.outcome === 'event' ? null : delivery.httpStatus))),
     textArray(batch.map((delivery) => delivery.reason)),
     textArray(batch.map((delivery) => delivery.jobId)),
     textArray(batch.map((delivery) => delivery.status)),
     int2Array(batch.map((delivery) => delivery.progress)),
-    textArray(batch.map((delivery) => (delivery.verdict === 'event' ? delivery.event.errorCode : null))),
-    byteaArray(batch.map((delivery) => (delivery.verdict === 'event' ? delivery.event.contentHash : null))),
+    textArray(batch.map((delivery) => (delivery.outcome === 'event' ? delivery.event.errorCode : null))),
+    byteaArray(batch.map((delivery) => (delivery.outcome === 'event' ? delivery.event.contentHash : null))),
     textArray(batch.map((delivery) => delivery.path)),
     textArray(batch.map((delivery) => delivery.remoteAddress)),
     textArray(batch.map((delivery) => delivery.headers)),

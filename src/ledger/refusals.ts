@@ -1,8 +1,12 @@
-// Counts the refused deliveries that got no audit row of their own, one row a minute and source. Counts are
-// kept in memory between flushes: a crash may lose the last seconds of them, never a delivery.
+// What the ledger keeps of refused deliveries beside their rows: counts a minute and source of those that got no row, and the
+// addresses that most came from. Both are counted in memory between flushes: a crash may lose the last seconds of them, never
+// a delivery.
 
 import { sql } from 'kysely';
-import type { DatabaseConnection } from './database.ts';
+import type { Logger } from 'pino';
+import { type AddressCounts, busiest, countAddress } from './address-counts.ts';
+import type { DatabaseConnection, Statement } from './database.ts';
+import { createTally } from './tally.ts';
 
 export type RefusalCount = {
   readonly source: string;
@@ -35,4 +39,62 @@ export async function addRefusals(
       }),
     )
     .execute();
+}
+
+/** Counts all refusals, also those with a row of their own. */
+export type RefusedAddresses = {
+  /** Counts in memory. `source` comes from a closed set: the configured ones, and `unknown` for all others. */
+  readonly notice: (source: string, address: string) => void;
+  /** Writes the last counts and stops. */
+  readonly close: () => Promise<void>;
+};
+
+/** Of a source, at each flush: with six flushes a minute as many rows as refusals may have by default. */
+const ADDRESSES_WRITTEN = 10;
+
+/** More than can be configured, so it is never reached. */
+const SOURCES_MAX = 10_000;
+
+/** Rows are found by the primary key and taken in its order, or two replicas could deadlock. */
+const ADD_ADDRESSES: Statement = {
+  name: 'add-refusal-addresses',
+  text: `
+insert into refusal_addresses as r (minute, source, address, count)
+select date_trunc('minute', now()), source, address, count
+from unnest($1::text[], $2::text[], $3::bigint[]) as t (source, address, count)
+order by source collate "C", address collate "C"
+on conflict (minute, source, address) do update set count = r.count + excluded.count`,
+};
+
+export function createRefusedAddresses(options: {
+  connection: DatabaseConnection;
+  /** See `createTally`. */
+  firstFlushMs?: number;
+  log: Logger;
+}): RefusedAddresses {
+  const { connection, firstFlushMs, log } = options;
+  const tally = createTally<{ source: string; addresses: AddressCounts }>({
+    name: 'refused addresses',
+    merge: (into, from) => {
+      for (const [address, count] of from.addresses) countAddress(into.addresses, address, count);
+    },
+    write: async (sources) => {
+      const rows = sources.flatMap(({ source, addresses }) =>
+        busiest(addresses, ADDRESSES_WRITTEN).map(({ address, count }) => ({ source, address, count })),
+      );
+      await connection.execute(ADD_ADDRESSES, [
+        rows.map(({ source }) => source),
+        rows.map(({ address }) => address),
+        rows.map(({ count }) => String(count)),
+      ]);
+    },
+    rowsPerGroup: SOURCES_MAX,
+    groupOf: () => '',
+    firstFlushMs,
+    log,
+  });
+  return {
+    notice: (source, address) => tally.add(source, { source, addresses: new Map([[address, 1]]) }),
+    close: tally.close,
+  };
 }

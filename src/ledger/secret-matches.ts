@@ -1,14 +1,15 @@
-// Which secret of which source matched a delivery last, so that an old one can be dropped safely: also where the last
-// delivery it signed is older than the retention, and where two sources share one. Right to about ten seconds.
+// When each secret of each source last matched a delivery, so that an old secret can be dropped safely. Kept apart from the
+// deliveries, since the last one may be older than the retention, and two sources may share a secret. Exact to about ten
+// seconds.
 
 import type { Logger } from 'pino';
 import type { DatabaseConnection, Statement } from './database.ts';
 import { createTally } from './tally.ts';
 
 export type SecretMatches = {
-  /** Notes it in memory. Both names come from closed sets: the configured sources and their secrets. */
+  /** Keeps it in memory until the next flush. Both names come from closed sets: the configured sources and their secrets. */
   readonly notice: (source: string, fingerprint: string) => void;
-  /** Writes what is there and stops. */
+  /** Writes the last matches and stops. */
   readonly close: () => Promise<void>;
 };
 
@@ -23,7 +24,7 @@ on conflict (source, fingerprint) do update set
   last_matched_at = greatest(m.last_matched_at, excluded.last_matched_at)`,
 };
 
-/** Beyond what can be configured: a limit that is never met. */
+/** More than can be configured, so it is never reached. */
 const PAIRS_MAX = 10_000;
 
 export function createSecretMatches(options: {

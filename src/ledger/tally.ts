@@ -1,32 +1,32 @@
-// Counts in memory between flushes, so that counting costs a delivery next to nothing and no round trip. Bounded;
-// a crash may lose the last seconds of the counts, never a delivery. What could not be written stays for next time, if there is one.
+// Counts in memory between flushes, so that counting costs a delivery next to nothing and no round trip. Memory is bounded. A
+// crash may lose the last seconds of the counts, never a delivery. What a flush cannot write stays for the next one.
 
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
 
 export type Tally<Row> = {
-  /** Adds the row to what is kept under `key`. At the limit a new key is dropped, and the log says how many were. */
+  /** Adds the row to the one kept under `key`. At the limit a new key is dropped, and the log says how many were. */
   readonly add: (key: string, row: Row) => void;
-  /** Writes what is there. Never rejects. */
+  /** Writes all rows. Never rejects. */
   readonly flush: () => Promise<void>;
-  /** Writes what is there and stops. */
+  /** Writes the last rows and stops. */
   readonly close: () => Promise<void>;
 };
 
-/** Statistics may be so old. Shorter would be as many more writes, on every replica. */
+/** How old statistics may be. A shorter interval means more writes on every replica. */
 export const FLUSH_INTERVAL_MS = 10_000;
 
 export function createTally<Row>(options: {
   /** For the log. */
   name: string;
-  /** Adds `from` to what is there already. */
+  /** Adds `from` to `into`. */
   merge: (into: Row, from: Row) => void;
-  /** The rows are handed over for good. May be called again with them, and others, when it rejects. */
+  /** Writes the rows. When it rejects, it is called again with the same rows and new ones. */
   write: (rows: Row[]) => Promise<void>;
-  /** Rows of one group that are kept at most. */
+  /** The most rows of one group that are kept. */
   rowsPerGroup: number;
   groupOf: (row: Row) => string;
-  /** Apart from that of other tallies, so that they do not all write at once. Each interval has the same phase. */
+  /** Another time than that of other tallies, so that they do not all write at once. Later flushes keep the distance. */
   firstFlushMs?: number | undefined;
   log: Logger;
 }): Tally<Row> {

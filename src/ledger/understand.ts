@@ -1,6 +1,6 @@
 // Understands an authentic body (spec 2.1 and 6.2): which job, which kind of event, and its normalized
 // fields, or why it cannot be understood. Never throws, and never alters what it passes on: unknown fields
-// go through with every digit, and what breaks the schema is kept aside whole (`quarantined`).
+// keep every digit, and a body that breaks the schema is kept whole (`quarantined`).
 
 import { hash } from 'node:crypto';
 import { z } from 'zod';
@@ -19,10 +19,10 @@ import { toUtc } from '../utc.ts';
 
 declare const authentic: unique symbol;
 
-/** Bytes whose signature matched. Only `verifySignature` makes them, and only they can become an event. */
+/** Bytes whose signature matched, when they came or when they were recorded. Only they can become an event. */
 export type AuthenticBody = Buffer & { readonly [authentic]: true };
 
-/** `drift`: what an event had that our schemas do not know, if anything. */
+/** `drift`: the fields or the status that our schemas do not know, if any. */
 export type Understanding =
   | { readonly outcome: 'event'; readonly event: JobEvent; readonly drift?: readonly Drift[] }
   | {
@@ -37,23 +37,23 @@ export type Understanding =
 /** Operators read the reason; it names fields and never quotes values. */
 const REASON_MAX_LENGTH = 300;
 
-/** So many unknown fields of one body are noticed: a body of nothing else must not cost more than another. */
+/** Unknown fields of one body that are counted: a body with nothing else must not cost more than another. */
 const DRIFT_PER_BODY = 20;
 
 /**
- * An error code is searched for as a whole, so it is kept whole or not at all. Real ones are short words; what cannot
- * be shown or typed could not be searched for either, and a NUL would not fit into the ledger.
+ * An error code is searched for as a whole, so it is kept whole or not at all. Real ones are short words. Nobody could type
+ * control characters to search for them, and Postgres takes no NUL.
  */
 const ERROR_CODE = /^\P{C}{1,256}$/u;
 
-/** A job id: printable, no white space, since it stands in ids, keys and logs. */
+/** A job id: printable and without white space, since ids, keys and logs contain it. */
 const identifier = z
   .string()
   .regex(/^[^\p{C}\p{Z}]+$/u, 'must be printable without white space')
   .max(128, 'must be at most 128 bytes')
   .refine((id) => Buffer.byteLength(id) <= 128, 'must be at most 128 bytes');
 
-/** Any text that can be shown: an unknown one is kept for an operator, white space and all. */
+/** Any printable text: operators see an unknown status as it came, also with white space. */
 const statusText = z
   .string()
   .regex(/^\P{C}+$/u)
@@ -96,7 +96,7 @@ export const eventSchemas = {
     job_id: identifier,
     status: z.literal('processing'),
     progress_percentage: percentage,
-    // A job need not know its end from the start, so this one field may be missing.
+    // The only optional field: a job may not know its end yet.
     estimated_completion: timestamp.optional(),
   }),
 } as const satisfies Record<Kind, z.ZodType>;
@@ -107,7 +107,7 @@ const knownFields: Readonly<Record<Kind, ReadonlySet<string>>> = {
   progress: new Set(Object.keys(eventSchemas.progress.shape)),
 };
 
-/** What the body says. Pure; every input has an answer. */
+/** What the body says. Pure, and total: no input makes it throw. */
 export function understand(body: AuthenticBody): Understanding {
   const text = decodeUtf8(body);
   if (text === undefined) return malformed('the body is not UTF-8');
@@ -138,7 +138,7 @@ export function understand(body: AuthenticBody): Understanding {
     return { ...quarantined('unknown status'), drift: [drift] };
   }
 
-  // Nearly always the first reading has lost nothing, and the second one, which is slow, can be spared.
+  // Doubles nearly always hold all numbers exactly. Only otherwise the text is parsed again, which is slow.
   const exact = structure.plainNumbers ? parsed.value : (parseExactly(text) as JsonObject);
   const known = eventSchemas[kindOf(status)].safeParse(exact);
   if (!known.success) return quarantined(describeIssues(known.error));
@@ -147,7 +147,7 @@ export function understand(body: AuthenticBody): Understanding {
   return drift === undefined ? { outcome: 'event', event } : { outcome: 'event', event, drift };
 }
 
-/** Nearly always undefined, at the price of one look-up a field. */
+/** Undefined for nearly all bodies; then it costs one look-up a field. */
 function unknownFields(status: Status, all: JsonObject): readonly Drift[] | undefined {
   const known = knownFields[kindOf(status)];
   let found: Drift[] | undefined;
@@ -181,7 +181,7 @@ function toEvent(
 function withNormalized(all: JsonObject, known: JsonObject): JsonObject {
   const normalized = Object.entries(known);
   if (normalized.every(([key, value]) => all[key] === value)) return all;
-  // Through entries, since a plain spread would take a key `__proto__` for a prototype.
+  // From entries, since a spread would take a key `__proto__` for the prototype.
   return Object.fromEntries([...Object.entries(all), ...normalized]);
 }
 

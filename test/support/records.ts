@@ -29,7 +29,7 @@ export const understood = (body: string | Buffer): Understanding => understand(a
 export function eventRecord(
   content: Notification | string,
   options: { source?: string } = {},
-): DeliveryRecord & { verdict: 'event' } {
+): DeliveryRecord & { outcome: 'event' } {
   const body = authentic(typeof content === 'string' ? content : JSON.stringify(content));
   const understanding = understand(body);
   if (understanding.outcome !== 'event') throw new Error(`not an event but ${understanding.outcome}`);
@@ -49,15 +49,15 @@ export function eventRecord(
     bodyBytes: body.length,
     bodySha256: createHash('sha256').update(body).digest(),
     body,
-    verdict: 'event',
+    outcome: 'event',
     event,
   };
 }
 
 /** The record of a delivery that was unauthorized or refused. */
 export function refusedRecord(
-  options: { source?: string; verdict?: 'unauthorized' | 'refused'; remoteAddress?: string } = {},
-): DeliveryRecord & { verdict: 'unauthorized' | 'refused' } {
+  options: { source?: string; outcome?: 'unauthorized' | 'refused'; remoteAddress?: string } = {},
+): DeliveryRecord & { outcome: 'unauthorized' | 'refused' } {
   return {
     id: randomUUIDv7(),
     source: options.source ?? 'default',
@@ -73,7 +73,7 @@ export function refusedRecord(
     bodyBytes: null,
     bodySha256: null,
     body: null,
-    verdict: options.verdict ?? 'unauthorized',
-    httpStatus: options.verdict === 'refused' ? 413 : 401,
+    outcome: options.outcome ?? 'unauthorized',
+    httpStatus: options.outcome === 'refused' ? 413 : 401,
   };
 }

@@ -55,7 +55,7 @@ describe('recording a batch', () => {
     await recordDeliveries(connection, [eventRecord(completed(b)), eventRecord(progress(a, 50))]);
 
     const recorded = await recordDeliveries(connection, [
-      refusedRecord({ verdict: 'refused' }),
+      refusedRecord({ outcome: 'refused' }),
       eventRecord(completed(b, { cost_cents: 1 })),
       eventRecord(progress(a, 20)),
       refusedRecord({ source: 'unknown' }),

@@ -455,10 +455,10 @@ describe('failures', () => {
       taken += 1;
       await gate.promise;
       sizes.push(batch.length);
-      if (batch.some(({ jobId, verdict }) => jobId === 'culprit' && verdict === 'event'))
+      if (batch.some(({ jobId, outcome }) => jobId === 'culprit' && outcome === 'event'))
         throw pgError('22P05');
-      return batch.map(({ verdict }) =>
-        verdict === 'event' ? ACCEPTED : { outcome: 'quarantined', late: false },
+      return batch.map(({ outcome }) =>
+        outcome === 'event' ? ACCEPTED : { outcome: 'quarantined', late: false },
       );
     });
     const blocker = writer.submit(eventRecord(completed('blocker')), NEVER);

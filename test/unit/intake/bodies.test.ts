@@ -22,7 +22,7 @@ function requestOf(headers: Record<string, string> = {}) {
   return stream as unknown as Readable & IncomingMessage & { socket: { isPaused: boolean } };
 }
 
-const options = { isHeld: true, limitBytes: 256 * KIB, patienceMs: 5_000 };
+const options = { isBuffered: true, limitBytes: 256 * KIB, patienceMs: 5_000 };
 
 async function arrive(request: Readable, ...chunks: (string | Buffer)[]): Promise<void> {
   for (const chunk of chunks) request.push(chunk);
@@ -42,24 +42,24 @@ describe('a body that is held', () => {
     for (const chunk of chunks) request.push(chunk);
     request.push(null);
 
-    expect(await body).toEqual({ kind: 'held', bytes: Buffer.from(chunks.join('')) });
-    expect(bodies.heldBytes()).toBe(0);
+    expect(await body).toEqual({ kind: 'buffered', bytes: Buffer.from(chunks.join('')) });
+    expect(bodies.bufferedBytes()).toBe(0);
   });
 
   test('costs what has arrived and not what it announces', async () => {
     const bodies = createBodies({ budgetBytes: 1024 * KIB });
     const request = requestOf({ 'content-length': String(200 * KIB) });
     const body = bodies.read(request, options);
-    expect(bodies.heldBytes()).toBe(0);
+    expect(bodies.bufferedBytes()).toBe(0);
     await arrive(request, Buffer.alloc(100));
-    expect(bodies.heldBytes()).toBe(100);
+    expect(bodies.bufferedBytes()).toBe(100);
     await arrive(request, Buffer.alloc(64 * KIB), Buffer.alloc(64 * KIB));
-    expect(bodies.heldBytes()).toBeGreaterThanOrEqual(128 * KIB + 100);
-    expect(bodies.heldBytes()).toBeLessThanOrEqual(200 * KIB);
+    expect(bodies.bufferedBytes()).toBeGreaterThanOrEqual(128 * KIB + 100);
+    expect(bodies.bufferedBytes()).toBeLessThanOrEqual(200 * KIB);
     request.destroy();
 
     expect(await body).toEqual({ kind: 'incomplete' });
-    expect(bodies.heldBytes()).toBe(0);
+    expect(bodies.bufferedBytes()).toBe(0);
   });
 
   test('in chunks of one byte costs no more than twice its bytes', async () => {
@@ -68,9 +68,9 @@ describe('a body that is held', () => {
     const body = bodies.read(request, options);
     await arrive(request, ...Array.from({ length: 10_000 }, () => 'x'));
 
-    expect(bodies.heldBytes()).toBeLessThanOrEqual(20_000);
+    expect(bodies.bufferedBytes()).toBeLessThanOrEqual(20_000);
     request.push(null);
-    expect(await body).toEqual({ kind: 'held', bytes: Buffer.alloc(10_000, 'x') });
+    expect(await body).toEqual({ kind: 'buffered', bytes: Buffer.alloc(10_000, 'x') });
   });
 });
 
@@ -85,64 +85,66 @@ describe('past the budget', () => {
     await arrive(requests[2] as Readable, Buffer.alloc(40 * KIB));
     await arrive(requests[3] as Readable, Buffer.alloc(20 * KIB, 'x'));
 
-    expect(bodies.heldBytes()).toBe(60 * KIB);
+    expect(bodies.bufferedBytes()).toBe(60 * KIB);
     expect(requests.map(({ socket }) => socket.isPaused)).toEqual([false, true, false, false]);
     await arrive(requests[1] as Readable, Buffer.alloc(KIB)); // had been read already
     expect(requests[1]?.readableLength).toBe(0); // dropped
-    expect(bodies.heldBytes()).toBe(60 * KIB);
+    expect(bodies.bufferedBytes()).toBe(60 * KIB);
     expect(await stalled).toEqual({ kind: 'shed' }); // once its time is over
     expect(requests[1]?.socket.isPaused).toBe(false);
     for (const request of requests) request.push(null);
-    expect(await fresh).toMatchObject({ kind: 'held', bytes: Buffer.alloc(20 * KIB, 'x') });
-    expect(await slow).toMatchObject({ kind: 'held' });
-    expect(await silent).toMatchObject({ kind: 'held' }); // it held nothing that could be given back
+    expect(await fresh).toMatchObject({ kind: 'buffered', bytes: Buffer.alloc(20 * KIB, 'x') });
+    expect(await slow).toMatchObject({ kind: 'buffered' });
+    expect(await silent).toMatchObject({ kind: 'buffered' }); // it held nothing that could be given back
   });
 
   test('a body that is not held costs nothing, and is counted', async () => {
     const bodies = createBodies({ budgetBytes: KIB });
     const request = requestOf();
-    const body = bodies.read(request, { ...options, isHeld: false });
+    const body = bodies.read(request, { ...options, isBuffered: false });
     await arrive(request, Buffer.alloc(100 * KIB), Buffer.alloc(100 * KIB));
-    expect(bodies.heldBytes()).toBe(0);
+    expect(bodies.bufferedBytes()).toBe(0);
     request.push(null);
 
     expect(await body).toEqual({ kind: 'counted', length: 200 * KIB });
   });
 });
 
-describe.for([true, false])('held: %s, a body', (isHeld) => {
+describe.for([true, false])('held: %s, a body', (isBuffered) => {
   const bodies = createBodies({ budgetBytes: 1024 * KIB });
 
   test('that announces more than the limit is not read at all', async () => {
     const request = requestOf({ 'content-length': '11' });
 
-    expect(await bodies.read(request, { ...options, isHeld, limitBytes: 10 })).toEqual({ kind: 'too-large' });
+    expect(await bodies.read(request, { ...options, isBuffered, limitBytes: 10 })).toEqual({
+      kind: 'too-large',
+    });
     expect(request.listenerCount('data')).toBe(0);
   });
 
   test('that grows past the limit is not kept any further', async () => {
     const request = requestOf();
-    const body = bodies.read(request, { ...options, isHeld, limitBytes: 10 });
+    const body = bodies.read(request, { ...options, isBuffered, limitBytes: 10 });
     await arrive(request, 'x'.repeat(10), 'x');
 
     expect(await body).toEqual({ kind: 'too-large' });
     await arrive(request, 'y');
     expect(request.readableLength).toBe(0); // dropped
-    expect(bodies.heldBytes()).toBe(0);
+    expect(bodies.bufferedBytes()).toBe(0);
   });
 
   test('that does not end in time is late', async () => {
     const request = requestOf();
-    const body = bodies.read(request, { ...options, isHeld, patienceMs: 20 });
+    const body = bodies.read(request, { ...options, isBuffered, patienceMs: 20 });
     await arrive(request, 'x');
 
     expect(await body).toEqual({ kind: 'late' });
-    expect(bodies.heldBytes()).toBe(0);
+    expect(bodies.bufferedBytes()).toBe(0);
   });
 
   test('that breaks off is incomplete', async () => {
     const request = requestOf();
-    const body = bodies.read(request, { ...options, isHeld });
+    const body = bodies.read(request, { ...options, isBuffered });
     await arrive(request, 'x');
     request.destroy(new Error('aborted'));
 

@@ -49,12 +49,12 @@ test('so many refusals a minute and source have a row, and the rest are counted 
   const { refusals, rows, counted, trace } = createLogs({ rowsPerMinute: 2 });
 
   trace(5);
-  trace(3, { verdict: 'refused' });
+  trace(3, { outcome: 'refused' });
   trace(1, { source: 'team-a' });
-  trace(4, { source: 'unknown', verdict: 'refused' });
+  trace(4, { source: 'unknown', outcome: 'refused' });
   await refusals.close();
 
-  expect(rows.map(({ source, verdict }) => `${source} ${verdict}`)).toEqual([
+  expect(rows.map(({ source, outcome }) => `${source} ${outcome}`)).toEqual([
     'default unauthorized',
     'default unauthorized',
     'team-a unauthorized',
@@ -117,7 +117,7 @@ test('counts that could not be written are kept for the next time', async () => 
     trace(2);
     await vi.advanceTimersByTimeAsync(2_000);
     expect(counted).toEqual([]);
-    trace(1, { verdict: 'refused' });
+    trace(1, { outcome: 'refused' });
     await vi.advanceTimersByTimeAsync(2_000);
 
     expect(counted).toEqual([{ source: 'default', unauthorized: 2, refused: 1 }]);
@@ -138,7 +138,7 @@ test('what has no row is told in a line a second and source, with counts and the
 
     trace(1);
     for (let n = 1; n <= 7; n++) trace(n, { remoteAddress: `192.0.2.${n}` });
-    trace(2, { verdict: 'refused', remoteAddress: '192.0.2.7' });
+    trace(2, { outcome: 'refused', remoteAddress: '192.0.2.7' });
     expect(lines).toEqual([]);
     vi.advanceTimersByTime(1_000);
 

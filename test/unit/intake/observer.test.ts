@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { UnavailableError } from '../../../src/errors.ts';
-import { createUnavailableLines } from '../../../src/intake/unavailable-lines.ts';
+import { createUnavailableLines } from '../../../src/intake/observer.ts';
 import { createTestLog } from '../../support/service.ts';
 
 const full = new UnavailableError('full', 'the write queue is full');

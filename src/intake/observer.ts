@@ -1,0 +1,106 @@
+// Reports what became of each delivery, once it is answered: to the metrics, the statistics in the ledger, the trace of refusals,
+// and the log, where each delivery has one wide line. A flood of refusals or of 503s gets the first lines and then counts.
+
+import type { Logger } from 'pino';
+import { describeError, UnavailableError } from '../errors.ts';
+import { createLimitedLines } from '../http/index.ts';
+import { type Counts, type Delivery, type Drift, type DeliveryOutcome, failureOf } from '../ledger/index.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Answer } from './receiver.ts';
+import type { RefusalLog, RefusalTrace, RefusedDelivery } from './refusal-log.ts';
+
+export type DeliveryObserver = {
+  readonly answered: (answer: Answer, elapsedMs: number) => void;
+  /** For an authentic delivery with fields or a status that we do not know. Its answer may have been given already. */
+  readonly drifted: (delivery: Delivery, drift: readonly Drift[], outcome: DeliveryOutcome) => void;
+  /** Writes what is left of the log and the traces, and stops. */
+  readonly close: () => Promise<void>;
+};
+
+export function createDeliveryObserver(options: {
+  metrics: Pick<Metrics, 'deliveries' | 'answerSeconds'>;
+  counts: Counts;
+  refusals: RefusalLog;
+  log: Logger;
+}): DeliveryObserver {
+  const { metrics, counts, refusals, log } = options;
+  const unavailable = createUnavailableLines({ log });
+  // The lines have no object of a request. Redaction, which the log does elsewhere, would be half of their cost.
+  const lines = log.child({}, { redact: [] });
+
+  function answered(answer: Answer, elapsedMs: number): void {
+    const { delivery, outcome, httpStatus } = answer;
+    const { source, secretFingerprint: fingerprint } = delivery;
+    metrics.deliveries.inc({ source, outcome });
+    metrics.answerSeconds.observe({ outcome }, elapsedMs / 1_000);
+    counts.rollups.answered(source, outcome, elapsedMs);
+    if (fingerprint !== null) counts.secretMatches.notice(source, fingerprint);
+    if (answer.outcome === 'unauthorized' || answer.outcome === 'refused') {
+      if (traceRefusal(answer.delivery) === 'counted') return;
+    }
+    const line = {
+      delivery: delivery.id,
+      source,
+      outcome,
+      status: httpStatus,
+      ms: Math.round(elapsedMs * 10) / 10,
+      bytes: delivery.bodyBytes ?? undefined,
+      event: answer.eventId,
+      job: delivery.jobId ?? undefined,
+      late: answer.late || undefined,
+      fingerprint: fingerprint ?? undefined,
+      reason: answer.reason,
+      remote: delivery.remoteAddress,
+      peer: delivery.peerAddress ?? undefined,
+    };
+    if (outcome === 'unavailable') unavailable.write(line, answer.cause);
+    else lines.info(line, 'delivery');
+  }
+
+  function traceRefusal(delivery: RefusedDelivery): RefusalTrace {
+    const { source, remoteAddress } = delivery;
+    if (remoteAddress !== null) counts.refusedAddresses.notice(source, remoteAddress);
+    return refusals.trace(delivery);
+  }
+
+  /** Not of a repeat: nobody could look up the body of a duplicate, which is not kept. */
+  function drifted(delivery: Delivery, drift: readonly Drift[], outcome: DeliveryOutcome): void {
+    if (outcome === 'accepted' || outcome === 'quarantined')
+      counts.drift.notice(delivery.source, delivery.id, drift);
+  }
+
+  return {
+    answered,
+    drifted,
+    close: () => {
+      unavailable.close();
+      return refusals.close();
+    },
+  };
+}
+
+/** The lines of answers with 503. In a flood a line costs more than its answer, so they are limited by cause. */
+export function createUnavailableLines({ log }: { log: Logger }): {
+  /** `fields` of the delivery's line; `cause` is why it could not be recorded. */
+  readonly write: (fields: object, cause: unknown) => void;
+  /** Writes the last counts and stops. */
+  readonly close: () => void;
+} {
+  const lines = log.child({}, { redact: [] });
+  const limited = createLimitedLines({
+    tellRest: (causes) => log.warn({ causes }, 'more deliveries unavailable'),
+  });
+  return {
+    write: (fields, cause) => {
+      const err = describeError(cause);
+      limited.write(kindOf(cause) ?? err.code ?? err.name, () => lines.warn({ ...fields, err }, 'delivery'));
+    },
+    close: limited.close,
+  };
+}
+
+/** Each kind of failure of the ledger has lines of its own: a full disk must not hide behind a lock time-out. */
+function kindOf(cause: unknown): string | undefined {
+  const isLedgers = cause instanceof UnavailableError && cause.code === 'ledger';
+  return isLedgers ? `ledger: ${failureOf(cause.cause).kind}` : undefined;
+}
