@@ -23,7 +23,7 @@ import {
   lockOldest,
   lockOne,
   type Quarantined,
-  type ReleaseOrder,
+  type ReleaseRequest,
   type ReleasePlace,
 } from './quarantined.ts';
 
@@ -59,7 +59,7 @@ export async function releaseOne(
 /** Releases the oldest deliveries that match. @returns `next`: where the next call goes on; undefined if none are left */
 export async function releaseMany(
   trx: Transaction<Database>,
-  order: ReleaseOrder,
+  order: ReleaseRequest,
 ): Promise<{ releases: Release[]; next: ReleasePlace | undefined }> {
   const { locked, next } = await lockOldest(trx, order);
   return { releases: await releaseAll(trx, locked), next };
