@@ -121,7 +121,7 @@ async function tally(
 type Correction = { first: FirstBody; contentHash: Buffer; ids: readonly string[] };
 
 /**
- * Recorded events whose content hash was made from mangled keys (see the ledger's second-look.ts), so that some of these would
+ * Recorded events whose content hash was made from mangled keys (see `findAlike` of the ledger), so that some of these would
  * wrongly conflict with them. Events that are recorded from now on have a correct hash.
  */
 async function findCorrections(
