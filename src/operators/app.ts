@@ -1,5 +1,5 @@
 // The Express app of the operators' port: health, metrics, and the API behind the gate. The port must not be reachable from
-// the internet. The server around the app sets the time-outs (http/lifecycle.ts).
+// the internet. The server around the app (src/http) sets the time-outs.
 
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

@@ -21,7 +21,7 @@ export type Quarantined = { id: string; source: string; job_id: string; body: Au
 
 export type ReleasePlace = { readonly at: string; readonly id: string };
 
-export type ReleaseOrder = {
+export type ReleaseRequest = {
   readonly filter: QuarantineFilter;
   /** Null for all. */
   readonly sources: readonly string[] | null;
@@ -58,7 +58,7 @@ export async function lockOne(
  */
 export async function lockOldest(
   trx: Transaction<Database>,
-  order: ReleaseOrder,
+  order: ReleaseRequest,
 ): Promise<{ locked: Quarantined[]; next: ReleasePlace | undefined }> {
   const found = await findOldest(trx, order);
   const taken = withinLimits(found);
@@ -73,7 +73,7 @@ export async function lockOldest(
 /** By index deliveries_quarantine. Locks nothing. */
 async function findOldest(
   trx: Transaction<Database>,
-  { filter, sources, after, limit }: ReleaseOrder,
+  { filter, sources, after, limit }: ReleaseRequest,
 ): Promise<Found[]> {
   let query = trx
     .selectFrom('deliveries')

@@ -23,7 +23,7 @@ import {
   lockOldest,
   lockOne,
   type Quarantined,
-  type ReleaseOrder,
+  type ReleaseRequest,
   type ReleasePlace,
 } from './quarantined.ts';
 
@@ -57,7 +57,7 @@ export async function releaseOne(
 /** Releases the oldest deliveries that match. @returns `next`: where the next call goes on; undefined if none are left */
 export async function releaseMany(
   trx: Transaction<Database>,
-  order: ReleaseOrder,
+  order: ReleaseRequest,
 ): Promise<{ releases: Release[]; next: ReleasePlace | undefined }> {
   const { locked, next } = await lockOldest(trx, order);
   return { releases: await releaseAll(trx, locked), next };
@@ -119,7 +119,7 @@ async function tally(
 type Correction = { first: FirstBody; contentHash: Buffer; ids: readonly string[] };
 
 /**
- * Recorded events whose content hash was made from mangled keys (see the ledger's second-look.ts), so that some of these would
+ * Recorded events whose content hash was made from mangled keys (see `findAlike` of the ledger), so that some of these would
  * wrongly conflict with them. Events that are recorded from now on have a correct hash.
  */
 async function findCorrections(
