@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
 import { ApiAnswerError, InvalidAnswerError, NoAnswerError } from './errors.ts';
 import { parseIfJson } from '../../json.ts';
-import { errorSchema } from './schemas.ts';
+import { ErrorAnswer } from '../contract/error.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -188,7 +188,7 @@ async function readText(response: Response): Promise<string> {
 }
 
 function toAnswerError(response: Response, json: unknown): ApiAnswerError {
-  const said = errorSchema.safeParse(json).data;
+  const said = ErrorAnswer.safeParse(json).data;
   const seconds = response.headers.get('Retry-After');
   return new ApiAnswerError({
     code: said?.error ?? `http_${response.status}`,

@@ -41,3 +41,5 @@ export const ReleasePage = z
     next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
   })
   .meta({ id: 'ReleasePage', description: 'What became of some of them.' });
+
+export type ReleaseOrder = z.input<typeof ReleaseOrder>;
