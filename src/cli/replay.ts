@@ -74,7 +74,7 @@ async function run(args: string[], env: Env): Promise<number> {
   return 0;
 }
 
-type Details = {
+type OrderOptions = {
   readonly queue?: string | undefined;
   readonly rate?: string | undefined;
   readonly note?: string | undefined;
@@ -83,7 +83,7 @@ type Details = {
 function orderOf(
   eventIds: readonly string[],
   filter: NonNullable<ReplayOrder['filter']>,
-  { queue, rate, note }: Details,
+  { queue, rate, note }: OrderOptions,
 ): ReplayOrder {
   const isFiltered = Object.keys(filter).length > 0;
   if (isFiltered === eventIds.length > 0) {

@@ -1,5 +1,5 @@
-// A client of the operators' API. Answers are checked, errors are typed (errors.ts), limits are honoured
-// (exchange.ts). Every action takes the key by which the service knows a repeated request.
+// A client of the operators' API. Answers are checked, errors are typed (errors.ts), and limits are honoured
+// (exchange.ts). Every action takes an Idempotency-Key, by which the service recognizes a repeated request.
 
 import { z } from 'zod';
 import { PAGE_LIMIT_MAX } from '../contract/filters.ts';
@@ -17,7 +17,7 @@ import { readEvents, type ServerSentEvent } from './server-sent-events.ts';
 
 export { ApiAnswerError, InvalidAnswerError, NoAnswerError } from './errors.ts';
 
-/** Values go as they are: the API checks them. */
+/** Values are sent unchecked: the API checks them. */
 type QueryOf<Filters> = { readonly [Name in keyof Filters]?: Query[string] };
 /** The filters of a list. */
 export type ListQuery<N extends ListName> = QueryOf<(typeof LISTS)[N]['filters']>;
@@ -36,7 +36,7 @@ export function createOperatorsClient(options: ExchangeOptions) {
   const act = <T>(path: string, schema: z.ZodType<T>, idempotencyKey: string, body?: unknown) =>
     json({ method: 'POST', path, idempotencyKey, ...(body !== undefined && { body }) }, schema);
 
-  /** The items of a list, page by page as they are asked for; at most `max` of them. */
+  /** The items of a list, at most `max` of them. A page is read when its first item is asked for. */
   async function* each<N extends ListName>(
     name: N,
     query: ListQuery<N> = {},
@@ -56,7 +56,7 @@ export function createOperatorsClient(options: ExchangeOptions) {
   return {
     each,
 
-    /** A job's story, oldest first, page by page; each page has the job, too, if anything but quarantine knows it. */
+    /** A job's story, oldest first, page by page. Each page also has the job: null if all its deliveries are in quarantine. */
     story: (source: string, jobId: string, callOptions: CallOptions = {}) =>
       pages((cursor) => {
         const page = { limit: STORY_ITEMS_DEFAULT, cursor };
@@ -66,7 +66,7 @@ export function createOperatorsClient(options: ExchangeOptions) {
       }),
 
     delivery: (id: string) => get(`/deliveries/${part(id)}`, answers.delivery),
-    /** Byte for byte as it came. The look is recorded in the operator log. */
+    /** Byte for byte as it came. The operator log records that it was read. */
     deliveryBody: (id: string) =>
       stream({ method: 'GET', path: `/deliveries/${part(id)}/body`, accept: 'application/octet-stream' }),
     event: (id: string) => get(`/events/${part(id)}`, answers.event),
@@ -75,7 +75,7 @@ export function createOperatorsClient(options: ExchangeOptions) {
     stats: (query: Query) => get('/stats', answers.stats, query),
     sources: async () => (await get('/sources', answers.sources)).items,
 
-    /** NDJSON or CSV of a list, however long. Recorded in the operator log. */
+    /** A whole list as NDJSON or CSV. The operator log records it. */
     exportList: (query: Query, { signal }: CallOptions = {}) =>
       stream({ method: 'GET', path: '/export', query, accept: '*/*', signal }),
     /** Deliveries and publications as they happen, until the signal is aborted or the connection is lost. */

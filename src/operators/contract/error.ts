@@ -1,4 +1,4 @@
-// The one form of every answer that is no success.
+// The form of every error answer.
 
 import { z } from 'zod';
 

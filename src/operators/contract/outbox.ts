@@ -1,4 +1,4 @@
-// The outbox: what waits to be published, how much of it there is, and which entries to retry.
+// The outbox: its entries and their counts, the filters of its list, and the order that retries many.
 
 import { z } from 'zod';
 import { digits, outboxState, page, timestamp } from './fields.ts';

@@ -1,4 +1,4 @@
-// The quarantine: which deliveries are in it, which of them to release, and what became of those.
+// The quarantine: the filters of its list, and the order and answers of a release.
 
 import { z } from 'zod';
 import { flag, job, orderCursor, plain, range, source } from './filters.ts';
