@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command line. Finds the command, runs it, and turns its result or error into an exit code:
+// The command line. Finds the command, runs it, and maps its result or error to an exit code:
 // 0 done, 1 failed, 2 used wrongly, 70 a bug, 78 a configuration or schema that cannot be used.
 
 import { HelpAsked } from './cli/arguments.ts';
@@ -46,7 +46,7 @@ All but serve read .local/env of a local run ("npm start") where the environment
 API takes its address and token from TALLYHOOK_URL and TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON when piped.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or schema.`;
 
-/** Loaded when it is asked for: a terminal must not wait for a server's packages, nor a server for a terminal's. */
+/** Loaded on demand: commands for people start without the server's packages, and the server without theirs. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./cli/serve.ts')).serveCommand,
   migrate: async () => (await import('./cli/migrate.ts')).migrateCommand,
@@ -98,12 +98,12 @@ async function run(args: string[]): Promise<number> {
   }
 }
 
-/** Its output is a log: it goes on when nobody reads that, and has seen to the last lines itself. */
+/** Its output is a log: it keeps running when nobody reads that, and flushes the last lines itself. */
 const isService = process.argv[2] === 'serve';
 
 if (!isService) endWithReader();
 process.exitCode = await run(process.argv.slice(2)).catch((error: unknown) => reportError(error, undefined));
-// A timer or socket that somebody forgot must not keep a finished command alive; output is flushed first, and what went
-// wrong with it told.
+// A timer or socket that was left open must not keep a finished command alive. Output is flushed first, so that an error of
+// writing is reported.
 if (isService) process.exit();
 process.stdout.write('', () => setImmediate(() => process.exit()));

@@ -1,4 +1,4 @@
-// Reading a command's arguments: what is not known is wrong usage, and is never passed over.
+// Reads a command's arguments. Unknown ones are wrong usage and are never ignored.
 
 import { parseArgs } from 'node:util';
 import { UsageError } from '../errors.ts';
@@ -9,16 +9,16 @@ type OptionTypes = Record<string, { readonly type: 'string' | 'boolean' }>;
 export const TEXT = { type: 'string' } as const;
 export const FLAG = { type: 'boolean' } as const;
 
-/** `--help` after a command: not an error, but the shortest way out of its parsing. */
+/** Thrown for `--help` after a command: it ends the parsing at once. */
 export class HelpAsked extends Error {
   override readonly name = 'HelpAsked';
 }
 
 /**
- * `words`: how many arguments that are no options a command takes at most.
+ * `max`: how many arguments a command takes at most, beside options.
  * @throws UsageError, HelpAsked
  */
-export function parse<T extends OptionTypes>(args: string[], options: T, words = 0) {
+export function parse<T extends OptionTypes>(args: string[], options: T, max = 0) {
   try {
     const parsed = parseArgs({
       args,
@@ -26,13 +26,19 @@ export function parse<T extends OptionTypes>(args: string[], options: T, words =
       allowPositionals: true,
     });
     if ((parsed.values as { help?: boolean }).help) throw new HelpAsked();
-    const surplus = parsed.positionals[words];
+    const surplus = parsed.positionals[max];
     if (surplus !== undefined) throw new UsageError(`"${surplus}" means nothing here`);
     return parsed as ReturnType<typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>>;
   } catch (error) {
     if (error instanceof TypeError) throw new UsageError(error.message, { cause: error });
     throw error;
   }
+}
+
+/** The argument of a verb that needs one. @throws UsageError */
+export function argumentOf([argument]: readonly string[], what: string): string {
+  if (argument === undefined) throw new UsageError(`${what} is missing`);
+  return argument;
 }
 
 type Range = { readonly min: number; readonly max: number };
@@ -48,10 +54,10 @@ export function decimal(name: string, text: string | undefined, fallback: number
   return text === undefined ? fallback : within(range, text, form, `${name} takes a number`);
 }
 
-function within({ min, max }: Range, text: string, form: RegExp, wanted: string): number {
+function within({ min, max }: Range, text: string, form: RegExp, takes: string): number {
   const value = Number(text);
   if (form.test(text) && value >= min && value <= max) return value;
-  throw new UsageError(`${wanted} from ${min} to ${max}`);
+  throw new UsageError(`${takes} from ${min} to ${max}`);
 }
 
 /** @throws UsageError */

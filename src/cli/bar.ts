@@ -1,4 +1,4 @@
-// A progress bar on standard error, for a person who waits. Elsewhere there is none.
+// A progress bar on standard error, if that is a terminal.
 
 import { Presets, SingleBar } from 'cli-progress';
 
@@ -9,7 +9,7 @@ export type Bar = {
 
 const FRAMES_A_SECOND = 5;
 
-/** Without a `total` it only counts. */
+/** Without a `total` it shows the count alone. */
 export function createBar({ total, unit }: { total?: number; unit: string }): Bar {
   if (!process.stderr.isTTY) return { update: () => {}, stop: () => {} };
   const bar = new SingleBar(
@@ -22,7 +22,7 @@ export function createBar({ total, unit }: { total?: number; unit: string }): Ba
       barsize: 30,
       fps: FRAMES_A_SECOND,
       clearOnComplete: true,
-      // What a signal does is the command's business.
+      // The commands handle signals.
       gracefulExit: false,
     },
     Presets.shades_classic,

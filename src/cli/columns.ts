@@ -1,4 +1,4 @@
-// The columns of each list, and the colours of what needs a second look.
+// The columns of each list, and the colour of each word that has one.
 
 import type { Items } from '../operators/client/index.ts';
 import type { Format } from './output.ts';
@@ -39,7 +39,7 @@ export const statusOf = (item: { status: string | null; progress_percentage: num
     .filter(Boolean)
     .join(' ');
 
-/** Nothing where there is none: a column without any is left out. */
+/** Empty for 0: a column without any value is left out. */
 const some = (value: number) => (value === 0 ? '' : count(value));
 
 const SHORT = 8;
@@ -81,7 +81,7 @@ export const COLUMNS: { readonly [N in keyof Items]: readonly Column<Items[N]>[]
     { head: 'kind', text: (item) => item.kind, colour: (item) => colourOf(item.kind) },
     { head: 'late', text: (item) => (item.late ? 'late' : ''), colour: () => 'yellow' },
     { head: 'error', text: (item) => item.error_code, cutTo: SHORT },
-    { head: 'repeats', text: (item) => (item.repeats === 0 ? '' : count(item.repeats)), right: true },
+    { head: 'repeats', text: (item) => some(item.repeats), right: true },
     { head: 'on the bus', text: (item) => item.publication, colour: (item) => colourOf(item.publication) },
   ],
   publications: [
@@ -128,5 +128,5 @@ export const COLUMNS: { readonly [N in keyof Items]: readonly Column<Items[N]>[]
   ],
 };
 
-/** Of a delivery's content. */
+/** Of a delivery's body. */
 export const sizeOf = (value: number | null) => (value === null ? NOTHING : bytes(value));

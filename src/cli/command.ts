@@ -1,13 +1,34 @@
-// What a command is: what it does, and what it says of itself.
+// What a command is, and how one that has verbs finds the verb.
 
 import type { Env } from '../config.ts';
+import { UsageError } from '../errors.ts';
+import { parse } from './arguments.ts';
+
+/** @returns an exit code. @throws UsageError, and HelpAsked where `--help` is among the arguments */
+export type Verb = (args: string[], env: Env) => Promise<number>;
 
 export type Command = {
   /** For `tallyhook <command> --help`. */
   readonly help: string;
-  /** @returns an exit code. @throws HelpAsked where `--help` stands among the arguments */
-  readonly run: (args: string[], env: Env) => Promise<number>;
+  readonly run: Verb;
 };
 
-/** What a noun of the command line knows to do: `list`, `show`, … */
-export type Verbs = Readonly<Record<string, (args: string[], env: Env) => Promise<number>>>;
+/** A command with verbs: `list`, `show`, … Without a verb, or with an option first, `otherwise` runs. */
+export function nounCommand(
+  noun: string,
+  { help, verbs, otherwise }: { help: string; verbs: Readonly<Record<string, Verb>>; otherwise?: Verb },
+): Command {
+  return {
+    help,
+    run: (args, env) => {
+      const [first = '', ...rest] = args;
+      const verb = Object.hasOwn(verbs, first) ? verbs[first] : undefined;
+      if (verb !== undefined) return verb(rest, env);
+      if (otherwise !== undefined && (first === '' || first.startsWith('-'))) return otherwise(args, env);
+      if (first.startsWith('-')) parse(args, {}); // --help
+      throw new UsageError(
+        `${noun} takes ${Object.keys(verbs).join(', ')}${first === '' ? '' : `, not "${first}"`}`,
+      );
+    },
+  };
+}

@@ -2,9 +2,10 @@
 
 import type { Env } from '../config.ts';
 import { maskUnseenInLines } from '../unseen.ts';
-import { nounCommand, onlyWord, openApi } from './api.ts';
-import { parse } from './arguments.ts';
+import { openApi } from './api.ts';
+import { argumentOf, parse } from './arguments.ts';
 import { sizeOf, statusOf } from './columns.ts';
+import { nounCommand } from './command.ts';
 import { printOne } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { put, putBytes } from './output.ts';
@@ -19,20 +20,10 @@ ${listHelp('deliveries')}
 
 async function show(args: string[], env: Env): Promise<number> {
   const { values, positionals } = parse(args, { body: { type: 'boolean' } }, 1);
-  const id = onlyWord(positionals, 'the id of a delivery');
+  const id = argumentOf(positionals, 'the id of a delivery');
   const { client } = openApi(env);
-  if (values.body) {
-    const decoder = new TextDecoder();
-    for await (const chunk of client.deliveryBody(id)) {
-      // Piped they are the bytes that were signed; whatever they are must not steer a terminal.
-      if (!process.stdout.isTTY) await putBytes(chunk);
-      else await put(maskUnseenInLines(decoder.decode(chunk, { stream: true })));
-    }
-    if (process.stdout.isTTY) await put('\n');
-    return 0;
-  }
+  if (values.body) return printBody(client.deliveryBody(id));
   const delivery = await client.delivery(id);
-  const { headers } = delivery as { headers?: unknown };
   await printOne(delivery, [
     ['id', delivery.id],
     ['received (UTC)', time(delivery.received_at)],
@@ -50,14 +41,23 @@ async function show(args: string[], env: Env): Promise<number> {
     ['secret', delivery.secret_fingerprint],
     ['body', `${sizeOf(delivery.body_bytes)}${delivery.body_kept ? ', kept: see --body' : ', not kept'}`],
     ['released (UTC)', delivery.released_at && time(delivery.released_at)],
-    ...headerLines(headers),
+    ...Object.entries(delivery.headers).map(headerLine),
   ]);
   return 0;
 }
 
-function headerLines(headers: unknown): (readonly [string, string])[] {
-  if (typeof headers !== 'object' || headers === null) return [];
-  return Object.entries(headers).map(([name, value]) => [`header ${name}`, [value].flat().join(', ')]);
+const headerLine = ([name, value]: [string, unknown]) =>
+  [`header ${name}`, [value].flat().join(', ')] as const;
+
+async function printBody(chunks: AsyncIterable<Uint8Array>): Promise<number> {
+  const decoder = new TextDecoder();
+  for await (const chunk of chunks) {
+    // Piped, it is byte for byte what was signed. On a terminal, it must not control that.
+    if (!process.stdout.isTTY) await putBytes(chunk);
+    else await put(maskUnseenInLines(decoder.decode(chunk, { stream: true })));
+  }
+  if (process.stdout.isTTY) await put('\n');
+  return 0;
 }
 
 export const deliveries = nounCommand('deliveries', {

@@ -1,5 +1,5 @@
-// What commands that talk to a running relay know of it: the environment, and where that is silent the file
-// `.local/env` that the local run leaves behind.
+// The environment of a command: its own variables, and for those that are not set the ones in `.local/env`, which the
+// local run writes.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -8,12 +8,12 @@ import type { Env } from '../config.ts';
 
 const LOCAL_ENV = fileURLToPath(new URL('../../.local/env', import.meta.url));
 
-/** Variables from outside win, each for itself, over those of the local run. */
+/** Each variable of `env` takes precedence over that of the local run. */
 export function withLocalRun(env: Env): Env {
   if (!existsSync(LOCAL_ENV)) return env;
   const local = parseEnv(readFileSync(LOCAL_ENV, 'utf8'));
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value));
-  // A secret from a file outside must not meet one from the local run: both set would be a fault.
+  // X_FILE in `env` replaces X of the local run: with both set, the configuration would be invalid.
   const replaced = Object.keys(local).filter((name) => given[`${name}_FILE`] !== undefined);
   return {
     ...Object.fromEntries(Object.entries(local).filter(([name]) => !replaced.includes(name))),

@@ -1,15 +1,14 @@
 // `tallyhook events`: the facts that deliveries told, each once.
 
 import type { Env } from '../config.ts';
-import type { Publication } from '../operators/client/index.ts';
-import { nounCommand, onlyWord, openApi } from './api.ts';
-import { parse } from './arguments.ts';
+import { openApi } from './api.ts';
+import { argumentOf, parse } from './arguments.ts';
 import { COLUMNS, statusOf } from './columns.ts';
-import { printOne } from './listing.ts';
+import { nounCommand } from './command.ts';
+import { printOne, printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { put } from './output.ts';
 import { time } from './readable.ts';
-import { renderTable, terminalWidth } from './table.ts';
 
 const help = `The facts that deliveries told, each once.
 
@@ -18,7 +17,7 @@ ${listHelp('events')}
   events show ID        one of them, with its publications`;
 
 async function show(args: string[], env: Env): Promise<number> {
-  const id = onlyWord(parse(args, {}, 1).positionals, 'the id of an event');
+  const id = argumentOf(parse(args, {}, 1).positionals, 'the id of an event');
   const event = await openApi(env).client.event(id);
   await printOne(event, [
     ['id', event.id],
@@ -32,9 +31,9 @@ async function show(args: string[], env: Env): Promise<number> {
     ['repeats', event.repeats],
     ['on the bus', event.publication],
   ]);
-  const { publications } = event as { publications?: readonly Publication[] };
-  if (process.stdout.isTTY && publications !== undefined && publications.length > 0) {
-    await put(`\n${renderTable(publications, COLUMNS.publications, { width: terminalWidth() })}\n`);
+  if (process.stdout.isTTY && event.publications.length > 0) {
+    await put('\n');
+    await printTable(event.publications, COLUMNS.publications);
   }
   return 0;
 }

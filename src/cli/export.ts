@@ -1,34 +1,26 @@
-// `tallyhook export`: a whole list as NDJSON or CSV, however long. A file is there under its name only when it is whole.
+// `tallyhook export`: a whole list as NDJSON or CSV, however long. A file gets its name only when it is complete.
 
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
+import { EXPORTED_LISTS, LISTS } from '../operators/client/index.ts';
 import { escapeUnseen, maskUnseenInLines } from '../unseen.ts';
 import { openApi } from './api.ts';
 import { oneOf, parse } from './arguments.ts';
 import { createBar } from './bar.ts';
 import type { Command } from './command.ts';
-import { type FilterName, filterOptions, FILTERS_OF, readFilters } from './filters.ts';
+import { type Filter, filterOptions, filtersOf, readFilters } from './filters.ts';
 import { complain, putBytes } from './output.ts';
 import { bytes, counted, duration } from './readable.ts';
 
-const LISTS = [
-  'jobs',
-  'deliveries',
-  'events',
-  'publications',
-  'quarantine',
-  'outbox',
-  'operator-log',
-] as const;
 const FORMATS = ['ndjson', 'csv'] as const;
 const NEWLINE = 10;
-/** It names people's jobs. */
+/** The content may be personal. */
 const OWNER_ONLY = 0o600;
 
 const help = `A whole list, however long. Recorded in the operator log.
 
-  export LIST           ${LISTS.join(', ')}
+  export LIST           ${EXPORTED_LISTS.join(', ')}
     --format FORMAT       ndjson or csv (ndjson)
     --out FILE            to this file; until it is whole, it is FILE.part
     and the filters of that list: see "tallyhook <list> --help"
@@ -37,13 +29,14 @@ Exit code 1 if it was cut before its end.`;
 
 async function run(args: string[], env: Env): Promise<number> {
   const [word = '', ...rest] = args;
-  const list = LISTS.find((name) => name === word);
+  const list = EXPORTED_LISTS.find((name) => name === word);
   if (list === undefined) {
     if (word.startsWith('-')) parse([word], {}); // --help
-    throw new UsageError(`export takes one of ${LISTS.join(', ')}${word === '' ? '' : `, not "${word}"`}`);
+    throw new UsageError(
+      `export takes one of ${EXPORTED_LISTS.join(', ')}${word === '' ? '' : `, not "${word}"`}`,
+    );
   }
-  // The list decides which filters there are.
-  const filters: readonly FilterName[] = FILTERS_OF[list];
+  const filters: readonly Filter[] = filtersOf(LISTS[list].filters);
   const text = { type: 'string' } as const;
   const { values } = parse(rest, { ...filterOptions(filters), format: text, out: text });
   const { format, out } = values as { format?: string; out?: string };
@@ -59,8 +52,8 @@ async function run(args: string[], env: Env): Promise<number> {
 }
 
 /**
- * What cannot be seen is escaped in NDJSON, which changes no value, wherever it goes: files end up on terminals, too. CSV
- * knows no escapes, and a mark would change what somebody sent: it stays as it is, but for a terminal.
+ * Invisible characters are escaped in NDJSON, which changes no value, also in files: these end up on terminals, too. CSV
+ * has no escapes, so it is changed for a terminal alone.
  */
 async function* harmless(
   chunks: AsyncIterable<Uint8Array>,
@@ -78,7 +71,7 @@ async function* harmless(
 
 async function writeFile(chunks: AsyncIterable<Uint8Array>, file: string): Promise<number> {
   const part = `${file}.part`;
-  // From the first bytes on, so that a refusal leaves no empty file behind.
+  // Opened when the first bytes arrive, so that an error answer leaves no empty file behind.
   let handle: FileHandle | undefined;
   try {
     const code = await drain(chunks, async (chunk) => {

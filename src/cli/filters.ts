@@ -1,133 +1,138 @@
-// The filters of lists as options: what each is called, what it takes, and under which name the API knows it. Values
-// are checked by the API, but for times, which may be written as a person would.
+// The filters of lists as options: how each parameter of the API is called, what it takes, and its help. The API checks
+// the values. Times alone are converted here, so that they may be written as a person would.
 
+import type { z } from 'zod';
 import { UsageError } from '../errors.ts';
-import type { Query } from '../operators/client/index.ts';
+import { type ListName, LISTS, type liveFilters } from '../operators/client/index.ts';
 
-type Filter = {
-  readonly query: string;
+type KeysOf<Shape> = Shape extends unknown ? keyof Shape : never;
+type Parameter = KeysOf<(typeof LISTS)[ListName]['filters'] | typeof liveFilters>;
+/** `outbox` chooses by itself whether to show replays' copies. */
+type WithoutOption = 'copies';
+
+type Option = {
+  readonly name: string;
   readonly takes: string;
   readonly help: string;
   readonly kind?: 'time' | 'seconds' | 'flag';
 };
 
-const FILTERS = {
-  source: { query: 'source', takes: 'NAME', help: 'only of this source' },
-  outcome: {
-    query: 'outcome',
-    takes: 'OUTCOME',
-    help: 'accepted, duplicate, conflict, quarantined, malformed, unauthorized or refused',
-  },
-  status: {
-    query: 'status',
-    takes: 'STATUS',
-    help: 'as the sender wrote it: processing, completed, failed, …',
-  },
-  kind: { query: 'kind', takes: 'KIND', help: 'completed, failed or progress' },
-  job: { query: 'job_id', takes: 'ID', help: 'only of this job' },
-  'job-prefix': { query: 'job_id_prefix', takes: 'TEXT', help: 'only of jobs whose id begins so' },
-  'error-code': { query: 'error_code', takes: 'CODE', help: 'only failures with this code' },
-  from: {
-    query: 'from',
-    takes: 'TIME',
-    kind: 'time',
-    help: 'not before: 2026-01-31T12:00:00Z, 2026-01-31, or 15m, 24h, 7d ago',
-  },
-  to: { query: 'to', takes: 'TIME', kind: 'time', help: 'before this time' },
-  secret: { query: 'secret_fingerprint', takes: 'HEX', help: 'signed with the secret of this fingerprint' },
-  address: { query: 'remote_address', takes: 'IP', help: 'only from this address' },
-  late: { query: 'late', takes: '', kind: 'flag', help: 'only events that came late' },
-  result: { query: 'result', takes: 'RESULT', help: 'confirmed, returned, nacked or failed' },
-  event: { query: 'event_id', takes: 'ID', help: 'only of this event' },
-  replay: { query: 'replay_id', takes: 'ID', help: 'only of this replay' },
-  released: {
-    query: 'released',
-    takes: '',
-    kind: 'flag',
-    help: 'those that were released, instead of those that were not',
-  },
-  state: { query: 'state', takes: 'STATE', help: '' },
-  'stuck-after': {
-    query: 'stuck_after',
-    takes: 'TIME',
-    kind: 'seconds',
-    help: 'with --state stuck: first seen longer ago than this: 90s, 15m, 24h, 7d (1h)',
-  },
-  actor: { query: 'actor', takes: 'NAME', help: 'only by the token of this name' },
-  token: { query: 'token_id', takes: 'ID', help: 'only by this token' },
+/** The words that a filter takes, as a sentence lists them: `confirmed, returned, nacked or failed`. */
+export function wordsOf(filter: z.ZodOptional<z.ZodEnum>): string {
+  return filter
+    .unwrap()
+    .options.join(', ')
+    .replace(/, (?!.*, )/, ' or ');
+}
+
+/** By the API's parameters, in the order of the help. */
+const OPTIONS = {
+  events: { name: 'events', takes: 'WHAT', help: 'deliveries or publications (both)' },
+  actor: { name: 'actor', takes: 'NAME', help: 'only by the token of this name' },
+  token_id: { name: 'token', takes: 'ID', help: 'only by this token' },
   action: {
-    query: 'action',
+    name: 'action',
     takes: 'ACTION',
     help: 'body.read, export, replay.create, quarantine.release, outbox.retry, token.create, …',
   },
   subject: {
-    query: 'subject',
+    name: 'subject',
     takes: 'ID',
     help: 'only what was done to this delivery, event, replay or token',
   },
-  events: { query: 'events', takes: 'WHAT', help: 'deliveries or publications (both)' },
-} as const satisfies Record<string, Filter>;
+  state: { name: 'state', takes: 'STATE', help: '' },
+  stuck_after: {
+    name: 'stuck-after',
+    takes: 'TIME',
+    kind: 'seconds',
+    help: 'with --state stuck: first seen longer ago than this: 90s, 15m, 24h, 7d (1h)',
+  },
+  source: { name: 'source', takes: 'NAME', help: 'only of this source' },
+  outcome: { name: 'outcome', takes: 'OUTCOME', help: wordsOf(LISTS.deliveries.filters.outcome) },
+  result: { name: 'result', takes: 'RESULT', help: wordsOf(LISTS.publications.filters.result) },
+  event_id: { name: 'event', takes: 'ID', help: 'only of this event' },
+  status: {
+    name: 'status',
+    takes: 'STATUS',
+    help: 'as the sender wrote it: processing, completed, failed, …',
+  },
+  kind: { name: 'kind', takes: 'KIND', help: 'completed, failed or progress' },
+  job_id: { name: 'job', takes: 'ID', help: 'only of this job' },
+  job_id_prefix: { name: 'job-prefix', takes: 'TEXT', help: 'only of jobs whose id begins so' },
+  error_code: { name: 'error-code', takes: 'CODE', help: 'only failures with this code' },
+  secret_fingerprint: { name: 'secret', takes: 'HEX', help: 'signed with the secret of this fingerprint' },
+  remote_address: { name: 'address', takes: 'IP', help: 'only from this address' },
+  late: { name: 'late', takes: '', kind: 'flag', help: 'only events that came late' },
+  replay_id: { name: 'replay', takes: 'ID', help: 'only of this replay' },
+  released: {
+    name: 'released',
+    takes: '',
+    kind: 'flag',
+    help: 'those that were released, instead of those that were not',
+  },
+  from: {
+    name: 'from',
+    takes: 'TIME',
+    kind: 'time',
+    help: 'not before: 2026-01-31T12:00:00Z, 2026-01-31, or 15m, 24h, 7d ago',
+  },
+  to: { name: 'to', takes: 'TIME', kind: 'time', help: 'before this time' },
+} as const satisfies Record<Exclude<Parameter, WithoutOption>, Option>;
 
-export type FilterName = keyof typeof FILTERS;
-type Values = Readonly<Record<string, unknown>>;
+/** A parameter of the API that has an option. */
+export type Filter = keyof typeof OPTIONS;
+const FILTERS = Object.keys(OPTIONS) as Filter[];
+const optionOf = (filter: Filter): Option => OPTIONS[filter];
 
-export const FILTERS_OF = {
-  jobs: ['state', 'stuck-after', 'source', 'job', 'job-prefix', 'from', 'to'],
-  deliveries: [
-    'source',
-    'outcome',
-    'status',
-    'kind',
-    'job',
-    'job-prefix',
-    'error-code',
-    'secret',
-    'address',
-    'from',
-    'to',
-  ],
-  events: ['source', 'status', 'kind', 'job', 'job-prefix', 'error-code', 'late', 'from', 'to'],
-  publications: ['source', 'result', 'event', 'job', 'job-prefix', 'replay', 'from', 'to'],
-  quarantine: ['source', 'status', 'job', 'job-prefix', 'released', 'from', 'to'],
-  outbox: ['state', 'source', 'job'],
-  replays: ['state'],
-  'operator-log': ['actor', 'token', 'action', 'subject', 'source', 'from', 'to'],
-} as const satisfies Record<string, readonly FilterName[]>;
+/** Those of a list's filters that have options, in the order of the help. */
+export function filtersOf<Shape extends object>(shape: Shape): readonly (Filter & keyof Shape)[] {
+  return FILTERS.filter((filter): filter is Filter & keyof Shape => filter in shape);
+}
+
+type ValueOf<F extends Filter> = (typeof OPTIONS)[F] extends { readonly kind: 'flag' }
+  ? true
+  : (typeof OPTIONS)[F] extends { readonly kind: 'seconds' }
+    ? number
+    : string;
+export type FilterQuery<F extends Filter> = { readonly [Name in F]?: ValueOf<Name> };
 
 /** As `parse` takes them. */
-export function filterOptions<N extends FilterName>(
-  names: readonly N[],
-): Record<N, { readonly type: 'string' | 'boolean' }> {
+export function filterOptions<F extends Filter>(
+  filters: readonly F[],
+): Record<(typeof OPTIONS)[F]['name'], { readonly type: 'string' | 'boolean' }> {
   return Object.fromEntries(
-    names.map((name) => [name, { type: filterOf(name).kind === 'flag' ? 'boolean' : 'string' }]),
-  ) as Record<N, { type: 'string' | 'boolean' }>;
+    filters.map((filter) => {
+      const { name, kind } = optionOf(filter);
+      return [name, { type: kind === 'flag' ? 'boolean' : 'string' }];
+    }),
+  ) as Record<(typeof OPTIONS)[F]['name'], { type: 'string' | 'boolean' }>;
 }
 
 /** @throws UsageError for a time that is none. */
-export function readFilters(names: readonly FilterName[], values: Values): Query {
-  const query: Record<string, string | number | boolean> = {};
-  for (const name of names) {
+export function readFilters<F extends Filter>(
+  filters: readonly F[],
+  values: Readonly<Record<string, unknown>>,
+): FilterQuery<F> {
+  const given = filters.flatMap((filter) => {
+    const { name, kind } = optionOf(filter);
     const value = values[name];
-    if (value === undefined) continue;
-    const { query: parameter, kind } = filterOf(name);
-    query[parameter] = typeof value === 'string' ? convert(name, value, kind) : true;
-  }
-  return query;
+    if (value === undefined) return [];
+    return [[filter, typeof value === 'string' ? convert(name, value, kind) : true] as const];
+  });
+  return Object.fromEntries(given) as FilterQuery<F>;
 }
 
 /** Lines for a command's help. `states`: what `--state` takes there. */
-export function filterHelp(names: readonly FilterName[], states = ''): string {
-  return names
-    .map((name) => {
-      const { takes, help } = filterOf(name);
+export function filterHelp(filters: readonly Filter[], states = ''): string {
+  return filters
+    .map((filter) => {
+      const { name, takes, help } = optionOf(filter);
       return `    ${`--${name} ${takes}`.padEnd(21)} ${help === '' ? states : help}`;
     })
     .join('\n');
 }
 
-const filterOf = (name: FilterName): Filter => FILTERS[name];
-
-function convert(name: string, text: string, kind: Filter['kind']): string | number {
+function convert(name: string, text: string, kind: Option['kind']): string | number {
   if (kind === 'time') return timeOf(`--${name}`, text);
   if (kind === 'seconds') return secondsOf(`--${name}`, text);
   return text;

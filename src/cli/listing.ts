@@ -1,10 +1,10 @@
-// Prints lists: a table on a terminal, otherwise NDJSON, each item as the API gave it.
+// Prints lists and single items: tables on a terminal, otherwise JSON as the API gave it.
 
 import { UsageError } from '../errors.ts';
 import { whole } from './arguments.ts';
 import { complain, put, putJson } from './output.ts';
 import { counted } from './readable.ts';
-import { type Column, renderTable, terminalWidth } from './table.ts';
+import { type Column, renderTable, type TableOptions, terminalWidth } from './table.ts';
 
 /** Rows that a table waits for: more would keep the reader waiting for the first. */
 const TABLE_ROWS = 200;
@@ -15,15 +15,24 @@ export const LISTING_OPTIONS = { limit: { type: 'string' }, all: { type: 'boolea
 export const LISTING_HELP = `    --limit N             at most so many (${LIMIT})
     --all                 all of them`;
 
-/** `isWanted`: it was said, so nobody has to be told. */
-export type Limit = { readonly max: number; readonly isWanted: boolean };
+/** `isGiven`: the user set it, so that a note that there may be more is not needed. */
+export type Limit = { readonly max: number; readonly isGiven: boolean };
 
 /** How many items are asked for. @throws UsageError */
 export function limitOf({ limit, all }: { limit?: string | undefined; all?: boolean | undefined }): Limit {
   if (all && limit !== undefined) throw new UsageError('--limit and --all exclude each other');
-  if (all) return { max: Number.POSITIVE_INFINITY, isWanted: true };
+  if (all) return { max: Number.POSITIVE_INFINITY, isGiven: true };
   const max = whole('--limit', limit, LIMIT, { min: 1, max: LIMIT_MAX });
-  return { max, isWanted: limit !== undefined };
+  return { max, isGiven: limit !== undefined };
+}
+
+/** As wide as the terminal. */
+export function printTable<T>(
+  rows: readonly T[],
+  columns: readonly Column<T>[],
+  options: Omit<TableOptions, 'width'> = {},
+): Promise<void> {
+  return put(`${renderTable(rows, columns, { width: terminalWidth(), ...options })}\n`);
 }
 
 /** `noun`: of one item, for the line that says that there is none, or that there may be more. */
@@ -41,10 +50,10 @@ export async function printList<T>(
   let printed = 0;
   const flush = async () => {
     if (rows.length === 0) return;
-    const table = renderTable(rows, columns, { width: terminalWidth(), head: printed === 0 });
+    const isFirst = printed === 0;
     printed += rows.length;
+    await printTable(rows, columns, { head: isFirst });
     rows = [];
-    await put(`${table}\n`);
   };
   for await (const item of items) {
     if (!isForPeople) {
@@ -57,26 +66,21 @@ export async function printList<T>(
   }
   await flush();
   if (printed === 0) complain(`no ${counted(2, noun).slice(2)} match`);
-  else if (printed === limit.max && !limit.isWanted)
+  else if (printed === limit.max && !limit.isGiven)
     complain(`the first ${counted(printed, noun)}; there may be more: --limit N, --all`);
   return 0;
 }
 
-/** Names and values, for a person; one line of JSON otherwise. */
-export async function printOne(
-  item: object,
-  fields: readonly (readonly [name: string, value: string | number | boolean | null | undefined])[],
-): Promise<void> {
+type Field = readonly [name: string, value: string | number | boolean | null | undefined];
+
+const FIELD_COLUMNS: readonly Column<Field>[] = [
+  { head: '', text: ([name]) => name, colour: () => 'dim' },
+  { head: '', text: ([, value]) => String(value), cutTo: 20 },
+];
+
+/** Names and values on a terminal, without those that have none; otherwise one line of JSON. */
+export async function printOne(item: object, fields: readonly Field[]): Promise<void> {
   if (!process.stdout.isTTY) return putJson(item);
   const known = fields.filter(([, value]) => value !== undefined && value !== null && value !== '');
-  await put(
-    `${renderTable(
-      known,
-      [
-        { head: '', text: ([name]) => name, colour: () => 'dim' },
-        { head: '', text: ([, value]) => String(value), cutTo: 20 },
-      ],
-      { width: terminalWidth(), head: false },
-    )}\n`,
-  );
+  await printTable(known, FIELD_COLUMNS, { head: false });
 }

@@ -1,25 +1,19 @@
-// `tallyhook live`: deliveries and publications as they happen, until Ctrl-C. What happens while the connection is
-// lost is not shown: the lists have it.
+// `tallyhook live`: deliveries and publications as they happen, until Ctrl-C. What happens while the connection is lost
+// is not shown; the lists have it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Env } from '../config.ts';
 import { parseJson } from '../json.ts';
-import {
-  ApiAnswerError,
-  type Delivery,
-  NoAnswerError,
-  type Publication,
-  type ServerSentEvent,
-} from '../operators/client/index.ts';
+import { type Items, liveFilters, NoAnswerError, type ServerSentEvent } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { colourOf, statusOf } from './columns.ts';
 import type { Command } from './command.ts';
-import { filterHelp, filterOptions, readFilters } from './filters.ts';
+import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
 import { complain, paint, put, putJson } from './output.ts';
 import { clean, duration, time } from './readable.ts';
 
-const FILTERS = ['events', 'source', 'outcome', 'result', 'kind', 'job'] as const;
+const FILTERS = filtersOf(liveFilters).filter((filter) => filter !== 'status');
 const RECONNECT_MS = 1_000;
 
 const help = `Deliveries and publications as they happen, until Ctrl-C; NDJSON when piped.
@@ -31,22 +25,20 @@ async function run(args: string[], env: Env): Promise<number> {
   const { values } = parse(args, filterOptions(FILTERS));
   const query = readFilters(FILTERS, values);
   const { client } = openApi(env);
-  const left = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => left.abort());
-  while (!left.signal.aborted) {
+  const stopped = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.abort());
+  while (!stopped.signal.aborted) {
     try {
       if (process.stderr.isTTY) complain(paint('dim', 'listening'));
-      for await (const event of client.live(query, { signal: left.signal })) await print(event);
+      for await (const event of client.live(query, { signal: stopped.signal })) await print(event);
     } catch (error) {
-      if (left.signal.aborted) break;
-      // The first connection was refused, or nobody is there any more.
-      if (error instanceof ApiAnswerError || (error instanceof NoAnswerError && error.code !== 'cut'))
-        throw error;
-      if (!(error instanceof NoAnswerError)) throw error;
+      if (stopped.signal.aborted) break;
+      // Anything else is an error answer, or the service cannot be reached.
+      if (!(error instanceof NoAnswerError && error.code === 'cut')) throw error;
     }
-    if (left.signal.aborted) break;
+    if (stopped.signal.aborted) break;
     complain('the connection was lost: what happened meanwhile is in the lists');
-    await sleep(RECONNECT_MS, undefined, { signal: left.signal }).catch(() => {});
+    await sleep(RECONNECT_MS, undefined, { signal: stopped.signal }).catch(() => {});
   }
   return 0;
 }
@@ -54,8 +46,8 @@ async function run(args: string[], env: Env): Promise<number> {
 async function print({ event, data }: ServerSentEvent): Promise<void> {
   const item = read(data);
   if (!process.stdout.isTTY) return putJson({ event, ...item });
-  if (event === 'delivery') return put(`${deliveryLine(item as Delivery)}\n`);
-  if (event === 'publication') return put(`${publicationLine(item as Publication)}\n`);
+  if (event === 'delivery') return put(`${deliveryLine(item as Items['deliveries'])}\n`);
+  if (event === 'publication') return put(`${publicationLine(item as Items['publications'])}\n`);
   return put(`${paint('yellow', clean(event))} ${clean(data)}\n`);
 }
 
@@ -68,7 +60,7 @@ function read(data: string): object {
   }
 }
 
-function deliveryLine(item: Delivery): string {
+function deliveryLine(item: Items['deliveries']): string {
   const { received_at: at, source, outcome, job_id: job, error_code: error, reason } = item;
   return [
     paint('dim', time(at)),
@@ -84,7 +76,7 @@ function deliveryLine(item: Delivery): string {
     .join('  ');
 }
 
-function publicationLine(item: Publication): string {
+function publicationLine(item: Items['publications']): string {
   const { published_at: at, result, event_id: id, duration_ms: took, detail, replay_id: replay } = item;
   return [
     paint('dim', time(at)),

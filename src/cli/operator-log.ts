@@ -1,6 +1,6 @@
 // `tallyhook log`: who looked at what, and who did what.
 
-import { nounCommand } from './api.ts';
+import { nounCommand } from './command.ts';
 import { listHelp, listVerb } from './lists.ts';
 
 const help = `The operator log: who looked at which body, exported, replayed, released, or changed a token.

@@ -2,24 +2,30 @@
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import type { Entry, OutboxCounts } from '../operators/client/index.ts';
-import { type Api, nounCommand, onlyWord, openApi } from './api.ts';
-import { parse } from './arguments.ts';
+import { type Answers, type Items, LISTS } from '../operators/client/index.ts';
+import { type Api, openApi } from './api.ts';
+import { argumentOf, parse } from './arguments.ts';
 import { createBar } from './bar.ts';
 import { colourOf, COLUMNS } from './columns.ts';
-import { filterOptions, FILTERS_OF, readFilters } from './filters.ts';
+import { nounCommand, type Verb } from './command.ts';
+import { filterOptions, filtersOf, readFilters, wordsOf } from './filters.ts';
 import { LISTING_OPTIONS, limitOf, printList } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { complain, paint, put, say, toJson } from './output.ts';
 import { ago, clean, count, counted, orMore } from './readable.ts';
 
-type Waiting = 'returned' | 'parked';
+/** States in which an entry waits for an operator. */
+const WAITING = ['returned', 'parked'] as const;
+type Waiting = (typeof WAITING)[number];
+
+const FILTERS = filtersOf(LISTS.outbox.filters);
+const STATE = LISTS.outbox.filters.state;
 
 const help = `Events that are still to be published, and decisions about those that wait for one.
 
   outbox                what waits for an operator: returned (no queue was bound) or parked (the relay gave up)
   outbox list           all entries and replays' copies, the oldest first
-${listHelp('outbox', 'pending, returned or parked')}
+${listHelp('outbox', wordsOf(STATE))}
   outbox returned       those that no queue was bound for
   outbox parked         those that the relay gave up on; later events of their jobs wait behind them
   outbox retry ID       publish one again: an event's id, or an entry's
@@ -33,63 +39,60 @@ ${listHelp('outbox', 'pending, returned or parked')}
 own: see "tallyhook replays --help".`;
 
 async function overview(args: string[], env: Env): Promise<number> {
-  const filters = FILTERS_OF.outbox;
-  const { values } = parse(args, { ...filterOptions(filters), ...LISTING_OPTIONS });
+  const { values } = parse(args, { ...filterOptions(FILTERS), ...LISTING_OPTIONS });
   const limit = limitOf(values);
-  const { state, ...query } = readFilters(filters, values);
-  if (state !== undefined && !['pending', 'returned', 'parked'].includes(String(state)))
-    throw new UsageError('--state takes pending, returned or parked');
+  const { state, ...query } = readFilters(FILTERS, values);
+  const known = STATE.unwrap().options.find((one) => one === state);
+  if (state !== undefined && known === undefined) throw new UsageError(`--state takes ${wordsOf(STATE)}`);
   const { client } = openApi(env);
-  const states = state === undefined ? ['returned', 'parked'] : [String(state)];
+  const states = known === undefined ? WAITING : [known];
   const counts = await client.outboxCounts(query);
   if (process.stdout.isTTY) await put(`${depth(counts)}\n\n`);
-  async function* items(): AsyncGenerator<Entry> {
+  async function* items(): AsyncGenerator<Items['outbox']> {
     for (const one of states) yield* client.each('outbox', { ...query, state: one, copies: false }, limit);
   }
-  // What was not counted may be just of this state: then the list itself says whether there is any.
-  const nothing = counts.counts_complete && states.every((one) => counts.counts[one as Waiting] === 0);
-  if (nothing) complain(`nothing is ${states.join(' or ')}`);
-  return nothing ? 0 : printList(items(), { columns: COLUMNS.outbox, noun: 'entry', limit });
+  // Entries that were not counted may be of these states: then the list itself shows whether there are any.
+  const isNone = counts.counts_complete && states.every((one) => counts.counts[one] === 0);
+  if (isNone) complain(`nothing is ${states.join(' or ')}`);
+  return isNone ? 0 : printList(items(), { columns: COLUMNS.outbox, noun: 'entry', limit });
 }
 
-function depth({ counts, copies, counts_complete: isComplete, oldest_pending_at }: OutboxCounts): string {
+function depth(found: Answers['outboxCounts']): string {
+  const { counts, copies, counts_complete: isComplete, oldest_pending_at: oldestAt } = found;
   const part = (state: keyof typeof counts) =>
     paint(counts[state] > 0 ? (colourOf(state) ?? 'bold') : 'dim', `${count(counts[state])} ${state}`);
-  const oldest = oldest_pending_at === null ? '' : `, the oldest recorded ${ago(oldest_pending_at)}`;
+  const oldest = oldestAt === null ? '' : `, the oldest recorded ${ago(oldestAt)}`;
   const ofReplays = copies === 0 ? '' : `; ${counted(copies, 'copy')} of replays`;
   const live = `${part('pending')}${oldest}; ${part('returned')}; ${part('parked')}`;
   return orMore(`${live}${ofReplays}`, isComplete);
 }
 
-function waitingVerb(state: Waiting) {
+function waitingVerb(state: Waiting): Verb {
   const list = listVerb('outbox', 'entry');
-  return (args: string[], env: Env) => list(['--state', state, ...args], env);
+  return (args, env) => list(['--state', state, ...args], env);
 }
 
-/** Exit code 1 if there was nothing to put back. */
+/** Exit code 1 if there was nothing to retry. */
 async function retry(args: string[], env: Env): Promise<number> {
   const { values, positionals } = parse(args, { source: { type: 'string' } }, 1);
-  const what = onlyWord(positionals, 'what to retry: an id, "returned" or "parked"');
+  const what = argumentOf(positionals, 'what to retry: an id, "returned" or "parked"');
   const api = openApi(env);
-  if (what === 'returned' || what === 'parked') return retryAll(api, what, values.source);
+  const state = WAITING.find((one) => one === what);
+  if (state !== undefined) return retryAll(api, state, values.source);
   if (values.source !== undefined) throw new UsageError('--source goes with "returned" or "parked"');
   return decide(api, what, 'retry');
 }
 
-/** Each that waits now, once: what nobody is bound for is returned again, and not put back anew each time. */
+/** Each entry that waits now is retried once, even if it is returned again meanwhile. */
 async function retryAll({ client, nextKey }: Api, state: Waiting, source?: string): Promise<number> {
   const total = await countWaiting(client, { state, source });
   const bar = createBar({ ...(total !== undefined && { total }), unit: 'events' });
-  const order = { state, ...(source && { source }) };
   let done = 0;
-  let cursor: string | undefined;
   try {
-    do {
-      const page = await client.retrySome({ ...order, ...(cursor && { cursor }) }, nextKey());
-      done += page.retried;
+    for await (const { retried } of client.retryAll({ state, ...(source && { source }) }, nextKey)) {
+      done += retried;
       bar.update(done);
-      cursor = page.next_cursor ?? undefined;
-    } while (cursor !== undefined);
+    }
   } finally {
     bar.stop();
   }
@@ -98,7 +101,7 @@ async function retryAll({ client, nextKey }: Api, state: Waiting, source?: strin
   return done > 0 ? 0 : 1;
 }
 
-/** Undefined if there are more than are counted, or nobody watches. */
+/** For the bar; undefined if nobody sees one, or if there are more than are counted. */
 async function countWaiting(
   client: Api['client'],
   { state, source }: { state: Waiting; source: string | undefined },
@@ -108,14 +111,14 @@ async function countWaiting(
   return isComplete ? counts[state] : undefined;
 }
 
-function decisionVerb(action: 'discard' | 'park') {
-  return (args: string[], env: Env) => {
+const DONE = { retry: 'put back to be published', park: 'parked', discard: 'discarded' } as const;
+
+function decisionVerb(action: keyof typeof DONE): Verb {
+  return async (args, env) => {
     const { positionals } = parse(args, {}, 1);
-    return decide(openApi(env), onlyWord(positionals, 'the id of an entry or an event'), action);
+    return decide(openApi(env), argumentOf(positionals, 'the id of an entry or an event'), action);
   };
 }
-
-const DONE = { retry: 'put back to be published', park: 'parked', discard: 'discarded' } as const;
 
 async function decide({ client, nextKey }: Api, id: string, action: keyof typeof DONE): Promise<number> {
   const entry = await client.decide(id, action, nextKey());

@@ -1,6 +1,5 @@
-// The one place where commands write. Colours only for a terminal that wants them. Whatever is written here is text
-// without controls: text for people has a mark in their place, JSON has them escaped, which changes no value. Only what
-// `putBytes` writes is as it was sent.
+// The one place where commands write. Control characters never reach the output: text for people has a mark in their
+// place, and JSON has them escaped, which changes no value. Only `putBytes` writes what it is given.
 
 import { once } from 'node:events';
 import { styleText } from 'node:util';
@@ -14,7 +13,7 @@ export function complain(line: string): void {
   process.stderr.write(`${maskUnseenInColours(line)}\n`);
 }
 
-/** As `say`, for output of any length and without a line's end: resolves when a slow reader is ready for more. */
+/** As `say`, but without a line's end. Resolves when the reader is ready for more, so that output may be of any length. */
 export function put(text: string): Promise<void> {
   return putBytes(maskUnseenInColours(text));
 }
@@ -24,7 +23,7 @@ export function putJson(item: unknown): Promise<void> {
   return putBytes(`${toJson(item)}\n`); // escaped already
 }
 
-/** As it is. Never what others wrote, to a terminal. */
+/** Unchanged. Not for text of others on a terminal. */
 export async function putBytes(chunk: string | Uint8Array): Promise<void> {
   if (!process.stdout.write(chunk)) await once(process.stdout, 'drain');
 }
@@ -34,8 +33,8 @@ export function toJson(item: unknown, indent?: number): string {
 }
 
 /**
- * A reader that leaves the pipe, as `head` does, has what it wanted: the program ends, quietly and with 0. Where output
- * cannot go, as onto a full disk, it ends with 1.
+ * Ends the program when nothing more can be written: with 0 and no message if the reader closed the pipe, as `head` does,
+ * and with 1 otherwise, as on a full disk.
  */
 export function endWithReader(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -47,7 +46,7 @@ export function endWithReader(): void {
 
 export type Format = Parameters<typeof styleText>[0];
 
-/** Node itself leaves the colours out where standard output is no terminal or NO_COLOR is set. */
+/** Without colours if standard output is no terminal or NO_COLOR is set: Node sees to it. */
 export function paint(format: Format, text: string): string {
   return styleText(format, text, { stream: process.stdout });
 }

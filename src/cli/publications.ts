@@ -1,6 +1,6 @@
 // `tallyhook publications`: every attempt to publish an event, and what the broker said.
 
-import { nounCommand } from './api.ts';
+import { nounCommand } from './command.ts';
 import { listHelp, listVerb } from './lists.ts';
 
 const help = `Every attempt to publish an event, and what the broker said.

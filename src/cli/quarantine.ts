@@ -2,26 +2,24 @@
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import type { Query, Release } from '../operators/client/index.ts';
-import { type Api, nounCommand, onlyWord, openApi } from './api.ts';
-import { parse } from './arguments.ts';
+import { type Answers, type ListQuery, LISTS } from '../operators/client/index.ts';
+import { type Api, openApi } from './api.ts';
+import { argumentOf, parse } from './arguments.ts';
 import { createBar } from './bar.ts';
 import { colourOf } from './columns.ts';
-import { type FilterName, filterHelp, filterOptions, readFilters } from './filters.ts';
+import { nounCommand } from './command.ts';
+import { filterHelp, filterOptions, type FilterQuery, filtersOf, readFilters } from './filters.ts';
+import { printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { complain, paint, put, putJson, toJson } from './output.ts';
 import { clean, count, counted } from './readable.ts';
-import { type Column, renderTable, terminalWidth } from './table.ts';
+import type { Column } from './table.ts';
 
-const RELEASE_FILTERS = [
-  'source',
-  'status',
-  'job',
-  'job-prefix',
-  'from',
-  'to',
-] as const satisfies FilterName[];
-/** A bar needs an end, but counting must not take longer than the work: more are released without one. */
+type Release = Answers['release'];
+
+const { released: _released, ...releaseFilters } = LISTS.quarantine.filters;
+const RELEASE_FILTERS = filtersOf(releaseFilters);
+/** Counting for the bar must not take longer than the release itself. */
 const COUNTED_MAX = 5_000;
 /** Of those that are still not understood. */
 const SHOWN_MAX = 20;
@@ -47,32 +45,34 @@ async function release(args: string[], env: Env): Promise<number> {
     return releaseAll(openApi(env), filter);
   }
   if (Object.keys(filter).length > 0) throw new UsageError('filters go with --all');
-  const id = onlyWord(positionals, 'the id of a delivery, or --all,');
+  const id = argumentOf(positionals, 'the id of a delivery, or --all,');
   const { client, nextKey } = openApi(env);
   const result = await client.release(id, nextKey());
   await put(`${process.stdout.isTTY ? sentence(result) : toJson(result)}\n`);
-  return result.result === 'still_quarantined' ? 1 : 0;
+  return isFailure(result) ? 1 : 0;
 }
 
-async function releaseAll({ client, nextKey }: Api, filter: Query): Promise<number> {
+const isFailure = ({ result }: Release) => result === 'still_quarantined';
+
+async function releaseAll(
+  { client, nextKey }: Api,
+  filter: FilterQuery<(typeof RELEASE_FILTERS)[number]>,
+): Promise<number> {
   const total = await countWaiting(client, filter);
   const bar = createBar({ unit: 'deliveries', ...(total !== undefined && { total }) });
-  const results: Record<string, number> = {};
+  const results = new Map<string, number>();
   const failures: Release[] = [];
   let done = 0;
-  let cursor: string | undefined;
   try {
-    do {
-      const page = await client.releaseSome({ filter, ...(cursor && { cursor }) }, nextKey());
-      for (const item of page.items) {
-        results[item.result] = (results[item.result] ?? 0) + 1;
-        if (item.result === 'still_quarantined') failures.push(item);
+    for await (const { items } of client.releaseAll(filter, nextKey)) {
+      for (const item of items) {
+        results.set(item.result, (results.get(item.result) ?? 0) + 1);
+        if (isFailure(item)) failures.push(item);
         if (!process.stdout.isTTY) await putJson(item);
       }
-      done += page.items.length;
+      done += items.length;
       bar.update(done);
-      cursor = page.next_cursor ?? undefined;
-    } while (cursor !== undefined);
+    }
   } finally {
     bar.stop();
   }
@@ -80,30 +80,39 @@ async function releaseAll({ client, nextKey }: Api, filter: Query): Promise<numb
   return failures.length === 0 ? 0 : 1;
 }
 
-async function countWaiting(client: Api['client'], filter: Query): Promise<number | undefined> {
+/** For the bar; undefined if nobody sees one, or if there are too many to count. */
+async function countWaiting(
+  client: Api['client'],
+  filter: ListQuery<'quarantine'>,
+): Promise<number | undefined> {
   if (!process.stderr.isTTY) return undefined;
   let found = 0;
   for await (const _ of client.each('quarantine', filter, { max: COUNTED_MAX })) found += 1;
   return found < COUNTED_MAX ? found : undefined;
 }
 
-async function summarize(done: number, results: Record<string, number>, failures: Release[]): Promise<void> {
-  const parts = Object.entries(results).map(([result, number]) => `${count(number)} ${word(result)}`);
+async function summarize(
+  done: number,
+  results: ReadonlyMap<string, number>,
+  failures: readonly Release[],
+): Promise<void> {
+  const parts = Array.from(results, ([result, number]) => `${count(number)} ${readable(result)}`);
   complain(done === 0 ? 'nothing waits in quarantine' : `${counted(done, 'delivery')}: ${parts.join(', ')}`);
   if (!process.stdout.isTTY || failures.length === 0) return;
   const shown = failures.slice(0, SHOWN_MAX);
-  await put(`\n${renderTable(shown, COLUMNS, { width: terminalWidth(), wrap: true })}\n`);
+  await put('\n');
+  await printTable(shown, FAILURE_COLUMNS, { wrap: true });
   if (shown.length < failures.length) complain('and more: see "tallyhook quarantine list"');
 }
 
-const word = (result: string) => result.replaceAll('_', ' ');
+const readable = (result: string) => result.replaceAll('_', ' ');
 
 function sentence({ delivery_id, result, event_id, reason }: Release): string {
   const rest = clean([event_id, reason].filter(Boolean).join(': '));
-  return `${paint(colourOf(result) ?? 'bold', word(result))} ${delivery_id}${rest === '' ? '' : `  ${rest}`}`;
+  return `${paint(colourOf(result) ?? 'bold', readable(result))} ${delivery_id}${rest === '' ? '' : `  ${rest}`}`;
 }
 
-const COLUMNS: readonly Column<Release>[] = [
+const FAILURE_COLUMNS: readonly Column<Release>[] = [
   { head: 'delivery', text: (item) => item.delivery_id },
   { head: 'still not understood, since', text: (item) => item.reason, cutTo: 20 },
 ];

@@ -1,4 +1,4 @@
-// Values as a person reads them. Times are UTC, as everywhere else; what a sender wrote cannot steer the terminal.
+// Values in the form that a person reads. Times are UTC, as everywhere else; a sender's text cannot control the terminal.
 
 import { maskUnseen } from '../unseen.ts';
 
@@ -37,12 +37,12 @@ export function count(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** `1 event`, `12,345 events`, `1 delivery`, `2 deliveries` */
 /** For a count that may not be all of it. */
 export function orMore(text: string, isExact: boolean): string {
   return isExact ? text : `at least ${text}`;
 }
 
+/** `1 event`, `12,345 events`, `1 delivery`, `2 deliveries` */
 export function counted(value: number, noun: string): string {
   const plural = noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : noun.endsWith('s') ? noun : `${noun}s`;
   return `${count(value)} ${value === 1 ? noun : plural}`;

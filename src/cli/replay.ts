@@ -1,32 +1,36 @@
-// `tallyhook replay`: has events published again: counted and shown first, asked for, and watched until it is done.
+// `tallyhook replay`: has events published again. It counts and shows them first, asks, and watches until the end.
 
 import { createInterface } from 'node:readline/promises';
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import type { DryRun, ReplayOrder } from '../operators/client/index.ts';
+import {
+  type Answers,
+  LISTS,
+  REPLAY_EVENT_IDS_MAX,
+  REPLAY_RATE_DEFAULT,
+  REPLAY_RATE_MAX,
+  type ReplayOrder,
+} from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse, whole } from './arguments.ts';
 import type { Command } from './command.ts';
 import { COLUMNS } from './columns.ts';
-import { type FilterName, filterHelp, filterOptions, FILTERS_OF, readFilters } from './filters.ts';
+import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
 import { complain, paint, say, toJson } from './output.ts';
 import { clean, counted, duration, orMore } from './readable.ts';
 import { renderTable, terminalWidth } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
 
-const FILTERS = [...FILTERS_OF.events, 'secret', 'address'] as const satisfies FilterName[];
-const RATE_PER_SECOND = 100;
-const RATE_MAX_PER_SECOND = 1_000;
-const EVENTS_MAX = 1_000;
+const FILTERS = [...filtersOf(LISTS.events.filters), 'secret_fingerprint', 'remote_address'] as const;
 
 const help = `Has events published again, with their own ids. Subscribers know copies by the header "replay".
 
-  replay EVENT_ID…      these events, at most ${EVENTS_MAX}
+  replay EVENT_ID…      these events, at most ${REPLAY_EVENT_IDS_MAX}
   replay --<filter> …   all events that match
 ${filterHelp(FILTERS)}
   with either:
     --queue NAME          to this queue alone, instead of the exchange and all who listen there
-    --rate N              at most so many a second (${RATE_PER_SECOND})
+    --rate N              at most so many a second (${REPLAY_RATE_DEFAULT})
     --note TEXT           why, for those who read of it later
     --dry-run             only count them and show some
     --yes                 do not ask
@@ -48,10 +52,10 @@ const OPTIONS = {
 } as const;
 
 async function run(args: string[], env: Env): Promise<number> {
-  const { values, positionals } = parse(args, OPTIONS, EVENTS_MAX);
+  const { values, positionals } = parse(args, OPTIONS, REPLAY_EVENT_IDS_MAX);
   const filter = readFilters(FILTERS, values);
   const order = orderOf(positionals, filter, values);
-  if (values['dry-run'] !== true && values.yes !== true && !isAnswered()) {
+  if (values['dry-run'] !== true && values.yes !== true && !canAsk()) {
     throw new UsageError('nobody can be asked here: say --yes, or --dry-run to see what would be replayed');
   }
   const api = openApi(env);
@@ -70,7 +74,7 @@ async function run(args: string[], env: Env): Promise<number> {
   return 0;
 }
 
-type Wishes = {
+type OrderOptions = {
   readonly queue?: string | undefined;
   readonly rate?: string | undefined;
   readonly note?: string | undefined;
@@ -79,7 +83,7 @@ type Wishes = {
 function orderOf(
   eventIds: readonly string[],
   filter: NonNullable<ReplayOrder['filter']>,
-  { queue, rate, note }: Wishes,
+  { queue, rate, note }: OrderOptions,
 ): ReplayOrder {
   const isFiltered = Object.keys(filter).length > 0;
   if (isFiltered === eventIds.length > 0) {
@@ -88,14 +92,14 @@ function orderOf(
   return {
     ...(isFiltered ? { filter } : { event_ids: eventIds }),
     ...(queue !== undefined && { queue }),
-    rate_per_second: whole('--rate', rate, RATE_PER_SECOND, { min: 1, max: RATE_MAX_PER_SECOND }),
+    rate_per_second: whole('--rate', rate, REPLAY_RATE_DEFAULT, { min: 1, max: REPLAY_RATE_MAX }),
     ...(note !== undefined && { note }),
   };
 }
 
-const isAnswered = () => process.stdin.isTTY && process.stderr.isTTY;
+const canAsk = () => process.stdin.isTTY && process.stderr.isTTY;
 
-function show(found: DryRun, print: (line: string) => void): void {
+function show(found: Answers['replayPreview'], print: (line: string) => void): void {
   const { matched, matched_exactly: isExact, sample } = found;
   const none = isExact
     ? 'no events match'
@@ -105,24 +109,24 @@ function show(found: DryRun, print: (line: string) => void): void {
 }
 
 async function confirm(
-  { matched, matched_exactly: isExact }: DryRun,
-  { queue, rate_per_second: rate = RATE_PER_SECOND }: ReplayOrder,
+  { matched, matched_exactly: isExact }: Answers['replayPreview'],
+  { queue, rate_per_second: rate = REPLAY_RATE_DEFAULT }: ReplayOrder,
 ): Promise<boolean> {
   const where =
     queue === undefined ? 'the exchange, to all who are bound there' : `the queue ${clean(queue)} alone`;
   const time = duration(Math.max(1, matched / rate) * 1_000);
-  const asking = createInterface({ input: process.stdin, output: process.stderr });
-  // Ctrl-C or the end of the input is no yes.
-  const closed = new Promise<string>((resolve) => asking.once('close', () => resolve('')));
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  // Ctrl-C and the end of the input mean no.
+  const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
   try {
     const what = orMore(counted(matched, 'event'), isExact);
     const question = `Publish ${what} again on ${where}, in ${isExact ? 'about' : 'no less than'} ${time}?`;
-    const answer = await Promise.race([asking.question(`${paint('bold', question)} [y/N] `), closed]);
+    const answer = await Promise.race([terminal.question(`${paint('bold', question)} [y/N] `), closed]);
     const isYes = /^y(es)?$/i.test(answer.trim());
     if (!isYes) complain('nothing was replayed');
     return isYes;
   } finally {
-    asking.close();
+    terminal.close();
   }
 }
 

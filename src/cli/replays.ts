@@ -1,20 +1,21 @@
 // `tallyhook replays`: what was replayed, what is being replayed, and how to stop it.
 
 import type { Env } from '../config.ts';
-import type { Replay } from '../operators/client/index.ts';
-import { nounCommand, onlyWord, openApi } from './api.ts';
-import { parse } from './arguments.ts';
-import { printOne } from './listing.ts';
+import { type Items, LISTS } from '../operators/client/index.ts';
+import { openApi } from './api.ts';
+import { argumentOf, parse } from './arguments.ts';
+import { nounCommand, type Verb } from './command.ts';
+import { wordsOf } from './filters.ts';
+import { printOne, printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { put } from './output.ts';
 import { count, orMore, time } from './readable.ts';
-import { renderTable, terminalWidth } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
 
 const help = `What was replayed, and what is being replayed ("tallyhook replay" begins one).
 
   replays list          the newest first
-${listHelp('replays', 'running, paused, cancelled or finished')}
+${listHelp('replays', wordsOf(LISTS.replays.filters.state))}
   replays show ID       one of them, with what it left out and why
   replays watch ID      a progress bar until it rests
   replays pause ID      no more copies are made; those in the outbox still go
@@ -23,7 +24,7 @@ ${listHelp('replays', 'running, paused, cancelled or finished')}
 
 async function show(args: string[], env: Env): Promise<number> {
   const replay = await openApi(env).client.replay(idOf(args));
-  const { filter, event_ids: eventIds, skips } = replay as Extra & typeof replay;
+  const { filter, event_ids: eventIds, skips } = replay;
   await printOne(replay, [
     ['id', replay.id],
     ['state', replay.state],
@@ -34,32 +35,23 @@ async function show(args: string[], env: Env): Promise<number> {
     ['filter', filter && JSON.stringify(filter)],
     ['to', replay.queue === null ? 'the exchange' : `queue ${replay.queue}`],
     ['rate', `${count(replay.rate_per_second)} a second`],
-    ...Object.entries(replay.counts).map(
-      ([name, value]) => [name, countOf(replay, name, Number(value))] as const,
-    ),
+    ...Object.entries(replay.counts).map(([name, value]) => [name, countOf(replay, name, value)] as const),
     ['finished (UTC)', replay.finished_at && time(replay.finished_at)],
   ]);
-  if (process.stdout.isTTY && skips !== undefined && skips.length > 0) {
-    const columns = [
-      { head: 'left out', text: (item: Skip) => item.event_id },
-      { head: 'since', text: (item: Skip) => item.reason },
-    ];
-    await put(`\n${renderTable(skips, columns, { width: terminalWidth() })}\n`);
+  if (process.stdout.isTTY && skips.length > 0) {
+    await put('\n');
+    await printTable(skips, [
+      { head: 'left out', text: (skip) => skip.event_id },
+      { head: 'since', text: (skip) => skip.reason },
+    ]);
   }
   return 0;
 }
 
-const countOf = ({ matched_exactly: isExact }: Replay, name: string, value: number) =>
+const countOf = ({ matched_exactly: isExact }: Items['replays'], name: string, value: number) =>
   orMore(count(value), isExact || name !== 'matched');
 
-type Skip = { readonly event_id: string; readonly reason: string };
-type Extra = {
-  readonly filter?: object | null;
-  readonly event_ids?: readonly string[] | null;
-  readonly skips?: readonly Skip[];
-};
-
-const idOf = (args: string[]) => onlyWord(parse(args, {}, 1).positionals, 'the id of a replay');
+const idOf = (args: string[]) => argumentOf(parse(args, {}, 1).positionals, 'the id of a replay');
 
 async function watch(args: string[], env: Env): Promise<number> {
   const id = idOf(args);
@@ -67,8 +59,8 @@ async function watch(args: string[], env: Env): Promise<number> {
   return watchReplay(api, await api.client.replay(id));
 }
 
-function steerVerb(action: 'pause' | 'resume' | 'cancel') {
-  return async (args: string[], env: Env) => {
+function steerVerb(action: 'pause' | 'resume' | 'cancel'): Verb {
+  return async (args, env) => {
     const id = idOf(args);
     const { client, nextKey } = openApi(env);
     printReplay(await client.steerReplay(id, action, nextKey()));

@@ -1,4 +1,4 @@
-// What a person is told of an error, and the exit code that stands for it.
+// Reports an error to the user, and maps it to an exit code.
 
 import { ConfigError, describeError, SchemaError, UsageError } from '../errors.ts';
 import { ApiAnswerError } from '../operators/client/index.ts';
@@ -11,7 +11,7 @@ const HINTS: Readonly<Record<number, string>> = {
 };
 const BAD_REQUEST = 400;
 
-/** `command`: what was asked for, to point at its help. @returns the exit code */
+/** `command`: the name of the one that failed, whose help is suggested. @returns the exit code */
 export function reportError(error: unknown, command: string | undefined): number {
   const help = command === undefined ? 'tallyhook --help' : `tallyhook ${command} --help`;
   if (error instanceof UsageError) {
@@ -19,7 +19,7 @@ export function reportError(error: unknown, command: string | undefined): number
     return 2;
   }
   const { name, code, message } = describeError(error);
-  // A service that is not ours may have written it.
+  // The text may come from a service that is not ours.
   complain(maskUnseenInLines(`${code ?? name}: ${message}`));
   if (error instanceof ApiAnswerError) {
     const hint = HINTS[error.httpStatus];

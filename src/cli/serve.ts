@@ -13,7 +13,7 @@ const help = `Runs the service until a signal ends it. Configured by the environ
 
   serve`;
 
-/** Room for what `stop` cannot bound by itself (a database that hangs) before the process ends all the same. */
+/** After the grace time, for what `stop` cannot bound by itself, such as a database that hangs. */
 const STOP_SLACK_MS = 5_000;
 
 /**
@@ -25,7 +25,7 @@ async function serve(env: Env): Promise<number> {
   const output = createLogOutput();
   const log = createLog({ ...config.log, output });
   const aborted = new AbortController();
-  const asked = onFirstSignal(['SIGTERM', 'SIGINT'], (signal) => {
+  const stopRequested = onFirstSignal(['SIGTERM', 'SIGINT'], (signal) => {
     log.info({ signal }, 'asked to stop');
     aborted.abort(new Error('stopped before the start was through'));
     setTimeout(
@@ -34,8 +34,8 @@ async function serve(env: Env): Promise<number> {
     ).unref();
     return () => endAtOnce(log, 'asked to stop a second time');
   });
-  endOnSurprise(log);
-  // From the beginning: while we wait for Postgres it would end us. The sources are read when we start.
+  endOnUnexpectedError(log);
+  // Set before the start: without a listener, SIGHUP would end a process that still waits for Postgres.
   let service: Service | undefined;
   process.on('SIGHUP', () => void service?.reload());
 
@@ -45,7 +45,7 @@ async function serve(env: Env): Promise<number> {
       signal: aborted.signal,
       droppedLogLines: output.dropped,
     });
-    await asked;
+    await stopRequested;
     await service.stop();
     return 0;
   } catch (error) {
@@ -56,8 +56,8 @@ async function serve(env: Env): Promise<number> {
   }
 }
 
-/** A bug may have left any state behind: better a restart, which loses nothing that was acknowledged. */
-function endOnSurprise(log: Logger): void {
+/** After a bug the state may be corrupt. A restart loses nothing that was acknowledged. */
+function endOnUnexpectedError(log: Logger): void {
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
       const stack = error instanceof Error ? error.stack?.split('\n').slice(1, 8).join('\n') : undefined;

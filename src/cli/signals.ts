@@ -1,9 +1,9 @@
-// Ending on request: a first signal asks for it, a second one insists.
+// Signals that end the process: the first begins an orderly end, the second forces it.
 
-/** npm, timeout and the like pass on a signal that the terminal has already sent to the whole group. */
+/** npm, timeout and the like forward a signal that the terminal has already sent to the whole process group. */
 const SAME_SIGNAL_MS = 500;
 
-/** Resolves on the first of `signals`; `onFirst` gives what is to be done on the second. */
+/** Resolves on the first of `signals`. `onFirst` returns what is called on the second. */
 export function onFirstSignal(
   signals: readonly NodeJS.Signals[],
   onFirst: (signal: NodeJS.Signals) => () => void,

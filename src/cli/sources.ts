@@ -1,13 +1,14 @@
-// `tallyhook sources`: who sends, how much, signed with which secret, what they send that we do not know, and who knocks.
+// `tallyhook sources`: who sends, how much, with which secret, what the schemas do not know of it, and who is refused.
 
 import type { Env } from '../config.ts';
-import type { Source } from '../operators/client/index.ts';
+import type { Answers } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
-import { complain, paint, putJson, say } from './output.ts';
+import { printTable } from './listing.ts';
+import { complain, paint, put, putJson } from './output.ts';
 import { ago, count, time } from './readable.ts';
-import { type Column, renderTable, terminalWidth } from './table.ts';
+import type { Column } from './table.ts';
 
 const help = `Who sends, how much, signed with which secret, and what they send that we do not know.
 
@@ -17,9 +18,9 @@ A secret that was not matched for as long as your senders may be silent can be d
 that the schemas do not know, with the newest delivery that had them. "refused" are the busiest addresses whose deliveries
 were refused in the last 24 hours.`;
 
-type Row<K extends 'secrets' | 'drift' | 'busiest_refused_addresses'> = {
-  readonly of: string;
-} & Source[K][number];
+type Source = Answers['sources']['items'][number];
+/** One of several things of a source. */
+type Row<Part> = Part & { readonly of: string };
 
 async function run(args: string[], env: Env): Promise<number> {
   parse(args, {});
@@ -29,17 +30,37 @@ async function run(args: string[], env: Env): Promise<number> {
     return 0;
   }
   if (sources.length === 0) complain('nobody has sent anything yet');
-  const width = terminalWidth();
-  say(renderTable(sources, SOURCES, { width }));
-  const secrets = sources.flatMap((source) => source.secrets.map((item) => ({ of: source.source, ...item })));
-  if (secrets.length > 0) say(`\n${paint('bold', 'secrets')}\n${renderTable(secrets, SECRETS, { width })}`);
-  const drift = sources.flatMap((source) => source.drift.map((item) => ({ of: source.source, ...item })));
-  if (drift.length > 0) say(`\n${paint('bold', 'drift')}\n${renderTable(drift, DRIFT, { width })}`);
-  const refused = sources.flatMap((source) =>
-    source.busiest_refused_addresses.map((item) => ({ of: source.source, ...item })),
+  await printTable(sources, SOURCES);
+  await printParts(
+    'secrets',
+    rowsOf(sources, ({ secrets }) => secrets),
+    SECRETS,
   );
-  if (refused.length > 0) say(`\n${paint('bold', 'refused')}\n${renderTable(refused, REFUSED, { width })}`);
+  await printParts(
+    'drift',
+    rowsOf(sources, ({ drift }) => drift),
+    DRIFT,
+  );
+  await printParts(
+    'refused',
+    rowsOf(sources, (source) => source.busiest_refused_addresses ?? []),
+    REFUSED,
+  );
   return 0;
+}
+
+function rowsOf<Part>(sources: readonly Source[], partsOf: (source: Source) => readonly Part[]): Row<Part>[] {
+  return sources.flatMap((source) => partsOf(source).map((part) => ({ ...part, of: source.source })));
+}
+
+async function printParts<T>(
+  title: string,
+  rows: readonly T[],
+  columns: readonly Column<T>[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  await put(`\n${paint('bold', title)}\n`);
+  await printTable(rows, columns);
 }
 
 const rate = (value: number) =>
@@ -54,7 +75,7 @@ const SOURCES: readonly Column<Source>[] = [
   { head: 'last day', text: ({ rates }) => rate(rates.last_24h), right: true },
 ];
 
-const SECRETS: readonly Column<Row<'secrets'>>[] = [
+const SECRETS: readonly Column<Row<Source['secrets'][number]>>[] = [
   { head: 'source', text: (item) => item.of },
   { head: 'fingerprint', text: (item) => item.fingerprint },
   {
@@ -66,7 +87,7 @@ const SECRETS: readonly Column<Row<'secrets'>>[] = [
   { head: '(UTC)', text: (item) => (item.last_matched_at === null ? '' : time(item.last_matched_at)) },
 ];
 
-const DRIFT: readonly Column<Row<'drift'>>[] = [
+const DRIFT: readonly Column<Row<Source['drift'][number]>>[] = [
   { head: 'source', text: (item) => item.of },
   { head: 'unknown', text: (item) => item.kind },
   { head: 'name', text: (item) => item.name, cutTo: 12 },
@@ -78,7 +99,7 @@ const DRIFT: readonly Column<Row<'drift'>>[] = [
   { head: 'sample', text: (item) => item.sample_delivery_id, colour: () => 'dim' },
 ];
 
-const REFUSED: readonly Column<Row<'busiest_refused_addresses'>>[] = [
+const REFUSED: readonly Column<Row<NonNullable<Source['busiest_refused_addresses']>[number]>>[] = [
   { head: 'source', text: (item) => item.of },
   { head: 'from', text: (item) => item.address },
   { head: 'times', text: (item) => count(item.count), right: true },

@@ -1,5 +1,4 @@
-// Tables for a terminal: as wide as it is. Columns that may be cut give way first; ids and times are never cut, since
-// they are copied.
+// Tables as wide as the terminal. Columns with `cutTo` are cut first; ids and times are never cut, since users copy them.
 
 import Table from 'cli-table3';
 import { type Format, paint } from './output.ts';
@@ -18,11 +17,10 @@ export type TableOptions = {
   /** Characters a line. */
   readonly width: number;
   readonly head?: boolean;
-  /** What does not fit goes on in the next line instead of being cut. */
+  /** Text that does not fit continues in the next line instead of being cut. */
   readonly wrap?: boolean;
 };
 
-/** Between two columns. */
 const GAP = '  ';
 const NARROW_WIDTH = 80;
 
@@ -44,7 +42,7 @@ const NO_LINES = {
   middle: GAP,
 } as const;
 
-/** The width of the terminal on standard output. */
+/** Of standard output, in characters. */
 export function terminalWidth(): number {
   return process.stdout.columns || NARROW_WIDTH;
 }
@@ -96,7 +94,7 @@ function fit<T>(
   );
   let surplus = widths.reduce((sum, columnWidth) => sum + columnWidth + GAP.length, -GAP.length) - width;
   while (surplus > 0) {
-    // The widest of those that may give way.
+    // The widest column that may still be cut.
     const index = widths.reduce((best, columnWidth, at) => {
       const room = columnWidth - (filled[at]?.column.cutTo ?? Number.POSITIVE_INFINITY);
       return room > 0 && columnWidth > (widths[best] ?? 0) ? at : best;

@@ -1,5 +1,5 @@
-// `tallyhook tokens`: makes, lists and revokes tokens straight on the database, since the first one has to come from
-// somewhere. Each change stands in the operator log, by the actor "command line".
+// `tallyhook tokens`: makes, lists and revokes tokens in the database itself, since the API needs a token to make one. The
+// operator log names the actor of each change "command line".
 
 import { z } from 'zod';
 import {
@@ -165,7 +165,7 @@ function sourcesOf(text: string | undefined): string[] | null {
   return names;
 }
 
-/** A day ends when it begins: who says 2027-01-31 means not after. */
+/** A day means its beginning: 2027-01-31 is 2027-01-31T00:00:00Z. */
 function expiryOf(text: string | undefined): Date | null {
   if (text === undefined) return null;
   const { data } = z.iso

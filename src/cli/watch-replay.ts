@@ -1,46 +1,48 @@
-// Watches a replay until it rests. Ctrl-C ends the watching and not the replay, which is the service's work.
+// Watches a replay until it is no longer running. Ctrl-C ends the watching; the service goes on with the replay.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Replay } from '../operators/client/index.ts';
+import type { Items } from '../operators/client/index.ts';
 import type { Api } from './api.ts';
 import { createBar } from './bar.ts';
 import { colourOf } from './columns.ts';
 import { complain, paint, say, toJson } from './output.ts';
 import { clean, count, counted, duration, orMore } from './readable.ts';
 
+type Replay = Items['replays'];
+
 /** Well below the API's limit of requests a minute, and often enough for a bar. */
 const POLL_MS = 1_000;
 
-/** Exit code 0 if all that was meant is on the bus, or if it was left running; otherwise 1. */
+/** Exit code 0 if all events are on the bus, or if it was left running; otherwise 1. */
 export async function watchReplay({ client }: Api, replay: Replay): Promise<number> {
-  const left = new AbortController();
-  const leave = () => left.abort();
-  process.once('SIGINT', leave);
+  const stopped = new AbortController();
+  const stop = () => stopped.abort();
+  process.once('SIGINT', stop);
   const bar = createBar({ ...(replay.matched_exactly && { total: replay.counts.matched }), unit: 'events' });
-  let seen = replay;
+  let current = replay;
   try {
     for (;;) {
-      bar.update(settled(seen), trouble(seen));
-      if (seen.state !== 'running') break;
-      await sleep(POLL_MS, undefined, { signal: left.signal });
-      seen = await client.replay(replay.id, { signal: left.signal });
+      bar.update(settled(current), trouble(current));
+      if (current.state !== 'running') break;
+      await sleep(POLL_MS, undefined, { signal: stopped.signal });
+      current = await client.replay(replay.id, { signal: stopped.signal });
     }
   } catch (error) {
-    if (!left.signal.aborted) throw error;
+    if (!stopped.signal.aborted) throw error;
     bar.stop();
     complain(`it goes on without you: see "tallyhook replays show ${replay.id}", or stop it with "… cancel"`);
     return 0;
   } finally {
     bar.stop();
-    process.off('SIGINT', leave);
+    process.off('SIGINT', stop);
   }
-  printReplay(seen);
-  return isWhole(seen) ? 0 : 1;
+  printReplay(current);
+  return isComplete(current) ? 0 : 1;
 }
 
 const settled = ({ counts }: Replay) => counts.confirmed + counts.returned + counts.failed + counts.skipped;
 
-function isWhole({ state, counts }: Replay): boolean {
+function isComplete({ state, counts }: Replay): boolean {
   return state === 'finished' && counts.returned + counts.failed + counts.skipped === 0;
 }
 

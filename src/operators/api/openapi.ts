@@ -11,6 +11,7 @@ import {
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import { version } from '../../version.ts';
+import { ErrorAnswer } from '../contract/error.ts';
 import type { AnswerSpec, Operation } from './operation.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -23,13 +24,6 @@ sources: lists then show these and nothing else, and what belongs to others is 4
 
 Times are RFC 3339 in UTC. Whole numbers of 64 bits are strings of digits. Lists are newest first and give their next
 page by \`next_cursor\`, which fits the filters that it was made with and no others. Unknown parameters are refused.`;
-
-const error = z
-  .object({
-    error: z.string().meta({ description: 'A short code that programs can rely on.' }),
-    message: z.string().meta({ description: 'For people; may change.' }),
-  })
-  .meta({ id: 'Error', description: 'Every answer that is no success.' });
 
 const header = (id: string, description: string) => z.string().meta({ description, header: { id } });
 
@@ -78,7 +72,7 @@ const failure = (
   id,
   description,
   headers,
-  content: { 'application/json': { schema: error } },
+  content: { 'application/json': { schema: ErrorAnswer } },
 });
 
 const FAILURES = {

@@ -3,7 +3,7 @@
 
 import { type Api, createHttpClient, type HttpClient, type HttpClientOptions } from '../../http-client.ts';
 import { ApiAnswerError, NoAnswerError } from './errors.ts';
-import { errorSchema } from './schemas.ts';
+import { ErrorAnswer } from '../contract/error.ts';
 
 /** A page of 200 deliveries with their longest texts, or 1,000 items of a job's story, has a quarter of it. */
 const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
@@ -30,7 +30,7 @@ const toAnswerError: Api['toAnswerError'] = ({ status, headers }, json) => {
   const seconds = headers.get('Retry-After');
   return new ApiAnswerError({
     httpStatus: status,
-    said: errorSchema.safeParse(json).data,
+    said: ErrorAnswer.safeParse(json).data,
     retryAfterMs: seconds !== null && /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1_000 : undefined,
   });
 };

@@ -1,4 +1,4 @@
-// Deliveries: what the API shows of them, and what it finds them by.
+// Deliveries: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
 import { outcome, kind, percentage, timestamp } from './fields.ts';

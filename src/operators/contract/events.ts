@@ -1,4 +1,4 @@
-// Events: what the API shows of them, and what it finds them by.
+// Events: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
 import { digits, eventStatus, kind, percentage, timestamp } from './fields.ts';

@@ -1,4 +1,4 @@
-// What the items of several lists have in common.
+// Fields that the items of several lists have, and the form of a page.
 
 import { z } from 'zod';
 

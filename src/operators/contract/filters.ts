@@ -1,5 +1,4 @@
-// The parameters that the lists share. All arrive as text, single, and within a size: whatever passes here can be
-// handed to Postgres without an error.
+// Parameters that several lists have. All arrive as text; a value that passes can be handed to Postgres without an error.
 
 import { z } from 'zod';
 import { toUtc } from '../../utc.ts';
@@ -9,18 +8,18 @@ const PAGE_LIMIT_DEFAULT = 50;
 /** A cursor holds a time, an id and a hash; a job id is at most 128 bytes, thrice that as JSON in base64url. */
 const CURSOR_MAX_LENGTH = 1_024;
 
-/** In an address all is text; in a body it may be anything. */
+/** A parameter of a query is always text; a field of a body may be of any type. */
 const textOrFault = () =>
   z.string({ error: ({ input }) => (input === undefined ? 'must be given' : 'must be text') });
 
-/** Postgres's text holds every character but this one. */
+/** Text that Postgres can store: without NUL and lone surrogates. */
 export const plain = (maxLength: number) =>
   textOrFault()
     .min(1, 'must not be empty')
     .max(maxLength, `must be at most ${maxLength} characters`)
     .refine((text) => !text.includes('\0') && text.isWellFormed(), 'must be well-formed text');
 
-/** A whole number of so many digits, in the document as what it is. */
+/** A whole number that arrives as text. The document shows an integer. */
 export function wholeNumber(min: number, max: number) {
   const fault = `must be a whole number from ${min} to ${max}`;
   return textOrFault()
@@ -36,8 +35,8 @@ export function wholeNumber(min: number, max: number) {
 }
 
 /**
- * RFC 3339, any offset; what comes out is in UTC, since Postgres takes no offset beyond 15:59. Kept as text, since a Date
- * has no microseconds. An offset can lead out of the years that answers can show.
+ * RFC 3339 with any offset, converted to UTC: Postgres takes no offset beyond 15:59. It stays text, since a Date has no
+ * microseconds. The years are checked after the conversion, which can change them.
  */
 export const time = z.iso
   .datetime({
@@ -66,7 +65,7 @@ export const job = {
   job_id_prefix: jobId.optional().describe('What the job’s id begins with.'),
 };
 
-/** Of an action that goes on where the call before ended. */
+/** Of an action that works page by page. */
 export const orderCursor = z
   .string()
   .min(1)

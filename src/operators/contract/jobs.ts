@@ -1,4 +1,4 @@
-// Jobs: what the API shows of them, and what it finds them by.
+// Jobs: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
 import { eventStatus, timestamp } from './fields.ts';

@@ -1,5 +1,5 @@
-// The lists by their names: what an item is, what it is found by, and what the API's document says of the list. The
-// API, its client and the command line have the same lists because they take them from here.
+// The lists by their names: their items, filters and pages, and their texts in the API's document. The API, its client and
+// the command line all take the lists from here.
 
 import type { z } from 'zod';
 import { Delivery, deliveryFilters } from './deliveries.ts';

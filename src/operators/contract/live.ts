@@ -1,4 +1,4 @@
-// What a listener to what happens now wants to hear of.
+// The filters of the live stream.
 
 import { z } from 'zod';
 import { eventStatus, kind, outcome, publicationResult } from './fields.ts';

@@ -1,4 +1,4 @@
-// The operator log: what the API shows of it, and what it finds lines by.
+// The operator log: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
 import { digits, timestamp } from './fields.ts';

@@ -1,4 +1,4 @@
-// The outbox: what waits to be published, how much of it there is, and which entries to retry.
+// The outbox: its entries and their counts, the filters of its list, and the order that retries many.
 
 import { z } from 'zod';
 import { digits, outboxState, page, timestamp } from './fields.ts';
@@ -20,25 +20,27 @@ export const Entry = z
   })
   .meta({ id: 'Entry', description: 'An event, or a replay’s copy of one, still to be published.' });
 
+export const OutboxCounts = z.object({
+  counts: z
+    .object({
+      pending: z.int().min(0),
+      returned: z.int().min(0),
+      parked: z.int().min(0),
+    })
+    .describe('Of events themselves; replays’ copies are counted apart.'),
+  copies: z.int().min(0).describe('How many copies of replays there are, in any state.'),
+  counts_complete: z
+    .boolean()
+    .describe(
+      'False if there may be more than were counted: the oldest 100,000 of each state are looked at, whosoever they are.',
+    ),
+  oldest_pending_at: timestamp
+    .nullable()
+    .describe('When the oldest pending one was accepted. Null if none was found among those looked at.'),
+});
+
 export const OutboxPage = page(Entry)
-  .extend({
-    counts: z
-      .object({
-        pending: z.int().min(0),
-        returned: z.int().min(0),
-        parked: z.int().min(0),
-      })
-      .describe('Of events themselves; replays’ copies are counted apart.'),
-    copies: z.int().min(0).describe('How many copies of replays there are, in any state.'),
-    counts_complete: z
-      .boolean()
-      .describe(
-        'False if there may be more than were counted: the oldest 100,000 of each state are looked at, whosoever they are.',
-      ),
-    oldest_pending_at: timestamp
-      .nullable()
-      .describe('When the oldest pending one was accepted. Null if none was found among those looked at.'),
-  })
+  .extend(OutboxCounts.shape)
   .meta({ id: 'OutboxPage', description: 'What waits, and how much of it there is.' });
 
 export const outboxFilters = {
@@ -69,3 +71,4 @@ export const Retried = z
   .meta({ id: 'Retried', description: 'How many entries are pending again.' });
 
 export type Entry = z.infer<typeof Entry>;
+export type RetryOrder = z.input<typeof RetryOrder>;

@@ -1,4 +1,4 @@
-// Publications: what the API shows of them, and what it finds them by.
+// Publications: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
 import { digits, publicationResult, timestamp } from './fields.ts';

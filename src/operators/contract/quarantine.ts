@@ -1,4 +1,4 @@
-// The quarantine: which deliveries are in it, which of them to release, and what became of those.
+// The quarantine: the filters of its list, and the order and answers of a release.
 
 import { z } from 'zod';
 import { flag, job, orderCursor, plain, range, source } from './filters.ts';
@@ -41,3 +41,5 @@ export const ReleasePage = z
     next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
   })
   .meta({ id: 'ReleasePage', description: 'What became of some of them.' });
+
+export type ReleaseOrder = z.input<typeof ReleaseOrder>;

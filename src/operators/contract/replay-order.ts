@@ -1,4 +1,4 @@
-// The order of a replay: what to publish again, and how.
+// The body that orders a replay: which events to publish again, and how.
 
 import { z } from 'zod';
 import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';

@@ -1,4 +1,4 @@
-// Replays: how far each is, what it left out, and what a dry run finds.
+// Replays: the fields that the API shows, also of a dry run and in a job's story, and the filters of their list.
 
 import { z } from 'zod';
 import { Event } from './events.ts';

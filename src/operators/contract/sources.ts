@@ -1,4 +1,4 @@
-// Sources: what the API shows of each.
+// Sources: the fields that the API shows.
 
 import { z } from 'zod';
 import { timestamp } from './fields.ts';

@@ -1,4 +1,4 @@
-// Statistics: counts and times, a step and source.
+// Statistics: counts and times of each step and source.
 
 import { z } from 'zod';
 import { timestamp } from './fields.ts';

@@ -1,4 +1,4 @@
-// Tokens: what the API shows of them, and what a new one is to be. A value is in the answer that makes it alone.
+// Tokens: the fields that the API shows, and the body that orders one. Only the answer to that holds the token's value.
 
 import { z } from 'zod';
 import { timestamp } from './fields.ts';
@@ -6,7 +6,7 @@ import { source, time } from './filters.ts';
 import { tokenName } from './token-name.ts';
 
 export const ENVIRONMENTS = ['live', 'test'] as const;
-/** Each may do what those before it may. */
+/** Each role may do what the roles before it may. */
 export const ROLES = ['viewer', 'auditor', 'operator', 'admin'] as const;
 export const TOKEN_ROLES = ['scraper', ...ROLES] as const;
 

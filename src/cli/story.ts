@@ -1,0 +1,81 @@
+// The columns of a job's story: for each step when it was, what it was, and the details that matter.
+
+import type { Answers, Items } from '../operators/client/index.ts';
+import { colourOf, statusOf } from './columns.ts';
+import { count, counted, duration, time } from './readable.ts';
+import type { Column } from './table.ts';
+
+type StoryItem = Answers['story']['items'][number];
+type Publication = Items['publications'];
+type Entry = Items['outbox'];
+
+export const STORY_COLUMNS: readonly Column<StoryItem>[] = [
+  { head: 'at (UTC)', text: (item) => time(item.at) },
+  {
+    head: 'after',
+    text: (item) => (item.after_ms === null ? '' : `+${duration(item.after_ms)}`),
+    right: true,
+  },
+  { head: 'what', text: (item) => item.what.replaceAll('_', ' ') },
+  { head: 'result', text: (item) => resultOf(item), colour: (item) => colourOf(resultOf(item)) },
+  // Wide enough for an id with a comma behind it.
+  { head: 'details', text: (item) => detailsOf(item), cutTo: 37 },
+];
+
+function resultOf(item: StoryItem): string {
+  if ('delivery' in item) return item.delivery.outcome;
+  if ('event' in item) return item.event.kind;
+  if ('publication' in item) return item.publication.result;
+  if ('entry' in item) return item.entry.state;
+  if ('replay' in item) return item.replay.state;
+  if ('operator' in item) return item.operator.action;
+  return '';
+}
+
+function detailsOf(item: StoryItem): string {
+  if ('delivery' in item) return deliveryDetails(item.delivery);
+  if ('event' in item) return eventDetails(item.event);
+  if ('publication' in item) return publicationDetails(item.publication);
+  if ('entry' in item) return entryDetails(item.entry);
+  if ('replay' in item) return replayDetails(item.replay);
+  if ('operator' in item) return `${item.operator.subject}, by ${item.operator.actor}`;
+  if ('skip' in item) return `${item.skip.event_id}: ${item.skip.reason}, replay ${item.skip.replay_id}`;
+  return '';
+}
+
+const joined = (...parts: readonly (string | null | false)[]) => parts.filter(Boolean).join(', ');
+
+function deliveryDetails(item: Items['deliveries']): string {
+  return joined(`${item.http_status}`, statusOf(item), item.error_code, item.reason, `id ${item.id}`);
+}
+
+function eventDetails(item: Items['events']): string {
+  const repeats =
+    item.repeats > 0 && `repeated ${item.repeats === 1 ? 'once' : `${count(item.repeats)} times`}`;
+  return joined(item.id, item.error_code, item.late && 'late', repeats);
+}
+
+function publicationDetails(item: Publication): string {
+  const which = item.attempt > 1 && `attempt ${item.attempt}`;
+  const replay = item.replay_id !== null && `replay ${item.replay_id}`;
+  const queue = item.queue !== null && `to queue ${item.queue}`;
+  return joined(shortId(item), `in ${duration(item.duration_ms)}`, which, item.detail, queue, replay);
+}
+
+function entryDetails(item: Entry): string {
+  const due = item.state === 'pending' && `due ${time(item.due_at)}`;
+  const replay = item.replay_id !== null && `replay ${item.replay_id}`;
+  return joined(shortId(item), due, counted(item.attempts, 'attempt'), item.last_error, replay);
+}
+
+/** Without the source and job, which the heading names: `processing:45`. */
+function shortId({ event_id: id, source, job_id: job }: Publication | Entry): string {
+  const prefix = `${source}:${job}:`;
+  return id.startsWith(prefix) ? id.slice(prefix.length) : id;
+}
+
+function replayDetails(item: Extract<StoryItem, { readonly replay: unknown }>['replay']): string {
+  const took = item.duration_ms !== null && `in ${duration(item.duration_ms)}`;
+  const queue = item.queue !== null && `to queue ${item.queue}`;
+  return joined(item.id, `by ${item.created_by}`, queue, took, item.note);
+}

@@ -1,0 +1,37 @@
+// The API's answers as the client reads them: each is the contract's, read leniently.
+
+import type { z } from 'zod';
+import { DeliveryDetail } from '../contract/deliveries.ts';
+import { EventDetail } from '../contract/events.ts';
+import { type ListName, LISTS } from '../contract/lists.ts';
+import { OutboxCounts, Retried } from '../contract/outbox.ts';
+import { ReleasePage, ReleaseResult } from '../contract/quarantine.ts';
+import { ReplayDetail, ReplayPreview } from '../contract/replays.ts';
+import { SourceList } from '../contract/sources.ts';
+import { Stats } from '../contract/stats.ts';
+import { Story } from '../contract/story.ts';
+import { lenient, type Lenient } from './lenient.ts';
+
+export const answers = {
+  delivery: lenient(DeliveryDetail),
+  event: lenient(EventDetail),
+  story: lenient(Story),
+  sources: lenient(SourceList),
+  stats: lenient(Stats),
+  outboxCounts: lenient(OutboxCounts),
+  retried: lenient(Retried),
+  release: lenient(ReleaseResult),
+  releases: lenient(ReleasePage),
+  replayDetail: lenient(ReplayDetail),
+  replayPreview: lenient(ReplayPreview),
+};
+
+/** What the client returns, by the names above. */
+export type Answers = { readonly [Name in keyof typeof answers]: z.infer<(typeof answers)[Name]> };
+
+/** An item of each list. */
+export type Items = { readonly [N in ListName]: Lenient<z.infer<(typeof LISTS)[N]['item']>> };
+
+export const items = Object.fromEntries(
+  Object.entries(LISTS).map(([name, { item }]) => [name, lenient<unknown>(item)]),
+) as { readonly [N in ListName]: z.ZodType<Items[N]> };
