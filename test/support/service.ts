@@ -22,14 +22,14 @@ export type TestService = AsyncDisposable & {
 
 /**
  * `env` overrides single variables. Give `database` or `exchange` to share them between replicas. Without `database` a new
- * one is made, and disposed of with the service.
+ * one is made, and disposed of with the service. Give `testLog` to read the log while the service starts.
  */
 export async function startTestService(
-  options: { env?: Env; database?: TestDatabase; exchange?: string } = {},
+  options: { env?: Env; database?: TestDatabase; exchange?: string; testLog?: TestLog } = {},
 ): Promise<TestService> {
   const database = options.database ?? (await createTestDatabase());
   const exchange = options.exchange ?? UNHEARD;
-  const { log, lines } = createTestLog();
+  const { log, lines } = options.testLog ?? createTestLog();
   const service = await start().catch(async (error: unknown) => {
     if (options.database === undefined) await database[Symbol.asyncDispose]();
     throw error;
@@ -67,8 +67,10 @@ export async function startTestService(
   };
 }
 
+type TestLog = { readonly log: pino.Logger; readonly lines: Record<string, unknown>[] };
+
 /** A logger whose parsed lines the test can read. */
-export function createTestLog(): { log: pino.Logger; lines: Record<string, unknown>[] } {
+export function createTestLog(): TestLog {
   const lines: Record<string, unknown>[] = [];
   const stream = new Writable({
     write(chunk: Buffer, _encoding, done) {
