@@ -7,7 +7,7 @@ import { type ListName, LISTS, type liveFilters } from '../operators/client/inde
 
 type KeysOf<Shape> = Shape extends unknown ? keyof Shape : never;
 type Parameter = KeysOf<(typeof LISTS)[ListName]['filters'] | typeof liveFilters>;
-/** `outbox` chooses by itself whether to show replays' copies. */
+/** Parameters that commands set themselves. */
 type WithoutOption = 'copies';
 
 type Option = {

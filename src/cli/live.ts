@@ -13,6 +13,7 @@ import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts'
 import { complain, paint, put, putJson } from './output.ts';
 import { clean, duration, time } from './readable.ts';
 
+/** `status` has no option here: `--kind` says the same. */
 const FILTERS = filtersOf(liveFilters).filter((filter) => filter !== 'status');
 const RECONNECT_MS = 1_000;
 

@@ -10,7 +10,7 @@ export {
   type ReplayOrder,
   createOperatorsClient,
 } from './client.ts';
-export { type Query, addressFault, tokenFault } from '../../http-client.ts';
+export { addressFault, tokenFault } from '../../http-client.ts';
 export type { ServerSentEvent } from './server-sent-events.ts';
 export { EXPORTED_LISTS, type ListName, LISTS } from '../contract/lists.ts';
 export { liveFilters } from '../contract/live.ts';

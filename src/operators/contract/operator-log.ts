@@ -48,5 +48,3 @@ export const logFilters = {
   source: source.optional(),
   ...range,
 };
-
-export type LogLine = z.infer<typeof LogLine>;

@@ -82,5 +82,3 @@ export const ReplayOfJob = z
       .describe('From its creation to its end, with all that it published; null before its end.'),
   })
   .meta({ id: 'ReplayOfJob', description: 'A replay that published or left out events of the job.' });
-
-export type Replay = z.infer<typeof Replay>;
