@@ -3,7 +3,8 @@
 
 import type { DatabaseConnection } from '../../src/ledger/database.ts';
 import { createFeeder, type Feeder } from '../../src/operators/replays/feeder.ts';
-import { createReplay, type Replay } from '../../src/operators/replays/replays.ts';
+import type { Replay } from '../../src/operators/replays/read-replays.ts';
+import { createReplay } from '../../src/operators/replays/replays.ts';
 import { findEvents, type EventFilter } from '../../src/operators/replays/selection.ts';
 import { createTestLog } from './service.ts';
 import type { TestDatabase } from './database.ts';

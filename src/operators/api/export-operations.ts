@@ -4,14 +4,13 @@
 import { Readable } from 'node:stream';
 import { stringify } from 'csv-stringify/sync';
 import { z } from 'zod';
-import { readLog } from '../access/operator-log.ts';
 import { readAll } from '../audit/export.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { plain } from '../contract/filters.ts';
-import { type ApiList, type Asked, LISTS } from './lists.ts';
-import { logFilters, LogLine } from './log-operations.ts';
-import { ApiError, defineRead, forbidden, type Operation } from './operation.ts';
+import { type ApiList, LISTS } from './lists.ts';
+import { operatorLog } from './log-operations.ts';
+import { ApiError, defineRead, type Operation } from './operation.ts';
 import { type Holds, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
 
 /** Of each replica. Each holds a connection of the operators' 256 and up to a page and a buffer, some MiB. */
@@ -31,28 +30,6 @@ type Deps = {
   readonly log: Logger;
   readonly stalledMs?: number;
   readonly tokenCheckMs?: number;
-};
-
-const operatorLog: ApiList = {
-  name: 'operator-log',
-  filters: logFilters,
-  item: LogLine,
-  list: {
-    types: ['time', 'bigint'],
-    read: async (db, filters, { after, limit }) => {
-      const [at, id] = after ?? [];
-      const items = await readLog(db, filters, {
-        limit,
-        after: at === undefined || id === undefined ? undefined : { at, id },
-      });
-      const last = items.length === limit ? items.at(-1) : undefined;
-      return { items, next: last === undefined ? null : [last.at, last.id] };
-    },
-  },
-  toFilters: (asked, caller) => {
-    if (caller.sources !== null) throw forbidden();
-    return asked;
-  },
 };
 
 const EXPORTED = { ...LISTS, 'operator-log': operatorLog } as const;
@@ -120,7 +97,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
       answers: { 200: { description: 'The list.', contentType: Object.values(FORMATS) } },
       run: async ({ query: { list: name, format, ...given } }, { caller, record, signal }) => {
         const list: ApiList = EXPORTED[name];
-        const filters = list.toFilters(readFilters(list, given), caller);
+        const read = list.readerFor(readFilters(list, given), caller);
         const leave = takePlace(caller.tokenId);
         try {
           const { source = null } = given as { source?: string };
@@ -130,8 +107,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
           leave();
           throw error;
         }
-        const read: typeof list.list.read = (...asked) => inTurn(() => list.list.read(...asked));
-        const slices = readAll(connection.db, { read }, filters as never);
+        const slices = readAll((options) => inTurn(() => read(connection.db, options)));
         const lines = format === 'csv' ? csvLines(list.item, slices) : jsonLines(list.item, slices);
         const stream = Readable.from(
           watched(lines, stalledMs, () => stream),
@@ -173,7 +149,7 @@ function createTurns(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> 
 }
 
 /** @throws ApiError 400 as the list itself would */
-function readFilters({ name, filters }: ApiList, given: object): Asked {
+function readFilters({ name, filters }: ApiList, given: object): object {
   const { data, error } = z.strictObject(filters).safeParse(given);
   if (error === undefined) return data;
   const faults = error.issues.map((issue) =>

@@ -1,15 +1,17 @@
 // The lists of the API by their names: what may be asked of each, what it shows, and who reads it from the ledger. A
 // list's page and its export are made of the same.
 
+import type { Kysely } from 'kysely';
 import { z } from 'zod';
+import type { Role } from '../access/roles.ts';
 import { deliveries, quarantine } from '../audit/deliveries.ts';
 import { decodeCursor, encodeCursor, type ValueType } from '../audit/cursor.ts';
 import { events } from '../audit/events.ts';
 import { jobs } from '../audit/jobs.ts';
-import type { List } from '../audit/lists.ts';
+import type { List, Page, PageOptions } from '../audit/lists.ts';
 import { outbox } from '../audit/outbox.ts';
 import { publications } from '../audit/publications.ts';
-import type { DatabaseConnection } from '../../ledger/index.ts';
+import type { Database, DatabaseConnection } from '../../ledger/index.ts';
 import {
   deliveryFilters,
   eventFilters,
@@ -22,19 +24,24 @@ import {
 import { ApiError, type Caller, defineRead, type Operation, scopeOf } from './operation.ts';
 import { Delivery, Entry, Event, Job, page, Publication } from '../contract/items.ts';
 
-/** What a query says, once its schema has read it. */
-export type Asked = Readonly<Record<string, unknown>> & { readonly source?: string };
-
+/** A list as the API shows and exports it. */
 export type ApiList = {
   readonly name: string;
   readonly filters: z.ZodRawShape;
   readonly item: z.ZodObject;
-  readonly list: List<never, object>;
-  /** What the list is asked for by this caller. @throws ApiError */
-  readonly toFilters: (asked: Asked, caller: Caller) => object;
+  readonly types: readonly ValueType[];
+  /**
+   * Reads pages of what this caller may see.
+   * @param asked what the schema of `filters` made of his parameters
+   * @throws ApiError
+   */
+  readonly readerFor: (asked: object, caller: Caller) => ReadPage;
 };
+export type ReadPage = (db: Kysely<Database>, options: PageOptions) => Promise<Page<object>>;
 
 type Described = {
+  readonly name: string;
+  readonly item: z.ZodObject;
   /** Missing where a page says more than its items. */
   readonly page?: z.ZodObject;
   readonly tag: string;
@@ -42,20 +49,42 @@ type Described = {
   readonly description?: string;
 };
 
-const scoped = ({ source, ...others }: Asked, caller: Caller) => ({
-  ...others,
-  sources: scopeOf(caller, source),
-});
+/** Ties the filters that are asked to those that the list is read by, so that they fit. */
+export function apiList<Shape extends z.ZodRawShape, Filters, Shown extends Described>({
+  list,
+  toFilters,
+  ...shown
+}: Shown & {
+  readonly filters: Shape;
+  readonly list: List<Filters, object>;
+  /** @throws ApiError */
+  readonly toFilters: (asked: z.output<z.ZodObject<Shape>>, caller: Caller) => Filters;
+}) {
+  return {
+    ...shown,
+    types: list.types,
+    readerFor: (asked: object, caller: Caller): ReadPage => {
+      const filters = toFilters(asked as z.output<z.ZodObject<Shape>>, caller);
+      return (db, options) => list.read(db, filters, options);
+    },
+  };
+}
+
+/** Of one source, or of all that the caller may see. @throws ApiError 403 */
+const scoped = <Asked extends { source?: string | undefined }>(
+  { source, ...others }: Asked,
+  caller: Caller,
+) => ({ ...others, sources: scopeOf(caller, source) });
 
 export const LISTS = {
-  jobs: {
+  jobs: apiList({
     name: 'jobs',
     filters: jobFilters,
     item: Job,
     page: page(Job).meta({ id: 'JobPage', description: 'A page of jobs.' }),
     list: jobs,
     toFilters: (asked, caller) => {
-      if (asked['stuck_after'] !== undefined && asked['state'] !== 'stuck') {
+      if (asked.stuck_after !== undefined && asked.state !== 'stuck') {
         throw new ApiError(400, 'invalid_request', 'stuck_after: goes with state=stuck alone');
       }
       return scoped(asked, caller);
@@ -63,8 +92,8 @@ export const LISTS = {
     tag: 'Jobs',
     summary: 'Jobs, the newest first',
     description: '`state=stuck`: those without an end, though first seen longer ago than `stuck_after`.',
-  },
-  deliveries: {
+  }),
+  deliveries: apiList({
     name: 'deliveries',
     filters: deliveryFilters,
     item: Delivery,
@@ -73,8 +102,8 @@ export const LISTS = {
     toFilters: scoped,
     tag: 'Deliveries',
     summary: 'Deliveries, the newest first',
-  },
-  events: {
+  }),
+  events: apiList({
     name: 'events',
     filters: eventFilters,
     item: Event,
@@ -83,8 +112,8 @@ export const LISTS = {
     toFilters: scoped,
     tag: 'Events',
     summary: 'Events, the newest first',
-  },
-  publications: {
+  }),
+  publications: apiList({
     name: 'publications',
     filters: publicationFilters,
     item: Publication,
@@ -93,8 +122,8 @@ export const LISTS = {
     toFilters: scoped,
     tag: 'Publications',
     summary: 'Attempts to publish, the newest first',
-  },
-  quarantine: {
+  }),
+  quarantine: apiList({
     name: 'quarantine',
     filters: quarantineFilters,
     item: Delivery,
@@ -104,8 +133,8 @@ export const LISTS = {
     tag: 'Quarantine',
     summary: 'Authentic deliveries that we could not understand, the newest first',
     description: 'Those that wait for an operator; with `released=true` those that were released.',
-  },
-  outbox: {
+  }),
+  outbox: apiList({
     name: 'outbox',
     filters: outboxFilters,
     item: Entry,
@@ -113,8 +142,8 @@ export const LISTS = {
     toFilters: scoped,
     tag: 'Outbox',
     summary: 'What is still to be published, the oldest first',
-  },
-} as const satisfies Record<string, ApiList & Described>;
+  }),
+} as const;
 
 /** `of`: what it is no cursor of. */
 export const invalidCursor = (of = 'this list with these filters') =>
@@ -137,14 +166,13 @@ export function placeOf<const Types extends readonly ValueType[]>(
 
 /** A page of the list, in the API's shape. @throws ApiError */
 export async function readListPage(
-  { name, list, toFilters }: ApiList,
-  query: object,
+  { name, types, readerFor }: ApiList,
+  { limit, cursor, ...asked }: { readonly limit: number; readonly cursor?: string | undefined },
   { caller, connection }: { caller: Caller; connection: Pick<DatabaseConnection, 'db'> },
 ): Promise<{ items: readonly object[]; next_cursor: string | null }> {
-  const { limit, cursor, ...asked } = query as Asked & { limit: number; cursor?: string };
-  const filters = toFilters(asked, caller);
-  const after = placeOf(cursor, { list: name, filters: asked, types: list.types });
-  const { items, next } = await list.read(connection.db, filters as never, { after, limit });
+  const read = readerFor(asked, caller);
+  const after = placeOf(cursor, { list: name, filters: asked, types });
+  const { items, next } = await read(connection.db, { after, limit });
   return { items, next_cursor: next === null ? null : encodeCursor(next, name, asked) };
 }
 
@@ -152,17 +180,18 @@ export async function readListPage(
 export function listOperation(
   list: ApiList & Described & { readonly page: z.ZodObject },
   connection: Pick<DatabaseConnection, 'db'>,
+  { role = 'viewer', answer = 'A page of the list.' }: { role?: Role; answer?: string } = {},
 ): Operation {
   const { name, filters, tag, summary, description } = list;
   return defineRead({
-    id: `list${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+    id: `list${name.replaceAll(/(?:^|-)(.)/g, (_, first: string) => first.toUpperCase())}`,
     path: `/${name}`,
     tag,
     summary,
     ...(description && { description }),
-    role: 'viewer',
+    role,
     query: z.strictObject({ ...filters, ...paging }),
-    answers: { 200: { description: 'A page of the list.', schema: list.page } },
+    answers: { 200: { description: answer, schema: list.page } },
     run: async ({ query }, { caller }) => ({
       status: 200,
       body: await readListPage(list, query, { caller, connection }),

@@ -1,12 +1,11 @@
 // The operator log, to be read: who looked at what, and who changed what. Nothing here writes to it.
 
 import { z } from 'zod';
-import { type LogFilter, readLog } from '../access/operator-log.ts';
-import { encodeCursor } from '../audit/cursor.ts';
+import { operatorLog as log } from '../audit/operator-log.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { paging, plain, source, time } from '../contract/filters.ts';
-import { placeOf } from './lists.ts';
-import { defineRead, forbidden, type Operation } from './operation.ts';
+import { plain, source, time } from '../contract/filters.ts';
+import { apiList, listOperation } from './lists.ts';
+import { forbidden, type Operation } from './operation.ts';
 import { digits, page, timestamp } from '../contract/items.ts';
 
 export const ACTIONS = [
@@ -45,8 +44,6 @@ export const LogLine = z
     description: 'Something an operator looked at or changed. Lines are never changed.',
   });
 
-const LogPage = page(LogLine).meta({ id: 'LogPage', description: 'A page of the operator log.' });
-
 export const logFilters = {
   actor: plain(100).optional(),
   token_id: plain(100).optional(),
@@ -57,42 +54,25 @@ export const logFilters = {
   to: time.optional().describe('Before, and not at.'),
 };
 
-const LIST = 'operator-log';
+export const operatorLog = apiList({
+  name: 'operator-log',
+  filters: logFilters,
+  item: LogLine,
+  page: page(LogLine).meta({ id: 'LogPage', description: 'A page of the operator log.' }),
+  list: log,
+  toFilters: (asked, caller) => {
+    if (caller.sources !== null) throw forbidden();
+    return asked;
+  },
+  tag: 'Operator log',
+  summary: 'What operators looked at and changed, newest first',
+  description: 'For tokens that are not limited to some sources.',
+});
 
 export function createLogOperations({
   connection,
 }: {
   connection: Pick<DatabaseConnection, 'db'>;
 }): readonly Operation[] {
-  return [
-    defineRead({
-      id: 'listOperatorLog',
-      path: '/operator-log',
-      tag: 'Operator log',
-      summary: 'What operators looked at and changed, newest first',
-      description: 'For tokens that are not limited to some sources.',
-      role: 'auditor',
-      query: z.strictObject({ ...logFilters, ...paging }),
-      answers: { 200: { description: 'A page of the log.', schema: LogPage } },
-      run: async ({ query }, { caller }) => {
-        if (caller.sources !== null) throw forbidden();
-        const { limit, cursor, ...filters } = query;
-        const after = positionOf(cursor, filters);
-        const items = await readLog(connection.db, filters, { limit, after });
-        const last = items.length === limit ? items.at(-1) : undefined;
-        return {
-          status: 200,
-          body: {
-            items,
-            next_cursor: last === undefined ? null : encodeCursor([last.at, last.id], LIST, filters),
-          },
-        };
-      },
-    }),
-  ];
-}
-
-function positionOf(cursor: string | undefined, filters: LogFilter) {
-  const place = placeOf(cursor, { list: LIST, filters, types: ['time', 'bigint'] });
-  return place === null ? undefined : { at: place[0], id: place[1] };
+  return [listOperation(operatorLog, connection, { role: 'auditor', answer: 'A page of the log.' })];
 }

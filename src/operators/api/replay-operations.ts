@@ -2,23 +2,19 @@
 // ledger; nothing here publishes.
 
 import { z } from 'zod';
-import { encodeCursor } from '../audit/cursor.ts';
 import { type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
 import {
   type Change,
   changeReplay,
   createReplay,
-  findReplay,
-  listReplays,
-  listSkips,
   MAX_OPEN_REPLAYS,
   previewReplay,
-  type Replay as FoundReplay,
 } from '../replays/replays.ts';
+import { findReplay, listSkips, type Replay as FoundReplay, replays } from '../replays/read-replays.ts';
 import { findEvents, type Selection } from '../replays/selection.ts';
 import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';
-import { deliveryFilters, eventFilters, eventIdText, paging, plain } from '../contract/filters.ts';
-import { placeOf } from './lists.ts';
+import { deliveryFilters, eventFilters, eventIdText, plain } from '../contract/filters.ts';
+import { apiList, listOperation } from './lists.ts';
 import {
   ApiError,
   type Caller,
@@ -37,7 +33,6 @@ const SKIPS_SHOWN = 100;
 const MAX_MISSING_SHOWN = 3;
 /** AMQP's limit of a routing key, which a queue's name is here. */
 const QUEUE_MAX_BYTES = 255;
-const LIST = 'replays';
 
 const replayFilter = z
   .strictObject({
@@ -131,7 +126,16 @@ export const ReplayPreview = z
   })
   .meta({ id: 'ReplayPreview', description: 'What a replay would begin with.' });
 
-const ReplayPage = page(Replay).meta({ id: 'ReplayPage', description: 'A page of replays.' });
+const replayList = apiList({
+  name: 'replays',
+  filters: { state: replayState.optional() },
+  item: Replay,
+  page: page(Replay).meta({ id: 'ReplayPage', description: 'A page of replays.' }),
+  list: replays,
+  toFilters: ({ state }, caller) => ({ state, within: caller.sources }),
+  tag: 'Replays',
+  summary: 'Replays, newest first',
+});
 
 const params = z.strictObject({ id: z.uuid() });
 
@@ -141,35 +145,13 @@ export function createReplayOperations({
   connection: Pick<DatabaseConnection, 'db'>;
 }): readonly Operation[] {
   return [
-    listOperation(connection),
+    listOperation(replayList, connection, { answer: 'A page of replays.' }),
     readOperation(connection),
     createOperation(),
     changeOperation('pause', 'Publish no more of it until it is resumed'),
     changeOperation('resume', 'Go on where it was paused'),
     changeOperation('cancel', 'End it; what is left of it in the outbox goes'),
   ];
-}
-
-function listOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
-  return defineRead({
-    id: 'listReplays',
-    path: '/replays',
-    tag: 'Replays',
-    summary: 'Replays, newest first',
-    role: 'viewer',
-    query: z.strictObject({ state: replayState.optional(), ...paging }),
-    answers: { 200: { description: 'A page of replays.', schema: ReplayPage } },
-    run: async ({ query: { limit, cursor, state } }, { caller }) => {
-      const filters = { state };
-      const place = placeOf(cursor, { list: LIST, filters, types: ['time', 'uuid'] });
-      const after = place === null ? undefined : { at: place[0], id: place[1] };
-      const found = await listReplays(db, { state, within: caller.sources, after, limit: limit + 1 });
-      const items = found.slice(0, limit);
-      const last = found.length > limit ? items.at(-1) : undefined;
-      const next = last === undefined ? null : encodeCursor([last.created_at, last.id], LIST, filters);
-      return { status: 200, body: { items, next_cursor: next } };
-    },
-  });
 }
 
 function readOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {

@@ -3,52 +3,32 @@
 
 import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
-import { eventId, type Status, type Database, type DeliveryOutcome, timeText } from '../../ledger/index.ts';
-import { byColumn, bySourcesAndJob, byUnusual, statusOf } from './filters.ts';
-import { type Filter, type List, type Page, type PageOptions, readPage, typesOf } from './lists.ts';
-import { type Spec } from './scan.ts';
+import { eventId, type Status, type Database, timeText } from '../../ledger/index.ts';
+import type { deliveryFilters, quarantineFilters } from '../contract/filters.ts';
+import type { Delivery, DeliveryDetail } from '../contract/items.ts';
+import {
+  byColumn,
+  byJob,
+  byJobPrefix,
+  byPartialIndex,
+  bySources,
+  type FilterTable,
+  type Scoped,
+  statusOf,
+} from './filters.ts';
+import { createList, type List, questionOf } from './lists.ts';
+import type { ListSpec } from './scan.ts';
 
-/** As the API shows it. */
-export type DeliveryItem = {
-  readonly id: string;
-  readonly received_at: string;
-  readonly source: string;
-  readonly outcome: DeliveryOutcome;
-  readonly http_status: number;
-  readonly reason: string | null;
-  readonly job_id: string | null;
-  readonly status: string | null;
-  readonly progress_percentage: number | null;
-  readonly error_code: string | null;
-  readonly event_id: string | null;
-  readonly path: string;
-  readonly remote_address: string | null;
-  readonly peer_address: string | null;
-  readonly secret_fingerprint: string | null;
-  readonly body_bytes: number | null;
-  readonly body_kept: boolean;
-  readonly released_at: string | null;
+export type DeliveryFilters = Scoped<typeof deliveryFilters>;
+export type QuarantineFilters = Scoped<typeof quarantineFilters>;
+
+type DeliveryRow = Omit<Delivery, 'event_id'> & {
+  event_sequence: string | null;
+  event_source: string | null;
+  event_job_id: string;
+  event_status: Status;
+  event_progress: number | null;
 };
-
-/** Times are RFC 3339. `sources`: those that may be seen, null for all. */
-export type DeliveryFilters = {
-  readonly sources: readonly string[] | null;
-  readonly outcome?: DeliveryOutcome | undefined;
-  readonly status?: string | undefined;
-  readonly kind?: 'progress' | 'completed' | 'failed' | undefined;
-  readonly job_id?: string | undefined;
-  readonly job_id_prefix?: string | undefined;
-  readonly error_code?: string | undefined;
-  readonly secret_fingerprint?: string | undefined;
-  readonly remote_address?: string | undefined;
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-};
-
-export type QuarantineFilters = Pick<
-  DeliveryFilters,
-  'sources' | 'status' | 'job_id' | 'job_id_prefix' | 'from' | 'to'
-> & { readonly released?: boolean | undefined };
 
 // The event by its primary key: a released delivery need not hold what makes the event's id.
 const complete = {
@@ -57,7 +37,7 @@ const complete = {
   joins: sql`left join events e on e.sequence = page.event_sequence`,
 };
 
-const spec: Spec = {
+const spec: ListSpec<DeliveryRow> = {
   table: 'deliveries',
   row: sql`t.id, t.received_at, t.source, t.outcome, t.http_status, t.reason, t.job_id, t.status,
     t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.peer_address,
@@ -70,70 +50,62 @@ const spec: Spec = {
   complete,
 };
 
-async function readDeliveries(
-  db: Kysely<Database>,
-  { filters, own, options }: { filters: DeliveryFilters; own: readonly Filter[]; options: PageOptions },
-): Promise<Page<DeliveryItem>> {
-  const { sure, maybe, filters: ofJob } = bySourcesAndJob(filters, 'by time');
-  const { rows, next } = await readPage(
-    db,
-    spec,
-    {
-      from: filters.from,
-      to: filters.to,
-      ...(sure && { sure }),
-      ...(maybe && { maybe }),
-      filters: [...ofJob, ...own, ...byStatus(filters.status)],
-    },
-    options,
-  );
-  return { items: (rows as DeliveryRow[]).map(toDelivery), next };
-}
-
-const byStatus = (status: string | undefined) =>
-  byUnusual('status', status, {
+const byStatus = (status: string) =>
+  byColumn('status', status, {
     usual: ['processing', 'completed'],
     only: sql`t.status not in ('processing', 'completed')`,
   });
 
-export const deliveries: List<DeliveryFilters, DeliveryItem> = {
-  types: typesOf(spec),
-  read: (db, filters, options) =>
-    readDeliveries(db, {
-      filters,
-      options,
-      own: [
-        ...byUnusual('outcome', filters.outcome, { usual: ['accepted'], only: sql`t.outcome <> 'accepted'` }),
-        ...byStatus(statusOf(filters.kind)),
-        ...byColumn('error_code', filters.error_code, { only: sql`t.error_code is not null` }),
-        ...byColumn('secret_fingerprint', filters.secret_fingerprint),
-        ...byColumn('remote_address', filters.remote_address),
-      ],
-    }),
+const sourcesAndJob: Pick<FilterTable<DeliveryFilters>, 'sources' | 'job_id' | 'job_id_prefix'> = {
+  // Both by deliveries_job.
+  job_id: (jobId, { sources }) => byJob('deliveries', jobId, { sources, rows: 'in order' }),
+  job_id_prefix: (prefix, { sources }) => byJobPrefix('deliveries', prefix, { sources }),
+  // Index deliveries_source.
+  sources: (sources, { job_id }) => (job_id === undefined ? bySources(sources) : undefined),
+};
+
+/** Where the filters of `deliveries` become SQL, and by which index. */
+const deliveryTable: FilterTable<DeliveryFilters> = {
+  ...sourcesAndJob,
+  // Index deliveries_error.
+  error_code: (code) => byColumn('error_code', code, { only: sql`t.error_code is not null` }),
+  // Both by deliveries_status, which leaves out the usual ones.
+  status: byStatus,
+  kind: (kind) => byStatus(statusOf(kind)),
+  // Index deliveries_outcome, which leaves out the usual one.
+  outcome: (outcome) =>
+    byColumn('outcome', outcome, { usual: ['accepted'], only: sql`t.outcome <> 'accepted'` }),
+  // Index deliveries_secret.
+  secret_fingerprint: (fingerprint) => byColumn('secret_fingerprint', fingerprint),
+  // Index deliveries_remote.
+  remote_address: (address) => byColumn('remote_address', address),
+};
+
+export const deliveries: List<DeliveryFilters, Delivery> = createList(spec, {
+  toQuestion: questionOf(deliveryTable),
+  toItem: toDelivery,
+});
+
+/** Where the filters of `quarantine` become SQL, and by which index. */
+const quarantineTable: FilterTable<QuarantineFilters> = {
+  ...sourcesAndJob,
+  // Index deliveries_released_time or deliveries_quarantine.
+  released: (released) =>
+    byPartialIndex(
+      released
+        ? sql`t.outcome = 'quarantined' and t.released_at is not null`
+        : sql`t.outcome = 'quarantined' and t.released_at is null`,
+    ),
+  status: byStatus,
 };
 
 /** Those that wait for an operator, or those that were released. */
-export const quarantine: List<QuarantineFilters, DeliveryItem> = {
-  types: typesOf(spec),
-  read: (db, filters, options) => {
-    // Indexes deliveries_quarantine and deliveries_released_time hold just these.
-    const condition = filters.released
-      ? sql`t.outcome = 'quarantined' and t.released_at is not null`
-      : sql`t.outcome = 'quarantined' and t.released_at is null`;
-    const own = [{ condition, access: { by: 'partial', condition } as const }];
-    return readDeliveries(db, { filters, options, own });
-  },
-};
+export const quarantine: List<QuarantineFilters, Delivery> = createList(spec, {
+  toQuestion: ({ released = false, ...asked }) => questionOf(quarantineTable)({ released, ...asked }),
+  toItem: toDelivery,
+});
 
-type DeliveryRow = Omit<DeliveryItem, 'event_id'> & {
-  event_sequence: string | null;
-  event_source: string | null;
-  event_job_id: string;
-  event_status: Status;
-  event_progress: number | null;
-};
-
-function toDelivery(row: DeliveryRow): DeliveryItem {
+function toDelivery(row: DeliveryRow): Delivery {
   const { event_sequence: _, event_source, event_job_id, event_status, event_progress, ...shown } = row;
   if (event_source === null) return { ...shown, event_id: null };
   const key = { jobId: event_job_id, status: event_status, progress: event_progress };
@@ -144,7 +116,7 @@ function toDelivery(row: DeliveryRow): DeliveryItem {
 export async function readDeliveriesNamed(
   db: Kysely<Database>,
   keys: readonly { readonly id: string; readonly at: string }[],
-): Promise<DeliveryItem[]> {
+): Promise<Delivery[]> {
   const { rows } = await sql<DeliveryRow>`
     with page as materialized (
       select ${spec.columns} from (
@@ -155,11 +127,6 @@ export async function readDeliveriesNamed(
     select ${complete.columns} from page ${complete.joins} order by page.received_at, page.id`.execute(db);
   return rows.map(toDelivery);
 }
-
-export type DeliveryDetail = DeliveryItem & {
-  readonly headers: Record<string, unknown>;
-  readonly body_sha256: string | null;
-};
 
 /** Undefined if there is none; it may have gone with its day. */
 export async function findDelivery(db: Kysely<Database>, id: string): Promise<DeliveryDetail | undefined> {
@@ -195,7 +162,7 @@ export async function readDeliveriesOfJob(
   db: Kysely<Database>,
   job: { source: string; jobId: string },
   { after, limit }: { after: { at: string; id: string }; limit: number },
-): Promise<DeliveryItem[]> {
+): Promise<Delivery[]> {
   const { rows } = await sql<DeliveryRow>`
     with page as materialized (
       select ${spec.columns} from (

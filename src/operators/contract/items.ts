@@ -195,6 +195,7 @@ export function page<T extends z.ZodType>(item: T) {
 }
 
 export type Delivery = z.infer<typeof Delivery>;
+export type DeliveryDetail = z.infer<typeof DeliveryDetail>;
 export type Event = z.infer<typeof Event>;
 export type Publication = z.infer<typeof Publication>;
 export type Job = z.infer<typeof Job>;

@@ -2,7 +2,8 @@
 // the state it expects. Replays' copies are not decided on one by one: their replay is paused, resumed or cancelled.
 
 import { type Kysely, sql, type Transaction } from 'kysely';
-import { type EntryItem, findEntry } from '../audit/outbox.ts';
+import { findEntry } from '../audit/outbox.ts';
+import type { Entry } from '../contract/items.ts';
 import { eventId, type Status, type Database, type OutboxState } from '../../ledger/index.ts';
 import { findEvents } from '../replays/selection.ts';
 
@@ -20,7 +21,7 @@ const FROM: Readonly<Record<Decision, readonly OutboxState[]>> = {
 const TO: Readonly<Partial<Record<Decision, OutboxState>>> = { retry: 'pending', park: 'parked' };
 
 /** The entry with this number, or the live one of the event with this id. Locks it. */
-export async function lockEntry(trx: Transaction<Database>, id: string): Promise<EntryItem | undefined> {
+export async function lockEntry(trx: Transaction<Database>, id: string): Promise<Entry | undefined> {
   const sequence = /^\d{1,19}$/.test(id) ? id : await sequenceOf(trx, id);
   if (sequence === undefined || BigInt(sequence) >= 2n ** 63n) return undefined;
   const row = await trx
@@ -47,8 +48,8 @@ async function sequenceOf(trx: Transaction<Database>, id: string): Promise<strin
  */
 export async function decide(
   trx: Transaction<Database>,
-  { entry, decision, by }: { entry: EntryItem; decision: Decision; by: string },
-): Promise<{ entry: EntryItem; isChanged: boolean } | undefined> {
+  { entry, decision, by }: { entry: Entry; decision: Decision; by: string },
+): Promise<{ entry: Entry; isChanged: boolean } | undefined> {
   if (entry.replay_id !== null) return undefined;
   if (entry.state === TO[decision]) return { entry, isChanged: false };
   if (!FROM[decision].includes(entry.state)) return undefined;
@@ -70,7 +71,7 @@ export async function decide(
   return changed && { entry: changed, isChanged: true };
 }
 
-export type RetriedEntry = Pick<EntryItem, 'id' | 'event_id' | 'source' | 'last_error'>;
+export type RetriedEntry = Pick<Entry, 'id' | 'event_id' | 'source' | 'last_error'>;
 
 const RETRIED = { state: 'pending', attempts: 0, due_at: sql<Date>`now()` } as const;
 

@@ -8,32 +8,10 @@
 
 import { randomUUIDv7 } from 'node:crypto';
 import { type Kysely, sql, type Transaction } from 'kysely';
-import type { EventItem } from '../audit/events.ts';
-import { parseJson } from '../../json.ts';
-import { type Database, type ReplayState, timeText } from '../../ledger/index.ts';
-import { type EventFilter, measureSelected, type Selection, sampleSelected } from './selection.ts';
-
-export type Replay = {
-  readonly id: string;
-  readonly state: ReplayState;
-  readonly paused_because: string | null;
-  readonly created_at: string;
-  readonly created_by: string;
-  readonly note: string | null;
-  readonly event_ids: readonly string[] | null;
-  readonly filter: EventFilter | null;
-  readonly queue: string | null;
-  readonly rate_per_second: number;
-  readonly counts: Readonly<Record<Count, number>>;
-  /** False as long as there may be more events than `counts.matched`: so many were not counted. */
-  readonly matched_exactly: boolean;
-  readonly updated_at: string;
-  readonly finished_at: string | null;
-  /** The sources it may touch; null for all. Not shown. */
-  readonly sources: readonly string[] | null;
-};
-
-type Count = 'matched' | 'queued' | 'confirmed' | 'returned' | 'failed' | 'skipped';
+import type { Event } from '../contract/items.ts';
+import type { Database, ReplayState } from '../../ledger/index.ts';
+import { findReplay, type Replay } from './read-replays.ts';
+import { measureSelected, type Selection, sampleSelected } from './selection.ts';
 
 export type Wish = {
   readonly selection: Selection;
@@ -42,8 +20,6 @@ export type Wish = {
   /** Events that are looked at to count them, where it is to be less than usual. */
   readonly lookMax?: number;
 };
-
-export type Skip = { readonly event_id: string; readonly reason: string };
 
 /** Running and paused ones together: each has copies in the outbox, and takes its turn. */
 export const MAX_OPEN_REPLAYS = 20;
@@ -97,62 +73,13 @@ export async function previewReplay(
   db: Kysely<Database>,
   wish: Wish,
   sampled: number,
-): Promise<{ matched: number; matched_exactly: boolean; sample: EventItem[] }> {
+): Promise<{ matched: number; matched_exactly: boolean; sample: Event[] }> {
   const { matched, isExact } = await measureSelected(db, wish.selection, wish);
   return {
     matched,
     matched_exactly: isExact,
     sample: await sampleSelected(db, wish.selection, { ...wish, limit: sampled }),
   };
-}
-
-const shown = (db: Kysely<Database>) =>
-  db
-    .selectFrom('replays')
-    .selectAll()
-    .select([
-      timeText('replays.created_at').as('created'),
-      timeText('replays.updated_at').as('updated'),
-      timeText('replays.finished_at').as('finished'),
-    ]);
-
-export async function findReplay(db: Kysely<Database>, id: string): Promise<Replay | undefined> {
-  const row = await shown(db).where('id', '=', id).executeTakeFirst();
-  return row === undefined ? undefined : toReplay(row);
-}
-
-/** Newest first, from behind `after`. `within`: only those that may touch none but these sources. */
-export async function listReplays(
-  db: Kysely<Database>,
-  options: {
-    state: ReplayState | undefined;
-    within: readonly string[] | null;
-    after: { at: string; id: string } | undefined;
-    limit: number;
-  },
-): Promise<Replay[]> {
-  const { state, within, after, limit } = options;
-  let query = shown(db).orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit);
-  if (state !== undefined) query = query.where('state', '=', state);
-  if (within !== null) query = query.where(sql<boolean>`sources <@ ${[...within]}::text[]`);
-  if (after !== undefined)
-    query = query.where(sql<boolean>`(created_at, id) < (${after.at}::timestamptz, ${after.id}::uuid)`);
-  return (await query.execute()).map(toReplay);
-}
-
-/** The first ones that it left out, in the order of their acceptance. */
-export async function listSkips(db: Kysely<Database>, id: string, limit: number): Promise<Skip[]> {
-  return db
-    .selectFrom('replay_skips as s')
-    .innerJoin('events as e', 'e.sequence', 's.event_sequence')
-    .select([
-      sql<string>`concat_ws(':', e.source, e.job_id, e.status, e.progress_percentage)`.as('event_id'),
-      's.reason',
-    ])
-    .where('s.replay_id', '=', id)
-    .orderBy('s.event_sequence')
-    .limit(limit)
-    .execute();
 }
 
 export type Change = 'pause' | 'resume' | 'cancel';
@@ -218,36 +145,4 @@ export async function pauseReplay(db: Kysely<Database>, id: string, because: str
     .where('id', '=', id)
     .where('state', '=', 'running')
     .execute();
-}
-
-type Row = Awaited<ReturnType<ReturnType<typeof shown>['executeTakeFirstOrThrow']>>;
-
-function toReplay(row: Row): Replay {
-  const selection = parseJson(row.selection) as Selection;
-  return {
-    id: row.id,
-    state: row.state,
-    paused_because: row.paused_because,
-    created_at: row.created,
-    created_by: row.created_by,
-    note: row.note,
-    event_ids: 'event_ids' in selection ? selection.event_ids : null,
-    filter: 'filter' in selection ? selection.filter : null,
-    queue: row.queue,
-    rate_per_second: row.rate_per_second,
-    counts: countsOf(row),
-    matched_exactly: row.matched_exactly || row.state === 'finished',
-    updated_at: row.updated,
-    finished_at: row.finished,
-    sources: row.sources,
-  };
-}
-
-function countsOf(row: Row): Record<Count, number> {
-  const names = ['matched', 'queued', 'confirmed', 'returned', 'failed', 'skipped'] as const;
-  const counts = Object.fromEntries(names.map((name) => [name, Number(row[name])])) as Record<Count, number>;
-  if (row.matched_exactly) return counts;
-  // What was not counted to its end is known by what was fed, and in the end it is that.
-  const fed = counts.queued + counts.skipped;
-  return { ...counts, matched: row.state === 'finished' ? fed : Math.max(counts.matched, fed) };
 }

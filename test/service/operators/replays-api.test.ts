@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
-import type { Replay } from '../../../src/operators/replays/replays.ts';
+import type { Replay } from '../../../src/operators/replays/read-replays.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { altered, copies } from '../../support/facts.ts';
 import { type Operators, operators } from '../../support/operators.ts';

@@ -2,7 +2,8 @@
 
 import { expect, test } from 'vitest';
 import { keepPartitions } from '../../../src/ledger/partitions.ts';
-import { createReplay, findReplay, previewReplay } from '../../../src/operators/replays/replays.ts';
+import { findReplay } from '../../../src/operators/replays/read-replays.ts';
+import { createReplay, previewReplay } from '../../../src/operators/replays/replays.ts';
 import type { EventFilter } from '../../../src/operators/replays/selection.ts';
 import { cliOf, cliWith, hasTerminal } from '../../support/cli.ts';
 import { createTestDatabase } from '../../support/database.ts';
