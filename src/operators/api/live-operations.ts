@@ -1,7 +1,7 @@
 // GET /live: deliveries and publications as they happen, as server-sent events.
 
 import { z } from 'zod';
-import type { Live, LiveLook } from '../audit/live.ts';
+import type { Live, LiveRows } from '../audit/live.ts';
 import { isStatus, kindOf, parseEventId } from '../../ledger/index.ts';
 import { jobId, source } from '../contract/filters.ts';
 import type { Listeners } from './listeners.ts';
@@ -49,16 +49,16 @@ export function createLiveOperations(deps: {
       run: async ({ query: wanted }, { caller }) => {
         const isWanted = filterOf(caller, wanted); // before a place is taken
         const { stream, send } = listeners.admit(caller);
-        const onLook = (look: LiveLook<Delivery, Publication>) => {
-          for (const { list, count, since } of look.leftOut) {
+        const sendRows = (found: LiveRows<Delivery, Publication>) => {
+          for (const { list, count, since } of found.leftOut) {
             if (wanted.events !== undefined && wanted.events !== list) continue;
             const gap = { because: 'too_many', list, left_out: count, since };
             send({ text: frameOf('gap', JSON.stringify(gap)), at: since });
           }
-          for (const row of isWanted(look)) send(frameOfRow(row));
+          for (const row of isWanted(found)) send(frameOfRow(row));
         };
         try {
-          const leave = await live.listen(onLook);
+          const leave = await live.listen(sendRows);
           stream.once('close', leave);
           if (stream.destroyed) leave();
         } catch (error) {
@@ -98,7 +98,7 @@ function createFrames(): (row: Row) => { text: string; at: string } {
 }
 
 /** What of a look this caller wants and may see, in order of time. @throws ApiError 403 */
-function filterOf(caller: Caller, wanted: Query): (look: LiveLook<Delivery, Publication>) => Row[] {
+function filterOf(caller: Caller, wanted: Query): (found: LiveRows<Delivery, Publication>) => Row[] {
   const sources = scopeOf(caller, wanted.source);
   const isIn = (row: Row) =>
     (sources === null || sources.includes(row.source)) &&
