@@ -1,5 +1,5 @@
-// Whole lists over the API, streamed as NDJSON or CSV. What is in memory is bounded however slow the reader is, and an
-// export that cannot go on breaks off, so that nobody takes a part for the whole.
+// Exports whole lists, streamed as NDJSON or CSV. Memory is bounded however slow the reader is. An export that fails midway
+// cuts the connection, so that nobody takes a part for the whole.
 
 import { Readable } from 'node:stream';
 import { stringify } from 'csv-stringify/sync';
@@ -13,15 +13,15 @@ import { operatorLog } from './log-operations.ts';
 import { ApiError, defineRead, type Operation } from './operation.ts';
 import { type Holds, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
 
-/** Of each replica. Each holds a connection of the operators' 256 and up to a page and a buffer, some MiB. */
+/** On each replica. Each takes one of the operators' 256 connections, and memory for a page and a buffer, some MiB. */
 const EXPORTS_AT_ONCE = 4;
-/** Whoever leaves his unread must not shut the others out. */
+/** One token that does not read its exports must not keep others from exporting. */
 const EXPORTS_PER_TOKEN = 2;
-/** Of all exports. Each holds one of the operators' four connections then, and what others ask needs some, too. */
+/** Pages of all exports that are read at one time: each takes one of the operators' four database connections. */
 const PAGES_AT_ONCE = 2;
-/** Whoever reads nothing for so long is not coming back, and others wait for his place. */
+/** A reader that takes nothing for so long is gone, and others wait for the place. */
 const STALLED_MS = 60_000;
-/** Some slices: enough that the next one is there when the socket has room. */
+/** Several slices, so that the next one is ready when the socket has room. */
 const BUFFER_BYTES = 256 * 1024;
 
 type Deps = {
@@ -35,7 +35,7 @@ type Deps = {
 const EXPORTED = { ...LISTS, 'operator-log': operatorLog } as const;
 const NAMES = Object.keys(EXPORTED) as (keyof typeof EXPORTED)[];
 
-/** Every filter of every list, as text: which of them a list has, and of what form, its own schema says. */
+/** Every filter of every list, as text. The schema of the list then checks which of them it has, and their form. */
 const anyFilter = Object.fromEntries(
   [...new Set(NAMES.flatMap((name) => Object.keys(EXPORTED[name].filters)))].map((filter) => [
     filter,
@@ -53,7 +53,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
   const places = new Set<{ readonly tokenId: string }>();
   const inTurn = createTurns(PAGES_AT_ONCE);
 
-  /** @returns what gives it back. @throws ApiError 429 or 503 where there is none */
+  /** @returns a function that frees the place. @throws ApiError 429 or 503 if none is free */
   function takePlace(tokenId: string): () => void {
     const own = [...places].filter((place) => place.tokenId === tokenId).length;
     if (own >= EXPORTS_PER_TOKEN) {
@@ -67,7 +67,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
     return () => void places.delete(place);
   }
 
-  /** However slowly it is read. */
+  /** By a timer, since a stream that is read slowly gives no occasion to check. */
   function cutWhenTokenEnds(stream: Readable, tokenId: string): void {
     const check = async () => {
       if (await mayGoOn(tokenId, { holds, what: 'whether an export may go on', log })) return;
@@ -131,7 +131,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
 
 const busy = (status: 429 | 503, message: string) => new ApiError(status, 'export_busy', message);
 
-/** So much work at a time; the rest in the order in which it came. */
+/** Runs so much work at one time, the rest in the order in which it came. */
 function createTurns(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let underWay = 0;
@@ -168,7 +168,7 @@ async function* jsonLines(item: z.ZodObject, slices: Slices): AsyncGenerator<str
   }
 }
 
-/** RFC 4180, with a header. What an array or object holds is told as JSON. */
+/** RFC 4180, with a header. Arrays and objects are written as JSON. */
 async function* csvLines(item: z.ZodObject, slices: Slices): AsyncGenerator<string> {
   const columns = Object.keys(item.shape);
   yield stringify([columns], { record_delimiter: 'windows' });
@@ -178,7 +178,7 @@ async function* csvLines(item: z.ZodObject, slices: Slices): AsyncGenerator<stri
       {
         columns,
         record_delimiter: 'windows',
-        // Senders choose job ids, and operators open this in a spreadsheet.
+        // Senders choose job ids, and a spreadsheet would run one that begins as a formula.
         escape_formulas: true,
         cast: { boolean: String, object: (value) => JSON.stringify(value) },
       },
@@ -186,7 +186,7 @@ async function* csvLines(item: z.ZodObject, slices: Slices): AsyncGenerator<stri
   }
 }
 
-/** Breaks off when the reader has taken nothing for a long time. */
+/** Destroys the stream when the reader has taken nothing for `stalledMs`. */
 async function* watched(
   lines: AsyncIterable<string>,
   stalledMs: number,

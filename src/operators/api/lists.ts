@@ -1,5 +1,5 @@
-// The lists of the API by their names: what may be asked of each, what it shows, and who reads it from the ledger. A
-// list's page and its export are made of the same.
+// The lists of the API by their names: the filters and the item of each, and its reader. Pages and exports are made from the
+// same. How a filter becomes SQL stands with the reader: audit/deliveries.ts for `deliveries`, and so on.
 
 import type { Kysely } from 'kysely';
 import { z } from 'zod';
@@ -31,8 +31,8 @@ export type ApiList = {
   readonly item: z.ZodObject;
   readonly types: readonly ValueType[];
   /**
-   * Reads pages of what this caller may see.
-   * @param asked what the schema of `filters` made of his parameters
+   * Gives a function that reads pages of what this caller may see.
+   * @param asked the parameters, as the schema of `filters` has parsed them
    * @throws ApiError
    */
   readonly readerFor: (asked: object, caller: Caller) => ReadPage;
@@ -49,7 +49,7 @@ type Described = {
   readonly description?: string;
 };
 
-/** Ties the filters that are asked to those that the list is read by, so that they fit. */
+/** Checks by types that the parsed parameters fit `toFilters`, and its result the reader. */
 export function apiList<Shape extends z.ZodRawShape, Filters, Shown extends Described>({
   list,
   toFilters,
@@ -145,14 +145,14 @@ export const LISTS = {
   }),
 } as const;
 
-/** `of`: what it is no cursor of. */
+/** `of`: what the cursor should belong to. */
 export const invalidCursor = (of = 'this list with these filters') =>
   new ApiError(400, 'invalid_cursor', `cursor: is not one of ${of}`);
 
-/** As many values as a position in the list has. */
+/** A value for each of the types. */
 type PlaceIn<Types extends readonly ValueType[]> = { readonly [K in keyof Types]: string };
 
-/** Where a page begins; null at the first one. @throws ApiError 400 for what is no cursor of this list and these filters */
+/** Where a page begins; null for the first one. @throws ApiError 400 for a cursor of another list or of other filters */
 export function placeOf<const Types extends readonly ValueType[]>(
   cursor: string | undefined,
   binding: { list: string; filters: object; types: Types },

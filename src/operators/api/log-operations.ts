@@ -1,4 +1,4 @@
-// The operator log, to be read: who looked at what, and who changed what. Nothing here writes to it.
+// The operation that shows the operator log: who looked at what, and who changed what.
 
 import { z } from 'zod';
 import { operatorLog as log } from '../audit/operator-log.ts';

@@ -1,5 +1,4 @@
-// The list of deliveries, those in quarantine among them, one delivery, and its body. Bodies are read by their delivery's
-// id alone and never in a list.
+// The lists of deliveries and of those in quarantine, one delivery, and its body. No list reads bodies.
 
 import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
@@ -30,7 +29,7 @@ type DeliveryRow = Omit<Delivery, 'event_id'> & {
   event_progress: number | null;
 };
 
-// The event by its primary key: a released delivery need not hold what makes the event's id.
+// The event by its primary key: the columns of a released delivery may differ from those that make the event's id.
 const complete = {
   columns: sql`page.*, e.source as event_source, e.job_id as event_job_id, e.status as event_status,
     e.progress_percentage as event_progress`,
@@ -99,7 +98,7 @@ const quarantineTable: FilterTable<QuarantineFilters> = {
   status: byStatus,
 };
 
-/** Those that wait for an operator, or those that were released. */
+/** The deliveries that wait for an operator, or the released ones. */
 export const quarantine: List<QuarantineFilters, Delivery> = createList(spec, {
   toQuestion: ({ released = false, ...asked }) => questionOf(quarantineTable)({ released, ...asked }),
   toItem: toDelivery,
@@ -112,7 +111,7 @@ function toDelivery(row: DeliveryRow): Delivery {
   return { ...shown, event_id: eventId(event_source, key) };
 }
 
-/** Those that are named by id and time: the primary key. In the order of their time. */
+/** The deliveries with these ids and times (primary key), in the order of their time. */
 export async function readDeliveriesNamed(
   db: Kysely<Database>,
   keys: readonly { readonly id: string; readonly at: string }[],
@@ -128,7 +127,7 @@ export async function readDeliveriesNamed(
   return rows.map(toDelivery);
 }
 
-/** Undefined if there is none; it may have gone with its day. */
+/** Undefined if there is none, or no longer: a day's partition is dropped after `RETENTION_DAYS`. */
 export async function findDelivery(db: Kysely<Database>, id: string): Promise<DeliveryDetail | undefined> {
   // By the primary key, a look-up in each partition.
   const {
@@ -144,7 +143,7 @@ export async function findDelivery(db: Kysely<Database>, id: string): Promise<De
   return { ...toDelivery(delivery), headers: parseJson(headers) as Record<string, unknown>, body_sha256 };
 }
 
-/** As it came. Undefined if there is no such delivery; `body` is null where none was kept. */
+/** The body as it came; null if it was not kept. Undefined if there is no such delivery. */
 export async function findBody(
   db: Kysely<Database>,
   id: string,
@@ -157,7 +156,7 @@ export async function findBody(
   return row;
 }
 
-/** Of one job, oldest first, behind the place (time, id): index deliveries_job. */
+/** The deliveries of one job, oldest first, from behind the place (time, id): index deliveries_job. */
 export async function readDeliveriesOfJob(
   db: Kysely<Database>,
   job: { source: string; jobId: string },

@@ -1,5 +1,5 @@
-// The list of events, and one event by its id. What became of an event's publication stands in the outbox: what is no
-// longer there is done.
+// The list of events, and one event by its id. The state of its publication is that of its entry in the outbox: an event
+// without an entry is done.
 
 import { type Kysely, sql } from 'kysely';
 import { eventId, kindOf, parseEventId, type Database, timeText } from '../../ledger/index.ts';
@@ -22,7 +22,7 @@ export type EventFilters = Scoped<typeof eventFilters>;
 
 type EventRow = Omit<Event, 'id' | 'kind'>;
 
-// The event's own entry by its primary key; copies that a replay made have numbers of their own.
+// The event's own entry by its primary key. Copies that a replay made have sequences of their own.
 const complete = {
   columns: sql`page.*, coalesce(o.state, 'done') as publication`,
   joins: sql`left join outbox o on o.sequence = page.sequence`,
@@ -83,7 +83,7 @@ export async function findEvent(db: Kysely<Database>, id: string): Promise<Event
   return row && toEvent(row);
 }
 
-/** Those with these numbers, in the order of their acceptance (primary key). */
+/** The events with these sequences, in the order of their acceptance (primary key). */
 export async function readEventsNumbered(
   db: Kysely<Database>,
   sequences: readonly string[],
@@ -95,7 +95,7 @@ export async function readEventsNumbered(
   return rows.map(toEvent);
 }
 
-/** All of one job, at most 103 (events_dedup_key), in the order in which they were accepted. */
+/** All events of one job, at most 103 (events_dedup_key), in the order of their acceptance. */
 export async function readEventsOfJob(
   db: Kysely<Database>,
   { source, jobId }: { source: string; jobId: string },

@@ -1,5 +1,5 @@
-// How a filter of the API becomes SQL: each list has a table of its filters, made of what stands here. A filter is a
-// condition for any row, and the path to its rows where an index serves it.
+// How a filter of the API becomes SQL. Each list has a table of its filters (deliveryTable in deliveries.ts, and so on), made of
+// the functions in this file. A filter is a condition on any row, and the path to its rows if an index serves it.
 
 import { type RawBuilder, sql } from 'kysely';
 import type { z } from 'zod';
@@ -8,14 +8,14 @@ import type { AccessPath, Condition } from './scan.ts';
 
 export type Filter = { readonly condition: Condition; readonly path?: AccessPath };
 
-/** What the contract's filters of a list ask, with the sources that may be seen (null: all) in the place of one. */
+/** The parsed filters of a list, with the sources that the caller may see (null: all) instead of one source. */
 export type Scoped<Shape extends z.ZodRawShape> = Omit<z.output<z.ZodObject<Shape>>, 'source'> & {
   readonly sources: readonly string[] | null;
 };
 
 /**
- * Each filter of a list. Where one is of another's concern alone, it gives none. What leads to fewer rows stands first, as
- * a rule. The times `from` and `to` are bounds of every statement.
+ * A function for each filter of a list. It gives none if another filter covers it. The order matters to replays, which take
+ * the first path: the one with the fewest rows, as a rule. `from` and `to` are missing, since they bound every statement.
  */
 export type FilterTable<Asked> = {
   readonly [Name in Exclude<keyof Asked, 'from' | 'to'>]-?: (
@@ -24,7 +24,7 @@ export type FilterTable<Asked> = {
   ) => Filter | undefined;
 };
 
-/** The filters that are asked, in the order of the table. */
+/** The filters that are asked for, in the order of the table. */
 export function filtersOf<Asked>(table: FilterTable<Asked>, asked: Asked): Filter[] {
   return (Object.keys(table) as (keyof FilterTable<Asked>)[]).flatMap((name) => {
     const value = asked[name];
@@ -32,10 +32,10 @@ export function filtersOf<Asked>(table: FilterTable<Asked>, asked: Asked): Filte
   });
 }
 
-/** A prefix that leads to more rows is not selective: its rows are found by another path. */
+/** The rows of a prefix with more of them are found by another path. */
 const PREFIX_ROWS_MAX = 5_000;
 
-/** Ids hold no character as great as the last: all that begin with `prefix` are below, in the order of bytes. */
+/** The end of the range of ids with a prefix, in the order of bytes: U+10FFFF is above any character of an id. */
 export const prefixEnd = (prefix: string): string => `${prefix}\u{10FFFF}`;
 
 export function hasPrefix(column: string, prefix: string): Condition {
@@ -48,9 +48,9 @@ export function statusOf(kind: 'progress' | 'completed' | 'failed'): 'processing
 }
 
 /**
- * By a column, with an index on it that goes on in the order of the list. `only` is the predicate of a partial index, and
- * `usual` are the values that it leaves out, since each would cost every delivery a write: rows with one of these are met
- * soon in the order of the list.
+ * By an index on the column that goes on in the order of the list. `only` is the predicate of a partial index, and `usual` are
+ * the values that it leaves out, to save a write for nearly every delivery. Rows with a usual value are frequent: the index of
+ * the whole list leads to them soon.
  */
 export function byColumn(
   column: string,
@@ -67,7 +67,7 @@ export function byColumn(
   return { condition, path: { lead: { columns: [column], keys, count: 1 }, ...(only && { only }) } };
 }
 
-/** By the predicate of a partial index that is in the order of the list. */
+/** By a partial index in the order of the list. The condition is its predicate, or implies it. */
 export const byPartialIndex = (condition: Condition): Filter => ({ condition, path: { only: condition } });
 
 /** By an index on the source that goes on in the order of the list. `sources`: null for all. */
@@ -80,15 +80,15 @@ export function bySources(sources: readonly string[] | null): Filter | undefined
 const isOf = (sources: readonly string[] | null): Condition =>
   sources === null ? sql`true` : sql`t.source = any(${sources}::text[])`;
 
-/** As a query: those that are given, or (null) all that the table has rows of. */
+/** A query for the sources: those that are given, or (null) all that the table has rows of. */
 export const sourcesIn = (table: string, sources: readonly string[] | null): RawBuilder<unknown> =>
   sources === null ? looseScan(table, 'source') : sql`select unnest(${sources}::text[]) collate "C"`;
 
 type OfSources = { readonly sources: readonly string[] | null };
 
 /**
- * By an index on source and job. It goes on in the order of the list, or else a job has few rows there. Serves the sources
- * as well, so that these are no filter of their own beside it.
+ * By an index on source and job. `rows`: it goes on in the order of the list, or a job has few rows in this table. Covers the
+ * sources, too.
  */
 export function byJob(
   table: string,
@@ -103,11 +103,11 @@ export function byJob(
   };
 }
 
-/** By an index on source and job, if few rows have the prefix. */
+/** By an index on source and job, if at most PREFIX_ROWS_MAX rows have the prefix. */
 export function byJobPrefix(table: string, prefix: string, { sources }: OfSources): Filter {
   const condition = hasPrefix('t.job_id', prefix);
   const keys = sourcesIn(table, sources);
-  // From the index alone, in its order, lest the planner read the whole table.
+  // In the order of the index, so that the planner does not read the whole table.
   const rows = sql`
     select from (${keys}) k (source) cross join lateral (
       select from ${sql.table(table)} t where t.source = k.source and ${condition}

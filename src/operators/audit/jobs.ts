@@ -1,5 +1,5 @@
-// The list of jobs, and one job. What a job's state is, its events have told; a job is stuck if no event has told its end
-// long after the first one.
+// The list of jobs, and one job. A job's state comes from its events. It is stuck if it has not ended long after it was first
+// seen.
 
 import { type Kysely, sql } from 'kysely';
 import { type Database, timeText } from '../../ledger/index.ts';
@@ -54,12 +54,12 @@ export const jobs: List<JobFilters, Job> = createList(spec, {
   toItem: (job) => job,
 });
 
-/** By the database's clock, which is the one that said when a job was first seen. */
+/** By the database's clock, as first_seen_at is. */
 function firstSeenBefore({ to, stuck_after: seconds = STUCK_AFTER_S }: JobFilters) {
   return sql`least(${to ?? 'infinity'}::timestamptz, now() - make_interval(secs => ${seconds}::int))`;
 }
 
-/** By its primary key. Undefined if no event ever told of it. */
+/** By its primary key. Undefined for a job without an event. */
 export async function findJob(
   db: Kysely<Database>,
   { source, jobId }: { source: string; jobId: string },

@@ -1,6 +1,6 @@
-// How a list is read: the path to the rows of a question, a page of them, and where the next one begins. Costs the same
-// on every page, and never more than a bounded number of rows: where filters meet that no index serves together, a page
-// may be short, or empty, before the end of its list.
+// How a list is read: which index leads to the rows, a page of them, and where the next page begins. Each page costs about
+// the same, and reads a bounded number of rows: with several filters that no one index serves, a page may be short, or empty,
+// before the end of the list (docs/decisions/2026-11-22-access-paths.md).
 
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../../ledger/index.ts';
@@ -19,7 +19,7 @@ import {
 /** What is asked of a list. */
 export type Question = { readonly filters: readonly Filter[] } & Pick<Bounds, 'from' | 'to'>;
 
-/** What the table makes of what was asked. */
+/** For lists that need nothing but their table. */
 export const questionOf =
   <Asked extends { readonly from?: string | undefined; readonly to?: string | undefined }>(
     table: FilterTable<Asked>,
@@ -28,24 +28,25 @@ export const questionOf =
 
 export type Page<Item> = { readonly items: readonly Item[]; readonly next: Position | null };
 export type PageOptions = {
-  /** Rows behind this place; null for the first ones. */
+  /** Rows behind this place; null for the first page. */
   readonly after: Position | null;
+  /** At least 1. */
   readonly limit: number;
 };
 
-/** What all lists have in common for those who show or export them. */
+/** A list, for those who show or export it. */
 export type List<Filters, Item> = {
-  /** Of the values of a position in it. */
+  /** The types of the values of a position in it. */
   readonly types: readonly ValueType[];
-  /** `limit`: how many items at most, from 1. A place that a page gave leads to the page behind it. */
+  /** `next` of a page is the `after` of the page behind it. */
   readonly read: (db: Kysely<Database>, filters: Filters, options: PageOptions) => Promise<Page<Item>>;
 };
 
-/** Rows that a page looks at: some 10 ms in memory. Full pages come of it wherever one row of 100 is meant. */
+/** Rows that a page reads at most: some 10 ms in memory. Enough for a full page if one row of 100 is wanted. */
 const INSPECT = 5_000;
-/** Of each key of a path: few enough for the many sources that a token may be limited to. */
+/** Rows of each key of a path at least, however many keys there are (a token's sources). */
 const INSPECT_EACH_MIN = 500;
-/** Rows of each of several paths that tell which of them reaches back the farthest. */
+/** Rows of each path that are compared, to find the one that reaches back the farthest. */
 const COMPARED = 500;
 
 export function createList<Filters, Row extends Record<string, unknown>, Item>(
@@ -80,11 +81,11 @@ async function readPage<Row extends Record<string, unknown>>(
   const page = cutPage(rows, limit, (row) => placeOf(spec, row));
   if (page.next !== null || rest.length === 0 || path.sorted) return page;
   const next = await reachOf(db, spec, { path, bounds, inspect });
-  // Behind that place other keys of the path have not been looked at, or rows have come since.
+  // Rows behind that place are left to the next page: there, not all keys of the path have been read.
   return { items: rows.filter((row) => next === null || compare(spec, placeOf(spec, row), next) >= 0), next };
 }
 
-/** Of one row more than a page shows: if it is there, another page begins behind the last row that is shown. */
+/** Makes a page of rows that were read with `limit` + 1: if there is one more, the next page begins behind the last item. */
 export function cutPage<Row>(
   rows: readonly Row[],
   limit: number,
@@ -96,12 +97,12 @@ export function cutPage<Row>(
 }
 
 /**
- * Which filter's index finds the rows; the other filters are conditions on each of them.
+ * Chooses the filter whose index leads to the rows; the other filters become conditions on each row.
  *
- * 1. A path to few rows, as to a job's events: these are read and sorted.
- * 2. Of other paths the one with the fewest rows hereabouts, which is the one whose next rows reach back the farthest.
- *    Example: one source sends 100,000 deliveries a day, and 20 a day are quarantined. The next 500 of the source end some
- *    minutes ago, the next 500 of the quarantined ones 25 days ago. So the quarantined ones are read.
+ * 1. A path to few rows, as to a job's events: they are read and sorted.
+ * 2. Of other paths the one with the fewest rows from here on: its next 500 rows reach back the farthest. Example: a source
+ *    sends 100,000 deliveries a day, and 20 a day are quarantined. The next 500 of the source reach back seven minutes, the
+ *    next 500 quarantined ones 25 days. So the quarantined ones are read, and those of the source are picked from them.
  * 3. The index of the whole list.
  */
 async function choosePath<Row>(
@@ -123,7 +124,7 @@ async function findFew(db: Kysely<Database>, filters: readonly Filter[]): Promis
     if (sorted === undefined) continue;
     if (sorted.onlyIf === undefined) return filter;
     const { rows, atMost } = sorted.onlyIf;
-    // The answer is the same for each page, since places and times are left out.
+    // Without places and times, so that the choice is the same on each page.
     const counted = await sql<{ count: number }>`
       select count(*)::int as count from (${rows} limit ${atMost + 1}) counted`.execute(db);
     if ((counted.rows[0]?.count ?? 0) <= atMost) return filter;
@@ -151,11 +152,11 @@ async function findFarthest<Row>(
   return farthest;
 }
 
-/** Of so many rows in all. */
+/** How many rows of each key make so many in all. */
 const ofEachKey = ({ lead }: AccessPath, rows: number, atLeast: number) =>
   Math.max(atLeast, Math.ceil(rows / Math.max(1, lead?.count ?? 1)));
 
-/** Null: to the end of the list. */
+/** Up to which place the next rows of a path reach; null if to the end of the list. */
 async function reachOf<Row>(
   db: Kysely<Database>,
   spec: ListSpec<Row>,
@@ -165,7 +166,7 @@ async function reachOf<Row>(
   return place === undefined ? null : Object.values(place);
 }
 
-/** A row's place: its columns of the order, which every list shows under their own names. */
+/** A row's place: its columns of the order, which `columns` of every list holds under their own names. */
 function placeOf<Row extends Record<string, unknown>>(spec: ListSpec<Row>, row: Row): Position {
   return orderOf(spec).map((name) => String(row[name]));
 }

@@ -60,8 +60,7 @@ export const outbox: List<OutboxFilters, Entry> = {
     const [end] = await run(
       sql<{ id: string }>`select o.sequence as id ${scan} offset ${INSPECT - 1} limit 1`,
     );
-    // Entries may have been deleted between the two statements. The end is further on then, and the items may be of behind
-    // it: they are no fewer than the first statement found, and nothing is passed over.
+    // Where the first INSPECT entries end. Entries that are deleted between the two statements move it further on.
     return { items: rows.map(toEntry), next: end === undefined ? null : [end.id] };
   },
 };
@@ -122,28 +121,28 @@ const pageOf = (rows: readonly EntryRow[], limit: number): Page<Entry> =>
   cutPage(rows.map(toEntry), limit, ({ id }) => [id]);
 
 /**
- * How much waits; `sources` as in the list. Each state is counted by the index that holds just its entries
- * (outbox_pending, outbox_waiting, outbox_replay), so that however many there are of one hides none of another.
+ * How many entries there are; `sources` as in the list. Each state is counted by the index of its entries
+ * (outbox_pending, outbox_waiting, outbox_replay), so that many entries of one hide none of another.
  */
 export async function readDepth(
   db: Kysely<Database>,
   { sources }: Pick<OutboxFilters, 'sources'>,
 ): Promise<Depth> {
   const counted = (scan: RawBuilder<unknown>, kind?: boolean) => sql`
-    (select count(*)::int as looked_at, count(*) filter (where ${ofSources(sources)} and ${ofKind(kind)})::int as found,
+    (select count(*)::int as entries_read, count(*) filter (where ${ofSources(sources)} and ${ofKind(kind)})::int as found,
        min(o.sequence) filter (where ${ofSources(sources)}) as first
      from (select o.sequence, o.source, o.replay_id from outbox o where ${scan} limit ${COUNT_MAX + 1}) o)`;
-  // Copies are among the returned and parked ones of their index, and no part of that of the pending ones.
+  // outbox_waiting has copies, too, which are filtered out here; outbox_pending has none.
   const statement = sql<{
     pending: number;
     returned: number;
     parked: number;
     copies: number;
-    looked_at: number;
+    entries_read: number;
     oldest: string | null;
   }>`
     select pending.found as pending, returned.found as returned, parked.found as parked, copies.found as copies,
-      greatest(pending.looked_at, returned.looked_at, parked.looked_at, copies.looked_at) as looked_at,
+      greatest(pending.entries_read, returned.entries_read, parked.entries_read, copies.entries_read) as entries_read,
       (select ${timeText('o.recorded_at')} from outbox o where o.sequence = pending.first) as oldest
     from ${counted(sql`${inState('pending')} and ${ofKind(false)} order by o.sequence`)} pending
     cross join ${counted(sql`${inState('returned')} order by o.sequence`, false)} returned
@@ -157,7 +156,7 @@ export async function readDepth(
   return {
     counts: { pending: capped(pending), returned: capped(returned), parked: capped(parked) },
     copies: capped(copies),
-    is_complete: row.looked_at <= COUNT_MAX,
+    is_complete: row.entries_read <= COUNT_MAX,
     oldest_pending_at: row.oldest,
   };
 }

@@ -1,5 +1,5 @@
-// The list of publications: what each attempt to publish an event came to. Publications name their event by its number
-// alone, so a job's are found through its events.
+// The list of publications: the result of each attempt to publish an event. A publication names its event by the sequence
+// alone, so a job's publications are found through its events.
 
 import { type Kysely, sql } from 'kysely';
 import { eventId, parseEventId, type Status, type Database, timeText } from '../../ledger/index.ts';
@@ -25,7 +25,7 @@ type PublicationRow = Omit<Publication, 'event_id'> & {
   event_progress: number | null;
 };
 
-/** Each is a look-up in every partition: 40 days of 200 events cost some 20 ms. */
+/** Each is looked up in every partition: 200 events in those of 40 days take some 20 ms. */
 const EVENTS_OF_PREFIX_MAX = 200;
 
 // Events are kept for good, publications for a while.
@@ -67,7 +67,7 @@ export const publications: List<PublicationFilters, Publication> = createList(sp
   toItem: toPublication,
 });
 
-/** What is no id of an event is the id of none. */
+/** Text that is no event's id finds nothing. */
 function ofEvent(id: string, sources: readonly string[] | null): Filter {
   const key = parseEventId(id);
   if (key === undefined) return ofEvents(sql`false`, { sources: [] });
@@ -79,8 +79,8 @@ function ofEvent(id: string, sources: readonly string[] | null): Filter {
 }
 
 /**
- * Through the events that are meant (events_dedup_key, for each source in turn) and publications_event. `atMost`: where
- * they may be many, the path is taken if there are no more.
+ * Finds the events that meet the condition by events_dedup_key, and their publications by publications_event. `atMost`: if
+ * there are more events, another path is taken.
  */
 function ofEvents(
   condition: Condition,
@@ -106,7 +106,7 @@ function toPublication(row: PublicationRow): Publication {
   return { ...shown, event_id: eventId(row.source, { jobId: row.job_id, status, progress }) };
 }
 
-/** Of the events with these numbers (publications_event), oldest first, behind the place (time, id). */
+/** The publications of these events (index publications_event), oldest first, from behind the place (time, id). */
 export async function readPublicationsOf(
   db: Kysely<Database>,
   sequences: readonly string[],
@@ -126,7 +126,7 @@ export async function readPublicationsOf(
   return rows.map(toPublication);
 }
 
-/** Those that are named by id and time: index publications_time. In the order of their time. */
+/** The publications with these ids and times (index publications_time), in the order of their time. */
 export async function readPublicationsNamed(
   db: Kysely<Database>,
   keys: readonly { readonly id: string; readonly at: string }[],

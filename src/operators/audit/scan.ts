@@ -1,7 +1,7 @@
-// The statements behind every list: rows by one index, in the order of the list, from any place of it on. A statement
-// reads about as many rows as it is told to, whatever the planner estimates: the order is that of the index, and the
-// bounds stand in a materialized CTE, which hides their values from the planner. (When it saw them, it once expected few
-// rows and sorted 660,000.)
+// The statements behind the lists: they read rows by one index, in the order of the list, from any place on. A statement
+// reads about as many rows as its limits say, whatever the planner estimates: the order is that of the index, and the bounds
+// stand in a materialized CTE, which hides their values from the planner. (When it saw them, it once expected few rows and
+// sorted 660,000.)
 
 import { type RawBuilder, sql } from 'kysely';
 import { timeText } from '../../ledger/index.ts';
@@ -9,46 +9,50 @@ import type { Position, ValueType } from './cursor.ts';
 
 export type Condition = RawBuilder<unknown>;
 
-/** A table as a list shows it, newest first. `Row`: what a page's statement gives. */
+/** A table as a list shows it, newest first. `Row`: a row of a page's statement. */
 export type ListSpec<Row> = {
   readonly table: 'deliveries' | 'events' | 'jobs' | 'operator_log' | 'publications' | 'replays';
-  /** What is read of a row `t`, under the names of its columns: no bodies. */
+  /** The columns of `t` that are read, without bodies, and under their own names. */
   readonly row: RawBuilder<unknown>;
-  /** What is shown of it. */
+  /** What is shown of them, times as text. */
   readonly columns: RawBuilder<unknown>;
-  /** The order: the column of time, and what tells rows of one time apart. */
+  /** The order: the column of time, and the columns that order rows of one time. */
   readonly time: keyof Row & string;
   readonly ties: readonly { readonly column: keyof Row & string; readonly type: ValueType }[];
-  /** Adds to the rows of a page (`page`) what other tables know of them. Gives one row for each. */
+  /** Joins other tables to the rows of a page (`page`), one row to each. */
   readonly complete?: { readonly columns: RawBuilder<unknown>; readonly joins: RawBuilder<unknown> };
 };
 
 /**
- * An index, and which part of it holds the rows. `{}` is the index of the whole list.
+ * The part of an index that holds the wanted rows. Examples, by the indexes of deliveries:
  *
- * Example: deliveries_source is on (source, received_at, id). For the sources a and b `lead` has the column `source` and
- * the keys a and b: of each the newest rows are read, and of both the newest are shown.
+ * - `{}`: all of deliveries_time, on (received_at, id), which is the order of the list.
+ * - `only`: deliveries_quarantine, which is in that order, too, and holds no other rows than those in quarantine.
+ * - `lead`: for the sources a and b two parts of deliveries_source, on (source, received_at, id). `columns` is `source`, `keys`
+ *   are a and b. The newest rows of both parts are read, and the newest of these shown.
+ * - `sorted`: for a prefix of jobs' ids a part of deliveries_job, on (source, job_id, …), behind each source (`lead`). Its order
+ *   is that of the ids, so the rows are read whole and sorted.
  */
 export type AccessPath = {
-  /** The columns of the index before those of the list's order, and a query for the values wanted, `count` of them. */
+  /** The index's columns before those of the list's order, and a query for their wanted values, `count` of them. */
   readonly lead?: {
     readonly columns: readonly string[];
     readonly keys: RawBuilder<unknown>;
     readonly count: number;
   };
-  /** A condition on all of these rows; of a partial index its predicate, as the migrations write it. */
+  /** A condition on all rows of the part; for a partial index its predicate, as the migrations write it. */
   readonly only?: Condition;
-  /** Set for an index that does not go on in the order of the list: its rows are read whole, and sorted. */
+  /** Set if the index does not go on in the order of the list. */
   readonly sorted?: {
-    /** The columns of the index, with those of `lead`. */
+    /** The index's own order, from its first column on. */
     readonly by: readonly string[];
-    /** Where there may be too many: the path is taken if this query gives at most so many rows. */
+    /** Set if there may be too many rows to sort: the path is taken if this query gives at most so many. */
     readonly onlyIf?: { readonly rows: RawBuilder<unknown>; readonly atMost: number };
   };
 };
 
 export type Bounds = {
-  /** Rows after this one, in the order of the list. */
+  /** Only rows behind this place. */
   readonly after: Position | null;
   /** RFC 3339. */
   readonly from: string | undefined;
@@ -68,7 +72,7 @@ const PG_TYPES: Readonly<Record<ValueType, string>> = {
   time: 'timestamptz',
   uuid: 'uuid',
   bigint: 'bigint',
-  // As the columns: it is by this that they are sorted.
+  // The collation of the columns, which they are sorted by.
   text: 'text collate "C"',
   rank: 'int',
 };
@@ -84,9 +88,9 @@ const columnsOf = (table: string, names: readonly string[]) =>
 const descending = (table: string, names: readonly string[]) =>
   sql.join(names.map((name) => sql`${sql.ref(`${table}.${name}`)} desc`));
 
-/** The table `b` of bounds: `upper…` is a place in the order, `lower0` a time. */
+/** The CTE `b` of one row: `upper0`, `upper1`, … is a place in the order, and `lower0` a time. */
 function boundsCte<Row>({ ties }: ListSpec<Row>, { after, from, to }: Bounds): RawBuilder<unknown> {
-  // Without a place there are no ties: nothing is smaller than the smallest, so what is at the time `to` is left out.
+  // `to` alone is a place, too: that of the smallest ties, so rows at exactly this time are not below it.
   const uppers = ties.map(
     ({ type }, index) =>
       sql`${after?.[index + 1] ?? SMALLEST[type]}::${sql.raw(PG_TYPES[type])} as ${sql.ref(`upper${index + 1}`)}`,
@@ -100,14 +104,14 @@ function boundsCte<Row>({ ties }: ListSpec<Row>, { after, from, to }: Bounds): R
 
 type Range = {
   readonly ctes: readonly RawBuilder<unknown>[];
-  /** Stands before `cross join lateral`: the bounds, and the keys `k` that the path begins with. */
+  /** To be joined with the rows: the bounds `b`, and the keys `k` of the path. */
   readonly outer: RawBuilder<unknown>;
   readonly where: RawBuilder<unknown>;
   /** The columns that the index is sorted by. */
   readonly order: readonly string[];
 };
 
-/** The part of the index between the bounds. Without `bounds`, which a sorted path can do without: of any time. */
+/** The condition that a row is in the path and between the bounds. `bounds`: undefined for any time. */
 function rangeOf<Row>(
   spec: ListSpec<Row>,
   { lead, only, sorted }: AccessPath,
@@ -119,19 +123,18 @@ function rangeOf<Row>(
   const uppers = order.map((_, index) => sql.ref(`b.upper${index}`));
   const time = sql.ref(`t.${spec.time}`);
   const isBelow = sql`(${columnsOf('t', order)}) < (${sql.join(uppers)})`;
-  const inTime = bounds === undefined ? [] : [isBelow, sql`${time} >= b.lower0`];
-  const conditions: Condition[] = only === undefined ? [] : [only];
-  if (lead === undefined) conditions.push(...inTime);
-  else if (sorted !== undefined) {
-    conditions.push(sql`(${columnsOf('t', leading)}) = (${columnsOf('k', leading)})`, ...inTime);
+  const conditions: Condition[] = only === undefined ? [sql`true`] : [only];
+  if (lead === undefined || sorted !== undefined || bounds === undefined) {
+    if (lead) conditions.push(sql`(${columnsOf('t', leading)}) = (${columnsOf('k', leading)})`);
+    if (bounds) conditions.push(isBelow, sql`${time} >= b.lower0`);
   } else {
-    // Between two places of the index, and not by equality: by what the planner knows of an equal id, the job may have
-    // few rows, which it would read whole and sort.
+    // Between two places of the index, instead of by equality: for an equal job id the planner may estimate few rows, read
+    // all of them and sort.
     const [ofRow, ofKey] = [columnsOf('t', leading), columnsOf('k', leading)];
     conditions.push(sql`(${ofRow}, ${time}) >= (${ofKey}, b.lower0)`);
     if (behind.length === order.length)
       conditions.push(sql`(${ofRow}, ${columnsOf('t', order)}) < (${ofKey}, ${sql.join(uppers)})`);
-    // A leading column is one of the order, too (of jobs: source), and the index goes on without it.
+    // The leading column is also in the list's order (source of jobs), and the index goes on without it.
     else conditions.push(sql`(${ofRow}, ${time}) <= (${ofKey}, b.upper0)`, isBelow);
   }
   return {
@@ -148,8 +151,8 @@ function rangeOf<Row>(
 }
 
 /**
- * One page: at most `limit` rows. With conditions that the index does not serve (`rest`) at most `inspect` rows are
- * looked at for each key: what is not found among them is left to the next page.
+ * One page: at most `limit` rows. `rest` are conditions that the index does not serve: with these, at most `inspect` rows of
+ * each key are read, and rows behind them are left to the next page.
  */
 export function pageStatement<Row>(
   spec: ListSpec<Row>,
@@ -164,15 +167,15 @@ export function pageStatement<Row>(
   const { path, rest, bounds, limit, inspect } = options;
   const { ctes, outer, where, order } = rangeOf(spec, path, bounds);
   const inRange = sql`select ${spec.row} from ${sql.table(spec.table)} t where ${where}`;
-  const isMeant = sql.join([sql`true`, ...rest], sql` and `);
+  const meetsRest = sql.join([sql`true`, ...rest], sql` and `);
   const by = descending('t', order);
-  // Sorted rows are read whole (offset 0), so that no index of another order looks like a short cut. Of others Postgres
-  // stops at the first `limit` that are meant, which is long before `inspect` where many are.
+  // A sorted path: offset 0 keeps the planner from using an index of the list's order instead. Other paths: the inner limit
+  // is the bound, and the outer one lets Postgres stop earlier, as soon as enough rows meet the conditions.
   const found = path.sorted
-    ? sql`select t.* from (${inRange} offset 0) t where ${isMeant}`
+    ? sql`select t.* from (${inRange} offset 0) t where ${meetsRest}`
     : rest.length === 0
       ? sql`${inRange} order by ${by} limit ${limit}`
-      : sql`select t.* from (${inRange} order by ${by} limit ${inspect}) t where ${isMeant} order by ${by} limit ${limit}`;
+      : sql`select t.* from (${inRange} order by ${by} limit ${inspect}) t where ${meetsRest} order by ${by} limit ${limit}`;
   const page = sql`
     select ${spec.columns} from (select t.* from ${outer} cross join lateral (${found}) t) t
     order by ${descending('t', orderOf(spec))} limit ${limit}`;
@@ -181,7 +184,7 @@ export function pageStatement<Row>(
     select ${spec.complete.columns} from page ${spec.complete.joins} order by ${descending('page', orderOf(spec))}`;
 }
 
-/** The place up to which the first `inspect` rows of each key reach for sure; no row if that is to the end of the list. */
+/** The place up to which the first `inspect` rows of each key reach; no row if that is to the end of the list. */
 export function reachStatement<Row>(
   spec: ListSpec<Row>,
   { path, bounds, inspect }: { path: AccessPath; bounds: Bounds; inspect: number },
@@ -202,17 +205,18 @@ export function reachStatement<Row>(
 }
 
 /**
- * The first rows of a path in the order of its index, the oldest ones where that is the list's: at most `limit` of each key
- * and in all. Of a sorted path they are of any time: its index would lead through the others as well.
+ * The first rows of a path that meet the conditions, in the order of its index: at most `limit` of each key and in all. The
+ * oldest ones, if that is the order of the list.
  */
 export function firstRows<Row>(
   spec: ListSpec<Row>,
   path: AccessPath,
-  { columns, bounds, limit }: { columns: RawBuilder<unknown>; bounds: Bounds; limit: number },
+  options: { columns: RawBuilder<unknown>; conditions: readonly Condition[]; limit: number },
 ): RawBuilder<unknown> {
-  const { ctes, outer, where, order } = rangeOf(spec, path, path.sorted ? undefined : bounds);
+  const { columns, conditions, limit } = options;
+  const { ctes, outer, where, order } = rangeOf(spec, path, undefined);
   return sql`with ${sql.join(ctes)}
     select t.* from ${outer} cross join lateral (
-      select ${columns} from ${sql.table(spec.table)} t where ${where}
+      select ${columns} from ${sql.table(spec.table)} t where ${sql.join([where, ...conditions], sql` and `)}
       order by ${columnsOf('t', order)} limit ${limit}) t limit ${limit}`;
 }

@@ -1,5 +1,5 @@
-// Which events a replay means: named by their ids, or by a filter as in the list of events. Knows how to ask the ledger
-// for them in the order of their acceptance, and nothing of what is done with them.
+// Which events a replay is for: named by their ids, or by a filter as in the list of events. Finds and counts them in the
+// ledger; what is done with them stands elsewhere.
 
 import { type Expression, type Kysely, type SqlBool, sql } from 'kysely';
 import type { z } from 'zod';
@@ -14,17 +14,17 @@ import { eventId, parseEventId, type Status, type Database } from '../../ledger/
 type DeliveryFilter = z.output<z.ZodObject<typeof deliveryFilters>>;
 type OfDelivery = Pick<DeliveryFilter, 'secret_fingerprint' | 'remote_address'>;
 
-/** In the API's own words, since it is kept and shown as it was asked. At least one of them is given. */
+/** As the API has it, since it is stored and shown as it was sent. At least one of them is given. */
 export type EventFilter = z.output<z.ZodObject<typeof eventFilters>> & OfDelivery;
 
-/** As it is kept in `replays.selection`. `sequences` are those of the ids, in order. */
+/** As it is stored in `replays.selection`. `sequences` are those of the ids, in ascending order. */
 export type Selection =
   | { readonly event_ids: readonly string[]; readonly sequences: readonly string[] }
   | { readonly filter: EventFilter };
 
 export type FoundEvent = { readonly id: string; readonly sequence: string; readonly source: string };
 
-/** The events of these ids, in the order of their acceptance (constraint events_dedup_key). */
+/** The events with these ids (events_dedup_key), in the order of their acceptance. */
 export async function findEvents(db: Kysely<Database>, ids: readonly string[]): Promise<FoundEvent[]> {
   const keys = [...new Set(ids)].flatMap((id) => {
     const key = parseEventId(id);
@@ -48,7 +48,7 @@ export async function findEvents(db: Kysely<Database>, ids: readonly string[]): 
   return rows.map((row) => ({ id: eventId(row.source, row), sequence: row.sequence, source: row.source }));
 }
 
-/** The list's filters, and those of the delivery that told an event. */
+/** The filters of the list of events, and those of an event's delivery. */
 const replayTable: FilterTable<EventFilters & OfDelivery> = {
   ...eventTable,
   secret_fingerprint: (_, asked) => byDelivery(asked),
@@ -56,8 +56,8 @@ const replayTable: FilterTable<EventFilters & OfDelivery> = {
 };
 
 /**
- * The delivery that told an event was accepted at the same moment (primary key of `deliveries`, one partition), but
- * for those that were released later (index deliveries_released, which holds just these; hashed once).
+ * An event's delivery has the event's time, and is found by the primary key in one partition. A released one is older: it is
+ * found by index deliveries_released, which has no others; the subquery is hashed once.
  */
 function byDelivery({ secret_fingerprint: secret, remote_address: address }: OfDelivery): Filter {
   const wanted = [
@@ -78,7 +78,7 @@ function byDelivery({ secret_fingerprint: secret, remote_address: address }: OfD
   };
 }
 
-/** `sources` limits it to some; null for all. */
+/** `sources`: only events of these; null for all. */
 function filtersIn(selection: Selection, sources: readonly string[] | null): Filter[] {
   if ('sequences' in selection) {
     const condition = sql`t.sequence = any(${[...selection.sequences]}::bigint[])`;
@@ -91,87 +91,94 @@ function filtersIn(selection: Selection, sources: readonly string[] | null): Fil
   return filtersOf(replayTable, { ...filter, sources: within });
 }
 
-/** The conditions on `events as t`. `sources` limits it to some; null for all. */
+/** The conditions on `events as t`. `sources`: only events of these; null for all. */
 export function selected(selection: Selection, sources: readonly string[] | null): Expression<SqlBool> {
-  const conditions: Condition[] = filtersIn(selection, sources).map(({ condition }) => condition);
+  const conditions = filtersIn(selection, sources).map(({ condition }) => condition);
+  conditions.push(...timesOf(selection));
   if ('filter' in selection) {
-    const { source, job_id, job_id_prefix, from, to } = selection.filter;
-    if (from !== undefined) conditions.push(sql`t.recorded_at >= ${from}::timestamptz`);
-    if (to !== undefined) conditions.push(sql`t.recorded_at < ${to}::timestamptz`);
-    // So that events_dedup_key, which begins with the source, serves a job without one.
+    const { source, job_id, job_id_prefix } = selection.filter;
+    // For events_dedup_key, which begins with the source, to serve a job without one.
     if (source === undefined && sources === null && (job_id ?? job_id_prefix) !== undefined)
       conditions.push(sql`t.source in (${looseScan('jobs', 'source')})`);
   }
   return sql<SqlBool>`(${sql.join(conditions, sql` and `)})`;
 }
 
-/** What a replay is bounded by. The sequences that are meant are those behind `after`, and up to `upTo`. */
+function timesOf(selection: Selection): Condition[] {
+  const { from, to } = 'filter' in selection ? selection.filter : {};
+  return [
+    ...(from === undefined ? [] : [sql`t.recorded_at >= ${from}::timestamptz`]),
+    ...(to === undefined ? [] : [sql`t.recorded_at < ${to}::timestamptz`]),
+  ];
+}
+
+/** Between which sequences the events of a replay are: behind `after`, and up to `upTo`. */
 export type Extent = {
   readonly matched: number;
-  /** False if more events than may be looked at would have to be: then `matched` is at least as many as there are. */
+  /** False if there were too many events to read: then `matched` is a lower bound. */
   readonly isExact: boolean;
   readonly after: string;
   readonly upTo: string;
 };
 
-/** In the order of an index that the table is in, too: a microsecond or two each. */
-const LOOK_MAX = 1_000_000;
-/** Each is a step elsewhere: in the table for a prefix of jobs' ids, or in the deliveries. */
-const LOOK_FAR_MAX = 100_000;
-/** No statement draws a sequence so long after the time that it writes down. */
+/** Events that are read at most, in the order of the table: a microsecond or two each. */
+const READ_MAX = 1_000_000;
+/** The same if each costs a random access: to the table for a prefix of jobs' ids, or to the deliveries. */
+const RANDOM_READ_MAX = 100_000;
+/** No statement takes so long from its begin, which is the event's time, to drawing the event's sequence. */
 const DRAWN_WITHIN = sql`interval '1 hour'`;
 
 /**
- * How many there are now, and where. Looks at a bounded number of events, since the ledger keeps them for good; at
- * `lookMax` at most.
+ * Counts the events, and finds between which sequences they are. Reads a bounded number of events, at most `lookMax`, since
+ * the ledger keeps them for good.
  *
- * Where that is not all, the end is the highest sequence of all events: each that was committed before this statement
- * has one up to there. What is not committed yet may have one, too, as between the first and the last of those counted.
+ * If there are more, `upTo` is the highest sequence of all events: those committed before this statement have no higher one.
+ * An event that is committed later may have a lower one, as it may in between the events that were counted: it is replayed, too.
  */
 export async function measureSelected(
   db: Kysely<Database>,
   selection: Selection,
   { sources, lookMax }: { sources: readonly string[] | null; lookMax?: number },
 ): Promise<Extent> {
-  const { look, limit } = boundedLook(selection, sources, lookMax);
+  const { read, limit } = boundedRead(selection, sources, lookMax);
   const from = 'filter' in selection ? (selection.filter.from ?? null) : null;
   const { rows } = await sql<{
-    looked: string;
+    read: string;
     matched: string;
     first: string;
     last: string;
     before: string;
     newest: string;
   }>`
-    select count(*) as looked, count(*) filter (where is_meant) as matched,
+    select count(*) as read, count(*) filter (where is_meant) as matched,
       coalesce(min(sequence) filter (where is_meant), 1) as first,
       coalesce(max(sequence) filter (where is_meant), 0) as last,
-      -- One step each: in events_time, and in the primary key.
+      -- One row each: by events_time, and by the primary key.
       coalesce((
         select b.sequence from events b where b.recorded_at < ${from}::timestamptz - ${DRAWN_WITHIN}
         order by b.recorded_at desc, b.sequence desc limit 1
       ), 0) as before,
       coalesce((select max(a.sequence) from events a), 0) as newest
-    from (select t.sequence, ${selected(selection, sources)} as is_meant from (${look}) t offset 0) as looked_at`.execute(
+    from (select t.sequence, ${selected(selection, sources)} as is_meant from (${read}) t offset 0) as events_read`.execute(
     db,
   );
   const [row] = rows;
   if (row === undefined) throw new Error('an aggregate has one row');
   const matched = Math.min(Number(row.matched), limit);
-  return Number(row.looked) > limit
+  return Number(row.read) > limit
     ? { matched, isExact: false, after: row.before, upTo: row.newest }
     : { matched, isExact: true, after: String(BigInt(row.first) - 1n), upTo: row.last };
 }
 
-/** The first of them that are found, as operators are shown events. Looks at as many events as the count does. */
+/** The first of those that are counted, as the API shows events. */
 export async function sampleSelected(
   db: Kysely<Database>,
   selection: Selection,
   { sources, limit, lookMax }: { sources: readonly string[] | null; limit: number; lookMax?: number },
 ): Promise<Event[]> {
-  const { look } = boundedLook(selection, sources, lookMax);
+  const { read } = boundedRead(selection, sources, lookMax);
   const { rows } = await sql<{ sequence: string }>`
-    select t.sequence from (${look}) t where ${selected(selection, sources)}
+    select t.sequence from (${read}) t where ${selected(selection, sources)}
     order by t.sequence limit ${limit}`.execute(db);
   return readEventsNumbered(
     db,
@@ -180,18 +187,23 @@ export async function sampleSelected(
 }
 
 /**
- * All that may be meant, by one index, and no more of it than may be looked at and one: by the narrowest as a rule, which is
- * the first one in the table. In the index's order, so that the planner cannot read the whole table instead.
+ * The events that may be selected, by one index: the first of the filters' table, which is the narrowest as a rule. At most one
+ * more than the limit, and in the order of the index, so that the planner does not read the whole table instead.
  */
-function boundedLook(selection: Selection, sources: readonly string[] | null, lookMax = LOOK_MAX) {
+function boundedRead(selection: Selection, sources: readonly string[] | null, lookMax = READ_MAX) {
   const path = filtersIn(selection, sources).find((filter) => filter.path !== undefined)?.path ?? {};
-  const { from, to, ...filter } = 'filter' in selection ? selection.filter : {};
-  const isFar = [filter.job_id, filter.job_id_prefix, filter.secret_fingerprint, filter.remote_address].some(
-    (value) => value !== undefined,
-  );
-  const limit = Math.min(lookMax, isFar ? LOOK_FAR_MAX : LOOK_MAX);
-  // What the conditions need, and no more: a million rows of these are looked at.
+  const filter = 'filter' in selection ? selection.filter : {};
+  const isRandom = [
+    filter.job_id,
+    filter.job_id_prefix,
+    filter.secret_fingerprint,
+    filter.remote_address,
+  ].some((value) => value !== undefined);
+  const limit = Math.min(lookMax, isRandom ? RANDOM_READ_MAX : READ_MAX);
+  // Only what the conditions need, since a million rows may be read.
   const columns = sql`t.sequence, t.source, t.job_id, t.status, t.error_code, t.late, t.recorded_at, t.delivery_id`;
-  const look = firstRows(eventSpec, path, { columns, bounds: { after: null, from, to }, limit: limit + 1 });
-  return { look, limit };
+  // Of jobs those of any time: their index is not in the order of time, so the others would be read all the same.
+  const conditions = path.sorted ? [] : timesOf(selection);
+  const read = firstRows(eventSpec, path, { columns, conditions, limit: limit + 1 });
+  return { read, limit };
 }
