@@ -1,28 +1,27 @@
-// Whole lists over the API, streamed as NDJSON or CSV. What is in memory is bounded however slow the reader is, and an
-// export that cannot go on breaks off, so that nobody takes a part for the whole.
+// Exports whole lists, streamed as NDJSON or CSV. Memory is bounded however slow the reader is. An export that fails midway
+// cuts the connection, so that nobody takes a part for the whole.
 
 import { Readable } from 'node:stream';
 import { stringify } from 'csv-stringify/sync';
 import { z } from 'zod';
-import { readLog } from '../access/operator-log.ts';
 import { readAll } from '../audit/export.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { plain } from '../contract/filters.ts';
-import { EXPORTED_LISTS, type ExportedList, LISTS as CONTRACT } from '../contract/lists.ts';
-import { type ApiList, type Asked, LISTS } from './lists.ts';
-import { ApiError, defineRead, forbidden, type Operation } from './operation.ts';
+import { EXPORTED_LISTS, type ExportedList } from '../contract/lists.ts';
+import { type ApiList, LISTS } from './lists.ts';
+import { ApiError, defineRead, type Operation } from './operation.ts';
 import { type IsTokenValid, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
 
-/** Of each replica. Each holds a connection of the operators' 256 and up to a page and a buffer, some MiB. */
+/** On each replica. Each takes one of the operators' 256 connections, and memory for a page and a buffer, some MiB. */
 const EXPORTS_AT_ONCE = 4;
-/** Whoever leaves his unread must not shut the others out. */
+/** One token that does not read its exports must not keep others from exporting. */
 const EXPORTS_PER_TOKEN = 2;
-/** Of all exports. Each holds one of the operators' four connections then, and what others ask needs some, too. */
+/** Pages of all exports that are read at one time: each takes one of the operators' four database connections. */
 const PAGES_AT_ONCE = 2;
-/** Whoever reads nothing for so long is not coming back, and others wait for his place. */
+/** A reader that takes nothing for so long is gone, and others wait for the place. */
 const STALLED_MS = 60_000;
-/** Some slices: enough that the next one is there when the socket has room. */
+/** Several slices, so that the next one is ready when the socket has room. */
 const BUFFER_BYTES = 256 * 1024;
 
 type Deps = {
@@ -33,30 +32,9 @@ type Deps = {
   readonly tokenCheckMs?: number;
 };
 
-const operatorLog: ApiList = {
-  name: 'operator-log',
-  ...CONTRACT['operator-log'],
-  list: {
-    types: ['time', 'bigint'],
-    read: async (db, filters, { after, limit }) => {
-      const [at, id] = after ?? [];
-      const items = await readLog(db, filters, {
-        limit,
-        after: at === undefined || id === undefined ? undefined : { at, id },
-      });
-      const last = items.length === limit ? items.at(-1) : undefined;
-      return { items, next: last === undefined ? null : [last.at, last.id] };
-    },
-  },
-  toFilters: (asked, caller) => {
-    if (caller.sources !== null) throw forbidden();
-    return asked;
-  },
-};
+const EXPORTED: Readonly<Record<ExportedList, ApiList>> = LISTS;
 
-const EXPORTED: Readonly<Record<ExportedList, ApiList>> = { ...LISTS, 'operator-log': operatorLog };
-
-/** Every filter of every list, as text: which of them a list has, and of what form, its own schema says. */
+/** Every filter of every list, as text. The schema of the list then checks which of them it has, and their form. */
 const anyFilter = Object.fromEntries(
   [...new Set(EXPORTED_LISTS.flatMap((name) => Object.keys(EXPORTED[name].filters)))].map((filter) => [
     filter,
@@ -74,7 +52,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
   const places = new Set<{ readonly tokenId: string }>();
   const inTurn = createTurns(PAGES_AT_ONCE);
 
-  /** @returns what gives it back. @throws ApiError 429 or 503 where there is none */
+  /** @returns a function that frees the place. @throws ApiError 429 or 503 if none is free */
   function takePlace(tokenId: string): () => void {
     const own = [...places].filter((place) => place.tokenId === tokenId).length;
     if (own >= EXPORTS_PER_TOKEN) {
@@ -88,7 +66,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
     return () => void places.delete(place);
   }
 
-  /** However slowly it is read. */
+  /** By a timer, since a stream that is read slowly gives no occasion to check. */
   function cutWhenTokenEnds(stream: Readable, tokenId: string): void {
     const check = async () => {
       if (await mayGoOn(tokenId, { isTokenValid, what: 'whether an export may go on', log })) return;
@@ -118,7 +96,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
       answers: { 200: { description: 'The list.', contentType: Object.values(FORMATS) } },
       run: async ({ query: { list: name, format, ...given } }, { caller, record, signal }) => {
         const list: ApiList = EXPORTED[name];
-        const filters = list.toFilters(readFilters(list, given), caller);
+        const read = list.readerFor(readFilters(list, given), caller);
         const leave = takePlace(caller.tokenId);
         try {
           const { source = null } = given as { source?: string };
@@ -128,8 +106,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
           leave();
           throw error;
         }
-        const read: typeof list.list.read = (...asked) => inTurn(() => list.list.read(...asked));
-        const slices = readAll(connection.db, { read }, filters as never);
+        const slices = readAll((options) => inTurn(() => read(connection.db, options)));
         const lines = format === 'csv' ? csvLines(list.item, slices) : jsonLines(list.item, slices);
         const stream = Readable.from(
           watched(lines, stalledMs, () => stream),
@@ -153,7 +130,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
 
 const busy = (status: 429 | 503, message: string) => new ApiError(status, 'export_busy', message);
 
-/** So much work at a time; the rest in the order in which it came. */
+/** Runs so much work at one time, the rest in the order in which it came. */
 function createTurns(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let underWay = 0;
@@ -171,7 +148,7 @@ function createTurns(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> 
 }
 
 /** @throws ApiError 400 as the list itself would */
-function readFilters({ name, filters }: ApiList, given: object): Asked {
+function readFilters({ name, filters }: ApiList, given: object): object {
   const { data, error } = z.strictObject(filters).safeParse(given);
   if (error === undefined) return data;
   const faults = error.issues.map((issue) =>
@@ -190,7 +167,7 @@ async function* jsonLines(item: z.ZodObject, slices: Slices): AsyncGenerator<str
   }
 }
 
-/** RFC 4180, with a header. What an array or object holds is told as JSON. */
+/** RFC 4180, with a header. Arrays and objects are written as JSON. */
 async function* csvLines(item: z.ZodObject, slices: Slices): AsyncGenerator<string> {
   const columns = Object.keys(item.shape);
   yield stringify([columns], { record_delimiter: 'windows' });
@@ -200,7 +177,7 @@ async function* csvLines(item: z.ZodObject, slices: Slices): AsyncGenerator<stri
       {
         columns,
         record_delimiter: 'windows',
-        // Senders choose job ids, and operators open this in a spreadsheet.
+        // Senders choose job ids, and a spreadsheet would run one that begins as a formula.
         escape_formulas: true,
         cast: { boolean: String, object: (value) => JSON.stringify(value) },
       },
@@ -208,7 +185,7 @@ async function* csvLines(item: z.ZodObject, slices: Slices): AsyncGenerator<stri
   }
 }
 
-/** Breaks off when the reader has taken nothing for a long time. */
+/** Destroys the stream when the reader has taken nothing for `stalledMs`. */
 async function* watched(
   lines: AsyncIterable<string>,
   stalledMs: number,

@@ -1,4 +1,4 @@
-// One thing at a time over the API: a delivery, its body, an event, and the story of a job.
+// The operations that show one item: a delivery, its body, an event, or the story of a job.
 
 import { Readable } from 'node:stream';
 import { z } from 'zod';
@@ -72,7 +72,7 @@ function showBody({ connection }: Deps): Operation {
         status: 200,
         contentType: 'application/octet-stream',
         headers: {
-          // Whatever a sender wrote must not run in an operator's browser.
+          // A body comes from outside: it must not run in an operator's browser.
           'Content-Disposition': `attachment; filename="${id}.bin"`,
           'X-Content-Type-Options': 'nosniff',
           'Content-Length': String(found.body.length),
@@ -93,7 +93,7 @@ function showEvent({ connection }: Deps): Operation {
     params: z.strictObject({ id: eventIdText }),
     answers: { 200: { description: 'The event.', schema: EventDetail } },
     run: async ({ params: { id } }, { caller }) => {
-      // Before the look-up: whether a foreign event is there is not told either.
+      // Before the query, so that the answer does not tell whether an event of another source exists.
       scopeOf(caller, parseEventId(id)?.source);
       const event = await findEvent(connection.db, id);
       if (event === undefined) throw notFound('event');
@@ -141,7 +141,7 @@ function showStory({ connection }: Deps): Operation {
   });
 }
 
-/** A cursor of either address is good at the other. */
+/** Both addresses take each other's cursors. */
 async function answerStory(
   { db }: Deps['connection'],
   caller: Caller,

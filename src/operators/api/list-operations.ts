@@ -1,4 +1,4 @@
-// The lists over the API: jobs, deliveries, events, publications, the quarantine, and the outbox with its depth.
+// The operations that show lists: jobs, deliveries, events, publications, the quarantine, and the outbox with its depth.
 
 import { z } from 'zod';
 import { readDepth } from '../audit/outbox.ts';

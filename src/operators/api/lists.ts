@@ -1,70 +1,91 @@
-// The lists of the API by their names: what may be asked of each, what it shows, and who reads it from the ledger. A
-// list's page and its export are made of the same.
+// The lists of the API by their names: what the contract says of each, and its reader. Pages and exports are made from the
+// same. How a filter becomes SQL stands with the reader: audit/deliveries.ts for `deliveries`, and so on.
 
+import type { Kysely } from 'kysely';
 import { z } from 'zod';
+import type { Role } from '../access/roles.ts';
 import { deliveries, quarantine } from '../audit/deliveries.ts';
 import { decodeCursor, encodeCursor, type ValueType } from '../audit/cursor.ts';
 import { events } from '../audit/events.ts';
 import { jobs } from '../audit/jobs.ts';
-import type { List } from '../audit/lists.ts';
+import type { List, Page, PageOptions } from '../audit/lists.ts';
+import { operatorLog } from '../audit/operator-log.ts';
 import { outbox } from '../audit/outbox.ts';
 import { publications } from '../audit/publications.ts';
-import type { DatabaseConnection } from '../../ledger/index.ts';
+import type { Database, DatabaseConnection } from '../../ledger/index.ts';
 import { paging } from '../contract/filters.ts';
-import { LISTS as CONTRACT } from '../contract/lists.ts';
-import { ApiError, type Caller, defineRead, type Operation, scopeOf } from './operation.ts';
+import { type ListContract, type ListName, LISTS as CONTRACT } from '../contract/lists.ts';
+import { replays } from '../replays/read-replays.ts';
+import { ApiError, type Caller, defineRead, forbidden, type Operation, scopeOf } from './operation.ts';
 
-/** What a query says, once its schema has read it. */
-export type Asked = Readonly<Record<string, unknown>> & { readonly source?: string };
-
-export type ApiList = {
-  readonly name: string;
-  readonly filters: z.ZodRawShape;
-  readonly item: z.ZodObject;
-  readonly list: List<never, object>;
-  /** What the list is asked for by this caller. @throws ApiError */
-  readonly toFilters: (asked: Asked, caller: Caller) => object;
+/** A list as the API shows and exports it. */
+export type ApiList = ListContract & {
+  readonly name: ListName;
+  readonly types: readonly ValueType[];
+  /**
+   * Gives a function that reads pages of what this caller may see.
+   * @param asked the parameters, as the schema of `filters` has parsed them
+   * @throws ApiError
+   */
+  readonly readerFor: (asked: object, caller: Caller) => ReadPage;
 };
+export type ReadPage = (db: Kysely<Database>, options: PageOptions) => Promise<Page<object>>;
 
-type Described = {
-  readonly page: z.ZodObject;
-  readonly tag: string;
-  readonly summary: string;
-  readonly description?: string;
-};
+type AskedOf<Name extends ListName> = z.output<z.ZodObject<(typeof CONTRACT)[Name]['filters']>>;
 
-const scoped = ({ source, ...others }: Asked, caller: Caller) => ({
-  ...others,
-  sources: scopeOf(caller, source),
-});
+/**
+ * Checks by types that the parsed parameters fit `toFilters`, and its result the reader.
+ * @param toFilters throws ApiError
+ */
+function apiList<Name extends ListName, Filters>(
+  name: Name,
+  list: List<Filters, object>,
+  toFilters: (asked: AskedOf<Name>, caller: Caller) => Filters,
+) {
+  return {
+    ...CONTRACT[name],
+    name,
+    types: list.types,
+    readerFor: (asked: object, caller: Caller): ReadPage => {
+      const filters = toFilters(asked as AskedOf<Name>, caller);
+      return (db, options) => list.read(db, filters, options);
+    },
+  };
+}
+
+/** Of one source, or of all that the caller may see. @throws ApiError 403 */
+const scoped = <Asked extends { source?: string | undefined }>(
+  { source, ...others }: Asked,
+  caller: Caller,
+) => ({ ...others, sources: scopeOf(caller, source) });
 
 export const LISTS = {
-  jobs: {
-    ...CONTRACT.jobs,
-    name: 'jobs',
-    list: jobs,
-    toFilters: (asked, caller) => {
-      if (asked['stuck_after'] !== undefined && asked['state'] !== 'stuck') {
-        throw new ApiError(400, 'invalid_request', 'stuck_after: goes with state=stuck alone');
-      }
-      return scoped(asked, caller);
-    },
-  },
-  deliveries: { ...CONTRACT.deliveries, name: 'deliveries', list: deliveries, toFilters: scoped },
-  events: { ...CONTRACT.events, name: 'events', list: events, toFilters: scoped },
-  publications: { ...CONTRACT.publications, name: 'publications', list: publications, toFilters: scoped },
-  quarantine: { ...CONTRACT.quarantine, name: 'quarantine', list: quarantine, toFilters: scoped },
-  outbox: { ...CONTRACT.outbox, name: 'outbox', list: outbox, toFilters: scoped },
-} as const satisfies Record<string, ApiList & Described>;
+  jobs: apiList('jobs', jobs, (asked, caller) => {
+    if (asked.stuck_after !== undefined && asked.state !== 'stuck') {
+      throw new ApiError(400, 'invalid_request', 'stuck_after: goes with state=stuck alone');
+    }
+    return scoped(asked, caller);
+  }),
+  deliveries: apiList('deliveries', deliveries, scoped),
+  events: apiList('events', events, scoped),
+  publications: apiList('publications', publications, scoped),
+  quarantine: apiList('quarantine', quarantine, scoped),
+  outbox: apiList('outbox', outbox, scoped),
+  'operator-log': apiList('operator-log', operatorLog, (asked, caller) => {
+    if (caller.sources !== null) throw forbidden();
+    return asked;
+  }),
+  replays: apiList('replays', replays, ({ state }, caller) => ({ state, within: caller.sources })),
+} as const satisfies Readonly<Record<ListName, ApiList>>;
 
-/** `of`: what it is no cursor of. */
+/** `of`: what the cursor should belong to. */
 export const invalidCursor = (of = 'this list with these filters') =>
   new ApiError(400, 'invalid_cursor', `cursor: is not one of ${of}`);
 
-/** As many values as a position in the list has. */
+/** A value for each of the types. */
 type PlaceIn<Types extends readonly ValueType[]> = { readonly [K in keyof Types]: string };
 
-/** Where a page begins; null at the first one. @throws ApiError 400 for what is no cursor of this list and these filters */
+/** Where a page begins; null for the first one. @throws ApiError 400 for a cursor of another list or of other filters */
 export function placeOf<const Types extends readonly ValueType[]>(
   cursor: string | undefined,
   binding: { list: string; filters: object; types: Types },
@@ -78,32 +99,32 @@ export function placeOf<const Types extends readonly ValueType[]>(
 
 /** A page of the list, in the API's shape. @throws ApiError */
 export async function readListPage(
-  { name, list, toFilters }: ApiList,
-  query: object,
+  { name, types, readerFor }: ApiList,
+  { limit, cursor, ...asked }: { readonly limit: number; readonly cursor?: string | undefined },
   { caller, connection }: { caller: Caller; connection: Pick<DatabaseConnection, 'db'> },
 ): Promise<{ items: readonly object[]; next_cursor: string | null }> {
-  const { limit, cursor, ...asked } = query as Asked & { limit: number; cursor?: string };
-  const filters = toFilters(asked, caller);
-  const after = placeOf(cursor, { list: name, filters: asked, types: list.types });
-  const { items, next } = await list.read(connection.db, filters as never, { after, limit });
+  const read = readerFor(asked, caller);
+  const after = placeOf(cursor, { list: name, filters: asked, types });
+  const { items, next } = await read(connection.db, { after, limit });
   return { items, next_cursor: next === null ? null : encodeCursor(next, name, asked) };
 }
 
 /** The operation that shows a list at its own address. */
 export function listOperation(
-  list: ApiList & Described,
+  list: (typeof LISTS)[ListName],
   connection: Pick<DatabaseConnection, 'db'>,
+  { role = 'viewer', answer = 'A page of the list.' }: { role?: Role; answer?: string } = {},
 ): Operation {
-  const { name, filters, tag, summary, description } = list;
+  const { name, filters, tag, summary, description }: ApiList = list;
   return defineRead({
-    id: `list${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+    id: `list${name.replaceAll(/(?:^|-)(.)/g, (_, first: string) => first.toUpperCase())}`,
     path: `/${name}`,
     tag,
     summary,
     ...(description && { description }),
-    role: 'viewer',
+    role,
     query: z.strictObject({ ...filters, ...paging }),
-    answers: { 200: { description: 'A page of the list.', schema: list.page } },
+    answers: { 200: { description: answer, schema: list.page } },
     run: async ({ query }, { caller }) => ({
       status: 200,
       body: await readListPage(list, query, { caller, connection }),

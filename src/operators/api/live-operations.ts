@@ -1,7 +1,7 @@
 // GET /live: sends deliveries and publications as they happen, as server-sent events.
 
 import { z } from 'zod';
-import type { Live, LiveLook } from '../audit/live.ts';
+import type { Live, LiveRows } from '../audit/live.ts';
 import { isStatus, kindOf, parseEventId } from '../../ledger/index.ts';
 import { Delivery } from '../contract/deliveries.ts';
 import { liveFilters } from '../contract/live.ts';
@@ -42,7 +42,7 @@ export function createLiveOperations(deps: {
       run: async ({ query: wanted }, { caller }) => {
         const select = filterOf(caller, wanted); // before a place is taken, since it may throw
         const { stream, send } = listeners.admit(caller);
-        const sendRows = (found: LiveLook<Delivery, Publication>) => {
+        const sendRows = (found: LiveRows<Delivery, Publication>) => {
           for (const { list, count, since } of found.leftOut) {
             if (wanted.events !== undefined && wanted.events !== list) continue;
             const gap = { because: 'too_many', list, left_out: count, since };
@@ -91,7 +91,7 @@ function createFrames(): (row: Row) => { text: string; at: string } {
 }
 
 /** Selects the rows that this caller asks for and may see, in order of time. @throws ApiError 403 */
-function filterOf(caller: Caller, wanted: Query): (look: LiveLook<Delivery, Publication>) => Row[] {
+function filterOf(caller: Caller, wanted: Query): (found: LiveRows<Delivery, Publication>) => Row[] {
   const sources = scopeOf(caller, wanted.source);
   const isIn = (row: Row) =>
     (sources === null || sources.includes(row.source)) &&

@@ -2,7 +2,6 @@
 // publish.
 
 import { z } from 'zod';
-import { encodeCursor } from '../audit/cursor.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import {
   type Change,
@@ -11,9 +10,7 @@ import {
   MAX_OPEN_REPLAYS,
   previewReplay,
 } from '../replays/replays.ts';
-import { findReplay, listReplays, listSkips } from '../replays/read-replays.ts';
-import { paging } from '../contract/filters.ts';
-import { LISTS } from '../contract/lists.ts';
+import { findReplay, listSkips } from '../replays/read-replays.ts';
 import { ReplayOrder } from '../contract/replay-order.ts';
 import {
   Replay,
@@ -22,11 +19,9 @@ import {
   ReplayPreview,
   SKIPS_SHOWN_MAX,
 } from '../contract/replays.ts';
-import { placeOf } from './lists.ts';
+import { listOperation, LISTS } from './lists.ts';
 import { ApiError, defineAction, defineRead, notFound, type Operation, scopeOf } from './operation.ts';
 import { onlySource, requireVisible, selectByIds } from './replay-scope.ts';
-
-const LIST = 'replays';
 
 const params = z.strictObject({ id: z.uuid() });
 
@@ -36,36 +31,13 @@ export function createReplayOperations({
   connection: Pick<DatabaseConnection, 'db'>;
 }): readonly Operation[] {
   return [
-    listOperation(connection),
+    listOperation(LISTS.replays, connection, { answer: 'A page of replays.' }),
     readOperation(connection),
     createOperation(),
     changeOperation('pause', 'Publish no more of it until it is resumed'),
     changeOperation('resume', 'Go on where it was paused'),
     changeOperation('cancel', 'End it; what is left of it in the outbox goes'),
   ];
-}
-
-function listOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
-  const { filters: replayFilters, page, tag, summary } = LISTS[LIST];
-  return defineRead({
-    id: 'listReplays',
-    path: '/replays',
-    tag,
-    summary,
-    role: 'viewer',
-    query: z.strictObject({ ...replayFilters, ...paging }),
-    answers: { 200: { description: 'A page of replays.', schema: page } },
-    run: async ({ query: { limit, cursor, state } }, { caller }) => {
-      const filters = { state };
-      const place = placeOf(cursor, { list: LIST, filters, types: ['time', 'uuid'] });
-      const after = place === null ? undefined : { at: place[0], id: place[1] };
-      const found = await listReplays(db, { state, within: caller.sources, after, limit: limit + 1 });
-      const items = found.slice(0, limit);
-      const last = found.length > limit ? items.at(-1) : undefined;
-      const next = last === undefined ? null : encodeCursor([last.created_at, last.id], LIST, filters);
-      return { status: 200, body: { items, next_cursor: next } };
-    },
-  });
 }
 
 function readOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {

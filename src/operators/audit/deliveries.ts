@@ -1,63 +1,42 @@
-// The list of deliveries, those in quarantine among them, one delivery, and its body. Bodies are read by their delivery's
-// id alone and never in a list.
+// The lists of deliveries and of those in quarantine, one delivery, and its body. No list reads bodies.
 
 import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
-import { eventId, type Status, type Database, type DeliveryOutcome, timeText } from '../../ledger/index.ts';
-import { byColumn, bySourcesAndJob, byUnusual, statusOf } from './filters.ts';
-import { type Filter, type List, type Page, type PageOptions, readPage, typesOf } from './lists.ts';
-import { type Spec } from './scan.ts';
+import { eventId, type Status, type Database, timeText } from '../../ledger/index.ts';
+import type { Delivery, DeliveryDetail, deliveryFilters } from '../contract/deliveries.ts';
+import type { quarantineFilters } from '../contract/quarantine.ts';
+import {
+  byColumn,
+  byJob,
+  byJobPrefix,
+  byPartialIndex,
+  bySources,
+  type FilterTable,
+  type Scoped,
+  statusOf,
+} from './filters.ts';
+import { createList, type List, questionOf } from './lists.ts';
+import type { ListSpec } from './scan.ts';
 
-/** As the API shows it. */
-export type DeliveryItem = {
-  readonly id: string;
-  readonly received_at: string;
-  readonly source: string;
-  readonly outcome: DeliveryOutcome;
-  readonly http_status: number;
-  readonly reason: string | null;
-  readonly job_id: string | null;
-  readonly status: string | null;
-  readonly progress_percentage: number | null;
-  readonly error_code: string | null;
-  readonly event_id: string | null;
-  readonly path: string;
-  readonly remote_address: string | null;
-  readonly peer_address: string | null;
-  readonly secret_fingerprint: string | null;
-  readonly body_bytes: number | null;
-  readonly body_kept: boolean;
-  readonly released_at: string | null;
+export type DeliveryFilters = Scoped<typeof deliveryFilters>;
+export type QuarantineFilters = Scoped<typeof quarantineFilters>;
+
+type DeliveryRow = Omit<Delivery, 'event_id'> & {
+  event_sequence: string | null;
+  event_source: string | null;
+  event_job_id: string;
+  event_status: Status;
+  event_progress: number | null;
 };
 
-/** Times are RFC 3339. `sources`: those that may be seen, null for all. */
-export type DeliveryFilters = {
-  readonly sources: readonly string[] | null;
-  readonly outcome?: DeliveryOutcome | undefined;
-  readonly status?: string | undefined;
-  readonly kind?: 'progress' | 'completed' | 'failed' | undefined;
-  readonly job_id?: string | undefined;
-  readonly job_id_prefix?: string | undefined;
-  readonly error_code?: string | undefined;
-  readonly secret_fingerprint?: string | undefined;
-  readonly remote_address?: string | undefined;
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-};
-
-export type QuarantineFilters = Pick<
-  DeliveryFilters,
-  'sources' | 'status' | 'job_id' | 'job_id_prefix' | 'from' | 'to'
-> & { readonly released?: boolean | undefined };
-
-// The event by its primary key: a released delivery need not hold what makes the event's id.
+// The event by its primary key: the columns of a released delivery may differ from those that make the event's id.
 const complete = {
   columns: sql`page.*, e.source as event_source, e.job_id as event_job_id, e.status as event_status,
     e.progress_percentage as event_progress`,
   joins: sql`left join events e on e.sequence = page.event_sequence`,
 };
 
-const spec: Spec = {
+const spec: ListSpec<DeliveryRow> = {
   table: 'deliveries',
   row: sql`t.id, t.received_at, t.source, t.outcome, t.http_status, t.reason, t.job_id, t.status,
     t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.peer_address,
@@ -70,81 +49,73 @@ const spec: Spec = {
   complete,
 };
 
-async function readDeliveries(
-  db: Kysely<Database>,
-  { filters, own, options }: { filters: DeliveryFilters; own: readonly Filter[]; options: PageOptions },
-): Promise<Page<DeliveryItem>> {
-  const { sure, maybe, filters: ofJob } = bySourcesAndJob(filters, 'by time');
-  const { rows, next } = await readPage(
-    db,
-    spec,
-    {
-      from: filters.from,
-      to: filters.to,
-      ...(sure && { sure }),
-      ...(maybe && { maybe }),
-      filters: [...ofJob, ...own, ...byStatus(filters.status)],
-    },
-    options,
-  );
-  return { items: (rows as DeliveryRow[]).map(toDelivery), next };
-}
-
-const byStatus = (status: string | undefined) =>
-  byUnusual('status', status, {
+const byStatus = (status: string) =>
+  byColumn('status', status, {
     usual: ['processing', 'completed'],
     only: sql`t.status not in ('processing', 'completed')`,
   });
 
-export const deliveries: List<DeliveryFilters, DeliveryItem> = {
-  types: typesOf(spec),
-  read: (db, filters, options) =>
-    readDeliveries(db, {
-      filters,
-      options,
-      own: [
-        ...byUnusual('outcome', filters.outcome, { usual: ['accepted'], only: sql`t.outcome <> 'accepted'` }),
-        ...byStatus(statusOf(filters.kind)),
-        ...byColumn('error_code', filters.error_code, { only: sql`t.error_code is not null` }),
-        ...byColumn('secret_fingerprint', filters.secret_fingerprint),
-        ...byColumn('remote_address', filters.remote_address),
-      ],
-    }),
+const sourcesAndJob: Pick<FilterTable<DeliveryFilters>, 'sources' | 'job_id' | 'job_id_prefix'> = {
+  // Both by deliveries_job.
+  job_id: (jobId, { sources }) => byJob('deliveries', jobId, { sources, rows: 'in order' }),
+  job_id_prefix: (prefix, { sources }) => byJobPrefix('deliveries', prefix, { sources }),
+  // Index deliveries_source.
+  sources: (sources, { job_id }) => (job_id === undefined ? bySources(sources) : undefined),
 };
 
-/** Those that wait for an operator, or those that were released. */
-export const quarantine: List<QuarantineFilters, DeliveryItem> = {
-  types: typesOf(spec),
-  read: (db, filters, options) => {
-    // Indexes deliveries_quarantine and deliveries_released_time hold just these.
-    const condition = filters.released
-      ? sql`t.outcome = 'quarantined' and t.released_at is not null`
-      : sql`t.outcome = 'quarantined' and t.released_at is null`;
-    const own = [{ condition, access: { by: 'partial', condition } as const }];
-    return readDeliveries(db, { filters, options, own });
-  },
+/** Where the filters of `deliveries` become SQL, and by which index. */
+const deliveryTable: FilterTable<DeliveryFilters> = {
+  ...sourcesAndJob,
+  // Index deliveries_error.
+  error_code: (code) => byColumn('error_code', code, { only: sql`t.error_code is not null` }),
+  // Both by deliveries_status, which leaves out the usual ones.
+  status: byStatus,
+  kind: (kind) => byStatus(statusOf(kind)),
+  // Index deliveries_outcome, which leaves out the usual one.
+  outcome: (outcome) =>
+    byColumn('outcome', outcome, { usual: ['accepted'], only: sql`t.outcome <> 'accepted'` }),
+  // Index deliveries_secret.
+  secret_fingerprint: (fingerprint) => byColumn('secret_fingerprint', fingerprint),
+  // Index deliveries_remote.
+  remote_address: (address) => byColumn('remote_address', address),
 };
 
-type DeliveryRow = Omit<DeliveryItem, 'event_id'> & {
-  event_sequence: string | null;
-  event_source: string | null;
-  event_job_id: string;
-  event_status: Status;
-  event_progress: number | null;
+export const deliveries: List<DeliveryFilters, Delivery> = createList(spec, {
+  toQuestion: questionOf(deliveryTable),
+  toItem: toDelivery,
+});
+
+/** Where the filters of `quarantine` become SQL, and by which index. */
+const quarantineTable: FilterTable<QuarantineFilters> = {
+  ...sourcesAndJob,
+  // Index deliveries_released_time or deliveries_quarantine.
+  released: (released) =>
+    byPartialIndex(
+      released
+        ? sql`t.outcome = 'quarantined' and t.released_at is not null`
+        : sql`t.outcome = 'quarantined' and t.released_at is null`,
+    ),
+  status: byStatus,
 };
 
-function toDelivery(row: DeliveryRow): DeliveryItem {
+/** The deliveries that wait for an operator, or the released ones. */
+export const quarantine: List<QuarantineFilters, Delivery> = createList(spec, {
+  toQuestion: ({ released = false, ...asked }) => questionOf(quarantineTable)({ released, ...asked }),
+  toItem: toDelivery,
+});
+
+function toDelivery(row: DeliveryRow): Delivery {
   const { event_sequence: _, event_source, event_job_id, event_status, event_progress, ...shown } = row;
   if (event_source === null) return { ...shown, event_id: null };
   const key = { jobId: event_job_id, status: event_status, progress: event_progress };
   return { ...shown, event_id: eventId(event_source, key) };
 }
 
-/** Those that are named by id and time: the primary key. In the order of their time. */
+/** The deliveries with these ids and times (primary key), in the order of their time. */
 export async function readDeliveriesNamed(
   db: Kysely<Database>,
   keys: readonly { readonly id: string; readonly at: string }[],
-): Promise<DeliveryItem[]> {
+): Promise<Delivery[]> {
   const { rows } = await sql<DeliveryRow>`
     with page as materialized (
       select ${spec.columns} from (
@@ -156,12 +127,7 @@ export async function readDeliveriesNamed(
   return rows.map(toDelivery);
 }
 
-export type DeliveryDetail = DeliveryItem & {
-  readonly headers: Record<string, unknown>;
-  readonly body_sha256: string | null;
-};
-
-/** Undefined if there is none; it may have gone with its day. */
+/** Undefined if there is none, or no longer: a day's partition is dropped after `RETENTION_DAYS`. */
 export async function findDelivery(db: Kysely<Database>, id: string): Promise<DeliveryDetail | undefined> {
   // By the primary key, a look-up in each partition.
   const {
@@ -177,7 +143,7 @@ export async function findDelivery(db: Kysely<Database>, id: string): Promise<De
   return { ...toDelivery(delivery), headers: parseJson(headers) as Record<string, unknown>, body_sha256 };
 }
 
-/** As it came. Undefined if there is no such delivery; `body` is null where none was kept. */
+/** The body as it came; null if it was not kept. Undefined if there is no such delivery. */
 export async function findBody(
   db: Kysely<Database>,
   id: string,
@@ -190,12 +156,12 @@ export async function findBody(
   return row;
 }
 
-/** Of one job, oldest first, behind the place (time, id): index deliveries_job. */
+/** The deliveries of one job, oldest first, from behind the place (time, id): index deliveries_job. */
 export async function readDeliveriesOfJob(
   db: Kysely<Database>,
   job: { source: string; jobId: string },
   { after, limit }: { after: { at: string; id: string }; limit: number },
-): Promise<DeliveryItem[]> {
+): Promise<Delivery[]> {
   const { rows } = await sql<DeliveryRow>`
     with page as materialized (
       select ${spec.columns} from (

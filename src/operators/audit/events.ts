@@ -1,58 +1,33 @@
-// The list of events, and one event by its id. What became of an event's publication stands in the outbox: what is no
-// longer there is done.
+// The list of events, and one event by its id. The state of its publication is that of its entry in the outbox: an event
+// without an entry is done.
 
 import { type Kysely, sql } from 'kysely';
+import { eventId, kindOf, parseEventId, type Database, timeText } from '../../ledger/index.ts';
+import type { Event, eventFilters } from '../contract/events.ts';
 import {
-  eventId,
-  type Kind,
-  kindOf,
-  parseEventId,
-  type Status,
-  type Database,
-  timeText,
-} from '../../ledger/index.ts';
-import { byColumn, bySourcesAndJob, byUnusual, statusOf } from './filters.ts';
-import { type Filter, type List, readPage, typesOf } from './lists.ts';
-import { type Spec } from './scan.ts';
+  byColumn,
+  byJob,
+  byJobPrefix,
+  byPartialIndex,
+  bySources,
+  type FilterTable,
+  type Scoped,
+  statusOf,
+} from './filters.ts';
+import { createList, type List, questionOf } from './lists.ts';
+import type { ListSpec } from './scan.ts';
 
-/** As the API shows it. */
-export type EventItem = {
-  readonly id: string;
-  readonly sequence: string;
-  readonly source: string;
-  readonly job_id: string;
-  readonly status: Status;
-  readonly kind: Kind;
-  readonly progress_percentage: number | null;
-  readonly error_code: string | null;
-  readonly late: boolean;
-  readonly occurred_at: string | null;
-  readonly recorded_at: string;
-  readonly delivery_id: string;
-  readonly repeats: number;
-  readonly publication: 'done' | 'pending' | 'returned' | 'parked';
-};
+export type EventFilters = Scoped<typeof eventFilters>;
 
-/** Times are RFC 3339. `sources`: those that may be seen, null for all. */
-export type EventFilters = {
-  readonly sources: readonly string[] | null;
-  readonly status?: Status | undefined;
-  readonly kind?: Kind | undefined;
-  readonly job_id?: string | undefined;
-  readonly job_id_prefix?: string | undefined;
-  readonly error_code?: string | undefined;
-  readonly late?: boolean | undefined;
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-};
+type EventRow = Omit<Event, 'id' | 'kind'>;
 
-// The event's own entry by its primary key; copies that a replay made have numbers of their own.
+// The event's own entry by its primary key. Copies that a replay made have sequences of their own.
 const complete = {
   columns: sql`page.*, coalesce(o.state, 'done') as publication`,
   joins: sql`left join outbox o on o.sequence = page.sequence`,
 };
 
-const spec: Spec = {
+export const eventSpec: ListSpec<EventRow> = {
   table: 'events',
   row: sql`t.sequence, t.source, t.job_id, t.status, t.progress_percentage, t.error_code, t.late, t.occurred_at,
     t.recorded_at, t.delivery_id, t.repeats`,
@@ -63,86 +38,70 @@ const spec: Spec = {
   complete,
 };
 
-export const events: List<EventFilters, EventItem> = {
-  types: typesOf(spec),
-  read: async (db, filters, options) => {
-    // A job has at most 103 events.
-    const { sure, maybe, filters: ofJob } = bySourcesAndJob(filters, 'few');
-    const { rows, next } = await readPage(
-      db,
-      spec,
-      {
-        from: filters.from,
-        to: filters.to,
-        ...(sure && { sure }),
-        ...(maybe && { maybe }),
-        filters: [
-          ...ofJob,
-          ...byStatus(filters.status),
-          ...byStatus(statusOf(filters.kind)),
-          ...byColumn('error_code', filters.error_code, { only: sql`t.error_code is not null` }),
-          ...byLate(filters.late),
-        ],
-      },
-      options,
-    );
-    return { items: (rows as EventRow[]).map(toEvent), next };
-  },
+const byStatus = (status: string) =>
+  byColumn('status', status, { usual: ['processing', 'completed'], only: sql`t.status = 'failed'` });
+
+/** Where the filters of `events` become SQL, for the list and for replays, and by which index. */
+export const eventTable: FilterTable<EventFilters> = {
+  // Both by events_dedup_key. A job has at most 103 events.
+  job_id: (jobId, { sources }) => byJob('events', jobId, { sources, rows: 'few' }),
+  job_id_prefix: (prefix, { sources }) => byJobPrefix('events', prefix, { sources }),
+  // Index events_error.
+  error_code: (code) => byColumn('error_code', code, { only: sql`t.error_code is not null` }),
+  // Both by events_status, which holds the failed ones.
+  status: byStatus,
+  kind: (kind) => byStatus(statusOf(kind)),
+  // Index events_late. Nearly all others are not late.
+  late: (isLate) => (isLate ? byPartialIndex(sql`t.late`) : { condition: sql`not t.late` }),
+  // Index events_source.
+  sources: (sources, { job_id }) => (job_id === undefined ? bySources(sources) : undefined),
 };
 
-const byStatus = (status: string | undefined) =>
-  byUnusual('status', status, { usual: ['processing', 'completed'], only: sql`t.status = 'failed'` });
+export const events: List<EventFilters, Event> = createList(eventSpec, {
+  toQuestion: questionOf(eventTable),
+  toItem: toEvent,
+});
 
-/** Late ones are few and have an index (events_late); nearly all others are not late. */
-function byLate(late: boolean | undefined): Filter[] {
-  if (late === undefined) return [];
-  if (!late) return [{ condition: sql`not t.late` }];
-  const condition = sql`t.late`;
-  return [{ condition, access: { by: 'partial', condition } }];
-}
-
-type EventRow = Omit<EventItem, 'id' | 'kind'>;
-
-function toEvent(row: EventRow): EventItem {
+function toEvent(row: EventRow): Event {
   const { source, job_id: jobId, status, progress_percentage: progress } = row;
   return { id: eventId(source, { jobId, status, progress }), ...row, kind: kindOf(status) };
 }
 
 /** By its key (events_dedup_key). Undefined if there is none. */
-export async function findEvent(db: Kysely<Database>, id: string): Promise<EventItem | undefined> {
+export async function findEvent(db: Kysely<Database>, id: string): Promise<Event | undefined> {
   const key = parseEventId(id);
   if (key === undefined) return undefined;
   const {
     rows: [row],
   } = await sql<EventRow>`
     with page as materialized (
-      select ${spec.columns} from events t
+      select ${eventSpec.columns} from events t
       where t.source = ${key.source} and t.job_id = ${key.jobId} and t.status = ${key.status}
         and t.progress_percentage is not distinct from ${key.progress}::smallint)
     select ${complete.columns} from page ${complete.joins}`.execute(db);
   return row && toEvent(row);
 }
 
-/** Those with these numbers, in the order of their acceptance (primary key). */
+/** The events with these sequences, in the order of their acceptance (primary key). */
 export async function readEventsNumbered(
   db: Kysely<Database>,
   sequences: readonly string[],
-): Promise<EventItem[]> {
+): Promise<Event[]> {
   const { rows } = await sql<EventRow>`
     with page as materialized (
-      select ${spec.columns} from events t where t.sequence = any(${sequences}::bigint[]))
+      select ${eventSpec.columns} from events t where t.sequence = any(${sequences}::bigint[]))
     select ${complete.columns} from page ${complete.joins} order by page.sequence`.execute(db);
   return rows.map(toEvent);
 }
 
-/** All of one job, at most 103 (events_dedup_key), in the order in which they were accepted. */
+/** All events of one job, at most 103 (events_dedup_key), in the order of their acceptance. */
 export async function readEventsOfJob(
   db: Kysely<Database>,
   { source, jobId }: { source: string; jobId: string },
-): Promise<EventItem[]> {
+): Promise<Event[]> {
   const { rows } = await sql<EventRow>`
     with page as materialized (
-      select ${spec.columns} from events t where t.source = ${source} and t.job_id = ${jobId})
+      select ${eventSpec.columns} from events t where t.source = ${source} and t.job_id = ${jobId})
     select ${complete.columns} from page ${complete.joins} order by page.sequence`.execute(db);
   return rows.map(toEvent);
 }

@@ -1,78 +1,123 @@
-// The filters that lists share, each with the index that serves it.
+// How a filter of the API becomes SQL. Each list has a table of its filters (deliveryTable in deliveries.ts, and so on), made of
+// the functions in this file. A filter is a condition on any row, and the path to its rows if an index serves it.
 
-import { sql } from 'kysely';
-import { type Filter, type Question } from './lists.ts';
-import type { Access, Condition } from './scan.ts';
+import { type RawBuilder, sql } from 'kysely';
+import type { z } from 'zod';
+import { looseScan } from './loose-scan.ts';
+import type { AccessPath, Condition } from './scan.ts';
 
-/** A prefix that leads to more rows is not selective: its rows are found by time. */
-const PREFIX_ROWS_MAX = 5_000;
+export type Filter = { readonly condition: Condition; readonly path?: AccessPath };
 
-/** Ids hold no character as great as the last: all that begin with `prefix` are below, in the order of bytes. */
-export const prefixEnd = (prefix: string): string => `${prefix}\u{10FFFF}`;
-
-export type Kind = 'progress' | 'completed' | 'failed';
-
-export function statusOf(kind: Kind | undefined): string | undefined {
-  return kind === 'progress' ? 'processing' : kind;
-}
-
-/** By a column that has an index in the order of the list (see the migrations). */
-export function byColumn(
-  column: string,
-  value: string | undefined,
-  options: { type?: 'uuid'; only?: Condition } = {},
-): Filter[] {
-  if (value === undefined) return [];
-  const condition = sql`${sql.ref(`t.${column}`)} = ${value}`;
-  return [{ condition, access: { by: 'column', column, values: [value], ...options } }];
-}
-
-/**
- * By a column whose usual values are in no index, since each would cost every delivery: rows with one of these are met
- * at once in the order of the list. `only`: what the index holds.
- */
-export function byUnusual(
-  column: string,
-  value: string | undefined,
-  { usual, only }: { usual: readonly string[]; only: Condition },
-): Filter[] {
-  if (value === undefined || !usual.includes(value)) return byColumn(column, value, { only });
-  return [{ condition: sql`${sql.ref(`t.${column}`)} = ${value}` }];
-}
-
-/** `sources`: those that may be seen; null for all. */
-export function bySources(sources: readonly string[] | null): Filter[] {
-  if (sources === null) return [];
-  const condition = sql`t.source = any(${sources}::text[])`;
-  return [{ condition, access: { by: 'column', column: 'source', values: sources } }];
-}
-
-export type JobFilters = {
+/** The parsed filters of a list, with the sources that the caller may see (null: all) instead of one source. */
+export type Scoped<Shape extends z.ZodRawShape> = Omit<z.output<z.ZodObject<Shape>>, 'source'> & {
   readonly sources: readonly string[] | null;
-  readonly job_id?: string | undefined;
-  readonly job_id_prefix?: string | undefined;
 };
 
 /**
- * Rows of the sources and of the job or jobs, by an index on both; `by time` if it goes on with the time of the list, since
- * a job may have many rows.
+ * A function for each filter of a list. It gives none if another filter covers it. The order matters to replays, which take
+ * the first path: the one with the fewest rows, as a rule. `from` and `to` are missing, since they bound every statement.
  */
-export function bySourcesAndJob(
-  { job_id, job_id_prefix, sources }: JobFilters,
-  rows: 'by time' | 'few',
-): Pick<Question, 'filters' | 'sure' | 'maybe'> {
-  const prefixed =
-    job_id_prefix === undefined
-      ? undefined
-      : sql`t.job_id >= ${job_id_prefix} and t.job_id < ${prefixEnd(job_id_prefix)}`;
-  if (job_id !== undefined) {
-    const sure: Access =
-      rows === 'by time'
-        ? { by: 'job', jobId: job_id, sources }
-        : { by: 'few', condition: sql`t.job_id = ${job_id}`, sources };
-    return { sure, filters: prefixed === undefined ? [] : [{ condition: prefixed }] };
-  }
-  if (prefixed === undefined) return { filters: bySources(sources) };
-  const access = { by: 'few', condition: prefixed, sources } as const;
-  return { maybe: { access, condition: prefixed, atMost: PREFIX_ROWS_MAX }, filters: bySources(sources) };
+export type FilterTable<Asked> = {
+  readonly [Name in Exclude<keyof Asked, 'from' | 'to'>]-?: (
+    value: Asked[Name] & ({} | null),
+    asked: Asked,
+  ) => Filter | undefined;
+};
+
+/** The filters that are asked for, in the order of the table. */
+export function filtersOf<Asked>(table: FilterTable<Asked>, asked: Asked): Filter[] {
+  return (Object.keys(table) as (keyof FilterTable<Asked>)[]).flatMap((name) => {
+    const value = asked[name];
+    return value === undefined ? [] : (table[name](value, asked) ?? []);
+  });
+}
+
+/** The rows of a prefix with more of them are found by another path. */
+const PREFIX_ROWS_MAX = 5_000;
+
+/** The end of the range of ids with a prefix, in the order of bytes: U+10FFFF is above any character of an id. */
+export const prefixEnd = (prefix: string): string => `${prefix}\u{10FFFF}`;
+
+export function hasPrefix(column: string, prefix: string): Condition {
+  const value = sql.ref(column);
+  return sql`${value} >= ${prefix} and ${value} < ${prefixEnd(prefix)}`;
+}
+
+export function statusOf(kind: 'progress' | 'completed' | 'failed'): 'processing' | 'completed' | 'failed' {
+  return kind === 'progress' ? 'processing' : kind;
+}
+
+/**
+ * By an index on the column that goes on in the order of the list. `only` is the predicate of a partial index, and `usual` are
+ * the values that it leaves out, to save a write for nearly every delivery. Rows with a usual value are frequent: the index of
+ * the whole list leads to them soon.
+ */
+export function byColumn(
+  column: string,
+  value: string,
+  {
+    type = 'text',
+    only,
+    usual = [],
+  }: { type?: 'text' | 'uuid'; only?: Condition; usual?: readonly string[] } = {},
+): Filter {
+  const condition = sql`${sql.ref(`t.${column}`)} = ${value}`;
+  if (usual.includes(value)) return { condition };
+  const keys = sql`select ${value}::${sql.raw(type)}`;
+  return { condition, path: { lead: { columns: [column], keys, count: 1 }, ...(only && { only }) } };
+}
+
+/** By a partial index in the order of the list. The condition is its predicate, or implies it. */
+export const byPartialIndex = (condition: Condition): Filter => ({ condition, path: { only: condition } });
+
+/** By an index on the source that goes on in the order of the list. `sources`: null for all. */
+export function bySources(sources: readonly string[] | null): Filter | undefined {
+  if (sources === null) return undefined;
+  const keys = sql`select unnest(${sources}::text[])`;
+  return { condition: isOf(sources), path: { lead: { columns: ['source'], keys, count: sources.length } } };
+}
+
+const isOf = (sources: readonly string[] | null): Condition =>
+  sources === null ? sql`true` : sql`t.source = any(${sources}::text[])`;
+
+/** A query for the sources: those that are given, or (null) all that the table has rows of. */
+export const sourcesIn = (table: string, sources: readonly string[] | null): RawBuilder<unknown> =>
+  sources === null ? looseScan(table, 'source') : sql`select unnest(${sources}::text[]) collate "C"`;
+
+type OfSources = { readonly sources: readonly string[] | null };
+
+/**
+ * By an index on source and job. `rows`: it goes on in the order of the list, or a job has few rows in this table. Covers the
+ * sources, too.
+ */
+export function byJob(
+  table: string,
+  jobId: string,
+  { sources, rows }: OfSources & { rows: 'in order' | 'few' },
+): Filter {
+  const keys = sql`select s.source, ${jobId}::text collate "C" from (${sourcesIn(table, sources)}) s (source)`;
+  const lead = { columns: ['source', 'job_id'], keys, count: 1 };
+  return {
+    condition: sql`${isOf(sources)} and t.job_id = ${jobId}`,
+    path: rows === 'few' ? { lead, sorted: { by: lead.columns } } : { lead },
+  };
+}
+
+/** By an index on source and job, if at most PREFIX_ROWS_MAX rows have the prefix. */
+export function byJobPrefix(table: string, prefix: string, { sources }: OfSources): Filter {
+  const condition = hasPrefix('t.job_id', prefix);
+  const keys = sourcesIn(table, sources);
+  // In the order of the index, so that the planner does not read the whole table.
+  const rows = sql`
+    select from (${keys}) k (source) cross join lateral (
+      select from ${sql.table(table)} t where t.source = k.source and ${condition}
+      order by t.job_id limit ${PREFIX_ROWS_MAX + 1}) t`;
+  return {
+    condition,
+    path: {
+      lead: { columns: ['source'], keys, count: 1 },
+      only: condition,
+      sorted: { by: ['source', 'job_id'], onlyIf: { rows, atMost: PREFIX_ROWS_MAX } },
+    },
+  };
 }

@@ -1,41 +1,19 @@
-// The list of jobs, and one job. What a job's state is, its events have told; a job is stuck if no event has told its end
-// long after the first one.
+// The list of jobs, and one job. A job's state comes from its events. It is stuck if it has not ended long after it was first
+// seen.
 
 import { type Kysely, sql } from 'kysely';
-import { type Status, type Database, timeText } from '../../ledger/index.ts';
-import { bySourcesAndJob, byUnusual } from './filters.ts';
-import { type List, readPage, typesOf } from './lists.ts';
-import { type Spec } from './scan.ts';
+import { type Database, timeText } from '../../ledger/index.ts';
+import type { Job, jobFilters } from '../contract/jobs.ts';
+import { byColumn, byJob, byJobPrefix, bySources, type FilterTable, type Scoped } from './filters.ts';
+import { createList, type List, questionOf } from './lists.ts';
+import type { ListSpec } from './scan.ts';
 
-/** As the API shows it. */
-export type JobItem = {
-  readonly source: string;
-  readonly job_id: string;
-  readonly state: Status;
-  readonly highest_progress: number | null;
-  readonly first_seen_at: string;
-  readonly last_seen_at: string;
-  readonly completed_at: string | null;
-  readonly failed_at: string | null;
-  readonly terminal_at: string | null;
-  readonly duration_ms: number | null;
-};
-
-/** Times are RFC 3339, of when a job was first seen. `sources`: those that may be seen, null for all. */
-export type JobFilters = {
-  readonly sources: readonly string[] | null;
-  readonly state?: Status | 'stuck' | undefined;
-  /** Seconds since it was first seen, with `stuck` alone. */
-  readonly stuck_after?: number | undefined;
-  readonly job_id?: string | undefined;
-  readonly job_id_prefix?: string | undefined;
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-};
+/** `from` and `to` are of when a job was first seen. */
+export type JobFilters = Scoped<typeof jobFilters>;
 
 export const STUCK_AFTER_S = 3_600;
 
-const spec: Spec = {
+const spec: ListSpec<Job> = {
   table: 'jobs',
   row: sql`t.source, t.job_id, t.last_status, t.highest_progress, t.first_seen_at, t.last_seen_at, t.completed_at,
     t.failed_at, t.terminal_at`,
@@ -51,44 +29,41 @@ const spec: Spec = {
   ],
 };
 
-export const jobs: List<JobFilters, JobItem> = {
-  types: typesOf(spec),
-  read: async (db, filters, options) => {
-    const isStuck = filters.state === 'stuck';
-    const { sure, maybe, filters: ofJob } = bySourcesAndJob(filters, 'few');
-    const { rows, next } = await readPage(
-      db,
-      spec,
-      {
-        from: filters.from,
-        to: isStuck ? firstSeenBefore(filters) : filters.to,
-        ...(sure && { sure }),
-        ...(maybe && { maybe }),
-        filters: [
-          ...ofJob,
-          ...byUnusual('last_status', isStuck ? 'processing' : filters.state, {
-            usual: ['completed'],
-            only: sql`t.last_status <> 'completed'`,
-          }),
-        ],
-      },
-      options,
-    );
-    return { items: rows as JobItem[], next };
-  },
+/** Where the filters of `jobs` become SQL, and by which index. */
+const jobTable: FilterTable<JobFilters> = {
+  // Both by the primary key.
+  job_id: (jobId, { sources }) => byJob('jobs', jobId, { sources, rows: 'few' }),
+  job_id_prefix: (prefix, { sources }) => byJobPrefix('jobs', prefix, { sources }),
+  // Index jobs_status. Stuck ones are those in processing before a time: see `firstSeenBefore`.
+  state: (state) =>
+    byColumn('last_status', state === 'stuck' ? 'processing' : state, {
+      usual: ['completed'],
+      only: sql`t.last_status <> 'completed'`,
+    }),
+  stuck_after: () => undefined,
+  // Index jobs_source.
+  sources: (sources, { job_id }) => (job_id === undefined ? bySources(sources) : undefined),
 };
 
-/** By the database's clock, which is the one that said when a job was first seen. */
+export const jobs: List<JobFilters, Job> = createList(spec, {
+  toQuestion: (asked) => {
+    const question = questionOf(jobTable)(asked);
+    return asked.state === 'stuck' ? { ...question, to: firstSeenBefore(asked) } : question;
+  },
+  toItem: (job) => job,
+});
+
+/** By the database's clock, as first_seen_at is. */
 function firstSeenBefore({ to, stuck_after: seconds = STUCK_AFTER_S }: JobFilters) {
   return sql`least(${to ?? 'infinity'}::timestamptz, now() - make_interval(secs => ${seconds}::int))`;
 }
 
-/** By its primary key. Undefined if no event ever told of it. */
+/** By its primary key. Undefined for a job without an event. */
 export async function findJob(
   db: Kysely<Database>,
   { source, jobId }: { source: string; jobId: string },
-): Promise<JobItem | undefined> {
-  const { rows } = await sql<JobItem>`
+): Promise<Job | undefined> {
+  const { rows } = await sql<Job>`
     select ${spec.columns} from jobs t where t.source = ${source} and t.job_id = ${jobId}`.execute(db);
   return rows[0];
 }

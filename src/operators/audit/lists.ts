@@ -1,130 +1,178 @@
-// How a list is read: which index finds the rows of a question, a page of them, and where the next one begins. Costs the
-// same on every page, and never more than a bounded number of rows: where filters meet that no index serves together, a
-// page may be short, or empty, before the end of its list.
+// How a list is read: which index leads to the rows, a page of them, and where the next page begins. Each page costs about
+// the same, and reads a bounded number of rows: with several filters that no one index serves, a page may be short, or empty,
+// before the end of the list (docs/decisions/2026-11-22-access-paths.md).
 
-import type { Kysely, RawBuilder } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Database } from '../../ledger/index.ts';
 import type { Position, ValueType } from './cursor.ts';
+import { type Filter, type FilterTable, filtersOf } from './filters.ts';
 import {
-  type Access,
+  type AccessPath,
   type Bounds,
   type Condition,
-  countStatement,
-  inspectedStatement,
+  type ListSpec,
+  orderOf,
   pageStatement,
   reachStatement,
-  type Spec,
 } from './scan.ts';
 
-/** A filter: as a condition for any row, and the index that finds its rows, if there is one. */
-export type Filter = { readonly condition: Condition; readonly access?: Access };
-
 /** What is asked of a list. */
-export type Question = {
-  readonly filters: readonly Filter[];
-  /** An access that is taken whatever else is asked: it leads to the rows of one job or event. */
-  readonly sure?: Access;
-  /** One that is good if it leads to few rows; else it is a condition as others. */
-  readonly maybe?: {
-    readonly access: Access & { by: 'few'; readonly sources: readonly string[] | null };
-    readonly condition: Condition;
-    readonly atMost: number;
-  };
-} & Pick<Bounds, 'from' | 'to'>;
+export type Question = { readonly filters: readonly Filter[] } & Pick<Bounds, 'from' | 'to'>;
+
+/** For lists that need nothing but their table. */
+export const questionOf =
+  <Asked extends { readonly from?: string | undefined; readonly to?: string | undefined }>(
+    table: FilterTable<Asked>,
+  ) =>
+  (asked: Asked): Question => ({ from: asked.from, to: asked.to, filters: filtersOf(table, asked) });
 
 export type Page<Item> = { readonly items: readonly Item[]; readonly next: Position | null };
 export type PageOptions = {
-  /** Rows behind this place; null for the first ones. */
+  /** Rows behind this place; null for the first page. */
   readonly after: Position | null;
+  /** At least 1. */
   readonly limit: number;
 };
 
-/** What all lists have in common for those who show or export them. */
+/** A list, for those who show or export it. */
 export type List<Filters, Item> = {
-  /** Of the values of a position in it. */
+  /** The types of the values of a position in it. */
   readonly types: readonly ValueType[];
-  /** `limit`: how many items at most, from 1. A place that a page gave leads to the page behind it. */
+  /** `next` of a page is the `after` of the page behind it. */
   readonly read: (db: Kysely<Database>, filters: Filters, options: PageOptions) => Promise<Page<Item>>;
 };
 
-/** Some 10 ms of rows in memory. Full pages come of it wherever one row of 100 is meant. */
+/** Rows that a page reads at most: some 10 ms in memory. Enough for a full page if one row of 100 is wanted. */
 const INSPECT = 5_000;
-/** Of each value of an access: few enough for the many sources that a token may be limited to. */
+/** Rows of each key of a path at least, however many keys there are (a token's sources). */
 const INSPECT_EACH_MIN = 500;
-/** So many of its rows are looked for to tell which of several accesses reaches back the farthest. */
-const REACH = 500;
+/** Rows of each path that are compared, to find the one that reaches back the farthest. */
+const COMPARED = 500;
 
-export const typesOf = (spec: Spec): readonly ValueType[] => ['time', ...spec.ties.map(({ type }) => type)];
+export function createList<Filters, Row extends Record<string, unknown>, Item>(
+  spec: ListSpec<Row>,
+  { toQuestion, toItem }: { toQuestion: (filters: Filters) => Question; toItem: (row: Row) => Item },
+): List<Filters, Item> {
+  return {
+    types: typesOf(spec),
+    read: async (db, filters, options) => {
+      const { items, next } = await readPage(db, spec, toQuestion(filters), options);
+      return { items: items.map(toItem), next };
+    },
+  };
+}
 
-/** The rows as the statement shows them, and the place where the next page begins. */
-export async function readPage(
+const typesOf = <Row>({ ties }: ListSpec<Row>): readonly ValueType[] => [
+  'time',
+  ...ties.map(({ type }) => type),
+];
+
+async function readPage<Row extends Record<string, unknown>>(
   db: Kysely<Database>,
-  spec: Spec,
-  question: Question,
+  spec: ListSpec<Row>,
+  { filters, from, to }: Question,
   { after, limit }: PageOptions,
-): Promise<{ rows: Record<string, unknown>[]; next: Position | null }> {
-  const run: Run = async (statement) => (await statement.execute(db)).rows;
-  const bounds: Bounds = { after, from: question.from, to: question.to };
-  const { access, rest } = await chooseAccess(run, spec, question, bounds);
-  const each = access.by === 'column' ? access.values.length : 1;
-  const inspect = Math.max(INSPECT_EACH_MIN, Math.ceil(INSPECT / Math.max(1, each)));
-  const rows = await run(pageStatement(spec, { access, rest, bounds, limit: limit + 1, inspect }));
-  if (rows.length > limit) {
-    const shown = rows.slice(0, limit);
-    return { rows: shown, next: placeOf(spec, shown.at(-1)) };
-  }
-  if (rest.length === 0 || access.by === 'few') return { rows, next: null };
-  const [end] = await run(inspectedStatement(spec, { access, bounds, inspect }));
-  if (end === undefined) return { rows, next: null };
-  const next = Object.values(end);
-  // Behind that place other values of the access have not been looked at, or rows have come since.
-  return { rows: rows.filter((row) => compare(spec, placeOf(spec, row), next) >= 0), next };
+): Promise<Page<Row>> {
+  const bounds: Bounds = { after, from, to };
+  const { path, rest } = await choosePath(db, spec, filters, bounds);
+  const inspect = ofEachKey(path, INSPECT, INSPECT_EACH_MIN);
+  const statement = pageStatement(spec, { path, rest, bounds, limit: limit + 1, inspect });
+  const { rows } = await statement.execute(db);
+  const page = cutPage(rows, limit, (row) => placeOf(spec, row));
+  if (page.next !== null || rest.length === 0 || path.sorted) return page;
+  const next = await reachOf(db, spec, { path, bounds, inspect });
+  // Rows behind that place are left to the next page: there, not all keys of the path have been read.
+  return { items: rows.filter((row) => next === null || compare(spec, placeOf(spec, row), next) >= 0), next };
 }
 
-type Run = <T>(statement: RawBuilder<T>) => Promise<T[]>;
+/** Makes a page of rows that were read with `limit` + 1: if there is one more, the next page begins behind the last item. */
+export function cutPage<Row>(
+  rows: readonly Row[],
+  limit: number,
+  toPlace: (row: Row) => Position,
+): Page<Row> {
+  const items = rows.slice(0, limit);
+  const last = items.at(-1);
+  return { items, next: rows.length > limit && last !== undefined ? toPlace(last) : null };
+}
 
-async function chooseAccess(
-  run: Run,
-  spec: Spec,
-  { filters, sure, maybe }: Question,
+/**
+ * Chooses the filter whose index leads to the rows; the other filters become conditions on each row.
+ *
+ * 1. A path to few rows, as to a job's events: they are read and sorted.
+ * 2. Of other paths the one with the fewest rows from here on: its next 500 rows reach back the farthest. Example: a source
+ *    sends 100,000 deliveries a day, and 20 a day are quarantined. The next 500 of the source reach back seven minutes, the
+ *    next 500 quarantined ones 25 days. So the quarantined ones are read, and those of the source are picked from them.
+ * 3. The index of the whole list.
+ */
+async function choosePath<Row>(
+  db: Kysely<Database>,
+  spec: ListSpec<Row>,
+  filters: readonly Filter[],
   bounds: Bounds,
-): Promise<{ access: Access; rest: readonly Condition[] }> {
-  const all = filters.map(({ condition }) => condition);
-  if (sure !== undefined) return { access: sure, rest: all };
-  const serving = filters.filter((filter) => filter.access !== undefined);
-  const others = maybe === undefined ? [] : [maybe.condition];
-  if (maybe !== undefined) {
-    const { condition, sources } = maybe.access;
-    const [found] = await run(countStatement(spec, { condition, sources, limit: maybe.atMost + 1 }));
-    if (found !== undefined && found.count <= maybe.atMost) return { access: maybe.access, rest: all };
-  }
-  const best = await farthestReaching(run, spec, serving, bounds);
-  if (best?.access === undefined) return { access: { by: 'time' }, rest: [...all, ...others] };
-  const rest = filters.filter((filter) => filter !== best).map(({ condition }) => condition);
-  return { access: best.access, rest: [...rest, ...others] };
+): Promise<{ path: AccessPath; rest: readonly Condition[] }> {
+  const found = (await findFew(db, filters)) ?? (await findFarthest(db, spec, filters, bounds));
+  return {
+    path: found?.path ?? {},
+    rest: filters.filter((filter) => filter !== found).map(({ condition }) => condition),
+  };
 }
 
-/** Of several indexes the one with the fewest rows hereabouts: how far its next rows reach back tells. */
-async function farthestReaching(
-  run: Run,
-  spec: Spec,
+async function findFew(db: Kysely<Database>, filters: readonly Filter[]): Promise<Filter | undefined> {
+  for (const filter of filters) {
+    const sorted = filter.path?.sorted;
+    if (sorted === undefined) continue;
+    if (sorted.onlyIf === undefined) return filter;
+    const { rows, atMost } = sorted.onlyIf;
+    // Without places and times, so that the choice is the same on each page.
+    const counted = await sql<{ count: number }>`
+      select count(*)::int as count from (${rows} limit ${atMost + 1}) counted`.execute(db);
+    if ((counted.rows[0]?.count ?? 0) <= atMost) return filter;
+  }
+  return undefined;
+}
+
+async function findFarthest<Row>(
+  db: Kysely<Database>,
+  spec: ListSpec<Row>,
   filters: readonly Filter[],
   bounds: Bounds,
 ): Promise<Filter | undefined> {
-  if (filters.length < 2) return filters[0];
-  const accesses = filters.flatMap(({ access }) => access ?? []);
-  const [reached = {}] = await run(reachStatement(spec, { accesses, bounds, count: REACH }));
-  const reach = filters.map((_, index) => reached[`a${index}`] ?? Number.NEGATIVE_INFINITY);
-  return filters[reach.indexOf(Math.min(...reach))];
+  const served = filters.filter(({ path }) => path !== undefined && path.sorted === undefined);
+  let [farthest] = served;
+  if (served.length < 2) return farthest;
+  let farthestReach: Position | undefined;
+  for (const filter of served) {
+    const path = filter.path ?? {};
+    const reach = await reachOf(db, spec, { path, bounds, inspect: ofEachKey(path, COMPARED, 1) });
+    if (reach === null) return filter;
+    if (farthestReach !== undefined && compare(spec, reach, farthestReach) >= 0) continue;
+    [farthest, farthestReach] = [filter, reach];
+  }
+  return farthest;
 }
 
-/** A row's place: its columns of the order, which every list shows under their own names. */
-function placeOf(spec: Spec, row: Record<string, unknown> | undefined): Position {
-  return [spec.time, ...spec.ties.map(({ column }) => column)].map((name) => String(row?.[name]));
+/** How many rows of each key make so many in all. */
+const ofEachKey = ({ lead }: AccessPath, rows: number, atLeast: number) =>
+  Math.max(atLeast, Math.ceil(rows / Math.max(1, lead?.count ?? 1)));
+
+/** Up to which place the next rows of a path reach; null if to the end of the list. */
+async function reachOf<Row>(
+  db: Kysely<Database>,
+  spec: ListSpec<Row>,
+  options: { path: AccessPath; bounds: Bounds; inspect: number },
+): Promise<Position | null> {
+  const [place] = (await reachStatement(spec, options).execute(db)).rows;
+  return place === undefined ? null : Object.values(place);
+}
+
+/** A row's place: its columns of the order, which `columns` of every list holds under their own names. */
+function placeOf<Row extends Record<string, unknown>>(spec: ListSpec<Row>, row: Row): Position {
+  return orderOf(spec).map((name) => String(row[name]));
 }
 
 /** Above zero where `a` comes before `b` in a list, newest first. */
-function compare(spec: Spec, a: Position, b: Position): number {
+function compare<Row>(spec: ListSpec<Row>, a: Position, b: Position): number {
   for (const [index, type] of typesOf(spec).entries()) {
     const [one = '', other = ''] = [a[index], b[index]];
     if (one === other) continue;

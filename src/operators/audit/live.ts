@@ -1,6 +1,6 @@
-// Deliveries and publications as they happen, on all replicas: new rows are read from the ledger every second, once for
-// all who listen, and only while somebody does. A hint of what is going on: what is too much for a look is left out and
-// counted, and the lists are the record.
+// Deliveries and publications as they happen, on all replicas: polls the ledger for new rows every second, once for all
+// listeners, and only while there are some. Rows beyond the limit of a poll are left out and counted: the lists are the
+// record.
 
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -8,7 +8,7 @@ import { describeError } from '../../errors.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { createNewcomers, type Newcomers, type RowKey } from './newcomers.ts';
 
-/** How the rows of both lists are read; what they look like is their own files' business. */
+/** How the rows of both lists are read by their keys. */
 export type LiveReaders<Delivery, Publication> = {
   readonly deliveries: (keys: readonly RowKey[]) => Promise<readonly Delivery[]>;
   readonly publications: (keys: readonly RowKey[]) => Promise<readonly Publication[]>;
@@ -18,14 +18,14 @@ const LISTS = ['deliveries', 'publications'] as const;
 
 export type LeftOut = {
   readonly list: (typeof LISTS)[number];
-  /** At least. */
+  /** A lower bound. */
   readonly count: number;
-  /** When the first of them was stamped. */
+  /** The time of the first of them. */
   readonly since: string;
 };
 
-/** A portion of what one look found. Each list is in the order of its time. */
-export type LiveLook<Delivery, Publication> = {
+/** New rows of one poll, or a portion of them. Each list is in the order of its time. */
+export type LiveRows<Delivery, Publication> = {
   readonly deliveries: readonly Delivery[];
   readonly publications: readonly Publication[];
   readonly leftOut: readonly LeftOut[];
@@ -33,19 +33,19 @@ export type LiveLook<Delivery, Publication> = {
 
 export type Live<Delivery, Publication> = {
   /**
-   * Calls `listener` with whatever is committed from now on. Resolves once nothing will be missed.
-   * @returns what ends it. Safe to call twice.
-   * @throws whatever the driver throws if the ledger cannot be read now
+   * Calls `listener` with the rows that are committed from now on. Resolves once none will be missed.
+   * @returns a function that ends it. Safe to call twice.
+   * @throws the driver's error if the ledger cannot be read now
    */
-  readonly listen: (listener: (look: LiveLook<Delivery, Publication>) => void) => Promise<() => void>;
-  /** Looks no more. Safe to call twice. */
+  readonly listen: (listener: (rows: LiveRows<Delivery, Publication>) => void) => Promise<() => void>;
+  /** Ends the polls. Safe to call twice. */
   readonly close: () => Promise<void>;
 };
 
-const LOOK_INTERVAL_MS = 1_000;
-/** Of each list a look: what a person could not follow, and a fast program still can. */
-export const ROWS_A_LOOK = 1_000;
-/** Some 30 KB. */
+const POLL_INTERVAL_MS = 1_000;
+/** Of each list: more than a person can follow, and not too many for a fast program. */
+const ROWS_PER_POLL = 1_000;
+/** Some 30 KB as text. */
 const PORTION_ROWS = 50;
 
 export function createLive<Delivery, Publication>(options: {
@@ -56,7 +56,7 @@ export function createLive<Delivery, Publication>(options: {
   log: Logger;
 }): Live<Delivery, Publication> {
   const { connection, readers, lateMs, log } = options;
-  type Listener = (look: LiveLook<Delivery, Publication>) => void;
+  type Listener = (rows: LiveRows<Delivery, Publication>) => void;
   type Both = { readonly deliveries: Newcomers; readonly publications: Newcomers };
   type Watch = { readonly ready: Promise<unknown>; readonly end: () => void; readonly ended: Promise<void> };
   const listeners = new Set<Listener>();
@@ -69,32 +69,32 @@ export function createLive<Delivery, Publication>(options: {
         connection,
         of: { table: 'deliveries', time: 'received_at' },
         lateMs,
-        rowsMax: ROWS_A_LOOK,
+        rowsMax: ROWS_PER_POLL,
       }),
       publications: createNewcomers({
         connection,
         of: { table: 'publications', time: 'published_at' },
         lateMs,
-        rowsMax: ROWS_A_LOOK,
+        rowsMax: ROWS_PER_POLL,
       }),
     };
     const ready = prime(newcomers);
     const ended = ready.then(
       () => run(newcomers, ending.signal),
-      () => {}, // those who wait for it are told
+      () => {}, // `listen` throws it
     );
     return { ready, end: () => ending.abort(), ended };
   }
 
   /**
-   * Publications first: then no publication is told before the delivery that it came of. Where one list could not be
-   * read the other is told, since it is not found again.
+   * Publications first: so a publication is never sent in an earlier poll than its delivery. If one list cannot be read, the
+   * rows of the other are returned all the same, since no later poll finds them again.
    */
-  async function look(
+  async function poll(
     newcomers: Both,
-  ): Promise<LiveLook<Delivery, Publication> & { errors: readonly unknown[] }> {
-    const [publications] = await Promise.allSettled([newcomers.publications.look(readers.publications)]);
-    const [deliveries] = await Promise.allSettled([newcomers.deliveries.look(readers.deliveries)]);
+  ): Promise<LiveRows<Delivery, Publication> & { errors: readonly unknown[] }> {
+    const [publications] = await Promise.allSettled([newcomers.publications.poll(readers.publications)]);
+    const [deliveries] = await Promise.allSettled([newcomers.deliveries.poll(readers.deliveries)]);
     const found = { deliveries, publications };
     return {
       deliveries: deliveries.status === 'fulfilled' ? deliveries.value.rows : [],
@@ -109,24 +109,24 @@ export function createLive<Delivery, Publication>(options: {
   }
 
   async function prime(newcomers: Both): Promise<void> {
-    const { errors } = await look(newcomers);
+    const { errors } = await poll(newcomers);
     if (errors.length > 0) throw errors[0];
   }
 
   async function run(newcomers: Both, signal: AbortSignal): Promise<void> {
     let isFailing = false;
     while (await pause(signal)) {
-      const { errors, ...found } = await look(newcomers);
+      const { errors, ...found } = await poll(newcomers);
       if (errors.length > 0 && !isFailing) {
         log.warn({ err: describeError(errors[0]) }, 'nothing new can be read for those who listen');
       }
-      isFailing = errors.length > 0; // what is missed meanwhile is found when it works again
-      if (!signal.aborted) await tell(found); // those who listen now have a watch of their own
+      isFailing = errors.length > 0; // the next poll that works finds the rows of the failed ones
+      if (!signal.aborted) await send(found); // after an abort, new listeners have a watch of their own
     }
   }
 
-  /** In portions, so that whoever reads as it comes is never handed more at once than fits on his connection. */
-  async function tell({ deliveries, publications, leftOut }: LiveLook<Delivery, Publication>): Promise<void> {
+  /** In portions that fit in a connection's buffer, so that a listener who reads as fast as rows come loses none. */
+  async function send({ deliveries, publications, leftOut }: LiveRows<Delivery, Publication>): Promise<void> {
     const rows = Math.max(deliveries.length, publications.length, leftOut.length);
     for (let from = 0; from < rows; from += PORTION_ROWS) {
       const portion = {
@@ -134,13 +134,13 @@ export function createLive<Delivery, Publication>(options: {
         publications: publications.slice(from, from + PORTION_ROWS),
         leftOut: from === 0 ? leftOut : [],
       };
-      for (const listener of listeners) tellOne(listener, portion);
+      for (const listener of listeners) sendTo(listener, portion);
       await setImmediate();
     }
   }
 
-  /** One that fails must not end the watch of the others. */
-  function tellOne(listener: Listener, portion: LiveLook<Delivery, Publication>): void {
+  /** A listener that throws must not end the watch of the others. */
+  function sendTo(listener: Listener, portion: LiveRows<Delivery, Publication>): void {
     try {
       listener(portion);
     } catch (error) {
@@ -184,7 +184,7 @@ export function createLive<Delivery, Publication>(options: {
 
 /** @returns whether to go on */
 function pause(signal: AbortSignal): Promise<boolean> {
-  return delay(LOOK_INTERVAL_MS, undefined, { signal, ref: false }).then(
+  return delay(POLL_INTERVAL_MS, undefined, { signal, ref: false }).then(
     () => true,
     () => false,
   );

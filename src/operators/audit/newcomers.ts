@@ -1,42 +1,41 @@
-// Finds the rows of a list that appeared since the last look, on whichever replica. Rows are stamped when their statement
-// begins and seen when it is committed, so each look goes back as far as a statement can take and leaves out what it
-// has found before: reading on from the last time or id would lose whatever commits late.
+// Polls a table for the rows that were committed since the last poll, by any replica. A row has the time when its statement
+// began and is visible when it is committed, so each poll goes back as far as a statement can take and leaves out the rows
+// that it found before. Reading on from the last time or id would lose rows that commit late.
 
 import { type DatabaseConnection, type Statement, TIME_FORMAT } from '../../ledger/index.ts';
 
-/** Names a row in the index of its time, which has microseconds. */
+/** Finds a row by the index of its time, which has microseconds. */
 export type RowKey = { readonly id: string; readonly at: string };
 
-export type Look<Row> = {
+export type PollResult<Row> = {
   readonly rows: readonly Row[];
-  /** There were so many more, at least. */
+  /** How many more there were. A lower bound. */
   readonly leftOut: number;
-  /** When the first of those was stamped. */
+  /** The time of the first of those. */
   readonly since: string | undefined;
 };
 
 export type Newcomers = {
   /**
-   * Has the newest ones read, in order. What was not read, since `read` rejected, is found again by the next look. The
-   * first look finds none: it takes note of what is there.
+   * Passes the keys of the newest ones to `read`, oldest first. If it rejects, the next poll finds these rows again. The
+   * first poll finds none: it notes which rows are there.
    */
-  readonly look: <Row>(read: (keys: readonly RowKey[]) => Promise<readonly Row[]>) => Promise<Look<Row>>;
+  readonly poll: <Row>(
+    read: (keys: readonly RowKey[]) => Promise<readonly Row[]>,
+  ) => Promise<PollResult<Row>>;
 };
 
 export type NewcomersOf = {
   readonly table: 'deliveries' | 'publications';
-  /** Leads the index that ends in `id`. */
+  /** The first column of the index on time and id. */
   readonly time: 'received_at' | 'published_at';
 };
 
-/**
- * So many ids of the last seconds are looked at: at the rates that this service reaches on one machine, all of them.
- * 200 bytes each in memory.
- */
+/** Ids of the last seconds that a poll reads: all of them at the rates of one machine. 200 bytes each in memory. */
 const IDS_MAX = 20_000;
 
-/** Reads the end of one index and not the table, as long as Postgres has it in the visibility map. */
-const lookAt = ({ table, time }: NewcomersOf): Statement => ({
+/** By an index-only scan of the newest rows. */
+const pollOf = ({ table, time }: NewcomersOf): Statement => ({
   name: `new-${table}`,
   text: `
 select asked.at as asked_at, found.id, found.at
@@ -54,15 +53,17 @@ export function createNewcomers(options: {
   of: NewcomersOf;
   /** Longer than any statement that adds rows takes to commit. */
   lateMs: number;
-  /** Rows that one look gives at most: the newest. */
+  /** The most rows that one poll gives: the newest. */
   rowsMax: number;
 }): Newcomers {
   const { connection, lateMs, rowsMax } = options;
-  const statement = lookAt(options.of);
+  const statement = pollOf(options.of);
   let askedAt: string | null = null;
-  const seen = new Map<string, string>(); // and when they were stamped
+  const seen = new Map<string, string>(); // ids and their times
 
-  async function look<Row>(read: (keys: readonly RowKey[]) => Promise<readonly Row[]>): Promise<Look<Row>> {
+  async function poll<Row>(
+    read: (keys: readonly RowKey[]) => Promise<readonly Row[]>,
+  ): Promise<PollResult<Row>> {
     const found = await connection.execute<{ asked_at: string; id: string | null; at: string | null }>(
       statement,
       [askedAt, lateMs / 1_000, IDS_MAX],
@@ -80,12 +81,12 @@ export function createNewcomers(options: {
     return { rows, leftOut, since: leftOut > 0 ? unseen.at(-1)?.at : undefined };
   }
 
-  /** No later look goes back further than this one did. */
+  /** No later poll goes back further than this one did. */
   function forgetBefore(time: string | null): void {
     if (time === null) return;
     const oldestMs = Date.parse(time) - lateMs;
     for (const [id, at] of seen) if (Date.parse(at) < oldestMs) seen.delete(id);
   }
 
-  return { look };
+  return { poll };
 }

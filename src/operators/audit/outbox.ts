@@ -1,42 +1,21 @@
-// What waits in the outbox, oldest first, and how much of it there is. A look at it costs the same whatever the backlog
-// is: no more than a bounded number of entries of each state is counted, or looked at for a page.
+// The list of the outbox's entries, oldest first, and how many there are. The cost is bounded whatever the backlog is: by
+// the entries that a page reads, and by those of each state that are counted.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { eventId, type Status, type Database, type OutboxState, timeText } from '../../ledger/index.ts';
-import type { List, Page, PageOptions } from './lists.ts';
-import { sourcesCte } from './scan.ts';
+import type { Entry, outboxFilters } from '../contract/outbox.ts';
+import { type Scoped, sourcesIn } from './filters.ts';
+import { cutPage, type List, type Page, type PageOptions } from './lists.ts';
 
-/** As the API shows it. */
-export type EntryItem = {
-  readonly id: string;
-  readonly event_id: string;
-  readonly source: string;
-  readonly job_id: string;
-  readonly state: OutboxState;
-  readonly attempts: number;
-  readonly due_at: string;
-  readonly recorded_at: string;
-  readonly last_error: string | null;
-  readonly replay_id: string | null;
-  readonly queue: string | null;
-};
-
-/** `sources`: those that may be seen, null for all. */
-export type OutboxFilters = {
-  readonly sources: readonly string[] | null;
-  readonly state?: OutboxState | undefined;
-  readonly job_id?: string | undefined;
-  /** Only copies that replays made, or only live entries. Both where not given. */
-  readonly copies?: boolean | undefined;
-};
+export type OutboxFilters = Scoped<typeof outboxFilters>;
 
 /** Of live entries, and how many copies replays have beside them. */
 export type Depth = {
   readonly counts: Readonly<Record<OutboxState, number>>;
   readonly copies: number;
-  /** False if there are more than were looked at: what is counted is then no more than the least that there is. */
+  /** False if there are more than were read: the counts are lower bounds then. */
   readonly is_complete: boolean;
-  /** Null, too, if there are only others' among the pending ones that were looked at. */
+  /** Null, too, if all pending entries that were read are of other sources. */
   readonly oldest_pending_at: string | null;
 };
 
@@ -49,17 +28,18 @@ const columns = sql`o.sequence as id, o.source, o.job_id, o.status, o.progress_p
   ${timeText('o.due_at')} as due_at, ${timeText('o.recorded_at')} as recorded_at, o.last_error, o.replay_id, o.queue`;
 
 /**
- * Indexes: outbox_pending, outbox_waiting, or the primary key; all in the order of the list. Copies, of which the feeder
- * keeps few out: outbox_replay.
+ * By sequence, and not by time as other lists, so it has statements of its own. Their indexes are in its order: outbox_pending
+ * (pending and no copy), outbox_waiting (other states), or the primary key. Copies are found by outbox_replay, and sorted:
+ * the feeder keeps few in the outbox.
  */
-export const outbox: List<OutboxFilters, EntryItem> = {
+export const outbox: List<OutboxFilters, Entry> = {
   types: ['bigint'],
   read: async (db, filters, options) => {
     const { job_id, copies } = filters;
     if (job_id !== undefined) return ofJob(db, { ...filters, job_id }, options);
     const { after, limit } = options;
     const run = async <T>(statement: RawBuilder<T>) => (await statement.execute(db)).rows;
-    // Apart (offset 0), since in the order of the list they may be behind all live entries.
+    // Copies first, by their index (offset 0): in the order of the list they may stand behind all live entries.
     const entries = copies ? sql`(select * from outbox where replay_id is not null offset 0)` : sql`outbox`;
     const isPending = filters.state === 'pending';
     const scan = sql`from ${entries} o where ${inState(filters.state)}
@@ -67,7 +47,7 @@ export const outbox: List<OutboxFilters, EntryItem> = {
         and o.sequence > ${after?.[0] ?? '0'}::bigint
       order by o.sequence`;
     const { sources } = filters;
-    // Those that no index tells apart are picked from a bounded number of entries.
+    // Without a source, an index holds just the wanted entries, or most entries are wanted.
     if (sources === null && (copies !== false || isPending)) {
       const rows = await run(sql<EntryRow>`select ${columns} ${scan} limit ${limit + 1}`);
       return pageOf(rows, limit);
@@ -79,22 +59,22 @@ export const outbox: List<OutboxFilters, EntryItem> = {
     const [end] = await run(
       sql<{ id: string }>`select o.sequence as id ${scan} offset ${INSPECT - 1} limit 1`,
     );
-    // Entries may have gone between the two looks, and the place have moved on: what is behind it then is not passed over.
+    // Where the first INSPECT entries end. Entries that are deleted between the two statements move it further on.
     return { items: rows.map(toEntry), next: end === undefined ? null : [end.id] };
   },
 };
 
-/** Live entries by their events' numbers (events_dedup_key, the primary key), copies by outbox_replay, which are few. */
+/** Live entries by their events' sequences (events_dedup_key, the primary key); copies, which are few, by outbox_replay. */
 async function ofJob(
   db: Kysely<Database>,
   { sources, state, copies, job_id: jobId }: OutboxFilters & { job_id: string },
   { after, limit }: PageOptions,
-): Promise<Page<EntryItem>> {
+): Promise<Page<Entry>> {
   const statement = sql<EntryRow>`
-    with ${sourcesCte('events', sources)},
+    with s (source) as materialized (${sourcesIn('events', sources)}),
     of_job as materialized (
       select e.sequence from s cross join lateral (
-        select e.sequence from events e where e.source = s.v and e.job_id = ${jobId}) e),
+        select e.sequence from events e where e.source = s.source and e.job_id = ${jobId}) e),
     found as (
       select o.* from outbox o where o.sequence in (select sequence from of_job)
       union all
@@ -124,47 +104,44 @@ function ofSources(sources: readonly string[] | null): RawBuilder<unknown> {
 }
 
 /** The entry with this number, digits of a 64-bit one. Undefined if there is none. */
-export async function findEntry(db: Kysely<Database>, id: string): Promise<EntryItem | undefined> {
+export async function findEntry(db: Kysely<Database>, id: string): Promise<Entry | undefined> {
   const { rows } =
     await sql<EntryRow>`select ${columns} from outbox o where o.sequence = ${id}::bigint`.execute(db);
   return rows[0] && toEntry(rows[0]);
 }
 
-type EntryRow = Omit<EntryItem, 'event_id'> & { status: Status; progress_percentage: number | null };
+type EntryRow = Omit<Entry, 'event_id'> & { status: Status; progress_percentage: number | null };
 
-function toEntry({ status, progress_percentage: progress, ...row }: EntryRow): EntryItem {
+function toEntry({ status, progress_percentage: progress, ...row }: EntryRow): Entry {
   return { ...row, event_id: eventId(row.source, { jobId: row.job_id, status, progress }) };
 }
 
-function pageOf(rows: readonly EntryRow[], limit: number): Page<EntryItem> {
-  const items = rows.slice(0, limit).map(toEntry);
-  const last = items.at(-1);
-  return { items, next: rows.length > limit && last !== undefined ? [last.id] : null };
-}
+const pageOf = (rows: readonly EntryRow[], limit: number): Page<Entry> =>
+  cutPage(rows.map(toEntry), limit, ({ id }) => [id]);
 
 /**
- * How much waits; `sources` as in the list. Each state is counted by the index that holds just its entries
- * (outbox_pending, outbox_waiting, outbox_replay), so that however many there are of one hides none of another.
+ * How many entries there are; `sources` as in the list. Each state is counted by the index of its entries
+ * (outbox_pending, outbox_waiting, outbox_replay), so that many entries of one hide none of another.
  */
 export async function readDepth(
   db: Kysely<Database>,
   { sources }: Pick<OutboxFilters, 'sources'>,
 ): Promise<Depth> {
   const counted = (scan: RawBuilder<unknown>, kind?: boolean) => sql`
-    (select count(*)::int as looked_at, count(*) filter (where ${ofSources(sources)} and ${ofKind(kind)})::int as found,
+    (select count(*)::int as entries_read, count(*) filter (where ${ofSources(sources)} and ${ofKind(kind)})::int as found,
        min(o.sequence) filter (where ${ofSources(sources)}) as first
      from (select o.sequence, o.source, o.replay_id from outbox o where ${scan} limit ${COUNT_MAX + 1}) o)`;
-  // Copies are among the returned and parked ones of their index, and no part of that of the pending ones.
+  // outbox_waiting has copies, too, which are filtered out here; outbox_pending has none.
   const statement = sql<{
     pending: number;
     returned: number;
     parked: number;
     copies: number;
-    looked_at: number;
+    entries_read: number;
     oldest: string | null;
   }>`
     select pending.found as pending, returned.found as returned, parked.found as parked, copies.found as copies,
-      greatest(pending.looked_at, returned.looked_at, parked.looked_at, copies.looked_at) as looked_at,
+      greatest(pending.entries_read, returned.entries_read, parked.entries_read, copies.entries_read) as entries_read,
       (select ${timeText('o.recorded_at')} from outbox o where o.sequence = pending.first) as oldest
     from ${counted(sql`${inState('pending')} and ${ofKind(false)} order by o.sequence`)} pending
     cross join ${counted(sql`${inState('returned')} order by o.sequence`, false)} returned
@@ -178,20 +155,20 @@ export async function readDepth(
   return {
     counts: { pending: capped(pending), returned: capped(returned), parked: capped(parked) },
     copies: capped(copies),
-    is_complete: row.looked_at <= COUNT_MAX,
+    is_complete: row.entries_read <= COUNT_MAX,
     oldest_pending_at: row.oldest,
   };
 }
 
-/** The one behind those that are counted says no more than that there are more. */
+/** One entry more than COUNT_MAX is read, to tell whether there are more. */
 const capped = (found: number) => Math.min(found, COUNT_MAX);
 
-/** What waits of one job, its events' numbers at hand. Bounded: a replay holds few copies in the outbox at a time. */
+/** One job's entries, the first `limit`. */
 export async function readEntriesOfJob(
   db: Kysely<Database>,
   job: { source: string; jobId: string },
   limit: number,
-): Promise<EntryItem[]> {
+): Promise<Entry[]> {
   const { items } = await ofJob(db, { sources: [job.source], job_id: job.jobId }, { after: null, limit });
   return [...items];
 }

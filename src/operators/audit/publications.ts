@@ -1,48 +1,30 @@
-// The list of publications: what each attempt to publish an event came to. Publications name their event by its number
-// alone, so a job's are found through its events.
+// The list of publications: the result of each attempt to publish an event. A publication names its event by the sequence
+// alone, so a job's publications are found through its events.
 
 import { type Kysely, sql } from 'kysely';
+import { eventId, parseEventId, type Status, type Database, timeText } from '../../ledger/index.ts';
+import type { Publication, publicationFilters } from '../contract/publications.ts';
 import {
-  eventId,
-  parseEventId,
-  type Status,
-  type Database,
-  type PublicationResult,
-  timeText,
-} from '../../ledger/index.ts';
-import { byColumn, bySources, byUnusual, prefixEnd } from './filters.ts';
-import { type Filter, type List, type Question, readPage, typesOf } from './lists.ts';
-import { sourcesCte, type Spec } from './scan.ts';
+  byColumn,
+  bySources,
+  type Filter,
+  type FilterTable,
+  hasPrefix,
+  type Scoped,
+  sourcesIn,
+} from './filters.ts';
+import { createList, type List, questionOf } from './lists.ts';
+import type { Condition, ListSpec } from './scan.ts';
 
-/** As the API shows it. */
-export type PublicationItem = {
-  readonly id: string;
-  readonly published_at: string;
-  readonly event_id: string;
-  readonly source: string;
-  readonly job_id: string;
-  readonly attempt: number;
-  readonly result: PublicationResult;
-  readonly detail: string | null;
-  readonly duration_ms: number;
-  readonly relay_id: string;
-  readonly replay_id: string | null;
-  readonly queue: string | null;
+export type PublicationFilters = Scoped<typeof publicationFilters>;
+
+type PublicationRow = Omit<Publication, 'event_id'> & {
+  event_sequence: string;
+  event_status: Status;
+  event_progress: number | null;
 };
 
-/** Times are RFC 3339. `sources`: those that may be seen, null for all. */
-export type PublicationFilters = {
-  readonly sources: readonly string[] | null;
-  readonly result?: PublicationResult | undefined;
-  readonly event_id?: string | undefined;
-  readonly job_id?: string | undefined;
-  readonly job_id_prefix?: string | undefined;
-  readonly replay_id?: string | undefined;
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-};
-
-/** Each is a look-up in every partition: 40 days of 200 events cost some 20 ms. */
+/** Each is looked up in every partition: 200 events in those of 40 days take some 20 ms. */
 const EVENTS_OF_PREFIX_MAX = 200;
 
 // Events are kept for good, publications for a while.
@@ -54,7 +36,7 @@ const complete = {
 const columns = sql`t.id, ${timeText('t.published_at')} as published_at, t.event_sequence, t.attempt, t.result, t.detail,
   t.duration_ms, t.relay_id, t.replay_id, t.queue`;
 
-const spec: Spec = {
+const spec: ListSpec<PublicationRow> = {
   table: 'publications',
   row: sql`t.id, t.published_at, t.event_sequence, t.attempt, t.result, t.detail, t.duration_ms, t.relay_id,
     t.replay_id, t.queue, t.source`,
@@ -64,94 +46,71 @@ const spec: Spec = {
   complete,
 };
 
-export const publications: List<PublicationFilters, PublicationItem> = {
-  types: typesOf(spec),
-  read: async (db, filters, options) => {
-    const ofEvents = await byEvents(db, filters);
-    const question: Question = {
-      from: filters.from,
-      to: filters.to,
-      ...(ofEvents.sure && { sure: ofEvents.sure }),
-      filters: [
-        ...ofEvents.filters,
-        ...bySources(filters.sources),
-        ...byUnusual('result', filters.result, { usual: ['confirmed'], only: sql`t.result <> 'confirmed'` }),
-        ...byColumn('replay_id', filters.replay_id, {
-          type: 'uuid',
-          only: sql`t.replay_id is not null`,
-        }),
-      ],
-    };
-    const { rows, next } = await readPage(db, spec, question, options);
-    return { items: (rows as PublicationRow[]).map(toPublication), next };
-  },
+/** Where the filters of `publications` become SQL, and by which index. */
+const publicationTable: FilterTable<PublicationFilters> = {
+  event_id: (id, { sources }) => ofEvent(id, sources),
+  job_id: (jobId, { sources }) => ofEvents(sql`e.job_id = ${jobId}`, { sources }),
+  job_id_prefix: (prefix, { sources }) =>
+    ofEvents(hasPrefix('e.job_id', prefix), { sources, atMost: EVENTS_OF_PREFIX_MAX }),
+  // Index publications_replay.
+  replay_id: (id) => byColumn('replay_id', id, { type: 'uuid', only: sql`t.replay_id is not null` }),
+  // Index publications_result.
+  result: (result) =>
+    byColumn('result', result, { usual: ['confirmed'], only: sql`t.result <> 'confirmed'` }),
+  // Index publications_source.
+  sources: bySources,
 };
 
-/** Through the events that are meant, where they are few. */
-async function byEvents(
-  db: Kysely<Database>,
-  filters: PublicationFilters,
-): Promise<Pick<Question, 'sure' | 'filters'>> {
-  const { event_id, job_id, job_id_prefix: prefix, sources } = filters;
-  if (event_id === undefined && job_id === undefined && prefix === undefined) return { filters: [] };
-  const key = event_id === undefined ? undefined : parseEventId(event_id);
-  if (event_id !== undefined && key === undefined) return { sure: ofSequences([]), filters: [] };
-  const names: Filter['condition'][] = [
-    ...(key === undefined
-      ? []
-      : [
-          sql`e.job_id = ${key.jobId} and e.status = ${key.status}
-            and e.progress_percentage is not distinct from ${key.progress}::smallint`,
-        ]),
-    ...(job_id === undefined ? [] : [sql`e.job_id = ${job_id}`]),
-    ...(prefix === undefined ? [] : [sql`e.job_id >= ${prefix} and e.job_id < ${prefixEnd(prefix)}`]),
-  ];
-  const known =
-    key === undefined
-      ? sources
-      : sources === null
-        ? [key.source]
-        : sources.filter((name) => name === key.source);
-  // By events_dedup_key, for each source in turn.
-  const statement = sql<{ sequence: string }>`
-    with ${sourcesCte('events', known)}
-    select e.sequence from s cross join lateral (
-      select e.sequence from events e where e.source = s.v and ${sql.join(names, sql` and `)}
-      order by e.job_id limit ${EVENTS_OF_PREFIX_MAX + 1}) e limit ${EVENTS_OF_PREFIX_MAX + 1}`;
-  const { rows } = await statement.execute(db);
-  if (rows.length <= EVENTS_OF_PREFIX_MAX) {
-    return { sure: ofSequences(rows.map(({ sequence }) => sequence)), filters: [] };
-  }
-  const condition = sql`exists (
-    select from events e where e.sequence = t.event_sequence and ${sql.join(names, sql` and `)})`;
-  return { filters: [{ condition }] };
+export const publications: List<PublicationFilters, Publication> = createList(spec, {
+  toQuestion: questionOf(publicationTable),
+  toItem: toPublication,
+});
+
+/** Text that is no event's id finds nothing. */
+function ofEvent(id: string, sources: readonly string[] | null): Filter {
+  const key = parseEventId(id);
+  if (key === undefined) return ofEvents(sql`false`, { sources: [] });
+  return ofEvents(
+    sql`e.job_id = ${key.jobId} and e.status = ${key.status}
+      and e.progress_percentage is not distinct from ${key.progress}::smallint`,
+    { sources: sources?.filter((name) => name === key.source) ?? [key.source] },
+  );
 }
 
-/** Index publications_event. */
-const ofSequences = (sequences: readonly string[]) =>
-  ({
-    by: 'few',
-    condition: sql`t.event_sequence = any(${sequences}::bigint[])`,
-    sources: undefined,
-  }) as const;
+/**
+ * Finds the events that meet the condition by events_dedup_key, and their publications by publications_event. `atMost`: if
+ * there are more events, another path is taken.
+ */
+function ofEvents(
+  condition: Condition,
+  { sources, atMost }: { sources: readonly string[] | null; atMost?: number },
+): Filter {
+  const found = sql`
+    select e.sequence from (${sourcesIn('events', sources)}) s (source) cross join lateral (
+      select e.sequence from events e where e.source = s.source and ${condition}
+      order by e.job_id ${atMost === undefined ? sql`` : sql`limit ${atMost + 1}`}) e`;
+  return {
+    condition: sql`exists (
+      select from events e where e.sequence = t.event_sequence and ${condition}
+        and ${sources === null ? sql`true` : sql`e.source = any(${sources}::text[])`})`,
+    path: {
+      only: sql`t.event_sequence = any(array(${found}))`,
+      sorted: { by: ['event_sequence'], ...(atMost !== undefined && { onlyIf: { rows: found, atMost } }) },
+    },
+  };
+}
 
-type PublicationRow = Omit<PublicationItem, 'event_id'> & {
-  event_sequence: string;
-  event_status: Status;
-  event_progress: number | null;
-};
-
-function toPublication(row: PublicationRow): PublicationItem {
+function toPublication(row: PublicationRow): Publication {
   const { event_sequence: _, event_status: status, event_progress: progress, ...shown } = row;
   return { ...shown, event_id: eventId(row.source, { jobId: row.job_id, status, progress }) };
 }
 
-/** Of the events with these numbers (publications_event), oldest first, behind the place (time, id). */
+/** The publications of these events (index publications_event), oldest first, from behind the place (time, id). */
 export async function readPublicationsOf(
   db: Kysely<Database>,
   sequences: readonly string[],
   { after, limit }: { after: { at: string; id: string }; limit: number },
-): Promise<PublicationItem[]> {
+): Promise<Publication[]> {
   const { rows } = await sql<PublicationRow>`
     with few as materialized (
       select ${spec.row} from publications t
@@ -166,11 +125,11 @@ export async function readPublicationsOf(
   return rows.map(toPublication);
 }
 
-/** Those that are named by id and time: index publications_time. In the order of their time. */
+/** The publications with these ids and times (index publications_time), in the order of their time. */
 export async function readPublicationsNamed(
   db: Kysely<Database>,
   keys: readonly { readonly id: string; readonly at: string }[],
-): Promise<PublicationItem[]> {
+): Promise<Publication[]> {
   const { rows } = await sql<PublicationRow>`
     with page as materialized (
       select ${columns} from (

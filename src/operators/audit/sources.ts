@@ -1,10 +1,12 @@
-// What is known of each source: when it was heard from last, how often, which of its secrets matched when last, and
-// what its bodies had that our schemas do not know, and where its refused deliveries come from. Costs a few looks into indexes a source, however much it sent.
+// What is known of each source: its last delivery, its rates, when each of its secrets matched last, the fields and statuses
+// that our schemas do not know, and where its refused deliveries come from. A source costs a few steps in indexes, however
+// much it sent.
 
 import { sql } from 'kysely';
 import type { DatabaseConnection } from '../../ledger/index.ts';
+import { looseScan } from './loose-scan.ts';
 
-/** A source as it is set up now. */
+/** A source as it is configured now. */
 export type ConfiguredSource = { readonly name: string; readonly fingerprints: readonly string[] };
 
 export type SecretUse = {
@@ -45,13 +47,13 @@ const ADDRESSES_SHOWN = 10;
 type Match = { source: string; fingerprint: string; at: Date };
 type Counts = { source: string; last_5m: number; last_1h: number; last_24h: number };
 
-/** Those that are set up or in the ledger, by name. `visible`: null for all. */
+/** The sources that are configured or in the ledger, by name. `visible`: null for all. */
 export async function readSources(
   connection: DatabaseConnection,
   configured: readonly ConfiguredSource[],
   visible: readonly string[] | null,
 ): Promise<SourceReport[]> {
-  // One after the other: whoever asks for all of it should not take all connections at once.
+  // One after the other, so that one request does not take all connections of the operators.
   const heard = await readLastDeliveries(connection);
   const refused = await readRefusedAddresses(connection);
   const names = [...new Set([...configured.map(({ name }) => name), ...heard.keys(), ...refused.keys()])]
@@ -75,25 +77,18 @@ export async function readSources(
 }
 
 /**
- * By deliveries_source: from each name to the next, and for each the end of its times. Nothing between is read. The end
- * is looked for as the greatest pair up to it, since for the newest row of a source the planner would rather go through
- * all rows by their time, and for one that was silent for long that is all of them.
+ * Each source's newest delivery, by index deliveries_source. Asked for as the greatest pair (source, time) of the source:
+ * asked for the newest row where the source is equal, the planner may read all rows by their time, back to the last one
+ * of a source that has been silent for long.
  */
 async function readLastDeliveries({ db }: DatabaseConnection): Promise<Map<string, Date>> {
   const { rows } = await sql<{ source: string; at: Date }>`
-    with recursive known (source) as (
-      (select source from deliveries order by source limit 1)
-      union all
-      select (select d.source from deliveries d where d.source > k.source order by d.source limit 1)
-      from known k where k.source is not null
-    )
-    select k.source, newest.at from known k
+    select k.source, newest.at from (${looseScan('deliveries', 'source')}) k (source)
     cross join lateral (
       select d.received_at as at from deliveries d
       where (d.source, d.received_at) <= (k.source, 'infinity')
       order by d.source desc, d.received_at desc limit 1
-    ) as newest
-    where k.source is not null`.execute(db);
+    ) as newest`.execute(db);
   return new Map(rows.map(({ source, at }) => [source, at]));
 }
 
@@ -103,7 +98,7 @@ const rate = (span: string) => sql`(
 )::float8`;
 const shown = (perMinute: number) => Math.round(perMinute * 1_000) / 1_000;
 
-/** From the rollups of a day, by the primary key: whole minutes and what has passed of this one. */
+/** From the rollups of a day, by the primary key: whole minutes, and the part of the present one that has passed. */
 async function readRates(
   { db }: DatabaseConnection,
   names: readonly string[],
@@ -122,32 +117,22 @@ async function readRates(
 }
 
 /**
- * What was noted, which may lag behind by seconds, and the newest delivery of each secret, by deliveries_secret as the
- * sources are found above. Both, since a secret of two sources has but one newest delivery.
+ * When each secret of a source matched last: the later of two. secret_matches lags behind by seconds. The newest delivery
+ * of each secret (index deliveries_secret) does not, but it is of one source, and two may share a secret.
  */
 async function readMatches(
   { db }: DatabaseConnection,
   names: readonly string[],
 ): Promise<Map<string, Match[]>> {
   const { rows } = await sql<Match>`
-    with recursive known (fingerprint) as (
-      (select secret_fingerprint from deliveries
-       where secret_fingerprint > '' order by secret_fingerprint limit 1)
-      union all
-      select (
-        select d.secret_fingerprint from deliveries d
-        where d.secret_fingerprint > k.fingerprint order by d.secret_fingerprint limit 1
-      )
-      from known k where k.fingerprint is not null
-    ),
-    matched as (
-      select newest.source, k.fingerprint, newest.at from known k
+    with matched as (
+      select newest.source, k.fingerprint, newest.at
+      from (${looseScan('deliveries', 'secret_fingerprint')}) k (fingerprint)
       cross join lateral (
         select d.source, d.received_at as at from deliveries d
         where (d.secret_fingerprint, d.received_at) <= (k.fingerprint, 'infinity')
         order by d.secret_fingerprint desc, d.received_at desc limit 1
       ) as newest
-      where k.fingerprint is not null
       union all
       select source, fingerprint, last_matched_at from secret_matches
     )
@@ -157,7 +142,7 @@ async function readMatches(
   return Map.groupBy(rows, ({ source }) => source);
 }
 
-/** Few rows a source, by the primary key: how many there may be is limited where they are written. */
+/** By the primary key. The writer of drift limits how many rows a source may have. */
 async function readDrift(
   { db }: DatabaseConnection,
   names: readonly string[],
@@ -190,7 +175,7 @@ async function readDrift(
   );
 }
 
-/** By the primary key: a day of it. A source has few rows a minute, however many addresses knock. */
+/** By the primary key: a day of it. A source has few rows a minute, however many addresses are refused. */
 async function readRefusedAddresses({ db }: DatabaseConnection): Promise<Map<string, RefusedAddress[]>> {
   const { rows } = await sql<{ source: string; address: string; count: string }>`
     select source, address, count from (
@@ -210,7 +195,7 @@ async function readRefusedAddresses({ db }: DatabaseConnection): Promise<Map<str
   );
 }
 
-/** Those that are set up as they stand there, then those that matched once, the latest first. */
+/** The configured ones in their order, then those that are configured no more, by their last match, the latest first. */
 function secretsOf(configured: readonly string[], matches: readonly Match[]): SecretUse[] {
   const matchedAt = new Map(matches.map(({ fingerprint, at }) => [fingerprint, at]));
   const dropped = matches

@@ -1,53 +1,29 @@
-// One job's story: all that we recorded of it, in the order in which it happened, a page at a time. Reads one moment's
-// state, so that no part of it knows more than another.
+// One job's story: all that is recorded of it, oldest first, a page at a time. All parts are read in one snapshot of the
+// database, so that they fit together.
 
 import { type Kysely, sql, type Transaction } from 'kysely';
-import { type Database, type ReplayState, timeText } from '../../ledger/index.ts';
+import { type Database, timeText } from '../../ledger/index.ts';
 import type { Position, ValueType } from './cursor.ts';
-import { type DeliveryItem, readDeliveriesOfJob } from './deliveries.ts';
-import { type EventItem, readEventsOfJob } from './events.ts';
-import { findJob, type JobItem } from './jobs.ts';
-import { type EntryItem, readEntriesOfJob } from './outbox.ts';
-import { type PublicationItem, readPublicationsOf } from './publications.ts';
+import type { Job } from '../contract/jobs.ts';
+import type { StoryItem } from '../contract/story.ts';
+import { readDeliveriesOfJob } from './deliveries.ts';
+import { readEventsOfJob } from './events.ts';
+import { findJob } from './jobs.ts';
+import { readEntriesOfJob } from './outbox.ts';
+import { readPublicationsOf } from './publications.ts';
 
-export type StoryPart =
-  | { readonly what: 'delivery'; readonly delivery: DeliveryItem }
-  | { readonly what: 'event'; readonly event: EventItem }
-  | {
-      readonly what: 'operator';
-      readonly operator: { readonly action: string; readonly actor: string; readonly subject: string };
-    }
-  | { readonly what: 'replay'; readonly replay: ReplayOfJob }
-  | {
-      readonly what: 'replay_skip';
-      readonly skip: { readonly replay_id: string; readonly event_id: string; readonly reason: string };
-    }
-  | { readonly what: 'publication'; readonly publication: PublicationItem }
-  | { readonly what: 'waiting'; readonly entry: EntryItem };
-
-/** A replay that had to do with the job. Not what else it was meant for. */
-export type ReplayOfJob = {
-  readonly id: string;
-  readonly state: ReplayState;
-  readonly created_by: string;
-  readonly note: string | null;
-  readonly queue: string | null;
-  readonly created_at: string;
-  readonly finished_at: string | null;
-  /** From its creation to its end; null for one that is not at its end. */
-  readonly duration_ms: number | null;
-};
-
-export type StoryItem = StoryPart & { readonly at: string; readonly after_ms: number | null };
+type WithoutTime<Item> = Item extends StoryItem ? Omit<Item, 'at' | 'after_ms'> : never;
+type StoryPart = WithoutTime<StoryItem>;
+type ReplayOfJob = Extract<StoryItem, { what: 'replay' }>['replay'];
 
 export type Story = {
-  /** Null for a job that no event told of: its deliveries are all in quarantine. */
-  readonly job: JobItem | null;
+  /** Null for a job without an event: all its deliveries are in quarantine. */
+  readonly job: Job | null;
   readonly items: readonly StoryItem[];
   readonly next: Position | null;
 };
 
-/** A place in a story: a time, what comes first at equal times, an id, and the time of the item there. */
+/** The types of a place in a story: the item's time, its rank among items of the same time, and its id. */
 export const storyTypes: readonly ValueType[] = ['time', 'rank', 'text'];
 
 /** At equal times a cause comes before its effect. */
@@ -61,9 +37,9 @@ const RANKS = {
   waiting: 6,
 } as const;
 
-/** Deliveries whose operators' actions are looked up: those with a body to look at or release, the oldest ones. */
+/** The most deliveries whose lines in the operator log are read, the oldest ones, and the most lines and skips. */
 const ACTED_ON_MAX = 1_000;
-/** A job has at most 103 events, and few replays hold copies of them at a time. */
+/** A job has at most 103 events, and few replays have copies of them in the outbox at a time. */
 const WAITING_MAX = 1_000;
 
 type Moment = StoryPart & { readonly at: string; readonly key: string };
@@ -125,7 +101,11 @@ async function readStoryIn(
 
 type Where = { readonly place: Place; readonly limit: number };
 
-/** The place, for those of one rank: their ids count only against an item of the same rank. */
+/**
+ * The place from which items of one rank are read. Example: the last item shown is an event of 10:30. Deliveries of 10:30
+ * stand before it, so they are read from behind the highest id of that time; publications of 10:30 stand behind it, so they
+ * are read from the lowest id. Events are read from behind its id.
+ */
 function from(what: keyof typeof RANKS, { place }: Where, [first, last]: [string, string]) {
   if (place === START) return { at: place.at, id: first };
   if (RANKS[what] === place.rank) return { at: place.at, id: place.key };
@@ -170,7 +150,7 @@ async function publicationMoments(
   }));
 }
 
-/** Index operator_log_subject. Says who did what, and not from where. */
+/** By index operator_log_subject. Without the operators' addresses. */
 async function operatorMoments(
   trx: Transaction<Database>,
   { source, jobId }: { source: string; jobId: string },
@@ -188,8 +168,8 @@ async function operatorMoments(
 }
 
 /**
- * The replays that published events of the job, and those that are `named`. No publication of a replay is older than the
- * replay, so of these, too, only those behind the place are read (publications_event, and the replays' primary key).
+ * The replays that published events of the job, by their publications (index publications_event), and the replays `named` by
+ * skips and waiting copies. A replay's publications are younger than the replay: only those behind the place are read.
  */
 async function replayMoments(
   trx: Transaction<Database>,
@@ -232,14 +212,14 @@ async function skipMoments(trx: Transaction<Database>, ids: ReadonlyMap<string, 
   }));
 }
 
-/** What waits does so while we look: at the end of the story so far. */
+/** Entries in the outbox have the time of this read, so they stand at the end of the story. */
 async function waitingMoments(
   trx: Transaction<Database>,
   job: { source: string; jobId: string },
 ): Promise<Moment[]> {
   const entries = await readEntriesOfJob(trx, job, WAITING_MAX);
   if (entries.length === 0) return [];
-  // clock_timestamp and not now(): what was recorded until the snapshot is before it.
+  // clock_timestamp, since now() is the begin of the transaction, which may be before rows of its snapshot.
   const { rows } = await sql<{ at: string }>`
     select ${timeText('c.at')} as at from (select clock_timestamp() as at) c`.execute(trx);
   return entries.map((entry) => ({ what: 'waiting', entry, at: rows[0]?.at ?? '', key: padded(entry.id) }));
@@ -260,7 +240,7 @@ const toPlace = ({ at, what, key }: Moment): Place => ({ at, rank: RANKS[what], 
 const toPosition = ({ at, rank, key }: Place): Position => [at, String(rank), key];
 const placeOf = ([at = '', rank = '', key = '']: Position): Place => ({ at, rank: Number(rank), key });
 
-/** False for values that no story of ours has given: they are handed to Postgres by what they should be. */
+/** False for a place that no story has given: its id would be no valid parameter of the statements. */
 export function isStoryPlace(position: Position): boolean {
   const { rank, key } = placeOf(position);
   if (rank === RANKS.delivery || rank === RANKS.replay) return UUID.test(key);
@@ -269,7 +249,7 @@ export function isStoryPlace(position: Position): boolean {
 }
 
 function isBehind(moment: Moment, place: Place): boolean {
-  // What waits is told with the time of the look, which is another for each page.
+  // Waiting entries have the time of the read, which differs from page to page: their ids alone count.
   if (moment.what === 'waiting' && place.rank === RANKS.waiting) return moment.key > place.key;
   return comparePlaces(toPlace(moment), place) > 0;
 }

@@ -56,3 +56,4 @@ export const deliveryFilters = {
 };
 
 export type Delivery = z.infer<typeof Delivery>;
+export type DeliveryDetail = z.infer<typeof DeliveryDetail>;

@@ -12,7 +12,7 @@ import { Publication, publicationFilters } from './publications.ts';
 import { quarantineFilters } from './quarantine.ts';
 import { Replay, replayFilters } from './replays.ts';
 
-type ListContract = {
+export type ListContract = {
   readonly item: z.ZodObject;
   readonly filters: z.ZodRawShape;
   readonly page: z.ZodObject;

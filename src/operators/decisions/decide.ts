@@ -3,7 +3,8 @@
 // cancelled.
 
 import { sql, type Transaction } from 'kysely';
-import { type EntryItem, findEntry } from '../audit/outbox.ts';
+import { findEntry } from '../audit/outbox.ts';
+import type { Entry } from '../contract/outbox.ts';
 import type { Database, OutboxState } from '../../ledger/index.ts';
 import { findEvents } from '../replays/selection.ts';
 import { retryEntry } from './retry.ts';
@@ -18,7 +19,7 @@ const DECISIONS: Readonly<Record<Decision, { from: readonly OutboxState[]; to?: 
 };
 
 /** Locks the entry with this number, or the event's own entry by the event's id. */
-export async function lockEntry(trx: Transaction<Database>, id: string): Promise<EntryItem | undefined> {
+export async function lockEntry(trx: Transaction<Database>, id: string): Promise<Entry | undefined> {
   const sequence = /^\d{1,19}$/.test(id) ? id : await sequenceOf(trx, id);
   if (sequence === undefined || BigInt(sequence) >= 2n ** 63n) return undefined;
   const row = await trx
@@ -46,8 +47,8 @@ async function sequenceOf(trx: Transaction<Database>, id: string): Promise<strin
  */
 export async function decide(
   trx: Transaction<Database>,
-  { entry, decision, by }: { entry: EntryItem; decision: Decision; by: string },
-): Promise<{ entry: EntryItem; isChanged: boolean } | undefined> {
+  { entry, decision, by }: { entry: Entry; decision: Decision; by: string },
+): Promise<{ entry: Entry; isChanged: boolean } | undefined> {
   const { from, to } = DECISIONS[decision];
   if (entry.replay_id !== null) return undefined;
   if (entry.state === to) return { entry, isChanged: false };

@@ -2,7 +2,7 @@
 // any other entry. `retryEntry` does so for one entry (decide.ts), `retryEntries` for all of a state.
 
 import { type Kysely, sql, type Transaction } from 'kysely';
-import type { EntryItem } from '../audit/outbox.ts';
+import type { Entry } from '../contract/outbox.ts';
 import { type Database, eventId, type Status } from '../../ledger/index.ts';
 
 /** Entries that one transaction locks. */
@@ -15,7 +15,7 @@ export async function retryEntry(trx: Transaction<Database>, sequence: string): 
   await trx.updateTable('outbox').set(PENDING_NOW).where('sequence', '=', sequence).execute();
 }
 
-export type RetriedEntry = Pick<EntryItem, 'id' | 'event_id' | 'source' | 'last_error'>;
+export type RetriedEntry = Pick<Entry, 'id' | 'event_id' | 'source' | 'last_error'>;
 
 /** Which part of the outbox is still to be retried, by the numbers of its entries. */
 export type RetryPlace = { readonly after: string; readonly upTo: string };

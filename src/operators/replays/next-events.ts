@@ -37,9 +37,9 @@ export async function nextEvents(
   const { rows } = await sql<Candidate>`
     select n.sequence, n.job_id, n.status, n.progress_percentage, coalesce(d.body_bytes, 0) as bytes
     from (
-      select e.* from events e
-      where e.sequence > ${cursor}::bigint and e.sequence <= ${end}::bigint and ${selected(selection, sources)}
-      order by e.sequence limit ${limit}
+      select t.* from events t
+      where t.sequence > ${cursor}::bigint and t.sequence <= ${end}::bigint and ${selected(selection, sources)}
+      order by t.sequence limit ${limit}
     ) as n
     left join deliveries d on d.id = n.delivery_id and d.received_at = n.recorded_at
     order by n.sequence`.execute(db);

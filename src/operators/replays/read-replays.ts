@@ -3,6 +3,9 @@
 import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
 import { type Database, type ReplayState, timeText } from '../../ledger/index.ts';
+import { byPartialIndex, type FilterTable, filtersOf } from '../audit/filters.ts';
+import { createList, type List } from '../audit/lists.ts';
+import type { ListSpec } from '../audit/scan.ts';
 import type { EventFilter, Selection } from './selection.ts';
 
 export type Replay = {
@@ -29,39 +32,47 @@ type Count = 'matched' | 'queued' | 'confirmed' | 'returned' | 'failed' | 'skipp
 
 export type Skip = { readonly event_id: string; readonly reason: string };
 
-const shown = (db: Kysely<Database>) =>
-  db
-    .selectFrom('replays')
-    .selectAll()
-    .select([
-      timeText('replays.created_at').as('created'),
-      timeText('replays.updated_at').as('updated'),
-      timeText('replays.finished_at').as('finished'),
-    ]);
+type Row = Omit<Replay, 'event_ids' | 'filter' | 'counts'> &
+  Readonly<Record<Count, string>> & { readonly selection: string };
+
+const columns = sql`t.id, t.state, t.paused_because, t.created_by, t.note, t.sources, t.selection, t.queue,
+  t.rate_per_second, t.matched, t.matched_exactly, t.queued, t.confirmed, t.returned, t.failed, t.skipped,
+  ${timeText('t.created_at')} as created_at, ${timeText('t.updated_at')} as updated_at,
+  ${timeText('t.finished_at')} as finished_at`;
 
 export async function findReplay(db: Kysely<Database>, id: string): Promise<Replay | undefined> {
-  const row = await shown(db).where('id', '=', id).executeTakeFirst();
-  return row === undefined ? undefined : toReplay(row);
+  const { rows } = await sql<Row>`select ${columns} from replays t where t.id = ${id}::uuid`.execute(db);
+  return rows[0] && toReplay(rows[0]);
 }
 
-/** Newest first, from behind `after`. `within`: only replays that are limited to (some of) these sources. */
-export async function listReplays(
-  db: Kysely<Database>,
-  options: {
-    state: ReplayState | undefined;
-    within: readonly string[] | null;
-    after: { at: string; id: string } | undefined;
-    limit: number;
+/** `within`: only those that may touch none but these sources; null for all. */
+type ReplayFilters = {
+  readonly state?: ReplayState | undefined;
+  readonly within: readonly string[] | null;
+};
+
+/** Where the filters of `replays` become SQL, and by which index. */
+const replayFilters: FilterTable<ReplayFilters> = {
+  // Index replays_state, which holds the open ones.
+  state: (state) => {
+    const condition = sql`t.state = ${sql.lit(state)}`;
+    return state === 'running' || state === 'paused' ? byPartialIndex(condition) : { condition };
   },
-): Promise<Replay[]> {
-  const { state, within, after, limit } = options;
-  let query = shown(db).orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit);
-  if (state !== undefined) query = query.where('state', '=', state);
-  if (within !== null) query = query.where(sql<boolean>`sources <@ ${[...within]}::text[]`);
-  if (after !== undefined)
-    query = query.where(sql<boolean>`(created_at, id) < (${after.at}::timestamptz, ${after.id}::uuid)`);
-  return (await query.execute()).map(toReplay);
-}
+  within: (sources) => (sources === null ? undefined : { condition: sql`t.sources <@ ${sources}::text[]` }),
+};
+
+const spec: ListSpec<Row> = {
+  table: 'replays',
+  row: sql`t.*`,
+  columns,
+  time: 'created_at',
+  ties: [{ column: 'id', type: 'uuid' }],
+};
+
+export const replays: List<ReplayFilters, Replay> = createList(spec, {
+  toQuestion: (asked) => ({ filters: filtersOf(replayFilters, asked), from: undefined, to: undefined }),
+  toItem: toReplay,
+});
 
 /** The first events that it skipped, in the order of their acceptance. */
 export async function listSkips(db: Kysely<Database>, id: string, limit: number): Promise<Skip[]> {
@@ -78,15 +89,13 @@ export async function listSkips(db: Kysely<Database>, id: string, limit: number)
     .execute();
 }
 
-type Row = Awaited<ReturnType<ReturnType<typeof shown>['executeTakeFirstOrThrow']>>;
-
 function toReplay(row: Row): Replay {
   const selection = parseJson(row.selection) as Selection;
   return {
     id: row.id,
     state: row.state,
     paused_because: row.paused_because,
-    created_at: row.created,
+    created_at: row.created_at,
     created_by: row.created_by,
     note: row.note,
     event_ids: 'event_ids' in selection ? selection.event_ids : null,
@@ -95,8 +104,8 @@ function toReplay(row: Row): Replay {
     rate_per_second: row.rate_per_second,
     counts: countsOf(row),
     matched_exactly: row.matched_exactly || row.state === 'finished',
-    updated_at: row.updated,
-    finished_at: row.finished,
+    updated_at: row.updated_at,
+    finished_at: row.finished_at,
     sources: row.sources,
   };
 }

@@ -8,7 +8,7 @@
 
 import { randomUUIDv7 } from 'node:crypto';
 import { type Kysely, sql, type Transaction } from 'kysely';
-import type { EventItem } from '../audit/events.ts';
+import type { Event } from '../contract/events.ts';
 import type { Database, ReplayState } from '../../ledger/index.ts';
 import { findReplay, type Replay } from './read-replays.ts';
 import { measureSelected, type Selection, sampleSelected } from './selection.ts';
@@ -82,7 +82,7 @@ export async function previewReplay(
   db: Kysely<Database>,
   request: ReplayRequest,
   sampled: number,
-): Promise<{ matched: number; matched_exactly: boolean; sample: EventItem[] }> {
+): Promise<{ matched: number; matched_exactly: boolean; sample: Event[] }> {
   const { matched, isExact } = await measureSelected(db, request.selection, request);
   return {
     matched,

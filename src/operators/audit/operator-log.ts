@@ -1,0 +1,41 @@
+// The operator log as a list: who looked at what, and who changed what.
+
+import { sql } from 'kysely';
+import type { z } from 'zod';
+import { parseJson } from '../../json.ts';
+import { timeText } from '../../ledger/index.ts';
+import type { logFilters, LogLine } from '../contract/operator-log.ts';
+import { byColumn, type FilterTable } from './filters.ts';
+import { createList, type List, questionOf } from './lists.ts';
+import type { ListSpec } from './scan.ts';
+
+type LogFilters = z.output<z.ZodObject<typeof logFilters>>;
+type Line = z.output<typeof LogLine>;
+type LogRow = Omit<Line, 'detail'> & { detail: string | null };
+
+const row = sql`t.id, t.actor, t.token_id, t.role, t.action, t.source, t.subject, t.detail, t.remote_address`;
+
+const spec: ListSpec<LogRow> = {
+  table: 'operator_log',
+  row: sql`${row}, t.at`,
+  columns: sql`${row}, ${timeText('t.at')} as at`,
+  time: 'at',
+  ties: [{ column: 'id', type: 'bigint' }],
+};
+
+/** Where the filters of `operator-log` become SQL. Each has an index: operator_log_subject, operator_log_token, … */
+const logTable: FilterTable<LogFilters> = {
+  subject: (subject) => byColumn('subject', subject),
+  token_id: (id) => byColumn('token_id', id),
+  actor: (actor) => byColumn('actor', actor),
+  action: (action) => byColumn('action', action),
+  source: (source) => byColumn('source', source),
+};
+
+export const operatorLog: List<LogFilters, Line> = createList(spec, {
+  toQuestion: questionOf(logTable),
+  toItem: ({ detail, ...line }) => ({
+    ...line,
+    detail: detail === null ? null : (parseJson(detail) as Record<string, unknown>),
+  }),
+});
