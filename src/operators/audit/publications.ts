@@ -3,6 +3,7 @@
 
 import { type Kysely, sql } from 'kysely';
 import { eventId, parseEventId, type Status, type Database, timeText } from '../../ledger/index.ts';
+import type { Condition } from './access-path.ts';
 import type { publicationFilters } from '../contract/filters.ts';
 import type { Publication } from '../contract/items.ts';
 import {
@@ -15,7 +16,7 @@ import {
   sourcesIn,
 } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
-import type { Condition, ListSpec } from './scan.ts';
+import type { ListSpec } from './scan.ts';
 
 export type PublicationFilters = Scoped<typeof publicationFilters>;
 
