@@ -3,8 +3,8 @@
 
 import { type RawBuilder, sql } from 'kysely';
 import type { z } from 'zod';
+import type { AccessPath, Condition } from './access-path.ts';
 import { looseScan } from './loose-scan.ts';
-import type { AccessPath, Condition } from './scan.ts';
 
 export type Filter = { readonly condition: Condition; readonly path?: AccessPath };
 

@@ -4,6 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import { eventId, parseEventId, type Status, type Database, timeText } from '../../ledger/index.ts';
 import type { Publication, publicationFilters } from '../contract/publications.ts';
+import type { Condition } from './access-path.ts';
 import {
   byColumn,
   bySources,
@@ -14,7 +15,7 @@ import {
   sourcesIn,
 } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
-import type { Condition, ListSpec } from './scan.ts';
+import type { ListSpec } from './scan.ts';
 
 export type PublicationFilters = Scoped<typeof publicationFilters>;
 

@@ -3,12 +3,13 @@
 
 import { type Expression, type Kysely, type SqlBool, sql } from 'kysely';
 import type { z } from 'zod';
+import type { Condition } from '../audit/access-path.ts';
 import { type EventFilters, eventSpec, eventTable, readEventsNumbered } from '../audit/events.ts';
 import { bySources, type Filter, type FilterTable, filtersOf } from '../audit/filters.ts';
 import { looseScan } from '../audit/loose-scan.ts';
-import { type Condition, firstRows } from '../audit/scan.ts';
 import type { deliveryFilters } from '../contract/deliveries.ts';
 import type { Event, eventFilters } from '../contract/events.ts';
+import { firstRows } from '../audit/scan.ts';
 import { eventId, parseEventId, type Status, type Database } from '../../ledger/index.ts';
 
 type DeliveryFilter = z.output<z.ZodObject<typeof deliveryFilters>>;
