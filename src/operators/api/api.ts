@@ -22,6 +22,10 @@ export function createApi({ operations, connection, log }: Deps): Router {
   const router = Router({ caseSensitive: true, strict: true });
   router.use(needsToken);
   for (const [path, found] of Map.groupBy(operations, (operation) => operation.path)) {
+    // The first one would win, whatever role it asks for.
+    if (new Set(found.map(({ method }) => method)).size < found.length) {
+      throw new Error(`two operations have the same method and path ${path}`);
+    }
     const route = router.route(path.replaceAll(/\{(\w+)\}/g, ':$1'));
     for (const operation of found) {
       route[operation.method](handlerOf(operation, { connection, log }));

@@ -13,9 +13,9 @@ export function createListOperations({
 }: {
   connection: Pick<DatabaseConnection, 'db'>;
 }): readonly Operation[] {
-  const { outbox, ...others } = LISTS;
+  const { jobs, deliveries, events, publications, quarantine, outbox } = LISTS;
   return [
-    ...Object.values(others).map((list) => listOperation(list, connection)),
+    ...[jobs, deliveries, events, publications, quarantine].map((list) => listOperation(list, connection)),
     defineRead({
       id: 'listOutbox',
       path: '/outbox',
