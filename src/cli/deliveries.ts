@@ -41,7 +41,7 @@ async function show(args: string[], env: Env): Promise<number> {
     ['secret', delivery.secret_fingerprint],
     ['body', `${sizeOf(delivery.body_bytes)}${delivery.body_kept ? ', kept: see --body' : ', not kept'}`],
     ['released (UTC)', delivery.released_at && time(delivery.released_at)],
-    ...Object.entries(delivery.headers).map(headerLine),
+    ...Object.entries(delivery.headers ?? {}).map(headerLine),
   ]);
   return 0;
 }

@@ -24,7 +24,7 @@ ${listHelp('replays', wordsOf(LISTS.replays.filters.state))}
 
 async function show(args: string[], env: Env): Promise<number> {
   const replay = await openApi(env).client.replay(idOf(args));
-  const { filter, event_ids: eventIds, skips } = replay;
+  const { filter, event_ids: eventIds, skips = [] } = replay;
   await printOne(replay, [
     ['id', replay.id],
     ['state', replay.state],

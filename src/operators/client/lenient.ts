@@ -3,9 +3,20 @@
 
 import { z } from 'zod';
 
-/** Older services do not send these fields. */
-const ADDED_LATER = ['peer_address', 'busiest_refused_addresses'] as const;
-type AddedLater = (typeof ADDED_LATER)[number];
+/** Fields that an answer may lack: older services do not send them, or no user of the client needs them. */
+const MAY_BE_MISSING = [
+  'peer_address',
+  'busiest_refused_addresses',
+  'headers',
+  'body_sha256',
+  'skips',
+  'event_ids',
+  'filter',
+  'relay_id',
+  'token_id',
+  'remaining',
+] as const;
+type MayBeMissing = (typeof MAY_BE_MISSING)[number];
 
 /** What `lenient` reads where the contract says T. Of a union, an answer may be none: test for a field with `in`. */
 export type Lenient<T> = unknown extends T
@@ -17,8 +28,8 @@ export type Lenient<T> = unknown extends T
       : T extends object
         ? LenientObject<T>
         : T;
-type LenientObject<T> = { readonly [K in keyof T as Exclude<K, AddedLater>]: Lenient<T[K]> } & {
-  readonly [K in keyof T as Extract<K, AddedLater>]?: Lenient<T[K]> | undefined;
+type LenientObject<T> = { readonly [K in keyof T as Exclude<K, MayBeMissing>]: Lenient<T[K]> } & {
+  readonly [K in keyof T as Extract<K, MayBeMissing>]?: Lenient<T[K]> | undefined;
 };
 
 /** @throws TypeError for a kind of schema that no answer of the contract has so far */
@@ -47,7 +58,8 @@ function relaxObjects(objects: readonly z.ZodObject[]): z.ZodType {
   const names = new Set(shapes.flatMap((shape) => Object.keys(shape)));
   const fields = [...names].map((name): [string, z.ZodType] => {
     const field = relax(shapes.find((shape) => name in shape)?.[name]);
-    const isSure = shapes.every((shape) => name in shape) && !ADDED_LATER.some((later) => later === name);
+    const isSure =
+      shapes.every((shape) => name in shape) && !MAY_BE_MISSING.some((missing) => missing === name);
     return [name, isSure ? field : field.optional()];
   });
   return z.looseObject(Object.fromEntries(fields));
