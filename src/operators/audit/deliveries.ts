@@ -5,6 +5,7 @@ import { parseJson } from '../../json.ts';
 import { eventId, type Status, type Database, timeText } from '../../ledger/index.ts';
 import type { Delivery, DeliveryDetail, deliveryFilters } from '../contract/deliveries.ts';
 import type { quarantineFilters } from '../contract/quarantine.ts';
+import type { Condition } from './access-path.ts';
 import {
   byColumn,
   byJob,
@@ -12,6 +13,7 @@ import {
   byPartialIndex,
   bySources,
   type FilterTable,
+  filtersOf,
   type Scoped,
   statusOf,
 } from './filters.ts';
@@ -97,6 +99,11 @@ const quarantineTable: FilterTable<QuarantineFilters> = {
     ),
   status: byStatus,
 };
+
+/** The conditions on deliveries `t` that wait for an operator, without those on their time. Index deliveries_quarantine. */
+export const waitingInQuarantine = (
+  asked: Omit<QuarantineFilters, 'released' | 'from' | 'to'>,
+): Condition[] => filtersOf(quarantineTable, { ...asked, released: false }).map(({ condition }) => condition);
 
 /** The deliveries that wait for an operator, or the released ones. */
 export const quarantine: List<QuarantineFilters, Delivery> = createList(spec, {

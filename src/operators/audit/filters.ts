@@ -36,7 +36,7 @@ export function filtersOf<Asked>(table: FilterTable<Asked>, asked: Asked): Filte
 const PREFIX_ROWS_MAX = 5_000;
 
 /** The end of the range of ids with a prefix, in the order of bytes: U+10FFFF is above any character of an id. */
-export const prefixEnd = (prefix: string): string => `${prefix}\u{10FFFF}`;
+const prefixEnd = (prefix: string): string => `${prefix}\u{10FFFF}`;
 
 export function hasPrefix(column: string, prefix: string): Condition {
   const value = sql.ref(column);

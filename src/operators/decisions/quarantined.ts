@@ -2,7 +2,7 @@
 
 import { sql, type Transaction } from 'kysely';
 import type { z } from 'zod';
-import { prefixEnd } from '../audit/filters.ts';
+import { waitingInQuarantine } from '../audit/deliveries.ts';
 import type { quarantineFilters } from '../contract/quarantine.ts';
 import { type AuthenticBody, type Database, jobKey, timeText } from '../../ledger/index.ts';
 
@@ -75,27 +75,17 @@ async function findOldest(
   trx: Transaction<Database>,
   { filter, sources, after, limit }: ReleaseRequest,
 ): Promise<Found[]> {
-  let query = trx
-    .selectFrom('deliveries')
-    .select(['id', 'source', 'job_id', 'body_bytes', timeText('deliveries.received_at').as('at')])
-    .where('outcome', '=', 'quarantined')
-    .where('released_at', 'is', null)
-    .orderBy('received_at')
-    .orderBy('id')
-    .limit(limit);
-  if (sources !== null) query = query.where(sql<boolean>`source = any(${[...sources]}::text[])`);
-  if (filter.status !== undefined) query = query.where('status', '=', filter.status);
-  if (filter.job_id !== undefined) query = query.where('job_id', '=', filter.job_id);
-  if (filter.job_id_prefix !== undefined)
-    query = query
-      .where('job_id', '>=', filter.job_id_prefix)
-      .where('job_id', '<', prefixEnd(filter.job_id_prefix));
-  if (filter.from !== undefined)
-    query = query.where(sql<boolean>`received_at >= ${filter.from}::timestamptz`);
-  if (filter.to !== undefined) query = query.where(sql<boolean>`received_at < ${filter.to}::timestamptz`);
+  const { from, to, ...others } = filter;
+  const conditions = waitingInQuarantine({ ...others, sources });
+  if (from !== undefined) conditions.push(sql`t.received_at >= ${from}::timestamptz`);
+  if (to !== undefined) conditions.push(sql`t.received_at < ${to}::timestamptz`);
   if (after !== undefined)
-    query = query.where(sql<boolean>`(received_at, id) > (${after.at}::timestamptz, ${after.id}::uuid)`);
-  return (await query.execute()) as Found[];
+    conditions.push(sql`(t.received_at, t.id) > (${after.at}::timestamptz, ${after.id}::uuid)`);
+  const { rows } = await sql<Found>`
+    select t.id, t.source, t.job_id, t.body_bytes, ${timeText('t.received_at')} as at
+    from deliveries t where ${sql.join(conditions, sql` and `)}
+    order by t.received_at, t.id limit ${limit}`.execute(trx);
+  return rows;
 }
 
 /** The first ones, up to the one that exceeds a limit. */
