@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError } from './errors.ts';
-import { parseRange } from './http/index.ts';
+import { parseRange } from './ip-range.ts';
 import { createSecret, SECRETS_PER_SOURCE, type Secret } from './secret.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;

@@ -4,7 +4,7 @@
 
 import { HelpAsked } from './cli/arguments.ts';
 import type { Command } from './cli/command.ts';
-import { complain, endWithReader, say } from './cli/output.ts';
+import { complain, exitWhenOutputCloses, say } from './cli/output.ts';
 import { reportError } from './cli/report.ts';
 import { UsageError } from './errors.ts';
 import { version } from './version.ts';
@@ -101,7 +101,7 @@ async function run(args: string[]): Promise<number> {
 /** Its output is a log: it keeps running when nobody reads that, and flushes the last lines itself. */
 const isService = process.argv[2] === 'serve';
 
-if (!isService) endWithReader();
+if (!isService) exitWhenOutputCloses();
 process.exitCode = await run(process.argv.slice(2)).catch((error: unknown) => reportError(error, undefined));
 // A timer or socket that was left open must not keep a finished command alive. Output is flushed first, so that an error of
 // writing is reported.

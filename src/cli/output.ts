@@ -36,7 +36,7 @@ export function toJson(item: unknown, indent?: number): string {
  * Ends the program when nothing more can be written: with 0 and no message if the reader closed the pipe, as `head` does,
  * and with 1 otherwise, as on a full disk.
  */
-export function endWithReader(): void {
+export function exitWhenOutputCloses(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0);
     complain(`standard output: ${error.message}`);

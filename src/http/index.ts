@@ -13,7 +13,6 @@ export {
   type TrustedProxies,
   createTrustedProxies,
   ownOrigins,
-  parseRange,
   peerOf,
   senderOf,
 } from './proxies.ts';

@@ -5,9 +5,9 @@
 import { isIP } from 'node:net';
 import type { Request } from 'express';
 import ipaddr from 'ipaddr.js';
+import { parseRange } from '../ip-range.ts';
 
 type Address = ReturnType<typeof ipaddr.parse>;
-type Range = readonly [address: Address, bits: number];
 
 export type TrustedProxies = {
   /**
@@ -39,18 +39,6 @@ export function createTrustedProxies(ranges: readonly string[]): TrustedProxies 
     },
     trustsEverybody: trusted.some(([, bits]) => bits === 0),
   };
-}
-
-/** An address (`10.0.0.7`, `2001:db8::7`) or a CIDR range of them (`10.0.0.0/8`); undefined for anything else. */
-export function parseRange(text: string): Range | undefined {
-  const family = isIP(text);
-  const cidr = family === 0 ? text : `${text}/${family === 4 ? 32 : 128}`;
-  // ipaddr.js alone takes what nobody means, such as `1/8` and `0x0a.1/16`.
-  if (isIP(cidr.split('/', 1)[0] ?? '') === 0 || !ipaddr.isValidCIDR(cidr)) return undefined;
-  const [network, bits] = ipaddr.parseCIDR(cidr);
-  return 'toIPv4Address' in network && network.isIPv4MappedAddress() && bits >= 96
-    ? [network.toIPv4Address(), bits - 96]
-    : [network, bits];
 }
 
 /**

@@ -92,7 +92,7 @@ export function composeIntake(config: Config, parts: IntakeParts): Intake {
   return { hasRoom: writer.hasRoom, listen };
 }
 
-/** For what is answered before the app has a request. */
+/** Headers of the answers that the server gives before Express runs. */
 const standingHeaders: StandingHeaders = async () => NOSNIFF;
 
 function createIntakeApp(options: {

@@ -67,13 +67,13 @@ const WRONG_METHOD: Refusal = {
   message: 'send deliveries with POST',
 };
 
-type Unread = Exclude<Body, { kind: 'buffered' }> | { readonly kind: 'encoded' };
+type NotBuffered = Exclude<Body, { kind: 'buffered' }> | { readonly kind: 'encoded' };
 
 export function deliveryHandler(options: DeliveryOptions): RequestHandler {
   const { receiver, bodies, observer, connections, bodyLimitBytes, answerDeadlineMs, now } = options;
   const limits = { limitBytes: bodyLimitBytes, patienceMs: answerDeadlineMs };
 
-  function answerUnread(delivery: Delivery, body: Unread): Answer {
+  function answerNotBuffered(delivery: Delivery, body: NotBuffered): Answer {
     switch (body.kind) {
       case 'encoded':
         return receiver.refuse(delivery, ENCODED);
@@ -101,7 +101,7 @@ export function deliveryHandler(options: DeliveryOptions): RequestHandler {
     const answer =
       body.kind === 'buffered'
         ? await receiver.receive(delivery, { body: body.bytes, signature, deadlineMs })
-        : answerUnread(delivery, body);
+        : answerNotBuffered(delivery, body);
     if (answer.isVerified) connections.trust(response);
     send(request, response, answer);
     observer.answered(answer, now() - startedMs);

@@ -1,4 +1,4 @@
-// Traces refused deliveries without letting strangers fill the ledger or the log. So many a minute and source have an audit row
+// Traces refused deliveries without letting strangers fill the ledger or the log. So many per minute and source have an audit row
 // and a log line of their own. All others are counted: in the ledger by the minute, and in the log by a line a second and source.
 // Answers never wait for a trace, so neither their time nor their success tells whether the claimed source exists.
 

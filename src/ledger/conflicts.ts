@@ -1,4 +1,4 @@
-// Checks conflicts against the body by which their event was accepted, and corrects those that are none. Before json.ts
+// Checks conflicts against the body by which their event was accepted: some are really duplicates. Before json.ts
 // existed, V8 could mangle keys with escapes, and such an event has the hash of the mangled content: all its repeats conflict.
 // The mangled form depended on what the process had parsed before, so the first body is understood again. It is dropped after
 // RETENTION_DAYS; a conflict found later stays one.

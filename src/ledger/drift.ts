@@ -1,10 +1,10 @@
-// What authentic bodies had that our schemas do not know: fields of accepted events and statuses of quarantined deliveries.
+// Unknown fields of accepted events, and unknown statuses of quarantined deliveries.
 // Keeps names, types and the id of one such delivery, and never a value, so viewers who may not see bodies may see this.
 
 import type { Logger } from 'pino';
 import { maskUnseen } from '../unseen.ts';
 import type { DatabaseConnection, Statement } from './database.ts';
-import { createTally } from './tally.ts';
+import { createCounter } from './counter.ts';
 
 export type Drift = {
   readonly kind: 'field' | 'status';
@@ -65,12 +65,12 @@ on conflict (source, kind, status, name) do update set
 
 export function createDriftLog(options: {
   addDrift: (rows: readonly DriftCount[]) => Promise<void>;
-  /** See `createTally`. */
+  /** See `createCounter`. */
   firstFlushMs?: number;
   log: Logger;
 }): DriftLog {
   const { addDrift: write, log } = options;
-  const tally = createTally<DriftCount>({
+  const counter = createCounter<DriftCount>({
     name: 'drift',
     merge: (into, from) => {
       into.count += from.count;
@@ -87,7 +87,7 @@ export function createDriftLog(options: {
     notice: (source, deliveryId, drift) => {
       for (const { kind, status, name, valueType } of drift) {
         const shown = showable(name);
-        tally.add([source, kind, status, shown].join('\0'), {
+        counter.add([source, kind, status, shown].join('\0'), {
           source,
           kind,
           status,
@@ -98,7 +98,7 @@ export function createDriftLog(options: {
         });
       }
     },
-    close: tally.close,
+    close: counter.close,
   };
 }
 

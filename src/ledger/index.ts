@@ -10,7 +10,7 @@ export { createFailureLog, failureOf } from './failures.ts';
 export {
   type Delivery,
   type DeliveryRecord,
-  RELEASE,
+  RELEASE_QUARANTINED,
   type RecordedDelivery,
   jobKey,
   recordDeliveries,

@@ -185,7 +185,7 @@ function groupByEvent(batch: readonly DeliveryRecord[]): EventGroup[] {
  * Tallies the events of quarantined deliveries, with the same order of locks. The caller has locked the deliveries'
  * rows already.
  */
-export const RELEASE = `${TALLY},
+export const RELEASE_QUARANTINED = `${TALLY},
 released as (
   update deliveries d set released_at = now(), event_sequence = event.sequence
   from incoming i join event using (source, job_id)
@@ -198,7 +198,7 @@ released as (
 )
 select id, outcome from released`;
 
-/** The values of `RELEASE`: one event a job at most. */
+/** The values of `RELEASE_QUARANTINED`: one event a job at most. */
 export function releaseColumns(
   released: readonly { source: string; deliveryId: string; event: JobEvent }[],
 ): Buffer[] {

@@ -1,4 +1,4 @@
-// What the ledger keeps of refused deliveries beside their rows: counts a minute and source of those that got no row, and the
+// What the ledger keeps of refused deliveries beside their rows: counts per minute and source of those that got no row, and the
 // addresses that most came from. Both are counted in memory between flushes: a crash may lose the last seconds of them, never
 // a delivery.
 
@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import { type AddressCounts, busiest, countAddress } from './address-counts.ts';
 import type { DatabaseConnection, Statement } from './database.ts';
-import { createTally } from './tally.ts';
+import { createCounter } from './counter.ts';
 
 export type RefusalCount = {
   readonly source: string;
@@ -68,12 +68,12 @@ on conflict (minute, source, address) do update set count = r.count + excluded.c
 
 export function createRefusedAddresses(options: {
   connection: DatabaseConnection;
-  /** See `createTally`. */
+  /** See `createCounter`. */
   firstFlushMs?: number;
   log: Logger;
 }): RefusedAddresses {
   const { connection, firstFlushMs, log } = options;
-  const tally = createTally<{ source: string; addresses: AddressCounts }>({
+  const counter = createCounter<{ source: string; addresses: AddressCounts }>({
     name: 'refused addresses',
     merge: (into, from) => {
       for (const [address, count] of from.addresses) countAddress(into.addresses, address, count);
@@ -94,7 +94,7 @@ export function createRefusedAddresses(options: {
     log,
   });
   return {
-    notice: (source, address) => tally.add(source, { source, addresses: new Map([[address, 1]]) }),
-    close: tally.close,
+    notice: (source, address) => counter.add(source, { source, addresses: new Map([[address, 1]]) }),
+    close: counter.close,
   };
 }

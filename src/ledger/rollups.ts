@@ -10,7 +10,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { DatabaseConnection, Statement } from './database.ts';
 import type { Database, Measure, PublicationResult } from './tables.ts';
-import { createTally, FLUSH_INTERVAL_MS } from './tally.ts';
+import { createCounter, FLUSH_INTERVAL_MS } from './counter.ts';
 
 export type Rollups = {
   /** One answer to a delivery. `outcome` is `unavailable` if no delivery was recorded. */
@@ -80,12 +80,12 @@ export function createRollups(options: {
   connection: DatabaseConnection;
   /** Monotonic milliseconds. */
   now: () => number;
-  /** See `createTally`. */
+  /** See `createCounter`. */
   firstFlushMs?: number;
   log: Logger;
 }): Rollups {
   const { connection, now, log } = options;
-  const tally = createTally<Count>({
+  const counter = createCounter<Count>({
     name: 'rollups',
     merge: (into, from) => {
       into.count += from.count;
@@ -99,7 +99,7 @@ export function createRollups(options: {
 
   function count(measure: Measure, source: string, result: string, bucket: number): void {
     const slot = Math.floor(now() / FLUSH_INTERVAL_MS);
-    tally.add(`${slot} ${measure} ${source} ${result} ${bucket}`, {
+    counter.add(`${slot} ${measure} ${source} ${result} ${bucket}`, {
       slot,
       measure,
       source,
@@ -113,7 +113,7 @@ export function createRollups(options: {
     answered: (source, outcome, answerMs) => count('answer', source, outcome, bucketOf(answerMs)),
     published: (source, result, lagMs) =>
       count('lag', source, result, lagMs === null ? NO_TIME_BUCKET : bucketOf(lagMs)),
-    close: tally.close,
+    close: counter.close,
   };
 }
 

@@ -4,7 +4,7 @@
 
 import type { Logger } from 'pino';
 import type { DatabaseConnection, Statement } from './database.ts';
-import { createTally } from './tally.ts';
+import { createCounter } from './counter.ts';
 
 export type SecretMatches = {
   /** Keeps it in memory until the next flush. Both names come from closed sets: the configured sources and their secrets. */
@@ -29,12 +29,12 @@ const PAIRS_MAX = 10_000;
 
 export function createSecretMatches(options: {
   connection: DatabaseConnection;
-  /** See `createTally`. */
+  /** See `createCounter`. */
   firstFlushMs?: number;
   log: Logger;
 }): SecretMatches {
   const { connection, log } = options;
-  const tally = createTally<{ source: string; fingerprint: string }>({
+  const counter = createCounter<{ source: string; fingerprint: string }>({
     name: 'secret matches',
     merge: () => {},
     write: async (rows) => {
@@ -49,7 +49,7 @@ export function createSecretMatches(options: {
     log,
   });
   return {
-    notice: (source, fingerprint) => tally.add(`${source} ${fingerprint}`, { source, fingerprint }),
-    close: tally.close,
+    notice: (source, fingerprint) => counter.add(`${source} ${fingerprint}`, { source, fingerprint }),
+    close: counter.close,
   };
 }

@@ -7,7 +7,7 @@
 //      │ └─ nacked, failed: due again after a while, attempts + 1
 //      └──── attempts used up ─────▶ parked     later events of its job wait behind it
 //
-// An operator's `outbox retry` makes a returned or parked entry pending again (operators/decisions/decisions.ts): the next
+// An operator's `outbox retry` makes a returned or parked entry pending again (operators/decisions/retry.ts): the next
 // load finds it and the relay publishes it. A replay publishes a copy instead, whose confirm deletes the returned entry.
 
 import { sql } from 'kysely';

@@ -6,7 +6,7 @@ import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { describeError } from '../../errors.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { createNewcomers, type Newcomers, type RowKey } from './newcomers.ts';
+import { createNewRows, type NewRows, type RowKey } from './new-rows.ts';
 
 /** How the rows of both lists are read by their keys. */
 export type LiveReaders<Delivery, Publication> = {
@@ -57,30 +57,30 @@ export function createLive<Delivery, Publication>(options: {
 }): Live<Delivery, Publication> {
   const { connection, readers, lateMs, log } = options;
   type Listener = (rows: LiveRows<Delivery, Publication>) => void;
-  type Both = { readonly deliveries: Newcomers; readonly publications: Newcomers };
+  type Both = { readonly deliveries: NewRows; readonly publications: NewRows };
   type Watch = { readonly ready: Promise<unknown>; readonly end: () => void; readonly ended: Promise<void> };
   const listeners = new Set<Listener>();
   let watch: Watch | undefined;
 
   function begin(): Watch {
     const ending = new AbortController();
-    const newcomers = {
-      deliveries: createNewcomers({
+    const newRows = {
+      deliveries: createNewRows({
         connection,
         of: { table: 'deliveries', time: 'received_at' },
         lateMs,
         rowsMax: ROWS_PER_POLL,
       }),
-      publications: createNewcomers({
+      publications: createNewRows({
         connection,
         of: { table: 'publications', time: 'published_at' },
         lateMs,
         rowsMax: ROWS_PER_POLL,
       }),
     };
-    const ready = prime(newcomers);
+    const ready = prime(newRows);
     const ended = ready.then(
-      () => run(newcomers, ending.signal),
+      () => run(newRows, ending.signal),
       () => {}, // `listen` throws it
     );
     return { ready, end: () => ending.abort(), ended };
@@ -91,10 +91,10 @@ export function createLive<Delivery, Publication>(options: {
    * rows of the other are returned all the same, since no later poll finds them again.
    */
   async function poll(
-    newcomers: Both,
+    newRows: Both,
   ): Promise<LiveRows<Delivery, Publication> & { errors: readonly unknown[] }> {
-    const [publications] = await Promise.allSettled([newcomers.publications.poll(readers.publications)]);
-    const [deliveries] = await Promise.allSettled([newcomers.deliveries.poll(readers.deliveries)]);
+    const [publications] = await Promise.allSettled([newRows.publications.poll(readers.publications)]);
+    const [deliveries] = await Promise.allSettled([newRows.deliveries.poll(readers.deliveries)]);
     const found = { deliveries, publications };
     return {
       deliveries: deliveries.status === 'fulfilled' ? deliveries.value.rows : [],
@@ -108,15 +108,15 @@ export function createLive<Delivery, Publication>(options: {
     };
   }
 
-  async function prime(newcomers: Both): Promise<void> {
-    const { errors } = await poll(newcomers);
+  async function prime(newRows: Both): Promise<void> {
+    const { errors } = await poll(newRows);
     if (errors.length > 0) throw errors[0];
   }
 
-  async function run(newcomers: Both, signal: AbortSignal): Promise<void> {
+  async function run(newRows: Both, signal: AbortSignal): Promise<void> {
     let isFailing = false;
     while (await pause(signal)) {
-      const { errors, ...found } = await poll(newcomers);
+      const { errors, ...found } = await poll(newRows);
       if (errors.length > 0 && !isFailing) {
         log.warn({ err: describeError(errors[0]) }, 'nothing new can be read for those who listen');
       }

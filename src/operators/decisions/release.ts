@@ -15,7 +15,7 @@ import {
   type FirstBody,
   firstBodiesAhead,
   jobKey,
-  RELEASE,
+  RELEASE_QUARANTINED,
   releaseColumns,
   type Database,
 } from '../../ledger/index.ts';
@@ -103,7 +103,7 @@ async function tally(
   await limitIdleTime(trx);
   for (const wave of inWaves(released)) {
     const { rows } = await trx.executeQuery<{ id: string; outcome: Release['result'] }>(
-      CompiledQuery.raw(RELEASE, releaseColumns(wave)),
+      CompiledQuery.raw(RELEASE_QUARANTINED, releaseColumns(wave)),
     );
     for (const { id, outcome } of rows) outcomes.set(id, outcome);
   }

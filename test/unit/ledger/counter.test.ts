@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createTally } from '../../../src/ledger/tally.ts';
+import { createCounter } from '../../../src/ledger/counter.ts';
 import { createTestLog } from '../../support/service.ts';
 
 type Row = { name: string; count: number };
@@ -8,7 +8,7 @@ function createCounts(options: { rowsPerGroup?: number; failures?: number } = {}
   const written: Row[][] = [];
   let failures = options.failures ?? 0;
   const { log, lines } = createTestLog();
-  const tally = createTally<Row>({
+  const counter = createCounter<Row>({
     name: 'fruit',
     merge: (into, from) => {
       into.count += from.count;
@@ -22,18 +22,18 @@ function createCounts(options: { rowsPerGroup?: number; failures?: number } = {}
     groupOf: ({ name }) => name.slice(0, 1),
     log,
   });
-  const add = (...names: string[]) => names.forEach((name) => tally.add(name, { name, count: 1 }));
-  return { tally, add, written, lines };
+  const add = (...names: string[]) => names.forEach((name) => counter.add(name, { name, count: 1 }));
+  return { counter, add, written, lines };
 }
 
 test('what has one key is written as one row, once', async () => {
-  const { tally, add, written } = createCounts();
+  const { counter, add, written } = createCounts();
 
   add('fig', 'apple', 'fig');
-  await tally.flush();
-  await tally.flush();
+  await counter.flush();
+  await counter.flush();
   add('fig');
-  await tally.close();
+  await counter.close();
 
   expect(written).toEqual([
     [
@@ -45,12 +45,12 @@ test('what has one key is written as one row, once', async () => {
 });
 
 test('what could not be written is written with what came since', async () => {
-  const { tally, add, written, lines } = createCounts({ failures: 1 });
+  const { counter, add, written, lines } = createCounts({ failures: 1 });
 
   add('fig', 'apple');
-  await tally.flush();
+  await counter.flush();
   add('fig', 'plum');
-  await tally.close();
+  await counter.close();
 
   expect(written.flat().toSorted((a, b) => a.name.localeCompare(b.name))).toEqual([
     { name: 'apple', count: 1 },
@@ -61,21 +61,21 @@ test('what could not be written is written with what came since', async () => {
 });
 
 test('what could not be written at the end is said to be lost', async () => {
-  const { tally, add, lines } = createCounts({ failures: 1 });
+  const { counter, add, lines } = createCounts({ failures: 1 });
 
   add('fig', 'apple');
-  await tally.close();
+  await counter.close();
 
   expect(lines).toMatchObject([{ msg: 'the last counts are lost', tally: 'fruit', rows: 2 }]);
 });
 
 test('a group that is full takes no new key, goes on counting those it has, and leaves room to others', async () => {
-  const { tally, add, written, lines } = createCounts({ rowsPerGroup: 2 });
+  const { counter, add, written, lines } = createCounts({ rowsPerGroup: 2 });
 
   add('apple', 'apricot', 'avocado', 'apple', 'avocado', 'fig');
-  await tally.flush();
+  await counter.flush();
   add('avocado');
-  await tally.close();
+  await counter.close();
 
   expect(written).toEqual([
     [
@@ -89,13 +89,13 @@ test('a group that is full takes no new key, goes on counting those it has, and 
 });
 
 test('what is kept for later is bounded too', async () => {
-  const { tally, add, written } = createCounts({ rowsPerGroup: 2, failures: 1 });
+  const { counter, add, written } = createCounts({ rowsPerGroup: 2, failures: 1 });
 
   add('apple', 'apricot');
-  const flushing = tally.flush();
+  const flushing = counter.flush();
   add('avocado'); // while the write that fails is under way
   await flushing;
-  await tally.close();
+  await counter.close();
 
   expect(written.flat()).toHaveLength(2);
 });

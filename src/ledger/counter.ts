@@ -4,7 +4,7 @@
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
 
-export type Tally<Row> = {
+export type Counter<Row> = {
   /** Adds the row to the one kept under `key`. At the limit a new key is dropped, and the log says how many were. */
   readonly add: (key: string, row: Row) => void;
   /** Writes all rows. Never rejects. */
@@ -16,7 +16,7 @@ export type Tally<Row> = {
 /** How old statistics may be. A shorter interval means more writes on every replica. */
 export const FLUSH_INTERVAL_MS = 10_000;
 
-export function createTally<Row>(options: {
+export function createCounter<Row>(options: {
   /** For the log. */
   name: string;
   /** Adds `from` to `into`. */
@@ -26,10 +26,10 @@ export function createTally<Row>(options: {
   /** The most rows of one group that are kept. */
   rowsPerGroup: number;
   groupOf: (row: Row) => string;
-  /** Another time than that of other tallies, so that they do not all write at once. Later flushes keep the distance. */
+  /** Another time than that of other counters, so that they do not all write at once. Later flushes keep the distance. */
   firstFlushMs?: number | undefined;
   log: Logger;
-}): Tally<Row> {
+}): Counter<Row> {
   const { name, merge, write, rowsPerGroup, groupOf, firstFlushMs = FLUSH_INTERVAL_MS, log } = options;
   let rows = new Map<string, Row>();
   let groups = new Map<string, number>();

@@ -15,7 +15,7 @@ export type PollResult<Row> = {
   readonly since: string | undefined;
 };
 
-export type Newcomers = {
+export type NewRows = {
   /**
    * Passes the keys of the newest ones to `read`, oldest first. If it rejects, the next poll finds these rows again. The
    * first poll finds none: it notes which rows are there.
@@ -25,7 +25,7 @@ export type Newcomers = {
   ) => Promise<PollResult<Row>>;
 };
 
-export type NewcomersOf = {
+export type NewRowsOf = {
   readonly table: 'deliveries' | 'publications';
   /** The first column of the index on time and id. */
   readonly time: 'received_at' | 'published_at';
@@ -35,7 +35,7 @@ export type NewcomersOf = {
 const IDS_MAX = 20_000;
 
 /** By an index-only scan of the newest rows. */
-const pollOf = ({ table, time }: NewcomersOf): Statement => ({
+const pollOf = ({ table, time }: NewRowsOf): Statement => ({
   name: `new-${table}`,
   text: `
 select asked.at as asked_at, found.id, found.at
@@ -48,14 +48,14 @@ left join lateral (
 ) as found on true`,
 });
 
-export function createNewcomers(options: {
+export function createNewRows(options: {
   connection: DatabaseConnection;
-  of: NewcomersOf;
+  of: NewRowsOf;
   /** Longer than any statement that adds rows takes to commit. */
   lateMs: number;
   /** The most rows that one poll gives: the newest. */
   rowsMax: number;
-}): Newcomers {
+}): NewRows {
   const { connection, lateMs, rowsMax } = options;
   const statement = pollOf(options.of);
   let askedAt: string | null = null;
