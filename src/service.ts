@@ -14,7 +14,7 @@ import { composeIntake, createSources } from './intake/index.ts';
 import { composeCounts, connectDatabase, createUpkeep, prepareLedger } from './ledger/index.ts';
 import type { Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
-import { composeOperators } from './operators/index.ts';
+import { composeOperators, composeReplays } from './operators/index.ts';
 import type { Parts } from './parts.ts';
 import { createReadiness } from './readiness.ts';
 import { composeRelay } from './relay/index.ts';
@@ -86,6 +86,12 @@ async function compose(
   const upkeep = createUpkeep(config, database, parts); // before the servers, whose stop must not wait for it
   const counts = composeCounts(config, parts);
   const relay = composeRelay(config, { ...parts, counts });
+  const replays = composeReplays({
+    ...parts,
+    connection: database,
+    isLeading: relay.isLeading,
+    onFed: relay.nudge,
+  });
   const proxies = createTrustedProxies(config.proxies.trusted);
   if (proxies.trustsEverybody)
     log.warn('TRUSTED_PROXIES trusts every address: whoever reaches us can claim to be anybody');
@@ -126,9 +132,6 @@ async function compose(
     },
     proxies,
     ending: ending.signal,
-    backgroundDatabase: database,
-    isLeading: relay.isLeading,
-    onFed: relay.nudge,
   });
   const operatorServer = await startServer({
     ...config.operator,
@@ -147,7 +150,7 @@ async function compose(
   state.prepared = true;
   upkeep.start();
   relay.start();
-  operators.startFeeder();
+  replays.start();
 
   let stopping: Promise<void> | undefined;
   async function stopOnce(): Promise<void> {

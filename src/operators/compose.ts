@@ -55,23 +55,28 @@ type OperatorParts = Parts & {
   readonly proxies: TrustedProxies;
   /** Ends streams, which do not end by themselves. */
   readonly ending: AbortSignal;
-  /** For the feeder, which works while this replica leads the relay. */
-  readonly backgroundDatabase: DatabaseConnection;
-  readonly isLeading: () => boolean;
-  /** The feeder has put copies into the outbox. */
-  readonly onFed: () => void;
 };
 
 export type Operators = {
   readonly listener: Express;
   readonly standingHeaders: StandingHeaders;
-  readonly startFeeder: () => void;
 };
 
+/** The feeder works while this replica leads the relay. `onFed`: it has put copies into the outbox. */
+export function composeReplays(
+  parts: Parts & {
+    readonly connection: DatabaseConnection;
+    readonly isLeading: () => boolean;
+    readonly onFed: () => void;
+  },
+): { readonly start: () => void } {
+  const feeder = createFeeder(parts);
+  parts.started.defer(feeder.stop);
+  return feeder;
+}
+
 export function composeOperators(config: Config, parts: OperatorParts): Operators {
-  const { backgroundDatabase, isLeading, onFed, metrics, now, log, started } = parts;
-  const feeder = createFeeder({ connection: backgroundDatabase, isLeading, now, log, onFed });
-  started.defer(feeder.stop);
+  const { metrics, now, log, started } = parts;
   const { connection, tokenConnection } = connectDatabases(config, parts);
   const authenticator = createAuthenticator({
     connection: tokenConnection,
@@ -95,7 +100,7 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
     api: createApi({ operations, connection, log }),
     isMetricsOpen: config.operator.isMetricsOpen,
   });
-  return { listener, standingHeaders: operatorHeaders({ limits }), startFeeder: feeder.start };
+  return { listener, standingHeaders: operatorHeaders({ limits }) };
 }
 
 type Databases = { readonly connection: DatabaseConnection; readonly tokenConnection: DatabaseConnection };
