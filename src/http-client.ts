@@ -108,13 +108,15 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), timeoutMs);
     const signals = call.signal === undefined ? [timeout.signal] : [timeout.signal, call.signal];
+    let response: Response;
+    let said: unknown;
     try {
-      const response = await send(call, AbortSignal.any(signals));
-      if (!response.ok) throw api.toAnswerError(response, await readJson(response));
-      return await read(response);
+      response = await send(call, AbortSignal.any(signals));
+      if (response.ok) return await read(response);
+      said = await readJson(response);
     } catch (error) {
       call.signal?.throwIfAborted();
-      if (error instanceof AnswerError || error instanceof InvalidAnswerError) throw error;
+      if (error instanceof InvalidAnswerError) throw error;
       const isLate = timeout.signal.aborted;
       const message = isLate
         ? `there was no answer in time from ${base}`
@@ -123,6 +125,8 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
     } finally {
       clearTimeout(timer);
     }
+    call.signal?.throwIfAborted();
+    throw api.toAnswerError(response, said);
   }
 
   async function withRetries<T>(call: Call, read: (response: Response) => Promise<T>): Promise<T> {
@@ -134,7 +138,8 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
         if (!(error instanceof AnswerError || error instanceof NoAnswerError)) throw error;
         const pauseMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** retries);
         const waitMs = api.waitMs(error, { call, retries, pauseMs });
-        if (waitMs === undefined || waitMs > maxWaitMs) throw error;
+        const isTooLong = error instanceof AnswerError && (waitMs ?? 0) > maxWaitMs;
+        if (waitMs === undefined || isTooLong) throw error;
         if (waitMs >= NOTICED_MS) onWait?.(waitMs, error);
         await sleep(waitMs, call.signal);
       }
@@ -152,8 +157,7 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
   }
 
   return {
-    json: (call, schema) =>
-      withRetries(call, async (response) => checked(call, schema, await readJson(response))),
+    json: async (call, schema) => checked(call, schema, await withRetries(call, readJson)),
     stream,
   };
 }

@@ -59,7 +59,7 @@ function publicationDetails(item: Publication): string {
   const which = item.attempt > 1 && `attempt ${item.attempt}`;
   const replay = item.replay_id !== null && `replay ${item.replay_id}`;
   const queue = item.queue !== null && `to queue ${item.queue}`;
-  return joined(shortId(item), `in ${duration(item.duration_ms)}`, which, item.detail, queue, replay);
+  return joined(shortId(item), `in ${duration(item.duration_ms)}`, which, item.detail ?? null, queue, replay);
 }
 
 function entryDetails(item: Entry): string {

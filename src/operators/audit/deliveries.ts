@@ -14,6 +14,7 @@ import {
   bySources,
   type FilterTable,
   filtersOf,
+  hasPrefix,
   type Scoped,
   statusOf,
 } from './filters.ts';
@@ -60,7 +61,10 @@ const byStatus = (status: string) =>
 const sourcesAndJob: Pick<FilterTable<DeliveryFilters>, 'sources' | 'job_id' | 'job_id_prefix'> = {
   // Both by deliveries_job.
   job_id: (jobId, { sources }) => byJob('deliveries', jobId, { sources, rows: 'in order' }),
-  job_id_prefix: (prefix, { sources }) => byJobPrefix('deliveries', prefix, { sources }),
+  job_id_prefix: (prefix, { sources, job_id }) =>
+    job_id === undefined
+      ? byJobPrefix('deliveries', prefix, { sources })
+      : { condition: hasPrefix('t.job_id', prefix) },
   // Index deliveries_source.
   sources: (sources, { job_id }) => (job_id === undefined ? bySources(sources) : undefined),
 };

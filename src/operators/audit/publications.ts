@@ -26,7 +26,7 @@ type PublicationRow = Omit<Publication, 'event_id'> & {
 };
 
 /** Each is looked up in every partition: 200 events in those of 40 days take some 20 ms. */
-const EVENTS_OF_PREFIX_MAX = 200;
+const EVENTS_MAX = 200;
 
 // Events are kept for good, publications for a while.
 const complete = {
@@ -50,9 +50,10 @@ const spec: ListSpec<PublicationRow> = {
 /** Where the filters of `publications` become SQL, and by which index. */
 const publicationTable: FilterTable<PublicationFilters> = {
   event_id: (id, { sources }) => ofEvent(id, sources),
-  job_id: (jobId, { sources }) => ofEvents(sql`e.job_id = ${jobId}`, { sources }),
+  // A job has few events of one source, but many sources may have a job of this id.
+  job_id: (jobId, { sources }) => ofEvents(sql`e.job_id = ${jobId}`, { sources, atMost: EVENTS_MAX }),
   job_id_prefix: (prefix, { sources }) =>
-    ofEvents(hasPrefix('e.job_id', prefix), { sources, atMost: EVENTS_OF_PREFIX_MAX }),
+    ofEvents(hasPrefix('e.job_id', prefix), { sources, atMost: EVENTS_MAX }),
   // Index publications_replay.
   replay_id: (id) => byColumn('replay_id', id, { type: 'uuid', only: sql`t.replay_id is not null` }),
   // Index publications_result.

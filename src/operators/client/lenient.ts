@@ -14,6 +14,7 @@ const MAY_BE_MISSING = [
   'filter',
   'relay_id',
   'token_id',
+  'detail',
   'remaining',
 ] as const;
 type MayBeMissing = (typeof MAY_BE_MISSING)[number];
