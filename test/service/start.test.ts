@@ -119,6 +119,14 @@ describe('starting', () => {
     expect(connections).toEqual([]);
   });
 
+  test('a port that is taken is an error', async () => {
+    await using relay = await startTestService();
+
+    await expect(
+      startTestService({ database: relay.database, env: { PORT: String(relay.service.port) } }),
+    ).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  });
+
   test('a Postgres that is not there yet is waited for', async () => {
     await using database = await createTestDatabase();
     await using proxy = await startProxy(database.url, { defaultPort: 5432 });
