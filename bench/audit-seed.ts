@@ -140,18 +140,23 @@ export async function seedHistory(
     ]),
   ]);
   // Before the indexes are made again: a vacuum would have to read these, too.
-  const settled = TABLES.map((table) => `${logged ? 'vacuum (analyze)' : 'analyze'} ${table}`);
-  const made = TABLES.flatMap((table) => indexes.get(table) ?? []);
-  await share(session, settled);
-  await share(session, made);
+  await share(
+    session,
+    TABLES.map((table) => [`${logged ? 'vacuum (analyze)' : 'analyze'} ${table}`]),
+  );
+  // Postgres invents the names of a partition's indexes: two sessions at one table may choose the same name.
+  await share(
+    session,
+    TABLES.map((table) => indexes.get(table) ?? []),
+  );
   await session([...FAST, outbox(waiting), 'vacuum (analyze) outbox']);
 }
 
-/** Divides the statements among two sessions, one for each core. */
-async function share(session: Session, statements: readonly string[]): Promise<void> {
-  const left = [...statements];
+/** Divides the groups of statements among two sessions, one for each core. */
+async function share(session: Session, groups: readonly (readonly string[])[]): Promise<void> {
+  const left = [...groups];
   const work = async () => {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) await session([...FAST, next]);
+    for (let next = left.shift(); next !== undefined; next = left.shift()) await session([...FAST, ...next]);
   };
   await Promise.all([work(), work()]);
 }
