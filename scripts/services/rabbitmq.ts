@@ -43,6 +43,8 @@ type Node = {
   readonly distributionPort: number;
 };
 
+type Launched = { readonly node: Node; readonly server: Guarded };
+
 const USER = 'tallyhook';
 const START_TIMEOUT_MS = 90_000;
 const CTL_TIMEOUT_MS = 30_000;
@@ -77,8 +79,8 @@ export async function startRabbitmq(
     const dir = options.dir ?? makeThrowAwayFolder(guard);
     makePrivateFolder(dir); // RabbitMQ writes messages and logs under our account, with modes of its own
     const programs = await findRabbitmq({ guard, logFile: join(dir, 'install.log'), log });
-    const { node, server } = await startOnFreePorts({ ...options, dir, programs, guard });
-    return toHandle(server, { node, guard, ownsGuard: options.guard === undefined });
+    const first = await startOnFreePorts({ ...options, dir, programs, guard });
+    return toHandle(first, { guard, ownsGuard: options.guard === undefined });
   } catch (error) {
     if (options.guard === undefined) await guard.close();
     throw error;
@@ -86,10 +88,10 @@ export async function startRabbitmq(
 }
 
 function toHandle(
-  first: Guarded,
-  { node, guard, ownsGuard }: { node: Node; guard: Guard; ownsGuard: boolean },
+  first: Launched,
+  { guard, ownsGuard }: { guard: Guard; ownsGuard: boolean },
 ): RabbitmqServer {
-  let server = first;
+  let { node, server } = first;
 
   async function kill(signal: NodeJS.Signals): Promise<void> {
     server.send(signal);
@@ -97,7 +99,10 @@ function toHandle(
   }
 
   async function start(): Promise<void> {
-    if (server.hasExited()) server = await launch(node, guard);
+    if (!server.hasExited()) return;
+    // While it was stopped, another server may have taken the port where Erlang nodes talk to each other.
+    const onAnotherPort = async () => ({ ...node, distributionPort: await findFreePort() });
+    ({ node, server } = await launchOnFreePorts(onAnotherPort, guard));
   }
 
   async function stop(): Promise<void> {
@@ -132,17 +137,23 @@ async function startOnFreePorts(options: {
   guard: Guard;
   port?: number;
   preferredPort?: number;
-}): Promise<{ node: Node; server: Guarded }> {
+}): Promise<Launched> {
   const { dir, programs, guard } = options;
   const name = nodeName(dir);
   const password = secretIn(join(dir, 'password'));
   // The cookie that Erlang makes by itself can be guessed from the time. Erlang refuses one that others can read.
   secretIn(join(dir, '.erlang.cookie'));
-  for (let attempt = 1; ; attempt++) {
+  return launchOnFreePorts(async () => {
     await waitForPredecessor(dir, name);
     const port = options.port ?? (await findFreePort(options.preferredPort));
-    const distributionPort = await findFreePort();
-    const node = { dir, programs, name, password, port, distributionPort };
+    return { dir, programs, name, password, port, distributionPort: await findFreePort() };
+  }, guard);
+}
+
+/** Tries again with other ports if one was taken between its choice and its use. */
+async function launchOnFreePorts(choosePorts: () => Promise<Node>, guard: Guard): Promise<Launched> {
+  for (let attempt = 1; ; attempt++) {
+    const node = await choosePorts();
     try {
       return { node, server: await launch(node, guard) };
     } catch (error) {
