@@ -8,14 +8,11 @@ import type { quarantineFilters } from '../contract/quarantine.ts';
 import type { Condition } from './access-path.ts';
 import {
   byColumn,
-  byJob,
-  byJobPrefix,
   byPartialIndex,
-  bySources,
   type FilterTable,
   filtersOf,
-  hasPrefix,
   type Scoped,
+  sourcesAndJobs,
   statusOf,
 } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
@@ -58,20 +55,12 @@ const byStatus = (status: string) =>
     only: sql`t.status not in ('processing', 'completed')`,
   });
 
-const sourcesAndJob: Pick<FilterTable<DeliveryFilters>, 'sources' | 'job_id' | 'job_id_prefix'> = {
-  // Both by deliveries_job.
-  job_id: (jobId, { sources }) => byJob('deliveries', jobId, { sources, rows: 'in order' }),
-  job_id_prefix: (prefix, { sources, job_id }) =>
-    job_id === undefined
-      ? byJobPrefix('deliveries', prefix, { sources })
-      : { condition: hasPrefix('t.job_id', prefix) },
-  // Index deliveries_source.
-  sources: (sources, { job_id }) => (job_id === undefined ? bySources(sources) : undefined),
-};
+// Indexes deliveries_job and deliveries_source.
+const ofSourcesAndJobs = sourcesAndJobs('deliveries', 'in order');
 
 /** Where the filters of `deliveries` become SQL, and by which index. */
 const deliveryTable: FilterTable<DeliveryFilters> = {
-  ...sourcesAndJob,
+  ...ofSourcesAndJobs,
   // Index deliveries_error.
   error_code: (code) => byColumn('error_code', code, { only: sql`t.error_code is not null` }),
   // Both by deliveries_status, which leaves out the usual ones.
@@ -93,7 +82,7 @@ export const deliveries: List<DeliveryFilters, Delivery> = createList(spec, {
 
 /** Where the filters of `quarantine` become SQL, and by which index. */
 const quarantineTable: FilterTable<QuarantineFilters> = {
-  ...sourcesAndJob,
+  ...ofSourcesAndJobs,
   // Index deliveries_released_time or deliveries_quarantine.
   released: (released) =>
     byPartialIndex(

@@ -6,12 +6,10 @@ import { eventId, kindOf, parseEventId, type Database, timeText } from '../../le
 import type { Event, eventFilters } from '../contract/events.ts';
 import {
   byColumn,
-  byJob,
-  byJobPrefix,
   byPartialIndex,
-  bySources,
   type FilterTable,
   type Scoped,
+  sourcesAndJobs,
   statusOf,
 } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
@@ -41,11 +39,12 @@ export const eventSpec: ListSpec<EventRow> = {
 const byStatus = (status: string) =>
   byColumn('status', status, { usual: ['processing', 'completed'], only: sql`t.status = 'failed'` });
 
+// Indexes events_dedup_key and events_source. A job has at most 103 events.
+const { sources, ...ofJobs } = sourcesAndJobs('events', 'few');
+
 /** Where the filters of `events` become SQL, for the list and for replays, and by which index. */
 export const eventTable: FilterTable<EventFilters> = {
-  // Both by events_dedup_key. A job has at most 103 events.
-  job_id: (jobId, { sources }) => byJob('events', jobId, { sources, rows: 'few' }),
-  job_id_prefix: (prefix, { sources }) => byJobPrefix('events', prefix, { sources }),
+  ...ofJobs,
   // Index events_error.
   error_code: (code) => byColumn('error_code', code, { only: sql`t.error_code is not null` }),
   // Both by events_status, which holds the failed ones.
@@ -53,8 +52,8 @@ export const eventTable: FilterTable<EventFilters> = {
   kind: (kind) => byStatus(statusOf(kind)),
   // Index events_late. Nearly all others are not late.
   late: (isLate) => (isLate ? byPartialIndex(sql`t.late`) : { condition: sql`not t.late` }),
-  // Index events_source.
-  sources: (sources, { job_id }) => (job_id === undefined ? bySources(sources) : undefined),
+  // Last, since a replay is counted by the first one that has an index.
+  sources,
 };
 
 export const events: List<EventFilters, Event> = createList(eventSpec, {

@@ -85,12 +85,16 @@ export const sourcesIn = (table: string, sources: readonly string[] | null): Raw
   sources === null ? looseScan(table, 'source') : sql`select unnest(${sources}::text[]) collate "C"`;
 
 type OfSources = { readonly sources: readonly string[] | null };
+type OfJobs = OfSources & {
+  readonly job_id?: string | undefined;
+  readonly job_id_prefix?: string | undefined;
+};
 
 /**
  * By an index on source and job. `rows`: it goes on in the order of the list, or a job has few rows in this table. Covers the
  * sources, too.
  */
-export function byJob(
+function byJob(
   table: string,
   jobId: string,
   { sources, rows }: OfSources & { rows: 'in order' | 'few' },
@@ -104,7 +108,7 @@ export function byJob(
 }
 
 /** By an index on source and job, if at most PREFIX_ROWS_MAX rows have the prefix. */
-export function byJobPrefix(table: string, prefix: string, { sources }: OfSources): Filter {
+function byJobPrefix(table: string, prefix: string, { sources }: OfSources): Filter {
   const condition = hasPrefix('t.job_id', prefix);
   const keys = sourcesIn(table, sources);
   // In the order of the index, so that the planner does not read the whole table.
@@ -121,3 +125,16 @@ export function byJobPrefix(table: string, prefix: string, { sources }: OfSource
     },
   };
 }
+
+/**
+ * The filters by source and job of a list with an index on both, and one on the source. A job leads to its rows by itself, so
+ * a prefix or the sources beside it need no index.
+ */
+export const sourcesAndJobs = (table: string, rows: 'in order' | 'few'): FilterTable<OfJobs> => ({
+  job_id: (jobId, { sources }) => byJob(table, jobId, { sources, rows }),
+  job_id_prefix: (prefix, { sources, job_id }) =>
+    job_id === undefined
+      ? byJobPrefix(table, prefix, { sources })
+      : { condition: hasPrefix('t.job_id', prefix) },
+  sources: (sources, { job_id }) => (job_id === undefined ? bySources(sources) : undefined),
+});

@@ -4,7 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import { type Database, timeText } from '../../ledger/index.ts';
 import type { Job, jobFilters } from '../contract/jobs.ts';
-import { byColumn, byJob, byJobPrefix, bySources, type FilterTable, type Scoped } from './filters.ts';
+import { byColumn, type FilterTable, type Scoped, sourcesAndJobs } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
 import type { ListSpec } from './scan.ts';
 
@@ -29,11 +29,12 @@ const spec: ListSpec<Job> = {
   ],
 };
 
+// The primary key, and index jobs_source.
+const { sources, ...ofJobs } = sourcesAndJobs('jobs', 'few');
+
 /** Where the filters of `jobs` become SQL, and by which index. */
 const jobTable: FilterTable<JobFilters> = {
-  // Both by the primary key.
-  job_id: (jobId, { sources }) => byJob('jobs', jobId, { sources, rows: 'few' }),
-  job_id_prefix: (prefix, { sources }) => byJobPrefix('jobs', prefix, { sources }),
+  ...ofJobs,
   // Index jobs_status. Stuck ones are those in processing before a time: see `firstSeenBefore`.
   state: (state) =>
     byColumn('last_status', state === 'stuck' ? 'processing' : state, {
@@ -41,8 +42,7 @@ const jobTable: FilterTable<JobFilters> = {
       only: sql`t.last_status <> 'completed'`,
     }),
   stuck_after: () => undefined,
-  // Index jobs_source.
-  sources: (sources, { job_id }) => (job_id === undefined ? bySources(sources) : undefined),
+  sources,
 };
 
 export const jobs: List<JobFilters, Job> = createList(spec, {
