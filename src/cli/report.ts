@@ -1,7 +1,6 @@
 // Reports an error to the user, and maps it to an exit code.
 
-import { ConfigError, describeError, SchemaError, UsageError } from '../errors.ts';
-import { ApiAnswerError } from '../operators/client/index.ts';
+import { AnswerError, ConfigError, describeError, SchemaError, UsageError } from '../errors.ts';
 import { maskUnseenInLines } from '../unseen.ts';
 import { complain } from './output.ts';
 
@@ -21,7 +20,7 @@ export function reportError(error: unknown, command: string | undefined): number
   const { name, code, message } = describeError(error);
   // The text may come from a service that is not ours.
   complain(maskUnseenInLines(`${code ?? name}: ${message}`));
-  if (error instanceof ApiAnswerError) {
+  if (error instanceof AnswerError) {
     const hint = HINTS[error.httpStatus];
     if (hint !== undefined) complain(hint);
     if (error.httpStatus !== BAD_REQUEST) return 1;
