@@ -13,6 +13,7 @@ import {
   MAX_TOKENS,
   makeToken,
   revokeToken,
+  shownToken,
   type Token,
 } from '../operators/index.ts';
 import { type Env, loadTokensConfig } from '../config.ts';
@@ -20,7 +21,7 @@ import { UsageError } from '../errors.ts';
 import { connectDatabase, type DatabaseConnection } from '../ledger/index.ts';
 import { createLog } from '../log.ts';
 import { toUtc } from '../utc.ts';
-import { HelpAsked, parse } from './arguments.ts';
+import { HelpAsked, parse, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
 import { complain, paint, say, toJson } from './output.ts';
@@ -77,8 +78,7 @@ async function run(args: string[], env: Env): Promise<number> {
 }
 
 async function create(args: string[], env: Env): Promise<number> {
-  const text = { type: 'string' } as const;
-  const { values } = parse(args, { name: text, role: text, source: text, expires: text });
+  const { values } = parse(args, { name: TEXT, role: TEXT, source: TEXT, expires: TEXT });
   const name = nameOf(values.name);
   const role = values.role ?? '';
   if (!isTokenRole(role)) throw new UsageError(`--role takes one of ${TOKEN_ROLES.join(', ')}`);
@@ -111,7 +111,7 @@ async function create(args: string[], env: Env): Promise<number> {
       say(made.value);
       complain(paint('dim', `${made.token.id}: this is the only time that its value is shown`));
     } else {
-      say(toJson({ ...shown(made.token), value: made.value }));
+      say(toJson({ ...shownToken(made.token), value: made.value }));
     }
     return 0;
   });
@@ -120,7 +120,7 @@ async function create(args: string[], env: Env): Promise<number> {
 async function list({ db }: DatabaseConnection): Promise<number> {
   const found = await listTokens(db);
   if (!process.stdout.isTTY) {
-    for (const token of found) say(toJson(shown(token)));
+    for (const token of found) say(toJson(shownToken(token)));
     return 0;
   }
   if (found.length === 0) complain('there are no tokens');
@@ -145,7 +145,7 @@ async function revoke(args: string[], env: Env): Promise<number> {
       complain(`there is no token "${id}"`);
       return 1;
     }
-    say(process.stdout.isTTY ? `${id} is revoked` : toJson(shown(revoked.token)));
+    say(process.stdout.isTTY ? `${id} is revoked` : toJson(shownToken(revoked.token)));
     return 0;
   });
 }
@@ -180,22 +180,6 @@ function expiryOf(text: string | undefined): Date | null {
   const expiresAt = new Date(utc);
   if (expiresAt.getTime() <= Date.now()) throw new UsageError('--expires takes a time that is still to come');
   return expiresAt;
-}
-
-/** As the API shows it. */
-function shown(token: Token): object {
-  return {
-    id: token.id,
-    name: token.name,
-    environment: token.environment,
-    role: token.role,
-    sources: token.sources,
-    created_at: token.createdAt,
-    created_by: token.createdBy,
-    expires_at: token.expiresAt,
-    last_used_at: token.lastUsedAt,
-    revoked_at: token.revokedAt,
-  };
 }
 
 async function withDatabase<T>(env: Env, use: (database: DatabaseConnection) => Promise<T>): Promise<T> {

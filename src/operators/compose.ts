@@ -15,7 +15,7 @@ import { withDocument } from './api/document-operations.ts';
 import { createExportOperations } from './api/export-operations.ts';
 import { createItemOperations } from './api/item-operations.ts';
 import { createListOperations } from './api/list-operations.ts';
-import { createLogOperations } from './api/log-operations.ts';
+import { listOperation, LISTS } from './api/lists.ts';
 import { createListeners } from './api/listeners.ts';
 import { createLiveOperations } from './api/live-operations.ts';
 import type { Operation } from './api/operation.ts';
@@ -139,7 +139,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     ...createListOperations({ connection }),
     ...createItemOperations({ connection }),
     ...createExportOperations({ connection, isTokenValid: isValid, log }),
-    ...createLogOperations({ connection }),
+    listOperation(LISTS['operator-log'], connection),
     ...createTokenOperations({ connection, environment }),
     ...createReplayOperations({ connection }),
     ...createQuarantineOperations(),

@@ -182,3 +182,19 @@ function toToken(row: Row): Token {
     revokedAt: row.revoked_at,
   };
 }
+
+/** As the API and the command line show it: without its value, and times in RFC 3339. */
+export function shownToken(token: Token) {
+  return {
+    id: token.id,
+    name: token.name,
+    environment: token.environment,
+    role: token.role,
+    sources: token.sources,
+    created_at: token.createdAt.toISOString(),
+    created_by: token.createdBy,
+    expires_at: token.expiresAt?.toISOString() ?? null,
+    last_used_at: token.lastUsedAt?.toISOString() ?? null,
+    revoked_at: token.revokedAt?.toISOString() ?? null,
+  };
+}

@@ -28,6 +28,10 @@ export type ApiList = ListContract & {
    * @throws ApiError
    */
   readonly readerFor: (asked: object, caller: Caller) => ReadPage;
+  /** Who may see it at its own address. */
+  readonly role: Role;
+  /** What the document says of a page. */
+  readonly answer: string;
 };
 export type ReadPage = (db: Kysely<Database>, options: PageOptions) => Promise<Page<object>>;
 
@@ -41,11 +45,14 @@ function apiList<Name extends ListName, Filters>(
   name: Name,
   list: List<Filters, object>,
   toFilters: (asked: AskedOf<Name>, caller: Caller) => Filters,
+  { role = 'viewer', answer = 'A page of the list.' }: { role?: Role; answer?: string } = {},
 ) {
   return {
     ...CONTRACT[name],
     name,
     types: list.types,
+    role,
+    answer,
     readerFor: (asked: object, caller: Caller): ReadPage => {
       const filters = toFilters(asked as AskedOf<Name>, caller);
       return (db, options) => list.read(db, filters, options);
@@ -71,11 +78,18 @@ export const LISTS = {
   publications: apiList('publications', publications, scoped),
   quarantine: apiList('quarantine', quarantine, scoped),
   outbox: apiList('outbox', outbox, scoped),
-  'operator-log': apiList('operator-log', operatorLog, (asked, caller) => {
-    if (caller.sources !== null) throw forbidden();
-    return asked;
+  'operator-log': apiList(
+    'operator-log',
+    operatorLog,
+    (asked, caller) => {
+      if (caller.sources !== null) throw forbidden();
+      return asked;
+    },
+    { role: 'auditor', answer: 'A page of the log.' },
+  ),
+  replays: apiList('replays', replays, ({ state }, caller) => ({ state, within: caller.sources }), {
+    answer: 'A page of replays.',
   }),
-  replays: apiList('replays', replays, ({ state }, caller) => ({ state, within: caller.sources })),
 } as const satisfies Readonly<Record<ListName, ApiList>>;
 
 /** `of`: what the cursor should belong to. */
@@ -113,9 +127,8 @@ export async function readListPage(
 export function listOperation(
   list: (typeof LISTS)[ListName],
   connection: Pick<DatabaseConnection, 'db'>,
-  { role = 'viewer', answer = 'A page of the list.' }: { role?: Role; answer?: string } = {},
 ): Operation {
-  const { name, filters, tag, summary, description }: ApiList = list;
+  const { name, filters, tag, summary, description, role, answer }: ApiList = list;
   return defineRead({
     id: `list${name.replaceAll(/(?:^|-)(.)/g, (_, first: string) => first.toUpperCase())}`,
     path: `/${name}`,

@@ -31,7 +31,7 @@ export function createReplayOperations({
   connection: Pick<DatabaseConnection, 'db'>;
 }): readonly Operation[] {
   return [
-    listOperation(LISTS.replays, connection, { answer: 'A page of replays.' }),
+    listOperation(LISTS.replays, connection),
     readOperation(connection),
     createOperation(),
     changeOperation('pause', 'Publish no more of it until it is resumed'),

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { canBeLimited } from '../access/roles.ts';
 import type { Environment } from '../access/token-value.ts';
-import { listTokens, makeToken, revokeToken, type Token as FoundToken } from '../access/tokens.ts';
+import { listTokens, makeToken, revokeToken, shownToken } from '../access/tokens.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { MAX_TOKENS, NewToken, Token, TokenOrder, TokenPage } from '../contract/tokens.ts';
 import {
@@ -41,7 +41,7 @@ function listOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
     run: async (_input, { caller }) => {
       requireUnlimited(caller);
       const tokens = await listTokens(db);
-      return { status: 200, body: { items: tokens.map(toAnswer), next_cursor: null } };
+      return { status: 200, body: { items: tokens.map(shownToken), next_cursor: null } };
     },
   });
 }
@@ -88,7 +88,7 @@ function createOperation(environment: Environment): Operation {
         subject: token.id,
         detail: { name: token.name, role: token.role, sources: token.sources, expires_at: token.expiresAt },
       });
-      return { status: 201, body: { ...toAnswer(token), value } };
+      return { status: 201, body: { ...shownToken(token), value } };
     },
   });
 }
@@ -113,7 +113,7 @@ function revokeOperation(): Operation {
           detail: { name: revoked.token.name },
         });
       }
-      return { status: 200, body: toAnswer(revoked.token) };
+      return { status: 200, body: shownToken(revoked.token) };
     },
   });
 }
@@ -121,19 +121,4 @@ function revokeOperation(): Operation {
 /** A limited token could otherwise make one without limit. @throws ApiError 403 */
 function requireUnlimited({ sources }: Caller): void {
   if (sources !== null) throw forbidden();
-}
-
-function toAnswer(token: FoundToken) {
-  return {
-    id: token.id,
-    name: token.name,
-    environment: token.environment,
-    role: token.role,
-    sources: token.sources,
-    created_at: token.createdAt.toISOString(),
-    created_by: token.createdBy,
-    expires_at: token.expiresAt?.toISOString() ?? null,
-    last_used_at: token.lastUsedAt?.toISOString() ?? null,
-    revoked_at: token.revokedAt?.toISOString() ?? null,
-  };
 }
