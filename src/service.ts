@@ -135,8 +135,7 @@ async function compose(
   });
   const operatorServer = await startServer({
     ...config.operator,
-    listener: operators.listener,
-    standingHeaders: operators.standingHeaders,
+    ...operators,
     connections: operatorConnections,
     maxConnections: OPERATOR_LIMITS.connections,
   });

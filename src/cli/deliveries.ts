@@ -3,7 +3,7 @@
 import type { Env } from '../config.ts';
 import { maskUnseenInLines } from '../unseen.ts';
 import { openApi } from './api.ts';
-import { argumentOf, parse } from './arguments.ts';
+import { argumentOf, FLAG, parse } from './arguments.ts';
 import { sizeOf, statusOf } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { printOne } from './listing.ts';
@@ -19,7 +19,7 @@ ${listHelp('deliveries')}
     --body                its body instead, piped byte for byte; the look is recorded in the operator log`;
 
 async function show(args: string[], env: Env): Promise<number> {
-  const { values, positionals } = parse(args, { body: { type: 'boolean' } }, 1);
+  const { values, positionals } = parse(args, { body: FLAG }, 1);
   const id = argumentOf(positionals, 'the id of a delivery');
   const { client } = openApi(env);
   if (values.body) return printBody(client.deliveryBody(id));

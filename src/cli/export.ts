@@ -6,7 +6,7 @@ import { UsageError } from '../errors.ts';
 import { EXPORTED_LISTS, LISTS } from '../operators/client/index.ts';
 import { escapeUnseen, maskUnseenInLines } from '../unseen.ts';
 import { openApi } from './api.ts';
-import { oneOf, parse } from './arguments.ts';
+import { oneOf, parse, TEXT } from './arguments.ts';
 import { createBar } from './bar.ts';
 import type { Command } from './command.ts';
 import { type Filter, filterOptions, filtersOf, readFilters } from './filters.ts';
@@ -37,8 +37,7 @@ async function run(args: string[], env: Env): Promise<number> {
     );
   }
   const filters: readonly Filter[] = filtersOf(LISTS[list].filters);
-  const text = { type: 'string' } as const;
-  const { values } = parse(rest, { ...filterOptions(filters), format: text, out: text });
+  const { values } = parse(rest, { ...filterOptions(filters), format: TEXT, out: TEXT });
   const { format, out } = values as { format?: string; out?: string };
   const query = {
     list,

@@ -1,7 +1,7 @@
 // Prints lists and single items: tables on a terminal, otherwise JSON as the API gave it.
 
 import { UsageError } from '../errors.ts';
-import { whole } from './arguments.ts';
+import { FLAG, TEXT, whole } from './arguments.ts';
 import { complain, put, putJson } from './output.ts';
 import { counted } from './readable.ts';
 import { type Column, renderTable, type TableOptions, terminalWidth } from './table.ts';
@@ -11,7 +11,7 @@ const TABLE_ROWS = 200;
 const LIMIT = 50;
 const LIMIT_MAX = 1_000_000;
 
-export const LISTING_OPTIONS = { limit: { type: 'string' }, all: { type: 'boolean' } } as const;
+export const LISTING_OPTIONS = { limit: TEXT, all: FLAG } as const;
 export const LISTING_HELP = `    --limit N             at most so many (${LIMIT})
     --all                 all of them`;
 

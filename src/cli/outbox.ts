@@ -4,7 +4,7 @@ import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { type Answers, type Items, LISTS } from '../operators/client/index.ts';
 import { type Api, openApi } from './api.ts';
-import { argumentOf, parse } from './arguments.ts';
+import { argumentOf, parse, TEXT } from './arguments.ts';
 import { createBar } from './bar.ts';
 import { colourOf, COLUMNS } from './columns.ts';
 import { nounCommand, type Verb } from './command.ts';
@@ -74,7 +74,7 @@ function waitingVerb(state: Waiting): Verb {
 
 /** Exit code 1 if there was nothing to retry. */
 async function retry(args: string[], env: Env): Promise<number> {
-  const { values, positionals } = parse(args, { source: { type: 'string' } }, 1);
+  const { values, positionals } = parse(args, { source: TEXT }, 1);
   const what = argumentOf(positionals, 'what to retry: an id, "returned" or "parked"');
   const api = openApi(env);
   const state = WAITING.find((one) => one === what);

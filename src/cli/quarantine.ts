@@ -4,7 +4,7 @@ import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { type Answers, type ListQuery, LISTS } from '../operators/client/index.ts';
 import { type Api, openApi } from './api.ts';
-import { argumentOf, parse } from './arguments.ts';
+import { argumentOf, FLAG, parse } from './arguments.ts';
 import { createBar } from './bar.ts';
 import { colourOf } from './columns.ts';
 import { nounCommand } from './command.ts';
@@ -37,7 +37,7 @@ ${filterHelp(RELEASE_FILTERS)}
 Exit code 1 if one is still not understood.`;
 
 async function release(args: string[], env: Env): Promise<number> {
-  const options = { all: { type: 'boolean' }, ...filterOptions(RELEASE_FILTERS) } as const;
+  const options = { all: FLAG, ...filterOptions(RELEASE_FILTERS) } as const;
   const { values, positionals } = parse(args, options, 1);
   const filter = readFilters(RELEASE_FILTERS, values);
   if (values.all) {

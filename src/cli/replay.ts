@@ -12,7 +12,7 @@ import {
   type ReplayOrder,
 } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
-import { parse, whole } from './arguments.ts';
+import { FLAG, parse, TEXT, whole } from './arguments.ts';
 import type { Command } from './command.ts';
 import { COLUMNS } from './columns.ts';
 import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
@@ -39,16 +39,14 @@ ${filterHelp(FILTERS)}
 Exit code 1 if it was paused or cancelled, or if some events did not reach the bus.
 See also "tallyhook replays --help".`;
 
-const text = { type: 'string' } as const;
-const flag = { type: 'boolean' } as const;
 const OPTIONS = {
   ...filterOptions(FILTERS),
-  queue: text,
-  rate: text,
-  note: text,
-  'dry-run': flag,
-  yes: flag,
-  detach: flag,
+  queue: TEXT,
+  rate: TEXT,
+  note: TEXT,
+  'dry-run': FLAG,
+  yes: FLAG,
+  detach: FLAG,
 } as const;
 
 async function run(args: string[], env: Env): Promise<number> {

@@ -3,7 +3,7 @@
 import type { Env } from '../config.ts';
 import type { Answers } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
-import { parse } from './arguments.ts';
+import { parse, TEXT } from './arguments.ts';
 import { colourOf } from './columns.ts';
 import type { Command } from './command.ts';
 import { filterHelp, filterOptions, readFilters, secondsOf } from './filters.ts';
@@ -26,7 +26,7 @@ event's acceptance until the broker had confirmed it; both as p50 / p99, right t
 type Item = Answers['stats']['items'][number];
 
 async function run(args: string[], env: Env): Promise<number> {
-  const { values } = parse(args, { ...filterOptions(FILTERS), step: { type: 'string' } } as const);
+  const { values } = parse(args, { ...filterOptions(FILTERS), step: TEXT } as const);
   const { step } = values;
   const { client } = openApi(env);
   const { items } = await client.stats({
