@@ -57,7 +57,7 @@ const ranges = () =>
     })
     .default([]);
 
-// A line for each variable: what it accepts, and its default. A test compares the README's table with these keys.
+// A line for each variable: what it accepts, and its default. A test compares the table in docs/configuration.md with these keys.
 const environment = z.object({
   HOST: z.string().default('0.0.0.0'),
   PORT: whole(0, 65_535, 8080),
@@ -114,7 +114,7 @@ const environment = z.object({
 
 type Environment = z.infer<typeof environment>;
 
-/** Every variable, for the README's table and `--help`. */
+/** Every variable, for the table in docs/configuration.md and `--help`. */
 export const variables: readonly string[] = Object.keys(environment.shape);
 
 /** Variables whose value is or contains a secret. Each can also be read from the file that `<NAME>_FILE` names. */

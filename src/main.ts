@@ -14,7 +14,7 @@ const HELP = `Tallyhook receives webhooks, tallies them in Postgres and relays t
 Usage: tallyhook <command> [options]; "tallyhook <command> --help" says what each takes
 
   the service
-    serve           run it; configured by the environment (see the README)
+    serve           run it; configured by the environment (docs/configuration.md)
     migrate         bring the database's schema up to date
     tokens          who may use the operators' API: create, list, revoke; straight on the database
 

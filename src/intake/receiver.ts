@@ -1,4 +1,4 @@
-// Decides what becomes of a delivery: verified, understood, tallied, and answered in the words of the table in the README.
+// Decides what becomes of a delivery: verified, understood, tallied, and answered in the words of the table in docs/senders.md.
 // Nothing but an authentic body gets past `verifySignature` (guarantee 1), and a 2xx is given only after the commit
 // (guarantee 2). Knows nothing of HTTP beyond status codes.
 

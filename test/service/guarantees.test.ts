@@ -1,4 +1,4 @@
-// The promises about senders and the ledger, one by one, under the numbers that the README gives them.
+// The promises about senders and the ledger, one by one, under the numbers that docs/promises.md gives them.
 
 import { expect, test } from 'vitest';
 import { listen, newExchange } from '../support/bus.ts';

@@ -1,5 +1,5 @@
 // The signing secrets of the run's sources, as operators configure them (SIGNING_SECRETS and SOURCES_FILE) and as senders
-// use them; and their rotation, step by step, as the README says.
+// use them; and their rotation, step by step, as docs/senders.md says.
 
 import { renameSync, writeFileSync } from 'node:fs';
 import type { Random } from './random.ts';

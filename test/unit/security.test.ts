@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const at = (path: string) => new URL(`../../docs/${path}`, import.meta.url);
 const page = readFileSync(at('security.md'), 'utf8');
-const readme = readFileSync(at('../README.md'), 'utf8');
+const configuration = readFileSync(at('../docs/configuration.md'), 'utf8');
 
 /** `[name]: path` at the page's end. */
 const definitions = new Map(
@@ -49,12 +49,12 @@ test('every test that the page on security names is in the file that it names', 
   expect(missing).toEqual([]);
 });
 
-test('the limits on the page on security are those of the README', () => {
+test('the limits on the page on security are those of the page on configuration', () => {
   const limits = page.slice(page.indexOf('## Limits'), page.indexOf('## Keys'));
   const stated = defaultsIn(limits, /^\| [^|]+ \| ([^|]+) \| ([^|]*) \|/gm).filter(
     ([, value]) => value !== undefined,
   );
-  const documented = new Map(defaultsIn(readme, /^\| ([^|]+) \| ([^|]*) \|/gm));
+  const documented = new Map(defaultsIn(configuration, /^\| ([^|]+) \| ([^|]*) \|/gm));
   expect(stated.length).toBeGreaterThan(15);
   expect(stated).toEqual(stated.map(([name]) => [name, documented.get(name)]));
 });

@@ -95,7 +95,7 @@ function fingerprintOf(secret: string): string {
   return digest.slice(0, 12);
 }
 
-/** The traces of requests to a replica that was killed just after may be missing, as the README says. */
+/** The traces of requests to a replica that was killed just after may be missing, as docs/promises.md says. */
 function refusals(
   recorded: Recorded,
   answered: readonly Attempt[],

@@ -2,17 +2,17 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { loadConfig, variables } from '../../src/config.ts';
 
-const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-const table = readme.slice(readme.indexOf('### Configuration'), readme.indexOf('### What needs an operator'));
+const page = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+const table = page.slice(page.indexOf('## Variables'), page.indexOf('## Behind a proxy'));
 
-test('the README documents every variable that is read, and no other', () => {
+test('the page on configuration documents every variable that is read, and no other', () => {
   const documented = [...table.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, names = '']) =>
     [...names.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name),
   );
   expect(new Set(documented)).toEqual(new Set(variables));
 });
 
-test('the README states the defaults that hold', () => {
+test('the page on configuration states the defaults that hold', () => {
   const config = loadConfig({
     DATABASE_URL: 'postgres://localhost/x',
     AMQP_URL: 'amqp://localhost',

@@ -1,0 +1,28 @@
+// A copy of the project as a user has it after `git clone` and the first start: its files, and its packages as links. What runs
+// in it has a `.local` of its own, so it disturbs nothing of the folder that is tested.
+
+import { copyFile, cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { ROOT } from '../../scripts/relay.ts';
+
+export type Clone = AsyncDisposable & { readonly folder: string };
+
+const LEFT_OUT = new Set(['.git', '.local', 'node_modules']);
+/** Written by npm and `scripts/run.mjs`: with these the packages count as installed. */
+const RECORDS = ['.package-lock.json', '.tallyhook-stamp'];
+
+export async function makeClone(): Promise<Clone> {
+  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-clone-'));
+  await cp(ROOT, folder, { recursive: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
+  const [from, to] = [join(ROOT, 'node_modules'), join(folder, 'node_modules')];
+  await mkdir(to);
+  const packages = (await readdir(from)).filter((name) => !name.startsWith('.'));
+  await Promise.all(packages.map((name) => symlink(join(from, name), join(to, name))));
+  await Promise.all(RECORDS.map((name) => copyFile(join(from, name), join(to, name))));
+  // A folder of its own, since the command `tallyhook` in it finds the program by its own place.
+  await mkdir(join(to, '.bin'));
+  const programs = (await readdir(join(from, '.bin'))).filter((name) => name !== 'tallyhook');
+  await Promise.all(programs.map((name) => symlink(join(from, '.bin', name), join(to, '.bin', name))));
+  return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
+}
