@@ -290,7 +290,7 @@ describe('text', () => {
     expect(Buffer.from(data).toString()).toBe(data); // no lone surrogate is left bare: UTF-8 cannot hold one
   });
 
-  test('keys such as __proto__ pass through unchanged', () => {
+  test('keys with a special meaning in JavaScript pass through unchanged', () => {
     const member = '"__proto__":{"polluted":true},"constructor":{"prototype":1},"toString":"x"';
     const { data } = eventOf(withMember(completed('job_1'), member));
 

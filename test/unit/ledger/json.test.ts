@@ -77,7 +77,7 @@ test.for([
   expect(performance.now() - startedMs).toBeLessThan(2_000);
 });
 
-test('keys such as __proto__ are ordinary keys', () => {
+test('keys with a special meaning in JavaScript are ordinary keys', () => {
   const text = '{"__proto__":{"a":1},"constructor":2,"toString":3,"hasOwnProperty":4}';
 
   expect(JSON.stringify(parseExactly(text))).toBe(text);
