@@ -421,7 +421,7 @@ describe('a content hash that was made of mangled keys', () => {
       ['conflict', failing],
     ]);
     expect(relay.log).toContainEqual(
-      expect.objectContaining({ msg: 'conflicts could not be looked at once more, and stay' }),
+      expect.objectContaining({ msg: 'conflicts could not be checked again and stay conflicts' }),
     );
   });
 });
