@@ -46,7 +46,7 @@ describe('what is not HTTP', () => {
     ['two Hosts', rawPost(broken, { ...signed(broken), host: 'other.test' })],
     ['the same Host twice', rawPost(broken, { ...signed(broken), HOST: 'relay.test' })],
     ['two Hosts in HTTP/1.0', rawPost(broken, { ...signed(broken), host: 'x' }, 'POST /webhooks HTTP/1.0')],
-  ] as const)('%s is 400 in our form, and the connection is closed', async ([, bytes], { relay }) => {
+  ] as const)('%s is 400 in our error format, and the connection is closed', async ([, bytes], { relay }) => {
     using connection = await openRaw(relay.service.port);
     connection.write(bytes);
 
@@ -412,7 +412,7 @@ describe('connections', () => {
     },
   );
 
-  it('CONNECT is 405 in our form on both ports, and the connection is closed', async ({ relay }) => {
+  it('CONNECT is 405 in our error format on both ports, and the connection is closed', async ({ relay }) => {
     for (const port of [relay.service.port, relay.service.operatorPort]) {
       using connection = await openRaw(port);
       connection.write(CONNECT);
