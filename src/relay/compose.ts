@@ -127,7 +127,7 @@ function exposeGauges(parts: {
   gauge('tallyhook_broker_connected', '1 while publishing is possible.', () =>
     Number(publisher.state().connected),
   );
-  gauge('tallyhook_broker_blocked', '1 while the broker refuses to take more.', () =>
+  gauge('tallyhook_broker_blocked', '1 while the broker accepts no more messages.', () =>
     Number(publisher.state().blocked),
   );
   // NaN while the database cannot be reached: an error would hide the other metrics, and an old depth would be wrong.
@@ -135,7 +135,7 @@ function exposeGauges(parts: {
   gauge('tallyhook_outbox_pending', 'Events still to be published.', () =>
     known(({ counts }) => counts.pending),
   );
-  gauge('tallyhook_outbox_returned', 'Events that no queue was bound for.', () =>
+  gauge('tallyhook_outbox_returned', 'Events that no queue received.', () =>
     known(({ counts }) => counts.returned),
   );
   gauge('tallyhook_outbox_parked', 'Events that the relay gave up on.', () =>
