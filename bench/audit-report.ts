@@ -53,7 +53,7 @@ export function renderAudit({
     `Medians of ${scale.asked} requests each over HTTP, 50 items a page, on ${count(scale.deliveries)} deliveries of 30`,
     'days with their events, jobs and publications; `npm run bench -- --audit` measures it again.',
     '',
-    '| list | filter | rows that are meant | page 1, ms | page 1,000, ms |',
+    '| list | filter | matching rows | page 1, ms | page 1,000, ms |',
     '|---|---|---|---:|---:|',
     ...rows,
     `| a job’s story | | | ${ms(storyMs)} | |`,
@@ -62,9 +62,9 @@ export function renderAudit({
       ({ format, items, seconds, mib }) =>
         `- An export of ${count(items)} deliveries as ${format.toUpperCase()}: ${count(items / seconds)} a second, ${count(mib)} MiB.`,
     ),
-    `- The service’s memory (RSS) while it exported: ${count(peakMiB)} MiB at most, ${count(idleMiB)} MiB before.`,
-    `- The intake beside: ${count(intake.alone)} deliveries a second alone, ${share(intake.asked)} of that while two`,
-    `  operators asked without a pause, ${share(intake.exporting)} while an export ran (one process, broker stopped).`,
+    `- The service’s memory (RSS) during an export: ${count(peakMiB)} MiB at most, ${count(idleMiB)} MiB before.`,
+    `- The intake at the same time: ${count(intake.alone)} deliveries a second alone, ${share(intake.asked)} of that while two`,
+    `  operators sent requests without a pause, ${share(intake.exporting)} during an export (one process, broker stopped).`,
   ].join('\n');
 }
 

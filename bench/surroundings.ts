@@ -26,7 +26,7 @@ export function hardware(folder: string): Record<string, string> {
   const { bsize, bavail } = statfsSync(folder);
   return {
     Processor: cpus()[0]?.model.trim() ?? 'unknown',
-    Cores: `${availableParallelism()}, shared by everything: subjects, servers, generator and subscriber`,
+    Cores: `${availableParallelism()}, shared by all: subjects, servers, generator and subscriber`,
     Memory: `${(totalmem() / GIB).toFixed(1)} GiB`,
     System: `${systemName()} ${release()}`,
     Disk: `${((bsize * bavail) / GIB).toFixed(0)} GiB free; ${syncMs(folder).toFixed(2)} ms for a write of 8 KiB with fdatasync (median of ${SYNCS})`,
@@ -72,11 +72,11 @@ export async function settings({ databases }: Stage): Promise<Record<string, str
     }),
   );
   return {
-    Postgres: `${shown.join(', ')}; the rest as it comes; the same server for all`,
+    Postgres: `${shown.join(', ')}; defaults for the rest; the same server for all`,
     RabbitMQ: 'as scripts/services/rabbitmq.ts starts it: one node, durable queues, persistent publishes',
     Tallyhook:
-      'NODE_ENV=production and its defaults, LOG_LEVEL=info included; output to /dev/null, beside floods to a file',
-    Others: 'NODE_ENV=production; they log nothing',
+      'NODE_ENV=production and its defaults, LOG_LEVEL=info included; output to /dev/null, during floods to a file',
+    Others: 'NODE_ENV=production; no logging',
   };
 }
 

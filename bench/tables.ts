@@ -147,8 +147,8 @@ export function longCasesTable(runs: readonly Run[]): string {
     const latency = answer
       ? `p50 ${toMs(answer.p50Ms)}, p99 ${toMs(answer.p99Ms)}, p99.9 ${toMs(answer.p999Ms)}`
       : NONE;
-    const found = name === 'backlog' ? `${rate(drainedPerS)}/s drained beside` : `${memoryOver(figures)};`;
-    return [name, variant, `${found} ${rate(acksPerS)}/s taken`, latency];
+    const found = name === 'backlog' ? `${rate(drainedPerS)}/s drained,` : `${memoryOver(figures)};`;
+    return [name, variant, `${found} ${rate(acksPerS)}/s accepted`, latency];
   });
   return markdown(['', '', 'found', 'answers'], rows);
 }
@@ -189,7 +189,7 @@ const FLOOD_HEADS = [
   '`/livez`: 2xx',
   'worst',
   'RSS before',
-  'grew by',
+  'growth',
   'log',
   'refusals/s',
   '',

@@ -95,7 +95,10 @@ function ledgers(runs: readonly Run[]): Parameters<typeof ratio>[2] {
 export const sizeOf = (variant: string) => Number(variant.replaceAll(/[^\d.]/g, ''));
 
 function drain(runs: readonly Run[]): Target {
-  const target = { name: 'Drain rate of a backlog, against the rated intake that goes on', wanted: '≥ 2 ×' };
+  const target = {
+    name: 'Drain rate of a backlog, against the rated intake at the same time',
+    wanted: '≥ 2 ×',
+  };
   const found = spreadOf(runs, { case: 'backlog' }, ({ drainedPerS }) => drainedPerS);
   if (found === undefined) return { ...target, found: undefined, isMet: undefined, from: 'not measured' };
   const variant = runs.find((run) => run.case === 'backlog')?.variant;
@@ -160,14 +163,14 @@ const worstOf = (...served: readonly (Served | undefined)[]) =>
 const FLOOD_LIMITS: readonly FloodLimit[] = [
   {
     short: 'answer',
-    name: 'Worst answer of a valid sender beside floods, each a 2xx',
+    name: 'Worst answer to a valid sender during floods, each a 2xx',
     below: FLOOD_ANSWER_MAX_MS,
     unit: 'ms',
     of: ({ kept, fresh }) => worstOf(kept, fresh),
   },
   {
     short: 'livez',
-    name: 'Worst answer of `/livez` beside floods',
+    name: 'Worst answer of `/livez` during floods',
     below: FLOOD_ANSWER_MAX_MS,
     unit: 'ms',
     of: ({ livez }) => worstOf(livez),

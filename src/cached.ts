@@ -1,6 +1,6 @@
-// One answer for all who ask at about the same time.
+// One answer for all callers at about the same time.
 
-/** Asks at most once in `maxAgeMs`, whoever calls. A failure is kept as long as an answer. */
+/** Asks at most once in `maxAgeMs`, for all callers. A failure is kept as long as an answer. */
 export function cached<T>(options: {
   maxAgeMs: number;
   ask: () => Promise<T>;

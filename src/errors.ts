@@ -40,10 +40,10 @@ export class UnavailableError extends Error {
 /** An API that we call answered with something other than success. */
 export class AnswerError extends Error {
   override readonly name: string = 'AnswerError';
-  /** The API's own (`forbidden`, `invalid_cursor`, …), `http_<status>` where it gave none. */
+  /** The API's own (`forbidden`, `invalid_cursor`, …); `http_<status>` if it gave none. */
   readonly code: string;
   readonly httpStatus: number;
-  /** How long the answer asks to wait; undefined where it does not say. */
+  /** How long the answer asks to wait; undefined if it does not say. */
   readonly retryAfterMs: number | undefined;
 
   constructor(answer: {
@@ -82,7 +82,7 @@ export class UsageError extends Error {
   readonly code = 'usage';
 }
 
-/** What may be logged of an error: not its `detail`, client or parameters, which can contain what a sender wrote. */
+/** The part of an error that may be logged: not its `detail`, client or parameters, which can contain text from a sender. */
 export function describeError(error: unknown): { name: string; code?: string; message: string } {
   if (!(error instanceof Error)) return { name: 'Unknown', message: typeof error };
   const code = (error as { code?: unknown }).code;

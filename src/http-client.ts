@@ -1,6 +1,6 @@
 // Calls a JSON API: requests with a bearer token, answers within limits of time and size, and retries. The client of the
-// operators' API and that of the conversion service stand on it; each says what it retries. The token goes to the base URL
-// and nowhere else, and no error holds it.
+// operators' API and that of the conversion service use it; each says what it retries. The token is sent only to the base URL,
+// and no error contains it.
 
 import { setTimeout as setTimer } from 'node:timers/promises';
 import type { z } from 'zod';
@@ -34,7 +34,7 @@ export type HttpClientOptions = {
   readonly sleep?: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 };
 
-/** What one API has of its own. */
+/** What differs between APIs. */
 export type Api = {
   /** Between the base URL and the path of a call: empty or `/api/v1`. */
   readonly basePath: string;
@@ -60,7 +60,7 @@ const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5_000;
 /** Shorter waits are not reported. */
 const NOTICED_MS = 2_000;
-/** What may stand in a header. Checked here, since what `fetch` throws would quote it. */
+/** Characters that a header may have. Checked here, since an error of `fetch` would quote them. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
 /** What is wrong with it, without quoting it; undefined if nothing is. */

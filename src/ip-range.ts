@@ -9,7 +9,7 @@ type Range = readonly [address: ReturnType<typeof ipaddr.parse>, bits: number];
 export function parseRange(text: string): Range | undefined {
   const family = isIP(text);
   const cidr = family === 0 ? text : `${text}/${family === 4 ? 32 : 128}`;
-  // ipaddr.js alone takes what nobody means, such as `1/8` and `0x0a.1/16`.
+  // ipaddr.js also accepts forms that nobody means, such as `1/8` and `0x0a.1/16`.
   if (isIP(cidr.split('/', 1)[0] ?? '') === 0 || !ipaddr.isValidCIDR(cidr)) return undefined;
   const [network, bits] = ipaddr.parseCIDR(cidr);
   return 'toIPv4Address' in network && network.isIPv4MappedAddress() && bits >= 96

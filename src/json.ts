@@ -1,7 +1,7 @@
-// Reads JSON that others wrote, as JSON.parse should. V8's JSON.parse mangles keys with an escape (nodejs/node#63785, Node 24 to
-// 26): once it has read `{"a":1,"\\":1}`, it reads the second key of `{"a":1,"\u0041":1}` as `\`, for the life of the process.
-// It reads values, and keys without an escape, correctly. So JSON.parse is called in this file only, and never for a text with
-// an escape in a key.
+// Reads JSON from outside, with the result that JSON.parse should give. V8's JSON.parse mangles keys with an escape
+// (nodejs/node#63785, Node 24 to 26): after it has read `{"a":1,"\\":1}`, it reads the second key of `{"a":1,"\u0041":1}` as `\`,
+// as long as the process lives. It reads values, and keys without an escape, correctly. So JSON.parse is called in this file only,
+// and never for a text with an escape in a key.
 
 type Container = unknown[] | Record<string, unknown>;
 
@@ -13,7 +13,7 @@ export function parseJson(text: string): unknown {
   return hasEscapedKey(text) ? readJson(text, Number) : JSON.parse(text);
 }
 
-/** The same; undefined, which no JSON text can mean, where the text is not JSON. */
+/** The same; undefined if the text is not JSON (no JSON text has this value). */
 export function parseIfJson(text: string): unknown {
   try {
     return parseJson(text);

@@ -49,7 +49,7 @@ export function createLog(options: {
   return log;
 }
 
-/** Writing takes no time unless nobody reads the output, and that must not stop the program from ending. */
+/** Enough if somebody reads the output. If nobody does, the program must end all the same. */
 const LAST_LINES_MS = 1_000;
 
 /** Resolves when all lines so far are written, or when nobody seems to read them. */

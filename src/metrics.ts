@@ -80,7 +80,7 @@ export function createMetrics(options: { version: string }) {
       }),
     connectionEnds: new Counter({
       name: 'tallyhook_connections_ended_total',
-      help: 'Connections that were turned away or ended by us, by face and reason.',
+      help: 'Connections that we refused or closed, by face and reason.',
       labelNames: ['face', 'reason'],
       registers,
     }),

@@ -9,8 +9,8 @@ export type Parts = {
   readonly replicaId: string;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  /** What has to be taken down at the end, in reverse order. */
+  /** What to close at the end, in reverse order. */
   readonly started: AsyncDisposableStack;
-  /** What is left of the grace time: all of it until the service stops. */
+  /** The rest of the grace time: all of it until the service stops. */
   readonly graceMs: () => number;
 };

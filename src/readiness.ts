@@ -1,10 +1,10 @@
-// Puts together what /readyz says, from the parts that know.
+// Builds the answer of /readyz from the states of the parts.
 
 import { cached } from './cached.ts';
 import type { Connections, Readiness } from './http/index.ts';
 import type { DatabaseConnection } from './ledger/index.ts';
 
-/** Probes come from several places; each must not cost a query. */
+/** Probes come from several places: not each one may cost a query. */
 const POSTGRES_CACHE_MS = 1_000;
 
 export function createReadiness(options: {

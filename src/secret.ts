@@ -6,12 +6,12 @@ import { createHash, createSecretKey, type KeyObject } from 'node:crypto';
 /** Shorter secrets can be guessed offline from one signed body. */
 export const SECRET_MIN_BYTES = 16;
 
-/** Secrets that may be valid at once for a source. Each delivery of any source costs so many digests (intake/signature.ts). */
+/** Secrets that may be valid at once for a source. Each delivery of any source costs this many digests (intake/signature.ts). */
 export const SECRETS_PER_SOURCE = 8;
 
 export type Secret = {
   readonly key: KeyObject;
-  /** 12 hex digits. Shows operators which secret matched, and so when an old one is no longer in use. */
+  /** 12 hex digits. Shows operators which secret matched, so they see when an old one is no longer used. */
   readonly fingerprint: string;
 };
 

@@ -1,5 +1,5 @@
 // The composition root: turns a configuration into a running service, and takes it down again in order. Each room composes its
-// own part (`compose.ts`); only this file puts the parts together, and no part knows more than it is given.
+// own part (`compose.ts`); only this file connects them, and each part knows only what it is given.
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,7 +36,7 @@ type StartOptions = {
   readonly droppedLogLines?: () => number;
 };
 
-/** One each for replays, for upkeep and the making of missing partitions, and for health. */
+/** One for replays, one for upkeep and missing partitions, one for health. */
 const BACKGROUND_CONNECTIONS = 3;
 /**
  * Operators behind one proxy share an address; they may take half of the connections, so that those on the machine itself are not
@@ -48,7 +48,7 @@ const OPERATOR_LIMITS: ConnectionLimits = { connections: 256, perAddress: 128, e
 const now = () => performance.now();
 
 /**
- * Starts everything. Waits for Postgres as long as it takes, and not for RabbitMQ at all. Meanwhile it listens,
+ * Starts everything. Waits for Postgres without a limit, and does not wait for RabbitMQ. Meanwhile it listens,
  * live and unready, and answers deliveries with 503.
  * @throws ConfigError for a broken SOURCES_FILE, SchemaError for a schema that does not fit, the server's
  *   error for a port that is taken, and the signal's reason when it is aborted before the service runs.
@@ -94,7 +94,7 @@ async function compose(
   });
   const proxies = createTrustedProxies(config.proxies.trusted);
   if (proxies.trustsEverybody)
-    log.warn('TRUSTED_PROXIES trusts every address: whoever reaches us can claim to be anybody');
+    log.warn('TRUSTED_PROXIES trusts every address: any client can claim any address');
   const { intakeConnections, operatorConnections } = composeAllConnections(config, proxies.isTrusted, parts);
 
   const intake = composeIntake(config, {

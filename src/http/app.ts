@@ -1,4 +1,4 @@
-// What all Express apps of ours share: exact paths, the sender as trusted proxies name it, and errors in our form.
+// What all our Express apps share: exact paths, the sender's address behind trusted proxies, and our error format.
 
 import express, { type Express } from 'express';
 import type { Logger } from 'pino';
@@ -16,14 +16,14 @@ export function createExactApp(): Express {
   return app;
 }
 
-/** The same behind trusted proxies, whose `X-Forwarded-…` headers are believed. */
+/** The same behind trusted proxies: their `X-Forwarded-…` headers are used. */
 export function createAppBehind({ isTrusted }: TrustedProxies): Express {
   const app = createExactApp();
   app.set('trust proxy', isTrusted);
   return app;
 }
 
-/** Adds what comes after all routes: 404 and the error handler. */
+/** Adds 404 and the error handler, which come after all routes. */
 export function finishApp(app: Express, log: Logger): Express {
   app.use(notFound);
   app.use(errorHandler(log));

@@ -53,7 +53,7 @@ export type Connections = {
 };
 
 export type ConnectionLimits = {
-  /** In all. */
+  /** In total. */
   readonly connections: number;
   /** Of one IPv4 address, or one /64 of IPv6. */
   readonly perAddress: number;
@@ -70,7 +70,7 @@ export type ConnectionLimits = {
  */
 const STRANGER_KEEP_ALIVE_MS = 5_000;
 
-/** An answer of which nothing is read for so long is not wanted: a slow reader reads some of it. */
+/** If nothing of an answer is read for this long, the client does not want it: a slow reader reads some of it. */
 const TAKEN_WITHIN_MS = 30_000;
 
 type Connection = {
@@ -131,7 +131,7 @@ export function createConnections(options: {
 
   /**
    * The one that has kept us waiting for longest. Strangers go first. One that stalls in the middle of a request counts as
-   * idle, since an honest request arrives within milliseconds. Of trusted ones only those without a request go.
+   * idle, since an honest request arrives within milliseconds. Trusted ones are ended only if they have no request.
    */
   function nextToLeave(origin?: string): Connection | undefined {
     const isOfOrigin = (connection: Connection) => origin === undefined || connection.origin === origin;

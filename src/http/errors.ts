@@ -1,5 +1,5 @@
 // How errors become answers, in one place, and how a connection ends with such an answer. An error is always
-// `{"error": code, "message": text}` (spec 7), never a stack, and says nothing of what went wrong inside.
+// `{"error": code, "message": text}` (spec 7), never a stack, and reveals no internal details.
 
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -25,7 +25,7 @@ export const onlyGet: RequestHandler = (request, response) => {
     .json({ error: 'method_not_allowed', message: 'use GET or HEAD' });
 };
 
-/** Express hands us what it could not parse (4xx) and what nobody expected (500, logged). */
+/** For requests that Express could not parse (4xx) and for unexpected errors (500, logged). */
 export function errorHandler(log: Logger): ErrorRequestHandler {
   return (error: unknown, request, response, next) => {
     if (response.headersSent) return next(error);
@@ -67,7 +67,7 @@ const EXPECTATION_FAILED: ProtocolError = {
 /** The headers of each answer on a server, also where Node could not parse a request. Never rejects. */
 export type StandingHeaders = (remoteAddress: string) => Promise<Readonly<Record<string, string>>>;
 
-/** Answers what Node could not even parse, in our own form, and ends the connection. */
+/** Answers a request that Node could not parse, in our own form, and ends the connection. */
 export function answerProtocolErrors(
   server: Server,
   { underWay, standing }: { underWay: Connections['underWay']; standing: StandingHeaders },
@@ -168,7 +168,7 @@ function endConnection(this: ServerResponse): void {
   this.req.socket.destroy();
 }
 
-/** After our last answer the other side has so long to close the connection; then we do. */
+/** After our last answer the other side has this long to close the connection; then we close it. */
 const LINGER_MS = 1_000;
 
 /** Writes `answer` as JSON to a connection without a parsed request, and ends it. */

@@ -1,5 +1,5 @@
-// What every HTTP server of ours uses: the app, the server and its limits, connections, proxies, error answers, health. Knows
-// none of those servers.
+// What every HTTP server of ours uses: the app, the server and its limits, connections, proxies, error answers, health. Does
+// not know these servers.
 // The door of this room: other rooms import from this file alone.
 
 export { createAppBehind, createExactApp, finishApp } from './app.ts';

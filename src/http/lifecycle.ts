@@ -1,5 +1,5 @@
-// How a server begins to listen, and how it stops where Node alone would leave connections open. For the service's servers
-// and the sandbox's.
+// How a server starts to listen, and how it stops, also for connections that Node would leave open. Used by the service's
+// servers and the sandbox's.
 
 import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -26,8 +26,8 @@ export async function listen(
 }
 
 /**
- * Returns what stops the server: it takes no more connections, and resolves when the last one is gone; those that outlive
- * `graceMs` are cut. Safe to call twice.
+ * Returns a function that stops the server: it accepts no more connections, and resolves when the last one is gone. After
+ * `graceMs` the rest are cut. Safe to call twice.
  */
 export function createStop(server: Server): (graceMs: number) => Promise<void> {
   let stopping: Promise<void> | undefined;

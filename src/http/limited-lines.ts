@@ -1,5 +1,5 @@
-// Log lines that anybody can cause: a few of a kind a second, and at its end one line that counts the others. So a flood costs
-// the log a line a second, and each of its lines is at least counted.
+// Log lines that anybody can cause: a few of each kind are written each second, then one line counts the rest. So a flood adds
+// few lines to the log, and each is at least counted.
 
 export type LimitedLines = {
   /** Writes the line, or counts it under its kind. Kinds come from a closed set. */
@@ -9,7 +9,7 @@ export type LimitedLines = {
 };
 
 const INTERVAL_MS = 1_000;
-/** Enough to understand what goes wrong. */
+/** Enough to understand the problem. */
 const LINES_PER_KIND = 5;
 
 /** `tellRest` gets the kinds that had more lines in a second, with how many more. */

@@ -1,4 +1,4 @@
-// Who sent a request that came through our own proxies. `X-Forwarded-…` headers are believed only if they come from a peer in
+// Who sent a request that came through our own proxies. `X-Forwarded-…` headers are used only if they come from a peer in
 // TRUSTED_PROXIES, since anybody can write them. Express walks the hops from the right, by the app's setting `trust proxy`.
 // This file says which addresses it trusts, and handles hops that are no addresses.
 
@@ -25,7 +25,7 @@ const MAX_PROXIES = 16;
 /** Some balancers add the port of a hop; an IPv6 address is then in brackets. */
 const HOP_WITH_PORT = /^(?:([\d.]{7,15}):\d{1,5}|\[([\da-f:.]{2,45})\](?::\d{1,5})?)$/i;
 
-/** `ranges`: each one that `parseRange` takes. */
+/** `ranges`: each one is valid for `parseRange`. */
 export function createTrustedProxies(ranges: readonly string[]): TrustedProxies {
   const trusted = ranges.map(parseRange).filter((range) => range !== undefined);
   return {

@@ -52,7 +52,7 @@ export async function startServer(options: {
   port: number;
   connections: Connections;
   maxConnections: number;
-  /** For answers that `listener` has no part in. None by default. */
+  /** For answers that `listener` does not write. None by default. */
   standingHeaders?: StandingHeaders;
 }): Promise<HttpServer> {
   const { connections, listener, standingHeaders = async () => ({}) } = options;
@@ -135,10 +135,10 @@ const FAIL = -1;
 /**
  * Node starts every request that one read of a socket holds, up to 1,800, before the event loop turns: a client that pipelines
  * would stop the whole process. So the parser stops at the head of a request that `isTaken` rejects, and fails as it would for
- * something that is no HTTP: the server gets a `clientError`. The rest of what was read is never parsed, and so costs nothing.
+ * something that is not HTTP: the server gets a `clientError`. The rest of what was read is never parsed, and so costs nothing.
  *
- * `parser.onIncoming` is internal to Node and not documented. Where it is missing, requests arrive all the same, and their
- * listener has to reject them.
+ * `parser.onIncoming` is internal to Node and not documented. If it is missing, requests still arrive, and their listener
+ * has to reject them.
  */
 function stopParsingUnless(socket: Socket, isTaken: () => boolean): void {
   const parser = (socket as Socket & { parser?: Parser | null }).parser;

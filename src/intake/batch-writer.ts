@@ -1,8 +1,8 @@
 // Group commit: deliveries that arrive while a write is in flight share the next one. Bounded in requests,
 // bytes and time; a delivery is answered only after the commit of its batch.
 //
-// Writes begin at our own pace and not at that of the arrivals: a statement costs the same few hundred
-// microseconds however few rows it has, so under load a short rest saves most of them.
+// Writes start at a fixed pace, not with each arrival: a statement costs a few hundred microseconds even with
+// few rows, so under load a short pause saves most statements.
 //
 // Each job has a queue, in the order in which its deliveries came. A batch takes at most one event of a job (with
 // its copies), and no other batch takes from that queue until it is written: so a job's events are accepted in
@@ -32,7 +32,7 @@ export type BatchWriterLimits = {
 
 export type BatchWriter = {
   /**
-   * Tallies one delivery. Resolves after the commit.
+   * Records one delivery. Resolves after the commit.
    * `deadlineMs` is on the clock of `now`: a delivery that no batch has taken by then is dropped unwritten.
    * @throws UnavailableError: `full` at once, `late` past the deadline, `ledger` when the write failed. After
    *   `ledger` the delivery may still have been committed; the sender's repeat then finds its event.
@@ -65,16 +65,16 @@ type JobQueue = { readonly key: string | undefined; readonly waiting: Submission
 /** `isFull`: more may wait than it could take. */
 type Batch = { readonly queues: JobQueue[]; readonly submissions: Submission[]; isFull: boolean };
 
-/** What a waiting delivery costs beside its body: its fields, closures and headers. */
+/** What a waiting delivery costs besides its body: its fields, closures and headers. */
 const OVERHEAD_BYTES = 2_048;
 
-/** Taken queues are cut off the front of `ready` by so many at once, since each cut moves all the rest. */
+/** Used queues are removed from the front of `ready` this many at once, since each removal moves all the rest. */
 const READY_SLACK = 10_000;
 
-/** A deadlock or serialization failure is retried so often, within the deliveries' deadlines. */
+/** A deadlock or serialization failure is retried this many times, within the deliveries' deadlines. */
 const RETRIES = 5;
 
-/** Why an event is quarantined though it was understood. */
+/** Why an event is quarantined although it was understood. */
 export const VALUES_REFUSED = 'the ledger refused its values';
 
 export function createBatchWriter(options: {
@@ -202,7 +202,7 @@ export function createBatchWriter(options: {
 
   /**
    * Never rejects. A batch that the database refuses for a value is halved until the delivery at fault is alone. That one is
-   * quarantined with its body, since its sender's repeats would fail for ever (guarantee 6).
+   * quarantined with its body: otherwise all repeats by its sender would fail (guarantee 6).
    */
   async function writeOrSplit(submissions: readonly Submission[]): Promise<void> {
     const startedMs = now();

@@ -1,4 +1,4 @@
-// Counts by address in bounded memory, however many addresses there are. When there is no room for a new one, the lowest count
+// Counts by address in limited memory, for any number of addresses. When there is no room for a new one, the lowest count
 // is subtracted from all, and addresses left with 0 are forgotten (Misra and Gries, "Finding repeated elements", 1982).
 // So a count is never too high, and too low by at most the sum of all, divided by ADDRESSES_MAX + 1: an address with more
 // than that share is always present.
@@ -6,10 +6,10 @@
 export type AddressCounts = Map<string, number>;
 export type AddressCount = { readonly address: string; readonly count: number };
 
-/** So an address with a thousandth of all refusals is named. Some 100 KB at most. */
+/** Enough to name an address with a thousandth of all refusals. Some 100 KB at most. */
 export const ADDRESSES_MAX = 1_000;
 
-/** At the limit it walks through all counts, but each walk takes away what as many calls have added. */
+/** At the limit it walks through all counts, but each walk removes what as many calls have added. */
 export function countAddress(counts: AddressCounts, address: string, times = 1): void {
   const known = counts.get(address);
   if (known !== undefined || counts.size < ADDRESSES_MAX) {

@@ -1,5 +1,5 @@
 // Encodes columns of a batch as Postgres arrays in binary form, which the driver sends unchanged. The driver's own text form
-// escapes each value in JavaScript and has the server parse it again: that cost more than the insert into a row's indexes.
+// escapes each value in JavaScript, and the server parses it again: that cost more than the insert into a row's indexes.
 // The layout is that of `array_send` in Postgres' src/backend/utils/adt/arrayfuncs.c.
 
 /** The types' object ids, which are fixed in Postgres' pg_type.dat. */

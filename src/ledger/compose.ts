@@ -15,7 +15,7 @@ import { createSecretMatches, type SecretMatches } from './secret-matches.ts';
 
 /** One for all counts: they can wait, and several at once would be a burst of load. */
 const COUNTS_CONNECTIONS = 1;
-/** Odd seconds, each in its own: refusals are written in even ones (intake). */
+/** Different odd seconds: refusals are written in even ones (intake). */
 const FIRST_FLUSH_MS = {
   rollups: 3_000,
   drift: 5_000,
@@ -64,7 +64,7 @@ export function composeCounts(config: Config, { now, log, started }: Parts): Cou
 }
 
 /**
- * Migrates if configured, checks the schema, and makes partitions. Retries while Postgres is away.
+ * Migrates if configured, checks the schema, and makes partitions. Retries while Postgres is down.
  * @throws SchemaError at once: a schema that does not fit will not fit later either
  */
 export async function prepareLedger(

@@ -4,7 +4,7 @@
 // RETENTION_DAYS; a conflict found later stays one.
 //
 // The check is off the normal path: the intake makes it after a batch is recorded, and only where deliveries conflict. A
-// release makes it before it tallies, since its first statement already locks jobs.
+// release makes it before it records, since its first statement already locks jobs.
 
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
@@ -84,7 +84,7 @@ const CORRECT: Statement = {
 
 /**
  * Makes the check of a recorded batch: it returns the deliveries with the outcomes that the ledger has then. The check never
- * rejects: where it fails, conflicts stay.
+ * rejects: if it fails, conflicts stay.
  */
 export function createConflictCheck({ execute, log }: { execute: Execute; log: Logger }) {
   return async (
@@ -101,7 +101,7 @@ export function createConflictCheck({ execute, log }: { execute: Execute; log: L
     try {
       for await (const id of correctConflicts(execute, conflicts)) duplicates.add(id);
     } catch (error) {
-      log.warn({ err: describeError(error) }, 'conflicts could not be looked at once more, and stay');
+      log.warn({ err: describeError(error) }, 'conflicts could not be checked again and stay conflicts');
     }
     return recorded.map((each, index) =>
       duplicates.has(batch[index]?.id ?? '') ? { ...each, outcome: 'duplicate' } : each,
@@ -111,7 +111,7 @@ export function createConflictCheck({ execute, log }: { execute: Execute; log: L
 
 /**
  * Yields the deliveries that have become duplicates in the ledger. One query for all conflicts, and a statement for each
- * event whose hash was wrong. What it yields before it throws holds.
+ * event whose hash was wrong. What it yields before it throws is valid.
  */
 async function* correctConflicts(
   execute: Execute,
@@ -125,8 +125,8 @@ async function* correctConflicts(
 }
 
 /**
- * The first bodies of the events that `events` would conflict with if they were tallied now. Past the limit of bytes the rest is
- * left out.
+ * The first bodies of the events that `events` would conflict with if they were recorded now. Beyond the limit of bytes the rest
+ * is left out.
  */
 export function firstBodiesAhead(
   execute: Execute,

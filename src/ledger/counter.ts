@@ -1,4 +1,4 @@
-// Counts in memory between flushes, so that counting costs a delivery next to nothing and no round trip. Memory is bounded. A
+// Counts in memory between flushes, so that counting costs a delivery almost nothing and no round trip. Memory is bounded. A
 // crash may lose the last seconds of the counts, never a delivery. What a flush cannot write stays for the next one.
 
 import type { Logger } from 'pino';
@@ -26,7 +26,7 @@ export function createCounter<Row>(options: {
   /** The most rows of one group that are kept. */
   rowsPerGroup: number;
   groupOf: (row: Row) => string;
-  /** Another time than that of other counters, so that they do not all write at once. Later flushes keep the distance. */
+  /** Different from that of other counters, so that they do not all write at once. Later flushes keep the distance. */
   firstFlushMs?: number | undefined;
   log: Logger;
 }): Counter<Row> {
@@ -61,7 +61,7 @@ export function createCounter<Row>(options: {
       else log.warn(fields, 'counts stay in memory for now');
       for (const [key, row] of flushed) add(key, row);
     }
-    if (dropped > 0) log.warn({ tally: name, dropped }, 'more to count than there is room for');
+    if (dropped > 0) log.warn({ tally: name, dropped }, 'counts were dropped: too many different ones');
     dropped = 0;
   }
 

@@ -1,5 +1,5 @@
-// Connections to Postgres with every time-out set: nothing waits for ever, and a lost connection fails one query and never the
-// process. Each part of the service has a small pool of its own, so that neither the relay nor an operator can take the
+// Connections to Postgres with every time-out set: nothing waits without a limit, and a lost connection fails one query, never
+// the process. Each part of the service has a small pool of its own, so that neither the relay nor an operator can take the
 // connections that the answers to deliveries depend on.
 
 import { Kysely, PostgresDialect, type PostgresPool } from 'kysely';
@@ -37,7 +37,7 @@ export type DatabaseOptions = {
   readonly log: Logger;
 };
 
-/** No transaction of ours is idle for so long unless its process is frozen. */
+/** None of our transactions is idle for this long unless its process is frozen. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 2_000;
 
@@ -102,7 +102,7 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
 }
 
 /**
- * Kysely returns a client to the pool whatever became of its query. After a time-out of the driver the client is still busy,
+ * Kysely returns a client to the pool after any result of its query. After a time-out of the driver the client is still busy,
  * and the next query on it would wait: so it is destroyed instead.
  */
 function withoutBusyClients(pool: Pool): PostgresPool {

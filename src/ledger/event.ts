@@ -8,15 +8,15 @@ export type Kind = 'progress' | 'completed' | 'failed';
 export type JobEvent = {
   readonly jobId: string;
   readonly status: Status;
-  /** The percentage, for `processing` only. It is part of the key there, or all progress but the first would be dropped. */
+  /** The percentage, for `processing` only. It is part of the key there, or all progress except the first would be dropped. */
   readonly progress: number | null;
-  /** When it happened, RFC 3339 UTC with the digits that were sent; null for progress, which does not say. */
+  /** When it happened, RFC 3339 UTC with the digits that were sent; null for progress, which has no such field. */
   readonly occurredAt: string | null;
   /** The error code, for `failed` only: as it came if it is short and printable, or null. Operators search for it. */
   readonly errorCode: string | null;
   /** The normalized fields as JSON text: known ones in the schema's form, unknown ones exactly as they came. */
   readonly data: string;
-  /** SHA-256 of the canonical JSON of the whole body: equal for two bodies that say the same. */
+  /** SHA-256 of the canonical JSON of the whole body: equal for two bodies with the same content. */
   readonly contentHash: Buffer;
 };
 
@@ -33,8 +33,8 @@ export function kindOf(status: Status): Kind {
 }
 
 /**
- * The dedup key in readable form, the event's id for ever: `default:job_7f3a:completed`,
- * `default:job_7f3a:processing:45`. Unambiguous though a job id may hold colons: read it from the right.
+ * The dedup key in readable form, the event's id, which never changes: `default:job_7f3a:completed`,
+ * `default:job_7f3a:processing:45`. Unambiguous, although a job id may contain colons: read it from the right.
  */
 export function eventId(
   source: string,

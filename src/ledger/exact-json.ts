@@ -1,5 +1,5 @@
-// JSON without the traps of JSON.parse: numbers keep every digit, repeated keys and hostile depth are reported, and two texts
-// that say the same have the same canonical form. No text makes it throw: bad text is a return value.
+// Reads JSON more strictly than JSON.parse: numbers keep every digit, repeated keys and hostile depth are reported, and two
+// texts with the same content have the same canonical form. No text makes it throw: bad text is a return value.
 
 import { endOfString, parseJson, readJson, unquote } from '../json.ts';
 
@@ -20,7 +20,7 @@ const sourceTextJson = JSON as unknown as SourceTextJson;
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The text of UTF-8 bytes; undefined where they are not UTF-8. A byte order mark is kept, and is not JSON. */
+/** The text of UTF-8 bytes; undefined if they are not UTF-8. A byte order mark is kept, and is not JSON. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes);
@@ -58,7 +58,7 @@ export type Structure = {
   readonly plainNumbers: boolean;
 };
 
-/** Any integer of so many digits is a safe one. */
+/** Any integer with this many digits is a safe one. */
 const PLAIN_DIGITS = 15;
 
 const QUOTE = 0x22;
@@ -74,7 +74,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** What the parsed value does not show. `text` must have been accepted by `parseLoosely`. Linear, no recursion. */
+/** What cannot be seen in the parsed value. `text` must have been accepted by `parseLoosely`. Linear, no recursion. */
 export function inspectStructure(text: string): Structure {
   const open: (Set<string> | null)[] = []; // the keys of each open object; null for an array
   const ambiguous = new Set<string>();
@@ -132,7 +132,7 @@ export function inspectStructure(text: string): Structure {
 }
 
 /**
- * One text for all texts that say the same: keys sorted, no white space, numbers by their value.
+ * One text for all texts with the same content: keys sorted, no white space, numbers by their value.
  * `value` comes from `parseExactly`. Close to RFC 8785, but no number loses a digit.
  */
 export function canonicalJson(value: unknown): string {

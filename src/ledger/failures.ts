@@ -13,25 +13,24 @@ const KINDS: readonly Kind[] = [
   { kind: 'disk_full', codes: /^53100$/, because: "the database's disk is full" },
   { kind: 'out_of_memory', codes: /^53200$/, because: 'the database is out of memory' },
   { kind: 'too_many_connections', codes: /^53300$/, because: 'the database has no connection left for us' },
-  { kind: 'read_only', codes: /^25006$/, because: 'the database is read-only: a standby, or set so' },
+  { kind: 'read_only', codes: /^25006$/, because: 'the database is read-only: a standby, or configured so' },
   {
     kind: 'not_permitted',
     codes: /^42501$/,
-    because:
-      'the role of DATABASE_URL may not do this: "tallyhook migrate" with MIGRATION_DATABASE_URL lets it',
+    because: 'the role of DATABASE_URL may not do this: run "tallyhook migrate" with MIGRATION_DATABASE_URL',
   },
   { kind: 'schema', codes: /^42/, because: "the database's schema is not what this program was written for" },
   {
     kind: 'statement_timeout',
     codes: /^57014$/,
-    because: 'the write took too long, and the database ended it',
+    because: 'the write took too long, so the database stopped it',
   },
   {
     kind: 'lock_timeout',
     codes: /^55P03$/,
-    because: 'the write waited too long for a lock of somebody else',
+    because: 'the write waited too long for a lock of another session',
   },
-  { kind: 'deadlock', codes: /^40/, because: "writes got in each other's way again and again" },
+  { kind: 'deadlock', codes: /^40/, because: 'writes blocked each other repeatedly' },
   {
     kind: 'shutdown',
     codes: /^57P0/,
@@ -40,7 +39,7 @@ const KINDS: readonly Kind[] = [
   {
     kind: 'login',
     codes: /^(28|3D)/,
-    because: 'the database does not let us in, or is not there by this name',
+    because: 'the database refused the login, or does not exist under this name',
   },
   { kind: 'refused_value', codes: /^(22|23|54)/, because: 'the database refused a value of a delivery' },
   { kind: 'broken_storage', codes: /^(58|XX)/, because: 'the database cannot read or write its own files' },
@@ -52,9 +51,9 @@ const NO_ANSWER = {
   kind: 'no_answer',
   because: 'the database did not answer in time, or the connection broke',
 };
-const OTHER = { kind: 'other', because: "what went wrong has no name here; the database's own log may tell" };
+const OTHER = { kind: 'other', because: "an unknown error; the database's own log may say more" };
 
-/** The driver's own errors have no code, only these words. */
+/** The driver's own errors have no code; these words identify them. */
 const GAVE_UP = /timeout|terminated|not queryable/i;
 
 export function failureOf(error: unknown): Failure {
@@ -69,7 +68,7 @@ function kindOf(error: unknown, code: string | undefined): { kind: string; becau
   return { kind, because };
 }
 
-/** Often enough to see that a failure lasts. While the database is away, some hundred writes fail each second. */
+/** Often enough to see that a failure lasts. While the database is down, some hundred writes fail each second. */
 const INTERVAL_MS = 10_000;
 
 /** Logs failed writes: each kind at once, and then no more than once in INTERVAL_MS, with how many there were since. */

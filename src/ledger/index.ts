@@ -1,4 +1,4 @@
-// The tables, and what more than one room writes to them or needs to know of them. Knows nothing of who writes or reads.
+// The tables, and what more than one room writes to them or needs to know of them. Does not know these rooms.
 // The door of this room: other rooms import from this file alone.
 
 // What an event is

@@ -62,7 +62,7 @@ async function difference(db: Kysely<unknown>): Promise<Difference> {
   };
 }
 
-/** Read from its table, since the Migrator reports only migrations that it has a file of. */
+/** Read from its table, since the Migrator reports only migrations whose file it has. */
 async function executedMigrations(db: Kysely<unknown>): Promise<string[]> {
   const { rows: tables } = await sql<{ exists: boolean }>`
     select to_regclass(${DEFAULT_MIGRATION_TABLE}) is not null as exists`.execute(db);

@@ -1,5 +1,5 @@
-// Makes the daily partitions of `deliveries` and `publications` ahead of time and drops those past the retention. Days are UTC
-// by the database's clock. Safe to run at any time, from any number of replicas.
+// Makes the daily partitions of `deliveries` and `publications` ahead of time and drops those older than the retention. Days are
+// UTC by the database's clock. Safe to run at any time, from any number of replicas.
 //
 // Functions of the database do both, with the rights of the tables' owner: the service's role need not own anything.
 
@@ -12,7 +12,7 @@ export const DAYS_AHEAD = 7;
 
 const PARTITIONED = ['deliveries', 'publications'] as const;
 
-/** An arbitrary constant of ours. Under this advisory lock, replicas make and drop partitions one after another. */
+/** An arbitrary constant. Under this advisory lock, replicas make and drop partitions one after another. */
 const PARTITIONS_LOCK = 7_461_193;
 
 /** Short, since writers queue up behind upkeep while it waits for a lock. */
@@ -20,7 +20,7 @@ const LOCK_TIMEOUT = '1s';
 
 /**
  * Makes the missing partitions and drops those that are too old, each part on its own: a drop waits for readers of the table,
- * and a long read must stop neither the making of partitions nor the other table's drops. Starts no further drop once `signal`
+ * and a long read must stop neither the creation of partitions nor the other table's drops. Starts no further drop once `signal`
  * is aborted.
  * @throws the first error, after all parts were tried.
  */
@@ -49,7 +49,7 @@ export function makePartitions({ db }: DatabaseConnection): Promise<string[]> {
 }
 
 /**
- * Drops the partitions that are wholly older than `retentionDays`. A drop locks the parent against readers and writers, so
+ * Drops the partitions that are completely older than `retentionDays`. A drop locks the parent against readers and writers, so
  * each drop has a transaction of its own with nothing else in it. The first that waits too long for its lock ends this run:
  * each further one would keep senders waiting again.
  */
@@ -62,7 +62,7 @@ async function dropOld(
   const { rows: old } = await sql<{ day: string }>`
     select to_char(day, 'YYYY-MM-DD') as day
     from pg_inherits i join pg_class c on c.oid = i.inhrelid,
-         -- A partition with another form of name is not ours, and is left alone.
+         -- A partition with another form of name is not ours, and stays.
          lateral (select case when c.relname ~ '_\\d{8}$' then to_date(right(c.relname, 8), 'YYYYMMDD') end as day) as days
     where i.inhparent = ${parent}::regclass and day < (now() at time zone 'UTC')::date - ${retentionDays}::int
     order by 1`.execute(db);

@@ -1,6 +1,6 @@
-// Tallies a batch of deliveries: one statement, so one round trip and one commit, records the deliveries,
+// Records a batch of deliveries: one statement, so one round trip and one commit, writes the deliveries,
 // their jobs, the new events and the outbox entries, or nothing at all. Guarantees: one event per dedup key
-// whatever the concurrency (3), and events of a job numbered in the order in which they were accepted (5).
+// at any concurrency (3), and events of a job numbered in the order in which they were accepted (5).
 //
 // It is one statement and no transaction block on purpose: a replica that freezes cannot hold its locks.
 
@@ -9,14 +9,14 @@ import type { DatabaseConnection, Statement } from './database.ts';
 import type { JobEvent } from './event.ts';
 import type { DeliveryOutcome } from './tables.ts';
 
-/** One inbound request. What is not known of it, or not yet, is null. */
+/** One inbound request. What is unknown, or not known yet, is null. */
 export type Delivery = {
-  /** UUIDv7, made by us: it names the delivery in logs even when the ledger could not be reached. */
+  /** UUIDv7, made by us: it names the delivery in logs even if the ledger could not be reached. */
   readonly id: string;
   /** As the path claims it, until the signature is checked; then a configured source, or `unknown`. */
   readonly source: string;
   readonly path: string;
-  /** Who sent it: the peer, or who a trusted proxy says that it was. */
+  /** The sender's address: the peer, or the address that a trusted proxy names. */
   readonly remoteAddress: string | null;
   /** The proxy that it came through; null where the sender is the peer. */
   readonly peerAddress: string | null;
@@ -30,11 +30,11 @@ export type Delivery = {
   readonly reason: string | null;
   readonly bodyBytes: number | null;
   readonly bodySha256: Buffer | null;
-  /** As it came. Recorded for whatever is authentic and no duplicate. */
+  /** As it came. Recorded for every authentic delivery that is not a duplicate. */
   readonly body: Buffer | null;
 };
 
-/** A delivery that can be recorded. Whether an event is accepted, a duplicate or a conflict is the ledger's answer. */
+/** A delivery that can be recorded. The ledger decides whether an event is accepted, a duplicate or a conflict. */
 export type DeliveryRecord = Delivery &
   (
     | { readonly outcome: 'event'; readonly event: JobEvent }
@@ -56,7 +56,7 @@ type EventGroup = {
 
 /**
  * Lock order, which every batch of every replica shares: rows of `jobs` sorted by (source, job_id) as bytes. `events`
- * rows are touched only under their job's lock, so two batches cannot deadlock there whatever their order.
+ * rows are touched only under their job's lock, so two batches cannot deadlock there in any order.
  *
  * `job` runs before `event` for each row, since `event` joins what `job` returns: a sequence number is drawn
  * only under the job's row lock, which is held until the commit. So a job's numbers grow in commit order.
@@ -147,8 +147,8 @@ select id, outcome, late from delivery`,
 /**
  * Records the batch, all or nothing, and returns each delivery's outcome, in the order of the batch.
  * A batch has at most one dedup key per job, since its events share the job's row. The batch writer ensures this.
- * Not idempotent: when the result is unknown, let the sender repeat; the dedup key finds what was written.
- * @throws whatever the driver throws; `isRetryable` and `isRefusedContent` say what may be done.
+ * Not idempotent: if the result is unknown, let the sender repeat: the dedup key finds what was written.
+ * @throws the driver's errors; `isRetryable` and `isRefusedContent` say what to do.
  */
 export async function recordDeliveries(
   connection: Pick<DatabaseConnection, 'execute'>,
@@ -182,7 +182,7 @@ function groupByEvent(batch: readonly DeliveryRecord[]): EventGroup[] {
 }
 
 /**
- * Tallies the events of quarantined deliveries, with the same order of locks. The caller has locked the deliveries'
+ * Records the events of quarantined deliveries, with the same order of locks. The caller has locked the deliveries'
  * rows already.
  */
 export const RELEASE_QUARANTINED = `${TALLY},

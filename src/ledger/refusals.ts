@@ -1,5 +1,5 @@
-// What the ledger keeps of refused deliveries beside their rows: counts per minute and source of those that got no row, and the
-// addresses that most came from. Both are counted in memory between flushes: a crash may lose the last seconds of them, never
+// What the ledger keeps of refused deliveries besides their rows: counts for each minute and source of those without a row, and
+// the busiest addresses. Both are counted in memory between flushes: a crash may lose the last seconds of them, never
 // a delivery.
 
 import { sql } from 'kysely';

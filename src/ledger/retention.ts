@@ -1,5 +1,5 @@
-// Deletes rows that are too old, the oldest first, in slices. Each slice is a short transaction of its own that takes no lock
-// which a delivery needs: however much there is to delete, nothing waits for it, and a failed slice undoes no earlier one.
+// Deletes rows that are too old, the oldest first, in slices. Each slice is a short transaction that takes no lock which a
+// delivery needs. So nothing waits, however much there is to delete, and a failed slice undoes no earlier one.
 // Tables with daily partitions are not deleted from: their old partitions are dropped (partitions.ts).
 
 import { type RawBuilder, sql } from 'kysely';
@@ -7,10 +7,10 @@ import type { DatabaseConnection } from './database.ts';
 import { coarsenRollups } from './rollups.ts';
 import type { Database } from './tables.ts';
 
-/** One kind of rows that age. */
+/** One kind of rows that are deleted when old. */
 export type Aging = {
   readonly name: string;
-  /** Deletes or sums up the oldest rows, at most one slice of them. Returns how many; 0 if none is old enough any more. */
+  /** Deletes or sums up the oldest rows, at most one slice of them. Returns how many; 0 if no more are old enough. */
   readonly slice: (db: DatabaseConnection['db'], options: { retentionDays: number }) => Promise<number>;
 };
 
@@ -21,7 +21,7 @@ const SLICE_REPLAYS = 10;
 /** So a run deletes up to 200,000 rows of a kind. The next run deletes the rest. */
 const SLICES_PER_RUN = 100;
 
-/** An arbitrary constant of ours. Under this advisory lock, one replica at a time deletes rows of a kind. */
+/** An arbitrary constant. Under this advisory lock, one replica at a time deletes rows of a kind. */
 const RETENTION_LOCK = 7_461_194;
 
 /** `rows` finds candidates, oldest first, by the index that is named beside each use; `isOld` decides which may be deleted. */
@@ -37,7 +37,7 @@ function deleting(options: {
     name,
     slice: async (db, { retentionDays }) => {
       const before = sql<Date>`now() - make_interval(days => ${retentionDays})`;
-      // `isOld` stands in the outer condition, so that Postgres checks it again for a row that another transaction has changed.
+      // `isOld` is in the outer condition, so that Postgres checks it again for a row that another transaction has changed.
       const { numAffectedRows } = await sql`
         delete from ${sql.table(table)}
         where ctid = any(array(select ctid from ${sql.table(table)} ${rows(before)} limit ${sliceRows}))

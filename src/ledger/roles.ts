@@ -1,5 +1,5 @@
 // Grants and checks the rights of two database roles: one owns the tables and migrates; the service runs as the other, which
-// may do what the service's statements do and no more. So an attacker who takes over the service cannot change the operator
+// may do only what the service's statements do. So an attacker who takes over the service cannot change the operator
 // log, nor what was recorded, except in the few ways that docs/database-roles.md lists. With one role for both, none of this
 // is used.
 
@@ -30,7 +30,7 @@ const PRIVILEGES: Record<keyof Database, string> = {
   secret_matches: 'select, insert, update',
 };
 
-/** Sequences that statements name in nextval(); identity columns need no right. It may draw numbers, and not set them. */
+/** Sequences that statements name in nextval(); identity columns need no right. It may draw numbers, but not set them. */
 const SEQUENCES = ['events_sequence_seq', 'publications_id'];
 
 /** They run with the owner's rights and do what the service's role may not (migration 0003). */
@@ -42,7 +42,7 @@ const FUNCTIONS = [
 
 const ALL_PRIVILEGES = { ...PRIVILEGES, [DEFAULT_MIGRATION_TABLE]: 'select' };
 
-/** An arbitrary constant of ours. Without this advisory lock, replicas that grant at once fail on the same rows of the catalog. */
+/** An arbitrary constant. Without this advisory lock, replicas that grant at once fail on the same rows of the catalog. */
 const GRANT_LOCK = 7_461_195;
 
 const INSUFFICIENT_PRIVILEGE = '42501';
@@ -80,7 +80,7 @@ export async function checkMigratingRole(db: Kysely<unknown>, running: string): 
 }
 
 /**
- * Grants the running role what it needs in the present schema and revokes all else. Idempotent.
+ * Grants the running role what it needs in the present schema and revokes everything else. Idempotent.
  * @throws SchemaError if some of the tables, sequences or functions belong to a third role.
  */
 export async function grantToRunningRole(db: Kysely<unknown>, running: string): Promise<void> {
@@ -112,7 +112,7 @@ function grantAll(db: Kysely<unknown>, role: RawBuilder<unknown>): Promise<void>
   });
 }
 
-/** @throws SchemaError if our role may not read some of the tables: then nobody granted it the rights. */
+/** @throws SchemaError if our role may not read some of the tables: then the rights were not granted. */
 export async function checkRunningRole(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<{ role: string; name: string }>`
     select current_user as role, name from unnest(${Object.keys(ALL_PRIVILEGES)}::text[]) as name

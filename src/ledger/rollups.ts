@@ -17,7 +17,7 @@ export type Rollups = {
   readonly answered: (source: string, outcome: string, answerMs: number) => void;
   /** One publish attempt. `lagMs` is the time from the event's acceptance to the confirm, or null if not confirmed. */
   readonly published: (source: string, result: PublicationResult, lagMs: number | null) => void;
-  /** Writes what is there and stops. */
+  /** Writes the last counts and stops. */
   readonly close: () => Promise<void>;
 };
 
@@ -36,14 +36,14 @@ export const NO_TIME_BUCKET = 0;
 /** The first bucket has all shorter times, of which there are none in practice. */
 export const SHORTEST_MS = 0.1;
 export const BUCKETS_PER_DOUBLING = 4;
-/** About 13 days: longer lags need not be told apart. */
+/** About 13 days: all longer lags count as equal. */
 export const LAST_BUCKET = 135;
 /**
  * Rows in memory, of about 200 bytes. A source adds some 60 between two flushes, so this is enough for hours without Postgres.
  */
 const ROWS_MAX = 20_000;
 
-/** Counts are kept by the minute for at least so long. */
+/** Counts are kept by the minute for at least this long. */
 export const MINUTES_KEPT_HOURS = 48;
 
 /** Bucket n has the times above SHORTEST_MS × 2^((n-2)/4) and up to SHORTEST_MS × 2^((n-1)/4). */
@@ -141,7 +141,7 @@ const hourOf = (time: RawBuilder<unknown>) =>
 /**
  * Sums rows of minutes that are older than MINUTES_KEPT_HOURS up to hours: the oldest `limit` rows, so that a call stays within
  * the statement time-out. Several calls may add to one hour. One replica at a time may call it, since two could deadlock over
- * the same hours (retention.ts sees to that).
+ * the same hours (retention.ts ensures this).
  * @returns how many rows of minutes were moved.
  */
 export async function coarsenRollups(db: Kysely<Database>, limit: number): Promise<number> {

@@ -10,12 +10,12 @@ import { keepPartitions } from './partitions.ts';
 import { AGING, ageOut } from './retention.ts';
 
 const INTERVAL_MS = 60 * 60 * 1_000;
-/** After a run that left rows to delete. Not sooner, so that the database has most of its time for others. */
+/** After a run that left rows to delete. Not sooner, so that the database has most of its time for other work. */
 const CATCH_UP_MS = 10_000;
 
 export type Upkeep = {
   readonly start: () => void;
-  /** Starts nothing further. At shutdown the service then waits for the part that is under way. */
+  /** Starts nothing more. At shutdown the service then waits for the part that is under way. */
   readonly end: () => void;
 };
 

@@ -1,5 +1,5 @@
 // A client of the conversion service's API, as its interface documents it; the sandbox is one such service. Answers
-// are checked, errors are typed (errors.ts), limits are honoured (transport.ts), and the token is never shown.
+// are checked, errors are typed (errors.ts), limits are respected (transport.ts), and the token is never shown.
 
 import { pages } from '../pages.ts';
 import {
@@ -44,7 +44,7 @@ export type JobFilter = {
 
 export type ClientOptions = TransportOptions;
 
-/** Aborting rejects with the signal's reason, also while a limit is waited out. */
+/** Aborting rejects with the signal's reason, also while it waits for a limit. */
 export type CallOptions = { readonly signal?: AbortSignal };
 
 export type Client = {

@@ -1,5 +1,5 @@
 // What can go wrong when the service is called: `ServiceError` and its kinds, by status, for an answer other than success;
-// `NoAnswerError` and `InvalidAnswerError` for the rest. No error holds the token.
+// `NoAnswerError` and `InvalidAnswerError` for the rest. No error contains the token.
 
 import { AnswerError } from '../errors.ts';
 
@@ -25,9 +25,9 @@ type ErrorAnswer = {
 /** An answer that is neither a success nor one of the kinds below, such as 500 or 405. */
 export class ServiceError extends AnswerError {
   override readonly name: string = 'ServiceError';
-  /** Undefined where the answer has none. */
+  /** Undefined if the answer has none. */
   readonly rateLimit: RateLimit | undefined;
-  /** Which fields are at fault, where the service says it. */
+  /** Which fields are wrong, if the service says so. */
   readonly details: readonly FieldFault[];
 
   constructor(answer: ErrorAnswer) {
@@ -42,7 +42,7 @@ export class UnauthorizedError extends ServiceError {
   override readonly name = 'UnauthorizedError';
 }
 
-/** 403: the token's permissions or the account's tier do not reach so far. */
+/** 403: the token's permissions or the account's tier do not allow this. */
 export class ForbiddenError extends ServiceError {
   override readonly name = 'ForbiddenError';
 }
@@ -52,7 +52,7 @@ export class NotFoundError extends ServiceError {
   override readonly name = 'NotFoundError';
 }
 
-/** 400 or 422: the request cannot be carried out as it is; `details` may tell why. */
+/** 400 or 422: the request cannot be carried out in this form; `details` may say why. */
 export class InvalidRequestError extends ServiceError {
   override readonly name = 'InvalidRequestError';
 }

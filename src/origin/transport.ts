@@ -1,5 +1,5 @@
-// How the service is called: its errors, and which calls are tried again. After a 429 every call is, at the reset that the
-// answer names, since the service has done nothing. After no answer or a 5xx only a read is: a job may have been created.
+// How the service is called: its errors, and which calls are tried again. After a 429 every call is tried again, at the reset
+// that the answer names, since the service has done nothing. After no answer or a 5xx only a read is: a job may exist already.
 
 import { type Api, createHttpClient, type HttpClient, type HttpClientOptions } from '../http-client.ts';
 import { NoAnswerError, RateLimitedError, type RateLimit, toServiceError } from './errors.ts';

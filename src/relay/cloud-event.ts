@@ -5,7 +5,7 @@ import type { OutgoingMessage } from './publisher.ts';
 import { routingKey } from './topology.ts';
 import { eventId, type Kind, kindOf, type Status } from '../ledger/index.ts';
 
-/** What an outbox entry has of its event. */
+/** The parts of an event in its outbox entry. */
 export type EntryEvent = {
   /** Decimal digits of a 64-bit number. */
   readonly sequence: string;
@@ -18,7 +18,7 @@ export type EntryEvent = {
   readonly recordedAt: Date;
   /** The normalized fields as JSON text. */
   readonly data: string;
-  /** Set on a replay's copy alone. */
+  /** Set only on a replay's copy. */
   readonly replay?: ReplayMark;
 };
 
@@ -30,7 +30,7 @@ export const CONTENT_TYPE = 'application/cloudevents+json';
 /** Raised only when the form of `data` changes; the new version is then published beside the old one. */
 export const SCHEMA_VERSION = 1;
 
-/** Digits of 2^63-1. Padded to these, sequences sort as text as they do as numbers: CloudEvents' extension asks for that. */
+/** Digits of 2^63-1. Padded to these, sequences sort as text in the order of numbers, as CloudEvents' extension requires. */
 const SEQUENCE_DIGITS = 19;
 
 /** The `$id` of the JSON Schema of `data`, in docs/schemas/. */

@@ -1,4 +1,4 @@
-// The relay's part of the composition: publisher, lease and relay, on database connections of their own.
+// The relay's part of the composition: publisher, lease and relay, with their own database connections.
 
 import type { Config } from '../config.ts';
 import { cached } from '../cached.ts';
@@ -13,11 +13,11 @@ import { createRelay, type Relay } from './relay.ts';
 import { topologyOf } from './topology.ts';
 
 // Each pool has as many connections as it has users at one time.
-/** The lease's own: a wait for another query could cost the lease. */
+/** Only for the lease: a wait for another query could lose the lease. */
 const LEASE_CONNECTIONS = 1;
 /** A round, the write of copies' results beside it, and the gauges' query. */
 const RELAY_CONNECTIONS = 3;
-/** A leader that has not reached the broker for longer gives the lease up: another replica may reach it. */
+/** A leader that does not reach the broker for longer than this gives the lease up: another replica may reach it. */
 const LEAD_WITHOUT_BROKER_MS = 5_000;
 const DEPTH_CACHE_MS = 5_000;
 
@@ -64,7 +64,9 @@ export function composeRelay(
   started.defer(() =>
     lease
       .release()
-      .catch((error: unknown) => log.warn({ err: describeError(error) }, 'the lease runs out by itself')),
+      .catch((error: unknown) =>
+        log.warn({ err: describeError(error) }, 'the lease could not be given up: it expires by itself'),
+      ),
   );
 
   const relayDatabase = connectDatabase({
@@ -125,7 +127,7 @@ function exposeGauges(parts: {
   gauge('tallyhook_broker_connected', '1 while publishing is possible.', () =>
     Number(publisher.state().connected),
   );
-  gauge('tallyhook_broker_blocked', '1 while the broker refuses to take more.', () =>
+  gauge('tallyhook_broker_blocked', '1 while the broker accepts no more messages.', () =>
     Number(publisher.state().blocked),
   );
   // NaN while the database cannot be reached: an error would hide the other metrics, and an old depth would be wrong.
@@ -133,7 +135,7 @@ function exposeGauges(parts: {
   gauge('tallyhook_outbox_pending', 'Events still to be published.', () =>
     known(({ counts }) => counts.pending),
   );
-  gauge('tallyhook_outbox_returned', 'Events that no queue was bound for.', () =>
+  gauge('tallyhook_outbox_returned', 'Events that no queue received.', () =>
     known(({ counts }) => counts.returned),
   );
   gauge('tallyhook_outbox_parked', 'Events that the relay gave up on.', () =>

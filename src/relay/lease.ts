@@ -1,6 +1,6 @@
-// Makes one relay lead at a time. The lease is a row in Postgres that expires by the database's clock. Its holder trusts it
-// only until its own monotonic clock, read before it asked, says that the lease may have run out. So a replica that was frozen
-// or cut off knows without asking anyone that it no longer leads.
+// Makes one relay lead at a time. The lease is a row in Postgres that expires by the database's clock. Its holder also checks
+// its own monotonic clock, read before it asked: once the lease may have expired by that clock, it stops. So a replica that was
+// frozen or cut off knows without a query that it no longer leads.
 
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
@@ -10,7 +10,7 @@ export type Lease = {
   readonly holder: string;
   /** Whether this replica may publish at this moment. Ask before each publish: it costs one reading of the clock. */
   readonly isLeading: () => boolean;
-  /** One attempt to take or renew the lease. Returns whether this replica leads now. Throws what the database throws. */
+  /** One attempt to take or renew the lease. Returns whether this replica leads now. Throws the database's errors. */
   readonly attempt: () => Promise<boolean>;
   /** Attempts until `release`, three times a lease; at once after an attempt that took longer than that. */
   readonly start: () => void;
@@ -66,7 +66,7 @@ const RELEASE: Statement = {
 };
 
 export function createLease(options: {
-  /** Used for nothing else, and made with `leaseTimeouts`: a wait for another query could cost the lease. */
+  /** Used for nothing else, and made with `leaseTimeouts`: a wait for another query could lose the lease. */
   connection: Pick<DatabaseConnection, 'execute'>;
   holder: string;
   leaseMs: number;

@@ -1,4 +1,4 @@
-// The statements for live entries, which are those that a delivery made: which of them may be published now, and what a
+// The statements for live entries, which deliveries made: which of them may be published now, and what a
 // publish attempt changes. Replays' copies have their own statements (copies.ts). Both use the conditions below, or a copy
 // could be published before a live event that it must follow.
 
@@ -6,13 +6,13 @@ import type { Statement } from '../ledger/index.ts';
 
 /**
  * No earlier live entry of the job of `o` is parked, or has failed and is not due yet. The index outbox_troubled has the
- * parked and failed entries alone.
+ * only parked and failed entries.
  *
  * Example: progress 10 % of job A was nacked and is due again in 3 seconds. Until then, progress 20 % of job A is not
  * loaded. Job B is not affected.
  *
  * It compares a subquery with null, since Postgres then looks it up in the index row by row. With NOT EXISTS it compares
- * each row with each: 20 ms instead of 2 ms for 1,900 rows beside 900 in memory and 300 failed ones.
+ * every pair of rows: 20 ms instead of 2 ms for 1,900 rows, 900 in memory and 300 failed ones.
  */
 export const NO_EARLIER_FAILURE = `(
       select t.sequence from outbox t
@@ -29,7 +29,7 @@ export const LIVE_PUBLISHABLE = `o.state = 'pending' and o.replay_id is null and
     and o.sequence not in (select unnest($1::bigint[]))
     and ${NO_EARLIER_FAILURE}`;
 
-/** What an `Entry` has of the row beside its position and its event's sequence. */
+/** The columns of an `Entry` besides its position and its event's sequence. */
 export const ENTRY_COLUMNS = `source, job_id as "jobId", status, progress_percentage as progress, late,
        occurred_at as "occurredAt", recorded_at as "recordedAt", data, attempts`;
 

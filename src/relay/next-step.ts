@@ -1,20 +1,20 @@
-// What becomes of an outbox entry after a publish attempt. Pure.
+// What happens to an outbox entry after a publish attempt. Pure.
 
 import type { Publication } from './publisher.ts';
 import type { Entry } from './outbox.ts';
 
 /**
  * - `delete`: its entry leaves the outbox.
- * - `return`: nobody was bound for it; it is published again when an operator retries or replays it.
+ * - `return`: no queue received it; it is published again when an operator retries or replays it.
  * - `retry`: it failed, and is due again after a while.
  * - `park`: its attempts are used up; an operator decides.
- * - `keep`: the attempt does not count; it is published again as soon as the broker takes messages.
+ * - `keep`: the attempt does not count; it is published again as soon as the broker accepts messages.
  */
 export type NextStep = 'delete' | 'return' | 'retry' | 'park' | 'keep';
 
 /**
- * Only a failure of the entry's own counts as an attempt.
- * @param alone no other message was in flight, so a channel that closed over some message closed over this one
+ * Only a failure that the entry caused counts as an attempt.
+ * @param alone no other message was in flight, so if the channel was closed because of a message, it was this one
  */
 export function nextStep(
   { attempts, replay }: Pick<Entry, 'attempts' | 'replay'>,
@@ -29,7 +29,7 @@ export function nextStep(
   if (publication.result === 'returned') return isLive || isForQueue ? 'return' : 'delete';
   const isOwnFault = publication.blame === 'event' || (publication.blame === 'unknown' && alone);
   if (!isOwnFault) return 'keep';
-  // The broker closes the channel for this queue, and all that is in flight fails with it: do not try again.
+  // The broker closes the channel because of this queue, and everything in flight fails with it: do not try again.
   if (isForQueue && publication.blame === 'unknown') return 'return';
   if (attempts + 1 < maxAttempts) return 'retry';
   return isLive ? 'park' : 'delete';

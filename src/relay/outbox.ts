@@ -1,9 +1,9 @@
-// The outbox as the relay uses it: loads the entries that may be published now, and writes what became of them. Each write is
-// one statement that repeats without harm: two relays that both believe for a moment that they lead can cause a second copy
-// of a message, but no loss. The states of a live entry (copies.ts has those of replays' copies):
+// The outbox as the relay uses it: loads the entries that may be published now, and writes their results. Each write is one
+// statement that may be repeated: if two relays believe for a moment that they lead, a message may get a second copy, but none is
+// lost. The states of a live entry (copies.ts has those of replays' copies):
 //
 //   pending ──confirmed──▶ (deleted)
-//      │ ▲ ╲──returned───▶ returned   no queue was bound for it
+//      │ ▲ ╲──returned───▶ returned   no queue received it
 //      │ └─ nacked, failed: due again after a while, attempts + 1
 //      └──── attempts used up ─────▶ parked     later events of its job wait behind it
 //

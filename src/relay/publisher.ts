@@ -1,6 +1,6 @@
-// Publishes to RabbitMQ on one confirm channel and reports what became of each message: confirmed, returned, nacked or failed.
-// `failed` means unknown: the broker may have the message. amqplib's recovery reopens the connection. This file publishes
-// nothing a second time and queues nothing while the broker is away: that is the relay's.
+// Publishes to RabbitMQ on one confirm channel and reports the result of each message: confirmed, returned, nacked or failed.
+// `failed` means unknown: the broker may have the message. amqplib's recovery reopens the connection. This file never
+// publishes again, and queues nothing while the broker is down: the relay does both.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -21,14 +21,14 @@ export type OutgoingMessage = {
   readonly type: string;
   readonly timestamp: Date;
   readonly body: Buffer;
-  /** Published to this queue alone instead of the exchange. At most 255 bytes. */
+  /** Published only to this queue, not to the exchange. At most 255 bytes. */
   readonly queue?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
 /**
  * The result of one publish attempt. `blame` names the cause of a failure: the event itself; the broker or the network, so that
- * any event would have failed; or unknown, if the broker closed the channel over one of the messages in flight.
+ * any event would have failed; or unknown, if the broker closed the channel because of one of the messages in flight.
  */
 export type Publication = { readonly durationMs: number } & (
   | { readonly result: 'confirmed' }
@@ -53,7 +53,7 @@ export type Publisher = {
 /** An error that amqplib emits. `code` is AMQP's reply code if the broker sent one. */
 type BrokerError = Error & { readonly code?: unknown };
 
-/** A message that came back in a basic.return. amqplib's own type leaves these fields out. */
+/** A message that was returned (basic.return). amqplib's own type leaves these fields out. */
 type ReturnedMessage = {
   readonly fields: { readonly replyCode: number; readonly replyText: string };
   readonly properties: MessageProperties;
@@ -62,12 +62,12 @@ type ReturnedMessage = {
 type InFlight = {
   readonly startedMs: number;
   readonly isForQueue: boolean;
-  /** Why it came back. The confirm follows, and then it is settled. */
+  /** Why it was returned. The confirm follows and settles it. */
   returned: string | undefined;
   readonly settle: (publication: Publication) => void;
 };
 
-/** The broker closed the channel over one message (its size, its frames), and not for the connection itself. */
+/** The broker closed the channel because of one message (its size, its frames), not because of the connection. */
 const CONTENT_ERRORS: ReadonlySet<unknown> = new Set([311, 406, 501, 502, 540, 541]);
 
 /** Our user may lack the permission to publish to a queue directly: then the cause is a message for a queue. */
@@ -76,7 +76,7 @@ const ACCESS_REFUSED = 403;
 /** Its routing keys are names of queues. */
 const DEFAULT_EXCHANGE = '';
 
-/** When amqplib's recovery has emitted nothing for so long while not connected, it hangs: connect anew. */
+/** If amqplib's recovery emits nothing for this long while not connected, it hangs: open a new connection. */
 const RECOVERY_STALL_MS = 60_000;
 const RECONNECT_FIRST_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
@@ -92,7 +92,7 @@ export function createPublisher(options: {
   /** Monotonic milliseconds. */
   now: () => number;
   log: Logger;
-  /** Called when publishing makes sense again. */
+  /** Called when publishing is possible again. */
   onReady: () => void;
 }): Publisher {
   const { topology, confirmDeadlineMs, now, log, onReady } = options;
@@ -160,7 +160,7 @@ export function createPublisher(options: {
     });
     await declareTopology(fresh, topology);
     if (channelsLost > 1) await sleep(Math.min(RECONNECT_MAX_MS, RECONNECT_FIRST_MS * 2 ** channelsLost));
-    // It was lost while we waited. Without this error the recovery would take the dead model for a living one.
+    // It was lost while we waited. Without this error the recovery would use the dead model.
     if (dead) throw new Error('the channel closed during setup');
     current = { channel: fresh, model };
     lastConfirmMs = now();
@@ -255,11 +255,11 @@ export function createPublisher(options: {
     entry.settle({ ...outcomeOf(entry, nacked), durationMs });
   }
 
-  /** The watchdog: fails messages whose confirm is overdue, and connects anew when the recovery hangs. */
+  /** The watchdog: fails messages whose confirm is overdue, and opens a new connection when the recovery hangs. */
   function check(): void {
     if (!blocked) failOverdue();
     if (current === undefined && now() - lastSignMs > RECOVERY_STALL_MS) {
-      log.error('the broker connection does not recover, starting afresh');
+      log.error('the broker connection does not recover, opening a new one');
       const stalled = connection;
       void stalled?.close().catch(() => {});
       openAndLog();
@@ -267,14 +267,14 @@ export function createPublisher(options: {
   }
 
   function failOverdue(): void {
-    // Messages that waited for a blocked broker get their whole time from the moment when it is unblocked.
+    // Messages that waited for a blocked broker get their full time again when it is unblocked.
     const overdue = [...inFlight.values()].filter(
       (entry) => now() - Math.max(entry.startedMs, unblockedMs) > confirmDeadlineMs,
     );
     if (overdue.length === 0) return;
     const isAlive = now() - lastConfirmMs < confirmDeadlineMs;
     if (!isAlive && current !== undefined) {
-      // Nothing was confirmed for that long: the channel is dead, though it was not closed.
+      // Nothing was confirmed for this long: the channel is dead, although it was not closed.
       log.warn('no confirms from the broker, reopening the connection');
       reconnect();
     }
@@ -337,7 +337,7 @@ function propertiesOf(message: OutgoingMessage) {
   };
 }
 
-/** amqplib reads the heartbeat from the URL alone. With its default of 60 s a cut is noticed after minutes. */
+/** amqplib reads the heartbeat only from the URL. With its default of 60 s a lost connection is noticed after minutes. */
 function withHeartbeat(url: string, seconds: number): string {
   const parsed = new URL(url);
   if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', String(seconds));

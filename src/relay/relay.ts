@@ -1,6 +1,6 @@
 // Publishes the outbox while this replica leads. Guarantees: the first copies of a job's events go out in the order of their
-// sequence (guarantee 5), each event gets at least one confirmed copy (guarantee 4), and an event that fails delays its own
-// job alone. No transaction is open while the broker is awaited.
+// sequence (guarantee 5), each event gets at least one confirmed copy (guarantee 4), and an event that fails delays only its own
+// job. No transaction is open while the relay waits for the broker.
 //
 // The relay works in rounds (`runOnce`): write the results that came back, load entries, publish. It keeps a window of the
 // outbox in memory, with a lane for each job (window.ts). When an event itself fails, its whole lane leaves memory: from then
@@ -34,7 +34,7 @@ export type RelayLimits = {
 export type Relay = {
   /** One round: writes the results that came back, loads entries, publishes. Returns how many entries it moved. */
   readonly runOnce: () => Promise<number>;
-  /** Runs rounds for ever, until `stop`. */
+  /** Runs rounds until `stop`. */
   readonly start: () => void;
   /** A hint that there may be something to do. Polling finds it anyway. */
   readonly nudge: () => void;
@@ -46,16 +46,16 @@ export type Relay = {
   readonly stop: (graceMs: number) => Promise<void>;
 };
 
-/** Live entries in memory, as a multiple of what may be in flight: confirms find the next entries loaded. */
+/** Live entries in memory, as a multiple of what may be in flight: after a confirm, the next entries are already loaded. */
 const WINDOW_FACTOR = 2;
 /** Copies in memory, as a part of what may be in flight: they never use up the room of live entries. */
 const COPIES_SHARE = 0.5;
 /**
- * Entries that wait in memory are dropped and loaded again so often: while the broker makes them wait, an operator may park or
+ * How often entries that wait in memory are dropped and loaded again: while they wait for the broker, an operator may park or
  * discard one. It costs a load.
  */
 const REFRESH_MS = 1_000;
-/** While there are no copies, they are polled for no more often: each poll costs a statement. */
+/** While there are no copies, this is the time between polls for them: each poll costs a statement. */
 const COPIES_POLL_MS = 200;
 const ERROR_PAUSE_MS = 1_000;
 const BROKER_PAUSE_MS = 200;
@@ -75,7 +75,7 @@ export function createRelay(options: {
 }): Relay {
   const { outbox, lease, publisher, routingPrefix, limits, now, random, log, observe } = options;
   const window = createWindow();
-  const suspects = new Set<string>(); // positions in flight when the broker closed the channel over a message
+  const suspects = new Set<string>(); // positions in flight when the broker closed the channel because of a message
   const stoppedReplays = new Set<string>(); // ids; the write that pauses them is not committed yet
   let settlements: Settlement[] = [];
   let copySettlements: Settlement[] = [];
@@ -206,7 +206,7 @@ export function createRelay(options: {
     switch (next) {
       case 'delete':
       case 'return':
-        // Published, or nobody was there to take it: in both cases the job's next event may follow.
+        // Published, or no queue received it: in both cases the job's next event may follow.
         window.advance(lane);
         if (next === 'return' && entry.replay !== undefined) stopReplay(entry.replay.id);
         break;
@@ -264,7 +264,7 @@ export function createRelay(options: {
       await outbox.settleCopies(batch);
     } catch (error) {
       copySettlements = [...batch, ...copySettlements];
-      log.warn({ err: describeError(error) }, "what became of a replay's copies could not be written yet");
+      log.warn({ err: describeError(error) }, "the results of a replay's copies could not be written yet");
       await pause(ERROR_PAUSE_MS);
       return;
     }
@@ -293,14 +293,14 @@ export function createRelay(options: {
       let pauseMs = limits.pollMs;
       try {
         const moved = await runOnce();
-        // A load that found all it asked for may have left more. A result that comes back wakes us by itself.
+        // A load that found as many as it asked for may have left more. A result that arrives wakes us.
         if (moved > 0 && (settlements.length > 0 || !exhausted)) pauseMs = 0;
       } catch (error) {
         log.warn({ err: describeError(error) }, 'the relay could not reach its outbox');
         pauseMs = ERROR_PAUSE_MS;
       }
       if (pauseMs > 0) await Promise.race([nudge, pause(pauseMs)]);
-      // Each round costs two statements, however little it moves. Confirms publish the next entries meanwhile.
+      // Each round costs two statements, even if it moves little. Confirms publish the next entries meanwhile.
       const restMs = startedMs + limits.paceMs - now();
       if (restMs > 0 && (inFlight > 0 || exhausted)) await pause(restMs);
     }
@@ -316,7 +316,7 @@ export function createRelay(options: {
         settleCopies();
         await settle();
       } catch (error) {
-        log.warn({ err: describeError(error) }, 'the relay could not settle yet');
+        log.warn({ err: describeError(error) }, 'the relay could not write its last results yet');
       }
       if (isUnfinished()) await Promise.race([nudge, pause(BROKER_PAUSE_MS)]);
     }

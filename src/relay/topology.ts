@@ -1,5 +1,5 @@
-// What the broker must have before we publish, and how it is declared. It is declared on each new channel, so that an
-// exchange which somebody deleted is there again with the next connection.
+// What the broker must have before we publish. It is declared on each new channel, so that a deleted exchange exists again with
+// the next connection.
 
 import type { Channel } from 'amqplib';
 
@@ -7,7 +7,7 @@ export type Topology = {
   readonly exchange: { readonly name: string; readonly type: 'topic'; readonly durable: true };
 };
 
-/** The exchange alone: queues and bindings are the subscribers'. */
+/** Only the exchange: subscribers declare queues and bindings. */
 export function topologyOf(options: { exchange: string }): Topology {
   return { exchange: { name: options.exchange, type: 'topic', durable: true } };
 }

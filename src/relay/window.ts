@@ -1,14 +1,14 @@
 // The part of the outbox that is in the relay's memory, with a lane for each job. A lane's first entry may be in flight; the
-// next one goes when that one is through. Guarantees: within a job, no live entry passes an earlier live one, and no copy passes
+// next one goes when that one is settled. Guarantees: within a job, no live entry passes an earlier live one, and no copy passes
 // a live entry or an earlier copy of its replay. Live entries go before all copies of their job that are not in flight, and do
-// not wait for a copy that failed. Knows nothing of the broker or the database.
+// not wait for a copy that failed. Does not know the broker or the database.
 
 import { jobKey } from '../ledger/index.ts';
 import type { Entry } from './outbox.ts';
 
 /**
  * One job's entries. Either the lane is in `ready`; or its first entry is in flight, or failed and that is not written yet;
- * or all that it has are deferred.
+ * or all its entries are deferred.
  */
 export type Lane = {
   readonly key: string;
@@ -27,9 +27,9 @@ export type Window = {
   readonly take: (matches?: (first: Entry) => boolean) => Lane | undefined;
   /** Its turn is next, before all others. */
   readonly putBack: (lane: Lane) => void;
-  /** Its first entry is through: the next one may go. */
+  /** Its first entry is settled: the next one may go. */
   readonly advance: (lane: Lane) => void;
-  /** Its first entry is a copy that failed: defers that replay's copies, and the others go on. */
+  /** Its first entry is a copy that failed: defers that replay's copies, and the others continue. */
   readonly deferReplay: (lane: Lane) => void;
   /** The result of this entry is written: it leaves memory. */
   readonly forget: (entry: Entry) => void;

@@ -1,5 +1,5 @@
 // A real subscriber: declares a queue, binds it to the exchange and passes on each event as it arrives. `tallyhook tail` and
-// the demo use it. It knows only what a team that writes its own would know.
+// the demo use it. It knows only what any team with its own subscriber would know.
 
 import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib';
 import { parseIfJson } from '../json.ts';

@@ -224,7 +224,7 @@ test('a confirm that is overdue because the broker was blocked is not held again
   }
 }, 60_000);
 
-test('an event that is too large for the broker is held back alone, and the innocent beside it are published', async () => {
+test('an event that is too large for the broker is parked alone, and the others are published', async () => {
   const exchange = newExchange();
   const limitBytes = 20_000;
   await using database = await createTestDatabase();

@@ -64,7 +64,7 @@ async function expectLive({ operators }: Replica): Promise<void> {
 
 describe('requests pipelined without an end', () => {
   test.for(['intake', 'operators'] as const)(
-    'on 200 connections to the %s stop nobody, and 16 of a connection are answered at most',
+    'on 200 connections to the %s stop no sender, and at most 16 of a connection are answered',
     async (face) => {
       const { replica, loads } = await startScene();
 
@@ -93,7 +93,7 @@ describe('requests pipelined without an end', () => {
 
 describe('connections that bring nothing', () => {
   test.for(['idle', 'silent'] as const)(
-    'more %s ones than are allowed shut no sender out, and are never more than allowed',
+    'more %s ones than allowed keep no sender out, and the limit holds',
     async (kind) => {
       const limits = { MAX_CONNECTIONS: '300', MAX_CONNECTIONS_PER_ADDRESS: '100' };
       const { replica, loads } = await startScene(limits);
@@ -148,7 +148,7 @@ describe('connections that bring nothing', () => {
   });
 });
 
-test('requests that stall on more connections than are allowed shut no sender out', async () => {
+test('requests that stall on more connections than allowed keep no sender out', async () => {
   const limits = { MAX_CONNECTIONS: '300', MAX_CONNECTIONS_PER_ADDRESS: '100' };
   const { replica, loads } = await startScene(limits);
 
@@ -176,7 +176,7 @@ describe('bodies that stall before their last byte', () => {
   const BUDGET_BYTES = 8 * 1024 * 1024;
   const env = { UNVERIFIED_BODY_BYTES: String(BUDGET_BYTES), ANSWER_DEADLINE_MS: '2000' };
 
-  test('with a signature that could match, they are held within the budget, and past it answered with 503', async () => {
+  test('with a well-formed signature, they are held within the budget, and beyond it answered with 503', async () => {
     const { replica, loads } = await startScene(env);
     let most = 0;
 
@@ -201,7 +201,7 @@ describe('bodies that stall before their last byte', () => {
     expect(Object.keys(report.answers).filter((status) => status !== '503' && status !== '408')).toEqual([]);
   });
 
-  test('without one, nothing of them is held, and they are answered when their time is over', async () => {
+  test('without one, they are not held, and are answered when their time is over', async () => {
     const { replica, loads } = await startScene(env);
 
     const report = await endure(

@@ -21,7 +21,7 @@ async function sendUntilDropped(replica: Replica): Promise<number[]> {
   return statuses;
 }
 
-test('a reader of the log that stalls stops no delivery: what has no room is dropped, counted and told', async () => {
+test('a stalled reader of the log stops no delivery: lines without room are dropped and counted', async () => {
   await using database = await createTestDatabase();
   await using replica = await startReplica({ databaseUrl: database.url });
   expect(await replica.metric(DROPPED)).toBe(0);

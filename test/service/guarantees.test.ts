@@ -115,7 +115,7 @@ test.for([
   },
 );
 
-test('guarantee 2: no answer is given before the commit, and none of a commit that fails is a 2xx', async () => {
+test('guarantee 2: no answer is given before the commit, and none is a 2xx if the commit fails', async () => {
   await using database = await createTestDatabase();
   await using session = await openSession(database);
   // Runs as the last thing of the commit: waits for our lock, and lets no job called "doomed" through.
@@ -246,7 +246,7 @@ test('guarantee 6: nothing authentic is lost for its content: it is published, o
   expect(await watched.published()).toHaveLength(6);
 });
 
-test('guarantee 6: an event that the ledger refuses for its values is kept aside, and others in its batch are not', async () => {
+test('guarantee 6: an event that the ledger refuses for its values is quarantined, and others in its batch are not', async () => {
   await using watched = await startWatchedService();
   const { relay, database } = watched;
   const odd = newJobId();
@@ -327,7 +327,7 @@ test('guarantee 7: when Postgres falls silent the answer is 503 in time, and whe
     .toBe(200);
 });
 
-test('guarantee 7: a Postgres that refuses connections is 503 at once, and needs no restart of ours when it is back', async () => {
+test('guarantee 7: while Postgres refuses connections the answer is 503 at once, and no restart is needed afterwards', async () => {
   await using database = await createTestDatabase();
   await using proxy = await startProxy(database.url, { defaultPort: 5432 });
   await using relay = await startTestService({ database, env: { DATABASE_URL: proxy.url } });
@@ -405,7 +405,7 @@ test('guarantee 8: every attempt leaves a trace, the refused ones without their 
   expect(rows.filter(({ body }) => body?.includes('planted'))).toEqual([]);
 });
 
-test('guarantee 8: past their rate, refused attempts are counted and none is forgotten', async () => {
+test('guarantee 8: beyond their rate, refused attempts are counted, and none is missing', async () => {
   await using database = await createTestDatabase();
   {
     await using relay = await startTestService({ database, env: { REFUSED_ROWS_PER_MINUTE: '3' } });

@@ -49,12 +49,12 @@ function introduction({ start, faults: struck, samples }: SoakRecord): string {
   const minutes = Math.round((samples.at(-1)?.atS ?? 0) / 60);
   return [
     `\`${start.command}\` ran for ${minutes} minutes on ${start.at.slice(0, 10)}: two replicas, ${thousands(start.ratePerS)} deliveries a`,
-    `second at fixed times, and ${struck.length} faults, one each ${start.faultEveryS} s, each held for 5 to 20 s and a band in the plots.`,
+    `second at fixed times, and ${struck.length} faults, one every ${start.faultEveryS} s, each for 5 to 20 s. The plots show them as bands.`,
     `${start.machine}, shared by all parts and the load; ${versions.join(', ')}.`,
     '',
     'Of 1,000 deliveries 978 are new events, 20 are copies of earlier ones, one has an unknown status and one a wrong',
-    'signature. What is not acknowledged is sent again after 0.5 s, doubled up to 16 s. Faults that end a replica strike the',
-    'second one alone: the first shows what grows in a process that lives on.',
+    'signature. A delivery without a 2xx is sent again after 0.5 s; the pause doubles up to 16 s. Faults that end a replica',
+    'strike only the second one: the first shows what grows in a process that keeps running.',
   ].join('\n');
 }
 
@@ -70,8 +70,8 @@ function answers({ samples, faults: struck, start }: SoakRecord): string {
   const p99 = typical(({ sender }) => sender?.p99Ms);
   const p50 = typical(({ sender }) => sender?.p50Ms);
   return [
-    `Answers: ${counts.map(([status, count]) => `${thousands(count)} × ${status}`).join(', ')}. Away from faults the`,
-    `median of the ten-second p50 is ${short(p50)} ms and of the p99 ${short(p99)} ms, counted from when a delivery was due.`,
+    `Answers: ${counts.map(([status, count]) => `${thousands(count)} × ${status}`).join(', ')}. Without a fault, the`,
+    `median of the ten-second p50 is ${short(p50)} ms and of the p99 ${short(p99)} ms, counted from the time when a delivery was due.`,
   ].join('\n');
 }
 
@@ -88,10 +88,10 @@ function checks({ checks: all }: Verdict): string {
 
 function growth({ start }: SoakRecord, { judgements }: Verdict): string {
   return [
-    `What grows is judged on the second half, on samples at least ${settleTimeS(start.faultEveryS)} s after a fault was healed. The rise is`,
-    'what the median slope between all pairs of samples adds over that half; more than a tenth of the level is growth. The',
-    'ledger grows by design: there the bytes by event must stay the same, and the share of dead rows within what',
-    'autovacuum allows. The outbox and its dead rows may be what its deepest backlog and two minutes of intake explain.',
+    `Growth is judged on the second half, on samples at least ${settleTimeS(start.faultEveryS)} s after a fault was healed. The rise is the`,
+    'median slope between all pairs of samples, times the length of that half. More than a tenth of the level is growth. The',
+    'ledger grows by design: there the bytes for each event must stay the same, and the share of dead rows must stay within',
+    'what autovacuum allows. The outbox and its dead rows may be as large as its deepest backlog and two minutes of intake.',
     '',
     table(
       ['', 'level', 'rise', 'allowed rise', 'verdict'],
@@ -111,7 +111,7 @@ function faults({ faults: struck }: SoakRecord): string {
   const list = struck.map(
     ({ name, fromS, toS }) => `${name} (${clock(fromS)}, ${Math.round(toS - fromS)} s)`,
   );
-  return `Faults, with their minute and how long until they were healed: ${list.join(', ')}.`;
+  return `Faults, with their start and their time until they were healed: ${list.join(', ')}.`;
 }
 
 const toLine = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;

@@ -49,7 +49,7 @@ test('the table goes between its markers, and what is written by hand stays', as
   expect(text).toMatch(/\n<!-- torture:end -->\n\nthe end\n$/);
   expect(text).not.toContain('old');
   expect(text.split('**postgres-kill**')).toHaveLength(2);
-  expect(text).toContain('2 × 202, 4 × 503; 4 retries; slowest 0.5 s; nobody acknowledged for 3.1 s');
+  expect(text).toContain('2 × 202, 4 × 503; 4 retries; slowest 0.5 s; no 2xx for 3.1 s');
   expect(text).toContain('first 2xx 0.1 s, outbox never');
 });
 

@@ -110,8 +110,8 @@ export function writeDocs(results: Results, path: string): void {
 function markdown(results: Results): string[] {
   const { counts, machine, episodes, violations } = results;
   return [
-    `\`${results.commandLine}\`, ${results.date.slice(0, 10)}, on ${machine.cpus} cores and ${Math.round(machine.memoryMB / 1024)} GB that`,
-    `everything shares, Node ${machine.node.slice(1)}: ${seconds(results.lastedMs)}, ${episodes.alone} faults alone, ${episodes.together} times several together.`,
+    `\`${results.commandLine}\`, ${results.date.slice(0, 10)}, on ${machine.cpus} cores and ${Math.round(machine.memoryMB / 1024)} GB,`,
+    `shared by everything, Node ${machine.node.slice(1)}: ${seconds(results.lastedMs)}, ${episodes.alone} faults alone, ${episodes.together} times several together.`,
     '',
     '| requests | acknowledged | events | messages | lost | unexpected | duplicated | recovered | promises broken |',
     '|---:|---:|---:|---:|---:|---:|---:|---:|---:|',
@@ -127,15 +127,14 @@ function markdown(results: Results): string[] {
 
 function row(effect: Effect): string {
   const { fault, strikes, lastedMs, sender, subscriber, heal } = effect;
-  const what =
-    FAULTS.find(({ name }) => name === fault)?.what ?? 'two or three at a time, one into the other';
+  const what = FAULTS.find(({ name }) => name === fault)?.what ?? 'two or three faults that overlap';
   const saw = Object.entries(sender.saw)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([status, count]) => `${count} × ${status}`)
     .join(', ');
   const cells = [
     `**${fault}** (${strikes} ×, up to ${seconds(lastedMs)}): ${what}`,
-    `${saw}; ${sender.retries} retries; slowest ${seconds(sender.slowestMs)}; nobody acknowledged for ${seconds(sender.longestGapMs)}`,
+    `${saw}; ${sender.retries} retries; slowest ${seconds(sender.slowestMs)}; no 2xx for ${seconds(sender.longestGapMs)}`,
     `silence of ${seconds(subscriber.longestSilenceMs)}, ${subscriber.copies} copies`,
     `first 2xx ${seconds(heal.firstSuccessMs)}, outbox ${seconds(heal.outboxMs)}`,
   ];

@@ -67,7 +67,7 @@ describe('the log', () => {
     return stdout;
   };
 
-  test.each([true, false])('shows nothing that would steer a terminal; pretty: %j', async (pretty) => {
+  test.each([true, false])('shows no characters that control a terminal; pretty: %j', async (pretty) => {
     const text = await written(pretty);
     expect(text).toContain(pretty ? '�2J' : '\\u009b2J');
     expect(text).not.toMatch(UNSEEN);

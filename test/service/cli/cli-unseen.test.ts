@@ -61,7 +61,7 @@ const commands = () => [
   ['export', 'quarantine'],
 ];
 
-test('piped, they are escaped in JSON of the same value', async () => {
+test('when piped, they are escaped in JSON with the same value', async () => {
   for (const command of commands()) {
     const { stdout, stderr } = await cli.run(...command);
     expect({ command, unseen: UNSEEN.exec(stdout + stderr) }).toEqual({ command, unseen: null });

@@ -46,7 +46,7 @@ describe('what is not HTTP', () => {
     ['two Hosts', rawPost(broken, { ...signed(broken), host: 'other.test' })],
     ['the same Host twice', rawPost(broken, { ...signed(broken), HOST: 'relay.test' })],
     ['two Hosts in HTTP/1.0', rawPost(broken, { ...signed(broken), host: 'x' }, 'POST /webhooks HTTP/1.0')],
-  ] as const)('%s is 400 in our form, and the connection is closed', async ([, bytes], { relay }) => {
+  ] as const)('%s is 400 in our error format, and the connection is closed', async ([, bytes], { relay }) => {
     using connection = await openRaw(relay.service.port);
     connection.write(bytes);
 
@@ -179,7 +179,7 @@ describe('bodies that do not come as announced', () => {
     await expectServing(relay);
   });
 
-  test('a body that comes too slowly is 408 at the deadline, whatever it trickles', async () => {
+  test('a body that arrives too slowly is 408 at the deadline', async () => {
     await using relay = await startTestService({ env: { ANSWER_DEADLINE_MS: '600' } });
     const body = JSON.stringify(completed('job_slow'));
 
@@ -243,7 +243,7 @@ describe('bodies that do not come as announced', () => {
 });
 
 describe('connections', () => {
-  test('one that is never hung up after its error holds no place for ever', async () => {
+  test('one that the client never closes after an error is closed by us', async () => {
     await using relay = await startTestService({ env: { MAX_CONNECTIONS: '2' } });
     using one = await openRaw(relay.service.port);
     using two = await openRaw(relay.service.port);
@@ -339,7 +339,7 @@ describe('connections', () => {
     expect((await operator.replies(2)).at(-1)).toMatchObject({ status: 200 });
   });
 
-  test('all taken, with a whole request under way on each, make the service unready, and it says why', async () => {
+  test('if all are taken, with a complete request on each, the service is unready and says why', async () => {
     await using relay = await startTestService({ env: { MAX_CONNECTIONS: '1' } });
     const readiness = async () => {
       const { body } = await request(relay.operators).get('/readyz');
@@ -412,7 +412,7 @@ describe('connections', () => {
     },
   );
 
-  it('CONNECT is 405 in our form on both ports, and the connection is closed', async ({ relay }) => {
+  it('CONNECT is 405 in our error format on both ports, and the connection is closed', async ({ relay }) => {
     for (const port of [relay.service.port, relay.service.operatorPort]) {
       using connection = await openRaw(port);
       connection.write(CONNECT);

@@ -112,7 +112,7 @@ describe('addresses and methods', () => {
       .expect(({ body }) => expect(body).toEqual({ error: 'bad_request', message: expect.any(String) }));
   });
 
-  it('an answer tells nothing of what we are made of', async ({ relay }) => {
+  it('an answer reveals nothing about our software', async ({ relay }) => {
     const answers = await Promise.all(
       ['/webhooks', '/nowhere', '/livez'].map((path) => request(relay.intake).get(path)),
     );
@@ -124,7 +124,7 @@ describe('addresses and methods', () => {
   });
 });
 
-test('no answer of the intake may be taken for another type than it names', async () => {
+test('no answer of the intake can be read as another type than it names', async () => {
   await using relay = await startTestService({ env: { BODY_LIMIT_BYTES: '1024' } });
   const body = JSON.stringify(completed(newJobId()));
   const post = () => request(relay.intake).post('/webhooks').type('json');

@@ -38,7 +38,7 @@ async function deliverFrom(from: string, headers: From['headers']): Promise<Deli
 
 const lineOf = ({ id }: DeliveryRow) => relay.log.find(({ delivery }) => delivery === id);
 
-test('the audit has the sender that a proxy tells, and the proxy', async () => {
+test('the audit has the sender from the proxy’s header, and the proxy', async () => {
   const row = await deliverFrom(PROXY, forwarded('198.51.100.1', '203.0.113.7, 10.0.0.1'));
 
   expect(row).toMatchObject({ remote_address: '203.0.113.7', peer_address: PROXY });
@@ -63,7 +63,7 @@ test.skipIf(!hasTerminal)('deliveries show names both', async () => {
   expect(screen).toMatch(/^through +127\.0\.0\.2$/m);
 });
 
-test('of anybody else the audit has the peer, whatever the headers say', async () => {
+test('without a trusted proxy the audit has the peer, whatever the headers say', async () => {
   const row = await deliverFrom(STRANGER, forwarded('203.0.113.7', PROXY));
 
   expect(row).toMatchObject({ remote_address: STRANGER, peer_address: null });
@@ -79,7 +79,7 @@ test('of a proxy that tells nobody, the proxy is the sender', async () => {
   });
 });
 
-test('padding hides no hop: of a long header the end is kept', async () => {
+test('padding hides no hop: the end of a long header is kept', async () => {
   const padding = Array(100).fill('198.51.100.1').join(', ');
   const row = await deliverFrom(PROXY, forwarded(padding, '203.0.113.7'));
 
@@ -126,7 +126,7 @@ describe('on the operators’ side', () => {
     expect(new Set(remotes)).toEqual(new Set(['203.0.113.7', '203.0.113.8', PROXY]));
   });
 
-  test('nobody else can have another address by saying so', async () => {
+  test('headers from other peers change no address', async () => {
     expect(await guessFrom(STRANGER, (number) => forwarded(`203.0.113.${number}`))).toBe(10);
   });
 
@@ -148,7 +148,7 @@ describe('on the operators’ side', () => {
     expect(body.items[0]).toMatchObject({ remote_address: '203.0.113.9' });
   });
 
-  test('a page’s origin is held against the scheme and host that a proxy tells, and no one else', async () => {
+  test('a page’s origin is compared with the scheme and host from a trusted proxy only', async () => {
     const { value } = await operators(relay, { role: 'viewer' });
     const ask = async (from: string, origin: string) => {
       const { status } = await askFrom(`${relay.operators}/api/v1/jobs`, {

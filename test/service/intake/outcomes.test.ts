@@ -288,7 +288,7 @@ describe('the same key and content: 200 duplicate', () => {
 });
 
 describe('the same key and other content: 200 conflict', () => {
-  test('it tells the event, keeps the other body, changes nothing and publishes nothing', async () => {
+  test('it names the event, keeps the other body, changes nothing and publishes nothing', async () => {
     await using watched = await startWatchedService();
     const { relay, database, bus } = watched;
     const jobId = newJobId();
@@ -421,7 +421,7 @@ describe('a content hash that was made of mangled keys', () => {
       ['conflict', failing],
     ]);
     expect(relay.log).toContainEqual(
-      expect.objectContaining({ msg: 'conflicts could not be looked at once more, and stay' }),
+      expect.objectContaining({ msg: 'conflicts could not be checked again and stay conflicts' }),
     );
   });
 });

@@ -39,7 +39,7 @@ async function flood(url: string, number: number): Promise<number> {
   return status;
 }
 
-test('it costs the log a line a second and source, the ledger so many rows, and each is counted once', async () => {
+test('each second and source has one log line, rows are limited, and each refusal is counted once', async () => {
   await using folder = await createFolder();
   const sources = await folder.write(
     'sources.json',
@@ -132,7 +132,7 @@ test('it costs the log a line a second and source, the ledger so many rows, and 
   expect(screen).toMatch(/^unknown +203\.0\.113\.9 +200$/m);
 });
 
-test('so it is with answers of 503: the first ones have a line, and the rest are counted by cause', async () => {
+test('the first answers of 503 have a log line, and the rest are counted by cause', async () => {
   const SENT = 300;
   const WAITING = 4;
   await using database = await createTestDatabase();

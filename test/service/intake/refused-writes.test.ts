@@ -83,7 +83,7 @@ test('a partition that is missing is made as soon as a delivery finds none', asy
   expect(relay.log).toContainEqual(expect.objectContaining({ msg: 'partitions were missing' }));
 });
 
-test('why a write was refused is logged once a kind with its SQLSTATE, and never what it held', async () => {
+test('a refused write is logged once for each kind, with its SQLSTATE and without its values', async () => {
   await using database = await createTestDatabase();
   await using relay = await startTestService({ database });
   const secret = 'planted-in-a-body';

@@ -59,7 +59,7 @@ test('a named source has its own address, secrets, keys and routing key', async 
   ]);
 });
 
-test('the secret of one source opens no other, nor the default one', async () => {
+test('the secret of one source is not valid for any other, nor for the default one', async () => {
   await using folder = await createFolder();
   await using relay = await startWithSources(folder, { 'team-a': [OLD], 'team-b': [NEW] });
 

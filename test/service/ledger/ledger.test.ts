@@ -275,7 +275,7 @@ describe('partitions', () => {
     ).toEqual([]);
   });
 
-  test('what is older than the retention is dropped, what is just within stays, and so do all events', async () => {
+  test('rows older than the retention are dropped, younger rows and all events stay', async () => {
     await using database = await createTestDatabase();
     await using connection = await connectTo(database);
     const [gone, kept] = [await addOld(database, 'deliveries', 31), await addOld(database, 'deliveries', 30)];

@@ -83,7 +83,7 @@ test("a month's upkeep needs no more than the running role", async () => {
   expect(lines).toEqual([]);
 });
 
-test('whoever has the running role can neither change what operators did nor drop what is kept', async () => {
+test('the running role can neither change the operator log nor drop what is kept', async () => {
   await using roles = await createRoles();
   const { database, migrating, running } = roles;
   await migrate(running.url, migrating.url);
@@ -160,7 +160,7 @@ test('whoever has the running role can neither change what operators did nor dro
   expect(await database.query('select job_id from deliveries')).toEqual([{ job_id: 'kept' }]);
 });
 
-test('the functions with the owner’s rights are for the running role alone', async () => {
+test('only the running role may call the functions with the owner’s rights', async () => {
   await using roles = await createRoles();
   const { database, migrating, running } = roles;
   await migrate(running.url, migrating.url);

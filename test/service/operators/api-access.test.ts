@@ -29,7 +29,7 @@ async function ask(relay: TestService, path: string, authorization?: string) {
 const openApi = '/api/v1/openapi.json';
 
 describe('a token', () => {
-  test('that is missing, unknown, mangled or of the other environment opens nothing', async () => {
+  test('that is missing, unknown, malformed or of the other environment gives no access', async () => {
     await using relay = await startTestService();
     const { value: live } = await newToken(relay.database, { environment: 'live' });
     const { value } = await newToken(relay.database);
@@ -52,7 +52,7 @@ describe('a token', () => {
     expect(await ask(relay, openApi, `bearer  ${value}`)).toMatchObject({ status: 200 });
   });
 
-  test('opens what its role may do and no more', async () => {
+  test('may do what its role allows and no more', async () => {
     await using relay = await startTestService();
     const paths = [openApi, '/api/v1/operator-log', '/api/v1/tokens'];
     const allowed = { scraper: 0, viewer: 1, auditor: 2, operator: 2, admin: 3 } as const;
@@ -69,7 +69,7 @@ describe('a token', () => {
     }
   });
 
-  test('that an admin makes is shown once, kept as a hash, works at once, and is refused once revoked', async () => {
+  test('that an admin creates is shown once, kept as a hash, works at once, and is refused after it is revoked', async () => {
     await using relay = await startTestService();
     const admin = await operators(relay, { name: 'the boss' });
     const expires_at = new Date(Date.now() + 60_000).toISOString();
@@ -132,7 +132,7 @@ describe('a token', () => {
     expect(await ask(relay, openApi, `Bearer ${value}`)).toMatchObject({ status: 401, body: INVALID });
   });
 
-  test('that is limited to some sources sees to no tokens and reads no operator log', async () => {
+  test('that is limited to some sources manages no tokens and reads no operator log', async () => {
     await using relay = await startTestService();
     const admin = await operators(relay, { sources: ['default'] });
 
@@ -198,7 +198,7 @@ describe('a token', () => {
     expect(await lastUse()).toEqual(first);
   });
 
-  test('cannot be made without end', async () => {
+  test('is not created beyond the limit of 1,000', async () => {
     await using relay = await startTestService();
     const admin = await operators(relay);
     await relay.database.query(
@@ -219,7 +219,7 @@ describe('a token', () => {
 });
 
 describe('the rate limit', () => {
-  test('is each token’s own, and told on every answer but health', async () => {
+  test('is counted for each token, and shown in every answer except health', async () => {
     await using relay = await startTestService({ env: { API_REQUESTS_PER_MINUTE: '3' } });
     const { value } = await newToken(relay.database);
     const { value: other } = await newToken(relay.database);
@@ -244,7 +244,7 @@ describe('the rate limit', () => {
     expect(await ask(relay, openApi, `Bearer ${other}`)).toMatchObject({ status: 200 });
   });
 
-  test('holds for an address without a valid token, and those with one come through all the same', async () => {
+  test('applies to an address without a valid token, and does not block valid tokens from there', async () => {
     await using relay = await startTestService({ env: { API_REQUESTS_PER_MINUTE: '1' } });
     const { value } = await newToken(relay.database);
     const statuses = [];
@@ -290,7 +290,7 @@ describe('the rate limit', () => {
 });
 
 describe('/metrics', () => {
-  test('opens to any token, and to nobody else', async () => {
+  test('is readable with any token, and not without one', async () => {
     await using relay = await startTestService({ env: { METRICS_OPEN: 'false' } });
 
     expect(await ask(relay, '/metrics')).toMatchObject({ status: 401, body: MISSING });
@@ -319,7 +319,7 @@ describe('/metrics', () => {
     expect(await ask(relay, '/metrics', `Bearer ${value}`)).toMatchObject({ status: 200 });
   });
 
-  test('opens to a token that was known before, while Postgres is away, and the API does not', async () => {
+  test('accepts known tokens while Postgres is down, and the API does not', async () => {
     await using database = await createTestDatabase();
     await using proxy = await startProxy(database.url, { defaultPort: 5432 });
     await using relay = await startTestService({
@@ -375,7 +375,7 @@ test('each request has one line in the log, without its query and its token', as
 });
 
 describe('the operator log', () => {
-  test('takes lines and no changes of them', async () => {
+  test('accepts new lines and no changes', async () => {
     await using relay = await startTestService();
     const admin = await operators(relay);
     await admin.post('/tokens', { name: 'one', role: 'viewer' });

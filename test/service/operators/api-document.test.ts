@@ -195,7 +195,7 @@ describe('the OpenAPI document', () => {
     expect(operations.toSorted()).toEqual(Object.keys(CALLS).toSorted());
   });
 
-  test('promises what each operation answers', { timeout: 60_000 }, async () => {
+  test('declares the answers of each operation', { timeout: 60_000 }, async () => {
     await using relay = await startTestService({ exchange: newExchange() });
     const admin = await operators(relay);
     const openApi = await readOpenApi(admin);
@@ -240,7 +240,7 @@ describe('the OpenAPI document', () => {
     expect(unnamed.filter((operation) => operation !== 'GET /openapi.json')).toEqual([]);
   });
 
-  test('promises how each operation refuses those who may not', async () => {
+  test('declares how each operation refuses a missing or weak token', async () => {
     await using relay = await startTestService();
     const scraper = await newToken(relay.database, { role: 'scraper' });
     const openApi = await readOpenApi(await operators(relay));
@@ -288,7 +288,7 @@ describe('the OpenAPI document', () => {
 });
 
 describe('the documentation page', () => {
-  test('tells of every operation, and runs and loads nothing', async () => {
+  test('lists every operation, and runs and loads nothing', async () => {
     await using relay = await startTestService();
     const viewer = await operators(relay, { role: 'viewer' });
     const { document } = await readOpenApi(viewer);

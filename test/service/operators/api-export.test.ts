@@ -128,7 +128,7 @@ async function startReading(
   return { reader, stop: () => aborted.abort() };
 }
 
-test('two exports that nobody reads leave room for those of other tokens, and a third is told to wait', async () => {
+test('two exports that nobody reads leave room for other tokens, and a third has to wait', async () => {
   await using more = await manyRows();
   expect(more.count).toBe(20_000);
   const first = await startReading('/export?list=deliveries');
@@ -223,7 +223,7 @@ function exporting(times: { stalledMs?: number; tokenCheckMs?: number }) {
   return { start, asked, logged };
 }
 
-test('an export is broken off once its token is revoked, though its reader is slow, and others go on', async () => {
+test('an export stops when its token is revoked, even with a slow reader, and others continue', async () => {
   await using more = await manyRows();
   expect(more.count).toBe(20_000);
   const { start, asked } = exporting({ tokenCheckMs: 50 });

@@ -50,7 +50,7 @@ async function makeSlow(relay: TestService): Promise<void> {
 }
 
 describe('an operator’s slow query', () => {
-  test('is given up by Postgres in time, and told as 503', async () => {
+  test('is stopped by Postgres in time and answered with 503', async () => {
     await using relay = await startTestService({ env });
     const admin = await operators(relay);
     await makeSlow(relay);
@@ -70,7 +70,7 @@ describe('an operator’s slow query', () => {
     await expect.poll(() => running(relay)).toEqual([]);
   });
 
-  test('slows no delivery, though it takes all connections that operators have', {
+  test('slows no delivery, even if it takes all connections of operators', {
     timeout: 60_000,
   }, async () => {
     await using relay = await startTestService({ env: { ...env, OPERATOR_QUERY_TIMEOUT_MS: '10000' } });

@@ -279,7 +279,7 @@ describe('one at a time', () => {
     expect(log).toEqual([{ actor: api.token.name, subject: id, source: 'default' }]);
   });
 
-  test('a body is for auditors, and what was not kept is told as such', async () => {
+  test('a body is for auditors, and a body that was not kept is body_not_kept', async () => {
     const job = newJobId();
     await deliver(service.webhooks, completed(job));
     await deliver(service.webhooks, completed(job));

@@ -117,7 +117,7 @@ test('an event that is parked by an operator waits, and the later ones of its jo
   expect(bus.ids().slice(1)).toEqual([id, `default:${job}:processing:2`]);
 });
 
-test('of the same decision made by several at once one counts, and each of them is told how the entry stands', async () => {
+test('if several make the same decision at once, one counts, and each gets the state of the entry', async () => {
   await using database = await createTestDatabase();
   await holdOutbox(database);
   await using service = await startTestService({ database });
@@ -143,7 +143,7 @@ test('of the same decision made by several at once one counts, and each of them 
   expect(await service.database.query('select * from outbox')).toEqual([before]);
 });
 
-test('a decision that the state does not allow is a 409, and a discarded event is discarded once', async () => {
+test('a decision that the state does not allow is a 409, and an event is discarded only once', async () => {
   await using service = await startTestService();
   await using connection = connectTestDatabase(service.database);
   const api = await operators(service, { role: 'operator' });
@@ -172,7 +172,7 @@ test('a decision that the state does not allow is a 409, and a discarded event i
   }
 });
 
-test('entries that are not there or not theirs are told as such, and not which of both by their numbers', async () => {
+test('by its number, an entry of another source is 404 like one that does not exist', async () => {
   await using service = await startTestService();
   const limited = await operators(service, { role: 'operator', sources: ['team-a'] });
   const foreign = await addWaiting(service, 'parked');

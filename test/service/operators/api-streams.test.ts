@@ -99,7 +99,7 @@ test('an answer that fails half-way is cut, and does not look whole', async () =
   ]);
 });
 
-test('the answer of a reader who has left already gives its place back', async () => {
+test('an answer whose reader has left frees its place', async () => {
   const stream = new Readable({ read() {} });
   const { promise: sent, resolve } = Promise.withResolvers<void>();
   const { log, lines } = createTestLog();

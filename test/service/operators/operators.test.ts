@@ -202,7 +202,7 @@ describe('the write queue', () => {
 });
 
 describe('the log', () => {
-  test('has one wide line a delivery, with what happened and no body, header or signature', async () => {
+  test('has one line for each delivery, without body, header or signature', async () => {
     await using relay = await startTestService();
     const jobId = newJobId();
 

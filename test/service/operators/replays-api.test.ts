@@ -357,7 +357,7 @@ const BAD_ORDERS: readonly (readonly [string, object])[] = [
   ['an unknown wish', { filter: { source: 'a' }, priority: 9 }],
 ];
 
-test('an order that is not one is a 400 that begins nothing', async () => {
+test('an invalid order is a 400 and starts nothing', async () => {
   await using service = await startTestService();
   const api = await operators(service, { role: 'operator' });
   const before = await everything(service);
@@ -370,7 +370,7 @@ test('an order that is not one is a 400 that begins nothing', async () => {
   expect(await everything(service)).toEqual(before);
 });
 
-test('an event that is not there, a replay that is not there, and one replay too many are told as such', async () => {
+test('an unknown event, an unknown replay and one replay too many each get their own error', async () => {
   await using service = await startTestService();
   await using connection = connectTestDatabase(service.database);
   const api = await operators(service, { role: 'operator' });

@@ -141,7 +141,7 @@ describe('with what is local allowed', () => {
     expect(origin.connections()).toBe(0);
   });
 
-  test('a name that changes its mind is refused at its next connection', async () => {
+  test('a name that resolves to a forbidden address later is refused at its next connection', async () => {
     await using origin = await startOrigin((_request, response) => {
       response.setHeader('Connection', 'close').end('once');
     });

@@ -150,7 +150,7 @@ describe('a redirect of an input', () => {
     expect(origin.asked).toEqual(['GET /old', 'GET /new?a=1']);
   });
 
-  test('is followed five times and not six', async () => {
+  test('is followed at most five times', async () => {
     await using origin = await startOrigin((request, response) => {
       const left = Number(request.url?.slice(1));
       if (left > 0) redirect(response, `/${left - 1}`);

@@ -72,7 +72,7 @@ describe.skipIf(programs === undefined)(`an input that cannot be used${WITHOUT_F
     expect(await failureOf(media, media.order(`text.${format}`, 'out.webm'))).toEqual(invalid(CORRUPT));
   });
 
-  test('because it is of another format than the job says fails, and the message says which', async () => {
+  test('that has another format than the job says fails, and the message names the format', async () => {
     await using media = await startMedia();
     await sample(media, 'clip.webm', 1);
     await copyFile(media.path('clip.webm'), media.path('clip.mp4'));

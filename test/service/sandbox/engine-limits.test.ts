@@ -60,7 +60,7 @@ describe.skipIf(programs === undefined)(`a limit${WITHOUT_FFMPEG}`, () => {
     );
   });
 
-  test('on the input’s picture is kept, however small the file, by ffprobe already', async () => {
+  test('on the input’s picture is checked by ffprobe, however small the file', async () => {
     await using media = await startMedia({ programs: { ffmpeg: '/bin/false' } });
     await makeStill(media.path('in.mp4'), '8192x4320');
     expect((await stat(media.path('in.mp4'))).size).toBeLessThan(600_000);

@@ -30,7 +30,7 @@ describe('a file', () => {
     expect([answer.status, await answer.text()]).toEqual([412, '']);
   });
 
-  test('of unknown kind is bytes, and no page that a browser would run', async () => {
+  test('of unknown type is served as bytes, which no browser runs', async () => {
     await using files = await startTestFiles();
     await writeFile(join(files.folder, 'page.html'), '<script>');
 

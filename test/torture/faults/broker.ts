@@ -19,7 +19,7 @@ export const brokerFaults: readonly Fault[] = [
   {
     name: 'memory-alarm',
     subject: 'rabbitmq',
-    what: 'RabbitMQ blocks publishers, since it thinks that it has no memory left',
+    what: 'RabbitMQ blocks publishers because of a memory alarm',
     strike: async ({ world }) => {
       await setMemoryAlarm(world.rabbitmq, true);
       return { replicas: [], heal: () => setMemoryAlarm(world.rabbitmq, false) };
@@ -28,7 +28,7 @@ export const brokerFaults: readonly Fault[] = [
   {
     name: 'exchange-deleted',
     subject: 'rabbitmq',
-    what: 'the exchange is deleted, and with it all bindings; healed by binding again',
+    what: 'the exchange is deleted with all its bindings; healed by binding again',
     unbinds: true,
     missing,
     strike: async (stage) => {
@@ -40,7 +40,7 @@ export const brokerFaults: readonly Fault[] = [
   {
     name: 'queue-deleted',
     subject: 'rabbitmq',
-    what: "another subscriber's queue is deleted in the middle of it all, and ours once it is unbound and emptied",
+    what: "another subscriber's queue is deleted under load; ours is unbound, emptied and then deleted",
     unbinds: true,
     missing,
     strike: async (stage, { forMs }) => {
@@ -60,7 +60,7 @@ export const brokerFaults: readonly Fault[] = [
   {
     name: 'queue-unbound',
     subject: 'rabbitmq',
-    what: "the subscriber's queue is unbound, so that nobody takes the events",
+    what: "the subscriber's queue is unbound, so no queue receives the events",
     unbinds: true,
     missing,
     strike: async (stage) => {

@@ -14,7 +14,7 @@ const databaseFaults: readonly Fault[] = [
   {
     name: 'postgres-terminate',
     subject: 'postgres',
-    what: "pg_terminate_backend on all of the replicas' sessions, again and again",
+    what: "pg_terminate_backend on all of the replicas' sessions, repeatedly",
     strike: async ({ world }) => {
       const state = { isHealed: false };
       async function terminate(): Promise<void> {
@@ -36,7 +36,7 @@ const databaseFaults: readonly Fault[] = [
   {
     name: 'disk-full',
     subject: 'postgres',
-    what: "not a byte is left on Postgres' disk; healed by freeing it, and by a start if Postgres ended",
+    what: "Postgres' disk is full; healed by freeing space, and by a start if Postgres ended",
     missing: ({ world }) => (world.disk === undefined ? 'Postgres has no disk of its own here' : undefined),
     strike: async ({ world }) => {
       await world.disk?.fill();
@@ -72,7 +72,7 @@ const replicaFaults: readonly Fault[] = [
   {
     name: 'loop-stall',
     subject: 'replicas',
-    what: "a replica's event loop stands still",
+    what: "a replica's event loop is blocked",
     silences: true,
     strike: async ({ world }, how) => {
       const touched = victims(world, how);
@@ -94,7 +94,7 @@ const replicaFaults: readonly Fault[] = [
   {
     name: 'redelivery-storm',
     subject: 'senders',
-    what: `${REDELIVERIES} notifications that were acknowledged long ago come again, all at once`,
+    what: `${REDELIVERIES} notifications that were acknowledged long ago are sent again, all at once`,
     missing: ({ redeliver }) => (redeliver === undefined ? 'there are no senders to ask' : undefined),
     strike: async ({ redeliver }) => {
       await redeliver?.(REDELIVERIES);

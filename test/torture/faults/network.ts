@@ -23,7 +23,7 @@ const healAll = (proxies: readonly Proxy[]) => each(proxies, (proxy) => proxy.he
 const modes: readonly Mode[] = [
   {
     verb: 'cut',
-    what: 'open connections ended, new ones refused',
+    what: 'open connections closed, new ones refused',
     strike: (proxies) => {
       each(proxies, (proxy) => proxy.refuse());
       each(proxies, (proxy) => proxy.cut());
@@ -32,7 +32,7 @@ const modes: readonly Mode[] = [
   },
   {
     verb: 'half-open',
-    what: 'open connections fall silent without an end, new ones pass',
+    what: 'open connections pass nothing on and stay open, new ones work',
     strike: (proxies, { random }) => {
       each(proxies, (proxy) => proxy.silence());
       const comesBack = random.chance(0.5);
@@ -45,7 +45,7 @@ const modes: readonly Mode[] = [
   },
   {
     verb: 'slow',
-    what: `every packet ${SLOW_MS[0]} to ${SLOW_MS[1]} ms later`,
+    what: `every packet delayed by ${SLOW_MS[0]} to ${SLOW_MS[1]} ms`,
     strike: (proxies, { random }) => {
       const delayMs = random.whole(...SLOW_MS);
       each(proxies, (proxy) => proxy.slow(delayMs));
@@ -66,7 +66,7 @@ const modes: readonly Mode[] = [
   },
   {
     verb: 'handshake',
-    what: 'open connections ended; new ones cut, reset or stalled after the first bytes of the answer',
+    what: 'open connections closed; new ones cut, reset or stalled after the first bytes of the answer',
     strike: (proxies, { random }) => {
       const bytes = random.whole(...HANDSHAKE_BYTES);
       const how = random.pick(['cut', 'reset', 'stall'] as const);

@@ -44,7 +44,7 @@ describe('a table', () => {
     expect(render(ROWS.slice(0, 1), 80, false)).toEqual(['default:job_7f3a:completed  5']);
   });
 
-  test('shows nothing that would steer the terminal', () => {
+  test('shows no characters that control the terminal', () => {
     const [, line] = render([{ id: 'job\u001b[2J\u0007\n\u202e', n: 1, reason: null }], 80);
     expect(line).toBe('job�[2J���      1');
   });

@@ -89,7 +89,7 @@ describe('when all are taken', () => {
     expect(connections.open()).toBe(2);
   });
 
-  test('one that brought a verified delivery stays while there is another, however long it is idle', () => {
+  test('one that brought a verified delivery stays as long as a stranger’s can make room', () => {
     const { connect, ask, wait } = create({ connections: 2 });
     const sender = connect();
     ask(sender, { trusted: true });
@@ -178,7 +178,7 @@ describe('when all are taken', () => {
 });
 
 describe('an address', () => {
-  test('has its share: past it the one of its own that is idle for longest makes room', () => {
+  test('has its share: beyond it, its connection that is idle for longest makes room', () => {
     const { connect } = create({ perAddress: 2 });
     const other = connect('192.0.2.9');
     const own = [connect(), connect(), connect()];
@@ -205,7 +205,7 @@ describe('an address', () => {
     expect(ends).toEqual([]);
   });
 
-  test('that is exempt has no limit but the one of all', () => {
+  test('that is exempt has only the total limit', () => {
     const { connect } = create({ connections: 5, perAddress: 1 }, { isExempt: isProxy });
 
     expect([connect(), connect(), connect()].map(({ destroyed }) => destroyed)).toEqual([
@@ -305,7 +305,7 @@ test('an answer is made the last of its connection once, however often that is s
   expect(socket.destroyed).toBe(true);
 });
 
-test('what was turned away is one line, with counts, however often it happened', () => {
+test('refused connections are one log line with counts, however many there are', () => {
   const { connections, connect, lines } = create({ connections: 1 });
   for (let count = 0; count < 1_000; count++) connect();
   expect(lines).toEqual([]);

@@ -353,7 +353,7 @@ describe('bounds', () => {
     expect(ledger.ids().flat()).toHaveLength(3);
   });
 
-  test('beyond so many bytes the queue is full, and what is small may still fit', async () => {
+  test('beyond its limit of bytes the queue is full, but a small delivery may still fit', async () => {
     const ledger = createLedger();
     const { writer } = createWriter(ledger.record, { queueBytes: 100_000 });
     const [large, another] = [1, 2].map(() => eventRecord(completed('a', { pad: 'x'.repeat(60_000) })));

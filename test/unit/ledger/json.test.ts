@@ -77,7 +77,7 @@ test.for([
   expect(performance.now() - startedMs).toBeLessThan(2_000);
 });
 
-test('keys that are traps elsewhere are ordinary keys', () => {
+test('keys with a special meaning in JavaScript are ordinary keys', () => {
   const text = '{"__proto__":{"a":1},"constructor":2,"toString":3,"hasOwnProperty":4}';
 
   expect(JSON.stringify(parseExactly(text))).toBe(text);
@@ -137,7 +137,7 @@ test('100,000 levels are inspected without recursion, and what is around them is
   }
 });
 
-test('bytes that are not UTF-8 are not guessed at', () => {
+test('bytes that are not UTF-8 are refused', () => {
   for (const bytes of [[0xff], [0xc3, 0x28], [0xed, 0xa0, 0x80], [0xf0, 0x9f], [0xc0, 0x80]]) {
     expect(decodeUtf8(Buffer.from(bytes))).toBeUndefined();
   }
