@@ -150,8 +150,10 @@ test('quarantine release tries again, one or all, and says what is still not und
 test('quarantine discard gives up some by their ids or all that match, with a note, and asks before', async () => {
   await using place = await start();
   const { cli } = place;
-  const body = () => ({ job_id: newJobId(), status: 'paused' });
-  await place.send(body(), body(), body(), body(), { job_id: newJobId(), status: 'resumed' });
+  await place.send(...Array.from({ length: 4 }, () => ({ job_id: newJobId(), status: 'paused' })), {
+    job_id: newJobId(),
+    status: 'resumed',
+  });
   const ids = (await cli.items<{ id: string }>('quarantine', 'list', '--status', 'paused')).map(
     ({ id }) => id,
   );
@@ -178,20 +180,35 @@ test('quarantine discard gives up some by their ids or all that match, with a no
     code: 2,
   });
   expect(await cli.items('quarantine', 'list')).toHaveLength(3);
-  if (hasTerminal) {
-    const asked = await cli.onTerminal([...all, '--note', 'so too'], 'n\n');
-    expect(asked).toMatchObject({
-      code: 1,
-      screen: expect.stringContaining('Discard 2 deliveries') as unknown,
-    });
-    expect(await cli.items('quarantine', 'list')).toHaveLength(3);
-  }
-
   expect(await cli.items(...all, '--note', 'so too', '--yes')).toEqual([{ discarded: 2 }]);
   expect(await cli.items('quarantine', 'list')).toMatchObject([{ status: 'resumed' }]);
   expect(await cli.items('quarantine', 'list', '--state', 'discarded')).toHaveLength(4);
   expect(await cli.run(...all, '--note', 'so too', '--yes')).toMatchObject({ code: 1, stdout: '' });
 }, 40_000);
+
+test.runIf(hasTerminal)(
+  'quarantine discard --all shows what it would give up, and a no gives up nothing',
+  async () => {
+    await using place = await start();
+    await place.send({ job_id: 'unwanted', status: 'paused' }, { job_id: newJobId(), status: 'paused' });
+
+    const order = ['quarantine', 'discard', '--all', '--note', 'sent by mistake'];
+    const { code, screen } = await place.cli.onTerminal(order, 'n\n');
+
+    expect(code).toBe(1);
+    expect(screen).toContain('unwanted');
+    expect(screen).toContain('Discard 2 deliveries for good? [y/N]');
+    expect(screen).toContain('nothing was discarded');
+    expect(await place.cli.items('quarantine', 'list')).toHaveLength(2);
+    const yes = await place.cli.onTerminal(order, 'y\n');
+    expect(yes).toMatchObject({
+      code: 0,
+      screen: expect.stringContaining('2 deliveries discarded') as unknown,
+    });
+    expect(await place.cli.items('quarantine', 'list')).toEqual([]);
+  },
+  40_000,
+);
 
 test('replay counts first, and sends to one queue what matches, marked as a replay', async () => {
   await using place = await start();
