@@ -8,7 +8,7 @@ import { FLAG, parse, TEXT } from './arguments.ts';
 import { CONFIRM_OPTIONS, confirm, requireSomebody } from './ask.ts';
 import { createBar } from './bar.ts';
 import { colourOf, COLUMNS } from './columns.ts';
-import { filterHelp, filterOptions, type FilterQuery, filtersOf, readFilters } from './filters.ts';
+import { filterOptions, type FilterQuery, filtersOf, readFilters } from './filters.ts';
 import { complain, paint, put, putJson, say, toJson } from './output.ts';
 import { count, counted, orMore } from './readable.ts';
 import { renderTable, terminalWidth } from './table.ts';
@@ -22,11 +22,10 @@ export type OrderFilter = FilterQuery<(typeof ORDER_FILTERS)[number]>;
 const IDS_MAX = 100;
 
 export const discardHelp = `  quarantine discard ID… --note TEXT
-                        give up these, at most ${IDS_MAX}: they no longer wait, and can no longer be released; row and
-                        body are kept for as long as those of any other delivery. The note says why
+                        give up these, at most ${IDS_MAX}, for good: they no longer wait, and cannot be released any more;
+                        they stay in "deliveries list", with their bodies, for the usual time. The note says why
   quarantine discard --all --note TEXT
-                        all that wait, or with filters some of them; counts them first, and asks
-${filterHelp(ORDER_FILTERS)}
+                        all that wait, or some of them, with the filters of "release --all"; it shows them and asks
     --dry-run             only count them and show some
     --yes                 do not ask`;
 
