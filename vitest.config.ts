@@ -16,19 +16,44 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-// Tests need a Postgres and a RabbitMQ of their own: `npm test` starts both and names them in TEST_DATABASE_URL
-// and TEST_AMQP_URL.
+/** So that a test that is not pure fails, wherever it is run. */
+const NO_SERVICES = { TEST_DATABASE_URL: '', TEST_AMQP_URL: '' };
+
+const UNIT = 'test/unit/**/*.test.ts';
+const PROPERTY = 'test/property/**/*.test.ts';
+
+// The tests of `unit` and `property` are pure and need nothing. All others need a Postgres and a RabbitMQ of their own:
+// `npm test` starts both and names them in TEST_DATABASE_URL and TEST_AMQP_URL.
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     // Most tests wait more than they compute; the default would be one worker on two cores. Measured there: 490 s with two,
     // 412 with three.
     maxWorkers: 3,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
     teardownTimeout: 20_000,
+    projects: [
+      // Without isolation a worker loads each module once for all files. Pure tests leave nothing behind in it. They compute and
+      // do not wait, so a third worker would only load the modules once more.
+      {
+        extends: true,
+        test: { name: 'unit', include: [UNIT], isolate: false, maxWorkers: 2, env: NO_SERVICES },
+      },
+      {
+        extends: true,
+        test: { name: 'property', include: [PROPERTY], testTimeout: 30_000, env: NO_SERVICES },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'service',
+          include: ['test/**/*.test.ts'],
+          exclude: [UNIT, PROPERTY],
+          globalSetup: ['test/support/global-setup.ts'],
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
   },
 });
