@@ -22,6 +22,9 @@ const NO_SERVICES = { TEST_DATABASE_URL: '', TEST_AMQP_URL: '' };
 const UNIT = 'test/unit/**/*.test.ts';
 const PROPERTY = 'test/property/**/*.test.ts';
 
+/** Projects with another number of workers cannot run at once. */
+const AFTER_UNIT = { groupOrder: 1 };
+
 // The tests of `unit` and `property` are pure and need nothing. All others need a Postgres and a RabbitMQ of their own:
 // `npm test` starts both and names them in TEST_DATABASE_URL and TEST_AMQP_URL.
 export default defineConfig({
@@ -33,15 +36,27 @@ export default defineConfig({
     maxWorkers: 3,
     teardownTimeout: 20_000,
     projects: [
-      // Without isolation a worker loads each module once for all files. Pure tests leave nothing behind in it. They compute and
-      // do not wait, so a third worker would only load the modules once more.
       {
         extends: true,
-        test: { name: 'unit', include: [UNIT], isolate: false, maxWorkers: 2, env: NO_SERVICES },
+        test: {
+          name: 'unit',
+          include: [UNIT],
+          env: NO_SERVICES,
+          // A worker then loads each module once for all files. Pure tests leave nothing behind in it.
+          isolate: false,
+          // They compute and do not wait: a third worker would only load the modules once more.
+          maxWorkers: 2,
+        },
       },
       {
         extends: true,
-        test: { name: 'property', include: [PROPERTY], testTimeout: 30_000, env: NO_SERVICES },
+        test: {
+          name: 'property',
+          include: [PROPERTY],
+          env: NO_SERVICES,
+          testTimeout: 30_000,
+          sequence: AFTER_UNIT,
+        },
       },
       {
         extends: true,
@@ -52,6 +67,7 @@ export default defineConfig({
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 30_000,
           hookTimeout: 60_000,
+          sequence: AFTER_UNIT,
         },
       },
     ],
