@@ -16,19 +16,60 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-// Tests need a Postgres and a RabbitMQ of their own: `npm test` starts both and names them in TEST_DATABASE_URL
-// and TEST_AMQP_URL.
+/** So that a test that is not pure fails, wherever it is run. */
+const NO_SERVICES = { TEST_DATABASE_URL: '', TEST_AMQP_URL: '' };
+
+const UNIT = 'test/unit/**/*.test.ts';
+const PROPERTY = 'test/property/**/*.test.ts';
+
+/** Projects with another number of workers cannot run at once. */
+const AFTER_UNIT = { groupOrder: 1 };
+
+// The tests of `unit` and `property` are pure and need nothing. All others need a Postgres and a RabbitMQ of their own:
+// `npm test` starts both and names them in TEST_DATABASE_URL and TEST_AMQP_URL.
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     // Most tests wait more than they compute; the default would be one worker on two cores. Measured there: 490 s with two,
     // 412 with three.
     maxWorkers: 3,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
     teardownTimeout: 20_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: [UNIT],
+          env: NO_SERVICES,
+          // A worker then loads each module once for all files. Pure tests leave nothing behind in it.
+          isolate: false,
+          // They compute and do not wait: a third worker would only load the modules once more.
+          maxWorkers: 2,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'property',
+          include: [PROPERTY],
+          env: NO_SERVICES,
+          testTimeout: 30_000,
+          sequence: AFTER_UNIT,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'service',
+          include: ['test/**/*.test.ts'],
+          exclude: [UNIT, PROPERTY],
+          globalSetup: ['test/support/global-setup.ts'],
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+          sequence: AFTER_UNIT,
+        },
+      },
+    ],
   },
 });

@@ -19,6 +19,24 @@ AS $function$
       return true;
     end $function$;
 
+CREATE OR REPLACE FUNCTION public.discard_quarantined(ids uuid[], times timestamp with time zone[], who text, why text)
+ RETURNS SETOF uuid
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+      with waiting as materialized (
+        select d.id, d.received_at
+        from unnest(ids, times) as k (id, at)
+        join "public".deliveries d on d.id = k.id and d.received_at = k.at
+        where d.outcome = 'quarantined' and d.released_at is null and d.discarded_at is null
+        for update of d skip locked
+      )
+      update "public".deliveries d set discarded_at = now(), discarded_by = who, discard_note = why
+      from waiting w where d.id = w.id and d.received_at = w.received_at
+      returning d.id
+    $function$;
+
 CREATE OR REPLACE FUNCTION public.drop_partition(parent text, day date)
  RETURNS text
  LANGUAGE plpgsql
@@ -94,13 +112,17 @@ create table deliveries (
   error_code text,
   released_at timestamp with time zone,
   peer_address text,
+  discarded_at timestamp with time zone,
+  discarded_by text,
+  discard_note text,
   constraint deliveries_outcome_check CHECK ((outcome = ANY (ARRAY['accepted'::text, 'duplicate'::text, 'conflict'::text, 'quarantined'::text, 'malformed'::text, 'unauthorized'::text, 'refused'::text]))),
   constraint deliveries_pkey PRIMARY KEY (id, received_at)
 ) partition by RANGE (received_at);
+CREATE INDEX deliveries_discarded ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (discarded_at IS NOT NULL));
 CREATE INDEX deliveries_error ON ONLY public.deliveries USING btree (error_code, received_at, id) WHERE (error_code IS NOT NULL);
 CREATE INDEX deliveries_job ON ONLY public.deliveries USING btree (source, job_id, received_at, id);
 CREATE INDEX deliveries_outcome ON ONLY public.deliveries USING btree (outcome, received_at, id) WHERE (outcome <> 'accepted'::text);
-CREATE INDEX deliveries_quarantine ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (released_at IS NULL));
+CREATE INDEX deliveries_quarantine ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (released_at IS NULL) AND (discarded_at IS NULL));
 CREATE INDEX deliveries_released ON ONLY public.deliveries USING btree (event_sequence) WHERE (released_at IS NOT NULL);
 CREATE INDEX deliveries_released_time ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (released_at IS NOT NULL));
 CREATE INDEX deliveries_remote ON ONLY public.deliveries USING btree (remote_address, received_at, id);

@@ -28,7 +28,7 @@ const [name = '', ...args] = process.argv.slice(2);
 const script = join(root, 'scripts', `${name}.ts`);
 
 if (!/^[a-z-]+$/.test(name) || !existsSync(script)) {
-  complain('usage: node scripts/run.mjs <start|demo|check|bench|torture|soak> [arguments]');
+  complain('usage: node scripts/run.mjs <start|demo|check|check-fast|bench|torture|soak> [arguments]');
   process.exitCode = 2;
 } else {
   process.exitCode = (await preparePackages()) || (await run(nodeProgram(), [script, ...args]));

@@ -13,7 +13,7 @@ export type Connection = {
   readonly close: () => void;
 };
 
-/** The sender's own limit (spec 6.1). */
+/** The sender's own limit (service interface 6.1). */
 const ANSWER_TIMEOUT_MS = 10_000;
 const RECONNECT_MS = 200;
 

@@ -1,5 +1,5 @@
-// Makes the notifications that the benchmark sends: bodies as the conversion service writes them (spec 6.2), all different, each
-// identified by its number. Pure: the same number of the same run gives the same bytes.
+// Makes the notifications that the benchmark sends: bodies as the conversion service writes them (service interface 6.2), all
+// different, each identified by its number. Pure: the same number of the same run gives the same bytes.
 //
 // The mix, five notifications to four jobs: two of a job with a life cycle (progress, and later completed), two of
 // jobs that only complete, one of a job that failed.

@@ -28,6 +28,7 @@ const COLOURS: Readonly<Record<string, Format>> = {
   parked: 'red',
   duplicate: 'dim',
   cancelled: 'dim',
+  discarded: 'dim',
 };
 
 export const colourOf = (word: string): Format | undefined => COLOURS[word];
@@ -74,6 +75,9 @@ export const COLUMNS: { readonly [N in keyof Items]: readonly Column<Items[N]>[]
   quarantine: [
     ...delivery.filter(({ head }) => head !== 'outcome' && head !== 'from'),
     { head: 'released (UTC)', text: (item) => (item.released_at === null ? '' : time(item.released_at)) },
+    { head: 'discarded (UTC)', text: (item) => (item.discarded_at ? time(item.discarded_at) : '') },
+    { head: 'by', text: (item) => item.discarded_by, cutTo: SHORT },
+    { head: 'note', text: (item) => item.discard_note, cutTo: SHORT },
   ],
   events: [
     { head: 'recorded (UTC)', text: (item) => time(item.recorded_at) },

@@ -41,6 +41,9 @@ async function show(args: string[], env: Env): Promise<number> {
     ['secret', delivery.secret_fingerprint],
     ['body', `${sizeOf(delivery.body_bytes)}${delivery.body_kept ? ', kept: see --body' : ', not kept'}`],
     ['released (UTC)', delivery.released_at && time(delivery.released_at)],
+    ['discarded (UTC)', delivery.discarded_at && time(delivery.discarded_at)],
+    ['discarded by', delivery.discarded_by],
+    ['note', delivery.discard_note],
     ...Object.entries(delivery.headers ?? {}).map(headerLine),
   ]);
   return 0;

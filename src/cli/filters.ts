@@ -68,7 +68,7 @@ const OPTIONS = {
     name: 'released',
     takes: '',
     kind: 'flag',
-    help: 'those that were released, instead of those that were not',
+    help: 'the same as --state released',
   },
   from: {
     name: 'from',

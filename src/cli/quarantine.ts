@@ -1,4 +1,5 @@
-// `tallyhook quarantine`: authentic deliveries that were not understood, and a second try with the present schemas.
+// `tallyhook quarantine`: authentic deliveries that were not understood, and a second try with the present schemas. What is
+// given up instead: quarantine-discard.ts.
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
@@ -8,17 +9,16 @@ import { argumentOf, FLAG, parse } from './arguments.ts';
 import { createBar } from './bar.ts';
 import { colourOf } from './columns.ts';
 import { nounCommand } from './command.ts';
-import { filterHelp, filterOptions, type FilterQuery, filtersOf, readFilters } from './filters.ts';
+import { filterHelp, filterOptions, readFilters, wordsOf } from './filters.ts';
 import { printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { complain, paint, put, putJson, toJson } from './output.ts';
+import { discard, discardHelp, ORDER_FILTERS, type OrderFilter } from './quarantine-discard.ts';
 import { clean, count, counted } from './readable.ts';
 import type { Column } from './table.ts';
 
 type Release = Answers['release'];
 
-const { released: _released, ...releaseFilters } = LISTS.quarantine.filters;
-const RELEASE_FILTERS = filtersOf(releaseFilters);
 /** Counting for the bar must not take longer than the release itself. */
 const COUNTED_MAX = 5_000;
 /** Of those that are still not understood. */
@@ -27,19 +27,20 @@ const SHOWN_MAX = 20;
 const help = `Authentic deliveries that were not understood: they are kept, and not published.
 
   quarantine list       the newest first
-${listHelp('quarantine')}
+${listHelp('quarantine', `${wordsOf(LISTS.quarantine.filters.state)} (waiting)`)}
   quarantine release ID
                         try to understand it again, with the present schemas; if that succeeds, it becomes an event
   quarantine release --all
                         all that wait, or with filters some of them
-${filterHelp(RELEASE_FILTERS)}
+${filterHelp(ORDER_FILTERS)}
+${discardHelp}
 
-Exit code 1 if one is still not understood.`;
+Exit code 1 if one is still not understood, or could not be discarded.`;
 
 async function release(args: string[], env: Env): Promise<number> {
-  const options = { all: FLAG, ...filterOptions(RELEASE_FILTERS) } as const;
+  const options = { all: FLAG, ...filterOptions(ORDER_FILTERS) } as const;
   const { values, positionals } = parse(args, options, 1);
-  const filter = readFilters(RELEASE_FILTERS, values);
+  const filter = readFilters(ORDER_FILTERS, values);
   if (values.all) {
     if (positionals.length > 0) throw new UsageError('an id and --all exclude each other');
     return releaseAll(openApi(env), filter);
@@ -54,10 +55,7 @@ async function release(args: string[], env: Env): Promise<number> {
 
 const isFailure = ({ result }: Release) => result === 'still_quarantined';
 
-async function releaseAll(
-  { client, nextKey }: Api,
-  filter: FilterQuery<(typeof RELEASE_FILTERS)[number]>,
-): Promise<number> {
+async function releaseAll({ client, nextKey }: Api, filter: OrderFilter): Promise<number> {
   const total = await countWaiting(client, filter);
   const bar = createBar({ unit: 'deliveries', ...(total !== undefined && { total }) });
   const results = new Map<string, number>();
@@ -119,5 +117,5 @@ const FAILURE_COLUMNS: readonly Column<Release>[] = [
 
 export const quarantine = nounCommand('quarantine', {
   help,
-  verbs: { list: listVerb('quarantine', 'quarantined delivery'), release },
+  verbs: { list: listVerb('quarantine', 'quarantined delivery'), release, discard },
 });

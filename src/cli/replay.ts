@@ -1,6 +1,5 @@
 // `tallyhook replay`: has events published again. It counts and shows them first, asks, and watches until the end.
 
-import { createInterface } from 'node:readline/promises';
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import {
@@ -13,10 +12,11 @@ import {
 } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { FLAG, parse, TEXT, whole } from './arguments.ts';
+import { CONFIRM_OPTIONS, confirm, requireSomebody } from './ask.ts';
 import type { Command } from './command.ts';
 import { COLUMNS } from './columns.ts';
 import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
-import { complain, paint, say, toJson } from './output.ts';
+import { complain, say, toJson } from './output.ts';
 import { clean, counted, duration, orMore } from './readable.ts';
 import { renderTable, terminalWidth } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
@@ -44,8 +44,7 @@ const OPTIONS = {
   queue: TEXT,
   rate: TEXT,
   note: TEXT,
-  'dry-run': FLAG,
-  yes: FLAG,
+  ...CONFIRM_OPTIONS,
   detach: FLAG,
 } as const;
 
@@ -53,9 +52,7 @@ async function run(args: string[], env: Env): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS, REPLAY_EVENT_IDS_MAX);
   const filter = readFilters(FILTERS, values);
   const order = orderOf(positionals, filter, values);
-  if (values['dry-run'] !== true && values.yes !== true && !canAsk()) {
-    throw new UsageError('nobody can be asked here: say --yes, or --dry-run to see what would be replayed');
-  }
+  requireSomebody(values, 'replayed');
   const api = openApi(env);
   const found = await api.client.tryReplay(order, api.nextKey());
   if (values['dry-run'] === true) {
@@ -65,7 +62,10 @@ async function run(args: string[], env: Env): Promise<number> {
   }
   show(found, complain);
   if (found.matched === 0 && found.matched_exactly) return 1;
-  if (values.yes !== true && !(await confirm(found, order))) return 1;
+  if (values.yes !== true && !(await confirm(questionOf(found, order)))) {
+    complain('nothing was replayed');
+    return 1;
+  }
   const replay = await api.client.createReplay(order, api.nextKey());
   if (values.detach !== true) return watchReplay(api, replay);
   printReplay(replay);
@@ -95,8 +95,6 @@ function orderOf(
   };
 }
 
-const canAsk = () => process.stdin.isTTY && process.stderr.isTTY;
-
 function show(found: Answers['replayPreview'], print: (line: string) => void): void {
   const { matched, matched_exactly: isExact, sample } = found;
   const none = isExact
@@ -106,26 +104,15 @@ function show(found: Answers['replayPreview'], print: (line: string) => void): v
   if (matched > 0) print(`\n${renderTable(sample, COLUMNS.events, { width: terminalWidth() })}\n`);
 }
 
-async function confirm(
+function questionOf(
   { matched, matched_exactly: isExact }: Answers['replayPreview'],
   { queue, rate_per_second: rate = REPLAY_RATE_DEFAULT }: ReplayOrder,
-): Promise<boolean> {
+): string {
   const where =
     queue === undefined ? 'the exchange, to all who are bound there' : `the queue ${clean(queue)} alone`;
   const time = duration(Math.max(1, matched / rate) * 1_000);
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  // Ctrl-C and the end of the input mean no.
-  const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
-  try {
-    const what = orMore(counted(matched, 'event'), isExact);
-    const question = `Publish ${what} again on ${where}, in ${isExact ? 'about' : 'no less than'} ${time}?`;
-    const answer = await Promise.race([terminal.question(`${paint('bold', question)} [y/N] `), closed]);
-    const isYes = /^y(es)?$/i.test(answer.trim());
-    if (!isYes) complain('nothing was replayed');
-    return isYes;
-  } finally {
-    terminal.close();
-  }
+  const what = orMore(counted(matched, 'event'), isExact);
+  return `Publish ${what} again on ${where}, in ${isExact ? 'about' : 'no less than'} ${time}?`;
 }
 
 export const replay: Command = { help, run };

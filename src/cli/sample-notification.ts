@@ -1,4 +1,4 @@
-// The notification that `tallyhook send` sends: the fields of spec 6.2, with values that a real job could have.
+// The notification that `tallyhook send` sends: the fields of service interface 6.2, with values that a real job could have.
 
 import { randomBytes } from 'node:crypto';
 

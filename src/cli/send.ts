@@ -28,7 +28,7 @@ const help = `Signs a realistic notification and sends it to a relay.
 Exit code 0 if every answer was a 2xx, otherwise 1.`;
 
 const OPTIONS = { job: TEXT, percent: TEXT, source: TEXT, url: TEXT, file: TEXT, tamper: FLAG, repeat: TEXT };
-/** The sender's own limit (spec 6.1). */
+/** The sender's own limit (service interface 6.1). */
 const TIMEOUT_MS = 10_000;
 
 async function run(args: string[], given: Env): Promise<number> {

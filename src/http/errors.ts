@@ -1,5 +1,5 @@
 // How errors become answers, in one place, and how a connection ends with such an answer. An error is always
-// `{"error": code, "message": text}` (spec 7), never a stack, and reveals no internal details.
+// `{"error": code, "message": text}` (service interface 7), never a stack, and reveals no internal details.
 
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';

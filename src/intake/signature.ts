@@ -1,4 +1,4 @@
-// Checks whether a body was signed by the source that it claims (spec 6.3): HMAC-SHA256 over the raw bytes,
+// Checks whether a body was signed by the source that it claims (service interface 6.3): HMAC-SHA256 over the raw bytes,
 // compared in constant time. The time does not show which secret matched, or whether the source exists:
 // every call computes and compares the same number of digests.
 

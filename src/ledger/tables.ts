@@ -68,6 +68,9 @@ export interface Database {
     error_code: string | null;
     released_at: Timestamp | null;
     peer_address: string | null;
+    discarded_at: Timestamp | null;
+    discarded_by: string | null;
+    discard_note: string | null;
   };
   publications: {
     published_at: Timestamp;

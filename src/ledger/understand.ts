@@ -1,4 +1,4 @@
-// Understands an authentic body (spec 2.1 and 6.2): which job, which kind of event, and its normalized
+// Understands an authentic body (service interface 2.1 and 6.2): which job, which kind of event, and its normalized
 // fields, or why it cannot be understood. Never throws, and never alters what it passes on: unknown fields
 // keep every digit, and a body that breaks the schema is kept whole (`quarantined`).
 
@@ -66,7 +66,7 @@ const timestamp = z.iso
   .refine((text) => toUtc(text) !== undefined, 'must be a date between the years 1 and 9999')
   .overwrite((text) => toUtc(text) ?? text);
 
-/** The three kinds of event, with the fields of spec 6.2. The published JSON Schemas are made from these. */
+/** The three kinds of event, with the fields of service interface 6.2. The published JSON Schemas are made from these. */
 export const eventSchemas = {
   completed: z.object({
     job_id: identifier,

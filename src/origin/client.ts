@@ -26,7 +26,7 @@ export {
 export type { FieldFault, RateLimit } from './errors.ts';
 export type { Account, Job, JobPage, JobStatus } from './schemas.ts';
 
-/** The creation fields of spec 2.1. The addresses are HTTPS. */
+/** The creation fields of service interface 2.1. The addresses are HTTPS. */
 export type NewJob = {
   readonly job_type: 'video';
   readonly input_url: string;

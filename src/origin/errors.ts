@@ -5,7 +5,7 @@ import { AnswerError } from '../errors.ts';
 
 export { InvalidAnswerError, NoAnswerError } from '../errors.ts';
 
-/** From the headers of the last answer (spec 8). */
+/** From the headers of the last answer (service interface 8). */
 export type RateLimit = {
   readonly limit: number;
   readonly remaining: number;

@@ -1,5 +1,5 @@
 // The service's answers, as far as a client relies on them. The interface does not document the whole job, so only what
-// every job has is required (spec 2.1). Other fields are null if absent; unknown ones are dropped.
+// every job has is required (service interface 2.1). Other fields are null if absent; unknown ones are dropped.
 
 import { z } from 'zod';
 

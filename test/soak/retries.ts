@@ -1,5 +1,5 @@
-// What a sender sends again and when, as the conversion service would (spec 6.1 leaves its schedule open): after a delay
-// that grows with each failure. Each delay has a queue of its own, which is therefore ordered by time. The number of
+// What a sender sends again and when, as the conversion service would (service interface 6.1 leaves its schedule open): after a
+// delay that grows with each failure. Each delay has a queue of its own, which is therefore ordered by time. The number of
 // entries is bounded; beyond it the sender gives up.
 
 import { createQueue } from '../../bench/load/queue.ts';

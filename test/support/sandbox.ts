@@ -98,7 +98,7 @@ export function clientOf(url: string, token: string): Client {
   return { call: (method, path, call = {}) => ask(url, method, path, { token, ...call }) };
 }
 
-/** One request. Checks that the response has the three headers (spec 8) and is JSON, and the shape of errors (spec 7). */
+/** One request. Checks that the answer is JSON, the three headers, and the shape of errors (service interface 7 and 8). */
 export async function ask<T = Record<string, unknown>>(
   url: string,
   method: string,

@@ -1,4 +1,4 @@
-// The sender's side: notifications with the fields of spec 6.2, signed as spec 6.3 says, by code that shares nothing with
+// The sender's side: notifications with the fields of service interface 6.2, signed as in 6.3, by code that shares nothing with
 // intake.
 
 import { createHmac, randomBytes } from 'node:crypto';

@@ -1,12 +1,13 @@
 // Starts the real service through `startService`, on free ports and with a database of its own.
 
-import { Writable } from 'node:stream';
-import { pino } from 'pino';
 import { type Env, loadConfig } from '../../src/config.ts';
 import { type Service, startService } from '../../src/service.ts';
 import { amqpUrl, UNHEARD } from './bus.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { SECRET } from './sender.ts';
+import { createTestLog, type TestLog } from './test-log.ts';
+
+export { createTestLog } from './test-log.ts';
 
 export type TestService = AsyncDisposable & {
   readonly service: Service;
@@ -65,20 +66,4 @@ export async function startTestService(
       if (options.database === undefined) await database[Symbol.asyncDispose]();
     },
   };
-}
-
-type TestLog = { readonly log: pino.Logger; readonly lines: Record<string, unknown>[] };
-
-/** A logger whose parsed lines the test can read. */
-export function createTestLog(): TestLog {
-  const lines: Record<string, unknown>[] = [];
-  const stream = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      for (const line of chunk.toString().split('\n')) {
-        if (line !== '') lines.push(JSON.parse(line) as Record<string, unknown>);
-      }
-      done();
-    },
-  });
-  return { log: pino({ level: 'debug' }, stream), lines };
 }

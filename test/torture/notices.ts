@@ -98,7 +98,7 @@ const json = (fields: Fields) =>
   `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
 const quoted = (text: string) => JSON.stringify(text);
 
-/** The fields of the interface (spec 2.1 and 6.2), and unknown fields with numbers that no double can represent. */
+/** The fields of service interface 2.1 and 6.2, and unknown fields with numbers that no double can represent. */
 function content({ random, jobId }: Draw, status: Status, percent = random.whole(0, 100)): Content {
   const whole = () =>
     String(random.chance(0.2) ? LARGEST_SAFE - random.whole(0, 9) : random.whole(0, 2 ** 31));

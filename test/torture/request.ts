@@ -3,7 +3,7 @@
 
 import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
 
-/** Spec section 6: "must answer within 10 seconds". Not scaled down. */
+/** The sender's own limit (service interface 6.1). Not scaled down. */
 export const PATIENCE_MS = 10_000;
 const LATE_ANSWER_MS = 10_000;
 

@@ -1,6 +1,6 @@
-// Many senders at once, each sending the notices of one job after the other as the conversion service does (spec section
-// 6): again, after a pause that doubles each time, until it gets a 2xx within 10 s. The pauses are scaled down (0.1 s to
-// 2 s), or a run would mostly wait. Records every request with its answer.
+// Many senders at once, each sending the notices of one job after the other as the conversion service does (service
+// interface 6): again, after a pause that doubles each time, until it gets a 2xx within 10 s. The pauses are scaled down (0.1 s
+// to 2 s), or a run would mostly wait. Records every request with its answer.
 
 import { Agent } from 'node:http';
 import { drawJob, type Forgery, HEADER_SECRETS, type Notice } from './notices.ts';

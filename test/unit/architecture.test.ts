@@ -1,5 +1,5 @@
-// The page on architecture says which room may import which; the linter's rules are held against it, and the names of files
-// in all documents against what is there.
+// The page on architecture says which room may import which; the linter's rules are held against it, the names of files in
+// all documents against what is there, and the cited sections of the service's interface against their page.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -101,4 +101,25 @@ test('every file of ours that a document or a comment names is there', () => {
       .map((path) => `${document}: ${path}`),
   );
   expect(missing).toEqual([]);
+});
+
+test('every section of the service’s interface that a comment cites is on its page', () => {
+  const page = read('docs/service-interface.md');
+  const sections = new Set(
+    Array.from(page.matchAll(/^#{2,3} (\d+(?:\.\d+)?)\.? /gm), ([, number]) => number),
+  );
+  const cited = ['src', 'test', 'bench', 'migrations', 'scripts'].flatMap((folder) =>
+    readdirSync(at(folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .flatMap((name) => {
+        const text = commentsOf(`${folder}/${name}`).replaceAll(/\s*\n\s*(?:\/\/|\*) /g, ' ');
+        const numbers = text.matchAll(/service interface (\d[\d.]*\d|\d)(?: and (\d[\d.]*\d|\d))?/g);
+        return Array.from(numbers, ([, ...found]) => found.filter(Boolean)).flatMap((found) =>
+          found.map((number) => ({ place: `${folder}/${name}`, number })),
+        );
+      }),
+  );
+  expect(sections.size).toBeGreaterThan(10);
+  expect(cited.length).toBeGreaterThan(30);
+  expect(cited.filter(({ number }) => !sections.has(number))).toEqual([]);
 });

@@ -1,7 +1,3 @@
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { assert, property, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   escapeUnseen,
@@ -36,16 +32,6 @@ describe('what cannot be seen', () => {
     expect(JSON.parse(escapeUnseen(spaced))).toEqual(item);
   });
 
-  test('any text says the same as escaped JSON', () => {
-    assert(
-      property(string({ unit: 'binary' }), (text) => {
-        const json = escapeUnseen(JSON.stringify(text));
-        expect(json).not.toMatch(UNSEEN);
-        expect(JSON.parse(json)).toBe(text);
-      }),
-    );
-  });
-
   test('is masked in JSON whose strings are printed, however it stands there', () => {
     const item = { msg: `a${TRICKS}\u001b[31m\r\b`, stack: 'line one\n\tline two', path: 'C:\\u001b' };
     expect(JSON.parse(maskUnseenInJson(JSON.stringify(item)))).toEqual({
@@ -53,23 +39,5 @@ describe('what cannot be seen', () => {
       stack: 'line one\n\tline two',
       path: 'C:\\u001b',
     });
-  });
-});
-
-describe('the log', () => {
-  const log = fileURLToPath(new URL('../../src/log.ts', import.meta.url));
-  const written = async (pretty: boolean): Promise<string> => {
-    const script = `
-      const { createLog } = await import(${JSON.stringify(log)});
-      const tricks = ${JSON.stringify(`${TRICKS}\u001b[2J`)};
-      createLog({ level: 'info', pretty: ${pretty} }).info({ reason: tricks, err: { message: tricks } }, tricks);`;
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
-    return stdout;
-  };
-
-  test.each([true, false])('shows no characters that control a terminal; pretty: %j', async (pretty) => {
-    const text = await written(pretty);
-    expect(text).toContain(pretty ? '�2J' : '\\u009b2J');
-    expect(text).not.toMatch(UNSEEN);
   });
 });

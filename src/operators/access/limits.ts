@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
-/** What the three headers show (spec 8). */
+/** What the three headers show (service interface 8). */
 export type RateState = {
   readonly limit: number;
   readonly remaining: number;

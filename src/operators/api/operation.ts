@@ -107,7 +107,7 @@ export function defineAction<P extends Schema = undefined, B extends Schema = un
   return { ...action, method: 'post' };
 }
 
-/** An error that the caller is answered with. `sendError` of answers.ts gives it the form of spec 7. */
+/** An error that the caller is answered with. `sendError` of answers.ts gives it the form of service interface 7. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;

@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
 import { eventId, type Status, type Database, timeText } from '../../ledger/index.ts';
 import type { Delivery, DeliveryDetail, deliveryFilters } from '../contract/deliveries.ts';
-import type { quarantineFilters } from '../contract/quarantine.ts';
+import type { quarantineFilters, QuarantineState } from '../contract/quarantine.ts';
 import type { Condition } from './access-path.ts';
 import {
   byColumn,
@@ -40,10 +40,12 @@ const spec: ListSpec<DeliveryRow> = {
   table: 'deliveries',
   row: sql`t.id, t.received_at, t.source, t.outcome, t.http_status, t.reason, t.job_id, t.status,
     t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.peer_address,
-    t.secret_fingerprint, t.body_bytes, t.body is not null as body_kept, t.released_at`,
+    t.secret_fingerprint, t.body_bytes, t.body is not null as body_kept, t.released_at,
+    t.discarded_at, t.discarded_by, t.discard_note`,
   columns: sql`t.id, ${timeText('t.received_at')} as received_at, t.source, t.outcome, t.http_status, t.reason, t.job_id,
     t.status, t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.peer_address,
-    t.secret_fingerprint, t.body_bytes, t.body_kept, ${timeText('t.released_at')} as released_at`,
+    t.secret_fingerprint, t.body_bytes, t.body_kept, ${timeText('t.released_at')} as released_at,
+    ${timeText('t.discarded_at')} as discarded_at, t.discarded_by, t.discard_note`,
   time: 'received_at',
   ties: [{ column: 'id', type: 'uuid' }],
   complete,
@@ -80,27 +82,41 @@ export const deliveries: List<DeliveryFilters, Delivery> = createList(spec, {
   toItem: toDelivery,
 });
 
+/** The predicates of the indexes deliveries_quarantine, deliveries_released_time and deliveries_discarded. */
+const QUARANTINE_STATES: Readonly<Record<QuarantineState, Condition>> = {
+  waiting: sql`t.outcome = 'quarantined' and t.released_at is null and t.discarded_at is null`,
+  released: sql`t.outcome = 'quarantined' and t.released_at is not null`,
+  discarded: sql`t.outcome = 'quarantined' and t.discarded_at is not null`,
+};
+
 /** Where the filters of `quarantine` become SQL, and by which index. */
 const quarantineTable: FilterTable<QuarantineFilters> = {
   ...ofSourcesAndJobs,
-  // Index deliveries_released_time or deliveries_quarantine.
-  released: (released) =>
-    byPartialIndex(
-      released
-        ? sql`t.outcome = 'quarantined' and t.released_at is not null`
-        : sql`t.outcome = 'quarantined' and t.released_at is null`,
-    ),
+  state: (state) => byPartialIndex(QUARANTINE_STATES[state]),
+  // An older form of `state`. Beside it, a condition as any other.
+  released: (released, { state }) => {
+    if (state !== undefined) return { condition: sql`(t.released_at is not null) = ${released}` };
+    return byPartialIndex(QUARANTINE_STATES[released ? 'released' : 'waiting']);
+  },
   status: byStatus,
 };
 
-/** The conditions on deliveries `t` that wait for an operator, without those on their time. Index deliveries_quarantine. */
-export const waitingInQuarantine = (
-  asked: Omit<QuarantineFilters, 'released' | 'from' | 'to'>,
-): Condition[] => filtersOf(quarantineTable, { ...asked, released: false }).map(({ condition }) => condition);
+/** The condition on deliveries `t` that wait for an operator. Index deliveries_quarantine. */
+export const IS_WAITING = QUARANTINE_STATES.waiting;
 
-/** The deliveries that wait for an operator, or the released ones. */
+/** The conditions of these filters on deliveries `t`, without those on their time. */
+export const quarantineConditions = (
+  asked: Omit<QuarantineFilters, 'state' | 'released' | 'from' | 'to'>,
+): Condition[] => filtersOf(quarantineTable, asked).map(({ condition }) => condition);
+
+/** The deliveries that wait for an operator, or that an operator has released or discarded. */
 export const quarantine: List<QuarantineFilters, Delivery> = createList(spec, {
-  toQuestion: ({ released = false, ...asked }) => questionOf(quarantineTable)({ released, ...asked }),
+  toQuestion: ({ state, released, ...asked }) =>
+    questionOf(quarantineTable)({
+      state: state ?? (released === undefined ? 'waiting' : undefined),
+      released,
+      ...asked,
+    }),
   toItem: toDelivery,
 });
 

@@ -5,7 +5,7 @@ import { DeliveryDetail } from '../contract/deliveries.ts';
 import { EventDetail } from '../contract/events.ts';
 import { type ListName, LISTS } from '../contract/lists.ts';
 import { OutboxCounts, Retried } from '../contract/outbox.ts';
-import { ReleasePage, ReleaseResult } from '../contract/quarantine.ts';
+import { DiscardPage, DiscardPreview, ReleasePage, ReleaseResult } from '../contract/quarantine.ts';
 import { ReplayDetail, ReplayPreview } from '../contract/replays.ts';
 import { SourceList } from '../contract/sources.ts';
 import { Stats } from '../contract/stats.ts';
@@ -22,6 +22,8 @@ export const answers = {
   retried: lenient(Retried),
   release: lenient(ReleaseResult),
   releases: lenient(ReleasePage),
+  discardPreview: lenient(DiscardPreview),
+  discards: lenient(DiscardPage),
   replayDetail: lenient(ReplayDetail),
   replayPreview: lenient(ReplayPreview),
 };

@@ -6,7 +6,7 @@ import { PAGE_LIMIT_MAX } from '../contract/filters.ts';
 import type { ListName, LISTS } from '../contract/lists.ts';
 import type { liveFilters } from '../contract/live.ts';
 import type { RetryOrder } from '../contract/outbox.ts';
-import type { ReleaseOrder } from '../contract/quarantine.ts';
+import type { DiscardOrder, ReleaseOrder } from '../contract/quarantine.ts';
 import type { ReplayOrder as ContractReplayOrder } from '../contract/replay-order.ts';
 import { STORY_ITEMS_DEFAULT } from '../contract/story.ts';
 import { answers, type Items, items } from './answers.ts';
@@ -99,6 +99,14 @@ export function createOperatorsClient(options: HttpClientOptions) {
     /** Releases all that match, page by page: each page is an action of its own. */
     releaseAll: (filter: ReleaseOrder['filter'], nextKey: () => string) =>
       pages((cursor) => act('/quarantine/release', answers.releases, nextKey(), { filter, cursor })),
+
+    discard: (deliveryId: string, note: string, key: string) =>
+      act(`/quarantine/${part(deliveryId)}/discard`, items.quarantine, key, { note }),
+    tryDiscard: (filter: DiscardOrder['filter'], key: string) =>
+      act('/quarantine/discard', answers.discardPreview, key, { filter, dry_run: true }),
+    /** Discards all that match, page by page: each page is an action of its own. */
+    discardAll: (order: Pick<DiscardOrder, 'filter' | 'note'>, nextKey: () => string) =>
+      pages((cursor) => act('/quarantine/discard', answers.discards, nextKey(), { ...order, cursor })),
 
     /** `id`: the entry's own digits, or an event's id. */
     decide: (id: string, action: 'retry' | 'discard' | 'park', key: string) =>

@@ -6,6 +6,9 @@ import { z } from 'zod';
 /** Fields that an answer may lack: older services do not send them, or no user of the client needs them. */
 const MAY_BE_MISSING = [
   'peer_address',
+  'discarded_at',
+  'discarded_by',
+  'discard_note',
   'busiest_refused_addresses',
   'headers',
   'body_sha256',

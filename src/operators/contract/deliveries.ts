@@ -32,6 +32,11 @@ export const Delivery = z
     released_at: timestamp
       .nullable()
       .describe('When an operator had a quarantined one understood after all.'),
+    discarded_at: timestamp
+      .nullable()
+      .describe('When an operator discarded a quarantined one: it can no longer be released.'),
+    discarded_by: z.string().nullable().describe('The name of the token.'),
+    discard_note: z.string().nullable().describe('Why it was discarded.'),
   })
   .meta({ id: 'Delivery', description: 'One inbound request.' });
 

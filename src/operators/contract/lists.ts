@@ -57,7 +57,7 @@ export const LISTS = {
     page: page(Delivery).meta({ id: 'QuarantinePage', description: 'A page of quarantined deliveries.' }),
     tag: 'Quarantine',
     summary: 'Authentic deliveries that we could not understand, the newest first',
-    description: 'Those that wait for an operator; with `released=true` those that were released.',
+    description: 'Those that wait for an operator; with `state` those that were released or discarded.',
   },
   outbox: {
     item: Entry,

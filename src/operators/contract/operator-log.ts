@@ -12,6 +12,7 @@ const ACTIONS = [
   'replay.resume',
   'replay.cancel',
   'quarantine.release',
+  'quarantine.discard',
   'outbox.retry',
   'outbox.discard',
   'outbox.park',

@@ -1,31 +1,41 @@
-// Finds and locks the quarantined deliveries that an operator wants to release (release.ts).
+// Finds and locks the deliveries in quarantine that an operator wants to release (release.ts) or discard (discard.ts).
 
-import { sql, type Transaction } from 'kysely';
-import type { z } from 'zod';
-import { waitingInQuarantine } from '../audit/deliveries.ts';
-import type { quarantineFilters } from '../contract/quarantine.ts';
-import { type AuthenticBody, type Database, jobKey, timeText } from '../../ledger/index.ts';
-
-export type QuarantineFilter = Omit<z.output<z.ZodObject<typeof quarantineFilters>>, 'released'>;
+import { type Kysely, sql, type Transaction } from 'kysely';
+import { IS_WAITING, quarantineConditions } from '../audit/deliveries.ts';
+import type { QuarantineFilter } from '../contract/quarantine.ts';
+import { type AuthenticBody, type Database, jobKey, TIME_FORMAT, timeText } from '../../ledger/index.ts';
 
 /** Of one job in one call. Each is a statement of its own, and the other jobs stay locked meanwhile. */
 export const RELEASED_OF_A_JOB = 8;
 /** Bodies in memory at one time. The first delivery is taken whatever its size. */
 const BODIES_BYTES = 8 * 1024 * 1024;
+/** Deliveries that a count looks at, as many as the outbox's count. */
+const COUNTED_MAX = 100_000;
 
 /** A delivery without its body. `at` is its time with all of its microseconds. */
-type Found = { id: string; at: string; source: string; job_id: string; body_bytes: number | null };
+export type Found = {
+  id: string;
+  at: string;
+  source: string;
+  job_id: string;
+  reason: string | null;
+  body_bytes: number | null;
+};
 
 /** `body` is null where it is no longer kept. */
 export type Quarantined = { id: string; source: string; job_id: string; body: AuthenticBody | null };
 
-export type ReleasePlace = { readonly at: string; readonly id: string };
+/** Why a delivery can be neither released nor discarded. */
+export type NotWaiting = 'never quarantined' | 'released' | 'discarded';
 
-export type ReleaseRequest = {
+export type QuarantinePlace = { readonly at: string; readonly id: string };
+
+/** Which deliveries, of those that wait. */
+export type QuarantineRequest = {
   readonly filter: QuarantineFilter;
   /** Null for all. */
   readonly sources: readonly string[] | null;
-  readonly after: ReleasePlace | undefined;
+  readonly after: QuarantinePlace | undefined;
   readonly limit: number;
 };
 
@@ -35,20 +45,22 @@ export async function sourceOfDelivery(trx: Transaction<Database>, id: string): 
   return row?.source;
 }
 
-/** Locks its row. @returns undefined if there is no such delivery, 'wrong state' if it is not in quarantine (any more) */
+/** Locks its row. @returns undefined if there is no such delivery */
 export async function lockOne(
   trx: Transaction<Database>,
   id: string,
-): Promise<Quarantined | 'wrong state' | undefined> {
+): Promise<(Quarantined & Found) | NotWaiting | undefined> {
   const found = await trx
     .selectFrom('deliveries')
-    .select(['id', 'source', 'job_id', 'body', 'outcome', 'released_at'])
+    .select(['id', 'source', 'job_id', 'reason', 'body', 'body_bytes'])
+    .select(['outcome', 'released_at', 'discarded_at', timeText('received_at').as('at')])
     .where('id', '=', id)
     .forUpdate()
     .executeTakeFirst();
   if (found === undefined) return undefined;
-  const isQuarantined = found.outcome === 'quarantined' && found.released_at === null;
-  return isQuarantined ? (found as Quarantined) : 'wrong state';
+  if (found.outcome !== 'quarantined') return 'never quarantined';
+  if (found.released_at !== null) return 'released';
+  return found.discarded_at === null ? (found as Quarantined & Found) : 'discarded';
 }
 
 /**
@@ -58,8 +70,8 @@ export async function lockOne(
  */
 export async function lockOldest(
   trx: Transaction<Database>,
-  order: ReleaseRequest,
-): Promise<{ locked: Quarantined[]; next: ReleasePlace | undefined }> {
+  order: QuarantineRequest,
+): Promise<{ locked: Quarantined[]; next: QuarantinePlace | undefined }> {
   const found = await findOldest(trx, order);
   const taken = withinLimits(found);
   const last = taken.at(-1);
@@ -70,22 +82,49 @@ export async function lockOldest(
   };
 }
 
-/** By index deliveries_quarantine. Locks nothing. */
-async function findOldest(
+/** Of those that wait, by index deliveries_quarantine. Locks nothing. */
+export async function findOldest(
   trx: Transaction<Database>,
-  { filter, sources, after, limit }: ReleaseRequest,
+  { filter, sources, after, limit }: QuarantineRequest,
 ): Promise<Found[]> {
   const { from, to, ...others } = filter;
-  const conditions = waitingInQuarantine({ ...others, sources });
-  if (from !== undefined) conditions.push(sql`t.received_at >= ${from}::timestamptz`);
-  if (to !== undefined) conditions.push(sql`t.received_at < ${to}::timestamptz`);
+  const conditions = [IS_WAITING, ...quarantineConditions({ ...others, sources }), ...between({ from, to })];
   if (after !== undefined)
     conditions.push(sql`(t.received_at, t.id) > (${after.at}::timestamptz, ${after.id}::uuid)`);
   const { rows } = await sql<Found>`
-    select t.id, t.source, t.job_id, t.body_bytes, ${timeText('t.received_at')} as at
+    select t.id, t.source, t.job_id, t.reason, t.body_bytes, ${timeText('t.received_at')} as at
     from deliveries t where ${sql.join(conditions, sql` and `)}
     order by t.received_at, t.id limit ${limit}`.execute(trx);
   return rows;
+}
+
+const between = ({ from, to }: Pick<QuarantineFilter, 'from' | 'to'>) => [
+  ...(from === undefined ? [] : [sql`t.received_at >= ${from}::timestamptz`]),
+  ...(to === undefined ? [] : [sql`t.received_at < ${to}::timestamptz`]),
+];
+
+/**
+ * How many of those that wait match; of the oldest `COUNTED_MAX` in the filter's time, whatever the other filters are.
+ * @returns `isExact`: false if there were more to look at. `to`: the end of that time, now at the latest
+ */
+export async function countMatching(
+  db: Kysely<Database>,
+  { filter, sources }: Pick<QuarantineRequest, 'filter' | 'sources'>,
+): Promise<{ count: number; isExact: boolean; to: string }> {
+  const { from, to, ...others } = filter;
+  const conditions = [sql`true`, ...quarantineConditions({ ...others, sources })];
+  const { rows } = await sql<{ count: number; isExact: boolean; to: string }>`
+    select count(*) filter (where ${sql.join(conditions, sql` and `)})::int as count,
+           count(*) < ${COUNTED_MAX} as "isExact", 
+           to_char(least(${to ?? null}::timestamptz, now()) at time zone 'UTC', ${sql.raw(TIME_FORMAT)}) as to
+    from (
+      select t.source, t.job_id, t.status from deliveries t
+      where ${sql.join([IS_WAITING, ...between({ from, to })], sql` and `)}
+      order by t.received_at, t.id limit ${COUNTED_MAX}
+    ) t`.execute(db);
+  const [counted] = rows;
+  if (counted === undefined) throw new Error('a count gives one row');
+  return counted;
 }
 
 /** The first ones, up to the one that exceeds a limit. */
@@ -109,7 +148,7 @@ async function lock(trx: Transaction<Database>, taken: readonly Found[]): Promis
     select d.id, d.source, d.job_id, d.body
     from unnest(${taken.map(({ id }) => id)}::uuid[], ${taken.map(({ at }) => at)}::timestamptz[]) as k (id, at)
     join deliveries d on d.id = k.id and d.received_at = k.at
-    where d.outcome = 'quarantined' and d.released_at is null
+    where d.outcome = 'quarantined' and d.released_at is null and d.discarded_at is null
     for update of d skip locked`.execute(trx);
   const byId = new Map(rows.map((row) => [row.id, row]));
   return taken.flatMap(({ id }) => byId.get(id) ?? []);

@@ -23,8 +23,9 @@ import {
   lockOldest,
   lockOne,
   type Quarantined,
-  type ReleaseRequest,
-  type ReleasePlace,
+  type NotWaiting,
+  type QuarantinePlace,
+  type QuarantineRequest,
 } from './quarantined.ts';
 
 export type Release = {
@@ -43,13 +44,13 @@ export type Release = {
  */
 const IDLE_IN_TRANSACTION_MS = 1_000;
 
-/** @returns undefined if there is no such delivery, 'wrong state' if it is not in quarantine (any more) */
+/** @returns undefined if there is no such delivery */
 export async function releaseOne(
   trx: Transaction<Database>,
   id: string,
-): Promise<Release | 'wrong state' | undefined> {
+): Promise<Release | NotWaiting | undefined> {
   const locked = await lockOne(trx, id);
-  if (locked === undefined || locked === 'wrong state') return locked;
+  if (locked === undefined || typeof locked === 'string') return locked;
   const [release] = await releaseAll(trx, [locked]);
   return release;
 }
@@ -57,8 +58,8 @@ export async function releaseOne(
 /** Releases the oldest deliveries that match. @returns `next`: where the next call goes on; undefined if none are left */
 export async function releaseMany(
   trx: Transaction<Database>,
-  order: ReleaseRequest,
-): Promise<{ releases: Release[]; next: ReleasePlace | undefined }> {
+  order: QuarantineRequest,
+): Promise<{ releases: Release[]; next: QuarantinePlace | undefined }> {
   const { locked, next } = await lockOldest(trx, order);
   return { releases: await releaseAll(trx, locked), next };
 }

@@ -13,7 +13,7 @@ export type { Account, Token } from '../store/accounts.ts';
 
 export type Caller = { readonly account: Account; readonly token: Token };
 
-/** Why a request has no caller (spec 7). */
+/** Why a request has no caller (service interface 7). */
 export type NoCaller = 'header_missing' | 'token_invalid';
 
 export type AccountChanges = {

@@ -1,5 +1,5 @@
-// Rate limits per token by the tier of its account (spec 8): one per hour and one per minute. Each window starts with its
-// first request. Requests without a valid token count for their IP address. Counts are in memory, so a restart resets
+// Rate limits per token by the tier of its account (service interface 8): one per hour and one per minute. Each window starts
+// with its first request. Requests without a valid token count for their IP address. Counts are in memory, so a restart resets
 // them.
 
 import { createHash } from 'node:crypto';

@@ -1,5 +1,5 @@
-// What an account's tier allows: how many requests (spec 8), and which formats. The interface says that a tier can forbid
-// something (spec 7), but not what; formats are our choice.
+// What an account's tier allows: how many requests (service interface 8), and which formats. The interface says that a tier can
+// forbid something (service interface 7), but not what; formats are our choice.
 
 export const TIER_NAMES = ['free', 'basic', 'pro', 'enterprise'] as const;
 export type TierName = (typeof TIER_NAMES)[number];

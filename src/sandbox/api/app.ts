@@ -1,4 +1,4 @@
-// The routes of the API: the service's interface (spec 4), and the list of webhooks that the real service shows in its
+// The routes of the API: those of service interface 4, and the list of webhooks that the real service shows in its
 // dashboard.
 
 import type { Express, RequestHandler } from 'express';

@@ -1,5 +1,5 @@
-// All error answers of the API, in one shape (spec 7): `error`, a short code, and `message`, a text; for invalid fields also
-// `details`. They reveal nothing about internal errors.
+// All error answers of the API, in one shape (service interface 7): `error`, a short code, and `message`, a text; for invalid
+// fields also `details`. They reveal nothing about internal errors.
 
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { describeError, UnavailableError } from '../../errors.ts';

@@ -1,5 +1,5 @@
 // Before every route: authenticates the request, counts it against its rate limit, sets the three rate limit headers
-// (spec 8), and rejects requests without a valid token or without the needed scope (spec 5 and 7).
+// (service interface 8), and rejects requests without a valid token or without the needed scope (service interface 5 and 7).
 
 import type { Request, RequestHandler, Response } from 'express';
 import type { Accounts, Caller, NoCaller } from '../accounts/accounts.ts';

@@ -1,4 +1,4 @@
-// Create, read and list jobs (spec 2.1 and 4).
+// Create, read and list jobs (service interface 2.1 and 4).
 
 import type { RequestHandler } from 'express';
 import type { TierName, Tiers } from '../accounts/tiers.ts';

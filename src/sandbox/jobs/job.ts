@@ -1,4 +1,4 @@
-// A conversion job. Field names and values are those of the service's interface (spec 2.1 and 3): the database stores
+// A conversion job. Field names and values are those of service interface 2.1 and 3: the database stores
 // them, the API returns them, and webhooks carry a selection of them.
 
 import { newId } from '../ids.ts';

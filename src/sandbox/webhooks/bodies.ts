@@ -1,5 +1,5 @@
-// The body of a webhook: one JSON object with exactly the fields that spec 6.2 lists for its kind, in that order. No
-// field names the kind; receivers tell it by `status`.
+// The body of a webhook: one JSON object with exactly the fields that service interface 6.2 lists for its kind, in that order.
+// No field names the kind; receivers tell it by `status`.
 
 import type { Job } from '../jobs/job.ts';
 

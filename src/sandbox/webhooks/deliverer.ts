@@ -8,7 +8,7 @@
 import { describeError, UnavailableError } from '../../errors.ts';
 import { createSender, type Due, NOTIFICATIONS_PER_JOB, type SenderOptions, sleepUnless } from './sender.ts';
 
-/** A receiver must answer within this time (spec 6.1 and 8). */
+/** A receiver must answer within this time (service interface 6.1 and 8). */
 export const WEBHOOK_TIMEOUT_MS = 10_000;
 
 export type Deliverer = {

@@ -11,8 +11,8 @@ export type RetryPlan = {
 };
 
 /**
- * The spec says only that there are retries. Eight attempts take 8 to 11 minutes: longer than a receiver's restart or
- * deployment, and short enough for a developer to wait.
+ * Of retries, service interface 6.1 says only that there are some. Eight attempts take 8 to 11 minutes: longer than a
+ * receiver's restart or deployment, and short enough for a developer to wait.
  *
  * | after attempt | 1 | 2 | 3 | 4 | 5 | 6 | 7 |
  * |---|---|---|---|---|---|---|---|

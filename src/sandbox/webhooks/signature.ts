@@ -1,5 +1,5 @@
-// Signs webhooks (spec 6.3): here and nowhere else. It shares no code with the verification in src/intake, so that a bug
-// cannot hide in both; both are tested with docs/signature-vectors.json.
+// Signs webhooks (service interface 6.3): here and nowhere else. It shares no code with the verification in src/intake, so that
+// a bug cannot hide in both; both are tested with docs/signature-vectors.json.
 
 import { createHmac } from 'node:crypto';
 

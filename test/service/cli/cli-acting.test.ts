@@ -147,6 +147,69 @@ test('quarantine release tries again, one or all, and says what is still not und
   await place.bus.received(2);
 });
 
+test('quarantine discard gives up some by their ids or all that match, with a note, and asks before', async () => {
+  await using place = await start();
+  const { cli } = place;
+  await place.send(...Array.from({ length: 4 }, () => ({ job_id: newJobId(), status: 'paused' })), {
+    job_id: newJobId(),
+    status: 'resumed',
+  });
+  const ids = (await cli.items<{ id: string }>('quarantine', 'list', '--status', 'paused')).map(
+    ({ id }) => id,
+  );
+  const [one = '', two = ''] = ids;
+
+  expect(await cli.run('quarantine', 'discard', one)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--note TEXT is missing') as unknown,
+  });
+  const some = await cli.run('quarantine', 'discard', one, two, one, '--note', 'sent by mistake');
+  expect(some).toMatchObject({ code: 1, stderr: expect.stringContaining(`${one}: it is not in`) as unknown });
+  expect(parseLines(some.stdout)).toMatchObject([
+    { id: one, discard_note: 'sent by mistake', discarded_by: 'operator of the test' },
+    { id: two, discard_note: 'sent by mistake' },
+  ]);
+  expect(await cli.run('quarantine', 'release', one)).toMatchObject({ code: 1 });
+
+  const all = ['quarantine', 'discard', '--all', '--status', 'paused'];
+  const [dry] = await cli.items(...all, '--dry-run');
+  expect(dry).toMatchObject({ matched: 2, matched_exactly: true });
+  expect(await cli.run(...all, '--note', 'so too')).toMatchObject({ code: 2, stdout: '' });
+  expect(await cli.run(...all, '--yes')).toMatchObject({ code: 2, stdout: '' });
+  expect(await cli.run('quarantine', 'discard', one, '--all', '--yes', '--note', 'x')).toMatchObject({
+    code: 2,
+  });
+  expect(await cli.items('quarantine', 'list')).toHaveLength(3);
+  expect(await cli.items(...all, '--note', 'so too', '--yes')).toEqual([{ discarded: 2 }]);
+  expect(await cli.items('quarantine', 'list')).toMatchObject([{ status: 'resumed' }]);
+  expect(await cli.items('quarantine', 'list', '--state', 'discarded')).toHaveLength(4);
+  expect(await cli.run(...all, '--note', 'so too', '--yes')).toMatchObject({ code: 1, stdout: '' });
+}, 40_000);
+
+test.runIf(hasTerminal)(
+  'quarantine discard --all shows what it would give up, and a no gives up nothing',
+  async () => {
+    await using place = await start();
+    await place.send({ job_id: 'unwanted', status: 'paused' }, { job_id: newJobId(), status: 'paused' });
+
+    const order = ['quarantine', 'discard', '--all', '--note', 'sent by mistake'];
+    const { code, screen } = await place.cli.onTerminal(order, 'n\n');
+
+    expect(code).toBe(1);
+    expect(screen).toContain('unwanted');
+    expect(screen).toContain('Discard 2 deliveries for good? [y/N]');
+    expect(screen).toContain('nothing was discarded');
+    expect(await place.cli.items('quarantine', 'list')).toHaveLength(2);
+    const yes = await place.cli.onTerminal(order, 'y\n');
+    expect(yes).toMatchObject({
+      code: 0,
+      screen: expect.stringContaining('2 deliveries discarded') as unknown,
+    });
+    expect(await place.cli.items('quarantine', 'list')).toEqual([]);
+  },
+  40_000,
+);
+
 test('replay counts first, and sends to one queue what matches, marked as a replay', async () => {
   await using place = await start();
   const { cli, bus } = place;

@@ -113,6 +113,8 @@ test('the running role can neither change the operator log nor drop what is kept
     'update events set content_hash = content_hash',
     'delete from events',
     `update deliveries set body = ''`,
+    'update deliveries set discarded_at = null',
+    `update deliveries set discarded_by = 'somebody else', discard_note = 'something else'`,
     'delete from deliveries',
     `drop table ${partition}`,
     `delete from ${partition}`,
@@ -148,6 +150,17 @@ test('the running role can neither change the operator log nor drop what is kept
     { outcome: 'accepted', hasBody: true },
   ]);
 
+  // What is not in quarantine cannot be discarded, and a discard cannot be given another note.
+  const discardAll = (note: string) =>
+    attempt(
+      `select discard_quarantined(array_agg(id), array_agg(received_at), 'thief', '${note}') from deliveries`,
+    );
+  expect(await discardAll('first')).toBe('done');
+  expect(await database.query('select discarded_by from deliveries')).toEqual([{ discarded_by: null }]);
+  await database.query(`update deliveries set outcome = 'quarantined'`);
+  expect([await discardAll('first'), await discardAll('second')]).toEqual(['done', 'done']);
+  expect(await database.query('select discard_note from deliveries')).toEqual([{ discard_note: 'first' }]);
+
   // Tables of the same names in the only schema where it may make some change nothing either.
   expect(await attempt('create temp table deliveries (like public.deliveries)')).toBe('done');
   expect(await attempt(`set search_path = pg_temp, public; set datestyle = 'SQL, DMY'`)).toBe('done');
@@ -171,11 +184,11 @@ test('only the running role may call the functions with the owner’s rights', a
               has_function_privilege($1, oid, 'execute') as running, (
                 select bool_or(grantee = 0) from aclexplode(proacl)
               ) as everybody
-       from pg_proc where proname in ('make_partition', 'drop_partition', 'correct_content_hash') order by 1`,
+       from pg_proc where pronamespace = 'public'::regnamespace and prosecdef order by 1`,
       [running.name],
     ),
   ).toEqual(
-    ['correct_content_hash', 'drop_partition', 'make_partition'].map((proname) => ({
+    ['correct_content_hash', 'discard_quarantined', 'drop_partition', 'make_partition'].map((proname) => ({
       proname,
       prosecdef: true,
       owner: migrating.name,
@@ -227,6 +240,10 @@ test('the whole service runs as the running role, from a delivery to a replay', 
     [JSON.stringify(failed(job)), held?.id],
   );
   expect(await api.post(`/quarantine/${held?.id}/release`)).toMatchObject({ body: { result: 'accepted' } });
+  await deliver(relay.webhooks, { ...completed(newJobId()), status: 'unknown' });
+  expect(await api.post('/quarantine/discard', { filter: {}, note: 'a test' })).toMatchObject({
+    body: { discarded: 1 },
+  });
   const token = await api.post<{ id: string }>('/tokens', { name: 'second', role: 'viewer' });
   expect(token.status).toBe(201);
   expect((await api.post(`/tokens/${token.body.id}/revoke`)).status).toBe(200);

@@ -16,6 +16,7 @@ type History = {
   readonly otherEventId: string;
   readonly deliveryId: string;
   readonly quarantinedId: string;
+  readonly unwantedId: string;
 };
 
 type Call = (caller: Operators, history: History) => Promise<Answer<unknown>>;
@@ -111,6 +112,17 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
   'POST /replays/{id}/cancel': [changeReplay('cancel'), changeReplay('cancel', 'cancel')],
   'POST /quarantine/{id}/release': [post(({ quarantinedId }) => `/quarantine/${quarantinedId}/release`)],
   'POST /quarantine/release': [post('/quarantine/release', { filter: { source: 'default' } })],
+  'POST /quarantine/{id}/discard': [
+    post(({ unwantedId }) => `/quarantine/${unwantedId}/discard`, { note: 'for a test' }),
+    post(({ unwantedId }) => `/quarantine/${unwantedId}/discard`, { note: 'for a test' }),
+    post(({ unwantedId }) => `/quarantine/${unwantedId}/discard`, {}),
+    post(`/quarantine/${crypto.randomUUID()}/discard`, { note: 'for a test' }),
+  ],
+  'POST /quarantine/discard': [
+    post('/quarantine/discard', { filter: { source: 'default' }, dry_run: true }),
+    post('/quarantine/discard', { filter: { source: 'nobody' }, note: 'for a test' }),
+    post('/quarantine/discard', { filter: {} }),
+  ],
   'POST /outbox/{id}/park': [
     post(({ eventId }) => `/outbox/${eventId}/park`),
     post('/outbox/default:none:completed/park'),
@@ -144,6 +156,7 @@ async function makeHistory(relay: TestService): Promise<History> {
   await deliver(relay.webhooks, completed(jobId, { cost_cents: 1 }));
   await deliver(relay.webhooks, failed(otherId));
   await deliver(relay.webhooks, { job_id: strangeId, status: 'exploded' });
+  await deliver(relay.webhooks, { job_id: newJobId(), status: 'exploded' });
   await deliver(relay.webhooks, '[]');
   await deliver(relay.webhooks, '{}', { secret: 'some other secret of enough bytes' });
   await expect
@@ -153,7 +166,7 @@ async function makeHistory(relay: TestService): Promise<History> {
     `select id from deliveries where job_id = $1 and outcome = 'accepted' and status = 'completed'`,
     [jobId],
   );
-  const [quarantined] = await relay.database.query<{ id: string }>(
+  const [quarantined, unwanted] = await relay.database.query<{ id: string }>(
     `select id from deliveries where outcome = 'quarantined'`,
   );
   return {
@@ -162,6 +175,7 @@ async function makeHistory(relay: TestService): Promise<History> {
     otherEventId: `default:${otherId}:failed`,
     deliveryId: accepted?.id ?? '',
     quarantinedId: quarantined?.id ?? '',
+    unwantedId: unwanted?.id ?? '',
   };
 }
 

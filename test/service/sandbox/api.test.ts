@@ -1,5 +1,5 @@
 // The API as clients see it, over real sockets. Every call below also checks that the response has the three rate limit
-// headers, and that an error has the shape of spec 7 (test/support/sandbox.ts).
+// headers, and that an error has the shape of service interface 7 (test/support/sandbox.ts).
 
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Spec 8: every tier, both windows and the three headers, under bursts of concurrent requests.
+// service interface 8: every tier, both windows and the three headers, under bursts of concurrent requests.
 
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createLimits } from '../../../src/sandbox/accounts/limits.ts';

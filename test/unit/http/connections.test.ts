@@ -9,7 +9,7 @@ import {
   originOf,
 } from '../../../src/http/connections.ts';
 import { closeAfter } from '../../../src/http/errors.ts';
-import { createTestLog } from '../../support/service.ts';
+import { createTestLog } from '../../support/test-log.ts';
 
 type FakeSocket = Socket & { readonly destroyed: boolean };
 

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { UnavailableError } from '../../../src/errors.ts';
 import { createUnavailableLines } from '../../../src/intake/observer.ts';
-import { createTestLog } from '../../support/service.ts';
+import { createTestLog } from '../../support/test-log.ts';
 
 const full = new UnavailableError('full', 'the write queue is full');
 const late = new UnavailableError('late', 'no write was free in time');

@@ -5,7 +5,7 @@ import { createRefusalLog } from '../../../src/intake/refusal-log.ts';
 import type { DeliveryRecord } from '../../../src/ledger/record.ts';
 import type { RefusalCount } from '../../../src/ledger/refusals.ts';
 import { refusedRecord } from '../../support/records.ts';
-import { createTestLog } from '../../support/service.ts';
+import { createTestLog } from '../../support/test-log.ts';
 
 const WARN = 40;
 

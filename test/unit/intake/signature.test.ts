@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createKeyRing, verifySignature } from '../../../src/intake/signature.ts';
@@ -146,17 +145,5 @@ test('property: whoever signs with a valid secret is let in, and with any bit ch
         expect(verify(sign(content, secret), changed)).toBeUndefined();
       },
     ),
-  );
-});
-
-test('property: no text at all is taken for a signature by chance', () => {
-  fc.assert(
-    fc.property(
-      fc.oneof(fc.string({ unit: 'binary' }), fc.stringMatching(/^sha256=[0-9a-f]{64}$/)),
-      (header) => {
-        expect(verify(header, randomBytes(20))).toBeUndefined();
-      },
-    ),
-    { numRuns: 50 },
   );
 });

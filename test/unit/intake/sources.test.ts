@@ -3,7 +3,7 @@ import { ConfigError } from '../../../src/errors.ts';
 import { createSources } from '../../../src/intake/sources.ts';
 import { createFolder, type TestFolder } from '../../support/folder.ts';
 import { secretOf } from '../../support/records.ts';
-import { createTestLog } from '../../support/service.ts';
+import { createTestLog } from '../../support/test-log.ts';
 
 const DEFAULT = 'planted-default-secret-01';
 const TEAM = 'planted-secret-of-team-a-1';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createCounter } from '../../../src/ledger/counter.ts';
-import { createTestLog } from '../../support/service.ts';
+import { createTestLog } from '../../support/test-log.ts';
 
 type Row = { name: string; count: number };
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createDriftLog, DRIFT_NAMES_PER_SOURCE, type DriftCount } from '../../../src/ledger/drift.ts';
 import { understood } from '../../support/records.ts';
 import { completed, failed, progress } from '../../support/sender.ts';
-import { createTestLog } from '../../support/service.ts';
+import { createTestLog } from '../../support/test-log.ts';
 
 const driftOf = (body: object | string) =>
   understood(typeof body === 'string' ? body : JSON.stringify(body)).drift;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createListeners } from '../../../src/operators/api/listeners.ts';
 import type { Caller } from '../../../src/operators/api/operation.ts';
-import { createTestLog } from '../../support/service.ts';
+import { createTestLog } from '../../support/test-log.ts';
 
 const caller = (tokenId: string): Caller => ({
   tokenId,

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { fillIn } from '../../../bench/document.ts';
-import { servedOf, withinLimit } from '../../../bench/floods.ts';
-import { flatness } from '../../../bench/long-cases.ts';
-import { arrivals } from '../../../bench/measure.ts';
-import { parsePgbench } from '../../../bench/pgbench.ts';
-import { bestPool } from '../../../bench/runs.ts';
-import { type Results, type Run, spreadOf } from '../../../bench/results.ts';
-import { aboutTable, floodsTable, markdown, targetsTable } from '../../../bench/tables.ts';
-import { targetsOf } from '../../../bench/targets.ts';
-import { parseStat } from '../../../bench/usage.ts';
-import { RATED_PER_S } from '../../../bench/scale.ts';
+import { fillIn } from '../../bench/document.ts';
+import { servedOf, withinLimit } from '../../bench/floods.ts';
+import { flatness } from '../../bench/long-cases.ts';
+import { arrivals } from '../../bench/measure.ts';
+import { parsePgbench } from '../../bench/pgbench.ts';
+import { bestPool } from '../../bench/runs.ts';
+import { type Results, type Run, spreadOf } from '../../bench/results.ts';
+import { aboutTable, floodsTable, markdown, targetsTable } from '../../bench/tables.ts';
+import { targetsOf } from '../../bench/targets.ts';
+import { parseStat } from '../../bench/usage.ts';
+import { RATED_PER_S } from '../../bench/scale.ts';
 
 function run(name: Run['case'], subject: Run['subject'], figures: Run['figures'], variant = ''): Run {
   return { case: name, subject, variant, round: 1, startedAt: '2026-11-21T00:00:00Z', figures };

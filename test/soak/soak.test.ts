@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { makeBits, openBits } from '../../soak/bits.ts';
-import { freshAtMost, plannedAt } from '../../soak/plan.ts';
-import { plotsOf } from '../../soak/plots.ts';
-import { type End, type FaultSpan, type Sample, type SoakRecord, toRecord } from '../../soak/record.ts';
-import { createRetries } from '../../soak/retries.ts';
-import { sectionOf, withSection } from '../../soak/section.ts';
-import { median, slopeOf } from '../../soak/statistics.ts';
-import { planFaults } from '../../soak/faults.ts';
-import { judge } from '../../soak/verdict.ts';
-import { createRandom } from '../../torture/random.ts';
+import { makeBits, openBits } from './bits.ts';
+import { freshAtMost, plannedAt } from './plan.ts';
+import { plotsOf } from './plots.ts';
+import { type End, type FaultSpan, type Sample, type SoakRecord, toRecord } from './record.ts';
+import { createRetries } from './retries.ts';
+import { sectionOf, withSection } from './section.ts';
+import { median, slopeOf } from './statistics.ts';
+import { planFaults } from './faults.ts';
+import { judge } from './verdict.ts';
+import { createRandom } from '../torture/random.ts';
 
 const MIB = 1024 * 1024;
 const MINUTES = 60;

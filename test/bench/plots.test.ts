@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { barPlot, linePlot, short } from '../../../bench/plots.ts';
+import { barPlot, linePlot, short } from '../../bench/plots.ts';
 
 const MEMORY = {
   title: 'Memory',

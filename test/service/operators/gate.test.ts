@@ -10,7 +10,7 @@ import { createLimitedLines } from '../../../src/http/limited-lines.ts';
 import { createExactApp } from '../../../src/http/app.ts';
 import { listen } from '../../../src/http/lifecycle.ts';
 import type { DatabaseConnection, Statement } from '../../../src/ledger/database.ts';
-import { createTestLog } from '../../support/service.ts';
+import { createTestLog } from '../../support/test-log.ts';
 
 const ADDRESS_FACTOR = 10;
 const PATIENCE = { timeout: 10_000 };

@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { assert, nat, property } from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createAnswerReader } from '../../../bench/load/answers.ts';
-import { createMarks, createTimes } from '../../../bench/load/by-number.ts';
-import { createFlow, type Flow } from '../../../bench/load/flow.ts';
-import { createLatencies, recordUs, summarize } from '../../../bench/load/latency.ts';
-import { bodyOf, eventIdOf, numberOf, requestOf } from '../../../bench/load/notifications.ts';
-import { createQueue } from '../../../bench/load/queue.ts';
-import { createSequence, createStock } from '../../../bench/load/stock.ts';
-import { eventSchemas } from '../../../src/ledger/understand.ts';
+import { createAnswerReader } from '../../bench/load/answers.ts';
+import { createMarks, createTimes } from '../../bench/load/by-number.ts';
+import { createFlow, type Flow } from '../../bench/load/flow.ts';
+import { createLatencies, recordUs, summarize } from '../../bench/load/latency.ts';
+import { bodyOf, eventIdOf, numberOf, requestOf } from '../../bench/load/notifications.ts';
+import { createQueue } from '../../bench/load/queue.ts';
+import { createSequence, createStock } from '../../bench/load/stock.ts';
+import { eventSchemas } from '../../src/ledger/understand.ts';
 
 function ignore(): void {}
 

@@ -1,0 +1,142 @@
+// What the checks are made of: the steps (format, lint, types), the tests, and the last line, which counts them all.
+
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Ending, endOnRequest } from './ending.ts';
+import { complain, explain, type Progress, say } from './output.ts';
+import { ROOT } from './relay.ts';
+import { makeFolder } from './services/folders.ts';
+import { createGuard, type Guard } from './services/guard.ts';
+
+export type Tally = { readonly passed: number; readonly failed: number; readonly skipped: number };
+
+/** The parts of vitest's JSON report that are read. */
+type Report = {
+  readonly success: boolean;
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numPendingTests: number;
+  readonly numTodoTests: number;
+  readonly testResults: readonly {
+    readonly status: string;
+    readonly assertionResults: readonly { readonly status: string }[];
+  }[];
+};
+
+const STEPS = {
+  format: ['biome', 'format', '.'],
+  lint: ['oxlint', '--type-aware', '--deny-warnings'],
+  types: ['tsc'],
+} as const;
+
+const ALL_STEPS = Object.keys(STEPS) as (keyof typeof STEPS)[];
+
+/** What a step or a run of tests works with. `folder` is deleted with the run. */
+export type Run = { readonly guard: Guard; readonly folder: string; readonly progress: Progress };
+
+const PASSED: Tally = { passed: 1, failed: 0, skipped: 0 };
+export const FAILED: Tally = { passed: 0, failed: 1, skipped: 0 };
+const TERM = { signal: 'SIGTERM', graceMs: 10_000 } as const;
+
+/** All at once. */
+export function runSteps(run: Run): Promise<Tally[]> {
+  return Promise.all(ALL_STEPS.map((step) => runStep(step, run)));
+}
+
+async function runStep(step: keyof typeof STEPS, { guard, folder, progress }: Run): Promise<Tally> {
+  const [program, ...args] = STEPS[step];
+  const outputFile = join(folder, `${step}.txt`);
+  const output = openSync(outputFile, 'w');
+  const child = guard.spawn(join(ROOT, 'node_modules/.bin', program), args, {
+    cwd: ROOT,
+    env: process.env,
+    ending: TERM,
+    output,
+  });
+  closeSync(output);
+  try {
+    await progress.during(step, async () => {
+      const { code } = await child.exited;
+      if (code !== 0) throw new Error(`${step} failed`);
+    });
+    return PASSED;
+  } catch {
+    progress.note(readFileSync(outputFile, 'utf8').trimEnd());
+    return FAILED;
+  }
+}
+
+/** `services`: the variables that name them; none for tests that are pure. */
+export async function runTests(
+  vitestArgs: readonly string[],
+  { guard, folder }: Run,
+  services: NodeJS.ProcessEnv = {},
+): Promise<Tally> {
+  const reportFile = join(folder, 'vitest.json');
+  // The tests' temporary folder is deleted with ours.
+  const temporary = join(folder, 'tmp');
+  makeFolder(temporary);
+  // Hundreds of processes load the same modules.
+  const env = {
+    NODE_COMPILE_CACHE: join(folder, 'compiled'),
+    ...process.env,
+    ...services,
+    TMPDIR: temporary,
+  };
+  const reporters = vitestArgs.some((argument) => argument.startsWith('--reporter'))
+    ? []
+    : ['--reporter=default'];
+  // vitest writes colours into files and pipes, too.
+  const colours = process.stdout.isTTY || process.env['FORCE_COLOR'] ? [] : ['--no-color'];
+  const vitest = guard.spawn(
+    join(ROOT, 'node_modules/.bin/vitest'),
+    ['run', ...colours, ...reporters, '--reporter=json', `--outputFile.json=${reportFile}`, ...vitestArgs],
+    { cwd: ROOT, env, ending: TERM, output: 'inherit' },
+  );
+  const { code } = await vitest.exited;
+  return tallyTests(reportFile, code);
+}
+
+/** A file that does not load and an error outside of all tests are failures, too, and so is a run without tests. */
+function tallyTests(reportFile: string, exitCode: number | null): Tally {
+  let found: Report;
+  try {
+    found = JSON.parse(readFileSync(reportFile, 'utf8')) as Report;
+  } catch {
+    return FAILED;
+  }
+  const brokenFiles = found.testResults.filter(
+    ({ status, assertionResults }) =>
+      status === 'failed' && !assertionResults.some((result) => result.status === 'failed'),
+  ).length;
+  const failed = found.numFailedTests + brokenFiles;
+  const isFailure = exitCode !== 0 || !found.success || found.numPassedTests === 0;
+  return {
+    passed: found.numPassedTests,
+    failed: failed === 0 && isFailure ? 1 : failed,
+    skipped: found.numPendingTests + found.numTodoTests,
+  };
+}
+
+/** Runs the work, ends all that it started, and prints the last line. @returns the exit code */
+export async function tallyAll(work: (guard: Guard) => Promise<readonly Tally[]>): Promise<number> {
+  const guard = createGuard();
+  const ending = endOnRequest(guard);
+  let tallies: readonly Tally[] = [];
+  try {
+    tallies = await work(guard);
+  } catch (error) {
+    if (!ending.isAsked()) complain(explain(error));
+    tallies = [FAILED];
+  } finally {
+    await guard.close();
+  }
+  return report(tallies, ending);
+}
+
+function report(tallies: readonly Tally[], ending: Ending): number {
+  const sum = (part: keyof Tally) => tallies.reduce((total, tally) => total + tally[part], 0);
+  const skipped = sum('skipped');
+  say(`${sum('passed')} passed, ${sum('failed')} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
+  return ending.exitCode() ?? (sum('failed') === 0 && sum('passed') > 0 ? 0 : 1);
+}

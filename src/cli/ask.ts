@@ -1,0 +1,29 @@
+// Asks whether to go on, before something is done to many things at once.
+
+import { createInterface } from 'node:readline/promises';
+import { UsageError } from '../errors.ts';
+import { paint } from './output.ts';
+
+export const CONFIRM_OPTIONS = { 'dry-run': { type: 'boolean' }, yes: { type: 'boolean' } } as const;
+
+/** @param verb past tense: `replayed`. @throws UsageError if somebody would have to be asked, and nobody is there */
+export function requireSomebody(
+  given: { 'dry-run'?: boolean | undefined; yes?: boolean | undefined },
+  verb: string,
+): void {
+  if (given['dry-run'] === true || given.yes === true) return;
+  if (process.stdin.isTTY && process.stderr.isTTY) return;
+  throw new UsageError(`nobody can be asked here: say --yes, or --dry-run to see what would be ${verb}`);
+}
+
+/** On standard error. Ctrl-C and the end of the input mean no. */
+export async function confirm(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
+  try {
+    const answer = await Promise.race([terminal.question(`${paint('bold', question)} [y/N] `), closed]);
+    return /^y(es)?$/i.test(answer.trim());
+  } finally {
+    terminal.close();
+  }
+}

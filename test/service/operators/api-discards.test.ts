@@ -1,0 +1,268 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { operators } from '../../support/operators.ts';
+import { completed, deliver, newJobId } from '../../support/sender.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+import { openTransaction } from '../../support/transaction.ts';
+
+type Discarded = { id: string; discarded_at: string; discarded_by: string; discard_note: string };
+type Preview = { matched: number; matched_exactly: boolean; to: string; sample: { id: string }[] };
+type Page = { discarded: number; next_cursor: string | null };
+
+const NOTE = 'a test of team A, and nothing that anybody waits for';
+
+/** A delivery of an unknown status. Returns its id. */
+async function quarantine(
+  { webhooks, database }: TestService,
+  { job = newJobId(), source = 'default' }: { job?: string; source?: string } = {},
+): Promise<string> {
+  await deliver(webhooks, { job_id: job, status: 'paused' });
+  const [row] = await database.query<{ id: string }>(
+    'update deliveries set source = $2 where job_id = $1 returning id',
+    [job, source],
+  );
+  return row?.id ?? '';
+}
+
+/** As if its body had been understood all along. */
+const makeUnderstood = ({ database }: TestService, id: string) =>
+  database.query(
+    `update deliveries set status = 'completed', body = convert_to(replace($2, 'JOB', job_id), 'UTF8') where id = $1`,
+    [id, JSON.stringify(completed('JOB'))],
+  );
+
+const idsIn = async (api: Awaited<ReturnType<typeof operators>>, path: string) => {
+  const { body } = await api.get<{ items: { id: string }[] }>(path);
+  return body.items.map(({ id }) => id);
+};
+
+test('a discarded delivery no longer waits, and is kept with its body, who discarded it, when and why', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator', name: 'Ada' });
+  const [waiting, id] = [await quarantine(service), await quarantine(service)];
+
+  const { status, body } = await api.post<Discarded>(`/quarantine/${id}/discard`, { note: NOTE });
+
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    id,
+    outcome: 'quarantined',
+    body_kept: true,
+    released_at: null,
+    discarded_by: 'Ada',
+    discard_note: NOTE,
+  });
+  expect(Math.abs(Date.parse(body.discarded_at) - Date.now())).toBeLessThan(60_000);
+  expect(await idsIn(api, '/quarantine')).toEqual([waiting]);
+  expect(await idsIn(api, '/quarantine?state=waiting')).toEqual([waiting]);
+  expect(await idsIn(api, '/quarantine?released=false')).toEqual([waiting]);
+  expect(await idsIn(api, '/quarantine?state=discarded')).toEqual([id]);
+  expect(await idsIn(api, '/quarantine?state=discarded&released=true')).toEqual([]);
+  expect(await idsIn(api, '/quarantine?state=released')).toEqual([]);
+  expect(await idsIn(api, '/deliveries?outcome=quarantined')).toEqual([id, waiting]);
+  expect((await api.get(`/deliveries/${id}/body`)).text).toContain('paused');
+  const exported = await api.get('/export?list=quarantine&format=csv&state=discarded');
+  expect(exported.text).toContain(NOTE);
+});
+
+test('the operator log and the job’s story have a line for a discard, with its note', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'admin', name: 'Ada' });
+  const job = newJobId();
+  const id = await quarantine(service, { job });
+  await api.post(`/quarantine/${id}/discard`, { note: NOTE });
+
+  expect((await api.get(`/operator-log?action=quarantine.discard`)).body).toMatchObject({
+    items: [
+      { actor: 'Ada', source: 'default', subject: id, detail: { note: NOTE, reason: 'unknown status' } },
+    ],
+  });
+  expect((await api.get(`/jobs/default/${job}`)).body).toMatchObject({
+    items: [
+      { what: 'delivery', delivery: { discarded_by: 'Ada', discard_note: NOTE } },
+      { what: 'operator', operator: { action: 'quarantine.discard', actor: 'Ada' } },
+    ],
+  });
+});
+
+test('what is discarded can be neither released nor discarded again, and says so', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator' });
+  const id = await quarantine(service);
+  await makeUnderstood(service, id);
+  await api.post(`/quarantine/${id}/discard`, { note: NOTE });
+
+  for (const action of [
+    api.post(`/quarantine/${id}/release`),
+    api.post(`/quarantine/${id}/discard`, { note: 'another' }),
+  ]) {
+    expect(await action).toMatchObject({
+      status: 409,
+      body: { error: 'wrong_state', message: expect.stringContaining('discarded, which is for good') },
+    });
+  }
+
+  expect((await api.post('/quarantine/release', { filter: {} })).body).toMatchObject({ items: [] });
+  expect((await api.post('/quarantine/discard', { filter: {}, note: NOTE })).body).toEqual({
+    discarded: 0,
+    next_cursor: null,
+  });
+  expect((await api.get(`/deliveries/${id}`)).body).toMatchObject({ released_at: null, discard_note: NOTE });
+});
+
+test('what was released, was never in quarantine, is not there or not theirs is not discarded', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator' });
+  const limited = await operators(service, { role: 'operator', sources: ['team-a'] });
+  const auditor = await operators(service, { role: 'auditor' });
+  const [released, foreign] = [await quarantine(service), await quarantine(service)];
+  await makeUnderstood(service, released);
+  await api.post(`/quarantine/${released}/release`);
+  await deliver(service.webhooks, completed(newJobId()));
+  const [accepted] = await idsIn(api, '/deliveries?outcome=accepted');
+  const discard = (id: string, caller = api) => caller.post(`/quarantine/${id}/discard`, { note: NOTE });
+
+  expect(await discard(released)).toMatchObject({
+    status: 409,
+    body: { error: 'wrong_state', message: expect.stringContaining('released') },
+  });
+  expect(await discard(accepted ?? '')).toMatchObject({ status: 409 });
+  expect((await discard(randomUUID())).status).toBe(404);
+  expect((await discard('1')).status).toBe(400);
+  expect((await discard(foreign, limited)).status).toBe(403);
+  expect((await discard(foreign, auditor)).status).toBe(403);
+  const ofDefault = { filter: { source: 'default' }, note: NOTE };
+  expect((await limited.post('/quarantine/discard', ofDefault)).status).toBe(403);
+  expect((await limited.post('/quarantine/discard', { filter: {}, note: NOTE })).body).toEqual({
+    discarded: 0,
+    next_cursor: null,
+  });
+  expect((await limited.post('/quarantine/discard', { filter: {}, dry_run: true })).body).toMatchObject({
+    matched: 0,
+    sample: [],
+  });
+  expect(await idsIn(api, '/quarantine')).toEqual([foreign]);
+});
+
+test('a note has to say why, and is of a bounded length', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator' });
+  const id = await quarantine(service);
+
+  for (const body of [{}, { note: '' }, { note: 'x'.repeat(501) }, { note: 1 }]) {
+    for (const path of [`/quarantine/${id}/discard`, '/quarantine/discard']) {
+      const order = path.includes(id) ? body : { filter: {}, ...body };
+      const answer = await api.post(path, order);
+      expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining('note: ') } });
+    }
+  }
+  expect(await idsIn(api, '/quarantine')).toEqual([id]);
+  expect((await api.post(`/quarantine/${id}/discard`, { note: 'é'.repeat(500) })).status).toBe(200);
+});
+
+test('a dry run counts and shows what would be discarded, and changes and records nothing', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'admin' });
+  const ids: string[] = [];
+  for (let count = 0; count < 12; count++) ids.push(await quarantine(service));
+  await quarantine(service, { source: 'team-b' });
+
+  const order = { filter: { source: 'default', status: 'paused' }, dry_run: true };
+  const { status, body } = await api.post<Preview>('/quarantine/discard', order);
+
+  expect({ status, ...body }).toMatchObject({ status: 200, matched: 12, matched_exactly: true });
+  expect(body.sample.map(({ id }) => id)).toEqual(ids.slice(0, 10));
+  expect(await idsIn(api, '/quarantine')).toHaveLength(13);
+  expect(await idsIn(api, '/operator-log?action=quarantine.discard')).toEqual([]);
+});
+
+test('what comes in after a dry run is not discarded with its time, and waits', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator' });
+  await quarantine(service);
+  const { body: preview } = await api.post<Preview>('/quarantine/discard', { filter: {}, dry_run: true });
+  const later = await quarantine(service);
+
+  const order = { filter: { to: preview.to }, note: NOTE };
+  expect((await api.post('/quarantine/discard', order)).body).toEqual({ discarded: 1, next_cursor: null });
+  expect(await idsIn(api, '/quarantine')).toEqual([later]);
+});
+
+test('many are discarded in calls of a bounded size, each with a line in the operator log', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'admin' });
+  const jobs = Array.from({ length: 7 }, () => `bulk-${newJobId()}`);
+  for (const job of jobs) await quarantine(service, { job });
+  const other = await quarantine(service);
+
+  const pages: Page[] = [];
+  let cursor: string | null = null;
+  do {
+    const { body }: { body: Page } = await api.post<Page>('/quarantine/discard', {
+      filter: { job_id_prefix: 'bulk-' },
+      note: NOTE,
+      limit: 3,
+      ...(cursor !== null && { cursor }),
+    });
+    pages.push(body);
+    cursor = body.next_cursor;
+  } while (cursor !== null);
+
+  expect(pages.map(({ discarded }) => discarded)).toEqual([3, 3, 1]);
+  expect(await idsIn(api, '/quarantine')).toEqual([other]);
+  expect(await idsIn(api, '/operator-log?action=quarantine.discard')).toHaveLength(7);
+  const tooMany = await api.post('/quarantine/discard', { filter: {}, note: NOTE, limit: 1_001 });
+  expect(tooMany.status).toBe(400);
+});
+
+test('a discard that is repeated under its key gets the first answer, and is logged once', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'admin' });
+  const id = await quarantine(service);
+  const discard = () => api.post(`/quarantine/${id}/discard`, { note: NOTE }, { key: 'once' });
+
+  const [first, second] = [await discard(), await discard()];
+
+  expect([first.status, second.status]).toEqual([200, 200]);
+  expect(second.body).toEqual(first.body);
+  expect(await idsIn(api, '/operator-log?action=quarantine.discard')).toHaveLength(1);
+});
+
+test('of a release and a discard at once exactly one wins, and the row says which', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator' });
+
+  for (let round = 0; round < 8; round++) {
+    const id = await quarantine(service);
+    await makeUnderstood(service, id);
+    const answers = await Promise.all([
+      api.post(`/quarantine/${id}/release`),
+      api.post(`/quarantine/${id}/discard`, { note: NOTE }),
+      api.post(`/quarantine/${id}/release`),
+      api.post(`/quarantine/${id}/discard`, { note: NOTE }),
+    ]);
+
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 409, 409, 409]);
+    const isReleased = statuses[0] === 200 || statuses[2] === 200;
+    const { body } = await api.get(`/deliveries/${id}`);
+    expect({
+      released: body['released_at'] !== null,
+      discarded: body['discarded_at'] !== null,
+    }).toEqual({ released: isReleased, discarded: !isReleased });
+  }
+});
+
+test('a discard of all leaves alone what another transaction has locked, and does not wait for it', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator' });
+  const [locked] = [await quarantine(service), await quarantine(service)];
+  await using release = await openTransaction(service.database);
+  await release.query('select from deliveries where id = $1 for update', [locked]);
+
+  const { body } = await api.post('/quarantine/discard', { filter: {}, note: NOTE });
+  await release.rollback();
+
+  expect(body).toEqual({ discarded: 1, next_cursor: null });
+  expect(await idsIn(api, '/quarantine')).toEqual([locked]);
+});
