@@ -69,7 +69,7 @@ async function sourcesOf(client: OperatorsClient, jobId: string): Promise<string
   const query = { job_id: jobId };
   for await (const { source } of client.each('jobs', query, { max: SOURCES_MAX })) found.add(source);
   for await (const { source } of client.each('quarantine', query, { max: SOURCES_MAX })) found.add(source);
-  return [...found];
+  return [...found].toSorted();
 }
 
 function elsewhere({ source, jobId }: Asked, sources: readonly string[], httpStatus: number): string {

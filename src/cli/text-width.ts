@@ -33,7 +33,7 @@ export function wrap(text: string, width: number): string[] {
   if (widthOf(text) <= width) return [text];
   const lines: string[] = [];
   let line = '';
-  for (const word of text.split(' ').flatMap((word) => pieces(word, width))) {
+  for (const word of text.split(' ').flatMap((whole) => pieces(whole, width))) {
     const longer = line === '' ? word : `${line} ${word}`;
     if (line !== '' && widthOf(longer) > width) {
       lines.push(line);

@@ -75,7 +75,7 @@ export function createStatsOperations(deps: {
             ...toTexts(range),
             step: range.stepS,
             items: steps.map(
-              ({ at, source, ...step }): StatsItem => ({ at: at.toISOString(), source, ...toShown(step) }),
+              (step): StatsItem => ({ at: step.at.toISOString(), source: step.source, ...toShown(step) }),
             ),
             total: { ...toTexts(asked), ...toShown(total) },
           },

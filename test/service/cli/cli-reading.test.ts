@@ -4,7 +4,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { listen, newExchange } from '../../support/bus.ts';
 import { type Cli, cliOf, cliWith, hasTerminal, parseLines } from '../../support/cli.ts';
-import { createFolder } from '../../support/folder.ts';
+import { createFolder, type TestFolder } from '../../support/folder.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { completed, deliver, failed, newJobId, type Notification, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -144,7 +144,7 @@ describe('a job that is in another source only', () => {
   const SECRETS = { 'team-a': 'a-secret-of-the-team-a-0001', 'team-b': 'a-secret-of-the-team-b-0001' };
 
   /** With two sources beside `default`, which are read again from the folder while it runs. */
-  async function startWithTeams(folder: Folder) {
+  async function startWithTeams(folder: TestFolder) {
     const teams = Object.entries(SECRETS).map(([name, secret]) => [name, { secrets: [secret] }]);
     const file = await folder.write('sources.json', JSON.stringify(Object.fromEntries(teams)));
     return startTestService({ env: { SOURCES_FILE: file } });

@@ -271,12 +271,12 @@ test('a job’s story is the same by parameters, which take an id that no addres
   expect((await limited.get('/story?source=default&job_id=.')).status).toBe(403);
 });
 
-describe('the error message of a failed job', () => {
-  const failureIn = ({ items }: Story) =>
-    items.find(({ what }) => what === 'event')?.['event'] as Record<string, unknown>;
-  const looksAtBodies = (database: TestDatabase) =>
-    database.query(`select actor, subject, source, detail from operator_log where action = 'body.read'`);
+const failureIn = ({ items }: Story) =>
+  items.find(({ what }) => what === 'event')?.['event'] as Record<string, unknown>;
+const looksAtBodies = (database: TestDatabase) =>
+  database.query(`select actor, subject, source, detail from operator_log where action = 'body.read'`);
 
+describe('the error message of a failed job', () => {
   test('is in the story for roles that may read bodies, and each story that has it is in the operator log once', async () => {
     await using service = await startTestService();
     const { database } = service;

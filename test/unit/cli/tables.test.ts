@@ -73,11 +73,13 @@ describe.for([80, 120])('in %d columns', (width) => {
 
   test('no outcome, status, result, percentage or reason is cut', () => {
     const list = squeezed(TABLES['deliveries list'](width));
-    for (const { outcome, status, reason, error_code } of rows.deliveries) {
-      for (const text of [outcome, error_code]) if (text) expect(list).toContain(squeezed(text));
-      if (reason && reason.length < 30) expect(list).toContain(squeezed(reason));
-      if (status && status.length < 11) expect(list).toContain(status);
-    }
+    const texts = rows.deliveries.flatMap(({ outcome, status, reason, error_code }) => [
+      outcome,
+      reason ?? '',
+      error_code ?? '',
+      ...(status ?? '').split(' '),
+    ]);
+    for (const text of texts) expect(list).toContain(squeezed(text));
     expect(list).toContain('45%');
     for (const text of ['confirmed', 'returned', 'failed']) {
       expect(TABLES['publications list'](width)).toMatch(new RegExp(`\\b${text}\\b`));
