@@ -2,7 +2,7 @@
 
 import type { Items } from '../operators/client/index.ts';
 import type { Format } from './output.ts';
-import { ago, bytes, count, duration, NOTHING, time } from './readable.ts';
+import { ago, briefTime, bytes, count, duration, NOTHING, time } from './readable.ts';
 import type { Column } from './table.ts';
 
 const COLOURS: Readonly<Record<string, Format>> = {
@@ -43,92 +43,146 @@ export const statusOf = (item: { status: string | null; progress_percentage: num
 /** Empty for 0: a column without any value is left out. */
 const some = (value: number) => (value === 0 ? '' : count(value));
 
-const SHORT = 8;
+type Text<T> = (item: T) => string | null | undefined;
+
+const inForm = (form: (value: string) => string, value: string | null | undefined) =>
+  value ? form(value) : '';
+
+/** Of a time, in UTC. */
+export const timeColumn = <T>(head: string, of: Text<T>): Column<T> => ({
+  head,
+  text: (item) => inForm(time, of(item)),
+  brief: (item) => inForm(briefTime, of(item)),
+});
+/** The word that counts: it is never shortened. */
+const wordColumn = <T>(head: string, of: (item: T) => string): Column<T> => ({
+  head,
+  text: of,
+  colour: (item) => colourOf(of(item)),
+});
+/** Of a job, an event, a source: shortened where nothing else gives. */
+export const nameColumn = <T>(head: string, of: Text<T>): Column<T> => ({ head, text: of, shorten: 'last' });
+export const idColumn = <T>(head: string, of: Text<T>): Column<T> => ({
+  head,
+  text: of,
+  shorten: 'first',
+  colour: () => 'dim',
+});
+/** Some words or a sentence. */
+export const textColumn = <T>(head: string, of: Text<T>): Column<T> => ({
+  head,
+  text: of,
+  wrapTo: 24,
+  below: 'first',
+});
+export const countColumn = <T>(head: string, of: (item: T) => string | number): Column<T> => ({
+  head,
+  text: of,
+  right: true,
+});
+
+const sourceColumn = nameColumn<{ readonly source: string | null }>('source', (item) => item.source);
+const errorColumn: Column<{ readonly error_code: string | null }> = {
+  ...textColumn('error', (item) => item.error_code),
+  wrapTo: 16,
+};
+/** Of a sender's choice, if it is no status that we know. */
+const statusColumn: Column<Items['deliveries']> = { head: 'status', text: statusOf, wrapTo: 10 };
+
+/** Of a delivery with a job, the source tells who sent it. */
+const fromColumn: Column<Items['deliveries']> = {
+  head: 'from',
+  text: (item) => item.remote_address,
+  brief: (item) => (item.job_id === null ? item.remote_address : ''),
+  below: 'last',
+};
 
 const delivery: readonly Column<Items['deliveries']>[] = [
-  { head: 'received (UTC)', text: (item) => time(item.received_at) },
-  { head: 'source', text: (item) => item.source },
-  { head: 'outcome', text: (item) => item.outcome, colour: (item) => colourOf(item.outcome) },
-  { head: 'job', text: (item) => item.job_id, cutTo: 24 },
-  { head: 'status', text: statusOf, cutTo: SHORT },
-  { head: 'error', text: (item) => item.error_code, cutTo: SHORT },
-  { head: 'reason', text: (item) => item.reason, cutTo: SHORT },
-  { head: 'from', text: (item) => item.remote_address },
-  { head: 'id', text: (item) => item.id, colour: () => 'dim' },
+  timeColumn('received (UTC)', (item) => item.received_at),
+  sourceColumn,
+  wordColumn('outcome', (item) => item.outcome),
+  nameColumn('job', (item) => item.job_id),
+  statusColumn,
+  errorColumn,
+  textColumn('reason', (item) => item.reason),
+  fromColumn,
+  idColumn('id', (item) => item.id),
 ];
+
+/** What was not confirmed of a replay's events: `2 returned, 1 skipped`. */
+const othersOf = ({ counts }: Items['replays']): string =>
+  (['returned', 'failed', 'skipped'] as const)
+    .filter((name) => counts[name] > 0)
+    .map((name) => `${count(counts[name])} ${name}`)
+    .join(', ');
 
 export const COLUMNS: { readonly [N in keyof Items]: readonly Column<Items[N]>[] } = {
   jobs: [
-    { head: 'first seen (UTC)', text: (item) => time(item.first_seen_at) },
-    { head: 'source', text: (item) => item.source },
-    { head: 'job', text: (item) => item.job_id },
-    { head: 'state', text: (item) => item.state, colour: (item) => colourOf(item.state) },
-    { head: 'progress', text: (item) => percent(item.highest_progress), right: true },
-    { head: 'last heard of', text: (item) => ago(item.last_seen_at), right: true },
-    {
-      head: 'took',
-      text: (item) => (item.duration_ms === null ? '' : duration(item.duration_ms)),
-      right: true,
-    },
+    timeColumn('first seen (UTC)', (item) => item.first_seen_at),
+    sourceColumn,
+    nameColumn('job', (item) => item.job_id),
+    wordColumn('state', (item) => item.state),
+    // A completed job has often told of less than 100 %: its last progress would say that it is not complete.
+    countColumn('progress', (item) => (item.completed_at === null ? percent(item.highest_progress) : '')),
+    { ...countColumn('last heard of', (item) => ago(item.last_seen_at)), drop: true },
+    countColumn('took', (item) => (item.duration_ms === null ? '' : duration(item.duration_ms))),
   ],
   deliveries: delivery,
   quarantine: [
     ...delivery.filter(({ head }) => head !== 'outcome' && head !== 'from'),
-    { head: 'released (UTC)', text: (item) => (item.released_at === null ? '' : time(item.released_at)) },
-    { head: 'discarded (UTC)', text: (item) => (item.discarded_at ? time(item.discarded_at) : '') },
-    { head: 'by', text: (item) => item.discarded_by, cutTo: SHORT },
-    { head: 'note', text: (item) => item.discard_note, cutTo: SHORT },
+    timeColumn('released (UTC)', (item) => item.released_at),
+    timeColumn('discarded (UTC)', (item) => item.discarded_at),
+    nameColumn('by', (item) => item.discarded_by),
+    textColumn('note', (item) => item.discard_note),
   ],
   events: [
-    { head: 'recorded (UTC)', text: (item) => time(item.recorded_at) },
-    { head: 'event', text: (item) => item.id },
-    { head: 'kind', text: (item) => item.kind, colour: (item) => colourOf(item.kind) },
+    timeColumn('recorded (UTC)', (item) => item.recorded_at),
+    nameColumn('event', (item) => item.id),
+    wordColumn('kind', (item) => item.kind),
     { head: 'late', text: (item) => (item.late ? 'late' : ''), colour: () => 'yellow' },
-    { head: 'error', text: (item) => item.error_code, cutTo: SHORT },
-    { head: 'repeats', text: (item) => some(item.repeats), right: true },
-    { head: 'on the bus', text: (item) => item.publication, colour: (item) => colourOf(item.publication) },
+    errorColumn,
+    { ...countColumn('repeats', (item) => some(item.repeats)), drop: true },
+    wordColumn('on the bus', (item) => item.publication),
   ],
   publications: [
-    { head: 'published (UTC)', text: (item) => time(item.published_at) },
-    { head: 'event', text: (item) => item.event_id },
-    { head: 'attempt', text: (item) => item.attempt, right: true },
-    { head: 'result', text: (item) => item.result, colour: (item) => colourOf(item.result) },
-    { head: 'took', text: (item) => duration(item.duration_ms), right: true },
-    { head: 'detail', text: (item) => item.detail, cutTo: SHORT },
-    { head: 'queue', text: (item) => item.queue, cutTo: SHORT },
-    { head: 'replay', text: (item) => item.replay_id, colour: () => 'dim' },
+    timeColumn('published (UTC)', (item) => item.published_at),
+    nameColumn('event', (item) => item.event_id),
+    { ...countColumn('attempt', (item) => item.attempt), drop: true },
+    wordColumn('result', (item) => item.result),
+    { ...countColumn('took', (item) => duration(item.duration_ms)), drop: true },
+    textColumn('detail', (item) => item.detail),
+    textColumn('queue', (item) => item.queue),
+    idColumn('replay', (item) => item.replay_id),
   ],
   outbox: [
-    { head: 'recorded (UTC)', text: (item) => time(item.recorded_at) },
-    { head: 'state', text: (item) => item.state, colour: (item) => colourOf(item.state) },
-    { head: 'event', text: (item) => item.event_id },
-    { head: 'attempts', text: (item) => item.attempts, right: true },
-    { head: 'last error', text: (item) => item.last_error, cutTo: SHORT },
-    { head: 'queue', text: (item) => item.queue, cutTo: SHORT },
-    { head: 'replay', text: (item) => item.replay_id, colour: () => 'dim' },
+    timeColumn('recorded (UTC)', (item) => item.recorded_at),
+    wordColumn('state', (item) => item.state),
+    nameColumn('event', (item) => item.event_id),
+    countColumn('attempts', (item) => item.attempts),
+    textColumn('last error', (item) => item.last_error),
+    textColumn('queue', (item) => item.queue),
+    idColumn('replay', (item) => item.replay_id),
     { head: 'id', text: (item) => item.id, colour: () => 'dim' },
   ],
   replays: [
-    { head: 'created (UTC)', text: (item) => time(item.created_at) },
-    { head: 'by', text: (item) => item.created_by, cutTo: SHORT },
-    { head: 'state', text: (item) => item.state, colour: (item) => colourOf(item.state) },
-    { head: 'matched', text: ({ counts }) => count(counts.matched), right: true },
-    { head: 'confirmed', text: ({ counts }) => count(counts.confirmed), right: true },
-    { head: 'returned', text: ({ counts }) => some(counts.returned), right: true },
-    { head: 'failed', text: ({ counts }) => some(counts.failed), right: true },
-    { head: 'skipped', text: ({ counts }) => some(counts.skipped), right: true },
-    { head: 'queue', text: (item) => item.queue ?? 'the exchange', cutTo: SHORT },
-    { head: 'note', text: (item) => item.note, cutTo: SHORT },
-    { head: 'id', text: (item) => item.id, colour: () => 'dim' },
+    timeColumn('created (UTC)', (item) => item.created_at),
+    nameColumn('by', (item) => item.created_by),
+    wordColumn('state', (item) => item.state),
+    countColumn('matched', ({ counts }) => count(counts.matched)),
+    countColumn('confirmed', ({ counts }) => count(counts.confirmed)),
+    textColumn('others', othersOf),
+    textColumn('queue', (item) => item.queue ?? 'the exchange'),
+    textColumn('note', (item) => item.note),
+    idColumn('id', (item) => item.id),
   ],
   'operator-log': [
-    { head: 'at (UTC)', text: (item) => time(item.at) },
-    { head: 'who', text: (item) => item.actor, cutTo: SHORT },
-    { head: 'role', text: (item) => item.role },
+    timeColumn('at (UTC)', (item) => item.at),
+    nameColumn('who', (item) => item.actor),
+    { head: 'role', text: (item) => item.role, drop: true },
     { head: 'did', text: (item) => item.action },
-    { head: 'to', text: (item) => item.subject, cutTo: 36 },
-    { head: 'source', text: (item) => item.source },
-    { head: 'from', text: (item) => item.remote_address },
+    idColumn('to', (item) => item.subject),
+    sourceColumn,
+    { head: 'from', text: (item) => item.remote_address, drop: true },
   ],
 };
 

@@ -2,7 +2,7 @@
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import type { Items } from '../operators/client/index.ts';
+import { ApiAnswerError, type Items, type OperatorsClient } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { colourOf } from './columns.ts';
@@ -30,11 +30,25 @@ async function show(args: string[], env: Env): Promise<number> {
     throw new UsageError('jobs show takes a source and a job, or a job of the source "default"');
   const [source, jobId] = second === undefined ? ['default', first] : [first, second];
   const { client } = openApi(env);
+  try {
+    return await printStory(client, { source, jobId });
+  } catch (error) {
+    if (!(error instanceof ApiAnswerError && ELSEWHERE.has(error.httpStatus))) throw error;
+    const sources = await sourcesOf(client, jobId);
+    if (sources.length === 0) throw error;
+    complain(elsewhere({ source, jobId }, sources, error.httpStatus));
+    return 1;
+  }
+}
+
+type Asked = { readonly source: string; readonly jobId: string };
+
+async function printStory(client: OperatorsClient, asked: Asked): Promise<number> {
   let isFirst = true;
-  for await (const { job, items } of client.story(source, jobId)) {
+  for await (const { job, items } of client.story(asked.source, asked.jobId)) {
     if (process.stdout.isTTY) {
-      if (isFirst) await put(`${heading(job, { source, jobId })}\n\n`);
-      if (items.length > 0) await printTable(items, STORY_COLUMNS, { head: isFirst, wrap: true });
+      if (isFirst) await put(`${heading(job, asked)}\n\n`);
+      if (items.length > 0) await printTable(items, STORY_COLUMNS, { head: isFirst });
     } else {
       if (isFirst) await putJson({ what: 'job', job });
       for (const item of items) await putJson(item);
@@ -45,11 +59,31 @@ async function show(args: string[], env: Env): Promise<number> {
   return 0;
 }
 
+/** The source that was asked for does not have the job, or the token may not read it: then another one may be meant. */
+const ELSEWHERE: ReadonlySet<number> = new Set([403, 404]);
+const SOURCES_MAX = 20;
+
+/** Of those that the token may read. Without an event there is no job, but there may be deliveries in quarantine. */
+async function sourcesOf(client: OperatorsClient, jobId: string): Promise<string[]> {
+  const found = new Set<string>();
+  const query = { job_id: jobId };
+  for await (const { source } of client.each('jobs', query, { max: SOURCES_MAX })) found.add(source);
+  for await (const { source } of client.each('quarantine', query, { max: SOURCES_MAX })) found.add(source);
+  return [...found].toSorted();
+}
+
+function elsewhere({ source, jobId }: Asked, sources: readonly string[], httpStatus: number): string {
+  const job = clean(jobId);
+  const where = sources.map(clean).join(', ');
+  const told =
+    httpStatus === 404
+      ? `No job ${job} in source ${clean(source)}. It is in: ${where}.`
+      : `Your token does not allow source ${clean(source)}. Job ${job} is in: ${where}.`;
+  return `${told}\nTry "tallyhook jobs show ${sources.length === 1 ? where : 'SOURCE'} ${job}".`;
+}
+
 /** Without a job, all its deliveries are in quarantine. */
-function heading(
-  job: Items['jobs'] | null,
-  asked: { readonly source: string; readonly jobId: string },
-): string {
+function heading(job: Items['jobs'] | null, asked: Asked): string {
   if (job === null)
     return `${paint('bold', clean(asked.jobId))} of ${clean(asked.source)}: no event told of it`;
   const state = paint(colourOf(job.state) ?? 'bold', clean(job.state));

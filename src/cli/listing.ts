@@ -2,9 +2,10 @@
 
 import { UsageError } from '../errors.ts';
 import { FLAG, TEXT, whole } from './arguments.ts';
-import { complain, put, putJson } from './output.ts';
+import { complain, paint, put, putJson } from './output.ts';
 import { counted } from './readable.ts';
 import { type Column, renderTable, type TableOptions, terminalWidth } from './table.ts';
+import { SHORTENED } from './text-width.ts';
 
 /** Rows that a table waits for: more would keep the reader waiting for the first. */
 const TABLE_ROWS = 200;
@@ -27,12 +28,20 @@ export function limitOf({ limit, all }: { limit?: string | undefined; all?: bool
 }
 
 /** As wide as the terminal. */
-export function printTable<T>(
+export async function printTable<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
   options: Omit<TableOptions, 'width'> = {},
 ): Promise<void> {
-  return put(`${renderTable(rows, columns, { width: terminalWidth(), ...options })}\n`);
+  const table = renderTable(rows, columns, { width: terminalWidth(), ...options });
+  await put(`${table}\n`);
+  if (table.includes(SHORTENED))
+    complain(
+      paint(
+        'dim',
+        `ids with "${SHORTENED}" are shortened: pipe the output to see them whole, for example to "cat"`,
+      ),
+    );
 }
 
 /** `noun`: of one item, for the line that says that there is none, or that there may be more. */
@@ -50,9 +59,9 @@ export async function printList<T>(
   let printed = 0;
   const flush = async () => {
     if (rows.length === 0) return;
-    const isFirst = printed === 0;
     printed += rows.length;
-    await printTable(rows, columns, { head: isFirst });
+    // With their heads each time: which columns there are depends on the rows.
+    await printTable(rows, columns);
     rows = [];
   };
   for await (const item of items) {
@@ -75,7 +84,7 @@ type Field = readonly [name: string, value: string | number | boolean | null | u
 
 const FIELD_COLUMNS: readonly Column<Field>[] = [
   { head: '', text: ([name]) => name, colour: () => 'dim' },
-  { head: '', text: ([, value]) => String(value), cutTo: 20 },
+  { head: '', text: ([, value]) => String(value), wrapTo: 20 },
 ];
 
 /** Names and values on a terminal, without those that have none; otherwise one line of JSON. */

@@ -99,7 +99,7 @@ async function summarize(
   if (!process.stdout.isTTY || failures.length === 0) return;
   const shown = failures.slice(0, SHOWN_MAX);
   await put('\n');
-  await printTable(shown, FAILURE_COLUMNS, { wrap: true });
+  await printTable(shown, FAILURE_COLUMNS);
   if (shown.length < failures.length) complain('and more: see "tallyhook quarantine list"');
 }
 
@@ -110,9 +110,9 @@ function sentence({ delivery_id, result, event_id, reason }: Release): string {
   return `${paint(colourOf(result) ?? 'bold', readable(result))} ${delivery_id}${rest === '' ? '' : `  ${rest}`}`;
 }
 
-const FAILURE_COLUMNS: readonly Column<Release>[] = [
+export const FAILURE_COLUMNS: readonly Column<Release>[] = [
   { head: 'delivery', text: (item) => item.delivery_id },
-  { head: 'still not understood, since', text: (item) => item.reason, cutTo: 20 },
+  { head: 'still not understood, since', text: (item) => item.reason, wrapTo: 40 },
 ];
 
 export const quarantine = nounCommand('quarantine', {

@@ -18,6 +18,11 @@ export function time(rfc3339: string | null | undefined): string {
     : `${date} ${clock}${fraction.padEnd(4, fraction === '' ? ' ' : '0').trimEnd()}`;
 }
 
+/** `11-21 18:42:07`: where there is little room. */
+export function briefTime(rfc3339: string | null | undefined): string {
+  return time(rfc3339).replace(/^\d{4}-(.{14}).*$/, '$1');
+}
+
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return NOTHING;
   if (ms > 0 && ms < 1) return '<1 ms';

@@ -1,15 +1,17 @@
 // `tallyhook replays`: what was replayed, what is being replayed, and how to stop it.
 
 import type { Env } from '../config.ts';
-import { type Items, LISTS } from '../operators/client/index.ts';
+import { type Answers, type Items, LISTS } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { argumentOf, parse } from './arguments.ts';
+import { nameColumn, textColumn } from './columns.ts';
 import { nounCommand, type Verb } from './command.ts';
 import { wordsOf } from './filters.ts';
 import { printOne, printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { put } from './output.ts';
 import { count, orMore, time } from './readable.ts';
+import type { Column } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
 
 const help = `What was replayed, and what is being replayed ("tallyhook replay" begins one).
@@ -40,13 +42,15 @@ async function show(args: string[], env: Env): Promise<number> {
   ]);
   if (process.stdout.isTTY && skips.length > 0) {
     await put('\n');
-    await printTable(skips, [
-      { head: 'left out', text: (skip) => skip.event_id },
-      { head: 'since', text: (skip) => skip.reason },
-    ]);
+    await printTable(skips, SKIP_COLUMNS);
   }
   return 0;
 }
+
+export const SKIP_COLUMNS: readonly Column<NonNullable<Answers['replayDetail']['skips']>[number]>[] = [
+  nameColumn('left out', (skip) => skip.event_id),
+  textColumn('since', (skip) => skip.reason),
+];
 
 const countOf = ({ matched_exactly: isExact }: Items['replays'], name: string, value: number) =>
   orMore(count(value), isExact || name !== 'matched');

@@ -4,10 +4,11 @@ import type { Env } from '../config.ts';
 import type { Answers } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
+import { countColumn, idColumn, nameColumn, timeColumn } from './columns.ts';
 import type { Command } from './command.ts';
 import { printTable } from './listing.ts';
 import { complain, paint, put, putJson } from './output.ts';
-import { ago, count, time } from './readable.ts';
+import { ago, count } from './readable.ts';
 import type { Column } from './table.ts';
 
 const help = `Who sends, how much, signed with which secret, and what they send that we do not know.
@@ -66,43 +67,48 @@ async function printParts<T>(
 const rate = (value: number) =>
   value === 0 ? '0' : value < 10 ? value.toFixed(2) : count(Math.round(value));
 
-const SOURCES: readonly Column<Source>[] = [
-  { head: 'source', text: (item) => item.source },
-  { head: '', text: (item) => (item.configured ? '' : 'not configured'), colour: () => 'yellow' },
-  { head: 'last delivery', text: (item) => ago(item.last_delivery_at), right: true },
-  { head: 'a minute: last 5 min', text: ({ rates }) => rate(rates.last_5m), right: true },
-  { head: 'last hour', text: ({ rates }) => rate(rates.last_1h), right: true },
-  { head: 'last day', text: ({ rates }) => rate(rates.last_24h), right: true },
+export const SOURCES: readonly Column<Source>[] = [
+  nameColumn('source', (item) => item.source),
+  {
+    head: '',
+    text: (item) => (item.configured ? '' : 'not configured'),
+    brief: (item) => (item.configured ? '' : 'not set up'),
+    colour: () => 'yellow',
+  },
+  countColumn('last delivery', (item) => ago(item.last_delivery_at)),
+  countColumn('a minute: 5 min', ({ rates }) => rate(rates.last_5m)),
+  countColumn('last hour', ({ rates }) => rate(rates.last_1h)),
+  countColumn('last day', ({ rates }) => rate(rates.last_24h)),
 ];
 
-const SECRETS: readonly Column<Row<Source['secrets'][number]>>[] = [
-  { head: 'source', text: (item) => item.of },
+export const SECRETS: readonly Column<Row<Source['secrets'][number]>>[] = [
+  nameColumn('source', (item) => item.of),
   { head: 'fingerprint', text: (item) => item.fingerprint },
   {
     head: 'configured',
     text: (item) => (item.configured ? 'yes' : 'no'),
     colour: (item) => (item.configured ? undefined : 'dim'),
   },
-  { head: 'last matched', text: (item) => ago(item.last_matched_at), right: true },
-  { head: '(UTC)', text: (item) => (item.last_matched_at === null ? '' : time(item.last_matched_at)) },
+  countColumn('last matched', (item) => ago(item.last_matched_at)),
+  timeColumn('(UTC)', (item) => item.last_matched_at),
 ];
 
-const DRIFT: readonly Column<Row<Source['drift'][number]>>[] = [
-  { head: 'source', text: (item) => item.of },
+export const DRIFT: readonly Column<Row<Source['drift'][number]>>[] = [
+  nameColumn('source', (item) => item.of),
   { head: 'unknown', text: (item) => item.kind },
-  { head: 'name', text: (item) => item.name, cutTo: 12 },
-  { head: 'in', text: (item) => item.status, cutTo: 10 },
-  { head: 'type', text: (item) => item.value_type },
-  { head: 'times', text: (item) => count(item.count), right: true },
-  { head: 'first seen (UTC)', text: (item) => time(item.first_seen_at) },
-  { head: 'last', text: (item) => ago(item.last_seen_at), right: true },
-  { head: 'sample', text: (item) => item.sample_delivery_id, colour: () => 'dim' },
+  { head: 'name', text: (item) => item.name, wrapTo: 12 },
+  { head: 'in', text: (item) => item.status, wrapTo: 10 },
+  { head: 'type', text: (item) => item.value_type, drop: true },
+  countColumn('times', (item) => count(item.count)),
+  { ...timeColumn('first seen (UTC)', (item) => item.first_seen_at), drop: true },
+  countColumn('last', (item) => ago(item.last_seen_at)),
+  idColumn('sample', (item) => item.sample_delivery_id),
 ];
 
-const REFUSED: readonly Column<Row<NonNullable<Source['busiest_refused_addresses']>[number]>>[] = [
-  { head: 'source', text: (item) => item.of },
+export const REFUSED: readonly Column<Row<NonNullable<Source['busiest_refused_addresses']>[number]>>[] = [
+  nameColumn('source', (item) => item.of),
   { head: 'from', text: (item) => item.address },
-  { head: 'times', text: (item) => count(item.count), right: true },
+  countColumn('times', (item) => count(item.count)),
 ];
 
 export const sources: Command = { help, run };

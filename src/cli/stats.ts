@@ -1,70 +1,62 @@
-// `tallyhook stats`: how many deliveries and publications there were, and how long they took, a step and source.
+// `tallyhook stats`: how many deliveries and publications there were, and how long they took, a step and source, and in all.
 
 import type { Env } from '../config.ts';
 import type { Answers } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
-import { parse, TEXT } from './arguments.ts';
-import { colourOf } from './columns.ts';
+import { FLAG, parse, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
 import { filterHelp, filterOptions, readFilters, secondsOf } from './filters.ts';
 import { printTable } from './listing.ts';
-import { complain, putJson } from './output.ts';
-import { count, duration, time } from './readable.ts';
-import type { Column } from './table.ts';
+import { complain, paint, put, putJson } from './output.ts';
+import { time } from './readable.ts';
+import { DELIVERIES, hasPublications, PUBLICATIONS, TOTAL, totalRows } from './stats-columns.ts';
 
 const FILTERS = ['from', 'to', 'source'] as const;
 
 const help = `How many deliveries and publications there were, and how long they took, a step and source.
 
-  stats
+  stats                 a line for each step and source; on a terminal, the total of all of them below
 ${filterHelp(FILTERS)}
     --step TIME           how long one line stands for: 1m, 5m, 1h, 1d (1m)
+    --total               the total alone
 
-Without --from and --to it is the last hour. "answer" is the time until a delivery was answered, "lag" that from an
-event's acceptance until the broker had confirmed it; both as p50 / p99, right to 10 %.`;
+Without --from and --to it is the last hour; the total is that of the last 60 minutes, whatever the step. "answer" is the
+time until a delivery was answered, "lag" that from an event's acceptance until the broker had confirmed it; both as
+p50 / p99, right to 10 %.`;
 
-type Item = Answers['stats']['items'][number];
+type Stats = Answers['stats'];
 
 async function run(args: string[], env: Env): Promise<number> {
-  const { values } = parse(args, { ...filterOptions(FILTERS), step: TEXT } as const);
-  const { step } = values;
+  const { values } = parse(args, { ...filterOptions(FILTERS), step: TEXT, total: FLAG } as const);
+  const { step, total: isTotalOnly } = values;
   const { client } = openApi(env);
-  const { items } = await client.stats({
+  const stats = await client.stats({
     ...readFilters(FILTERS, values),
     ...(step !== undefined && { step: secondsOf('--step', step) }),
   });
-  if (items.length === 0) complain('nothing came in that time');
-  if (!process.stdout.isTTY) for (const item of items) await putJson(item);
-  else if (items.length > 0) await printTable(items, columnsFor(items));
+  if (stats.items.length === 0) complain('nothing came in that time');
+  if (process.stdout.isTTY) await printTables(stats, isTotalOnly === true);
+  else if (isTotalOnly) await putJson(stats.total ?? null);
+  else for (const item of stats.items) await putJson(item);
   return 0;
 }
 
-function columnsFor(items: readonly Item[]): Column<Item>[] {
-  return [
-    { head: 'at (UTC)', text: (item) => time(item.at) },
-    { head: 'source', text: (item) => item.source },
-    ...countColumns(items, (item) => item.deliveries),
-    { head: 'answer', text: (item) => range(item.answer_ms), right: true },
-    ...countColumns(items, (item) => item.publications),
-    { head: 'lag', text: (item) => range(item.lag_ms), right: true },
-  ];
+async function printTables({ items, total }: Stats, isTotalOnly: boolean): Promise<void> {
+  if (items.length === 0) return;
+  const published = items.filter(hasPublications);
+  if (!isTotalOnly) {
+    await put(`${paint('bold', 'deliveries')}\n`);
+    await printTable(items, DELIVERIES);
+    if (published.length > 0) await put(`\n${paint('bold', 'publications')}\n`);
+    if (published.length > 0) await printTable(published, PUBLICATIONS);
+  }
+  if (total === undefined) return; // an older service
+  const heading = `total from ${minuteOf(total.from)} to ${minuteOf(total.to)}`;
+  await put(`${isTotalOnly ? '' : '\n'}${paint('bold', heading)}\n`);
+  await printTable(totalRows(total), TOTAL);
 }
 
-type Counts = Readonly<Record<string, number>>;
-
-/** A column for each outcome or result that occurred, in the order in which the API names them. */
-function countColumns(items: readonly Item[], countsOf: (item: Item) => Counts): Column<Item>[] {
-  const occurred = items.flatMap((item) => Object.entries(countsOf(item)).filter(([, number]) => number > 0));
-  const names = new Set(occurred.map(([name]) => name));
-  return Array.from(names, (name) => ({
-    head: name,
-    text: (item) => count(countsOf(item)[name] ?? 0),
-    colour: (item) => ((countsOf(item)[name] ?? 0) > 0 ? colourOf(name) : 'dim'),
-    right: true,
-  }));
-}
-
-const range = (found: Item['answer_ms']) =>
-  found === null ? '' : `${duration(found.p50)} / ${duration(found.p99)}`;
+/** The total begins and ends with a minute. */
+const minuteOf = (rfc3339: string) => time(rfc3339).slice(0, 16);
 
 export const stats: Command = { help, run };

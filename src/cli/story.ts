@@ -1,16 +1,17 @@
 // The columns of a job's story: for each step when it was, what it was, and the details that matter.
 
 import type { Answers, Items } from '../operators/client/index.ts';
-import { colourOf, statusOf } from './columns.ts';
+import { colourOf, statusOf, timeColumn } from './columns.ts';
 import { count, counted, duration, time } from './readable.ts';
 import type { Column } from './table.ts';
 
 type StoryItem = Answers['story']['items'][number];
 type Publication = Items['publications'];
 type Entry = Items['outbox'];
+type EventOfJob = Extract<StoryItem, { readonly event: unknown }>['event'];
 
 export const STORY_COLUMNS: readonly Column<StoryItem>[] = [
-  { head: 'at (UTC)', text: (item) => time(item.at) },
+  timeColumn('at (UTC)', (item) => item.at),
   {
     head: 'after',
     text: (item) => (item.after_ms === null ? '' : `+${duration(item.after_ms)}`),
@@ -18,8 +19,8 @@ export const STORY_COLUMNS: readonly Column<StoryItem>[] = [
   },
   { head: 'what', text: (item) => item.what.replaceAll('_', ' ') },
   { head: 'result', text: (item) => resultOf(item), colour: (item) => colourOf(resultOf(item)) },
-  // Wide enough for an id with a comma behind it.
-  { head: 'details', text: (item) => detailsOf(item), cutTo: 37 },
+  // In the row if it is wide enough for an id and the word before it.
+  { head: 'details', text: (item) => detailsOf(item), wrapTo: 44, below: 'first' },
 ];
 
 function resultOf(item: StoryItem): string {
@@ -49,10 +50,11 @@ function deliveryDetails(item: Items['deliveries']): string {
   return joined(`${item.http_status}`, statusOf(item), item.error_code, item.reason, `id ${item.id}`);
 }
 
-function eventDetails(item: Items['events']): string {
+function eventDetails(item: EventOfJob): string {
   const repeats =
     item.repeats > 0 && `repeated ${item.repeats === 1 ? 'once' : `${count(item.repeats)} times`}`;
-  return joined(item.id, item.error_code, item.late && 'late', repeats);
+  const error = [item.error_code, item.error_message].filter(Boolean).join(': ');
+  return joined(item.id, error, item.late && 'late', repeats);
 }
 
 function publicationDetails(item: Publication): string {

@@ -1,46 +1,13 @@
-// Tables as wide as the terminal. Columns with `cutTo` are cut first; ids and times are never cut, since users copy them.
+// Tables as wide as the terminal; table-form.ts decides on the columns and their widths.
 
-import Table from 'cli-table3';
 import { type Format, paint } from './output.ts';
-import { clean } from './readable.ts';
+import { type Column, formOf, GAP, inRowOf, type Part, share, type TableOptions } from './table-form.ts';
+import { shorten, widthOf, wrap } from './text-width.ts';
 
-export type Column<T> = {
-  readonly head: string;
-  readonly text: (item: T) => string | number | null | undefined;
-  readonly colour?: (item: T) => Format | undefined;
-  readonly right?: boolean;
-  /** May be cut to so many characters where the terminal is too narrow. */
-  readonly cutTo?: number;
-};
+export type { Column, TableOptions } from './table-form.ts';
 
-export type TableOptions = {
-  /** Characters a line. */
-  readonly width: number;
-  readonly head?: boolean;
-  /** Text that does not fit continues in the next line instead of being cut. */
-  readonly wrap?: boolean;
-};
-
-const GAP = '  ';
+const INDENT = '    ';
 const NARROW_WIDTH = 80;
-
-const NO_LINES = {
-  top: '',
-  'top-mid': '',
-  'top-left': '',
-  'top-right': '',
-  bottom: '',
-  'bottom-mid': '',
-  'bottom-left': '',
-  'bottom-right': '',
-  left: '',
-  'left-mid': '',
-  mid: '',
-  'mid-mid': '',
-  right: '',
-  'right-mid': '',
-  middle: GAP,
-} as const;
 
 /** Of standard output, in characters. */
 export function terminalWidth(): number {
@@ -51,57 +18,54 @@ export function terminalWidth(): number {
 export function renderTable<T>(
   items: readonly T[],
   columns: readonly Column<T>[],
-  { width, head = true, wrap = false }: TableOptions,
+  { width, head = true }: TableOptions,
 ): string {
-  const filled = columns
-    .map((column) => ({ column, cells: items.map((item) => cell(column.text(item))) }))
-    .filter(({ cells }) => cells.some((text) => text !== ''));
-  const widths = fit(filled, { width, head });
-  const table = new Table({
-    chars: NO_LINES,
-    style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
-    colWidths: widths,
-    wordWrap: wrap,
-    colAligns: filled.map(({ column }) => (column.right ? 'right' : 'left')),
-    ...(head && { head: filled.map(({ column }) => paint('dim', column.head)) }),
-  });
-  for (const [row, item] of items.entries()) {
-    table.push(
-      filled.map(({ column, cells }) => {
-        const colour = column.colour?.(item);
-        const text = cells[row] ?? '';
-        return colour === undefined ? text : paint(colour, text);
-      }),
-    );
-  }
-  return table
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd())
-    .join('\n');
+  const parts = formOf(items, columns, { width, head });
+  const inRow = inRowOf(parts);
+  const below = parts.filter(({ isBelow }) => isBelow);
+  const widths = share(inRow, width);
+  const heads = inRow.map(({ column }) => ({ lines: [column.head], colour: 'dim' as const }));
+  const lines = items.flatMap((item, row) => [
+    ...rowLines(
+      inRow.map(({ column, cells }, at) => ({
+        lines: fit(cells[row] ?? '', column, widths[at] ?? 0),
+        colour: column.colour?.(item),
+      })),
+      inRow,
+      widths,
+    ),
+    ...belowLines(below, row, width),
+  ]);
+  return [...(head ? rowLines(heads, inRow, widths) : []), ...lines].join('\n');
 }
 
-function cell(value: string | number | null | undefined): string {
-  return typeof value === 'number' ? String(value) : clean(value);
-}
+const fit = (text: string, column: Column<never>, width: number): string[] =>
+  column.shorten === undefined ? wrap(text, width) : [shorten(text, width)];
 
-function fit<T>(
-  filled: readonly { readonly column: Column<T>; readonly cells: readonly string[] }[],
-  { width, head }: { width: number; head: boolean },
-): number[] {
-  const widths = filled.map(({ column, cells }) =>
-    Math.max(head ? column.head.length : 1, ...cells.map((text) => Array.from(text).length)),
+type Cell = { readonly lines: readonly string[]; readonly colour: Format | undefined };
+
+function rowLines<T>(cells: readonly Cell[], parts: readonly Part<T>[], widths: readonly number[]): string[] {
+  const height = Math.max(...cells.map(({ lines }) => lines.length));
+  return Array.from({ length: height }, (_, at) =>
+    cells
+      .map(({ lines, colour }, index) => {
+        const text = lines[at] ?? '';
+        const room = ' '.repeat(Math.max(0, (widths[index] ?? 0) - widthOf(text)));
+        const painted = colour === undefined || text === '' ? text : paint(colour, text);
+        return parts[index]?.column.right ? room + painted : painted + room;
+      })
+      .join(GAP)
+      .trimEnd(),
   );
-  let surplus = widths.reduce((sum, columnWidth) => sum + columnWidth + GAP.length, -GAP.length) - width;
-  while (surplus > 0) {
-    // The widest column that may still be cut.
-    const index = widths.reduce((best, columnWidth, at) => {
-      const room = columnWidth - (filled[at]?.column.cutTo ?? Number.POSITIVE_INFINITY);
-      return room > 0 && columnWidth > (widths[best] ?? 0) ? at : best;
-    }, -1);
-    if (index < 0) break;
-    widths[index] = (widths[index] ?? 0) - 1;
-    surplus -= 1;
-  }
-  return widths;
+}
+
+/** With their heads where there are several, so that each can be told from the others. */
+function belowLines<T>(below: readonly Part<T>[], row: number, width: number): string[] {
+  const texts = below.flatMap(({ column, cells }) => {
+    const text = cells[row] ?? '';
+    if (text === '') return [];
+    return below.length === 1 ? text : `${column.head}: ${text}`;
+  });
+  if (texts.length === 0) return [];
+  return wrap(texts.join('; '), width - INDENT.length).map((line) => INDENT + line);
 }

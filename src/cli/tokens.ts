@@ -22,26 +22,31 @@ import { connectDatabase, type DatabaseConnection } from '../ledger/index.ts';
 import { createLog } from '../log.ts';
 import { toUtc } from '../utc.ts';
 import { HelpAsked, parse, TEXT } from './arguments.ts';
+import { nameColumn, textColumn, timeColumn } from './columns.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
 import { complain, paint, say, toJson } from './output.ts';
-import { time } from './readable.ts';
 import { type Column, renderTable, terminalWidth } from './table.ts';
 
 const TIMEOUT_MS = 10_000;
 const COMMAND_LINE = { tokenId: null, name: 'command line', role: 'admin', remoteAddress: null } as const;
-const SHORT = 12;
 
-const shownTime = (value: Date | null) => (value === null ? null : time(value.toISOString()));
-const COLUMNS: readonly Column<Token>[] = [
-  { head: 'id', text: ({ id }) => id },
-  { head: 'name', text: ({ name }) => name, cutTo: SHORT },
+const iso = (value: Date | null) => value?.toISOString();
+const day = (value: Date | null) => iso(value)?.slice(0, 10);
+export const TOKEN_COLUMNS: readonly Column<Token>[] = [
+  { head: 'id', text: ({ id }) => id, colour: () => 'dim' },
+  nameColumn('name', ({ name }) => name),
   { head: 'role', text: ({ role }) => role },
-  { head: 'sources', text: ({ sources }) => sources?.join(', ') ?? 'all', cutTo: SHORT },
-  { head: 'environment', text: ({ environment }) => environment },
-  { head: 'last used (UTC)', text: ({ lastUsedAt }) => shownTime(lastUsedAt) },
-  { head: 'expires', text: ({ expiresAt }) => shownTime(expiresAt) },
-  { head: 'revoked', text: ({ revokedAt }) => shownTime(revokedAt), colour: () => 'red' },
+  textColumn('sources', ({ sources }) => sources?.join(', ') ?? 'all'),
+  { head: 'environment', text: ({ environment }) => environment, drop: true },
+  timeColumn('last used (UTC)', ({ lastUsedAt }) => iso(lastUsedAt)),
+  { ...timeColumn('expires', ({ expiresAt }) => iso(expiresAt)), brief: ({ expiresAt }) => day(expiresAt) },
+  {
+    ...timeColumn('revoked', ({ revokedAt }) => iso(revokedAt)),
+    brief: ({ revokedAt }) => day(revokedAt),
+    below: 'last',
+    colour: () => 'red',
+  },
 ];
 
 const HELP = `Usage: tallyhook tokens create --name NAME --role ROLE [--source NAMES] [--expires TIME]
@@ -124,7 +129,7 @@ async function list({ db }: DatabaseConnection): Promise<number> {
     return 0;
   }
   if (found.length === 0) complain('there are no tokens');
-  else say(renderTable(found, COLUMNS, { width: terminalWidth() }));
+  else say(renderTable(found, TOKEN_COLUMNS, { width: terminalWidth() }));
   return 0;
 }
 

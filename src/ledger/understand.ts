@@ -15,6 +15,7 @@ import {
 } from './exact-json.ts';
 import { isStatus, type JobEvent, type Kind, kindOf, type Status } from './event.ts';
 import type { Drift } from './drift.ts';
+import { mustBe, reasonOf } from './reasons.ts';
 import { toUtc } from '../utc.ts';
 
 declare const authentic: unique symbol;
@@ -34,9 +35,6 @@ export type Understanding =
     }
   | { readonly outcome: 'malformed'; readonly reason: string; readonly drift?: never };
 
-/** Operators read the reason; it names fields and never quotes values. */
-const REASON_MAX_LENGTH = 300;
-
 /** Unknown fields of one body that are counted: a body with nothing else must not cost more than another. */
 const DRIFT_PER_BODY = 20;
 
@@ -47,48 +45,64 @@ const DRIFT_PER_BODY = 20;
 const ERROR_CODE = /^\P{C}{1,256}$/u;
 
 /** A job id: printable and without white space, since ids, keys and logs contain it. */
+const anId = mustBe('a string of 1 to 128 bytes, without white space and invisible characters', 'string');
 const identifier = z
-  .string()
-  .regex(/^[^\p{C}\p{Z}]+$/u, 'must be printable without white space')
-  .max(128, 'must be at most 128 bytes')
-  .refine((id) => Buffer.byteLength(id) <= 128, 'must be at most 128 bytes');
+  .string({ error: anId })
+  .regex(/^[^\p{C}\p{Z}]+$/u, { error: anId })
+  .max(128, { error: anId })
+  .refine((id) => Buffer.byteLength(id) <= 128, { error: anId });
 
 /** Any printable text: operators see an unknown status as it came, also with white space. */
+const aStatus = mustBe('a string of 1 to 128 characters, all visible', 'string');
 const statusText = z
-  .string()
-  .regex(/^\P{C}+$/u)
-  .max(128);
+  .string({ error: aStatus })
+  .regex(/^\P{C}+$/u, { error: aStatus })
+  .max(128, { error: aStatus });
 
-const integer = z.int('must be an integer below 2^53');
-const percentage = integer.min(0, 'must be 0 to 100').max(100, 'must be 0 to 100');
+const string = z.string({ error: mustBe('a string', 'string') });
+/** A double holds no integer beyond these exactly. */
+const integer = z.int({
+  error: mustBe(`a whole number from ${Number.MIN_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}`, 'number'),
+});
+const aPercentage = mustBe('a whole number from 0 to 100', 'number');
+const percentage = z
+  .int({ error: aPercentage })
+  .min(0, { error: aPercentage })
+  .max(100, { error: aPercentage });
 const timestamp = z.iso
-  .datetime({ offset: true, error: 'must be an ISO 8601 date and time with its zone' })
+  .datetime({
+    offset: true,
+    error: mustBe('a date and time with a time zone, as in 2026-01-31T12:00:00Z', 'string'),
+  })
   .refine((text) => toUtc(text) !== undefined, 'must be a date between the years 1 and 9999')
   .overwrite((text) => toUtc(text) ?? text);
+
+/** Without them a delivery belongs to no job. */
+const addressee = z.object({ job_id: identifier, status: statusText });
 
 /** The three kinds of event, with the fields of service interface 6.2. The published JSON Schemas are made from these. */
 export const eventSchemas = {
   completed: z.object({
     job_id: identifier,
     status: z.literal('completed'),
-    job_type: z.string(),
+    job_type: string,
     progress_percentage: percentage,
     cost_micros: integer,
     cost_cents: integer,
     processing_time_seconds: integer,
     output_size_bytes: integer,
-    input_format: z.string(),
-    output_format: z.string(),
+    input_format: string,
+    output_format: string,
     created_at: timestamp,
     completed_at: timestamp,
   }),
   failed: z.object({
     job_id: identifier,
     status: z.literal('failed'),
-    job_type: z.string(),
+    job_type: string,
     progress_percentage: percentage,
-    error_message: z.string(),
-    error_code: z.string(),
+    error_message: string,
+    error_code: string,
     created_at: timestamp,
     failed_at: timestamp,
   }),
@@ -116,20 +130,18 @@ export function understand(body: AuthenticBody): Understanding {
   if (!isObject(parsed.value)) return malformed('the body is not a JSON object');
   const structure = inspectStructure(text);
 
-  const id = structure.ambiguous.has('job_id')
-    ? undefined
-    : identifier.safeParse(parsed.value['job_id']).data;
-  if (id === undefined) return malformed('job_id is not one string of 1 to 128 printable bytes');
-  const status = structure.ambiguous.has('status')
-    ? undefined
-    : statusText.safeParse(parsed.value['status']).data;
-  if (status === undefined) return malformed('status is not one string of 1 to 128 printable characters');
+  for (const field of ['job_id', 'status']) {
+    if (structure.ambiguous.has(field)) return malformed(`${field} occurs more than once`);
+  }
+  const named = addressee.safeParse(parsed.value);
+  if (!named.success) return malformed(reasonOf(named.error));
+  const { job_id: id, status } = named.data;
 
   const quarantined = (reason: string) => ({
     outcome: 'quarantined' as const,
     jobId: id,
     status,
-    reason: reason.slice(0, REASON_MAX_LENGTH),
+    reason,
   });
   if (structure.tooDeep) return quarantined('the body is nested too deeply');
   if (structure.repeatsKey) return quarantined('a key occurs twice in one object');
@@ -141,7 +153,7 @@ export function understand(body: AuthenticBody): Understanding {
   // Doubles nearly always hold all numbers exactly. Only otherwise the text is parsed again, which is slow.
   const exact = structure.plainNumbers ? parsed.value : (parseExactly(text) as JsonObject);
   const known = eventSchemas[kindOf(status)].safeParse(exact);
-  if (!known.success) return quarantined(describeIssues(known.error));
+  if (!known.success) return quarantined(reasonOf(known.error));
   const event = toEvent(status, known.data, exact);
   const drift = unknownFields(status, exact);
   return drift === undefined ? { outcome: 'event', event } : { outcome: 'event', event, drift };
@@ -189,8 +201,4 @@ const malformed = (reason: string): Understanding => ({ outcome: 'malformed', re
 
 function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function describeIssues(error: z.ZodError): string {
-  return error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
 }

@@ -24,6 +24,7 @@ import { createQuarantineOperations } from './api/quarantine-operations.ts';
 import { createReplayOperations } from './api/replay-operations.ts';
 import { createSourceOperations } from './api/source-operations.ts';
 import { createStatsOperations } from './api/stats-operations.ts';
+import { createStoryOperations } from './api/story-operations.ts';
 import type { IsTokenValid } from './api/token-check.ts';
 import { createTokenOperations } from './api/token-operations.ts';
 import { createOperatorApp, type OperatorOptions, operatorHeaders } from './app.ts';
@@ -138,6 +139,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
   return [
     ...createListOperations({ connection }),
     ...createItemOperations({ connection }),
+    ...createStoryOperations({ connection }),
     ...createExportOperations({ connection, isTokenValid: isValid, log }),
     listOperation(LISTS['operator-log'], connection),
     ...createTokenOperations({ connection, environment }),

@@ -1,32 +1,23 @@
-// The operations that show one item: a delivery, its body, an event, or the story of a job.
+// The operations that show one item: a delivery, its body, or an event.
 
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { findBody, findDelivery } from '../audit/deliveries.ts';
 import { findEvent } from '../audit/events.ts';
 import { publications } from '../audit/publications.ts';
-import { encodeCursor } from '../audit/cursor.ts';
-import { isStoryPlace, readStory, storyTypes } from '../audit/story.ts';
 import { type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
 import { DeliveryDetail } from '../contract/deliveries.ts';
 import { EventDetail, PUBLICATIONS_SHOWN_MAX } from '../contract/events.ts';
 import { eventIdText } from '../contract/filters.ts';
-import { Story, storyOf, storyPaging } from '../contract/story.ts';
-import { invalidCursor, placeOf } from './lists.ts';
-import {
-  ApiError,
-  type Caller,
-  defineRead,
-  notFound,
-  type Operation,
-  type Reply,
-  scopeOf,
-} from './operation.ts';
+import { ApiError, defineRead, notFound, type Operation, scopeOf } from './operation.ts';
+
+/** Who may read bodies, and what is taken from them. */
+export const BODY_ROLE = 'auditor';
 
 type Deps = { readonly connection: Pick<DatabaseConnection, 'db'> };
 
 export function createItemOperations(deps: Deps): readonly Operation[] {
-  return [showDelivery(deps), showBody(deps), showEvent(deps), showJob(deps), showStory(deps)];
+  return [showDelivery(deps), showBody(deps), showEvent(deps)];
 }
 
 const deliveryId = z.strictObject({ id: z.uuid('must be a UUID').transform((id) => id.toLowerCase()) });
@@ -57,7 +48,7 @@ function showBody({ connection }: Deps): Operation {
     summary: 'A delivery’s body, byte for byte as it came',
     description:
       'Each look is written to the operator log. Duplicates, refused and unauthorized ones have none.',
-    role: 'auditor',
+    role: BODY_ROLE,
     params: deliveryId,
     answers: { 200: { description: 'The body.', contentType: 'application/octet-stream' } },
     run: async ({ params: { id } }, { caller, record }) => {
@@ -104,56 +95,4 @@ function showEvent({ connection }: Deps): Operation {
       return { status: 200, body: { ...event, publications: items } };
     },
   });
-}
-
-const storyAnswers = { 200: { description: 'A page of the story.', schema: Story } };
-
-function showJob({ connection }: Deps): Operation {
-  return defineRead({
-    id: 'showJob',
-    path: '/jobs/{source}/{job_id}',
-    tag: 'Jobs',
-    summary: 'One job’s whole story, oldest first',
-    description:
-      'Every delivery and its outcome, every event, every publication, every replay and what it left out, and what waits.',
-    role: 'viewer',
-    params: z.strictObject(storyOf),
-    query: z.strictObject(storyPaging),
-    answers: storyAnswers,
-    run: ({ params, query }, { caller }) => answerStory(connection, caller, params, query),
-  });
-}
-
-function showStory({ connection }: Deps): Operation {
-  return defineRead({
-    id: 'showStory',
-    path: '/story',
-    tag: 'Jobs',
-    summary: 'One job’s whole story, by parameters',
-    description:
-      'The same as under `/jobs/{source}/{job_id}`, for jobs whose id is `.` or `..`: clients take these out of a path.',
-    role: 'viewer',
-    query: z.strictObject({ ...storyOf, ...storyPaging }),
-    namesOthers: true,
-    answers: storyAnswers,
-    run: ({ query: { limit, cursor, ...job } }, { caller }) =>
-      answerStory(connection, caller, job, { limit, cursor }),
-  });
-}
-
-/** Both addresses take each other's cursors. */
-async function answerStory(
-  { db }: Deps['connection'],
-  caller: Caller,
-  job: { readonly source: string; readonly job_id: string },
-  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
-): Promise<Reply> {
-  scopeOf(caller, job.source);
-  const after = placeOf(cursor, { list: 'story', filters: job, types: storyTypes });
-  if (after !== null && !isStoryPlace(after)) throw invalidCursor();
-  const story = await readStory(db, { source: job.source, jobId: job.job_id }, { after, limit });
-  if (story === undefined) throw notFound('job');
-  const { next, ...shown } = story;
-  const next_cursor = next === null ? null : encodeCursor(next, 'story', job);
-  return { status: 200, body: { ...shown, next_cursor } };
 }

@@ -1,7 +1,13 @@
-// GET /stats: counts and times of deliveries and publications, by step of time and source.
+// GET /stats: counts and times of deliveries and publications, by step of time and source, and in all.
 
 import { z } from 'zod';
-import { readStats, type StatsRange, type StatsStep } from '../statistics/statistics.ts';
+import {
+  type Figures,
+  readStats,
+  readTotal,
+  type StatsRange,
+  type TimeRange,
+} from '../statistics/statistics.ts';
 import { type DatabaseConnection, MINUTES_KEPT_HOURS } from '../../ledger/index.ts';
 import { time, wholeNumber, source } from '../contract/filters.ts';
 import { ApiError, defineRead, type Operation, scopeOf } from './operation.ts';
@@ -10,7 +16,8 @@ import { Stats, type StatsItem } from '../contract/stats.ts';
 const STEP_MIN_S = 60;
 const STEP_MAX_S = 366 * 24 * 60 * 60;
 const STEPS_MAX = 1_500;
-const HOUR_MS = 60 * 60 * 1_000;
+const MINUTE_MS = 60 * 1_000;
+const HOUR_MS = 60 * MINUTE_MS;
 const RANGE_MAX_MS = 366 * 24 * HOUR_MS;
 const DEFAULT_RANGE_MS = HOUR_MS;
 /** RFC 3339 has years of four digits. */
@@ -27,11 +34,11 @@ export function createStatsOperations(deps: {
       id: 'getStats',
       path: '/stats',
       tag: 'Statistics',
-      summary: 'Deliveries, answer times, publications and lag by step and source',
+      summary: 'Deliveries, answer times, publications and lag by step and source, and in all',
       description:
         'Counted in memory and written every ten seconds by each replica, so the last seconds may be missing, and a ' +
         'crash loses them. `/deliveries` is the exact record. `from` and `to` are widened to whole steps; without ' +
-        'them it is the last hour. `answer_ms` is the time from the head of a delivery to its answer, `lag_ms` that ' +
+        'them it is the last hour. `total` is of the time that was asked for, to the minute. `answer_ms` is the time from the head of a delivery to its answer, `lag_ms` that ' +
         'from the acceptance of an event to its confirm by the broker.',
       role: 'viewer',
       query: z.strictObject({
@@ -48,25 +55,29 @@ export function createStatsOperations(deps: {
       }),
       answers: {
         200: {
-          description: 'The steps, oldest first.',
+          description: 'The steps, oldest first, and their total.',
           schema: Stats,
         },
       },
       run: async ({ query }, { caller }) => {
-        const range = rangeOf(query, now());
-        const steps = await readStats(connection, range, scopeOf(caller, query.source));
+        const { steps: range, total: asked } = rangesOf(query, now());
+        const sources = scopeOf(caller, query.source);
+        const steps = await readStats(connection, range, sources);
         if (steps === undefined) {
           throw invalid(
             'these are too many steps and sources: name a source, or ask for larger steps or less time',
           );
         }
+        const total = await readTotal(connection, asked, sources);
         return {
           status: 200,
           body: {
-            from: range.from.toISOString(),
-            to: range.to.toISOString(),
+            ...toTexts(range),
             step: range.stepS,
-            items: steps.map(toItem),
+            items: steps.map(
+              (step): StatsItem => ({ at: step.at.toISOString(), source: step.source, ...toShown(step) }),
+            ),
+            total: { ...toTexts(asked), ...toShown(total) },
           },
         };
       },
@@ -76,34 +87,42 @@ export function createStatsOperations(deps: {
 
 const invalid = (message: string) => new ApiError(400, 'invalid_request', message);
 
-/** @throws ApiError 400 */
-function rangeOf(
+/** Of the steps: widened to whole steps. Of the total: to what counts are kept by. @throws ApiError 400 */
+function rangesOf(
   query: { from?: string | undefined; to?: string | undefined; step: number },
   nowMs: number,
-): StatsRange {
+): { steps: StatsRange; total: TimeRange } {
   const toMs = query.to === undefined ? nowMs : Date.parse(query.to);
   const fromMs = query.from === undefined ? toMs - DEFAULT_RANGE_MS : Date.parse(query.from);
   const askedMs = query.step * 1_000;
-  const isByMinute = Math.floor(fromMs / askedMs) * askedMs >= nowMs - MINUTES_KEPT_HOURS * HOUR_MS;
-  const stepMs = isByMinute ? askedMs : Math.ceil(askedMs / HOUR_MS) * HOUR_MS;
+  const minutesFromMs = nowMs - MINUTES_KEPT_HOURS * HOUR_MS;
+  const isByMinute = (unitMs: number) => Math.floor(fromMs / unitMs) * unitMs >= minutesFromMs;
+  const stepMs = isByMinute(askedMs) ? askedMs : Math.ceil(askedMs / HOUR_MS) * HOUR_MS;
   if (!(fromMs < toMs)) throw invalid('from: must be before to');
   if (toMs - fromMs > RANGE_MAX_MS) throw invalid('from: must be at most 366 days before to');
-  const from = Math.floor(fromMs / stepMs) * stepMs;
-  const to = Math.ceil(toMs / stepMs) * stepMs;
-  if (to > LAST_MS) throw invalid('to: leaves the year 9999 where it is widened to whole steps');
-  if ((to - from) / stepMs > STEPS_MAX) {
+  const steps = widened(fromMs, toMs, stepMs);
+  if (steps.to.getTime() > LAST_MS) {
+    throw invalid('to: leaves the year 9999 where it is widened to whole steps');
+  }
+  if ((steps.to.getTime() - steps.from.getTime()) / stepMs > STEPS_MAX) {
     throw invalid(`step: makes more than ${STEPS_MAX} steps between from and to`);
   }
-  return { from: new Date(from), to: new Date(to), stepS: stepMs / 1_000 };
-}
-
-function toItem(step: StatsStep): StatsItem {
   return {
-    at: step.at.toISOString(),
-    source: step.source,
-    deliveries: step.deliveries,
-    answer_ms: step.answerMs,
-    publications: step.publications,
-    lag_ms: step.lagMs,
+    steps: { ...steps, stepS: stepMs / 1_000 },
+    total: widened(fromMs, toMs, isByMinute(MINUTE_MS) ? MINUTE_MS : HOUR_MS),
   };
 }
+
+const widened = (fromMs: number, toMs: number, unitMs: number): TimeRange => ({
+  from: new Date(Math.floor(fromMs / unitMs) * unitMs),
+  to: new Date(Math.ceil(toMs / unitMs) * unitMs),
+});
+
+const toTexts = ({ from, to }: TimeRange) => ({ from: from.toISOString(), to: to.toISOString() });
+
+const toShown = ({ deliveries, answerMs, publications, lagMs }: Figures) => ({
+  deliveries,
+  answer_ms: answerMs,
+  publications,
+  lag_ms: lagMs,
+});

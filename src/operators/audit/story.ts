@@ -150,7 +150,10 @@ async function publicationMoments(
   }));
 }
 
-/** By index operator_log_subject. Without the operators' addresses. */
+/**
+ * By index operator_log_subject. Without the operators' addresses, and without reads, which change nothing: or each look at a
+ * story that reads a body would add a line to it.
+ */
 async function operatorMoments(
   trx: Transaction<Database>,
   { source, jobId }: { source: string; jobId: string },
@@ -162,7 +165,7 @@ async function operatorMoments(
       where d.source = ${source} and d.job_id = ${jobId} and d.outcome <> 'duplicate'
       order by d.source, d.job_id, d.received_at limit ${ACTED_ON_MAX})
     select l.id, ${timeText('l.at')} as at, l.action, l.actor, l.subject from operator_log l
-    where l.subject = any(array(select subject from acted_on) || ${eventIds}::text[])
+    where l.subject = any(array(select subject from acted_on) || ${eventIds}::text[]) and l.action <> 'body.read'
     order by l.id limit ${ACTED_ON_MAX}`.execute(trx);
   return rows.map(({ id, at, ...operator }) => ({ what: 'operator', operator, at, key: padded(id) }));
 }

@@ -19,6 +19,7 @@ const MAY_BE_MISSING = [
   'token_id',
   'detail',
   'remaining',
+  'total',
 ] as const;
 type MayBeMissing = (typeof MAY_BE_MISSING)[number];
 

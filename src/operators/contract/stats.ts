@@ -1,4 +1,4 @@
-// Statistics: counts and times of each step and source.
+// Statistics: counts and times of each step and source, and of all of them.
 
 import { z } from 'zod';
 import { timestamp } from './fields.ts';
@@ -8,23 +8,31 @@ const percentiles = z
   .nullable()
   .describe('Milliseconds, right to 10 %; null where nothing was measured.');
 
+const figures = {
+  deliveries: z
+    .record(z.string(), z.int())
+    .describe('By outcome; `unavailable` was answered with 503 and left no delivery.'),
+  answer_ms: percentiles,
+  publications: z
+    .record(z.string(), z.int())
+    .describe('Publish attempts by result, without those of replays.'),
+  lag_ms: percentiles,
+};
+
 export const StatsItem = z
-  .object({
-    at: timestamp.describe('When the step begins.'),
-    source: z.string(),
-    deliveries: z
-      .record(z.string(), z.int())
-      .describe('By outcome; `unavailable` was answered with 503 and left no delivery.'),
-    answer_ms: percentiles,
-    publications: z
-      .record(z.string(), z.int())
-      .describe('Publish attempts by result, without those of replays.'),
-    lag_ms: percentiles,
-  })
+  .object({ at: timestamp.describe('When the step begins.'), source: z.string(), ...figures })
   .meta({
     id: 'StatsItem',
     description: 'One step of one source. Steps in which nothing happened are left out.',
   });
+
+export const StatsTotal = z.object({ from: timestamp, to: timestamp, ...figures }).meta({
+  id: 'StatsTotal',
+  description:
+    'All sources together. `from` and `to` are those that were asked for, widened to whole minutes and not to whole ' +
+    'steps (to whole hours where counts are kept by the hour). The percentiles are those of all answers and events, ' +
+    'and no mean of percentiles.',
+});
 
 export const Stats = z
   .object({
@@ -32,7 +40,9 @@ export const Stats = z
     to: timestamp,
     step: z.int().describe('Seconds, as they were taken.'),
     items: z.array(StatsItem),
+    total: StatsTotal,
   })
   .meta({ id: 'Stats', description: 'What happened from `from` to `to`, in steps.' });
 
 export type StatsItem = z.infer<typeof StatsItem>;
+export type StatsTotal = z.infer<typeof StatsTotal>;

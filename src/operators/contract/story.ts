@@ -17,6 +17,18 @@ const OperatorAction = z
   .object({ action: z.string(), actor: z.string(), subject: z.string() })
   .meta({ id: 'OperatorAction', description: 'What an operator did with a delivery or an event.' });
 
+export const ERROR_MESSAGE_MAX_LENGTH = 1_000;
+
+const EventOfJob = Event.extend({
+  error_message: z
+    .string()
+    .optional()
+    .describe(
+      `Of a failed event, for roles that may read bodies: at most ${ERROR_MESSAGE_MAX_LENGTH} characters, without invisible ` +
+        'ones. Missing for other roles, and where the body is no longer kept.',
+    ),
+}).meta({ id: 'EventOfJob', description: 'An event, as a job’s story has it.' });
+
 const moment = {
   at: timestamp,
   after_ms: z.int().nullable().describe('Since the item before; null for the first.'),
@@ -24,7 +36,7 @@ const moment = {
 export const StoryItem = z
   .discriminatedUnion('what', [
     z.object({ ...moment, what: z.literal('delivery'), delivery: Delivery }),
-    z.object({ ...moment, what: z.literal('event'), event: Event }),
+    z.object({ ...moment, what: z.literal('event'), event: EventOfJob }),
     z.object({ ...moment, what: z.literal('operator'), operator: OperatorAction }),
     z.object({ ...moment, what: z.literal('replay'), replay: ReplayOfJob }),
     z.object({ ...moment, what: z.literal('replay_skip'), skip: ReplaySkip }),

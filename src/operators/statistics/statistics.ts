@@ -1,22 +1,21 @@
-// Reads statistics from the rollups, by step of time and source: deliveries by outcome, answer times, publications, lag. They
-// include answers that leave no delivery (503), up to the last flush of each replica. The deliveries are the exact record.
+// Reads statistics from the rollups, by step of time and source, and in all: deliveries by outcome, answer times, publications,
+// lag. They include answers that leave no delivery (503), up to the last flush of each replica. The deliveries are the exact
+// record.
 
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { type DatabaseConnection, bucketMs, NO_TIME_BUCKET } from '../../ledger/index.ts';
 
-export type StatsRange = {
-  /** Both are a multiple of the step since the epoch. `to` is exclusive. */
-  readonly from: Date;
-  readonly to: Date;
-  /** Whole minutes; whole hours if the range begins more than MINUTES_KEPT_HOURS ago. */
+/** Whole minutes; whole hours if it begins more than MINUTES_KEPT_HOURS ago. `to` is exclusive. */
+export type TimeRange = { readonly from: Date; readonly to: Date };
+
+export type StatsRange = TimeRange & {
+  /** In seconds. Both ends are a multiple of it since the epoch. */
   readonly stepS: number;
 };
 
 export type Percentiles = { readonly p50: number; readonly p90: number; readonly p99: number };
 
-export type StatsStep = {
-  readonly at: Date;
-  readonly source: string;
+export type Figures = {
   /** By outcome, and `unavailable` for 503. */
   readonly deliveries: Readonly<Record<string, number>>;
   readonly answerMs: Percentiles | null;
@@ -24,6 +23,8 @@ export type StatsStep = {
   readonly publications: Readonly<Record<string, number>>;
   readonly lagMs: Percentiles | null;
 };
+
+export type StatsStep = Figures & { readonly at: Date; readonly source: string };
 
 /** Steps of a minute of three sources over four days; about 6 MB of JSON. */
 const STEPS_MAX = 20_000;
@@ -49,10 +50,37 @@ const percentile = (measure: 'answer' | 'lag', share: number) =>
  * @returns undefined if there are more than STEPS_MAX
  */
 export async function readStats(
-  { db }: DatabaseConnection,
+  connection: DatabaseConnection,
   { from, to, stepS }: StatsRange,
   sources: readonly string[] | null,
 ): Promise<StatsStep[] | undefined> {
+  const at = sql`date_bin(make_interval(secs => ${stepS}::int), begin, timestamptz '1970-01-01 00:00:00+00')`;
+  const rows = await readRows(connection, { from, to }, sources, { at, source: sql`source` });
+  return rows.length > STEPS_MAX ? undefined : rows.map(toStep);
+}
+
+/** Of the whole range and all the sources as one: percentiles are read from the sums of all buckets. */
+export async function readTotal(
+  connection: DatabaseConnection,
+  { from, to }: TimeRange,
+  sources: readonly string[] | null,
+): Promise<Figures> {
+  const all = { at: sql`${from}::timestamptz`, source: sql`''::text` };
+  const [row] = await readRows(connection, { from, to }, sources, all);
+  return row === undefined ? NOTHING : toFigures(row);
+}
+
+const NOTHING: Figures = { deliveries: {}, answerMs: null, publications: {}, lagMs: null };
+
+/** What the counts are grouped by: of a row's `begin`, and of its `source`. */
+type Groups = { readonly at: RawBuilder<unknown>; readonly source: RawBuilder<unknown> };
+
+async function readRows(
+  { db }: DatabaseConnection,
+  { from, to }: TimeRange,
+  sources: readonly string[] | null,
+  by: Groups,
+): Promise<Row[]> {
   // Reads one range of each primary key, which begins with the time. No count is in both tables. Sums are doubles: faster
   // than the numeric that Postgres makes of a sum of bigints, and exact up to 2^53.
   //
@@ -62,8 +90,7 @@ export async function readStats(
   // - `percentiles`: the first bucket that reaches the share. Of 200 answers, the p90 is the bucket where `up_to` reaches 180.
   const { rows } = await sql<Row>`
     with counted as materialized (
-      select date_bin(make_interval(secs => ${stepS}::int), begin, timestamptz '1970-01-01 00:00:00+00') as at,
-             source, measure, result, bucket, sum(count::float8) as count
+      select ${by.at} as at, ${by.source} as source, measure, result, bucket, sum(count::float8) as count
       from (
         select minute as begin, source, measure, result, bucket, count from rollups
         where minute >= ${from} and minute < ${to}
@@ -102,13 +129,13 @@ export async function readStats(
     )
     select * from by_result left join percentiles using (at, source)
     order by at, source limit ${sql.lit(STEPS_MAX + 1)}`.execute(db);
-  return rows.length > STEPS_MAX ? undefined : rows.map(toStep);
+  return rows;
 }
 
-function toStep(row: Row): StatsStep {
+const toStep = (row: Row): StatsStep => ({ at: row.at, source: row.source, ...toFigures(row) });
+
+function toFigures(row: Row): Figures {
   return {
-    at: row.at,
-    source: row.source,
     deliveries: row.deliveries ?? {},
     answerMs: toPercentiles(row.answer_p50, row.answer_p90, row.answer_p99),
     publications: row.publications ?? {},

@@ -4,9 +4,9 @@ import { readFile, stat } from 'node:fs/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { listen, newExchange } from '../../support/bus.ts';
 import { type Cli, cliOf, cliWith, hasTerminal, parseLines } from '../../support/cli.ts';
-import { createFolder } from '../../support/folder.ts';
+import { createFolder, type TestFolder } from '../../support/folder.ts';
 import { startReceiver } from '../../support/receiver.ts';
-import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
+import { completed, deliver, failed, newJobId, type Notification, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
 type Item = Record<string, unknown>;
@@ -115,12 +115,84 @@ test('a job’s replays are in its story, with who asked for them and how long t
   expect(screen).toMatch(/ replay +finished +[0-9a-f-]{36}, by/);
 });
 
+test.runIf(hasTerminal)('the story of a failed job says why, to those who may read bodies', async () => {
+  await using story = await startWithStory();
+  const viewer = await cliOf(story.relay, { role: 'viewer' });
+
+  const [auditors, viewers] = [
+    await story.cli.onTerminal(['jobs', 'show', story.lost]),
+    await viewer.onTerminal(['jobs', 'show', story.lost]),
+  ];
+
+  expect(auditors.screen.replaceAll(/\s+/g, ' ')).toContain('INVALID_INPUT: the input file cannot be read');
+  expect(viewers.screen).toContain('INVALID_INPUT');
+  expect(viewers.screen).not.toContain('cannot be read');
+  expect(only(await story.cli.items('log', '--action', 'body.read'), 'source', 'role')).toEqual([
+    { source: 'default', role: 'auditor' },
+  ]);
+});
+
 test('a job that nobody has heard of is exit code 1, and said', async () => {
   await using relay = await startTestService();
   const cli = await cliOf(relay, { role: 'viewer' });
   const { code, stdout, stderr } = await cli.run('jobs', 'show', 'job_nobody');
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toMatch(/^not_found: /);
+});
+
+describe('a job that is in another source only', () => {
+  const SECRETS = { 'team-a': 'a-secret-of-the-team-a-0001', 'team-b': 'a-secret-of-the-team-b-0001' };
+
+  /** With two sources beside `default`, which are read again from the folder while it runs. */
+  async function startWithTeams(folder: TestFolder) {
+    const teams = Object.entries(SECRETS).map(([name, secret]) => [name, { secrets: [secret] }]);
+    const file = await folder.write('sources.json', JSON.stringify(Object.fromEntries(teams)));
+    return startTestService({ env: { SOURCES_FILE: file } });
+  }
+  const deliverTo = (relay: TestService, source: keyof typeof SECRETS, content: Notification) =>
+    deliver(`${relay.webhooks}/${source}`, content, { secret: SECRETS[source] });
+
+  test('is exit code 1, and said: in which source it is, and how to show it', async () => {
+    await using folder = await createFolder();
+    await using relay = await startWithTeams(folder);
+    const cli = await cliOf(relay, { role: 'viewer' });
+    const [job, both, odd] = [newJobId(), newJobId(), newJobId()];
+    await deliverTo(relay, 'team-a', completed(job));
+    await deliverTo(relay, 'team-a', completed(both));
+    await deliverTo(relay, 'team-b', completed(both));
+    await deliverTo(relay, 'team-b', { job_id: odd, status: 'exploded' });
+
+    expect(await cli.run('jobs', 'show', job)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `No job ${job} in source default. It is in: team-a.\nTry "tallyhook jobs show team-a ${job}".\n`,
+    });
+    expect((await cli.run('jobs', 'show', 'default', both)).stderr).toBe(
+      `No job ${both} in source default. It is in: team-a, team-b.\nTry "tallyhook jobs show SOURCE ${both}".\n`,
+    );
+    expect((await cli.run('jobs', 'show', odd)).stderr).toContain('It is in: team-b.');
+  });
+
+  test('is not told of to a token that may not read that source', async () => {
+    await using folder = await createFolder();
+    await using relay = await startWithTeams(folder);
+    const cli = await cliOf(relay, { role: 'viewer', sources: ['team-b', 'default'] });
+    const limited = await cliOf(relay, { role: 'viewer', sources: ['team-b'] });
+    const [hidden, own] = [newJobId(), newJobId()];
+    await deliverTo(relay, 'team-a', completed(hidden));
+    await deliverTo(relay, 'team-b', completed(own));
+
+    const { code, stderr } = await cli.run('jobs', 'show', hidden);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^not_found: there is no such job\n$/);
+    // The source that is left out is one that this token may not read.
+    expect(await limited.run('jobs', 'show', own)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `Your token does not allow source default. Job ${own} is in: team-b.\nTry "tallyhook jobs show team-b ${own}".\n`,
+    });
+    expect((await limited.run('jobs', 'show', hidden)).stderr).toMatch(/^forbidden: /);
+  });
 });
 
 test('lists are found by their filters, newest first, and go on past a page', async () => {
@@ -210,6 +282,23 @@ test('stats counts by outcome, and sources knows who sent with which secret', as
     configured: true,
     last_matched_at: expect.any(String) as unknown,
   });
+}, 40_000);
+
+test('stats --total is the last hour as one line', async () => {
+  await using story = await startWithStory();
+  await vi.waitFor(
+    async () => {
+      const [total] = await story.cli.items<{ deliveries: Item; publications: Item }>('stats', '--total');
+      expect(total?.deliveries).toMatchObject({ accepted: 3, duplicate: 1, conflict: 1 });
+      expect(total?.publications).toMatchObject({ confirmed: 2, returned: 1 });
+    },
+    { timeout: 25_000, interval: 1_000 },
+  );
+  if (!hasTerminal) return;
+  const { screen } = await story.cli.onTerminal(['stats', '--step', '1h']);
+  expect(screen).toMatch(/^deliveries\nat \(UTC\) +source +accepted/);
+  expect(screen).toMatch(/total from \S+ \S+ to \S+ \S+\n/);
+  expect(screen).toMatch(/\npublications +lag .* 2 confirmed, 1 returned/);
 }, 40_000);
 
 test('live prints what happens from now on, and ends on SIGINT with 0', async () => {

@@ -18,7 +18,8 @@ type Item = {
   publications: Record<string, number>;
   lag_ms: Percentiles;
 };
-type Stats = { from: string; to: string; step: number; items: Item[] };
+type Total = Omit<Item, 'at' | 'source'> & { from: string; to: string };
+type Stats = { from: string; to: string; step: number; items: Item[]; total: Total };
 
 type Count = [minute: string, measure: string, source: string, result: string, bucket: number, count: number];
 
@@ -34,9 +35,10 @@ async function seed(database: TestDatabase, counts: Count[]): Promise<void> {
 /** Kept by the minute still. */
 const YESTERDAY = new Date(Date.now() - 24 * 60 * 60 * 1_000).toISOString().slice(0, 10);
 
-function hoursAgo(hours: number): string {
-  return `${new Date(Date.now() - hours * 3_600_000).toISOString().slice(0, 16)}Z`;
+function minutesAgo(minutes: number): string {
+  return `${new Date(Date.now() - minutes * 60_000).toISOString().slice(0, 16)}Z`;
 }
+const hoursAgo = (hours: number) => minutesAgo(60 * hours);
 
 async function coarsen({ url }: TestDatabase): Promise<void> {
   const db = new Kysely<Database>({
@@ -98,6 +100,14 @@ describe('seeded', () => {
           lag_ms: null,
         },
       ],
+      total: {
+        from: `${YESTERDAY}T10:00:00.000Z`,
+        to: `${YESTERDAY}T11:00:00.000Z`,
+        deliveries: { accepted: 99, unavailable: 2, duplicate: 7 },
+        answer_ms: { p50: expect.any(Number), p90: expect.any(Number), p99: expect.any(Number) },
+        publications: { confirmed: 3, returned: 5 },
+        lag_ms: { p50: expect.any(Number), p90: expect.any(Number), p99: expect.any(Number) },
+      },
     });
     const [{ answer_ms, lag_ms }] = body.items as [Item];
     for (const [shown, meant] of [
@@ -126,6 +136,60 @@ describe('seeded', () => {
     ]);
   });
 
+  test('the total has the percentiles of all sources and steps together, and no mean of theirs', async () => {
+    await seed(relay.database, [
+      [`${YESTERDAY}T14:00Z`, 'lag', 'team-a', 'confirmed', bucketOf(10), 98],
+      [`${YESTERDAY}T14:01Z`, 'lag', 'team-b', 'confirmed', bucketOf(9_000), 1],
+      [`${YESTERDAY}T14:02Z`, 'lag', 'team-b', 'confirmed', bucketOf(9_000), 1],
+      [`${YESTERDAY}T14:02Z`, 'answer', 'team-b', 'accepted', bucketOf(20), 1],
+    ]);
+
+    const { body } = await ask(`from=${YESTERDAY}T14:00:00Z&to=${YESTERDAY}T14:10:00Z`);
+
+    expect(body.items).toHaveLength(3);
+    const { lag_ms, publications, deliveries } = body.total;
+    expect({ publications, deliveries }).toEqual({
+      publications: { confirmed: 100 },
+      deliveries: { accepted: 1 },
+    });
+    // A mean of the three steps would be some 6 s.
+    for (const [shown, meant] of [
+      [lag_ms?.p50, 10],
+      [lag_ms?.p90, 10],
+      [lag_ms?.p99, 9_000],
+    ] as const) {
+      expect((shown ?? 0) / meant).toBeGreaterThan(0.9);
+      expect((shown ?? 0) / meant).toBeLessThan(1.1);
+    }
+    const { total } = (await ask(`from=${YESTERDAY}T14:00:00Z&to=${YESTERDAY}T14:10:00Z&source=team-a`)).body;
+    expect(total).toMatchObject({ publications: { confirmed: 98 }, deliveries: {}, answer_ms: null });
+    expect((total.lag_ms?.p99 ?? 0) / 10).toBeLessThan(1.1);
+  });
+
+  test('the last hour in total is the last sixty minutes, whatever the step', async () => {
+    await using own = await startTestService();
+    await seed(own.database, [
+      [minutesAgo(63), 'lag', 'team-a', 'confirmed', bucketOf(10), 1_000],
+      [minutesAgo(59), 'lag', 'team-a', 'confirmed', bucketOf(10), 10],
+      [minutesAgo(2), 'lag', 'team-a', 'confirmed', bucketOf(10), 1],
+    ]);
+    const { body } = await (await operators(own)).get<Stats>('/stats?step=3600');
+
+    expect(body.total.publications).toEqual({ confirmed: 11 });
+    const minutes = (Date.parse(body.total.to) - Date.parse(body.total.from)) / 60_000;
+    expect([60, 61]).toContain(minutes);
+    expect(Date.parse(body.to) - Date.parse(body.from)).toBeGreaterThanOrEqual(2 * 3_600_000);
+  });
+
+  test('a time in which nothing happened has a total of nothing', async () => {
+    const { body } = await ask(`from=${YESTERDAY}T03:00:00Z&to=${YESTERDAY}T03:10:00Z`);
+
+    expect(body).toMatchObject({
+      items: [],
+      total: { deliveries: {}, answer_ms: null, publications: {}, lag_ms: null },
+    });
+  });
+
   test('a source can be named, and a token that is limited sees its own alone', async () => {
     const limited = await operators(relay, { role: 'viewer', sources: ['team-b'] });
     const range = `from=${YESTERDAY}T10:00:00Z&to=${YESTERDAY}T12:00:00Z&step=7200`;
@@ -137,6 +201,7 @@ describe('seeded', () => {
     expect(await sourcesOf(`${range}&source=team-a`)).toEqual(['team-a']);
     expect(await sourcesOf(range, limited)).toEqual(['team-b']);
     expect((await ask(`${range}&source=team-a`, limited)).status).toBe(403);
+    expect((await ask(range, limited)).body.total.deliveries).toEqual({ duplicate: 7, accepted: 1_001 });
   });
 
   test.for([
@@ -200,6 +265,11 @@ test('counts older than two days are kept by the hour, added to what is there, a
 
   const { body } = await viewer.get<Stats>(`/stats?${range}&step=60`);
   expect({ step: body.step, steps: body.items.length }).toEqual({ step: 3_600, steps: 2 });
+  expect(body.total).toMatchObject({
+    from: `${day}T10:00:00.000Z`,
+    to: `${day}T12:00:00.000Z`,
+    deliveries: { accepted: 101 },
+  });
 });
 
 test('counts of the last two days stay by the minute, and a service adds up what is older', async () => {

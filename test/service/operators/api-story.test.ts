@@ -1,9 +1,9 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { listen, newExchange } from '../../support/bus.ts';
-import { createTestDatabase } from '../../support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { operators, type Operators } from '../../support/operators.ts';
-import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
+import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 
 type Step = Record<string, unknown> & { at: string; what: string; after_ms: number | null };
@@ -269,4 +269,73 @@ test('a job’s story is the same by parameters, which take an id that no addres
     body: { message: 'job_id: must be given' },
   });
   expect((await limited.get('/story?source=default&job_id=.')).status).toBe(403);
+});
+
+const failureIn = ({ items }: Story) =>
+  items.find(({ what }) => what === 'event')?.['event'] as Record<string, unknown>;
+const looksAtBodies = (database: TestDatabase) =>
+  database.query(`select actor, subject, source, detail from operator_log where action = 'body.read'`);
+
+describe('the error message of a failed job', () => {
+  test('is in the story for roles that may read bodies, and each story that has it is in the operator log once', async () => {
+    await using service = await startTestService();
+    const { database } = service;
+    const auditor = await operators(service, { role: 'auditor', name: 'Ada' });
+    const job = newJobId();
+    await deliver(service.webhooks, failed(job, { error_message: 'the input file cannot be read' }));
+    await deliver(service.webhooks, failed(job, { error_message: 'the input file cannot be read' }));
+    await expect.poll(() => database.query(`select from outbox where state = 'pending'`)).toEqual([]);
+
+    const story = await storyOf(auditor, job);
+
+    expect(failureIn(story)).toMatchObject({
+      kind: 'failed',
+      error_code: 'INVALID_INPUT',
+      error_message: 'the input file cannot be read',
+    });
+    const { delivery_id: id } = failureIn(story);
+    const line = { actor: 'Ada', subject: id, source: 'default', detail: '{"field":"error_message"}' };
+    expect(await looksAtBodies(database)).toEqual([line]);
+    // Nor does a look make the story longer, or a page without the failure a line.
+    expect((await storyOf(auditor, job)).items.map(({ what }) => what)).toEqual(
+      story.items.map(({ what }) => what),
+    );
+    expect(await looksAtBodies(database)).toEqual([line, line]);
+    await storyOf(auditor, job, '?limit=1');
+    expect(await looksAtBodies(database)).toHaveLength(2);
+    expect(
+      (await auditor.get<Story>(`/story?source=default&job_id=${job}`)).body.items.map(
+        (item) => item['event'],
+      ),
+    ).toContainEqual(expect.objectContaining({ error_message: 'the input file cannot be read' }));
+  });
+
+  test('is not for a viewer, who is not in the operator log', async () => {
+    await using service = await startTestService();
+    const viewer = await operators(service, { role: 'viewer' });
+    const job = newJobId();
+    await deliver(service.webhooks, failed(job, { error_message: 'planted' }));
+
+    const { text } = await viewer.get(`/jobs/default/${job}`);
+
+    expect(text).toContain('INVALID_INPUT');
+    expect(text).not.toContain('planted');
+    expect(text).not.toContain('error_message');
+    expect(await looksAtBodies(service.database)).toEqual([]);
+  });
+
+  test('is of bounded length and shows nothing that would steer a terminal; without a body there is none', async () => {
+    await using service = await startTestService();
+    const auditor = await operators(service, { role: 'auditor' });
+    const [long, odd] = [newJobId(), newJobId()];
+    await deliver(service.webhooks, failed(long, { error_message: '🎬'.repeat(5_000) }));
+    await deliver(service.webhooks, failed(odd, { error_message: 'a\u001b[2J\n\n b\u202e\0' }));
+    const messageOf = async (job: string) => failureIn(await storyOf(auditor, job))['error_message'];
+
+    expect(await messageOf(long)).toBe(`${'🎬'.repeat(999)}…`);
+    expect(await messageOf(odd)).toBe('a�[2J b��');
+    await service.database.query('update deliveries set body = null where job_id = $1', [odd]);
+    expect(failureIn(await storyOf(auditor, odd))).not.toHaveProperty('error_message');
+    expect(await looksAtBodies(service.database)).toHaveLength(2);
+  });
 });

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { secondsOf, timeOf } from '../../../src/cli/filters.ts';
 import { ago, bytes, clean, counted, duration, time } from '../../../src/cli/readable.ts';
 import { type Column, renderTable } from '../../../src/cli/table.ts';
+import { shorten, widthOf, wrap } from '../../../src/cli/text-width.ts';
 import { UsageError } from '../../../src/errors.ts';
 
 type Row = { readonly id: string; readonly n: number; readonly reason: string | null };
@@ -12,9 +13,9 @@ const ROWS: Row[] = [
   { id: 'default:job_1:failed', n: 12_345, reason: 'progress_percentage must be a whole number' },
 ];
 const COLUMNS: readonly Column<Row>[] = [
-  { head: 'event', text: (row) => row.id },
-  { head: 'times', text: (row) => row.n, right: true },
-  { head: 'reason', text: (row) => row.reason, cutTo: 8 },
+  { head: 'event', text: (row) => row.id, shorten: 'last' },
+  { head: 'times', text: (row) => row.n, right: true, drop: true },
+  { head: 'reason', text: (row) => row.reason, wrapTo: 15, below: 'first' },
 ];
 
 const render = (rows: readonly Row[], width: number, head = true) =>
@@ -29,11 +30,48 @@ describe('a table', () => {
     ]);
   });
 
-  test('cuts what may be cut, and no id, where there is none', () => {
-    const lines = render(ROWS, 50);
-    expect(lines[2]).toBe('default:job_1:failed        12345  progress_perce…');
-    expect(Math.max(...lines.map((line) => line.length))).toBe(50);
-    expect(render(ROWS, 20)[2]).toBe('default:job_1:failed        12345  progres…');
+  test('gives way step by step: text continues, then stands below, columns are left out, and names are shortened last', () => {
+    expect(render(ROWS, 55)).toEqual([
+      'event                       times  reason',
+      'default:job_7f3a:completed      5',
+      'default:job_1:failed        12345  progress_percentage',
+      '                                   must be a whole',
+      '                                   number',
+    ]);
+    expect(render(ROWS, 40)).toEqual([
+      'event                       times',
+      'default:job_7f3a:completed      5',
+      'default:job_1:failed        12345',
+      '    progress_percentage must be a whole',
+      '    number',
+    ]);
+    expect(render(ROWS, 30).slice(0, 3)).toEqual([
+      'event',
+      'default:job_7f3a:completed',
+      'default:job_1:failed',
+    ]);
+    expect(render(ROWS, 21)).toEqual([
+      'event',
+      'default:jo…:completed',
+      'default:job_1:failed',
+      '    progress_percenta',
+      '    ge must be a',
+      '    whole number',
+    ]);
+  });
+
+  test('is no wider than it may be, whatever it holds', () => {
+    const texts = [
+      'x'.repeat(300),
+      '映画'.repeat(60),
+      '🎬🎞️👩‍🚀 '.repeat(30),
+      'e\u0301'.repeat(200),
+      'क्षि'.repeat(90),
+    ];
+    for (const width of [30, 80, 120]) {
+      const rows = texts.map((text) => ({ id: text, n: 1, reason: text }));
+      expect(Math.max(...render(rows, width).map(widthOf))).toBeLessThanOrEqual(width);
+    }
   });
 
   test('leaves out a column that is empty, and its head where it goes on', () => {
@@ -47,6 +85,33 @@ describe('a table', () => {
   test('shows no characters that control the terminal', () => {
     const [, line] = render([{ id: 'job\u001b[2J\u0007\n\u202e', n: 1, reason: null }], 80);
     expect(line).toBe('job�[2J���      1');
+  });
+});
+
+describe('the width of text', () => {
+  test.for([
+    ['', 0],
+    ['abc', 3],
+    ['映画', 4],
+    ['ｆｕｌｌ', 8],
+    ['한국어', 6],
+    ['🎬', 2],
+    ['🇩🇪', 2],
+    ['❤️', 2],
+    ['👍🏽', 2],
+    ['e\u0301', 1],
+    ['…–▶é', 4],
+  ] as const)('%j takes %d columns', ([text, columns]) => {
+    expect(widthOf(text)).toBe(columns);
+  });
+
+  test('wide characters count as two where text is continued or shortened', () => {
+    expect(wrap('映画 映画 abc', 9)).toEqual(['映画 映画', 'abc']);
+    expect(wrap('映画映画', 5)).toEqual(['映画', '映画']);
+    expect(shorten('映画映画映画', 7)).toBe('映画…画');
+    expect(shorten('default:job_7f3a:completed', 21)).toBe('default:jo…:completed');
+    expect(shorten('01a1ff88-c29b-7e93-a060-067e8625acca', 10)).toBe('01a1f…acca');
+    expect(shorten('job_1', 5)).toBe('job_1');
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { eventId, parseEventId } from '../../../src/ledger/event.ts';
+import { listReasons, REASON_MAX_LENGTH } from '../../../src/ledger/reasons.ts';
 import { completed, failed, type Notification, progress } from '../../support/sender.ts';
 import { understood } from '../../support/records.ts';
 
@@ -125,6 +126,48 @@ describe('what breaks the schema is quarantined', () => {
     expect(json(understanding)).not.toContain('planted');
     const all = understood('{"job_id":"job_1","status":"completed"}') as { reason: string };
     expect(all.reason.length).toBeLessThanOrEqual(300);
+  });
+
+  test.for([
+    ['cost_micros', undefined, 'cost_micros is missing'],
+    [
+      'cost_micros',
+      '1250000',
+      'cost_micros must be a whole number from -9007199254740991 to 9007199254740991, not a string',
+    ],
+    ['cost_micros', 0.5, 'cost_micros must be a whole number from -9007199254740991 to 9007199254740991'],
+    ['progress_percentage', 101, 'progress_percentage must be a whole number from 0 to 100'],
+    ['progress_percentage', null, 'progress_percentage must be a whole number from 0 to 100, not null'],
+    ['job_type', 7, 'job_type must be a string, not a number'],
+    ['input_format', { a: 1 }, 'input_format must be a string, not an object'],
+    [
+      'created_at',
+      'yesterday',
+      'created_at must be a date and time with a time zone, as in 2026-01-31T12:00:00Z',
+    ],
+    ['created_at', '0000-01-01T00:00:00Z', 'created_at must be a date between the years 1 and 9999'],
+  ] as const)('in plain words: %s as %j', ([field, value, reason]) => {
+    expect(understood(json(completed('job_1', { [field]: value })))).toHaveProperty('reason', reason);
+  });
+
+  test('each field has one reason, in the order of the schema', () => {
+    expect(
+      understood('{"job_id":"job_1","status":"failed","job_type":1,"created_at":"2026"}'),
+    ).toHaveProperty(
+      'reason',
+      'job_type must be a string, not a number; progress_percentage is missing; error_message is missing; ' +
+        'error_code is missing; created_at must be a date and time with a time zone, as in 2026-01-31T12:00:00Z; ' +
+        'failed_at is missing',
+    );
+  });
+
+  test('a list of reasons that is too long ends with a whole reason, and says how many more there are', () => {
+    const reasons = Array.from({ length: 9 }, (_, index) => `${String(index).repeat(60)} is missing`);
+
+    expect(listReasons(reasons)).toBe(`${reasons.slice(0, 3).join('; ')}; and 6 more`);
+    expect(listReasons(reasons.slice(0, 2))).toBe(reasons.slice(0, 2).join('; '));
+    expect(listReasons(['x'.repeat(400), 'y'])).toBe(`${'x'.repeat(400)}; and 1 more`);
+    expect(listReasons(reasons).length).toBeLessThanOrEqual(REASON_MAX_LENGTH);
   });
 
   test.for([
@@ -327,6 +370,19 @@ describe('text', () => {
     ['a number as status', Buffer.from('{"job_id":"job_1","status":1}')],
   ] as const)('%s is malformed', ([, body]) => {
     expect(understood(body)).toMatchObject({ outcome: 'malformed', reason: expect.any(String) });
+  });
+
+  test.for([
+    ['{"status":"completed"}', 'job_id is missing'],
+    ['{}', 'job_id is missing; status is missing'],
+    [
+      '{"job_id":7,"status":"completed"}',
+      'job_id must be a string of 1 to 128 bytes, without white space and invisible characters, not a number',
+    ],
+    ['{"job_id":"a","status":""}', 'status must be a string of 1 to 128 characters, all visible'],
+    ['{"job_id":"a","job_id":"b","status":"completed"}', 'job_id occurs more than once'],
+  ] as const)('%s: %s', ([body, reason]) => {
+    expect(understood(body)).toEqual({ outcome: 'malformed', reason });
   });
 
   test('the reason of a malformed body quotes nothing of it', () => {

@@ -1,0 +1,25 @@
+// The error message of a failed job. It stands in the body alone: no list reads bodies, so only a job's story has it.
+
+import type { Kysely } from 'kysely';
+import { parseIfJson } from '../../json.ts';
+import type { Database } from '../../ledger/index.ts';
+import { maskUnseen } from '../../unseen.ts';
+import { ERROR_MESSAGE_MAX_LENGTH } from '../contract/story.ts';
+import { findBody } from './deliveries.ts';
+
+/** On one line, without invisible characters and of bounded length. Null if the delivery's body is not kept, or has none. */
+export async function readErrorMessage(db: Kysely<Database>, deliveryId: string): Promise<string | null> {
+  const found = await findBody(db, deliveryId);
+  if (!found?.body) return null;
+  const content = parseIfJson(found.body.toString('utf8')) as { error_message?: unknown } | null | undefined;
+  const text = content?.error_message;
+  return typeof text === 'string' ? shown(text) : null;
+}
+
+function shown(text: string): string {
+  // Twice the length at most, since a character may be of two code units.
+  const characters = Array.from(text.slice(0, 2 * ERROR_MESSAGE_MAX_LENGTH + 1));
+  const fits = characters.length <= ERROR_MESSAGE_MAX_LENGTH;
+  const kept = fits ? characters : [...characters.slice(0, ERROR_MESSAGE_MAX_LENGTH - 1), '…'];
+  return maskUnseen(kept.join('').replaceAll(/\s+/g, ' '));
+}
