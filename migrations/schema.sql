@@ -94,6 +94,7 @@ create table deliveries (
   error_code text,
   released_at timestamp with time zone,
   peer_address text,
+  signed_by text,
   constraint deliveries_outcome_check CHECK ((outcome = ANY (ARRAY['accepted'::text, 'duplicate'::text, 'conflict'::text, 'quarantined'::text, 'malformed'::text, 'unauthorized'::text, 'refused'::text]))),
   constraint deliveries_pkey PRIMARY KEY (id, received_at)
 ) partition by RANGE (received_at);
