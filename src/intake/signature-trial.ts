@@ -61,7 +61,7 @@ export function createTrial(options: {
     if (!mayStart()) return unfound;
     held += 1;
     const trial = last.then(() => tryAll(attemptsOn(keyRing(), source, body), claimed, digest));
-    last = trial;
+    last = trial.catch(() => {}); // whoever waits for it is told
     try {
       return { ...unfound, ...(await trial) };
     } finally {
