@@ -112,6 +112,7 @@ create table deliveries (
   error_code text,
   released_at timestamp with time zone,
   peer_address text,
+  signed_by text,
   discarded_at timestamp with time zone,
   discarded_by text,
   discard_note text,

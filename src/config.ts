@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError } from './errors.ts';
 import { parseRange } from './ip-range.ts';
-import { createSecret, SECRETS_PER_SOURCE, type Secret } from './secret.ts';
+import { parseSecrets, type Secret } from './secret.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 export type Config = ReturnType<typeof toConfig>;
@@ -131,11 +131,8 @@ export const secretVariables = [
  */
 export function loadConfig(env: Env): Config {
   const { given, data, faults } = readEnvironment(environment, env);
-  const secrets = parseSecretList(
-    'SIGNING_SECRETS',
-    given['SIGNING_SECRETS'] ?? env['SIGNING_SECRETS'],
-    faults,
-  );
+  const list = given['SIGNING_SECRETS'] ?? env['SIGNING_SECRETS'];
+  const secrets = list === undefined ? [] : parseSecrets('SIGNING_SECRETS', list, faults);
   const noSecretNamed = !('SIGNING_SECRETS' in env) && !env['SIGNING_SECRETS_FILE'];
   if (noSecretNamed && !given['SOURCES_FILE']) {
     faults.push('SIGNING_SECRETS must be set (or SIGNING_SECRETS_FILE, or SOURCES_FILE): nobody could send');
@@ -146,7 +143,7 @@ export function loadConfig(env: Env): Config {
     );
   }
   if (data === undefined || faults.length > 0) throw new ConfigError(faults);
-  return toConfig(data, secrets);
+  return toConfig(data, { secrets, file: given['SIGNING_SECRETS_FILE'] });
 }
 
 /** The broker and the names on it, for a subscriber. @throws ConfigError */
@@ -191,7 +188,10 @@ function readEnvironment<T>(schema: z.ZodType<T>, env: Env) {
   return { given, data, faults };
 }
 
-function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
+function toConfig(
+  env: Environment,
+  ofDefault: { readonly secrets: readonly Secret[]; readonly file: string | undefined },
+) {
   // Postgres gives up before the driver, and the driver before the answer is due. A statement that ran for longer than its
   // answer's deadline would do no harm if it committed, but its connection would be destroyed for nothing.
   const statementTimeoutMs = Math.round(env.ANSWER_DEADLINE_MS * 0.6);
@@ -216,7 +216,9 @@ function toConfig(env: Environment, defaultSecrets: readonly Secret[]) {
       dbConnections: env.OPERATOR_DB_CONNECTIONS,
     }),
     sources: Object.freeze({
-      defaultSecrets: Object.freeze(defaultSecrets),
+      defaultSecrets: Object.freeze(ofDefault.secrets),
+      /** Where they come from; it is read again while the service runs. */
+      defaultSecretsFile: ofDefault.file,
       file: env.SOURCES_FILE,
       refusedRowsPerMinute: env.REFUSED_ROWS_PER_MINUTE,
     }),
@@ -280,17 +282,4 @@ function readSecretFiles(env: Record<string, string>, faults: string[]): Record<
     }
   }
   return result;
-}
-
-/** Several secrets of a source can be valid at once, so that a sender can rotate them without a gap. */
-function parseSecretList(name: string, list: string | undefined, faults: string[]): Secret[] {
-  if (list === undefined) return [];
-  const entries = list.split(',');
-  if (entries.length > SECRETS_PER_SOURCE) faults.push(`${name} has more than ${SECRETS_PER_SOURCE} entries`);
-  return entries.flatMap((text, index) => {
-    const secret = createSecret(text.trim());
-    if (typeof secret !== 'string') return [secret];
-    faults.push(`${name} entry ${index + 1} ${secret}`);
-    return [];
-  });
 }

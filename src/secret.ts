@@ -24,3 +24,19 @@ export function createSecret(text: string): Secret | string {
   const digest = createHash('sha256').update('tallyhook secret fingerprint\0').update(bytes).digest('hex');
   return { key: createSecretKey(bytes), fingerprint: digest.slice(0, 12) };
 }
+
+/**
+ * Reads a list of secrets, separated by commas. White space around each is not part of it, so a file may end with a newline.
+ * Several can be valid at once, so that a sender can rotate them without a gap.
+ * @param faults what is wrong with the list is added to it, by the place in `name` and without the value
+ */
+export function parseSecrets(name: string, list: string, faults: string[]): Secret[] {
+  const entries = list.split(',');
+  if (entries.length > SECRETS_PER_SOURCE) faults.push(`${name} has more than ${SECRETS_PER_SOURCE} entries`);
+  return entries.flatMap((text, index) => {
+    const secret = createSecret(text.trim());
+    if (typeof secret !== 'string') return [secret];
+    faults.push(`${name} entry ${index + 1} ${secret}`);
+    return [];
+  });
+}

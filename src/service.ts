@@ -23,7 +23,7 @@ import { version } from './version.ts';
 export type Service = AsyncDisposable & {
   readonly port: number;
   readonly operatorPort: number;
-  /** Reads SOURCES_FILE again. Never rejects. */
+  /** Reads SIGNING_SECRETS_FILE and SOURCES_FILE again. Never rejects. */
   readonly reload: () => Promise<void>;
   /** Unready, drain, flush, finish confirms, give up the lease, disconnect. Safe to call twice. */
   readonly stop: () => Promise<void>;
@@ -50,7 +50,7 @@ const now = () => performance.now();
 /**
  * Starts everything. Waits for Postgres without a limit, and does not wait for RabbitMQ. Meanwhile it listens,
  * live and unready, and answers deliveries with 503.
- * @throws ConfigError for a broken SOURCES_FILE, SchemaError for a schema that does not fit, the server's
+ * @throws ConfigError for a broken file of secrets, SchemaError for a schema that does not fit, the server's
  *   error for a port that is taken, and the signal's reason when it is aborted before the service runs.
  */
 export async function startService(config: Config, options: StartOptions): Promise<Service> {

@@ -10,7 +10,8 @@ type Sources = { readonly [source: string]: { readonly secrets?: readonly unknow
 
 /** @throws UsageError if there is none. */
 export function signingSecret(env: Env, source = 'default'): string {
-  return source === 'default' ? defaultSecret(env) : secretOf(source, env);
+  const isFromList = env['SIGNING_SECRETS'] || env['SIGNING_SECRETS_FILE'] || !env['SOURCES_FILE'];
+  return source === 'default' && isFromList ? defaultSecret(env) : secretOf(source, env);
 }
 
 function defaultSecret(env: Env): string {

@@ -18,7 +18,7 @@ const STOP_SLACK_MS = 5_000;
 
 /**
  * Resolves with the exit code: 0 after a clean stop.
- * First SIGTERM or SIGINT: stop in order. A second one: end at once. SIGHUP: read SOURCES_FILE again.
+ * First SIGTERM or SIGINT: stop in order. A second one: end at once. SIGHUP: read the files of secrets again.
  */
 async function serve(env: Env): Promise<number> {
   const config = loadConfig(env);

@@ -37,7 +37,9 @@ import { type Bodies, createBodies } from './bodies.ts';
 import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
 import { createDeliveryObserver } from './observer.ts';
 import { createReceiver } from './receiver.ts';
+import { createBusySign } from './busy-sign.ts';
 import { createRefusalLog } from './refusal-log.ts';
+import { createTrial } from './signature-trial.ts';
 import type { Sources } from './sources.ts';
 
 /** While writes find no partition, the missing ones are made this often at most. */
@@ -71,7 +73,10 @@ export function composeIntake(config: Config, parts: IntakeParts): Intake {
     now,
     log,
   });
-  const observer = createDeliveryObserver({ metrics, counts, refusals, log });
+  const busySign = createBusySign();
+  started.defer(busySign.close);
+  const trial = createTrial({ keyRing: sources.current, isBusy: busySign.isBusy, now });
+  const observer = createDeliveryObserver({ metrics, counts, refusals, trial, log });
   started.defer(observer.close);
   const receiver = createReceiver({ keyRing: sources.current, writer, observer, now });
   const bodies = createBodies({ budgetBytes: config.http.unverifiedBodyBytes });

@@ -9,6 +9,7 @@ import type { Delivery } from '../ledger/index.ts';
 import type { Bodies, Body } from './bodies.ts';
 import type { DeliveryObserver } from './observer.ts';
 import type { Answer, Receiver, Refusal } from './receiver.ts';
+import { SIGNATURE_HEADER } from '../signature-cause.ts';
 import { isSignature } from './signature.ts';
 import { DEFAULT_SOURCE } from './sources.ts';
 
@@ -94,7 +95,7 @@ export function deliveryHandler(options: DeliveryOptions): RequestHandler {
     const startedMs = now();
     const deadlineMs = startedMs + answerDeadlineMs;
     const delivery = deliveryOf(request);
-    const signature = request.get('x-service-signature');
+    const signature = request.get(SIGNATURE_HEADER);
     const body = isEncoded(request)
       ? ({ kind: 'encoded' } as const)
       : await bodies.read(request, { ...limits, isBuffered: isSignature(signature) });
@@ -104,7 +105,8 @@ export function deliveryHandler(options: DeliveryOptions): RequestHandler {
         : answerNotBuffered(delivery, body);
     if (answer.isVerified) connections.trust(response);
     send(request, response, answer);
-    observer.answered(answer, now() - startedMs);
+    const bytes = body.kind === 'buffered' ? body.bytes : undefined;
+    observer.answered(answer, now() - startedMs, { headers: request.headers, body: bytes });
   };
 }
 
@@ -114,7 +116,7 @@ export function wrongMethodHandler({ receiver, observer, now }: DeliveryOptions)
     const answer = receiver.refuse(deliveryOf(request), WRONG_METHOD);
     response.set('Allow', 'POST');
     send(request, response, answer);
-    observer.answered(answer, now() - startedMs);
+    observer.answered(answer, now() - startedMs, { headers: request.headers, body: undefined });
   };
 }
 
@@ -135,6 +137,7 @@ function deliveryOf(request: Request): Delivery {
     status: null,
     progress: null,
     reason: null,
+    signedBy: null,
     bodyBytes: null,
     bodySha256: null,
     body: null,

@@ -1,16 +1,29 @@
 // Reports what became of each delivery, once it is answered: to the metrics, the statistics in the ledger, the trace of refusals,
 // and the log, where each delivery has one wide line. A flood of refusals or of 503s gets the first lines and then counts.
+// Why a signature failed is found out only after the answer has left: no cause makes an answer slower.
 
+import type { IncomingHttpHeaders } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { describeError, UnavailableError } from '../errors.ts';
 import { createLimitedLines } from '../http/index.ts';
 import { type Counts, type Delivery, type Drift, type DeliveryOutcome, failureOf } from '../ledger/index.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Answer } from './receiver.ts';
+import { causeInHeaders, SIGNATURE_HEADER } from '../signature-cause.ts';
 import type { RefusalLog, RefusalTrace, RefusedDelivery } from './refusal-log.ts';
+import type { Trial } from './signature-trial.ts';
+
+/** What tells why a signature failed. */
+export type Signed = {
+  readonly headers: IncomingHttpHeaders;
+  /** Undefined if it was not kept. */
+  readonly body: Buffer | undefined;
+};
 
 export type DeliveryObserver = {
-  readonly answered: (answer: Answer, elapsedMs: number) => void;
+  /** Returns at once. */
+  readonly answered: (answer: Answer, elapsedMs: number, signed: Signed) => void;
   /** For an authentic delivery with fields or a status that we do not know. Its answer may have been given already. */
   readonly drifted: (delivery: Delivery, drift: readonly Drift[], outcome: DeliveryOutcome) => void;
   /** Writes what is left of the log and the traces, and stops. */
@@ -21,26 +34,53 @@ export function createDeliveryObserver(options: {
   metrics: Pick<Metrics, 'deliveries' | 'answerSeconds'>;
   counts: Counts;
   refusals: RefusalLog;
+  trial: Trial;
   log: Logger;
 }): DeliveryObserver {
-  const { metrics, counts, refusals, log } = options;
+  const { metrics, counts, refusals, trial, log } = options;
   const unavailable = createUnavailableLines({ log });
   // The lines have no object of a request. Redaction, which the log does elsewhere, would be half of their cost.
   const lines = log.child({}, { redact: [] });
 
-  function answered(answer: Answer, elapsedMs: number): void {
-    const { delivery, outcome, httpStatus } = answer;
+  const explaining = new Set<Promise<void>>();
+
+  function answered(answer: Answer, elapsedMs: number, signed: Signed): void {
+    const { delivery, outcome } = answer;
     const { source, secretFingerprint: fingerprint } = delivery;
     metrics.deliveries.inc({ source, outcome });
     metrics.answerSeconds.observe({ outcome }, elapsedMs / 1_000);
     counts.rollups.answered(source, outcome, elapsedMs);
     if (fingerprint !== null) counts.secretMatches.notice(source, fingerprint);
+    if (answer.outcome !== 'unauthorized') return report(answer, elapsedMs);
+    const explained = explain(answer, elapsedMs, signed).finally(() => explaining.delete(explained));
+    explaining.add(explained);
+  }
+
+  async function explain(
+    answer: Answer & { delivery: RefusedDelivery },
+    elapsedMs: number,
+    { headers, body }: Signed,
+  ): Promise<void> {
+    await nextTurn(); // by then, the answer is written to the socket
+    const { delivery } = answer;
+    const fault = causeInHeaders(headers);
+    const cause =
+      fault === undefined
+        ? await trial.find(delivery.source, String(headers[SIGNATURE_HEADER]), body)
+        : { reason: fault, signedBy: null };
+    // Without the other source: the log is also read by those who may see one source alone.
+    report({ ...answer, reason: cause.reason, delivery: { ...delivery, ...cause } }, elapsedMs);
+  }
+
+  /** Writes the trace of a refusal, and the line of what was not only counted. */
+  function report(answer: Answer, elapsedMs: number): void {
+    const { delivery, outcome, httpStatus } = answer;
     if (answer.outcome === 'unauthorized' || answer.outcome === 'refused') {
       if (traceRefusal(answer.delivery) === 'counted') return;
     }
     const line = {
       delivery: delivery.id,
-      source,
+      source: delivery.source,
       outcome,
       status: httpStatus,
       ms: Math.round(elapsedMs * 10) / 10,
@@ -48,7 +88,7 @@ export function createDeliveryObserver(options: {
       event: answer.eventId,
       job: delivery.jobId ?? undefined,
       late: answer.late || undefined,
-      fingerprint: fingerprint ?? undefined,
+      fingerprint: delivery.secretFingerprint ?? undefined,
       reason: answer.reason,
       remote: delivery.remoteAddress,
       peer: delivery.peerAddress ?? undefined,
@@ -72,9 +112,10 @@ export function createDeliveryObserver(options: {
   return {
     answered,
     drifted,
-    close: () => {
+    close: async () => {
+      await Promise.all(explaining);
       unavailable.close();
-      return refusals.close();
+      await refusals.close();
     },
   };
 }

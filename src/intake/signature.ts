@@ -14,6 +14,8 @@ export type KeyRing = {
   readonly secretsOf: (source: string) => readonly Secret[];
   /** Of a source's real secrets; empty for a name that is no source. */
   readonly fingerprintsOf: (source: string) => readonly string[];
+  /** The real secrets of all sources. */
+  readonly all: readonly { readonly source: string; readonly secret: Secret }[];
 };
 
 /** Only `verifySignature` makes one. */
@@ -32,12 +34,19 @@ export function createKeyRing(sources: ReadonlyMap<string, readonly Secret[]>): 
     names: [...sources.keys()],
     secretsOf: (source) => padded.get(source) ?? decoys,
     fingerprintsOf: (source) => sources.get(source)?.map((secret) => secret.fingerprint) ?? [],
+    all: Array.from(sources, ([source, secrets]) => secrets.map((secret) => ({ source, secret }))).flat(),
   };
 }
 
 /** Whether `header` has the form of a signature. With any other, no body can be authentic. */
 export function isSignature(header: string | undefined): boolean {
   return header !== undefined && SIGNATURE.test(header);
+}
+
+/** The digest that a header of the form of a signature claims. */
+export function claimedDigest(header: string | undefined): Buffer | undefined {
+  const hex = SIGNATURE.exec(header ?? '')?.[1];
+  return hex === undefined ? undefined : Buffer.from(hex, 'hex');
 }
 
 /**
@@ -51,15 +60,14 @@ export function verifySignature(
   header: string | undefined,
   body: Buffer,
 ): Verified | undefined {
-  const hex = SIGNATURE.exec(header ?? '')?.[1];
-  const claimed = hex === undefined ? NO_SIGNATURE : Buffer.from(hex, 'hex');
+  const claimed = claimedDigest(header);
   let fingerprint: string | undefined;
   for (const secret of ring.secretsOf(source)) {
     const expected = createHmac('sha256', secret.key).update(body).digest();
     // No early exit: a match in the first place must take as long as one in the last.
-    if (timingSafeEqual(expected, claimed)) fingerprint = secret.fingerprint;
+    if (timingSafeEqual(expected, claimed ?? NO_SIGNATURE)) fingerprint = secret.fingerprint;
   }
-  if (hex === undefined || fingerprint === undefined) return undefined;
+  if (claimed === undefined || fingerprint === undefined) return undefined;
   return { body: body as AuthenticBody, fingerprint };
 }
 

@@ -1,5 +1,5 @@
-// Who may send: the unnamed source `default` from SIGNING_SECRETS and the named ones from SOURCES_FILE.
-// The file is read again when it changes and on SIGHUP; a broken one keeps the old set and is logged.
+// Who may send: the source `default` from SIGNING_SECRETS or its file, and the named ones, which may include it, from
+// SOURCES_FILE. Both files are read again when they change and on SIGHUP; a broken one keeps its old set and is logged.
 
 import { unwatchFile, watchFile } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { ConfigError, describeError } from '../errors.ts';
 import { parseJson } from '../json.ts';
-import { createSecret, SECRETS_PER_SOURCE, type Secret } from '../secret.ts';
+import { createSecret, parseSecrets, SECRETS_PER_SOURCE, type Secret } from '../secret.ts';
 import { createKeyRing, type KeyRing } from './signature.ts';
 
 export const DEFAULT_SOURCE = 'default';
@@ -18,13 +18,13 @@ export const UNKNOWN_SOURCE = 'unknown';
 /** No dots, since the name is the last word of the routing key. Short, since AMQP limits keys to 255 bytes. */
 export const SOURCE_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
-/** How often the file's stat is compared. That costs nothing, and also sees swapped symbolic links. */
+/** How often a file's stat is compared. That costs nothing, and also sees swapped symbolic links. */
 const WATCH_INTERVAL_MS = 1_000;
 
 export type Sources = {
   /** The present set. Call it each time, since a reload replaces the set. */
   readonly current: () => KeyRing;
-  /** Reads SOURCES_FILE again. Keeps the old set and logs when it is broken. Never rejects. */
+  /** Reads the files again. Of a broken one it keeps the old set, and logs it. Never rejects. */
   readonly reload: () => Promise<void>;
   readonly close: () => void;
 };
@@ -34,24 +34,57 @@ const sourcesFile = z.record(
   z.strictObject({ secrets: z.array(z.string()).min(1).max(SECRETS_PER_SOURCE) }),
 );
 
+type SecretsBySource = ReadonlyMap<string, readonly Secret[]>;
+
+/** A file of secrets. `read` throws a ConfigError. */
+type SecretsFile = {
+  readonly variable: 'SIGNING_SECRETS_FILE' | 'SOURCES_FILE';
+  readonly path: string;
+  readonly read: () => Promise<SecretsBySource>;
+};
+
 /**
- * @throws ConfigError when the file is broken: at start there is no older set to keep.
+ * @param options.defaultSecretsFile is read in place of `defaultSecrets`
+ * @throws ConfigError with the faults of both files: at start there is no older set to keep.
  */
 export async function createSources(options: {
   defaultSecrets: readonly Secret[];
+  defaultSecretsFile?: string | undefined;
   file: string | undefined;
   log: Logger;
 }): Promise<Sources> {
-  const { defaultSecrets, file, log } = options;
-  let ring = await load(defaultSecrets, file);
+  const { defaultSecrets, log } = options;
+  const files = filesOf(options);
+  // The last valid content of each file, so that a broken one does not hold back the changes of the other.
+  const valid = new Map<SecretsFile['variable'], SecretsBySource>();
+  const fixed: SecretsBySource =
+    defaultSecrets.length > 0 ? new Map([[DEFAULT_SOURCE, defaultSecrets]]) : new Map();
+  const toRing = () => createKeyRing(new Map([fixed, ...valid.values()].flatMap((part) => [...part])));
+
+  /** @returns the errors of those files that are broken */
+  async function readAll(): Promise<ReadonlyMap<SecretsFile['variable'], unknown>> {
+    const errors = new Map<SecretsFile['variable'], unknown>();
+    for (const { variable, read } of files) {
+      await read().then(
+        (sources) => valid.set(variable, sources),
+        (error: unknown) => errors.set(variable, error),
+      );
+    }
+    return errors;
+  }
+
+  const errors = [...(await readAll()).values()];
+  if (errors.length > 0) throw allFaults(errors);
+  let ring = toRing();
 
   async function loadAgain(): Promise<void> {
-    try {
-      ring = await load(defaultSecrets, file);
-      log.info({ sources: ring.names }, 'sources loaded');
-    } catch (error) {
-      log.error({ err: describeError(error) }, 'SOURCES_FILE is broken, the sources stay as they were');
+    const broken = await readAll();
+    for (const [variable, error] of broken) {
+      log.error({ err: describeError(error) }, `${variable} is broken, its sources stay as they were`);
     }
+    if (broken.size > 0 && broken.size === files.length) return;
+    ring = toRing();
+    log.info({ sources: ring.names }, 'sources loaded');
   }
   // One after the other: of two at once, the one that read the older file could finish last.
   let loading = Promise.resolve();
@@ -60,33 +93,63 @@ export async function createSources(options: {
     return loading;
   };
   const onChange = () => void reload();
-  if (file !== undefined) watchFile(file, { interval: WATCH_INTERVAL_MS, persistent: false }, onChange);
+  for (const { path } of files) {
+    watchFile(path, { interval: WATCH_INTERVAL_MS, persistent: false }, onChange);
+  }
 
   return {
     current: () => ring,
     reload,
     close: () => {
-      if (file !== undefined) unwatchFile(file, onChange);
+      for (const { path } of files) unwatchFile(path, onChange);
     },
   };
 }
 
-async function load(defaultSecrets: readonly Secret[], file: string | undefined): Promise<KeyRing> {
-  const sources = new Map<string, readonly Secret[]>();
-  if (defaultSecrets.length > 0) sources.set(DEFAULT_SOURCE, defaultSecrets);
-  if (file !== undefined) {
-    for (const [name, secrets] of await readSourcesFile(file)) sources.set(name, secrets);
+function filesOf({
+  defaultSecrets,
+  defaultSecretsFile,
+  file,
+}: Parameters<typeof createSources>[0]): readonly SecretsFile[] {
+  const files: SecretsFile[] = [];
+  let setsDefault = defaultSecrets.length > 0 ? 'SIGNING_SECRETS' : undefined;
+  if (defaultSecretsFile !== undefined) {
+    setsDefault = 'SIGNING_SECRETS_FILE';
+    const read = () => readSecretsFile(defaultSecretsFile);
+    files.push({ variable: 'SIGNING_SECRETS_FILE', path: defaultSecretsFile, read });
   }
-  return createKeyRing(sources);
+  if (file !== undefined) {
+    files.push({ variable: 'SOURCES_FILE', path: file, read: () => readSourcesFile(file, setsDefault) });
+  }
+  return files;
 }
 
-async function readSourcesFile(file: string): Promise<Map<string, readonly Secret[]>> {
+/** @throws what is no ConfigError: that is a bug */
+function allFaults(errors: readonly unknown[]): ConfigError {
+  return new ConfigError(
+    errors.flatMap((error) => {
+      if (error instanceof ConfigError) return error.faults;
+      throw error;
+    }),
+  );
+}
+
+async function readSecretsFile(file: string): Promise<SecretsBySource> {
+  const faults: string[] = [];
+  const secrets = parseSecrets('SIGNING_SECRETS_FILE', await readText('SIGNING_SECRETS_FILE', file), faults);
+  if (faults.length > 0) throw new ConfigError(faults);
+  return new Map([[DEFAULT_SOURCE, secrets]]);
+}
+
+/** `setsDefault`: the variable that sets the source `default` already. */
+async function readSourcesFile(file: string, setsDefault: string | undefined): Promise<SecretsBySource> {
   const parsed = sourcesFile.safeParse(await readJson(file));
   if (!parsed.success) throw new ConfigError(parsed.error.issues.map(describeIssue));
   const faults: string[] = [];
   const sources = new Map<string, readonly Secret[]>();
   for (const [name, { secrets }] of Object.entries(parsed.data)) {
-    if (name === DEFAULT_SOURCE) faults.push('SOURCES_FILE names "default", which SIGNING_SECRETS sets');
+    if (name === DEFAULT_SOURCE && setsDefault !== undefined)
+      faults.push(`SOURCES_FILE names "default", which ${setsDefault} sets already: keep one`);
     if (name === UNKNOWN_SOURCE) faults.push('SOURCES_FILE names "unknown", which is kept for strangers');
     sources.set(
       name,
@@ -111,13 +174,16 @@ function toSecret(text: string, place: string, faults: string[]): Secret[] {
   return [];
 }
 
-async function readJson(file: string): Promise<unknown> {
-  let text: string;
+async function readText(variable: SecretsFile['variable'], file: string): Promise<string> {
   try {
-    text = await readFile(file, 'utf8');
+    return await readFile(file, 'utf8');
   } catch (error) {
-    throw new ConfigError([`SOURCES_FILE cannot be read (${(error as NodeJS.ErrnoException).code})`]);
+    throw new ConfigError([`${variable} cannot be read (${(error as NodeJS.ErrnoException).code})`]);
   }
+}
+
+async function readJson(file: string): Promise<unknown> {
+  const text = await readText('SOURCES_FILE', file);
   try {
     return parseJson(text);
   } catch {

@@ -26,8 +26,10 @@ export type Delivery = {
   readonly jobId: string | null;
   readonly status: string | null;
   readonly progress: number | null;
-  /** Why it is quarantined, malformed or refused. */
+  /** Why it is quarantined, malformed, refused or unauthorized. */
   readonly reason: string | null;
+  /** Of an unauthorized one: another source whose secret signed it. Apart from `reason`, since not every reader may know it. */
+  readonly signedBy: string | null;
   readonly bodyBytes: number | null;
   readonly bodySha256: Buffer | null;
   /** As it came. Recorded for every authentic delivery that is not a duplicate. */
@@ -121,11 +123,11 @@ delivery as (
   from unnest(
     $11::uuid[], $12::text[], $13::text[], $14::smallint[], $15::text[], $16::text[], $17::text[], $18::smallint[],
     $19::text[], $20::bytea[], $21::text[], $22::text[], $23::text[], $24::text[], $25::int[], $26::bytea[],
-    $27::bytea[], $28::text[]
+    $27::bytea[], $28::text[], $29::text[]
   ) as t (
     id, source, known_outcome, http_status, reason, job_id, status, progress, error_code,
     content_hash, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body,
-    peer_address
+    peer_address, signed_by
   )
   left join event on t.known_outcome = 'event' and event.source = t.source and event.job_id = t.job_id
 ),
@@ -133,12 +135,12 @@ audit as (
   insert into deliveries (
     id, received_at, source, outcome, http_status, reason, job_id, status, progress_percentage, error_code,
     event_sequence, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body,
-    peer_address
+    peer_address, signed_by
   )
   select id, now(), source, outcome, case outcome when 'accepted' then 202 when 'duplicate' then 200
          when 'conflict' then 200 else http_status end,
          reason, job_id, status, progress, error_code, event_sequence, path, remote_address, headers, secret_fingerprint,
-         body_bytes, body_sha256, case when outcome <> 'duplicate' then body end, peer_address
+         body_bytes, body_sha256, case when outcome <> 'duplicate' then body end, peer_address, signed_by
   from delivery
 )
 select id, outcome, late from delivery`,
@@ -247,5 +249,6 @@ function deliveryColumns(batch: readonly DeliveryRecord[]): Buffer[] {
     byteaArray(batch.map((delivery) => delivery.bodySha256)),
     byteaArray(batch.map((delivery) => delivery.body)),
     textArray(batch.map((delivery) => delivery.peerAddress)),
+    textArray(batch.map((delivery) => delivery.signedBy)),
   ];
 }

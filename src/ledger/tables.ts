@@ -68,6 +68,7 @@ export interface Database {
     error_code: string | null;
     released_at: Timestamp | null;
     peer_address: string | null;
+    signed_by: string | null;
     discarded_at: Timestamp | null;
     discarded_by: string | null;
     discard_note: string | null;

@@ -19,6 +19,7 @@ export type DeliveryRow = {
   peer_address: string | null;
   headers: string;
   secret_fingerprint: string | null;
+  signed_by: string | null;
   body_bytes: number | null;
   body_sha256: Buffer | null;
   body: Buffer | null;

@@ -235,7 +235,13 @@ describe('values from files', () => {
       AMQP_URL_FILE: await folder.write('amqp', `${BASE['AMQP_URL']}\n`),
     };
 
-    expect(loadConfig(env)).toEqual(loadConfig({ ...BASE, SIGNING_SECRETS: `${ONE},${TWO}` }));
+    const { sources, ...others } = loadConfig({ ...BASE, SIGNING_SECRETS: `${ONE},${TWO}` });
+    expect(loadConfig(env)).toEqual({
+      ...others,
+      // It is read again while the service runs.
+      sources: { ...sources, defaultSecretsFile: env['SIGNING_SECRETS_FILE'] },
+    });
+    expect(sources.defaultSecretsFile).toBeUndefined();
     expect(loadUrls(env)).toEqual({ databaseUrl: BASE['DATABASE_URL'] });
     expect(secretVariables).toEqual([
       'SIGNING_SECRETS',

@@ -2,7 +2,7 @@
 
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { findBody, findDelivery } from '../audit/deliveries.ts';
+import { findBody, findDelivery, shownTo } from '../audit/deliveries.ts';
 import { findEvent } from '../audit/events.ts';
 import { publications } from '../audit/publications.ts';
 import { type DatabaseConnection, parseEventId } from '../../ledger/index.ts';
@@ -35,7 +35,7 @@ function showDelivery({ connection }: Deps): Operation {
       const delivery = await findDelivery(connection.db, id);
       if (delivery === undefined) throw notFound('delivery');
       scopeOf(caller, delivery.source);
-      return { status: 200, body: delivery };
+      return { status: 200, body: shownTo(caller.sources, delivery) };
     },
   });
 }

@@ -4,7 +4,7 @@
 import type { Kysely } from 'kysely';
 import { z } from 'zod';
 import type { Role } from '../access/roles.ts';
-import { deliveries, quarantine } from '../audit/deliveries.ts';
+import { deliveries, quarantine, shownTo } from '../audit/deliveries.ts';
 import { decodeCursor, encodeCursor, type ValueType } from '../audit/cursor.ts';
 import { events } from '../audit/events.ts';
 import { jobs } from '../audit/jobs.ts';
@@ -41,11 +41,20 @@ type AskedOf<Name extends ListName> = z.output<z.ZodObject<(typeof CONTRACT)[Nam
  * Checks by types that the parsed parameters fit `toFilters`, and its result the reader.
  * @param toFilters throws ApiError
  */
-function apiList<Name extends ListName, Filters>(
+function apiList<Name extends ListName, Filters, Item extends object>(
   name: Name,
-  list: List<Filters, object>,
+  list: List<Filters, Item>,
   toFilters: (asked: AskedOf<Name>, caller: Caller) => Filters,
-  { role = 'viewer', answer = 'A page of the list.' }: { role?: Role; answer?: string } = {},
+  {
+    role = 'viewer',
+    answer = 'A page of the list.',
+    shown,
+  }: {
+    role?: Role;
+    answer?: string;
+    /** An item as this caller may see it. */
+    shown?: (sources: Caller['sources'], item: Item) => Item;
+  } = {},
 ) {
   return {
     ...CONTRACT[name],
@@ -55,7 +64,10 @@ function apiList<Name extends ListName, Filters>(
     answer,
     readerFor: (asked: object, caller: Caller): ReadPage => {
       const filters = toFilters(asked as AskedOf<Name>, caller);
-      return (db, options) => list.read(db, filters, options);
+      return async (db, options) => {
+        const page = await list.read(db, filters, options);
+        return shown ? { ...page, items: page.items.map((item) => shown(caller.sources, item)) } : page;
+      };
     },
   };
 }
@@ -73,7 +85,7 @@ export const LISTS = {
     }
     return scoped(asked, caller);
   }),
-  deliveries: apiList('deliveries', deliveries, scoped),
+  deliveries: apiList('deliveries', deliveries, scoped, { shown: shownTo }),
   events: apiList('events', events, scoped),
   publications: apiList('publications', publications, scoped),
   quarantine: apiList('quarantine', quarantine, scoped),

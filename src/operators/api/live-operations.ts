@@ -1,6 +1,7 @@
 // GET /live: sends deliveries and publications as they happen, as server-sent events.
 
 import { z } from 'zod';
+import { type AuditedDelivery, shownTo } from '../audit/deliveries.ts';
 import type { Live, LiveRows } from '../audit/live.ts';
 import { isStatus, kindOf, parseEventId } from '../../ledger/index.ts';
 import { Delivery } from '../contract/deliveries.ts';
@@ -14,7 +15,7 @@ const query = z.strictObject(liveFilters);
 type Query = z.output<typeof query>;
 
 export function createLiveOperations(deps: {
-  live: Live<Delivery, Publication>;
+  live: Live<AuditedDelivery, Publication>;
   listeners: Listeners;
 }): readonly Operation[] {
   const { live, listeners } = deps;
@@ -42,7 +43,7 @@ export function createLiveOperations(deps: {
       run: async ({ query: wanted }, { caller }) => {
         const select = filterOf(caller, wanted); // before a place is taken, since it may throw
         const { stream, send } = listeners.admit(caller);
-        const sendRows = (found: LiveRows<Delivery, Publication>) => {
+        const sendRows = (found: LiveRows<AuditedDelivery, Publication>) => {
           for (const { list, count, since } of found.leftOut) {
             if (wanted.events !== undefined && wanted.events !== list) continue;
             const gap = { because: 'too_many', list, left_out: count, since };
@@ -91,7 +92,7 @@ function createFrames(): (row: Row) => { text: string; at: string } {
 }
 
 /** Selects the rows that this caller asks for and may see, in order of time. @throws ApiError 403 */
-function filterOf(caller: Caller, wanted: Query): (found: LiveRows<Delivery, Publication>) => Row[] {
+function filterOf(caller: Caller, wanted: Query): (found: LiveRows<AuditedDelivery, Publication>) => Row[] {
   const sources = scopeOf(caller, wanted.source);
   const isIn = (row: Row) =>
     (sources === null || sources.includes(row.source)) &&
@@ -109,7 +110,9 @@ function filterOf(caller: Caller, wanted: Query): (found: LiveRows<Delivery, Pub
     (wanted.result === undefined || wanted.result === row.result);
   return ({ deliveries, publications }) =>
     [
-      ...(wantsDeliveries ? deliveries.filter(isWantedDelivery) : []),
+      ...(wantsDeliveries
+        ? deliveries.filter(isWantedDelivery).map((row) => shownTo(caller.sources, row))
+        : []),
       ...(wantsPublications ? publications.filter(isWantedPublication) : []),
     ].toSorted((a, b) => (timeOf(a) < timeOf(b) ? -1 : timeOf(a) > timeOf(b) ? 1 : 0));
 }

@@ -21,7 +21,10 @@ import type { ListSpec } from './scan.ts';
 export type DeliveryFilters = Scoped<typeof deliveryFilters>;
 export type QuarantineFilters = Scoped<typeof quarantineFilters>;
 
-type DeliveryRow = Omit<Delivery, 'event_id'> & {
+/** A delivery with what only those may see who see its `signed_by`, too: `shownTo` makes what a caller sees. */
+export type AuditedDelivery = Delivery & { readonly signed_by: string | null };
+
+type DeliveryRow = Omit<AuditedDelivery, 'event_id'> & {
   event_sequence: string | null;
   event_source: string | null;
   event_job_id: string;
@@ -41,11 +44,11 @@ const spec: ListSpec<DeliveryRow> = {
   row: sql`t.id, t.received_at, t.source, t.outcome, t.http_status, t.reason, t.job_id, t.status,
     t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.peer_address,
     t.secret_fingerprint, t.body_bytes, t.body is not null as body_kept, t.released_at,
-    t.discarded_at, t.discarded_by, t.discard_note`,
+    t.signed_by, t.discarded_at, t.discarded_by, t.discard_note`,
   columns: sql`t.id, ${timeText('t.received_at')} as received_at, t.source, t.outcome, t.http_status, t.reason, t.job_id,
     t.status, t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.peer_address,
     t.secret_fingerprint, t.body_bytes, t.body_kept, ${timeText('t.released_at')} as released_at,
-    ${timeText('t.discarded_at')} as discarded_at, t.discarded_by, t.discard_note`,
+    t.signed_by, ${timeText('t.discarded_at')} as discarded_at, t.discarded_by, t.discard_note`,
   time: 'received_at',
   ties: [{ column: 'id', type: 'uuid' }],
   complete,
@@ -77,7 +80,7 @@ const deliveryTable: FilterTable<DeliveryFilters> = {
   remote_address: (address) => byColumn('remote_address', address),
 };
 
-export const deliveries: List<DeliveryFilters, Delivery> = createList(spec, {
+export const deliveries: List<DeliveryFilters, AuditedDelivery> = createList(spec, {
   toQuestion: questionOf(deliveryTable),
   toItem: toDelivery,
 });
@@ -110,7 +113,7 @@ export const quarantineConditions = (
 ): Condition[] => filtersOf(quarantineTable, asked).map(({ condition }) => condition);
 
 /** The deliveries that wait for an operator, or that an operator has released or discarded. */
-export const quarantine: List<QuarantineFilters, Delivery> = createList(spec, {
+export const quarantine: List<QuarantineFilters, AuditedDelivery> = createList(spec, {
   toQuestion: ({ state, released, ...asked }) =>
     questionOf(quarantineTable)({
       state: state ?? (released === undefined ? 'waiting' : undefined),
@@ -120,18 +123,31 @@ export const quarantine: List<QuarantineFilters, Delivery> = createList(spec, {
   toItem: toDelivery,
 });
 
-function toDelivery(row: DeliveryRow): Delivery {
+function toDelivery(row: DeliveryRow): AuditedDelivery {
   const { event_sequence: _, event_source, event_job_id, event_status, event_progress, ...shown } = row;
   if (event_source === null) return { ...shown, event_id: null };
   const key = { jobId: event_job_id, status: event_status, progress: event_progress };
   return { ...shown, event_id: eventId(event_source, key) };
 }
 
+/**
+ * What a caller sees who is limited to `sources` (null: to none). That another source's secret signed it is told to those who
+ * see both. Others see the reason of a signature that matches nothing: the column has it.
+ */
+export function shownTo<Shown extends AuditedDelivery>(
+  sources: readonly string[] | null,
+  delivery: Shown,
+): Shown {
+  const { signed_by: signer } = delivery;
+  if (signer === null || !(sources === null || sources.includes(signer))) return delivery;
+  return { ...delivery, reason: `signed with the secret of another source: ${signer}` };
+}
+
 /** The deliveries with these ids and times (primary key), in the order of their time. */
 export async function readDeliveriesNamed(
   db: Kysely<Database>,
   keys: readonly { readonly id: string; readonly at: string }[],
-): Promise<Delivery[]> {
+): Promise<AuditedDelivery[]> {
   const { rows } = await sql<DeliveryRow>`
     with page as materialized (
       select ${spec.columns} from (
@@ -144,7 +160,10 @@ export async function readDeliveriesNamed(
 }
 
 /** Undefined if there is none, or no longer: a day's partition is dropped after `RETENTION_DAYS`. */
-export async function findDelivery(db: Kysely<Database>, id: string): Promise<DeliveryDetail | undefined> {
+export async function findDelivery(
+  db: Kysely<Database>,
+  id: string,
+): Promise<(AuditedDelivery & DeliveryDetail) | undefined> {
   // By the primary key, a look-up in each partition.
   const {
     rows: [row],
@@ -177,7 +196,7 @@ export async function readDeliveriesOfJob(
   db: Kysely<Database>,
   job: { source: string; jobId: string },
   { after, limit }: { after: { at: string; id: string }; limit: number },
-): Promise<Delivery[]> {
+): Promise<AuditedDelivery[]> {
   const { rows } = await sql<DeliveryRow>`
     with page as materialized (
       select ${spec.columns} from (

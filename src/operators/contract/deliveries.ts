@@ -11,7 +11,12 @@ export const Delivery = z
     source: z.string(),
     outcome,
     http_status: z.int().describe('What the sender was answered.'),
-    reason: z.string().nullable(),
+    reason: z
+      .string()
+      .nullable()
+      .describe(
+        'Why it is not accepted. That the secret of another source signed it is told to tokens that see both sources.',
+      ),
     job_id: z.string().nullable(),
     status: z.string().nullable().describe('As it was sent: it may be one that we do not know.'),
     progress_percentage: percentage,

@@ -113,6 +113,51 @@ test('SOURCES_FILE is read again when it changes', async () => {
   expect(await status(relay, 'team-b', OLD)).toBe(202);
 });
 
+test('SIGNING_SECRETS_FILE is read again when it changes, and the default source is rotated without a restart', async () => {
+  await using folder = await createFolder();
+  const file = await folder.write('secrets', `${OLD}\n`);
+  await using relay = await startTestService({
+    env: { SIGNING_SECRETS: undefined, SIGNING_SECRETS_FILE: file },
+  });
+  expect(await status(relay, 'default', OLD)).toBe(202);
+  expect(await status(relay, 'default', NEW)).toBe(401);
+
+  await folder.write('secrets', `${OLD},${NEW}\n`);
+  await expect.poll(() => status(relay, 'default', NEW), { timeout: 10_000, interval: 100 }).toBe(202);
+  expect(await status(relay, 'default', OLD)).toBe(202);
+
+  await folder.write('secrets', `${NEW}\n`);
+  await relay.service.reload(); // as on SIGHUP
+  expect(await status(relay, 'default', NEW)).toBe(202);
+  expect(await status(relay, 'default', OLD)).toBe(401);
+
+  await folder.write('secrets', 'short\n');
+  await relay.service.reload();
+  expect(await status(relay, 'default', NEW)).toBe(202);
+  expect(relay.log).toContainEqual(
+    expect.objectContaining({ level: 50, msg: expect.stringMatching(/^SIGNING_SECRETS_FILE is broken/) }),
+  );
+});
+
+test('all sources may stand in SOURCES_FILE, the default one too', async () => {
+  await using folder = await createFolder();
+  const file = await folder.write('sources.json', sources({ default: [OLD], 'team-a': [NEW] }));
+  await using relay = await startTestService({ env: { SIGNING_SECRETS: undefined, SOURCES_FILE: file } });
+
+  expect(await deliver(relay.webhooks, completed(newJobId()), { secret: OLD })).toMatchObject({
+    status: 202,
+  });
+  expect(await status(relay, 'team-a', NEW)).toBe(202);
+  await folder.write('sources.json', sources({ default: [NEW] }));
+  await relay.service.reload();
+  expect(await deliver(relay.webhooks, completed(newJobId()), { secret: NEW })).toMatchObject({
+    status: 202,
+  });
+  expect(await deliver(relay.webhooks, completed(newJobId()), { secret: OLD })).toMatchObject({
+    status: 401,
+  });
+});
+
 test('reload() reads SOURCES_FILE again at once and drops no request', async () => {
   await using folder = await createFolder();
   await using relay = await startWithSources(folder, { 'team-a': [OLD] });

@@ -210,7 +210,9 @@ describe('the log', () => {
     await deliver(relay.webhooks, { job_id: jobId, status: 'odd' });
     await deliver(`${relay.webhooks}/nobody`, 'x');
 
-    const lines = relay.log.filter(({ msg }) => msg === 'delivery');
+    const delivered = () => relay.log.filter(({ msg }) => msg === 'delivery');
+    await expect.poll(delivered).toHaveLength(3); // a refusal is explained and traced after its answer
+    const lines = delivered();
     expect(lines).toEqual([
       {
         level: 30,
@@ -230,7 +232,12 @@ describe('the log', () => {
         remote: '127.0.0.1',
       },
       expect.objectContaining({ outcome: 'quarantined', job: jobId, reason: 'unknown status' }),
-      expect.objectContaining({ outcome: 'unauthorized', source: 'unknown', status: 401 }),
+      expect.objectContaining({
+        outcome: 'unauthorized',
+        source: 'unknown',
+        status: 401,
+        reason: 'no source of this name is set up',
+      }),
     ]);
     const rows = await relay.database.query<{ id: string }>('select id from deliveries order by id');
     expect(rows.map(({ id }) => id)).toContain(lines[0]?.['delivery']);

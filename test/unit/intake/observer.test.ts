@@ -1,6 +1,10 @@
-import { expect, test, vi } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, test, vi } from 'vitest';
 import { UnavailableError } from '../../../src/errors.ts';
-import { createUnavailableLines } from '../../../src/intake/observer.ts';
+import { createDeliveryObserver, createUnavailableLines } from '../../../src/intake/observer.ts';
+import type { RefusalTrace, RefusedDelivery } from '../../../src/intake/refusal-log.ts';
+import { createMetrics } from '../../../src/metrics.ts';
+import { refusedRecord } from '../../support/records.ts';
 import { createTestLog } from '../../support/test-log.ts';
 
 const full = new UnavailableError('full', 'the write queue is full');
@@ -53,4 +57,83 @@ test('what the ledger refused is counted by the kind of its failure', () => {
   flood(7, failed('55P03'));
   close();
   expect(lines.at(-1)).toMatchObject({ causes: { 'ledger: disk_full': 1, 'ledger: lock_timeout': 2 } });
+});
+
+const SIGNED = { headers: { 'x-service-signature': `sha256=${'0'.repeat(64)}` }, body: Buffer.from('{}') };
+
+const ignore = () => {};
+
+/** `trace`: what becomes of each refusal. */
+function createObserver(trace: RefusalTrace) {
+  const traced: RefusedDelivery[] = [];
+  const tried: string[] = [];
+  const { log, lines } = createTestLog();
+  const observer = createDeliveryObserver({
+    metrics: createMetrics({ version: 'test' }),
+    counts: {
+      rollups: { answered: ignore },
+      refusedAddresses: { notice: ignore },
+    } as unknown as Parameters<typeof createDeliveryObserver>[0]['counts'],
+    refusals: {
+      trace: (delivery) => {
+        traced.push(delivery);
+        return trace;
+      },
+      close: () => Promise.resolve(),
+    },
+    trial: {
+      find: async (source) => {
+        tried.push(source);
+        await nextTurn();
+        return { reason: 'found', signedBy: 'team-b' };
+      },
+    },
+    log,
+  });
+  const refuse = (source: string, signed: Parameters<typeof observer.answered>[2] = SIGNED) => {
+    const delivery = refusedRecord({ source });
+    const body = { error: 'unauthorized', message: 'x' };
+    const answer = { delivery, outcome: 'unauthorized', httpStatus: 401, body, isVerified: false } as const;
+    observer.answered(answer, 1, signed);
+  };
+  return { observer, refuse, traced, tried, lines };
+}
+
+describe('why a signature failed', () => {
+  test('is not looked for before the answer has left: not in the turn in which it is written', async () => {
+    const { observer, refuse, traced, tried } = createObserver('row');
+
+    refuse('team-a');
+    refuse('team-a', { headers: {}, body: undefined });
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    for (let n = 0; n < 20; n++) await Promise.resolve();
+    expect([traced, tried]).toEqual([[], []]);
+
+    await observer.close();
+    expect(traced.map(({ reason, signedBy }) => [reason, signedBy])).toEqual([
+      ['no X-Service-Signature header', null],
+      ['found', 'team-b'],
+    ]);
+  });
+
+  test('is in the line of the log, without the other source', async () => {
+    const { observer, refuse, lines } = createObserver('row');
+
+    refuse('team-a');
+    await observer.close();
+
+    expect(lines).toMatchObject([{ source: 'team-a', outcome: 'unauthorized', reason: 'found' }]);
+    expect(JSON.stringify(lines)).not.toContain('team-b');
+  });
+
+  test('is tried whether or not the source has rows left, which would tell strangers that it exists', async () => {
+    const { observer, refuse, tried, lines } = createObserver('counted');
+
+    refuse('team-a');
+    refuse('unknown');
+    await observer.close();
+
+    expect(tried).toEqual(['team-a', 'unknown']);
+    expect(lines).toEqual([]);
+  });
 });

@@ -1,3 +1,4 @@
+import { mkdir, rename, symlink } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../../src/errors.ts';
 import { createSources } from '../../../src/intake/sources.ts';
@@ -9,10 +10,24 @@ const DEFAULT = 'planted-default-secret-01';
 const TEAM = 'planted-secret-of-team-a-1';
 const NEXT = 'planted-secret-of-team-a-2';
 
+/** With the secret of the source `default` in the environment, and `content` as SOURCES_FILE. */
 async function startSources(folder: TestFolder, content: string) {
   const file = await folder.write('sources.json', content);
+  return startWith({ defaultSecrets: [secretOf(DEFAULT)], file });
+}
+
+/** With the files that are given, and nothing in the environment. */
+async function startFromFiles(folder: TestFolder, contents: { secrets?: string; sources?: string }) {
+  return startWith({
+    defaultSecrets: [],
+    defaultSecretsFile: contents.secrets && (await folder.write('secrets', contents.secrets)),
+    file: contents.sources && (await folder.write('sources.json', contents.sources)),
+  });
+}
+
+async function startWith(options: Omit<Parameters<typeof createSources>[0], 'log'>) {
   const { log, lines } = createTestLog();
-  const sources = await createSources({ defaultSecrets: [secretOf(DEFAULT)], file, log });
+  const sources = await createSources({ ...options, log });
   return {
     sources,
     lines,
@@ -142,5 +157,137 @@ describe('read again', () => {
       await Promise.all([first, started.sources.reload()]);
       expect(started.fingerprints('team-a')).toEqual([secretOf(secret).fingerprint]);
     }
+  });
+});
+
+const ofTeam = (secret: string) => file({ 'team-a': { secrets: [secret] } });
+const fingerprintOf = (text: string) => secretOf(text).fingerprint;
+
+describe('the file of the default source', () => {
+  test('is read again: its secrets are replaced, and those of SOURCES_FILE stay', async () => {
+    await using folder = await createFolder();
+    const named = file({ 'team-a': { secrets: [TEAM] } });
+    using started = await startFromFiles(folder, { secrets: `${DEFAULT}\n`, sources: named });
+    expect(started.fingerprints('default')).toEqual([fingerprintOf(DEFAULT)]);
+
+    await folder.write('secrets', `${NEXT}, ${DEFAULT}\n`);
+    await started.sources.reload();
+
+    expect(started.fingerprints('default')).toEqual([fingerprintOf(NEXT), fingerprintOf(DEFAULT)]);
+    expect(started.fingerprints('team-a')).toEqual([fingerprintOf(TEAM)]);
+    expect(started.lines).toEqual([
+      expect.objectContaining({ level: 30, msg: 'sources loaded', sources: ['default', 'team-a'] }),
+    ]);
+  });
+
+  test.for([
+    ['nothing', '\n', 'SIGNING_SECRETS_FILE entry 1 is empty'],
+    ['a short secret', `${DEFAULT},planted`, 'SIGNING_SECRETS_FILE entry 2 is shorter than 16 bytes'],
+    ['nine secrets', Array.from({ length: 9 }, () => TEAM).join(), 'has more than 8 entries'],
+  ] as const)('with %s in it keeps its old secrets, by its name in the log', async ([, content, fault]) => {
+    await using folder = await createFolder();
+    using started = await startFromFiles(folder, { secrets: DEFAULT });
+
+    await folder.write('secrets', content);
+    await started.sources.reload();
+
+    expect(started.fingerprints('default')).toEqual([fingerprintOf(DEFAULT)]);
+    expect(started.lines).toEqual([
+      expect.objectContaining({
+        level: 50,
+        msg: 'SIGNING_SECRETS_FILE is broken, its sources stay as they were',
+      }),
+    ]);
+    expect(JSON.stringify(started.lines)).toContain(fault);
+    expect(JSON.stringify(started.lines)).not.toContain('planted');
+  });
+
+  test('while it is broken or away, a change of SOURCES_FILE counts, and the other way round', async () => {
+    await using folder = await createFolder();
+    using started = await startFromFiles(folder, { secrets: DEFAULT, sources: ofTeam(TEAM) });
+
+    await rename(folder.path('secrets'), folder.path('away'));
+    await folder.write('sources.json', ofTeam(NEXT));
+    await started.sources.reload();
+    expect(started.fingerprints('default')).toEqual([fingerprintOf(DEFAULT)]);
+    expect(started.fingerprints('team-a')).toEqual([fingerprintOf(NEXT)]);
+
+    await folder.write('secrets', NEXT);
+    await folder.write('sources.json', 'no JSON');
+    await started.sources.reload();
+    expect(started.fingerprints('default')).toEqual([fingerprintOf(NEXT)]);
+    expect(started.fingerprints('team-a')).toEqual([fingerprintOf(NEXT)]);
+
+    expect(started.lines.filter(({ level }) => level === 50).map(({ msg }) => msg)).toEqual([
+      'SIGNING_SECRETS_FILE is broken, its sources stay as they were',
+      'SOURCES_FILE is broken, its sources stay as they were',
+    ]);
+  });
+
+  test('broken at start is a ConfigError, with the faults of SOURCES_FILE beside it', async () => {
+    await using folder = await createFolder();
+
+    await expect(startFromFiles(folder, { secrets: 'planted', sources: 'no JSON' })).rejects.toMatchObject({
+      faults: ['SIGNING_SECRETS_FILE entry 1 is shorter than 16 bytes', 'SOURCES_FILE is not JSON'],
+    });
+  });
+
+  test.for(['secrets', 'sources.json'])(
+    'a swap of symbolic links is seen, as Kubernetes makes it: %s',
+    async (name) => {
+      await using folder = await createFolder();
+      const content = (secret: string) =>
+        name === 'secrets' ? secret : file({ default: { secrets: [secret] } });
+      // The file is a link into `..data`, which is a link to the folder of the present version.
+      for (const [version, secret] of [
+        ['v1', TEAM],
+        ['v2', NEXT],
+      ] as const) {
+        await mkdir(folder.path(version));
+        await folder.write(`${version}/${name}`, content(secret));
+        await symlink(version, folder.path(`..data-${version}`));
+      }
+      await rename(folder.path('..data-v1'), folder.path('..data'));
+      await symlink(`..data/${name}`, folder.path(name));
+      const path = folder.path(name);
+      using started = await startWith({
+        defaultSecrets: [],
+        ...(name === 'secrets' ? { defaultSecretsFile: path, file: undefined } : { file: path }),
+      });
+      expect(started.fingerprints('default')).toEqual([fingerprintOf(TEAM)]);
+
+      await rename(folder.path('..data-v2'), folder.path('..data'));
+
+      await expect
+        .poll(() => started.fingerprints('default'), { timeout: 10_000 })
+        .toEqual([fingerprintOf(NEXT)]);
+    },
+  );
+});
+
+describe('the default source in SOURCES_FILE', () => {
+  const both = file({ default: { secrets: [DEFAULT] }, 'team-a': { secrets: [TEAM] } });
+
+  test('is one where nothing else sets it, and is rotated with the others', async () => {
+    await using folder = await createFolder();
+    using started = await startFromFiles(folder, { sources: both });
+    expect(started.sources.current().names).toEqual(['default', 'team-a']);
+
+    await folder.write('sources.json', file({ default: { secrets: [NEXT] } }));
+    await started.sources.reload();
+
+    expect(started.fingerprints('default')).toEqual([fingerprintOf(NEXT)]);
+    expect(started.sources.current().names).toEqual(['default']);
+  });
+
+  test('is refused beside the variable that sets it, by the name of that variable', async () => {
+    await using folder = await createFolder();
+
+    expect(await faultsOf(both)).toEqual([
+      'SOURCES_FILE names "default", which SIGNING_SECRETS sets already: keep one',
+    ]);
+    await expect(startFromFiles(folder, { secrets: TEAM, sources: both })).rejects.toMatchObject({
+      faults: ['SOURCES_FILE names "default", which SIGNING_SECRETS_FILE sets already: keep one'],
+    });
   });
 });

@@ -1,0 +1,119 @@
+// `tallyhook verify` as a team uses it, without a service.
+
+import { spawnSync } from 'node:child_process';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MAIN } from '../../../scripts/program.ts';
+import { createFolder, type TestFolder } from '../../support/folder.ts';
+import { INHERITED } from '../../support/replica.ts';
+import { sign } from '../../support/sender.ts';
+
+const SECRET = 'planted-signing-secret-0001';
+const OTHER = 'planted-signing-secret-0002';
+const BODY = '{"job_id": "job_1"}';
+const hex = sign(BODY, SECRET).slice('sha256='.length);
+
+let folder: TestFolder;
+beforeAll(async () => {
+  folder = await createFolder();
+  await folder.write('secret', `${SECRET}\n`);
+  await folder.write('both', `${OTHER}, ${SECRET}\n`);
+  await folder.write('other', OTHER);
+  await folder.write('short', 'planted');
+  await folder.write('sources.json', JSON.stringify({ 'team-a': { secrets: [SECRET] } }));
+  await folder.write('body.json', BODY);
+});
+afterAll(() => folder[Symbol.asyncDispose]());
+
+/** In the folder of the files. `input`: what stands on standard input. */
+function verify(args: readonly string[], input = '') {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, 'verify', ...args], {
+    cwd: folder.path('.'),
+    env: INHERITED,
+    input,
+    encoding: 'utf8',
+  });
+  if (`${stdout}${stderr}`.includes('planted')) throw new Error('a secret is shown');
+  return { code: status, stdout, stderr };
+}
+
+const withBody = (secretFiles: readonly string[], signature: string) => [
+  ...secretFiles.flatMap((file) => ['--secret-file', file]),
+  '--body-file',
+  'body.json',
+  '--signature',
+  signature,
+];
+
+test('a right signature is exit code 0, of any of the secrets that are given', () => {
+  for (const files of [['secret'], ['both'], ['other', 'secret']]) {
+    const { code, stdout } = verify(withBody(files, `sha256=${hex}`));
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^matches: signed with the secret in (?:secret|both \(entry 2\))\n$/),
+    });
+  }
+});
+
+test('the whole header line is taken, and the body from standard input', () => {
+  const args = [
+    '--secret-file',
+    'secret',
+    '--body-file',
+    '-',
+    '--signature',
+    `X-Service-Signature: sha256=${hex}`,
+  ];
+
+  expect(verify(args, BODY)).toMatchObject({ code: 0 });
+  expect(verify(args, `${BODY}\n`)).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining('- it was signed without the final newline of the body\n'),
+  });
+});
+
+test('a wrong one is exit code 1, with what is wrong with it and the header that is expected', () => {
+  expect(verify(withBody(['secret'], Buffer.from(hex, 'hex').toString('base64')))).toEqual({
+    code: 1,
+    stderr: '',
+    stdout: [
+      'does not match',
+      '- the signature is base64, not hex',
+      '- apart from that it is right, with the secret in secret',
+      'expected with the secret in secret:',
+      `  X-Service-Signature: sha256=${hex}`,
+      '',
+    ].join('\n'),
+  });
+  expect(verify(withBody(['secret', 'other'], sign(`${BODY}\n`, OTHER))).stdout).toBe(
+    [
+      'does not match',
+      '- it was signed with a final newline that the body does not have',
+      '- the secret in other was used',
+      'expected with the secret in secret:',
+      `  X-Service-Signature: sha256=${hex}`,
+      'expected with the secret in other:',
+      `  X-Service-Signature: ${sign(BODY, OTHER)}`,
+      '',
+    ].join('\n'),
+  );
+  expect(verify(withBody(['secret'], sign('other', OTHER))).stdout).toContain(
+    '- no likely mistake explains it: other bytes were signed, or another secret was used\n',
+  );
+});
+
+test.for([
+  [[], '--secret-file is missing'],
+  [['--secret-file', 'secret'], '--body-file is missing'],
+  [['--secret-file', 'secret', '--body-file', 'body.json'], '--signature is missing'],
+  [withBody(['none'], 'x'), '--secret-file cannot be read (ENOENT)'],
+  [
+    withBody(['short'], 'x'),
+    '--secret-file entry 1 is shorter than 16 bytes: the service takes no such secret',
+  ],
+  [withBody(['sources.json'], 'x'), 'not a JSON file such as SOURCES_FILE'],
+] as const)('wrong use is exit code 2: %j', ([args, message]) => {
+  const { code, stdout, stderr } = verify(args);
+
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain(message);
+});
