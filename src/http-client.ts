@@ -50,8 +50,12 @@ export type Api = {
 export type HttpClient = {
   readonly json: <T>(call: Call, schema: z.ZodType<T>) => Promise<T>;
   /** An answer of any length. A connection that is lost while it is read throws `NoAnswerError` with the code `cut`. */
-  readonly stream: (call: Call) => AsyncGenerator<Uint8Array, void, undefined>;
+  readonly stream: (call: Call) => Bytes;
+  /** As `stream`, but resolves when the answer has begun. Abort the call's signal if you may not read it to its end. */
+  readonly open: (call: Call) => Promise<Bytes>;
 };
+
+type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
 const TIMEOUT_MS = 30_000;
 const MAX_WAIT_MS = 60_000;
@@ -146,20 +150,27 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
     }
   }
 
-  async function* stream(call: Call): AsyncGenerator<Uint8Array, void, undefined> {
-    const response = await withRetries(call, (found) => Promise.resolve(found));
-    try {
-      yield* response.body ?? [];
-    } catch (error) {
-      call.signal?.throwIfAborted();
-      throw new NoAnswerError('cut', 'the answer was cut before its end', { cause: error });
-    }
+  const open = async (call: Call) =>
+    bytesOf(call, await withRetries(call, (found) => Promise.resolve(found)));
+
+  async function* stream(call: Call): Bytes {
+    yield* await open(call);
   }
 
   return {
     json: async (call, schema) => checked(call, schema, await withRetries(call, readJson)),
     stream,
+    open,
   };
+}
+
+async function* bytesOf({ signal }: Call, { body }: Response): Bytes {
+  try {
+    yield* body ?? [];
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw new NoAnswerError('cut', 'the answer was cut before its end', { cause: error });
+  }
 }
 
 function toQuery(query: Query = {}): string {

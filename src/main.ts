@@ -37,6 +37,7 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" says what eac
 
   development
     send            sign and send a notification
+    forward         hand what arrives to a handler that you develop
     tail            print events as a subscriber receives them
     sandbox         run a stand-in for the conversion service
 
@@ -65,6 +66,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   replay: async () => (await import('./cli/replay.ts')).replay,
   replays: async () => (await import('./cli/replays.ts')).replays,
   send: async () => (await import('./cli/send.ts')).sendCommand,
+  forward: async () => (await import('./cli/forward.ts')).forward,
   tail: async () => (await import('./cli/tail.ts')).tailCommand,
   sandbox: async () => (await import('./cli/sandbox.ts')).sandboxCommand,
 };

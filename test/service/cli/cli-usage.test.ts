@@ -28,6 +28,7 @@ const NOUNS = [
   'sources',
   'export',
   'live',
+  'forward',
   'log',
 ];
 

@@ -22,7 +22,7 @@ const COMMANDS = [
   ['serve', 'migrate', 'tokens'],
   ['jobs', 'deliveries', 'events', 'publications', 'stats', 'sources', 'live', 'export', 'log'],
   ['outbox', 'quarantine', 'replay', 'replays'],
-  ['send', 'tail', 'sandbox'],
+  ['send', 'forward', 'tail', 'sandbox'],
 ].flat();
 
 describe('usage', () => {
