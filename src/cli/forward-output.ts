@@ -45,9 +45,9 @@ export function lineOf(
   const { received_at: at, source, outcome, job_id: job } = delivery;
   const head = [
     paint('dim', time(at).slice(CLOCK.from, CLOCK.to)),
-    paint(colourOf(outcome) ?? 'bold', clean(outcome).padEnd(11)),
+    paint(colourOf(outcome) ?? 'bold', clean(outcome).padEnd(12)),
     clean(source),
-    paint('bold', clean(job)),
+    job ? paint('bold', clean(job)) : '',
     clean(statusOf(delivery)),
     paint(COLOURS[handed.result], saidBy(handed)),
     waiting > 0 ? paint('yellow', `(${count(waiting)} more waiting)`) : '',

@@ -117,7 +117,7 @@ export async function subscribe(options: {
     clientProperties: { connection_name: 'tallyhook subscriber' },
     recovery: { maxDelay: RECONNECT_MAX_MS, initialMaxRetries: 3, setup },
   });
-  connection.on('error', onTrouble);
+  connection.on('error', () => {}); // the model's listener has told it
   connection.on('disconnect', () => {
     open = undefined;
     if (!isClosing) onConnection('lost');

@@ -22,7 +22,7 @@ const line = (handed: Handed, { columns = 120, waiting = 0, delivery = DELIVERY 
 
 test('a line has the delivery, the answer of the handler and its beginning, cut to the terminal', () => {
   expect(line(OK)).toBe(
-    '10:30:00  accepted     default  job_7f3a  processing 45 %  → 200 in 12 ms  {"ok":true,"note":"long long long long long …',
+    '10:30:00  accepted      default  job_7f3a  processing 45 %  → 200 in 12 ms  {"ok":true,"note":"long long long long long…',
   );
   expect(line(OK)).toHaveLength(120);
 });
