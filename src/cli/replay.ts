@@ -23,15 +23,15 @@ import { printReplay, watchReplay } from './watch-replay.ts';
 
 const FILTERS = [...filtersOf(LISTS.events.filters), 'secret_fingerprint', 'remote_address'] as const;
 
-const help = `Has events published again, with their own ids. Subscribers know copies by the header "replay".
+const help = `Publishes events again, with the same ids. Subscribers recognize the copies by the header "replay".
 
   replay EVENT_ID…      these events, at most ${REPLAY_EVENT_IDS_MAX}
   replay --<filter> …   all events that match
 ${filterHelp(FILTERS)}
   with either:
-    --queue NAME          to this queue alone, instead of the exchange and all who listen there
+    --queue NAME          only to this queue, and not to the exchange
     --rate N              at most so many a second (${REPLAY_RATE_DEFAULT})
-    --note TEXT           why, for those who read of it later
+    --note TEXT           the reason, which is shown with the replay
     --dry-run             only count them and show some
     --yes                 do not ask
     --detach              do not wait for the end
@@ -54,7 +54,9 @@ async function run(args: string[], env: Env): Promise<number> {
   const filter = readFilters(FILTERS, values);
   const order = orderOf(positionals, filter, values);
   if (values['dry-run'] !== true && values.yes !== true && !canAsk()) {
-    throw new UsageError('nobody can be asked here: say --yes, or --dry-run to see what would be replayed');
+    throw new UsageError(
+      'there is no terminal to ask on: say --yes, or --dry-run to see what would be replayed',
+    );
   }
   const api = openApi(env);
   const found = await api.client.tryReplay(order, api.nextKey());

@@ -42,7 +42,7 @@ export class UnauthorizedError extends ServiceError {
   override readonly name = 'UnauthorizedError';
 }
 
-/** 403: the token's permissions or the account's tier do not reach so far. */
+/** 403: the token's permissions or the account's tier do not allow this. */
 export class ForbiddenError extends ServiceError {
   override readonly name = 'ForbiddenError';
 }

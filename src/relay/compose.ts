@@ -133,7 +133,7 @@ function exposeGauges(parts: {
   gauge('tallyhook_outbox_pending', 'Events still to be published.', () =>
     known(({ counts }) => counts.pending),
   );
-  gauge('tallyhook_outbox_returned', 'Events that no queue was bound for.', () =>
+  gauge('tallyhook_outbox_returned', 'Events that no queue received.', () =>
     known(({ counts }) => counts.returned),
   );
   gauge('tallyhook_outbox_parked', 'Events that the relay gave up on.', () =>

@@ -399,7 +399,7 @@ describe('tail', () => {
     expect(bus.messages.length).toBeGreaterThan(1);
     // Its queue is gone with it: nothing but the queue of `bus` is bound.
     await bus.channel.unbindQueue(bus.queue, exchange, 'job.#');
-    const returned = vi.fn();
+    const returned = vi.fn<() => void>();
     bus.channel.on('return', returned);
     bus.channel.publish(exchange, 'job.completed.default', Buffer.from('{}'), { mandatory: true });
     await vi.waitFor(() => expect(returned).toHaveBeenCalledOnce(), { timeout: 10_000 });

@@ -43,9 +43,7 @@ test('what others wrote does not control the terminal, and stays on the line', (
     { result: 'ok', status: 200, durationMs: 1, text },
     { waiting: 0, columns: 120 },
   );
-  expect(stripVTControlCharacters(shown)).not.toMatch(/[\u0007\n]/u);
-  expect(shown).not.toContain('\u001b[31mtwo');
-  expect(shown).not.toContain('two\u001b[31m');
+  for (const control of ['\u0007', '\n', '\u001b[31m']) expect(shown).not.toContain(control);
 });
 
 test.for([
