@@ -4,6 +4,7 @@
 
 import { setTimeout as setTimer } from 'node:timers/promises';
 import type { z } from 'zod';
+import { type Bytes, bytesOf } from './byte-stream.ts';
 import { AnswerError, InvalidAnswerError, NoAnswerError } from './errors.ts';
 import { parseIfJson } from './json.ts';
 
@@ -26,6 +27,8 @@ export type HttpClientOptions = {
   readonly fetch?: typeof globalThis.fetch;
   /** For one try: of JSON until the last byte, of a stream until its head (30,000). */
   readonly timeoutMs?: number;
+  /** A stream that sends nothing for so long is cut (60,000: live events have a heartbeat every 15 s). */
+  readonly silenceMs?: number;
   /** A longer wait is an error at once (60,000: the window of both APIs' limits). */
   readonly maxWaitMs?: number;
   /** Called before a wait that a person would notice. */
@@ -50,11 +53,14 @@ export type Api = {
 export type HttpClient = {
   readonly json: <T>(call: Call, schema: z.ZodType<T>) => Promise<T>;
   /** An answer of any length. A connection that is lost while it is read throws `NoAnswerError` with the code `cut`. */
-  readonly stream: (call: Call) => AsyncGenerator<Uint8Array, void, undefined>;
+  readonly stream: (call: Call) => Bytes;
+  /** As `stream`, but resolves when the answer has begun. Abort the call's signal if you may not read it to its end. */
+  readonly open: (call: Call) => Promise<Bytes>;
 };
 
 const TIMEOUT_MS = 30_000;
 const MAX_WAIT_MS = 60_000;
+const SILENCE_MS = 60_000;
 /** Between tries: 0.25 s, doubled each time up to 5 s. */
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5_000;
@@ -79,7 +85,7 @@ export function addressFault(url: string): string | undefined {
 /** @throws TypeError for a base URL or token that cannot be used; it quotes neither. */
 export function createHttpClient(options: HttpClientOptions, api: Api): HttpClient {
   const { token, fetch = globalThis.fetch, timeoutMs = TIMEOUT_MS, maxWaitMs = MAX_WAIT_MS } = options;
-  const { onWait, sleep = pause } = options;
+  const { onWait, sleep = pause, silenceMs = SILENCE_MS } = options;
   const fault = tokenFault(token) ?? addressFault(options.baseUrl);
   if (fault !== undefined) throw new TypeError(fault);
   const base = new URL(options.baseUrl).href.replace(/\/+$/, '') + api.basePath;
@@ -146,19 +152,22 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
     }
   }
 
-  async function* stream(call: Call): AsyncGenerator<Uint8Array, void, undefined> {
-    const response = await withRetries(call, (found) => Promise.resolve(found));
-    try {
-      yield* response.body ?? [];
-    } catch (error) {
-      call.signal?.throwIfAborted();
-      throw new NoAnswerError('cut', 'the answer was cut before its end', { cause: error });
-    }
+  async function open(call: Call): Promise<Bytes> {
+    const silent = new AbortController();
+    const signals = call.signal === undefined ? [silent.signal] : [silent.signal, call.signal];
+    const listening = { ...call, signal: AbortSignal.any(signals) };
+    const { body } = await withRetries(listening, (found) => Promise.resolve(found));
+    return bytesOf(body, call.signal, { silenceMs, onSilence: () => silent.abort() });
+  }
+
+  async function* stream(call: Call): Bytes {
+    yield* await open(call);
   }
 
   return {
     json: async (call, schema) => checked(call, schema, await withRetries(call, readJson)),
     stream,
+    open,
   };
 }
 

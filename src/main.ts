@@ -19,32 +19,34 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" says what eac
     tokens          who may use the operators' API: create, list, revoke; straight on the database
 
   what happened (docs/operators.md)
-    jobs            find jobs, also those that are stuck; one job's whole story
-    deliveries      what came in, and what became of it
-    events          the facts that deliveries told, each once
+    jobs            find jobs, also stuck ones; show one job's whole story
+    deliveries      the requests of senders, and their outcome
+    events          what deliveries reported, each event once
     publications    every attempt to publish an event
-    stats           counts and times, a step and source
-    sources         who sends, with which secret, and what we do not know of it
+    stats           counts and times, by time step and source
+    sources         who sends, with which secret, and which fields are unknown
     live            deliveries and publications as they happen
     export          a whole list as NDJSON or CSV
-    log             who looked at what, and who did what
+    log             what operators read and changed
 
   putting things right
-    outbox          events that no queue was bound for, or that the relay gave up on
+    outbox          events that no queue received, or that the relay gave up on
     quarantine      deliveries that were not understood
-    replay          have events published again
-    replays         watch, pause, resume and cancel that
+    replay          publish events again
+    replays         watch, pause, resume and cancel replays
 
   development
     send            sign and send a notification
     verify          say what is wrong with a signature, offline
+    forward         hand what arrives to a handler that you develop
     tail            print events as a subscriber receives them
     sandbox         run a stand-in for the conversion service
 
   --help, --version
 
-All but serve read .local/env of a local run ("npm start") where the environment is silent. What asks the operators'
-API takes its address and token from TALLYHOOK_URL and TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON when piped.
+All but serve read .local/env of a local run ("npm start") for variables that are not set. Commands that ask the
+operators' API take its address and token from TALLYHOOK_URL and TALLYHOOK_TOKEN. Lists are tables on a terminal, and
+NDJSON when piped.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or schema.`;
 
 /** Loaded on demand: commands for people start without the server's packages, and the server without theirs. */
@@ -67,6 +69,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   replays: async () => (await import('./cli/replays.ts')).replays,
   send: async () => (await import('./cli/send.ts')).sendCommand,
   verify: async () => (await import('./cli/verify.ts')).verifyCommand,
+  forward: async () => (await import('./cli/forward.ts')).forward,
   tail: async () => (await import('./cli/tail.ts')).tailCommand,
   sandbox: async () => (await import('./cli/sandbox.ts')).sandboxCommand,
 };

@@ -1,4 +1,4 @@
-// `tallyhook deliveries`: what came in, and what became of it.
+// `tallyhook deliveries`: the requests of senders, and their outcome.
 
 import type { Env } from '../config.ts';
 import { maskUnseenInLines } from '../unseen.ts';
@@ -11,12 +11,12 @@ import { listHelp, listVerb } from './lists.ts';
 import { put, putBytes } from './output.ts';
 import { time } from './readable.ts';
 
-const help = `What came in, and what became of it.
+const help = `The requests of senders, and their outcome.
 
   deliveries list       the newest first
 ${listHelp('deliveries')}
-  deliveries show ID    one of them, with its headers
-    --body                its body instead, piped byte for byte; the look is recorded in the operator log`;
+  deliveries show ID    one delivery, with its headers
+    --body                its body instead, byte for byte when piped; the operator log records that it was read`;
 
 async function show(args: string[], env: Env): Promise<number> {
   const { values, positionals } = parse(args, { body: FLAG }, 1);

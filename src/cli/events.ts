@@ -1,4 +1,4 @@
-// `tallyhook events`: the facts that deliveries told, each once.
+// `tallyhook events`: what deliveries reported, each event once.
 
 import type { Env } from '../config.ts';
 import { openApi } from './api.ts';
@@ -10,11 +10,11 @@ import { listHelp, listVerb } from './lists.ts';
 import { put } from './output.ts';
 import { time } from './readable.ts';
 
-const help = `The facts that deliveries told, each once.
+const help = `What deliveries reported, each event once.
 
   events list           the newest first
 ${listHelp('events')}
-  events show ID        one of them, with its publications`;
+  events show ID        one event, with its publications`;
 
 async function show(args: string[], env: Env): Promise<number> {
   const id = argumentOf(parse(args, {}, 1).positionals, 'the id of an event');

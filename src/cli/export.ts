@@ -18,14 +18,14 @@ const NEWLINE = 10;
 /** The content may be personal. */
 const OWNER_ONLY = 0o600;
 
-const help = `A whole list, however long. Recorded in the operator log.
+const help = `A whole list of any length. The operator log records it.
 
   export LIST           ${EXPORTED_LISTS.join(', ')}
     --format FORMAT       ndjson or csv (ndjson)
-    --out FILE            to this file; until it is whole, it is FILE.part
+    --out FILE            to this file; it is named FILE.part until it is complete
     and the filters of that list: see "tallyhook <list> --help"
 
-Exit code 1 if it was cut before its end.`;
+Exit code 1 if the export is not complete.`;
 
 async function run(args: string[], env: Env): Promise<number> {
   const [word = '', ...rest] = args;

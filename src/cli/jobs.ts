@@ -15,7 +15,7 @@ import { STORY_COLUMNS } from './story.ts';
 
 const STATES = 'processing, completed, failed, or stuck: without an end for too long';
 
-const help = `Finds jobs, and tells the whole story of one.
+const help = `Finds jobs, and shows the whole story of one.
 
   jobs list             the newest first
 ${listHelp('jobs', STATES)}

@@ -1,9 +1,9 @@
-// `tallyhook log`: who looked at what, and who did what.
+// `tallyhook log`: what operators read and changed.
 
 import { nounCommand } from './command.ts';
 import { listHelp, listVerb } from './lists.ts';
 
-const help = `The operator log: who looked at which body, exported, replayed, released, or changed a token.
+const help = `The operator log: who read a body, exported, replayed, released, or changed a token.
 
   log                   the newest first
 ${listHelp('operator-log')}`;

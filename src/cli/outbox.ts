@@ -23,20 +23,20 @@ const STATE = LISTS.outbox.filters.state;
 
 const help = `Events that are still to be published, and decisions about those that wait for one.
 
-  outbox                what waits for an operator: returned (no queue was bound) or parked (the relay gave up)
+  outbox                what waits for an operator: returned (no queue received it) or parked (the relay gave up)
   outbox list           all entries and replays' copies, the oldest first
 ${listHelp('outbox', wordsOf(STATE))}
-  outbox returned       those that no queue was bound for
+  outbox returned       those that no queue received
   outbox parked         those that the relay gave up on; later events of their jobs wait behind them
   outbox retry ID       publish one again: an event's id, or an entry's
   outbox retry returned | parked
                         publish all of them again
     --source NAME         only those of this source
-  outbox park ID        set one aside that is tried again and again; what its job has later waits behind it
-  outbox discard ID     give one up for good that is returned or parked; what waits behind it goes on without it
+  outbox park ID        stop the attempts to publish one; later events of its job wait behind it
+  outbox discard ID     never publish one that is returned or parked; the events behind it go on
 
-"retry" without returned or parked, "park" and "discard" are for events themselves; copies that a replay made are its
-own: see "tallyhook replays --help".`;
+"retry ID", "park" and "discard" are for events. For the copies of a replay, pause or cancel the replay: see
+"tallyhook replays --help".`;
 
 async function overview(args: string[], env: Env): Promise<number> {
   const { values } = parse(args, { ...filterOptions(FILTERS), ...LISTING_OPTIONS });

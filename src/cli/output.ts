@@ -37,11 +37,21 @@ export function toJson(item: unknown, indent?: number): string {
  * and with 1 otherwise, as on a full disk.
  */
 export function exitWhenOutputCloses(): void {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
-    complain(`standard output: ${error.message}`);
-    process.exit(1);
-  });
+  process.stdout.on('error', exitNow);
+}
+
+/** Instead of an exit at once: for a command that has something to clean up. `end` gets the exit code. */
+export function whenOutputCloses(end: (code: number) => void): void {
+  process.stdout.off('error', exitNow);
+  process.stdout.on('error', (error) => end(codeOf(error)));
+}
+
+const exitNow = (error: NodeJS.ErrnoException) => process.exit(codeOf(error));
+
+function codeOf(error: NodeJS.ErrnoException): number {
+  if (error.code === 'EPIPE') return 0;
+  complain(`standard output: ${error.message}`);
+  return 1;
 }
 
 export type Format = Parameters<typeof styleText>[0];

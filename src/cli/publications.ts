@@ -3,7 +3,7 @@
 import { nounCommand } from './command.ts';
 import { listHelp, listVerb } from './lists.ts';
 
-const help = `Every attempt to publish an event, and what the broker said.
+const help = `Every attempt to publish an event, and the broker's answer.
 
   publications list     the newest first
 ${listHelp('publications')}`;

@@ -23,15 +23,15 @@ import { printReplay, watchReplay } from './watch-replay.ts';
 
 const FILTERS = [...filtersOf(LISTS.events.filters), 'secret_fingerprint', 'remote_address'] as const;
 
-const help = `Has events published again, with their own ids. Subscribers know copies by the header "replay".
+const help = `Publishes events again, with the same ids. Subscribers recognize the copies by the header "replay".
 
   replay EVENT_ID…      these events, at most ${REPLAY_EVENT_IDS_MAX}
   replay --<filter> …   all events that match
 ${filterHelp(FILTERS)}
   with either:
-    --queue NAME          to this queue alone, instead of the exchange and all who listen there
+    --queue NAME          only to this queue, and not to the exchange
     --rate N              at most so many a second (${REPLAY_RATE_DEFAULT})
-    --note TEXT           why, for those who read of it later
+    --note TEXT           the reason, which is shown with the replay
     --dry-run             only count them and show some
     --yes                 do not ask
     --detach              do not wait for the end

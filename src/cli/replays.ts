@@ -14,15 +14,15 @@ import { count, orMore, time } from './readable.ts';
 import type { Column } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
 
-const help = `What was replayed, and what is being replayed ("tallyhook replay" begins one).
+const help = `Replays, finished and under way ("tallyhook replay" starts one).
 
   replays list          the newest first
 ${listHelp('replays', wordsOf(LISTS.replays.filters.state))}
-  replays show ID       one of them, with what it left out and why
-  replays watch ID      a progress bar until it rests
+  replays show ID       one replay, with what it left out and why
+  replays watch ID      a progress bar until it ends or is paused
   replays pause ID      no more copies are made; those in the outbox still go
   replays resume ID
-  replays cancel ID     for good, with the copies that still wait`;
+  replays cancel ID     for good; copies that still wait are not published`;
 
 async function show(args: string[], env: Env): Promise<number> {
   const replay = await openApi(env).client.replay(idOf(args));

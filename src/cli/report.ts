@@ -5,8 +5,8 @@ import { maskUnseenInLines } from '../unseen.ts';
 import { complain } from './output.ts';
 
 const HINTS: Readonly<Record<number, string>> = {
-  401: 'Is TALLYHOOK_TOKEN whole, of this service, not expired and not revoked? "tallyhook tokens list" knows.',
-  403: 'The role or the sources of your token do not reach so far: ask for one that does ("tallyhook tokens create").',
+  401: 'Check that TALLYHOOK_TOKEN is complete, of this service, not expired and not revoked: see "tallyhook tokens list".',
+  403: 'Your token\'s role or source limit does not allow this. Ask for a token that allows it ("tallyhook tokens create").',
 };
 const BAD_REQUEST = 400;
 

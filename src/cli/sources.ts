@@ -11,11 +11,11 @@ import { complain, paint, put, putJson } from './output.ts';
 import { ago, count } from './readable.ts';
 import type { Column } from './table.ts';
 
-const help = `Who sends, how much, signed with which secret, and what they send that we do not know.
+const help = `Who sends, how much, with which secret, and which fields and statuses are unknown.
 
   sources
 
-A secret that was not matched for as long as your senders may be silent can be dropped. "drift" are fields and statuses
+You can remove a secret that has not matched for longer than your senders are ever silent. "drift" are fields and statuses
 that the schemas do not know, with the newest delivery that had them. "refused" are the busiest addresses whose deliveries
 were refused in the last 24 hours.`;
 

@@ -3,33 +3,48 @@
 
 import { type Env, loadBus } from '../config.ts';
 import { describeError } from '../errors.ts';
-import { type ReceivedEvent, subscribe } from '../subscriber/index.ts';
+import { type ConnectionChange, type ReceivedEvent, subscribe } from '../subscriber/index.ts';
 import { escapeUnseen } from '../unseen.ts';
 import { parse, someOf, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
-import { complain, type Format, paint, say } from './output.ts';
+import { complain, type Format, paint, say, whenOutputCloses } from './output.ts';
 import { clean } from './readable.ts';
 import { KINDS } from './sample-notification.ts';
+import { createSeen } from './seen.ts';
 
 const help = `Prints events as a subscriber receives them, until Ctrl-C; NDJSON when piped.
 
   tail
     --types LIST            only these kinds, comma-separated: ${KINDS.join(',')}
     --source NAME           only events of this source
-    --queue NAME            use a durable queue of this name`;
+    --queue NAME            use a durable queue of this name, and keep it
 
-/** Runs until a signal, or until the reader of a pipe leaves, as `head` does. Exit code 0. */
+Without --queue it has a queue of its own, which is deleted when tail ends. The queue survives a restart of the broker, so
+no event is missed; it keeps at most 100,000 events and 128 MiB while tail is not connected, and is deleted after 5 minutes
+without tail. An event that the broker delivers again after a lost connection is printed once.`;
+
+const CHANGES: Readonly<Record<ConnectionChange, string>> = {
+  lost: 'the connection to the broker was lost: connecting again',
+  back: 'connected again: the queue has kept what arrived',
+  back_without_queue:
+    'connected again, but the queue was gone: events that were published meanwhile are missing here',
+};
+
+/** Ids that are remembered. Above what a consumer has unacknowledged, and what a relay has in flight. */
+const SEEN_MAX = 10_000;
+
+/** Runs until a signal, or until the reader of a pipe leaves, as `head` does: exit code 0. A full disk ends it with 1. */
 async function run(args: string[], env: Env): Promise<number> {
   const { values } = parse(args, { types: TEXT, source: TEXT, queue: TEXT });
   const { types, source, queue } = values;
   const kinds: readonly string[] = types === undefined ? ['*'] : someOf('--types', types, KINDS);
   const { url: amqpUrl, exchange, routingPrefix } = loadBus(withLocalRun(env));
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  process.once('SIGINT', () => end());
-  process.once('SIGTERM', () => end());
-  process.stdout.on('error', () => end());
+  const { promise: ended, resolve: end } = Promise.withResolvers<number>();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end(0));
+  whenOutputCloses(end); // the queue is deleted first
 
+  const isCopy = createSeen(SEEN_MAX);
   const subscription = await subscribe({
     amqpUrl,
     exchange,
@@ -40,14 +55,17 @@ async function run(args: string[], env: Env): Promise<number> {
       const [, kind = '', from] = event.routingKey.slice(routingPrefix.length).split('.');
       if (types !== undefined && !kinds.includes(kind)) return;
       if (source !== undefined && source !== from) return;
-      say(process.stdout.isTTY ? eventLine(event) : escapeUnseen(event.body.toString('utf8')));
+      const copy = event.messageId !== undefined && isCopy(event.messageId);
+      if (copy && event.redelivered) return; // it was printed before the connection was lost
+      say(process.stdout.isTTY ? eventLine(event, copy) : escapeUnseen(event.body.toString('utf8')));
     },
     onTrouble: (error) => complain(`the broker: ${describeError(error).message}`),
+    onConnection: (change) => complain(CHANGES[change]),
   });
   if (process.stdout.isTTY) complain(paint('dim', `listening on queue ${subscription.queue}`));
-  await ended;
+  const code = await ended;
   await subscription.close();
-  return 0;
+  return code;
 }
 
 type Data = Readonly<Record<string, unknown>>;
@@ -65,7 +83,7 @@ const SHOWN: Readonly<Record<string, { colour: Format; detail: (data: Data) => s
 };
 
 /** On a terminal. */
-function eventLine({ event, messageId, routingKey }: ReceivedEvent): string {
+function eventLine({ event, messageId, routingKey }: ReceivedEvent, isCopy: boolean): string {
   if (typeof event !== 'object' || event === null)
     return `${clean(routingKey)} ${clean(messageId ?? '(no id)')} (not JSON)`;
   const { type, subject, time, late, data } = event as Record<string, unknown>;
@@ -77,6 +95,7 @@ function eventLine({ event, messageId, routingKey }: ReceivedEvent): string {
     paint('bold', clean(String(subject))),
     shown ? clean(shown.detail((data ?? {}) as Data)) : '',
     late === true ? paint('yellow', 'late') : '',
+    isCopy ? paint('yellow', 'copy') : '',
     paint('dim', clean(String(messageId))),
   ]
     .filter((part) => part !== '')

@@ -30,7 +30,9 @@ export async function watchReplay({ client }: Api, replay: Replay): Promise<numb
   } catch (error) {
     if (!stopped.signal.aborted) throw error;
     bar.stop();
-    complain(`it goes on without you: see "tallyhook replays show ${replay.id}", or stop it with "… cancel"`);
+    complain(
+      `the replay continues: see "tallyhook replays show ${replay.id}", or end it with "tallyhook replays cancel"`,
+    );
     return 0;
   } finally {
     bar.stop();
@@ -65,5 +67,5 @@ export function printReplay(replay: Replay): void {
     `replay ${id} ${paint(colourOf(state) ?? 'bold', state)}: ${count(counts.confirmed)} of ${orMore(counted(counts.matched, 'event'), isExact)} ${where}${rest === '' ? '' : `, ${rest}`} (${took})`,
   );
   if (because !== null) say(`paused because: ${clean(because)}`);
-  if (state === 'paused') say(`go on with "tallyhook replays resume ${id}"`);
+  if (state === 'paused') say(`continue it with "tallyhook replays resume ${id}"`);
 }

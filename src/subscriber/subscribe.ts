@@ -1,6 +1,8 @@
 // A real subscriber: declares a queue, binds it to the exchange and passes on each event as it arrives. `tallyhook tail` and
 // the demo use it. It knows only what any team with its own subscriber would know.
 
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib';
 import { parseIfJson } from '../json.ts';
 
@@ -18,19 +20,39 @@ export type ReceivedEvent = {
 
 export type Subscription = {
   readonly queue: string;
+  /** Deletes the queue if it was the subscription's own. */
   readonly close: () => Promise<void>;
 };
+
+/** `back_without_queue`: connected again, but the broker no longer had the queue. Its events are lost to this subscriber. */
+export type ConnectionChange = 'lost' | 'back' | 'back_without_queue';
 
 const PREFETCH = 100;
 const HEARTBEAT_S = 10;
 const RECONNECT_MAX_MS = 5_000;
+const NOT_FOUND = 404;
+/** A connection that is gone without a word must not hold up the end. */
+const DELETE_TIMEOUT_MS = 1_000;
+
+/**
+ * A queue of the subscription's own. It survives a restart of the broker, and goes by itself when the subscriber died. Without
+ * a consumer it has room for five minutes of 300 events a second; beyond that the broker drops the oldest. (Refusing new ones
+ * instead would hold up the relay.)
+ */
+const OWN_QUEUE = {
+  durable: true,
+  expires: 5 * 60_000,
+  maxLength: 100_000,
+  arguments: { 'x-max-length-bytes': 128 * 1024 * 1024 },
+};
 
 /**
  * Resolves when the queue is bound and consumed. Reconnects by itself. A message is acknowledged after
- * `onEvent` returned; if that throws or rejects, the message goes back to the queue.
+ * `onEvent` returned; if that throws or rejects, the message goes back to the queue. Messages that were not acknowledged
+ * when the connection was lost come again.
  *
- * Without `queue`, the queue is exclusive: it is deleted with the connection, and events that arrive until the next
- * connection are lost. With `queue`, it is durable and keeps them.
+ * Without `queue`, the queue has a random name and is deleted by `close`. Both kinds keep what arrives while the connection
+ * is lost.
  * @param bindings routing keys: `job.#`, `job.completed.*`, `job.*.team-a`.
  */
 export async function subscribe(options: {
@@ -40,27 +62,36 @@ export async function subscribe(options: {
   bindings: readonly string[];
   onEvent: (event: ReceivedEvent) => void | Promise<void>;
   onTrouble?: (error: Error) => void;
+  onConnection?: (change: ConnectionChange) => void;
 }): Promise<Subscription> {
-  const { exchange, queue, bindings, onEvent, onTrouble = () => {} } = options;
-  let boundQueue = '';
+  const { exchange, bindings, onEvent, onTrouble = () => {}, onConnection = () => {} } = options;
+  const queue = options.queue ?? `tallyhook.subscriber.${randomBytes(8).toString('hex')}`;
+  let open: Channel | undefined;
+  let wasBound = false;
+  let isQueueLost = false; // stays until it is told, since `setup` may fail after it made the queue anew
+  let isClosing = false;
 
   async function setup(model: ChannelModel): Promise<void> {
     model.on('error', onTrouble);
+    if (wasBound && !isQueueLost) isQueueLost = !(await hasQueue(model, queue));
     const channel = await model.createChannel();
     channel.on('error', onTrouble);
     // The channel can close alone, as when the queue is deleted. Only a new connection brings a new channel.
-    channel.on('close', () => void model.close().catch(() => {}));
-    await channel.assertExchange(exchange, 'topic', { durable: true });
-    const declared = queue
-      ? await channel.assertQueue(queue, { durable: true })
-      : await channel.assertQueue('', { exclusive: true, autoDelete: true, durable: false });
-    for (const binding of bindings) await channel.bindQueue(declared.queue, exchange, binding);
-    await channel.prefetch(PREFETCH);
-    await channel.consume(declared.queue, (message) => {
-      if (message === null) void channel.close().catch(() => {});
-      else void consume(channel, message);
+    channel.on('close', () => {
+      if (!isClosing) void model.close().catch(() => {});
     });
-    boundQueue = declared.queue;
+    await channel.assertExchange(exchange, 'topic', { durable: true });
+    await channel.assertQueue(queue, options.queue === undefined ? OWN_QUEUE : { durable: true });
+    for (const binding of bindings) await channel.bindQueue(queue, exchange, binding);
+    await channel.prefetch(PREFETCH);
+    if (wasBound) onConnection(isQueueLost ? 'back_without_queue' : 'back');
+    isQueueLost = false;
+    await channel.consume(queue, (message) => {
+      if (message !== null) void consume(channel, message);
+      else if (!isClosing) void channel.close().catch(() => {});
+    });
+    open = channel;
+    wasBound = true;
   }
 
   async function consume(channel: Channel, message: ConsumeMessage): Promise<void> {
@@ -86,8 +117,38 @@ export async function subscribe(options: {
     clientProperties: { connection_name: 'tallyhook subscriber' },
     recovery: { maxDelay: RECONNECT_MAX_MS, initialMaxRetries: 3, setup },
   });
-  connection.on('error', onTrouble);
-  return { queue: boundQueue, close: () => connection.close() };
+  connection.on('error', () => {}); // the model's listener has told it
+  connection.on('disconnect', () => {
+    open = undefined;
+    if (!isClosing) onConnection('lost');
+  });
+
+  async function close(): Promise<void> {
+    isClosing = true;
+    if (options.queue === undefined && open !== undefined) await deleteQueue(open, queue);
+    await connection.close();
+  }
+
+  return { queue, close };
+}
+
+async function hasQueue(model: ChannelModel, queue: string): Promise<boolean> {
+  const channel = await model.createChannel();
+  channel.on('error', () => {}); // a queue that is missing closes the channel
+  try {
+    await channel.checkQueue(queue);
+  } catch (error) {
+    if ((error as { code?: unknown }).code === NOT_FOUND) return false;
+    throw error;
+  }
+  await channel.close();
+  return true;
+}
+
+/** A queue that cannot be deleted now expires. */
+async function deleteQueue(channel: Channel, queue: string): Promise<void> {
+  const deleted = (async () => channel.deleteQueue(queue))().catch(() => {});
+  await Promise.race([deleted, sleep(DELETE_TIMEOUT_MS, undefined, { ref: false })]);
 }
 
 function toReceivedEvent({ content, fields, properties }: ConsumeMessage): ReceivedEvent {

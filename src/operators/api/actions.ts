@@ -60,7 +60,7 @@ async function runOnce(trx: Transaction<Database>, call: Call, key: string): Pro
     throw new ApiError(
       422,
       'idempotency_key_reused',
-      'this Idempotency-Key belongs to another request: take a new one',
+      'this Idempotency-Key was used for another request: use a new one',
     );
   }
   if (claim.outcome === 'answered') return { status: claim.status, json: claim.answer, isReplayed: true };

@@ -83,8 +83,8 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
       tag: 'Export',
       summary: 'A whole list, as NDJSON or CSV',
       description:
-        'With the filters of that list. An export that ends without its last chunk was broken off: repeat it. One whose ' +
-        'token is revoked or expires is broken off within a minute. ' +
+        'With the filters of that list. An export that ends without its last chunk is not complete: repeat it. If its ' +
+        'token is revoked or expires, it is cut within a minute. ' +
         'In CSV, a cell that a spreadsheet would take for a formula has an apostrophe before it. ' +
         `At most ${EXPORTS_AT_ONCE} run on a replica, and ${EXPORTS_PER_TOKEN} with one token.`,
       role: 'auditor',

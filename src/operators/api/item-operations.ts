@@ -47,7 +47,7 @@ function showBody({ connection }: Deps): Operation {
     tag: 'Deliveries',
     summary: 'A delivery’s body, byte for byte as it came',
     description:
-      'Each look is written to the operator log. Duplicates, refused and unauthorized ones have none.',
+      'The operator log records each read. The bodies of duplicate, refused and unauthorized deliveries are not kept.',
     role: BODY_ROLE,
     params: deliveryId,
     answers: { 200: { description: 'The body.', contentType: 'application/octet-stream' } },

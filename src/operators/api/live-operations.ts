@@ -29,12 +29,12 @@ export function createLiveOperations(deps: {
       summary: 'Deliveries and publications as they happen, on all replicas',
       description:
         'Server-sent events. `event: delivery` and `event: publication` hold the same object as the lists, with its id ' +
-        'as the `id`. They come within about a second of their commit, and each of them once. `event: gap` tells that ' +
-        'some were left out: `{"because", "left_out", "since"}`, `too_slow` for a listener that did not read in time, ' +
-        '`too_many` where more happened than is shown in a second; `left_out` is a lower bound then, and counts before ' +
-        'any filter. What was missed is in the lists: nothing is sent again, and Last-Event-ID is not read. A comment ' +
-        'comes every 15 seconds. A listener that reads nothing for 60 seconds is cut. At most 32 may listen to a ' +
-        'replica, and 8 with one token.',
+        'as the `id`. Each comes once, about a second after its commit. `event: gap` says that some were left out: ' +
+        '`{"because", "left_out", "since"}`. `too_slow`: the listener did not read in time. `too_many`: more happened in a ' +
+        'second than the stream shows; then `left_out` is a lower bound, counted before any filter. Nothing is sent ' +
+        'again, and Last-Event-ID is not read: read what was missed from the lists. A comment comes every 15 seconds. A ' +
+        'listener that reads nothing for 60 seconds is disconnected. At most 32 may listen to a replica, and 8 with one ' +
+        'token.',
       role: 'viewer',
       query,
       answers: {

@@ -19,16 +19,16 @@ export type OpenApiDocument = ReturnType<typeof createDocument>;
 const ABOUT = `What happened to deliveries, events and publications, shown to operators, and replayed.
 
 Every request needs \`Authorization: Bearer <token>\`. A token has a role: \`viewer\` reads, \`auditor\` reads bodies and
-exports too, \`operator\` also replays, releases and parks, \`admin\` also sees to tokens. It can be limited to some
-sources: lists then show these and nothing else, and what belongs to others is 403.
+exports too, \`operator\` also replays, releases and parks, \`admin\` also makes and revokes tokens. A token can be
+limited to some sources: lists then show only these, and a request for another source is 403.
 
-Times are RFC 3339 in UTC. Whole numbers of 64 bits are strings of digits. Lists are newest first and give their next
-page by \`next_cursor\`, which fits the filters that it was made with and no others. Unknown parameters are refused.`;
+Times are RFC 3339 in UTC. Whole numbers of 64 bits are strings of digits. Lists are newest first. \`next_cursor\` leads to
+the next page, and is valid only with the same filters. Unknown parameters are refused.`;
 
 const header = (id: string, description: string) => z.string().meta({ description, header: { id } });
 
 const rateHeaders = z.object({
-  'X-RateLimit-Limit': header('RateLimitLimit', 'Requests a minute that the token has.'),
+  'X-RateLimit-Limit': header('RateLimitLimit', 'Requests that the token may make in a minute.'),
   'X-RateLimit-Remaining': header('RateLimitRemaining', 'How many are left.'),
   'X-RateLimit-Reset': header('RateLimitReset', 'When the minute is over, in seconds since the epoch.'),
 });
@@ -78,21 +78,21 @@ const failure = (
 const FAILURES = {
   400: failure(
     'BadRequest',
-    '`invalid_request`, `invalid_cursor` or `token_in_address`: the message says what.',
+    '`invalid_request`, `invalid_cursor` or `token_in_address`: the message says why.',
   ),
   401: failure(
     'Unauthorized',
-    '`unauthorized`: no token, or one that does not hold (any more).',
+    '`unauthorized`: no token, or one that is invalid, expired or revoked.',
     challengeHeaders,
   ),
-  403: failure('Forbidden', '`forbidden`: the token has not the role, or is limited to other sources.'),
+  403: failure('Forbidden', '`forbidden`: the role or the source limit of the token does not allow this.'),
   404: failure('NotFound', '`not_found`'),
-  409: failure('Conflict', '`in_progress`, `wrong_state` and the like: the message says what.'),
+  409: failure('Conflict', '`in_progress`, `wrong_state` and others: the message says why.'),
   413: failure('TooLarge', '`payload_too_large`: the body has more than 64 KiB.'),
   415: failure('UnsupportedMediaType', '`unsupported_media_type`: the body is not `application/json`.'),
-  422: failure('KeyReused', '`idempotency_key_reused`: the key belongs to another request.'),
+  422: failure('KeyReused', '`idempotency_key_reused`: the key was used for another request.'),
   429: failure('RateLimited', '`rate_limited`: wait until the reset.', laterHeaders),
-  500: failure('Internal', '`internal`: a fault of ours; the log has it.'),
+  500: failure('Internal', '`internal`: an error of the service; its log has the details.'),
   503: failure(
     'Unavailable',
     '`query_timeout`: narrow the filter. `unavailable`: the database cannot be reached.',

@@ -17,20 +17,21 @@ export function createOutboxOperations(): readonly Operation[] {
   return [
     retryManyOperation(),
     decideOperation('retry', {
-      summary: 'Publish a returned or parked event after all',
+      summary: 'Publish a returned or parked event again',
       description:
-        'With all its attempts before it, under the id that it always had. One that is pending stays as it is.',
+        'With its original id, and with all attempts anew. An event that is pending stays as it is.',
       answer: 'The entry, pending again.',
     }),
     decideOperation('discard', {
       summary: 'Never publish a returned or parked event',
       description:
-        'It leaves the outbox, and later events of its job go on. The ledger keeps it; a replay can send it.',
+        'It leaves the outbox, and later events of its job go on. The ledger keeps it, and a replay can publish it.',
       answer: 'The entry as it was.',
     }),
     decideOperation('park', {
       summary: 'Hold an event back, and with it the later ones of its job',
-      description: 'One that is on its way may still arrive. One that is parked stays as it is.',
+      description:
+        'If it is being published now, it may still arrive. An event that is parked stays as it is.',
       answer: 'The entry, parked.',
     }),
   ];
@@ -90,8 +91,8 @@ function retryManyOperation(): Operation {
     id: 'retryEntries',
     path: '/outbox/retry',
     tag: 'Outbox',
-    summary: 'Publish all returned or all parked events after all',
-    description: `The oldest ${RETRIED_AT_ONCE} of them. Go on with \`next_cursor\` until it is null: so each that waited at the first call is retried once, also where nobody is bound for it still and it is returned again.`,
+    summary: 'Publish all returned or all parked events again',
+    description: `The oldest ${RETRIED_AT_ONCE} of them. Go on with \`next_cursor\` until it is null. Each event that waited at the first call is retried once, even if it is returned again.`,
     role: 'operator',
     body: RetryOrder,
     answers: { 200: { description: 'How many are pending again.', schema: Retried } },

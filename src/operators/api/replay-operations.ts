@@ -45,7 +45,7 @@ function readOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
     id: 'getReplay',
     path: '/replays/{id}',
     tag: 'Replays',
-    summary: 'One replay: how far it is, and what it left out',
+    summary: 'One replay: its progress, and what it left out',
     role: 'viewer',
     params,
     answers: { 200: { description: 'The replay.', schema: ReplayDetail } },
@@ -64,13 +64,13 @@ function createOperation(): Operation {
     tag: 'Replays',
     summary: 'Publish events again',
     description:
-      'Names events by id, or all that a filter finds now. Copies have the ids, sequences and times of the first ones and the headers `replay` and `replayed_by`. A copy never passes a live event of its job and holds none back. With `dry_run` nothing is begun, and nothing recorded; an `Idempotency-Key` that it is given belongs to it, and not to the order.',
+      'Takes ids of events, or a filter: then all events that match now. A copy has the id, sequence and time of its event, and the headers `replay` and `replayed_by`. A copy never overtakes a live event of its job, and never delays one. With `dry_run` nothing is published or recorded. An `Idempotency-Key` of a dry run cannot be used for the replay itself.',
     role: 'operator',
     body: ReplayOrder,
     namesOthers: true,
     answers: {
       200: { description: 'What a dry run found.', schema: ReplayPreview },
-      202: { description: 'It has begun: watch it under its id.', schema: Replay },
+      202: { description: 'The replay has started. Follow it by its id.', schema: Replay },
     },
     run: async ({ body }, { caller, trx, record }) => {
       const request =
@@ -117,7 +117,8 @@ function changeOperation(change: Change, summary: string): Operation {
     path: `/replays/{id}/${change}`,
     tag: 'Replays',
     summary,
-    description: 'Changes nothing where that is so already. Copies that are on their way may still arrive.',
+    description:
+      'Changes nothing if that is its state already. Copies that are being published now may still arrive.',
     role: 'operator',
     params,
     answers: { 200: { description: 'The replay as it is now.', schema: Replay } },

@@ -14,7 +14,7 @@ export function createSourceOperations(deps: {
       id: 'listSources',
       path: '/sources',
       tag: 'Statistics',
-      summary: 'Each source: last delivery, rates, secrets, drift, and who knocks',
+      summary: 'Each source: last delivery, rates, secrets, drift, and refused addresses',
       role: 'viewer',
       answers: {
         200: { description: 'All sources, by name.', schema: SourceList },

@@ -53,7 +53,7 @@ function createOperation(environment: Environment): Operation {
     tag: 'Tokens',
     summary: 'Make a token',
     description:
-      'The value is shown this once. A request that is repeated under its Idempotency-Key gets the token again, without the value: revoke that one and make another.',
+      'The value is shown in this answer alone. A request that is repeated under its Idempotency-Key gets the token again, without the value: revoke that one and make another.',
     role: 'admin',
     body: TokenOrder,
     shownOnce: ['value'],

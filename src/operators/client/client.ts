@@ -25,13 +25,15 @@ export type ListQuery<N extends ListName> = QueryOf<(typeof LISTS)[N]['filters']
 export type LiveQuery = QueryOf<typeof liveFilters>;
 export type ReplayOrder = Omit<Lenient<ContractReplayOrder>, 'dry_run'>;
 
+type LiveEvents = AsyncGenerator<ServerSentEvent, void, undefined>;
+
 export type CallOptions = { readonly signal?: AbortSignal | undefined };
 
 export type OperatorsClient = ReturnType<typeof createOperatorsClient>;
 
 /** @throws TypeError for a base URL or token that cannot be used; it quotes neither. */
 export function createOperatorsClient(options: HttpClientOptions) {
-  const { json, stream } = createTransport(options);
+  const { json, stream, open } = createTransport(options);
   const get = <T>(path: string, schema: z.ZodType<T>, query?: Query, { signal }: CallOptions = {}) =>
     json({ method: 'GET', path, ...(query && { query }), signal }, schema);
   const act = <T>(path: string, schema: z.ZodType<T>, idempotencyKey: string, body?: unknown) =>
@@ -66,10 +68,16 @@ export function createOperatorsClient(options: HttpClientOptions) {
           : get(`/jobs/${part(source)}/${part(jobId)}`, answers.story, page, callOptions);
       }),
 
-    delivery: (id: string) => get(`/deliveries/${part(id)}`, answers.delivery),
+    delivery: (id: string, callOptions: CallOptions = {}) =>
+      get(`/deliveries/${part(id)}`, answers.delivery, {}, callOptions),
     /** Byte for byte as it came. The operator log records that it was read. */
-    deliveryBody: (id: string) =>
-      stream({ method: 'GET', path: `/deliveries/${part(id)}/body`, accept: 'application/octet-stream' }),
+    deliveryBody: (id: string, { signal }: CallOptions = {}) =>
+      stream({
+        method: 'GET',
+        path: `/deliveries/${part(id)}/body`,
+        accept: 'application/octet-stream',
+        signal,
+      }),
     event: (id: string) => get(`/events/${part(id)}`, answers.event),
     outboxCounts: (query: ListQuery<'outbox'> = {}) =>
       get('/outbox', answers.outboxCounts, { ...query, limit: 1 }),
@@ -80,11 +88,11 @@ export function createOperatorsClient(options: HttpClientOptions) {
     exportList: (query: Query, { signal }: CallOptions = {}) =>
       stream({ method: 'GET', path: '/export', query, accept: '*/*', signal }),
     /** Deliveries and publications as they happen, until the signal is aborted or the connection is lost. */
-    live: (
-      query: LiveQuery,
-      { signal }: CallOptions = {},
-    ): AsyncGenerator<ServerSentEvent, void, undefined> =>
-      readEvents(stream({ method: 'GET', path: '/live', query, accept: 'text/event-stream', signal })),
+    live: (query: LiveQuery, { signal }: CallOptions = {}): LiveEvents =>
+      readEvents(stream(liveCall(query, signal))),
+    /** As `live`, but resolves when the service listens: none of what happens from then on is missed. */
+    openLive: async (query: LiveQuery, { signal }: { readonly signal: AbortSignal }): Promise<LiveEvents> =>
+      readEvents(await open(liveCall(query, signal))),
 
     replay: (id: string, callOptions: CallOptions = {}) =>
       get(`/replays/${part(id)}`, answers.replayDetail, {}, callOptions),
@@ -116,6 +124,9 @@ export function createOperatorsClient(options: HttpClientOptions) {
       pages((cursor) => act('/outbox/retry', answers.retried, nextKey(), { ...order, cursor })),
   };
 }
+
+const liveCall = (query: LiveQuery, signal: AbortSignal | undefined) =>
+  ({ method: 'GET', path: '/live', query, accept: 'text/event-stream', signal }) as const;
 
 const part = encodeURIComponent;
 

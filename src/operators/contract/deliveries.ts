@@ -10,33 +10,31 @@ export const Delivery = z
     received_at: timestamp,
     source: z.string(),
     outcome,
-    http_status: z.int().describe('What the sender was answered.'),
+    http_status: z.int().describe('The status of the answer to the sender.'),
     reason: z
       .string()
       .nullable()
       .describe(
-        'Why it is not accepted. That the secret of another source signed it is told to tokens that see both sources.',
+        'Why it is not accepted. If the secret of another source signed it, only tokens that see both sources are told.',
       ),
     job_id: z.string().nullable(),
-    status: z.string().nullable().describe('As it was sent: it may be one that we do not know.'),
+    status: z.string().nullable().describe('As it was sent. It may be an unknown one.'),
     progress_percentage: percentage,
     error_code: z.string().nullable(),
-    event_id: z.string().nullable().describe('The event that it told us, or was a copy of.'),
+    event_id: z.string().nullable().describe('The event that it reported, or repeated.'),
     path: z.string(),
     remote_address: z
       .string()
       .nullable()
-      .describe('Who sent it. Through a trusted proxy: who that says it was.'),
+      .describe('The address of the sender. Behind a trusted proxy: the address that the proxy names.'),
     peer_address: z
       .string()
       .nullable()
-      .describe('The trusted proxy that it came through; null where the sender connected itself.'),
+      .describe('The trusted proxy that it came through. Null if there was none.'),
     secret_fingerprint: z.string().nullable().describe('Names the signing secret that matched.'),
     body_bytes: z.int().nullable(),
     body_kept: z.boolean(),
-    released_at: timestamp
-      .nullable()
-      .describe('When an operator had a quarantined one understood after all.'),
+    released_at: timestamp.nullable().describe('When an operator released it from quarantine.'),
     discarded_at: timestamp
       .nullable()
       .describe('When an operator discarded a quarantined one: it can no longer be released.'),

@@ -21,15 +21,15 @@ export const Event = z
     occurred_at: timestamp.nullable(),
     recorded_at: timestamp,
     delivery_id: z.uuid(),
-    repeats: z.int().describe('How many more deliveries told the same.'),
+    repeats: z.int().describe('How many more deliveries reported the same.'),
     publication: z
       .enum(['done', 'pending', 'returned', 'parked'])
       .describe('`done`: it is no longer in the outbox.'),
   })
-  .meta({ id: 'Event', description: 'The fact that a delivery told us, once.' });
+  .meta({ id: 'Event', description: 'What a delivery reported, recorded once.' });
 
 export const EventDetail = Event.extend({
-  publications: z.array(Publication).max(PUBLICATIONS_SHOWN_MAX).describe('The newest ones first.'),
+  publications: z.array(Publication).max(PUBLICATIONS_SHOWN_MAX).describe('Newest first.'),
 }).meta({ id: 'EventDetail', description: 'An event with its publications.' });
 
 export const eventFilters = {

@@ -15,9 +15,9 @@ export const Job = z
     completed_at: timestamp.nullable(),
     failed_at: timestamp.nullable(),
     terminal_at: timestamp.nullable(),
-    duration_ms: z.int().nullable().describe('From when we first saw it to its end.'),
+    duration_ms: z.int().nullable().describe('From its first delivery to its end.'),
   })
-  .meta({ id: 'Job', description: 'What we know of a job by its deliveries.' });
+  .meta({ id: 'Job', description: 'What the deliveries of a job reported.' });
 
 export const jobFilters = {
   source: source.optional(),

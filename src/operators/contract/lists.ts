@@ -28,7 +28,7 @@ export const LISTS = {
     page: page(Job).meta({ id: 'JobPage', description: 'A page of jobs.' }),
     tag: 'Jobs',
     summary: 'Jobs, the newest first',
-    description: '`state=stuck`: those without an end, though first seen longer ago than `stuck_after`.',
+    description: '`state=stuck`: jobs without an end that were first seen longer ago than `stuck_after`.',
   },
   deliveries: {
     item: Delivery,

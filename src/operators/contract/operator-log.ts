@@ -29,16 +29,13 @@ export const LogLine = z
     role: z.string(),
     action: z.string(),
     source: z.string().nullable(),
-    subject: z
-      .string()
-      .nullable()
-      .describe('The id of what it was done with: of an event, a delivery, a token.'),
+    subject: z.string().nullable().describe('The id of the event, delivery, replay or token.'),
     detail: z.record(z.string(), z.unknown()).nullable(),
     remote_address: z.string().nullable(),
   })
   .meta({
     id: 'LogLine',
-    description: 'Something an operator looked at or changed. Lines are never changed.',
+    description: 'Something that an operator read or changed. No line is ever changed.',
   });
 
 export const logFilters = {

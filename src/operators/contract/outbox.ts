@@ -27,16 +27,16 @@ export const OutboxCounts = z.object({
       returned: z.int().min(0),
       parked: z.int().min(0),
     })
-    .describe('Of events themselves; replays’ copies are counted apart.'),
+    .describe('Of events. `copies` counts the copies of replays.'),
   copies: z.int().min(0).describe('How many copies of replays there are, in any state.'),
   counts_complete: z
     .boolean()
     .describe(
-      'False if there may be more than were counted: the oldest 100,000 of each state are looked at, whosoever they are.',
+      'False if there may be more: only the oldest 100,000 of each state are counted, over all sources.',
     ),
   oldest_pending_at: timestamp
     .nullable()
-    .describe('When the oldest pending one was accepted. Null if none was found among those looked at.'),
+    .describe('When the oldest pending one was accepted. Null if none is among those counted.'),
 });
 
 export const OutboxPage = page(Entry)
@@ -49,9 +49,7 @@ export const outboxFilters = {
   job_id: jobId.optional(),
   copies: flag
     .optional()
-    .describe(
-      '`true`: only copies that replays made; `false`: only events themselves. Both where not given.',
-    ),
+    .describe('`true`: only the copies of replays. `false`: only events. Both where not given.'),
 };
 
 export const RetryOrder = z
@@ -65,8 +63,8 @@ export const RetryOrder = z
 export const Retried = z
   .object({
     retried: z.int().min(0),
-    remaining: z.boolean().describe('There are more of them: call again, with `next_cursor`.'),
-    next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
+    remaining: z.boolean().describe('There are more: call again with `next_cursor`.'),
+    next_cursor: z.string().nullable().describe('For the next call; null after the last one.'),
   })
   .meta({ id: 'Retried', description: 'How many entries are pending again.' });
 

@@ -19,8 +19,10 @@ export const ReplayFilter = z
   .strictObject({
     ...eventFilters,
     late: z.boolean().optional(),
-    secret_fingerprint: deliveryFilters.secret_fingerprint.describe('Of the delivery that told the event.'),
-    remote_address: deliveryFilters.remote_address.describe('Of the delivery that told the event.'),
+    secret_fingerprint: deliveryFilters.secret_fingerprint.describe(
+      'Of the delivery that reported the event.',
+    ),
+    remote_address: deliveryFilters.remote_address.describe('Of the delivery that reported the event.'),
   })
   .refine(
     (filter) => Object.values(filter).some((value) => value !== undefined),
@@ -37,7 +39,7 @@ const queueName = plain(QUEUE_MAX_BYTES)
   .refine((name) => Buffer.byteLength(name) <= QUEUE_MAX_BYTES, `must be at most ${QUEUE_MAX_BYTES} bytes`)
   .refine((name) => SEEN_ONLY.test(name), SEEN_ONLY_FAULT)
   .refine((name) => !name.startsWith('amq.rabbitmq.'), 'is one of the broker’s own')
-  .describe('Only to this queue, and not to the exchange. It has to exist.');
+  .describe('Only to this queue, and not to the exchange. It must exist.');
 
 export const replayRate = z.int().min(1).max(REPLAY_RATE_MAX);
 
@@ -46,9 +48,11 @@ export const ReplayOrder = z
     event_ids: z.array(eventId).min(1).max(REPLAY_EVENT_IDS_MAX).optional(),
     filter: ReplayFilter.optional(),
     queue: queueName.optional(),
-    rate_per_second: replayRate.default(REPLAY_RATE_DEFAULT).describe('Copies a second at most, spread out.'),
-    note: plain(500).optional().describe('Why, for those who look at it later.'),
-    dry_run: z.boolean().default(false).describe('Only says what it would begin with.'),
+    rate_per_second: replayRate
+      .default(REPLAY_RATE_DEFAULT)
+      .describe('At most so many copies a second, evenly spread.'),
+    note: plain(500).optional().describe('The reason, which is shown with the replay.'),
+    dry_run: z.boolean().default(false).describe('Shows what would be published, and publishes nothing.'),
   })
   .refine(
     ({ event_ids: ids, filter }) => (ids === undefined) !== (filter === undefined),

@@ -20,9 +20,7 @@ const shownFilter = z.object(ReplayFilter.shape).partial();
 const count = z.int().min(0);
 const matchedExactly = z
   .boolean()
-  .describe(
-    'False if so many events would have had to be looked at that there may be more. True in the end.',
-  );
+  .describe('False while there may be more: the count stops early for large numbers. True at the end.');
 
 export const Replay = z
   .object({
@@ -39,16 +37,16 @@ export const Replay = z
     counts: z.object({
       matched: count.describe('Events that matched when it was made; see `matched_exactly`.'),
       queued: count.describe('Copies put into the outbox.'),
-      confirmed: count.describe('Copies that the broker has.'),
-      returned: count.describe('Copies for the exchange that no queue was bound for.'),
-      failed: count.describe('Copies given up on after all attempts.'),
+      confirmed: count.describe('Copies that the broker confirmed.'),
+      returned: count.describe('Copies that no queue received.'),
+      failed: count.describe('Copies that failed at every attempt.'),
       skipped: count.describe('Events left out; see `skips`.'),
     }),
     matched_exactly: matchedExactly,
     updated_at: timestamp,
     finished_at: timestamp.nullable(),
   })
-  .meta({ id: 'Replay', description: 'Events published again, under the ids that they always had.' });
+  .meta({ id: 'Replay', description: 'Events that are published again, with their original ids.' });
 
 export const ReplayDetail = Replay.extend({
   skips: z.array(ReplaySkip).max(SKIPS_SHOWN_MAX).describe('The first ones.'),
@@ -63,14 +61,14 @@ export const ReplayPreview = z
       .max(REPLAY_SAMPLE_MAX)
       .describe('The first ones, in the order of their acceptance; of those that were counted.'),
   })
-  .meta({ id: 'ReplayPreview', description: 'What a replay would begin with.' });
+  .meta({ id: 'ReplayPreview', description: 'What a replay would publish.' });
 
 export const replayFilters = { state: replayState.optional() };
 
 export const ReplayOfJob = z
   .object({
     id: z.uuid(),
-    state: replayState.describe('As it is while you look.'),
+    state: replayState.describe('The present state.'),
     created_by: z.string().describe('The name of the token.'),
     note: z.string().nullable(),
     queue: z.string().nullable().describe('Null: to the exchange.'),

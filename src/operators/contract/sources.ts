@@ -9,10 +9,10 @@ export const Source = z
   .object({
     source: z.string(),
     configured: z.boolean().describe('It is set up on the replica that answers.'),
-    last_delivery_at: timestamp.nullable().describe('Null where the ledger has none, or no longer.'),
+    last_delivery_at: timestamp.nullable().describe('Null if the ledger has none, or no longer has it.'),
     rates: z
       .object({ last_5m: rate, last_1h: rate, last_24h: rate })
-      .describe('From the statistics: of all that was answered, 503 too.'),
+      .describe('From the statistics, including those answered with 503.'),
     secrets: z
       .array(
         z.object({
@@ -20,10 +20,10 @@ export const Source = z
           configured: z.boolean(),
           last_matched_at: timestamp
             .nullable()
-            .describe('Right to about ten seconds, also for a delivery long dropped. Null: never.'),
+            .describe('Accurate to about ten seconds. Null if it never matched.'),
         }),
       )
-      .describe('An old secret can be dropped once it no longer matches.'),
+      .describe('You can remove an old secret when it no longer matches.'),
     drift: z
       .array(
         z.object({
@@ -37,22 +37,20 @@ export const Source = z
           sample_delivery_id: z.uuid().describe('The newest delivery that had it. Its body is kept.'),
         }),
       )
-      .describe(
-        'What accepted events and quarantined statuses had that our schemas do not know: 200 names at most.',
-      ),
+      .describe('Fields and statuses that the schemas do not know: at most 200 names.'),
     busiest_refused_addresses: z
       .array(
         z.object({
           address: z.string(),
-          count: z.int().describe('Of refused deliveries, at least; all but the last seconds.'),
+          count: z.int().describe('Refused deliveries: a lower bound, without the last seconds.'),
         }),
       )
       .max(10)
-      .describe('Where deliveries came from that were refused in the last 24 hours, the busiest first.'),
+      .describe('The addresses with the most refused deliveries in the last 24 hours, busiest first.'),
   })
   .meta({
     id: 'Source',
-    description: 'A sender. `unknown` stands for all who used a name that is not set up.',
+    description: 'A sender. `unknown` stands for all names that are not set up.',
   });
 
 export const SourceList = z

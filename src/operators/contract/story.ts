@@ -45,7 +45,7 @@ export const StoryItem = z
   ])
   .meta({
     id: 'StoryItem',
-    description: 'One step of a job’s story. `waiting` is what is in the outbox while you look.',
+    description: 'One step of a job’s story. `waiting` is what is in the outbox now.',
   });
 
 export const Story = page(StoryItem)

@@ -28,6 +28,7 @@ const NOUNS = [
   'sources',
   'export',
   'live',
+  'forward',
   'log',
 ];
 
@@ -112,7 +113,7 @@ describe('the address and the token', () => {
     expect(stderr).not.toContain('pLaNtEd');
   });
 
-  test('a token that is none, or whose role does not reach so far, is said with what to do: exit code 1', async () => {
+  test('a token that is invalid, or whose role does not allow the command, is said with what to do: exit code 1', async () => {
     await using relay = await startTestService();
     const wrong = cliWith({ TALLYHOOK_URL: relay.operators, TALLYHOOK_TOKEN: 'thk_test_pLaNtEd' });
     const viewer = await cliOf(relay, { role: 'viewer' });
@@ -120,12 +121,14 @@ describe('the address and the token', () => {
     const unauthorized = await wrong.run('jobs', 'list');
     expect(unauthorized).toMatchObject({ code: 1, stdout: '' });
     expect(unauthorized.stderr).toMatch(
-      /^unauthorized: invalid or expired API token\nIs TALLYHOOK_TOKEN whole/,
+      /^unauthorized: invalid or expired API token\nCheck that TALLYHOOK_TOKEN is complete/,
     );
     expect(unauthorized.stderr).not.toContain('pLaNtEd');
     const forbidden = await viewer.run('log');
     expect(forbidden).toMatchObject({ code: 1, stdout: '' });
-    expect(forbidden.stderr).toMatch(/^forbidden: .+\nThe role or the sources of your token/);
+    expect(forbidden.stderr).toMatch(
+      /^forbidden: .+\nYour token's role or source limit does not allow this\. /,
+    );
   });
 
   test('what the API does not take is wrong usage, too', async () => {

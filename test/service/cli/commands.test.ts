@@ -22,7 +22,7 @@ const COMMANDS = [
   ['serve', 'migrate', 'tokens'],
   ['jobs', 'deliveries', 'events', 'publications', 'stats', 'sources', 'live', 'export', 'log'],
   ['outbox', 'quarantine', 'replay', 'replays'],
-  ['send', 'tail', 'sandbox'],
+  ['send', 'forward', 'tail', 'sandbox'],
 ].flat();
 
 describe('usage', () => {
@@ -397,6 +397,12 @@ describe('tail', () => {
       { timeout: 10_000, interval: 100 },
     );
     expect(bus.messages.length).toBeGreaterThan(1);
+    // Its queue is gone with it: nothing but the queue of `bus` is bound.
+    await bus.channel.unbindQueue(bus.queue, exchange, 'job.#');
+    const returned = vi.fn<() => void>();
+    bus.channel.on('return', returned);
+    bus.channel.publish(exchange, 'job.completed.default', Buffer.from('{}'), { mandatory: true });
+    await vi.waitFor(() => expect(returned).toHaveBeenCalledOnce(), { timeout: 10_000 });
   });
 
   test('without a broker it gives up with exit code 1, and prints no password', async () => {

@@ -28,7 +28,7 @@ const JOB = {
 
 const refusal = (code: string) => ({ error: code, message: `it is ${code}` });
 
-function clientOf(service: Pick<Receiver, 'port'>, options: { timeoutMs?: number } = {}) {
+function clientOf(service: Pick<Receiver, 'port'>, options: { timeoutMs?: number; silenceMs?: number } = {}) {
   const waits: number[] = [];
   const client = createOperatorsClient({
     baseUrl: `http://127.0.0.1:${service.port}`,
@@ -201,6 +201,24 @@ test('an export that is cut is told from one that is whole', async () => {
   expect(await failure(allOf(client.exportList({ list: 'jobs' })))).toMatchObject({ code: 'cut' });
   const whole = Buffer.concat(await allOf(client.exportList({ list: 'jobs' })));
   expect(whole.toString()).toBe('{"a":1}\n{"a":2}\n');
+});
+
+test('a stream that falls silent is cut; one that its reader leaves waiting is not', async () => {
+  await using service = await startReceiver((response) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: one\n\n');
+  });
+  const events = clientOf(service, { silenceMs: 100 }).client.live({});
+  expect(await events.next()).toMatchObject({ value: { data: 'one' } });
+  expect(await failure(events.next())).toMatchObject({ code: 'cut' });
+
+  await using talking = await startReceiver((response) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: one\n\n');
+    setTimeout(() => response.end('data: two\n\n'), 50);
+  });
+  const read = clientOf(talking, { silenceMs: 100 }).client.live({});
+  await read.next();
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(await read.next()).toMatchObject({ value: { data: 'two' } });
 });
 
 test('server-sent events are read wherever the stream is split', async () => {

@@ -1,0 +1,355 @@
+// `tallyhook forward` between a real service and a handler on a real socket.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type Cli, cliOf, cliWith, parseLines } from '../../support/cli.ts';
+import { createFolder, type TestFolder } from '../../support/folder.ts';
+import { newToken } from '../../support/operators.ts';
+import { startProxy } from '../../support/proxy.ts';
+import { answer, hang, type Receiver, startReceiver } from '../../support/receiver.ts';
+import type { RunningCommand } from '../../support/replica.ts';
+import { completed, deliver, failed, newJobId, progress, sign } from '../../support/sender.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+const PATIENCE = { timeout: 15_000, interval: 50 };
+const NEW_SECRET = 'the-secret-of-the-handler-only';
+
+type Printed = {
+  readonly result: string;
+  readonly reason: string | null;
+  readonly answer: { status: number; body: string } | null;
+  readonly waiting: number;
+  readonly delivery: { id: string; job_id: string | null; outcome: string; source: string };
+};
+
+let relay: TestService;
+let folder: TestFolder;
+let secretFile: string;
+let auditor: Cli;
+
+beforeAll(async () => {
+  folder = await createFolder();
+  secretFile = await folder.write('secret', `${NEW_SECRET}\n`);
+  const sources = JSON.stringify({ 'team-a': { secrets: ['a-secret-of-team-a-0001'] } });
+  relay = await startTestService({ env: { SOURCES_FILE: await folder.write('sources.json', sources) } });
+});
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+  await folder[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  auditor = await cliOf(relay, { role: 'auditor' });
+});
+
+/** Resolves when it listens. */
+async function forward(url: string, ...options: string[]): Promise<RunningCommand> {
+  return listening(auditor.start('forward', url, '--secret-file', secretFile, ...options));
+}
+
+async function listening(command: RunningCommand): Promise<RunningCommand> {
+  onTestFinished(() => command[Symbol.asyncDispose]());
+  await vi.waitFor(() => expect(command.stderr()).toContain('listening\n'), PATIENCE);
+  return command;
+}
+
+const printedBy = (command: RunningCommand) => parseLines<Printed>(command.stdout());
+const jobsAt = ({ received }: Receiver) => received.map(({ said }) => said['job_id']);
+
+test('the handler gets the same bytes, signed with the new secret, and its answer is shown', async () => {
+  const job = newJobId();
+  await using handler = await startReceiver((response) => void response.writeHead(201).end('thanks\u0007'));
+  const forwarding = await forward(handler.url);
+  const body = ` {"job_id":"${job}",\r\n\t"status": "processing","progress_percentage":7e0, "note":"Grüße \\u0041 😀 "}\n`;
+  const type = 'application/json; charset=UTF-8';
+  await deliver(relay.webhooks, body, { headers: { 'content-type': type } });
+
+  const [received] = await handler.untilReceived(1);
+  await vi.waitFor(() => expect(printedBy(forwarding)).toHaveLength(1), PATIENCE);
+  const [printed] = printedBy(forwarding);
+
+  expect(received?.body.toString('utf8')).toBe(body);
+  expect(received?.headers).toMatchObject({
+    'content-type': type,
+    'x-service-signature': sign(body, NEW_SECRET),
+    'x-request-id': printed?.delivery.id,
+    'content-length': String(Buffer.byteLength(body)),
+  });
+  expect(received?.headers).not.toHaveProperty('authorization');
+  expect(printed).toMatchObject({
+    result: 'ok',
+    reason: null,
+    answer: { status: 201, body: 'thanks\u0007' },
+    delivery: { job_id: job, outcome: 'accepted' },
+  });
+  expect(forwarding.stdout()).not.toContain('\u0007');
+
+  forwarding.child.kill('SIGINT');
+  expect(await forwarding.exited).toEqual({ code: 0, signal: null });
+  expect(forwarding.stderr()).toBe(
+    `forwarding to ${handler.url}, signed with the secret of --secret-file\nlistening\n` +
+      '1 delivery forwarded, 0 of them failed; 0 not forwarded\n',
+  );
+  expect(forwarding.stdout() + forwarding.stderr()).not.toContain(NEW_SECRET);
+});
+
+test('whatever is authentic and kept is forwarded; a duplicate and a refused one are shown, and say why they are not', async () => {
+  await using handler = await startReceiver();
+  const forwarding = await forward(handler.url);
+  const job = newJobId();
+  await deliver(relay.webhooks, completed(job));
+  await deliver(relay.webhooks, completed(job));
+  await deliver(relay.webhooks, completed(job, { cost_cents: 1 }));
+  await deliver(relay.webhooks, { job_id: job, status: 'exploded' });
+  await deliver(relay.webhooks, Buffer.from('[]'), { headers: { 'content-type': undefined } });
+  await deliver(relay.webhooks, completed(job), { secret: 'somebody-else-has-this-secret' });
+
+  await vi.waitFor(() => expect(printedBy(forwarding)).toHaveLength(6), PATIENCE);
+  const outcomes = printedBy(forwarding).map(({ delivery, result, reason }) => [
+    delivery.outcome,
+    result,
+    reason,
+  ]);
+  expect(new Set(outcomes)).toEqual(
+    new Set([
+      ['accepted', 'ok', null],
+      ['duplicate', 'not_forwarded', 'its body is not kept'],
+      ['conflict', 'ok', null],
+      ['quarantined', 'ok', null],
+      ['malformed', 'ok', null],
+      ['unauthorized', 'not_forwarded', 'its body is not kept'],
+    ]),
+  );
+  expect(handler.received).toHaveLength(4);
+  expect(handler.received.find(({ body }) => body.toString() === '[]')?.headers).not.toHaveProperty(
+    'content-type',
+  );
+});
+
+test('--outcome, --kind, --job and --source choose what is forwarded', async () => {
+  await using handler = await startReceiver();
+  const [job, other] = [newJobId(), newJobId()];
+  const runs = await Promise.all([
+    forward(handler.url, '--outcome', 'conflict,quarantined'),
+    forward(handler.url, '--outcome', 'conflict'),
+    forward(handler.url, '--kind', 'failed'),
+    forward(handler.url, '--job', other),
+    forward(handler.url, '--source', 'team-a'),
+  ]);
+  await deliver(relay.webhooks, failed(job));
+  await deliver(relay.webhooks, failed(job, { error_code: 'OTHER' }));
+  await deliver(relay.webhooks, { job_id: job, status: 'exploded' });
+  await deliver(relay.webhooks, completed(other));
+  await deliver(`${relay.webhooks}/team-a`, completed(job), { secret: 'a-secret-of-team-a-0001' });
+
+  const expected = [
+    ['conflict', 'quarantined'],
+    ['conflict'],
+    ['accepted', 'conflict'],
+    ['accepted'],
+    ['accepted'],
+  ];
+  await vi.waitFor(
+    () => expect(runs.map((run) => printedBy(run).map(({ delivery }) => delivery.outcome))).toEqual(expected),
+    PATIENCE,
+  );
+});
+
+test('deliveries go one after the other, in their order, and it is shown how many wait', async () => {
+  await using handler = await startReceiver((response) => {
+    setTimeout(() => response.end(), 40);
+  });
+  const forwarding = await forward(handler.url);
+  const job = newJobId();
+  const percents = Array.from({ length: 30 }, (_, index) => index * 3);
+  for (const percent of percents) await deliver(relay.webhooks, progress(job, percent));
+
+  await vi.waitFor(() => expect(printedBy(forwarding)).toHaveLength(percents.length), PATIENCE);
+  expect(handler.received.map(({ said }) => said['progress_percentage'])).toEqual(percents);
+  expect(handler.mostAtOnce()).toBe(1);
+  expect(Math.max(...printedBy(forwarding).map(({ waiting }) => waiting))).toBeGreaterThan(5);
+  expect(printedBy(forwarding).at(-1)?.waiting).toBe(0);
+});
+
+test('a handler that is down, answers an error or redirects has failed; nothing is tried again and it goes on', async () => {
+  await using elsewhere = await startReceiver();
+  const nobody = await startReceiver();
+  await nobody[Symbol.asyncDispose]();
+  const down = await forward(nobody.url);
+  await using handler = await startReceiver((response, _received, index) => {
+    if (index === 0) response.writeHead(500).end('broken');
+    else if (index === 1) response.writeHead(307, { location: elsewhere.url }).end();
+    else if (index === 2) response.destroy();
+    else response.end();
+  });
+  const forwarding = await forward(handler.url);
+  for (const _ of [1, 2, 3, 4]) await deliver(relay.webhooks, completed(newJobId()));
+
+  await vi.waitFor(() => expect(printedBy(forwarding)).toHaveLength(4), PATIENCE);
+  expect(printedBy(forwarding)).toMatchObject([
+    { result: 'failed', answer: { status: 500, body: 'broken' } },
+    { result: 'failed', answer: { status: 307 } },
+    { result: 'no_answer', answer: null, reason: 'the connection was closed without an answer' },
+    { result: 'ok' },
+  ]);
+  expect(elsewhere.received).toHaveLength(0);
+  expect(handler.received).toHaveLength(4);
+  await vi.waitFor(() => expect(printedBy(down)).toHaveLength(4), PATIENCE);
+  const reasons = printedBy(down).map(({ result, reason }) => [result, reason]);
+  expect(new Set(reasons.flat())).toEqual(
+    new Set(['no_answer', `nothing listens at 127.0.0.1:${nobody.port}`]),
+  );
+
+  forwarding.child.kill('SIGTERM');
+  expect(await forwarding.exited).toEqual({ code: 0, signal: null });
+  expect(forwarding.stderr()).toContain('4 deliveries forwarded, 3 of them failed; 0 not forwarded\n');
+});
+
+test('a handler that does not answer has 10 s; then the next delivery goes', {
+  timeout: 30_000,
+}, async () => {
+  await using handler = await startReceiver((response, received, index) =>
+    index === 0 ? hang(response, received, index) : answer(204)(response, received, index),
+  );
+  const forwarding = await forward(handler.url);
+  for (const _ of [1, 2]) await deliver(relay.webhooks, completed(newJobId()));
+
+  await vi.waitFor(() => expect(printedBy(forwarding)).toHaveLength(2), { ...PATIENCE, timeout: 20_000 });
+  expect(printedBy(forwarding)).toMatchObject([
+    { result: 'no_answer', reason: 'no whole answer within 10 s', waiting: 1 },
+    { result: 'ok', answer: { status: 204 } },
+  ]);
+});
+
+test('Ctrl-C ends it at once, also while the handler is thinking', async () => {
+  await using handler = await startReceiver(hang);
+  const forwarding = await forward(handler.url);
+  await deliver(relay.webhooks, completed(newJobId()));
+  await handler.untilReceived(1);
+  forwarding.child.kill('SIGINT');
+  expect(await forwarding.exited).toEqual({ code: 0, signal: null });
+  expect(forwarding.stdout()).toBe('');
+});
+
+describe('who may', () => {
+  test('a role that may not read bodies is told which one may, before anything arrives', async () => {
+    const viewer = await cliOf(relay, { role: 'viewer' });
+    const { code, stdout, stderr } = await viewer.run(
+      'forward',
+      'http://127.0.0.1:1',
+      '--secret-file',
+      secretFile,
+    );
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain('the token needs the role auditor, operator or admin\n');
+  });
+
+  test('a token that is limited to a source gets the deliveries of that source alone', async () => {
+    await using handler = await startReceiver();
+    const limited = await cliOf(relay, { role: 'auditor', sources: ['team-a'] });
+    const forwarding = await listening(limited.start('forward', handler.url, '--secret-file', secretFile));
+    const [ours, theirs] = [newJobId(), newJobId()];
+    await deliver(relay.webhooks, completed(theirs));
+    await deliver(`${relay.webhooks}/team-a`, completed(ours), { secret: 'a-secret-of-team-a-0001' });
+    await handler.untilReceived(1);
+    expect(jobsAt(handler)).toEqual([ours]);
+    expect(forwarding.stderr()).not.toContain('403');
+
+    const other = await limited.run(
+      'forward',
+      handler.url,
+      '--secret-file',
+      secretFile,
+      '--source',
+      'default',
+    );
+    expect(other).toMatchObject({ code: 1, stdout: '' });
+    expect(other.stderr).toContain('forbidden');
+  });
+
+  test('each body that is read is in the operator log', async () => {
+    const job = newJobId();
+    await using handler = await startReceiver();
+    await forward(handler.url, '--job', job);
+    await deliver(relay.webhooks, completed(job));
+    const [received] = await handler.untilReceived(1);
+    const subject = String(received?.headers['x-request-id']);
+    expect(await auditor.items('log', '--subject', subject)).toMatchObject([{ action: 'body.read' }]);
+  });
+});
+
+describe('nothing is lost, and nothing comes twice', () => {
+  test('while the service cannot be reached', { timeout: 60_000 }, async () => {
+    await using handler = await startReceiver();
+    await using proxy = await startProxy(relay.operators, { defaultPort: 80 });
+    const { value } = await newToken(relay.database, { role: 'auditor' });
+    const cli = cliWith({ TALLYHOOK_URL: `http://127.0.0.1:${proxy.port}`, TALLYHOOK_TOKEN: value });
+    const forwarding = await listening(cli.start('forward', handler.url, '--secret-file', secretFile));
+    const jobs = Array.from({ length: 9 }, newJobId);
+    const send = async (from: number, to: number) => {
+      for (const job of jobs.slice(from, to)) await deliver(relay.webhooks, completed(job));
+    };
+
+    await send(0, 3);
+    await handler.untilReceived(3);
+    proxy.refuse();
+    proxy.cut();
+    await send(3, 6);
+    await vi.waitFor(() => expect(forwarding.stderr()).toContain('was lost: connecting again\n'), PATIENCE);
+    proxy.heal();
+    await handler.untilReceived(6);
+    // At once again: what has come by the stream before is in the list as well.
+    await vi.waitFor(() => expect(forwarding.stderr()).toContain('connected again'), PATIENCE);
+    proxy.cut();
+    await send(6, 9);
+
+    await vi.waitFor(() => expect(printedBy(forwarding)).toHaveLength(9), PATIENCE);
+    expect(jobsAt(handler)).toEqual(jobs);
+  });
+
+  test('when more arrives in a second than the live stream tells', { timeout: 60_000 }, async () => {
+    const forwarding = await forward('http://127.0.0.1:1/');
+    await relay.database.query(
+      `insert into deliveries (id, received_at, source, outcome, http_status, path, headers, reason)
+       select gen_random_uuid(), clock_timestamp(), 'default', 'refused', 413, '/webhooks', '{}', n::text
+       from generate_series(1, 2500) as n`,
+    );
+    await vi.waitFor(() => expect(printedBy(forwarding)).toHaveLength(2500), PATIENCE);
+    expect(new Set(printedBy(forwarding).map(({ delivery }) => delivery.id)).size).toBe(2500);
+  });
+});
+
+test.for([
+  [[], 'the URL of your handler is missing'],
+  [['localhost:3000/webhooks'], 'forward takes an http or https URL'],
+  [['ftp://localhost/'], 'forward takes an http or https URL'],
+  [['http://user:a-password@localhost/'], 'forward takes an http or https URL'],
+  [
+    ['http://localhost/', '--outcome', 'duplicate'],
+    '--outcome takes accepted, conflict, quarantined, malformed',
+  ],
+  [['http://localhost/', '--secret-file', '/nowhere'], '--secret-file cannot be read (ENOENT)'],
+  [['http://localhost/', '--secret-file', '/dev/null'], '--secret-file is empty'],
+  [['http://localhost/'], 'no secret to sign with'],
+  [['http://localhost/', 'http://localhost/'], 'means nothing here'],
+] as const)('%j is wrong usage: exit code 2, and a line that says what', async ([args, words]) => {
+  const { code, stdout, stderr } = await auditor.run('forward', ...args);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain(words);
+  expect(stderr).not.toContain('a-password');
+});
+
+test('without --secret-file it signs with the secret that send uses', async () => {
+  await using handler = await startReceiver();
+  const { value } = await newToken(relay.database, { role: 'auditor' });
+  const secret = 'the-first-secret-of-several';
+  const cli = cliWith({
+    TALLYHOOK_URL: relay.operators,
+    TALLYHOOK_TOKEN: value,
+    SIGNING_SECRETS: `${secret},another-secret-of-enough-bytes`,
+  });
+  const forwarding = await listening(cli.start('forward', handler.url));
+  await deliver(relay.webhooks, completed(newJobId()));
+  const [received] = await handler.untilReceived(1);
+  expect(received?.headers['x-service-signature']).toBe(sign(received?.body ?? '', secret));
+  expect(forwarding.stderr()).toContain('signed with the secret of the source "default" that "send" uses\n');
+  expect(forwarding.stderr()).not.toContain(secret);
+});
