@@ -1,4 +1,5 @@
-// The secret that `tallyhook send` signs with: the first one that the relay accepts for the source.
+// Secrets to sign with: the first one that the relay accepts for a source. Names the sources that there are where one is
+// unknown, and no secret.
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
@@ -14,7 +15,7 @@ type Sources = Readonly<Record<string, { readonly secrets?: readonly unknown[] }
 
 /** @throws UsageError if there is none; it names the sources that there are, and where to add one. */
 export function signingSecret(env: Env, source: string = DEFAULT_SOURCE): string {
-  const secret = (source === DEFAULT_SOURCE ? ofSigningSecrets(env) : undefined) ?? ofFile(source, env);
+  const secret = (source === DEFAULT_SOURCE ? firstOfList(env) : undefined) ?? secretInFile(env, source);
   if (secret !== undefined) return secret;
   if (source === DEFAULT_SOURCE) {
     throw new UsageError('no secret to sign with: set SIGNING_SECRETS, or start a relay with "npm start"');
@@ -22,21 +23,30 @@ export function signingSecret(env: Env, source: string = DEFAULT_SOURCE): string
   throw new UsageError(unknownSource(source, env));
 }
 
-function ofSigningSecrets(env: Env): string | undefined {
-  const file = env['SIGNING_SECRETS_FILE'];
-  const list =
-    env['SIGNING_SECRETS'] || (file ? String(readNamedFile('SIGNING_SECRETS_FILE', file)) : undefined);
-  return list?.split(',')[0]?.trim() || undefined;
-}
-
-function ofFile(source: string, env: Env): string | undefined {
+/** The first secret of a source in SOURCES_FILE. @throws UsageError if the file cannot be read */
+export function secretInFile(env: Env, source: string = DEFAULT_SOURCE): string | undefined {
   const sources = readSources(env);
   const found = Object.hasOwn(sources, source) ? sources[source] : undefined;
   const secret = found?.secrets?.[0];
   return typeof secret === 'string' && secret !== '' ? secret : undefined;
 }
 
-/** Empty without SOURCES_FILE. @throws UsageError */
+/**
+ * The sources in SOURCES_FILE. Only names that a source may have: any other key may be a secret in the wrong place.
+ * @throws UsageError if the file cannot be read
+ */
+export function namesInFile(env: Env): readonly string[] {
+  return Object.keys(readSources(env)).filter((name) => SOURCE_NAME.test(name));
+}
+
+function firstOfList(env: Env): string | undefined {
+  const file = env['SIGNING_SECRETS_FILE'];
+  const list =
+    env['SIGNING_SECRETS'] || (file ? String(readNamedFile('SIGNING_SECRETS_FILE', file)) : undefined);
+  return list?.split(',')[0]?.trim() || undefined;
+}
+
+/** Empty without SOURCES_FILE. */
 function readSources(env: Env): Sources {
   const file = env['SOURCES_FILE'];
   if (!file) return {};
@@ -48,13 +58,8 @@ function readSources(env: Env): Sources {
 function unknownSource(source: string, env: Env): string {
   const file = env['SOURCES_FILE'];
   if (!file) return `there is no source "${source}": SOURCES_FILE is not set, which names all but "default"`;
+  const names = [...(firstOfList(env) === undefined ? [] : [DEFAULT_SOURCE]), ...namesInFile(env)];
   const entry = `"${source}": { "secrets": ["at least 16 characters"] }`;
-  return `there is no source "${source}". There are: ${namesOf(env).join(', ') || 'none'}.
+  return `there is no source "${source}". There are: ${names.join(', ') || 'none'}.
 Add it to ${file}, which a running relay reads again: ${entry}`;
-}
-
-/** Only names that a source may have: any other key may be a secret in the wrong place. */
-function namesOf(env: Env): readonly string[] {
-  const names = Object.keys(readSources(env)).filter((name) => SOURCE_NAME.test(name));
-  return ofSigningSecrets(env) === undefined ? names : [...new Set([DEFAULT_SOURCE, ...names])];
 }

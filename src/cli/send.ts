@@ -8,6 +8,7 @@ import { parseIfJson } from '../json.ts';
 import { FLAG, parse, TEXT, whole } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
+import { webhookUrlOf } from './local-relay.ts';
 import { readNamedFile } from './named-file.ts';
 import { complain, paint, say } from './output.ts';
 import { clean } from './readable.ts';
@@ -54,7 +55,7 @@ async function run(args: string[], given: Env): Promise<number> {
   const repeat = whole('--repeat', values.repeat, 1, { min: 1, max: 1_000_000 });
 
   const env = withLocalRun(given);
-  const url = values.url ?? webhookUrl(env, source);
+  const url = values.url ?? webhookUrlOf(env, source);
   const secret = signingSecret(env, source);
   const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
   // Changed after signing: what an attacker on the way could do.
@@ -78,11 +79,6 @@ function bodyOf(kind: (typeof KINDS)[number], { job, percent, now, file }: Value
     throw new UsageError('--file sends its bytes as they are: --job, --percent and --now cannot change them');
   }
   return readNamedFile('--file', file);
-}
-
-function webhookUrl(env: Env, source: string | undefined): string {
-  const base = `http://127.0.0.1:${env['PORT'] ?? 8080}/webhooks`;
-  return source === undefined ? base : `${base}/${source}`;
 }
 
 /** @returns whether the answer was a 2xx */
