@@ -233,12 +233,12 @@ async function usualOrFree(port: number): Promise<number> {
 async function addSandbox(
   guard: Guard,
   env: LocalEnv,
-  given: NonNullable<StartOptions['sandbox']>,
+  options: NonNullable<StartOptions['sandbox']>,
   { during, note }: Progress,
 ): Promise<RunningSandbox> {
   // A sandbox that somebody started by hand may have the usual place.
   const place: Place = freePlace(LOCAL);
-  const engine = given.engine === 'simulated' ? 'simulated' : await installFfmpeg(guard, note);
+  const engine = options.engine === 'simulated' ? 'simulated' : await installFfmpeg(guard, note);
   const port = await usualOrFree(SANDBOX_PORTS.api);
   const filesPort = await usualOrFree(SANDBOX_PORTS.files);
   const sandbox = await during('sandbox', () =>
@@ -246,7 +246,7 @@ async function addSandbox(
       place,
       logFile: SANDBOX_LOG_FILE,
       // Of an option that comes twice, the last one counts.
-      args: ['--engine', engine, ...given.args],
+      args: ['--engine', engine, ...options.args],
       signingSecret: env.SIGNING_SECRET,
       port,
       filesPort,
