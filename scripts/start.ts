@@ -66,7 +66,7 @@ async function main(): Promise<number> {
 async function runAlone(release: () => void, options: StartOptions): Promise<number> {
   const guard = createGuard();
   const ending = endOnRequest(guard, () =>
-    say('\nending: the relay finishes what it has, then the services …'),
+    say('\nending: first the relay, which finishes its work, then the servers …'),
   );
   try {
     return await run(guard, ending, options);

@@ -11,29 +11,29 @@ import { version } from './version.ts';
 
 const HELP = `Tallyhook receives webhooks, tallies them in Postgres and relays them to RabbitMQ.
 
-Usage: tallyhook <command> [options]; "tallyhook <command> --help" says what each takes
+Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the options of each
 
   the service
-    serve           run it; configured by the environment (see the README)
+    serve           run it; its settings are environment variables (see the README)
     migrate         bring the database's schema up to date
-    tokens          who may use the operators' API: create, list, revoke; straight on the database
+    tokens          create, list and revoke tokens of the operators' API, in the database itself
 
   what happened (docs/operators.md)
-    jobs            find jobs, also those that are stuck; one job's whole story
-    deliveries      what came in, and what became of it
-    events          the facts that deliveries told, each once
+    jobs            find jobs, also stuck ones; show all that happened to one
+    deliveries      the requests that came in, and their outcomes
+    events          the events that were accepted, each once
     publications    every attempt to publish an event
-    stats           counts and times, a step and source
-    sources         who sends, with which secret, and what we do not know of it
+    stats           counts and times, for each interval and source
+    sources         who sends, which secrets matched, and fields and statuses that we do not know
     live            deliveries and publications as they happen
     export          a whole list as NDJSON or CSV
-    log             who looked at what, and who did what
+    log             what operators read and what they did
 
   putting things right
-    outbox          events that no queue was bound for, or that the relay gave up on
+    outbox          events that no queue received, or that the relay gave up on
     quarantine      deliveries that were not understood
-    replay          have events published again
-    replays         watch, pause, resume and cancel that
+    replay          publish events again
+    replays         list, watch, pause, resume and cancel replays
 
   development
     send            sign and send a notification
@@ -42,8 +42,9 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" says what eac
 
   --help, --version
 
-All but serve read .local/env of a local run ("npm start") where the environment is silent. What asks the operators'
-API takes its address and token from TALLYHOOK_URL and TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON when piped.
+For variables that are not set, all commands but serve read .local/env, which "npm start" writes. Commands that ask the
+operators' API take its address and token from TALLYHOOK_URL and TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON
+when piped.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or schema.`;
 
 /** Loaded on demand: commands for people start without the server's packages, and the server without theirs. */

@@ -32,7 +32,7 @@ export const HELP = `Runs a stand-in for the conversion service, for development
 
 Usage: tallyhook sandbox [command] [options]
 
-  serve                     run it; also without a command
+  serve                     run it; the command may be left out
     --host HOST               the address that it listens on (${host})
     --port N                  and the port; 0 takes a free one (${port}, or a free one if that is in use)
     --data FILE               its SQLite file, or ":memory:" (${DEFAULT_DATA}, or sandbox-2.db, … if that is in use)
@@ -52,13 +52,13 @@ ${SERVING_HELP}
     --expires TIME            ISO 8601: 2027-01-31 or 2027-01-31T12:00:00Z (never)
   tokens list               all of an account; NDJSON when piped
   tokens revoke ID
-  account show              an account's settings; with --secret its signing secret, and nothing else
+  account show              print an account's settings; with --secret only its signing secret
   account set               change them
     --tier TIER               free, basic, pro or enterprise
-    --webhook-url URL         where webhooks of jobs without an address of their own go, or "none"
+    --webhook-url URL         address for webhooks of jobs that have no webhook_url, or "none"
     --events LIST             which are sent: progress,completed,failed, or "none"
     --attempts N              how often each is tried
     --secret-file FILE        sign with the secret in this file
     --new-secret              sign with a new one
 
-tokens and account take --data FILE, and --account NAME (${DEFAULT_ACCOUNT}), which is made when it is new.`;
+tokens and account take --data FILE, and --account NAME (${DEFAULT_ACCOUNT}). A new account is created.`;

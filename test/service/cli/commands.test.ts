@@ -288,10 +288,6 @@ describe('send', () => {
     expect(stderr).toContain('There are: default, team-a.');
     expect(stderr).not.toContain(strayed);
     expect(stderr).not.toContain(SECRET);
-
-    const alone = await runCommand(['send', '--source', 'team-a'], { env: { SIGNING_SECRETS: SECRET } });
-    expect(alone.code).toBe(2);
-    expect(alone.stderr).toContain('there is no source "team-a": SOURCES_FILE is not set');
   });
 
   test('without SIGNING_SECRETS the source default is looked for in SOURCES_FILE', async () => {
@@ -522,6 +518,22 @@ describe('the environment of a local run', () => {
     ).toMatchObject({ code: 0 });
   });
 
+  test('gives its SIGNING_SECRETS to nobody who names another SOURCES_FILE', async () => {
+    await using relay = await startTestService();
+    const file = join(root, 'sources.json');
+    await writeFile(file, JSON.stringify({ default: { secrets: [SECRET] } }));
+    await writeFile(
+      join(root, '.local/env'),
+      'export SIGNING_SECRETS=a-wrong-secret-0123\nexport SOURCES_FILE=/nowhere\n',
+    );
+
+    const { stdout } = await runCommand(['send', '--url', relay.webhooks], {
+      main,
+      env: { SOURCES_FILE: file },
+    });
+    expect(stdout).toMatch(/^202 accepted/);
+  });
+
   test('is not read by serve, which is configured from outside alone', async () => {
     await writeFile(join(root, '.local/env'), `SIGNING_SECRETS=${SECRET}\n`);
     const { code, stderr } = await runCommand(['serve'], { main });
@@ -539,6 +551,12 @@ describe('the environment of a local run', () => {
       expect(code).toBe(exitCode);
       expect(stderr).toContain(name);
     }
+    const alone = await runCommand(['send', '--source', 'team-a'], {
+      main,
+      env: { SIGNING_SECRETS: SECRET },
+    });
+    expect(alone.code).toBe(2);
+    expect(alone.stderr).toContain('there is no source "team-a": SOURCES_FILE is not set');
     const env = { DATABASE_URL: 'postgres://x' };
     expect(withLocalRun(env)).toMatchObject(env);
   });
