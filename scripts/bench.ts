@@ -1,12 +1,6 @@
 // `npm run bench`: measures Tallyhook and the alternatives to it in one run on private services, and writes
 // bench/results/<date>.json and docs/performance.md.
-//   --quick            a little of everything, in about two minutes; does not write docs/performance.md
-//   --only <case,…>    these cases alone; does not write docs/performance.md
-//   --profile          runs Tallyhook with --cpu-prof into .local/bench
-//   --render <file,…>  measures nothing: writes docs/performance.md from earlier results, of one run or of several that
-//                      measured different cases
-//   --write-docs       writes docs/performance.md also after --quick or --only
-//   --audit            operators' requests alone, and their table in docs/operators.md (with --quick only if --write-docs)
+// Its options are in usage/bench.txt. `--render` takes the results of one run, or of several that measured different cases.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -22,7 +16,7 @@ import { setStage } from '../bench/stage.ts';
 import { commit, hardware, settings, versions } from '../bench/surroundings.ts';
 import { targetsOf } from '../bench/targets.ts';
 import { endOnRequest } from './ending.ts';
-import { complain, createProgress, explain, paint, say, seconds } from './output.ts';
+import { complain, complainOfUsage, createProgress, explain, paint, say, seconds } from './output.ts';
 import { ROOT } from './relay.ts';
 import { makeThrowAwayFolder } from './services/folders.ts';
 import { createGuard, type Guard } from './services/guard.ts';
@@ -37,7 +31,6 @@ type Options = {
   readonly command: string;
 };
 
-const USAGE = `usage: npm run bench -- [--quick] [--only <${CASES.join(',')}>] [--profile] [--write-docs] [--audit] [--render <results.json>]`;
 const RESULTS = join(ROOT, 'bench/results');
 /** For incomplete runs, which are no results. */
 const PARTIAL = join(ROOT, '.local/bench');
@@ -52,7 +45,7 @@ async function main(args: string[]): Promise<number> {
       return 0;
     }
   } catch (error) {
-    complain(`${explain(error)}\n${USAGE}`);
+    complainOfUsage('npm run bench', error);
     return 2;
   }
   const guard = createGuard();
@@ -90,7 +83,8 @@ function readOptions(args: string[]): Options {
   const wanted = values.only?.split(',') ?? [...CASES];
   const cases = CASES.filter((name) => wanted.includes(name));
   const unknown = wanted.filter((name) => !(CASES as readonly string[]).includes(name));
-  if (unknown.length > 0) throw new Error(`there is no case ${unknown.join(', ')}`);
+  if (unknown.length > 0)
+    throw new Error(`there is no case ${unknown.join(', ')}. There are: ${CASES.join(', ')}`);
   const isWhole = !values.quick && values.only === undefined && !values.profile;
   return {
     cases,

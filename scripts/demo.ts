@@ -7,14 +7,15 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'amqplib';
+import { placeOf } from '../src/cli/sandbox-place.ts';
 import { type ReceivedEvent, subscribe } from '../src/subscriber/index.ts';
 import { differences, type Received } from './demo/compare.ts';
 import { convertClips } from './demo/conversion.ts';
 import { type Answer, send, story, type Step } from './demo/story.ts';
 import { endOnRequest } from './ending.ts';
-import { given } from './local-env.ts';
-import { complain, createProgress, explain, paint, type Progress, say } from './output.ts';
-import { startRelay } from './relay.ts';
+import { forgetLocalRun, given } from './local-env.ts';
+import { complain, complainOfUsage, createProgress, explain, paint, type Progress, say } from './output.ts';
+import { ROOT, startRelay } from './relay.ts';
 import { startSandbox } from './sandbox.ts';
 import { chooseEngine } from './services/find-ffmpeg.ts';
 import { makeThrowAwayFolder } from './services/folders.ts';
@@ -38,7 +39,12 @@ type Stage = {
   readonly secrets: Record<string, string>;
 };
 
-async function main(): Promise<number> {
+async function main(args: string[]): Promise<number> {
+  if (args.length > 0) {
+    complainOfUsage('npm run demo', `"${args[0]}" means nothing here`);
+    return 2;
+  }
+  forgetLocalRun(join(ROOT, '.local', 'env'));
   const guard = createGuard();
   const ending = endOnRequest(guard);
   try {
@@ -61,9 +67,9 @@ async function run(guard: Guard): Promise<number> {
   const engine = await chooseEngine({ guard, logFile: join(folder, 'install.log'), log: progress.note });
   const sandbox = await progress.during('sandbox', async () =>
     startSandbox(guard, {
-      folder: join(folder, 'sandbox'),
+      place: placeOf(join(folder, 'sandbox', 'sandbox.db')),
       logFile: join(folder, 'sandbox.log'),
-      engine,
+      args: ['--engine', engine],
       signingSecret: stage.secrets['default'] ?? '',
       port: await findFreePort(),
       filesPort: await findFreePort(),
@@ -200,4 +206,4 @@ function inSeconds(ms: number): string {
   return `${(ms / 1_000).toFixed(1)} s`;
 }
 
-process.exit(await main());
+process.exit(await main(process.argv.slice(2)));

@@ -1,5 +1,5 @@
-// Reads and writes `.local/env`: the settings of a local run as KEY=value lines for a shell, for the other commands and the
-// next run.
+// Reads and writes `.local/env`: the settings of a local run, for the other commands, the next run, and a shell. After
+// `. ./.local/env` they are in the environment of all that this shell starts.
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
@@ -10,6 +10,9 @@ const LOCAL_VARIABLES = [
   'DATABASE_URL',
   'AMQP_URL',
   'SIGNING_SECRETS',
+  // The first secret of the source `default`, for a webhook that is signed by hand.
+  'SIGNING_SECRET',
+  'SOURCES_FILE',
   'ENVIRONMENT',
   'TALLYHOOK_URL',
   'TALLYHOOK_TOKEN',
@@ -17,29 +20,57 @@ const LOCAL_VARIABLES = [
 
 export type LocalEnv = Record<(typeof LOCAL_VARIABLES)[number], string>;
 
+/** In the file, names the variables that the caller did not give. Not exported. */
+const CHOSEN = 'NPM_START_CHOSE';
+
 /** Empty if there is none. */
 export function readLocalEnv(path: string): Partial<LocalEnv> {
-  try {
-    return parseEnv(readFileSync(path, 'utf8'));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
-    throw error;
-  }
+  return read(path);
 }
 
-/** Written in one step, and readable by its owner alone, since it contains secrets. */
+/** Written in one step, and readable by its owner alone, since it contains secrets. Variables that are empty are left out. */
 export function writeLocalEnv(path: string, env: LocalEnv): void {
-  const lines = LOCAL_VARIABLES.map((name) => `${name}=${quoted(env[name])}\n`);
-  writeFileSync(`${path}.new`, lines.join(''), { mode: 0o600 });
+  const names = LOCAL_VARIABLES.filter((name) => env[name] !== '');
+  const chosen = names.filter((name) => given(name) === undefined);
+  const text = [
+    '# Written by npm start at each start. ". ./.local/env" puts it into the environment of a shell.',
+    ...names.map((name) => `export ${name}=${quoted(env[name])}`),
+    `${CHOSEN}=${quoted(chosen.join(' '))}`,
+    '',
+  ].join('\n');
+  writeFileSync(`${path}.new`, text, { mode: 0o600 });
   renameSync(`${path}.new`, path);
 }
 
+/** In a form that a shell and `parseEnv` read alike. Only a value with both kinds of quotes has none: then the shell's. */
 function quoted(value: string): string {
-  return /^[\w@%+=:,./-]*$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
+  if (/^[\w@%+=:,./-]*$/.test(value)) return value;
+  if (value.includes("'") && !/["$`\\]/.test(value)) return `"${value}"`;
+  return `'${value.replaceAll("'", `'\\''`)}'`;
+}
+
+/**
+ * Removes from our environment what `. ./.local/env` put there. The caller did not give it: an earlier `npm start` chose it,
+ * and the servers that it names may not run now.
+ */
+export function forgetLocalRun(path: string): void {
+  const { [CHOSEN]: chosen = '', ...local } = read(path) as Partial<Record<string, string>>;
+  for (const name of chosen.split(' ')) {
+    if (process.env[name] === local[name]) delete process.env[name];
+  }
 }
 
 /** A variable of the caller's environment, or the content of the file that `<name>_FILE` names. Undefined if it is empty. */
 export function given(name: string, env: NodeJS.ProcessEnv = process.env): string | undefined {
   const file = env[`${name}_FILE`];
   return env[name] || (file ? readFileSync(file, 'utf8').trim() : '') || undefined;
+}
+
+function read(path: string): NodeJS.Dict<string> {
+  try {
+    return parseEnv(readFileSync(path, 'utf8'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
+    throw error;
+  }
 }

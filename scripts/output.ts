@@ -21,6 +21,11 @@ export function complain(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
+/** Wrong usage of an npm command. `run.mjs` answers its `--help`. */
+export function complainOfUsage(command: string, error: unknown): void {
+  complain(`${error instanceof Error ? error.message : String(error)}\nTry "${command} -- --help".`);
+}
+
 /** For a person: the error's message, and its cause's if it is not part of that. */
 export function explain(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(explain).join('\n\n');

@@ -26,10 +26,14 @@ const PARENT_POLL_MS = 1_000;
 
 const [name = '', ...args] = process.argv.slice(2);
 const script = join(root, 'scripts', `${name}.ts`);
+const usage = join(root, 'scripts', 'usage', `${name}.txt`);
 
 if (!/^[a-z-]+$/.test(name) || !existsSync(script)) {
   complain('usage: node scripts/run.mjs <start|demo|check|check-fast|bench|torture|soak> [arguments]');
   process.exitCode = 2;
+} else if (args.includes('--help') || args.includes('-h')) {
+  // Before the packages are installed, which may take a minute.
+  process.stdout.write(readText(usage));
 } else {
   process.exitCode = (await preparePackages()) || (await run(nodeProgram(), [script, ...args]));
   // An open terminal or pipe would keep this process alive.

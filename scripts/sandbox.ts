@@ -1,12 +1,12 @@
 // Runs the sandbox and its file server in a process of their own, as a team would, and waits until both answer.
 
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { CORRUPT_CLIP } from '../src/cli/sandbox-clips.ts';
+import type { Place } from '../src/cli/sandbox-place.ts';
 import { MAIN, type Program, startProgram } from './program.ts';
-import type { SandboxEngine } from './services/find-ffmpeg.ts';
 import type { Guard } from './services/guard.ts';
 
 export type Sandbox = Program & {
@@ -18,17 +18,15 @@ export type Sandbox = Program & {
 };
 
 type SandboxOptions = {
-  /** For `sandbox.db`, `sandbox-files` and `sandbox-token`. The commands look for them in `.local`. */
-  readonly folder: string;
+  readonly place: Place;
   readonly logFile: string;
-  readonly engine: SandboxEngine;
+  /** Further arguments of `tallyhook sandbox serve`. */
+  readonly args: readonly string[];
   /** It signs webhooks with this; the relay has to know it. */
   readonly signingSecret: string;
   readonly port: number;
   readonly filesPort: number;
 };
-
-export const TOKEN_FILE = 'sandbox-token';
 
 /** It generates its clips first. */
 const READY_TIMEOUT_MS = 60_000;
@@ -39,60 +37,57 @@ const runFile = promisify(execFile);
 
 /** Resolves when it is ready. @throws Error with the end of its log */
 export async function startSandbox(guard: Guard, options: SandboxOptions): Promise<Sandbox> {
-  const { folder, logFile, engine, port, filesPort } = options;
+  const { place, logFile, args, port, filesPort } = options;
+  const folder = dirname(place.data);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const data = join(folder, 'sandbox.db');
-  const token = await prepareAccount(data, options);
+  await setSecret(options);
   const baseUrl = `http://127.0.0.1:${port}/v1`;
   const filesUrl = `http://127.0.0.1:${filesPort}`;
   const ports = ['--port', String(port), '--files-port', String(filesPort)];
-  const files = ['--data', data, '--files', join(folder, 'sandbox-files')];
+  const files = ['--data', place.data, '--files', place.files];
   const program = await startProgram(guard, {
     name: 'sandbox',
-    args: ['sandbox', 'serve', '--allow-local', '--engine', engine, ...ports, ...files],
+    args: ['sandbox', 'serve', '--allow-local', ...ports, ...files, ...args],
     cwd: folder,
     env: environment(),
     logFile,
     isReady: async () =>
-      (await isThere(`${filesUrl}/${CORRUPT_CLIP}`)) && (await isThere(`${baseUrl}/me`, token)),
+      (await isThere(`${filesUrl}/${CORRUPT_CLIP}`)) && (await isThere(`${baseUrl}/me`, tokenIn(place))),
     readyTimeoutMs: READY_TIMEOUT_MS,
     endMs: END_MS,
   });
-  return { ...program, baseUrl, filesUrl, token };
+  return { ...program, baseUrl, filesUrl, token: tokenIn(place) };
 }
 
-/** Does what a team does in the service's dashboard. @returns the token, which is kept beside the data for the next run */
-async function prepareAccount(
-  data: string,
-  { folder, signingSecret }: Pick<SandboxOptions, 'folder' | 'signingSecret'>,
-): Promise<string> {
-  const isNew = !existsSync(data);
-  const secretFile = join(folder, 'sandbox-secret');
-  writeForOwner(secretFile, signingSecret);
+/** As a team does it in the service's dashboard. */
+async function setSecret({
+  place: { data },
+  signingSecret,
+}: Pick<SandboxOptions, 'place' | 'signingSecret'>): Promise<void> {
+  const secretFile = `${data}-secret`;
+  writeFileSync(secretFile, signingSecret, { mode: 0o600 });
   try {
-    await command(folder, ['account', 'set', '--data', data, '--secret-file', secretFile]);
+    await command(dirname(data), ['account', 'set', '--data', data, '--secret-file', secretFile]);
   } finally {
     rmSync(secretFile);
   }
-  const tokenFile = join(folder, TOKEN_FILE);
-  // If the data is new, a token from before is not valid for it.
-  if (!isNew && existsSync(tokenFile)) return readFileSync(tokenFile, 'utf8').trim();
-  const token = await command(folder, ['tokens', 'create', '--data', data, '--name', 'local run']);
-  writeForOwner(tokenFile, `${token}\n`);
-  return token;
 }
 
-async function command(folder: string, args: readonly string[]): Promise<string> {
-  const { stdout } = await runFile(process.execPath, [MAIN, 'sandbox', ...args], {
+/** The sandbox writes it when it is ready. Empty before that. */
+function tokenIn({ tokenFile }: Place): string {
+  try {
+    return tokenFile === undefined ? '' : readFileSync(tokenFile, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+async function command(folder: string, args: readonly string[]): Promise<void> {
+  await runFile(process.execPath, [MAIN, 'sandbox', ...args], {
     cwd: folder,
     env: environment(),
     timeout: COMMAND_TIMEOUT_MS,
   });
-  return stdout.trim();
-}
-
-function writeForOwner(path: string, text: string): void {
-  writeFileSync(path, text, { mode: 0o600 });
 }
 
 function environment(): NodeJS.ProcessEnv {

@@ -11,7 +11,7 @@ import { runSoak, type SoakOptions } from '../test/soak/run.ts';
 import { sectionOf, withSection } from '../test/soak/section.ts';
 import { judge, type Verdict } from '../test/soak/verdict.ts';
 import { endOnRequest } from './ending.ts';
-import { complain, explain, paint, say } from './output.ts';
+import { complain, complainOfUsage, explain, paint, say } from './output.ts';
 import { ROOT } from './relay.ts';
 import { createGuard } from './services/guard.ts';
 
@@ -20,8 +20,6 @@ type Arguments = Omit<SoakOptions, 'command'> & {
   readonly from: string | undefined;
 };
 
-const USAGE =
-  'usage: npm run soak -- [--minutes 60] [--rate 1500] [--seed 1] [--fault-every 180] [--write-docs] [--from <file>]';
 const WRONG_USAGE = 2;
 const PAGE = join(ROOT, 'docs/reliability.md');
 const PLOTS = join(ROOT, 'docs/plots');
@@ -52,7 +50,7 @@ function readArguments(args: string[]): Arguments {
 function numberBetween(name: string, text: string, [least, most]: readonly [number, number]): number {
   const value = Number(text);
   if (text !== '' && Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new Error(`${name} is to be a whole number from ${least} to ${most}`);
+  throw new Error(`${name} takes a whole number from ${least} to ${most}`);
 }
 
 async function main(args: string[]): Promise<number> {
@@ -60,7 +58,7 @@ async function main(args: string[]): Promise<number> {
   try {
     read = readArguments(args);
   } catch (error) {
-    complain(`${explain(error)}\n${USAGE}`);
+    complainOfUsage('npm run soak', error);
     return WRONG_USAGE;
   }
   try {

@@ -1,30 +1,32 @@
 // `npm start`: runs Postgres, RabbitMQ and the relay, private to this clone, under `.local/`, and prints each event as a real
 // subscriber receives it. `-- --sandbox` also runs the stand-in for the conversion service. Ctrl-C ends everything; the next
-// start finds the data again.
+// start finds the data again. Its options are in usage/start.txt.
 
-import { randomBytes } from 'node:crypto';
 import { mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
-import { CLIP } from '../src/cli/sandbox-clips.ts';
+import { freePlace, type Place } from '../src/cli/sandbox-place.ts';
 import { type Ending, endOnRequest } from './ending.ts';
-import { given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.ts';
+import { forgetLocalRun, given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.ts';
+import { localSecrets } from './local-sources.ts';
 import { takeLock } from './lock.mjs';
 import { findOrCreateToken } from './operator-token.ts';
-import { complain, createProgress, explain, paint, type Progress, say } from './output.ts';
+import { complain, complainOfUsage, createProgress, explain, paint, type Progress, say } from './output.ts';
 import { ROOT, startRelay, startTail } from './relay.ts';
-import { type Sandbox, startSandbox, TOKEN_FILE } from './sandbox.ts';
-import { chooseEngine } from './services/find-ffmpeg.ts';
+import { startSandbox } from './sandbox.ts';
+import { chooseEngine, type SandboxEngine } from './services/find-ffmpeg.ts';
 import { makeFolder } from './services/folders.ts';
 import { createGuard, type Guard } from './services/guard.ts';
 import { findFreePort, isFree } from './services/ports.ts';
 import { type PostgresServer, startPostgres } from './services/postgres.ts';
 import { type RabbitmqServer, startRabbitmq } from './services/rabbitmq.ts';
+import { readStartOptions, type StartOptions } from './start-options.ts';
+import { printWelcome, type RunningSandbox } from './start-welcome.ts';
 
 const LOCAL = join(ROOT, '.local');
 const ENV_FILE = join(LOCAL, 'env');
 const LOG_FILE = join(LOCAL, 'logs', 'tallyhook.log');
+const SANDBOX_LOG_FILE = join(LOCAL, 'logs', 'sandbox.log');
 const LOG_MAX_BYTES = 20 * 1024 * 1024;
 const USUAL_PORTS = { PORT: 8080, OPERATOR_PORT: 8081 } as const;
 const SANDBOX_PORTS = { api: 8090, files: 8091 } as const;
@@ -38,17 +40,18 @@ type Services = {
 };
 
 async function main(): Promise<number> {
-  let withSandbox: boolean;
+  let options: StartOptions;
   try {
-    withSandbox = parseArgs({ options: { sandbox: { type: 'boolean', default: false } } }).values.sandbox;
+    options = readStartOptions(process.argv.slice(2));
   } catch (error) {
-    complain(`${explain(error)}\nusage: npm start [-- --sandbox]`);
+    complainOfUsage('npm start', error);
     return 2;
   }
   try {
     makeFolder(LOCAL);
+    forgetLocalRun(ENV_FILE);
     const lock = takeLock(join(LOCAL, 'start.lock'), 'scripts/start.ts');
-    if ('release' in lock) return await runAlone(lock.release, withSandbox);
+    if ('release' in lock) return await runAlone(lock.release, options);
     const { PORT } = readLocalEnv(ENV_FILE);
     complain(
       `npm start is running in this folder already (process ${lock.holder}, port ${PORT ?? 'unknown'}).`,
@@ -60,13 +63,13 @@ async function main(): Promise<number> {
   return 1;
 }
 
-async function runAlone(release: () => void, withSandbox: boolean): Promise<number> {
+async function runAlone(release: () => void, options: StartOptions): Promise<number> {
   const guard = createGuard();
   const ending = endOnRequest(guard, () =>
-    say('\nending: the relay finishes what it has, then the services …'),
+    say('\nending: first the relay, which finishes its work, then the servers …'),
   );
   try {
-    return await run(guard, ending, withSandbox);
+    return await run(guard, ending, options);
   } catch (error) {
     if (!ending.isAsked()) throw error;
     return 0;
@@ -77,16 +80,17 @@ async function runAlone(release: () => void, withSandbox: boolean): Promise<numb
   }
 }
 
-async function run(guard: Guard, ending: Ending, withSandbox: boolean): Promise<number> {
+async function run(guard: Guard, ending: Ending, options: StartOptions): Promise<number> {
   const progress = createProgress();
   const before = readLocalEnv(ENV_FILE);
+  const secrets = localSecrets(join(LOCAL, 'sources.json'), before.SIGNING_SECRETS);
   const services = await startServices(guard, before, progress);
   const ports = await choosePorts(before, progress);
   const env: LocalEnv = {
     ...ports,
     DATABASE_URL: services.postgres?.url ?? given('DATABASE_URL') ?? '',
     AMQP_URL: services.rabbitmq?.url ?? given('AMQP_URL') ?? '',
-    SIGNING_SECRETS: given('SIGNING_SECRETS') ?? before.SIGNING_SECRETS ?? randomBytes(32).toString('hex'),
+    ...secrets,
     ENVIRONMENT: given('ENVIRONMENT') ?? 'test',
     TALLYHOOK_URL: `http://127.0.0.1:${ports.OPERATOR_PORT}`,
     TALLYHOOK_TOKEN: before.TALLYHOOK_TOKEN ?? '',
@@ -101,7 +105,7 @@ async function run(guard: Guard, ending: Ending, withSandbox: boolean): Promise<
     findOrCreateToken({ url: env.TALLYHOOK_URL, before: env.TALLYHOOK_TOKEN, env: environment(env) }),
   );
   writeLocalEnv(ENV_FILE, env);
-  const sandbox = withSandbox ? await addSandbox(guard, env, progress) : undefined;
+  const sandbox = options.sandbox ? await addSandbox(guard, env, options.sandbox, progress) : undefined;
   const tail = startTail(guard, environment(env));
   await waitForSubscriber(services.rabbitmq);
   printWelcome(env, sandbox);
@@ -176,12 +180,14 @@ async function choosePorts(
 function environment(env: LocalEnv): NodeJS.ProcessEnv {
   const outside = { ...process.env };
   for (const name of ['DATABASE_URL', 'AMQP_URL', 'SIGNING_SECRETS']) delete outside[`${name}_FILE`];
+  // Where SOURCES_FILE has the source `default`, the relay refuses a SIGNING_SECRETS, even if it is empty.
+  if (env.SIGNING_SECRETS === '') delete outside['SIGNING_SECRETS'];
   // They are of use only with a DATABASE_URL of the caller.
   if (given('DATABASE_URL') === undefined) {
     for (const name of ['MIGRATION_DATABASE_URL', 'MIGRATION_DATABASE_URL_FILE']) delete outside[name];
   }
-  const { TALLYHOOK_TOKEN: _theirs, ...ours } = env;
-  return { HOST: '127.0.0.1', MIGRATE_ON_START: 'true', ...outside, ...ours };
+  const ours = Object.entries(env).filter(([name, value]) => name !== 'TALLYHOOK_TOKEN' && value !== '');
+  return { HOST: '127.0.0.1', MIGRATE_ON_START: 'true', ...outside, ...Object.fromEntries(ours) };
 }
 
 /** Starts a server again when it ends by itself: you may kill one to see what happens. */
@@ -224,86 +230,33 @@ async function usualOrFree(port: number): Promise<number> {
 }
 
 /** The sandbox signs with the relay's first secret, so that its webhooks are authentic. */
-async function addSandbox(guard: Guard, env: LocalEnv, { during, note }: Progress): Promise<Sandbox> {
-  const engine = await chooseEngine({ guard, logFile: join(LOCAL, 'logs', 'install.log'), log: note });
+async function addSandbox(
+  guard: Guard,
+  env: LocalEnv,
+  options: NonNullable<StartOptions['sandbox']>,
+  { during, note }: Progress,
+): Promise<RunningSandbox> {
+  // A sandbox that somebody started by hand may have the usual place.
+  const place: Place = freePlace(LOCAL);
+  const engine = options.engine === 'simulated' ? 'simulated' : await installFfmpeg(guard, note);
   const port = await usualOrFree(SANDBOX_PORTS.api);
   const filesPort = await usualOrFree(SANDBOX_PORTS.files);
-  return during('sandbox', () =>
+  const sandbox = await during('sandbox', () =>
     startSandbox(guard, {
-      folder: LOCAL,
-      logFile: join(LOCAL, 'logs', 'sandbox.log'),
-      engine,
-      signingSecret: env.SIGNING_SECRETS.split(',')[0]?.trim() ?? '',
+      place,
+      logFile: SANDBOX_LOG_FILE,
+      // Of an option that comes twice, the last one counts.
+      args: ['--engine', engine, ...options.args],
+      signingSecret: env.SIGNING_SECRET,
       port,
       filesPort,
     }),
   );
+  return { ...sandbox, place, engine };
 }
 
-function printSandbox({ baseUrl, filesUrl }: Sandbox, { PORT }: LocalEnv): void {
-  const order = JSON.stringify({
-    job_type: 'video',
-    input_url: `${filesUrl}/${CLIP}`,
-    output_url: `${filesUrl}/converted.webm`,
-    input_format: 'mp4',
-    output_format: 'webm',
-    webhook_url: `http://127.0.0.1:${PORT}/webhooks`,
-  });
-  say(`The sandbox stands in for the conversion service, for development (docs/sandbox.md):
-
-  base_url    ${baseUrl}
-  token       .local/${TOKEN_FILE}
-  files       ${filesUrl}/${CLIP}
-  log         .local/logs/sandbox.log
-
-A job that it converts and reports to Tallyhook:
-
-  curl -i ${baseUrl}/conversion_jobs -H 'Content-Type: application/json' \\
-    -H "Authorization: Bearer $(cat .local/${TOKEN_FILE})" -d '${order}'
-`);
-}
-
-function printWelcome(env: LocalEnv, sandbox: Sandbox | undefined): void {
-  const body = JSON.stringify({
-    job_id: 'job_by_hand',
-    status: 'completed',
-    job_type: 'video',
-    progress_percentage: 100,
-    cost_micros: 1_250_000,
-    cost_cents: 125,
-    processing_time_seconds: 42,
-    output_size_bytes: 10_485_760,
-    input_format: 'mp4',
-    output_format: 'webm',
-    created_at: '2026-01-15T10:30:00Z',
-    completed_at: '2026-01-15T10:35:00Z',
-  });
-  const signature = `sha256=$(printf %s "$body" | openssl dgst -sha256 -hmac "\${SIGNING_SECRETS%%,*}" | sed 's/.* //')`;
-  say(`
-${paint('bold', 'Tallyhook is ready.')}
-
-  webhooks    http://127.0.0.1:${env.PORT}/webhooks
-  operators   ${env.TALLYHOOK_URL}/api/v1
-  token       ${env.TALLYHOOK_TOKEN}
-  secrets     .local/env
-  log         .local/logs/tallyhook.log
-
-From another terminal in this folder:
-
-  npx tallyhook send completed
-
-or by hand:
-
-  . ./.local/env; body='${body}'; \\
-  curl -i "http://127.0.0.1:$PORT/webhooks" -H 'Content-Type: application/json' --data-binary "$body" \\
-    -H "X-Service-Signature: ${signature}"
-
-What became of it, as operators see it:
-
-  . ./.local/env; curl -H "Authorization: Bearer $TALLYHOOK_TOKEN" "$TALLYHOOK_URL/api/v1/jobs/default/job_by_hand"
-`);
-  if (sandbox) printSandbox(sandbox, env);
-  say('Ctrl-C ends everything. Events, as a subscriber receives them:\n');
+function installFfmpeg(guard: Guard, log: (line: string) => void): Promise<SandboxEngine> {
+  return chooseEngine({ guard, logFile: join(LOCAL, 'logs', 'install.log'), log });
 }
 
 function describe(error: unknown): string {

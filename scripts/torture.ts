@@ -8,12 +8,10 @@ import { FAULTS, faultsNamed } from '../test/torture/faults/index.ts';
 import { commandLine, summary, toResults, writeDocs } from '../test/torture/report.ts';
 import { CannotStrikeError, runTorture } from '../test/torture/run.ts';
 import { endOnRequest } from './ending.ts';
-import { complain, explain, say } from './output.ts';
+import { complain, complainOfUsage, explain, say } from './output.ts';
 import { ROOT } from './relay.ts';
 import { createGuard } from './services/guard.ts';
 
-const USAGE = `usage: npm run torture -- [--seed N] [--minutes M] [--faults a,b] [--replicas N] [--senders N] [--pace P]
-                          [--out <file.json>] [--write-docs] [--list]`;
 const DEFAULT_MINUTES = 5;
 const MAX_SEED = 2 ** 31;
 
@@ -79,7 +77,7 @@ async function main(args: string[]): Promise<number> {
     plan = readPlan(args);
     if (plan?.faults !== undefined) faultsNamed(plan.faults);
   } catch (error) {
-    complain(`${explain(error)}\n${USAGE}`);
+    complainOfUsage('npm run torture', error);
     return 2;
   }
   if (plan === undefined) return 0;

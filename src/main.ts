@@ -11,29 +11,29 @@ import { version } from './version.ts';
 
 const HELP = `Tallyhook receives webhooks, tallies them in Postgres and relays them to RabbitMQ.
 
-Usage: tallyhook <command> [options]; "tallyhook <command> --help" says what each takes
+Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the options of each
 
   the service
-    serve           run it; configured by the environment (docs/configuration.md)
+    serve           run it; its settings are environment variables (docs/configuration.md)
     migrate         bring the database's schema up to date
-    tokens          who may use the operators' API: create, list, revoke; straight on the database
+    tokens          create, list and revoke tokens of the operators' API, in the database itself
 
   what happened (docs/operators.md)
-    jobs            find jobs, also stuck ones; show one job's whole story
-    deliveries      the requests of senders, and their outcome
-    events          what deliveries reported, each event once
+    jobs            find jobs, also stuck ones; show all that happened to one
+    deliveries      the requests that came in, and their outcomes
+    events          the events that were accepted, each once
     publications    every attempt to publish an event
-    stats           counts and times, by time step and source
-    sources         who sends, with which secret, and which fields are unknown
+    stats           counts and times, for each interval and source
+    sources         who sends, which secrets matched, and fields and statuses that we do not know
     live            deliveries and publications as they happen
     export          a whole list as NDJSON or CSV
-    log             what operators read and changed
+    log             what operators read and what they did
 
   putting things right
     outbox          events that no queue received, or that the relay gave up on
     quarantine      deliveries that were not understood
     replay          publish events again
-    replays         watch, pause, resume and cancel replays
+    replays         list, watch, pause, resume and cancel replays
 
   development
     send            sign and send a notification
@@ -44,9 +44,9 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" says what eac
 
   --help, --version
 
-All but serve read .local/env of a local run ("npm start") for variables that are not set. Commands that ask the
-operators' API take its address and token from TALLYHOOK_URL and TALLYHOOK_TOKEN. Lists are tables on a terminal, and
-NDJSON when piped.
+For variables that are not set, all commands but serve read .local/env, which "npm start" writes. Commands that ask the
+operators' API take its address and token from TALLYHOOK_URL and TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON
+when piped.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or schema.`;
 
 /** Loaded on demand: commands for people start without the server's packages, and the server without theirs. */

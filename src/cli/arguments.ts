@@ -30,7 +30,8 @@ export function parse<T extends OptionTypes>(args: string[], options: T, max = 0
     if (surplus !== undefined) throw new UsageError(`"${surplus}" means nothing here`);
     return parsed as ReturnType<typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>>;
   } catch (error) {
-    if (error instanceof TypeError) throw new UsageError(error.message, { cause: error });
+    // Without Node's further sentences about arguments that begin with a dash.
+    if (error instanceof TypeError) throw new UsageError(error.message.split('. ')[0], { cause: error });
     throw error;
   }
 }

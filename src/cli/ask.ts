@@ -13,7 +13,9 @@ export function requireSomebody(
 ): void {
   if (given['dry-run'] === true || given.yes === true) return;
   if (process.stdin.isTTY && process.stderr.isTTY) return;
-  throw new UsageError(`there is no terminal to ask on: say --yes, or --dry-run to see what would be ${verb}`);
+  throw new UsageError(
+    `there is no terminal to ask on: say --yes, or --dry-run to see what would be ${verb}`,
+  );
 }
 
 /** On standard error. Ctrl-C and the end of the input mean no. */

@@ -15,6 +15,9 @@ export function withLocalRun(env: Env): Env {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value));
   // X_FILE in `env` replaces X of the local run: with both set, the configuration would be invalid.
   const replaced = Object.keys(local).filter((name) => given[`${name}_FILE`] !== undefined);
+  // A SOURCES_FILE of another relay can have the source `default`, for which SIGNING_SECRETS would come first.
+  if (given['SOURCES_FILE'] !== undefined && given['SOURCES_FILE'] !== local['SOURCES_FILE'])
+    replaced.push('SIGNING_SECRETS');
   return {
     ...Object.fromEntries(Object.entries(local).filter(([name]) => !replaced.includes(name))),
     ...given,

@@ -8,7 +8,7 @@ import { withLocalRun } from './environment.ts';
 import { say } from './output.ts';
 
 const help = `Brings the schema of the database in DATABASE_URL up to date. Safe to run again, and several at once.
-With MIGRATION_DATABASE_URL it does so as that role, and lets the one of DATABASE_URL use what there is.
+With MIGRATION_DATABASE_URL it connects as that role, and grants the role of DATABASE_URL what the service needs.
 
   migrate`;
 

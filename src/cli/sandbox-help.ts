@@ -1,43 +1,50 @@
-// What `tallyhook sandbox --help` says, and the defaults that it names. `npm start -- --sandbox` uses the same data file.
+// What `tallyhook sandbox --help` prints, and the defaults that it names.
 
 import { join } from 'node:path';
 import { SCOPES, DEFAULT_SETTINGS } from '../sandbox/index.ts';
 
-export const DEFAULT_DATA = join('.local', 'sandbox.db');
+export const LOCAL_FOLDER = '.local';
+export const DATA_NAME = 'sandbox';
+export const DEFAULT_DATA = join(LOCAL_FOLDER, `${DATA_NAME}.db`);
 export const DEFAULT_ACCOUNT = 'default';
 export const FILES_PORT = 8091;
-export const FILES_FOLDER = join('.local', 'sandbox-files');
+export const FILES_FOLDER = join(LOCAL_FOLDER, 'sandbox-files');
 
 const { host, port, jobs, webhooks } = DEFAULT_SETTINGS;
 const { firstDelayMs, factor, maxDelayMs } = webhooks.retry;
+
+/** The options that `npm start -- --sandbox` takes, too. */
+const SERVING_HELP = `    --engine NAME             ffmpeg, simulated, or auto: ffmpeg if it is installed (auto)
+    --max-jobs N              conversions at a time (${jobs.concurrent})
+    --retry-first-ms N        time from a webhook's first attempt to its second (${firstDelayMs})
+    --retry-factor N          each further wait is N times as long as the one before (${factor})
+    --retry-max-ms N          the longest wait (${maxDelayMs})
+    --log-level LEVEL         debug, info, warn or error (info)
+    trouble on purpose, to test a receiver. P is a probability from 0 to 1:
+    --chaos-duplicates P      a webhook is sent twice
+    --chaos-reorder P         a webhook is sent after the next one of its job
+    --chaos-tamper P          the body is changed after signing
+    --chaos-wrong-secret P    the body is signed with another secret
+    --chaos-delay-ms N        a webhook is sent up to N ms later
+    --chaos-flood N           N copies of each webhook follow it at once`;
 
 export const HELP = `Runs a stand-in for the conversion service, for development and tests (docs/sandbox.md).
 
 Usage: tallyhook sandbox [command] [options]
 
-  serve                     run it; also without a command
-    --host HOST               where it listens (${host})
-    --port N                  and at which port, 0 for a free one (${port})
-    --data FILE               its SQLite file, or ":memory:" (${DEFAULT_DATA})
-    --engine NAME             ffmpeg, simulated, or auto: ffmpeg where it is installed (auto)
-    --allow-local             plain HTTP and loopback addresses may be used
-    --max-jobs N              conversions at a time (${jobs.concurrent})
-    --files-port N            run the file server beside it
-    --files DIR               its folder (${FILES_FOLDER})
-    --retry-first-ms N        from a webhook's first attempt to its second (${firstDelayMs})
-    --retry-factor N          each wait is so many times the one before (${factor})
-    --retry-max-ms N          but no longer than this (${maxDelayMs})
-    --log-level LEVEL         debug, info, warn or error (info)
-    trouble on purpose, as probabilities from 0 to 1:
-    --chaos-duplicates P      a webhook is sent twice
-    --chaos-reorder P         the job's next webhook overtakes it
-    --chaos-tamper P          its body is changed after signing
-    --chaos-wrong-secret P    it is signed with another secret
-    --chaos-delay-ms N        it is put off by up to so much
-    --chaos-flood N           so many copies follow it at once
+  serve                     run it; the command may be left out
+    --host HOST               the address that it listens on (${host})
+    --port N                  and the port; 0 takes a free one (${port}, or a free one if that is in use)
+    --data FILE               its SQLite file, or ":memory:" (${DEFAULT_DATA}, or sandbox-2.db, … if that is in use)
+    --allow-local             jobs may use plain HTTP and all addresses of this machine
+    --files-port N            the port of the file server; 0 takes a free one (${FILES_PORT}, or a free one)
+    --files DIR               the folder of the file server (that of the data)
+${SERVING_HELP}
+    Without --data it runs the file server, and works with the relay of "npm start" if that runs: webhooks are signed with
+    the relay's secret, and jobs may use the addresses of both. With --data it runs the file server only with --files-port.
   files                     the file server alone, with a sample clip to convert
     --host HOST --port N      where it listens (${host}, ${FILES_PORT})
-    --files DIR               its folder
+    --files DIR               its folder (${FILES_FOLDER})
   tokens create             make a token; its value is printed once, on standard output
     --name NAME               what it is for (required)
     --test                    a test token instead of a live one
@@ -45,13 +52,13 @@ Usage: tallyhook sandbox [command] [options]
     --expires TIME            ISO 8601: 2027-01-31 or 2027-01-31T12:00:00Z (never)
   tokens list               all of an account; NDJSON when piped
   tokens revoke ID
-  account show              an account's settings; with --secret its signing secret, and nothing else
+  account show              print an account's settings; with --secret only its signing secret
   account set               change them
     --tier TIER               free, basic, pro or enterprise
-    --webhook-url URL         where webhooks of jobs without an address of their own go, or "none"
+    --webhook-url URL         address for webhooks of jobs that have no webhook_url, or "none"
     --events LIST             which are sent: progress,completed,failed, or "none"
     --attempts N              how often each is tried
     --secret-file FILE        sign with the secret in this file
     --new-secret              sign with a new one
 
-tokens and account take --data FILE, and --account NAME (${DEFAULT_ACCOUNT}), which is made when it is new.`;
+tokens and account take --data FILE, and --account NAME (${DEFAULT_ACCOUNT}). A new account is created.`;

@@ -8,17 +8,11 @@ import {
   type Settings,
 } from '../sandbox/index.ts';
 import { decimal, FLAG, oneOf, type parse, TEXT, whole } from './arguments.ts';
-import { dataFile } from './sandbox-data.ts';
 
-export const SERVE_OPTIONS = {
-  host: TEXT,
-  port: TEXT,
-  data: TEXT,
+/** What `npm start -- --sandbox` passes on. The others it sets itself. */
+export const PASSED_OPTIONS = {
   engine: TEXT,
-  'allow-local': FLAG,
   'max-jobs': TEXT,
-  'files-port': TEXT,
-  files: TEXT,
   'retry-first-ms': TEXT,
   'retry-factor': TEXT,
   'retry-max-ms': TEXT,
@@ -31,23 +25,39 @@ export const SERVE_OPTIONS = {
   'chaos-flood': TEXT,
 } as const;
 
-type Values = ReturnType<typeof parse<typeof SERVE_OPTIONS>>['values'];
+export const SERVE_OPTIONS = {
+  host: TEXT,
+  port: TEXT,
+  data: TEXT,
+  'allow-local': FLAG,
+  'files-port': TEXT,
+  files: TEXT,
+  ...PASSED_OPTIONS,
+} as const;
+
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+
+type Values = Partial<ReturnType<typeof parse<typeof SERVE_OPTIONS>>['values']>;
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-/** @throws UsageError */
+/** All but where it keeps its data. @throws UsageError */
 export function toSettings(values: Values): Settings {
   const { jobs, webhooks } = DEFAULT_SETTINGS;
   return {
     ...DEFAULT_SETTINGS,
     host: values.host ?? DEFAULT_SETTINGS.host,
     port: portOf('--port', values.port, DEFAULT_SETTINGS.port),
-    data: dataFile(values.data),
     engine: oneOf('--engine', values.engine, DEFAULT_SETTINGS.engine, ENGINE_CHOICES),
     allowLocal: values['allow-local'] ?? false,
     jobs: { ...jobs, ...concurrency(values['max-jobs']) },
     webhooks: { ...webhooks, retry: toRetry(values), chaos: toChaos(values) },
   };
+}
+
+/** @throws UsageError */
+export function logLevelOf(given: string | undefined): (typeof LOG_LEVELS)[number] {
+  return oneOf('--log-level', given, 'info', LOG_LEVELS);
 }
 
 /** 0 takes a free one. @throws UsageError */

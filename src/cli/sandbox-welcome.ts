@@ -1,52 +1,60 @@
-// What the sandbox prints when it is ready: its addresses, a first token, and a command that creates a job.
+// What the sandbox prints when it is ready: its addresses, where its token is, and a `curl` line that creates a job and works
+// as it stands. `npm start -- --sandbox` prints the same.
 
-import { type Sandbox, SCOPES, type Settings } from '../sandbox/index.ts';
-import { complain, paint } from './output.ts';
 import { CLIP } from './sandbox-clips.ts';
-import { DEFAULT_ACCOUNT } from './sandbox-help.ts';
 
-/** On standard error, apart from the log: it shows the first token, which nothing else may. */
-export function welcome(
-  { url, accounts, engine }: Sandbox,
-  { allowLocal }: Settings,
-  filesUrl: string | undefined,
-): void {
-  const means = engine.kind === 'ffmpeg' ? `ffmpeg ${engine.version}` : 'simulated: nothing is converted';
-  complain(
-    `\n${paint('bold', 'The sandbox is ready.')} It stands in for the conversion service, and is not it.\n`,
-  );
-  complain(`  base_url   ${url}`);
-  complain(`  engine     ${means}`);
-  if (filesUrl !== undefined) {
-    const hint = allowLocal ? '' : '   (jobs may use it only with --allow-local)';
-    complain(`  a clip     ${filesUrl}/${CLIP}${hint}`);
-  }
-  const token = firstToken(accounts);
-  if (token !== undefined) complain(`  token      ${token}   (shown only this once)`);
-  complain(`
+export type Ready = {
+  readonly url: string;
+  readonly engine: string;
+  /** Undefined without a file server. */
+  readonly filesUrl: string | undefined;
+  /** The token itself, only where it cannot be kept in a file. */
+  readonly token: { readonly file: string } | { readonly value: string };
+  readonly data: string;
+  /** The relay that takes its webhooks. */
+  readonly webhookUrl: string | undefined;
+  /** Where webhooks go, for a person. */
+  readonly webhooks: string;
+};
+
+export function welcome(ready: Ready): string {
+  const { url, engine, filesUrl, token, data, webhooks } = ready;
+  const isShown = 'value' in token;
+  const bearer = isShown ? token.value : `$(cat ${shellWord(token.file)})`;
+  return `  base_url   ${url}
+  engine     ${engine}
+${filesUrl === undefined ? '' : `  files      ${filesUrl}/${CLIP}\n`}\
+  token      ${isShown ? `${token.value}   (shown only this once)` : token.file}
+  data       ${data}
+  webhooks   ${webhooks}
+
+${headline(ready)}
+
   curl -i ${url}/conversion_jobs -H 'Content-Type: application/json' \\
-    -H 'Authorization: Bearer ${token ?? '<token>'}' -d '${exampleJob(allowLocal ? filesUrl : undefined)}'
-`);
+    -H "Authorization: Bearer ${bearer}" -d '${exampleJob(ready)}'
+`;
 }
 
-/** Undefined if there are tokens already. A sandbox in memory has no other way to get one. */
-function firstToken(accounts: Sandbox['accounts']): string | undefined {
-  if (accounts.hasTokens()) return undefined;
-  return accounts.createToken({
-    account: accounts.open(DEFAULT_ACCOUNT),
-    name: 'first token',
-    environment: 'live',
-    scopes: SCOPES,
-    expiresAt: null,
-  }).value;
+function headline({ filesUrl, webhookUrl }: Ready): string {
+  if (filesUrl === undefined) {
+    return 'To create a job, put your own file addresses into this line (or run a file server: --files-port 0):';
+  }
+  return webhookUrl === undefined
+    ? 'A job that it converts:'
+    : 'A job that it converts and reports to the relay:';
 }
 
-function exampleJob(filesUrl = 'https://files.example.com'): string {
+function exampleJob({ filesUrl = 'https://files.example.com', webhookUrl }: Ready): string {
   return JSON.stringify({
     job_type: 'video',
     input_url: `${filesUrl}/${CLIP}`,
-    output_url: `${filesUrl}/output.webm`,
+    output_url: `${filesUrl}/converted.webm`,
     input_format: 'mp4',
     output_format: 'webm',
+    ...(webhookUrl !== undefined && { webhook_url: webhookUrl }),
   });
+}
+
+function shellWord(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,34 +1,65 @@
-// The secret that `tallyhook send` signs with: the first one that the relay would accept for the source.
+// Secrets to sign with: the first one that the relay accepts for a source. Names the sources that there are where one is
+// unknown, and no secret.
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { parseIfJson } from '../json.ts';
 import { readNamedFile } from './named-file.ts';
 
-/** As far as it is what it should be. */
-type Sources = { readonly [source: string]: { readonly secrets?: readonly unknown[] } | null } | null;
+const DEFAULT_SOURCE = 'default';
+/** The names that the relay accepts. Not the intake's own constant: its room would load the server's packages. */
+const SOURCE_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
-/** @throws UsageError if there is none. */
-export function signingSecret(env: Env, source = 'default'): string {
-  const isFromList = env['SIGNING_SECRETS'] || env['SIGNING_SECRETS_FILE'] || !env['SOURCES_FILE'];
-  return source === 'default' && isFromList ? defaultSecret(env) : secretOf(source, env);
+/** As far as it is what it should be. */
+type Sources = Readonly<Record<string, { readonly secrets?: readonly unknown[] } | null>>;
+
+/** @throws UsageError if there is none; it names the sources that there are, and where to add one. */
+export function signingSecret(env: Env, source: string = DEFAULT_SOURCE): string {
+  const secret = (source === DEFAULT_SOURCE ? firstOfList(env) : undefined) ?? secretInFile(env, source);
+  if (secret !== undefined) return secret;
+  if (source === DEFAULT_SOURCE) {
+    throw new UsageError('no secret to sign with: set SIGNING_SECRETS, or start a relay with "npm start"');
+  }
+  throw new UsageError(unknownSource(source, env));
 }
 
-function defaultSecret(env: Env): string {
+/** The first secret of a source in SOURCES_FILE. @throws UsageError if the file cannot be read */
+export function secretInFile(env: Env, source: string = DEFAULT_SOURCE): string | undefined {
+  const sources = readSources(env);
+  const found = Object.hasOwn(sources, source) ? sources[source] : undefined;
+  const secret = found?.secrets?.[0];
+  return typeof secret === 'string' && secret !== '' ? secret : undefined;
+}
+
+/**
+ * The sources in SOURCES_FILE. Only names that a source may have: any other key may be a secret in the wrong place.
+ * @throws UsageError if the file cannot be read
+ */
+export function namesInFile(env: Env): readonly string[] {
+  return Object.keys(readSources(env)).filter((name) => SOURCE_NAME.test(name));
+}
+
+function firstOfList(env: Env): string | undefined {
   const file = env['SIGNING_SECRETS_FILE'];
   const list =
-    env['SIGNING_SECRETS'] ?? (file === undefined ? '' : String(readNamedFile('SIGNING_SECRETS_FILE', file)));
-  const secret = list.split(',')[0]?.trim();
-  if (secret) return secret;
-  throw new UsageError('no secret to sign with: set SIGNING_SECRETS, or start a relay with "npm start"');
+    env['SIGNING_SECRETS'] || (file ? String(readNamedFile('SIGNING_SECRETS_FILE', file)) : undefined);
+  return list?.split(',')[0]?.trim() || undefined;
 }
 
-function secretOf(source: string, env: Env): string {
+/** Empty without SOURCES_FILE. */
+function readSources(env: Env): Sources {
   const file = env['SOURCES_FILE'];
-  if (!file) throw new UsageError(`SOURCES_FILE must be set to sign as the source "${source}"`);
-  const sources = parseIfJson(String(readNamedFile('SOURCES_FILE', file)));
-  if (sources === undefined) throw new UsageError('SOURCES_FILE is not JSON');
-  const secret = (sources as Sources)?.[source]?.secrets?.[0];
-  if (typeof secret !== 'string') throw new UsageError(`SOURCES_FILE has no source "${source}"`);
-  return secret;
+  if (!file) return {};
+  const found = parseIfJson(String(readNamedFile('SOURCES_FILE', file)));
+  if (found === undefined) throw new UsageError(`SOURCES_FILE (${file}) is not JSON`);
+  return typeof found === 'object' && found !== null ? (found as Sources) : {};
+}
+
+function unknownSource(source: string, env: Env): string {
+  const file = env['SOURCES_FILE'];
+  if (!file) return `there is no source "${source}": SOURCES_FILE is not set, which names all but "default"`;
+  const names = [...(firstOfList(env) === undefined ? [] : [DEFAULT_SOURCE]), ...namesInFile(env)];
+  const entry = `"${source}": { "secrets": ["at least 16 characters"] }`;
+  return `there is no source "${source}". There are: ${names.join(', ') || 'none'}.
+Add it to ${file}, which a running relay reads again: ${entry}`;
 }

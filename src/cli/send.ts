@@ -8,6 +8,7 @@ import { parseIfJson } from '../json.ts';
 import { FLAG, parse, TEXT, whole } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
+import { webhookUrlOf } from './local-relay.ts';
 import { readNamedFile } from './named-file.ts';
 import { complain, paint, say } from './output.ts';
 import { clean } from './readable.ts';
@@ -19,32 +20,42 @@ const help = `Signs a realistic notification and sends it to a relay.
   send [KIND]             completed, failed or progress (completed)
     --job ID                the job's id (a random one)
     --percent N             progress in percent (50)
-    --source NAME           sign and send as this source of SOURCES_FILE
-    --url URL               where to (http://127.0.0.1:$PORT/webhooks[/NAME])
-    --file BODY.json        send these bytes instead
-    --tamper                change the body after signing
-    --repeat N              send the same N times (1)
+    --now                   the job ends now (without it, at a fixed time in January 2026)
+    --source NAME           sign and send as this source of SOURCES_FILE (default)
+    --url URL               where to send it (http://127.0.0.1:$PORT/webhooks[/NAME])
+    --file BODY.json        send the bytes of this file instead
+    --tamper                change the body after signing: the relay refuses it
+    --repeat N              send it N times (1)
+
+The same kind, job and percentage are always the same bytes. So a second "send" of them is a duplicate. With --now the times
+in the body are others each time: a second one is a conflict.
 
 Exit code 0 if every answer was a 2xx, otherwise 1.`;
 
-const OPTIONS = { job: TEXT, percent: TEXT, source: TEXT, url: TEXT, file: TEXT, tamper: FLAG, repeat: TEXT };
+const OPTIONS = {
+  job: TEXT,
+  percent: TEXT,
+  now: FLAG,
+  source: TEXT,
+  url: TEXT,
+  file: TEXT,
+  tamper: FLAG,
+  repeat: TEXT,
+};
 /** The sender's own limit (service interface 6.1). */
 const TIMEOUT_MS = 10_000;
 
 async function run(args: string[], given: Env): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS, 1);
-  const { job, source, file, tamper } = values;
+  const { source, tamper } = values;
   const [word = 'completed'] = positionals;
   const kind = KINDS.find((known) => known === word);
   if (kind === undefined) throw new UsageError(`send takes one of ${KINDS.join(', ')}`);
-  const percent = whole('--percent', values.percent, 50, { min: 0, max: 100 });
+  const body = bodyOf(kind, values);
   const repeat = whole('--repeat', values.repeat, 1, { min: 1, max: 1_000_000 });
 
   const env = withLocalRun(given);
-  const url = values.url ?? webhookUrl(env, source);
-  // With --file, byte for byte: the signature is over the bytes.
-  const body =
-    file === undefined ? sampleNotification(kind, { job, percent }) : readNamedFile('--file', file);
+  const url = values.url ?? webhookUrlOf(env, source);
   const secret = signingSecret(env, source);
   const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
   // Changed after signing: what an attacker on the way could do.
@@ -56,9 +67,18 @@ async function run(args: string[], given: Env): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-function webhookUrl(env: Env, source: string | undefined): string {
-  const base = `http://127.0.0.1:${env['PORT'] ?? 8080}/webhooks`;
-  return source === undefined ? base : `${base}/${source}`;
+type Values = ReturnType<typeof parse<typeof OPTIONS>>['values'];
+
+/** With --file, byte for byte: the signature is over the bytes. @throws UsageError */
+function bodyOf(kind: (typeof KINDS)[number], { job, percent, now, file }: Values): Buffer {
+  const percentage = whole('--percent', percent, 50, { min: 0, max: 100 });
+  if (file === undefined) {
+    return sampleNotification(kind, { job, percent: percentage, ...(now === true && { endMs: Date.now() }) });
+  }
+  if (job !== undefined || percent !== undefined || now === true) {
+    throw new UsageError('--file sends its bytes as they are: --job, --percent and --now cannot change them');
+  }
+  return readNamedFile('--file', file);
 }
 
 /** @returns whether the answer was a 2xx */

@@ -9,7 +9,7 @@ import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
 import { onFirstSignal } from './signals.ts';
 
-const help = `Runs the service until a signal ends it. Configured by the environment: see docs/configuration.md.
+const help = `Runs the service until a signal ends it. Its settings are environment variables: see docs/configuration.md.
 
   serve`;
 

@@ -53,10 +53,10 @@ const HELP = `Usage: tallyhook tokens create --name NAME --role ROLE [--source N
        tallyhook tokens list
        tallyhook tokens revoke ID
 
-Works on the database itself (DATABASE_URL) and needs no token. ROLE is one of ${TOKEN_ROLES.join(', ')}.
-  --source NAMES   limit it to these sources, comma-separated
+Writes to the database itself (DATABASE_URL), so it needs no token. ROLE is one of ${TOKEN_ROLES.join(', ')}.
+  --source NAMES   limit the token to these sources, comma-separated
   --expires TIME   a day or a time in UTC: 2027-01-31, 2027-01-31T12:00:00Z
-The value is printed once, on standard output, and kept nowhere.`;
+The token's value is printed once, on standard output. It is stored nowhere and cannot be shown again.`;
 
 export const tokens: Command = { help: HELP, run: (args, env) => run(args, withLocalRun(env)) };
 

@@ -10,7 +10,7 @@ export { isStandInClip, makeCorruptClip, makeSampleClip, makeStandInClip } from 
 export { type FileServer, startFileServer } from './files/file-server.ts';
 export { type Sandbox, startSandbox } from './sandbox.ts';
 export { DEFAULT_SETTINGS, ENGINE_CHOICES, type Settings } from './settings.ts';
-export { IN_MEMORY } from './store/database.ts';
+export { IN_MEMORY, isServed } from './store/database.ts';
 export { openStore } from './store/store.ts';
 export { FLOOD_MAX_COPIES, NO_CHAOS } from './webhooks/chaos.ts';
 export { EVENT_KINDS } from './webhooks/notifications.ts';

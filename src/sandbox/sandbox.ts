@@ -52,14 +52,14 @@ export async function startSandbox(settings: Settings, { log }: { log: Logger })
 type Parts = { readonly log: Logger; readonly started: AsyncDisposableStack };
 
 async function compose(settings: Settings, { log, started }: Parts): Promise<Sandbox> {
-  const { data, allowLocal, tiers, webhooks, graceMs } = settings;
+  const { data, allowLocal, localOrigins, tiers, webhooks, graceMs } = settings;
   const lock = lockForServing(data);
   if (lock === undefined) throw new ConfigError(['--data is in use by another sandbox']);
   started.use(lock);
   const store = openStore(data);
   started.defer(store.close);
   const accounts = createAccounts({ store: store.accounts, now });
-  const addresses = createAddresses({ allowLocal });
+  const addresses = createAddresses({ allowLocal, localOrigins });
   started.defer(addresses.close);
   const engine = await chooseEngine(settings, { addresses, log, started });
 

@@ -22,6 +22,8 @@ export type Settings = {
   readonly engine: EngineChoice;
   /** Allows http:// and loopback addresses, which the real service would reject. */
   readonly allowLocal: boolean;
+  /** Origins on this machine that are allowed anyway, such as `http://127.0.0.1:8091`. */
+  readonly localOrigins: readonly string[];
   readonly tiers: Tiers;
   readonly jobs: RunnerLimits & {
     /** Older jobs that have ended are deleted, with their notifications. */
@@ -48,6 +50,7 @@ export const DEFAULT_SETTINGS: Settings = {
   data: IN_MEMORY,
   engine: 'auto',
   allowLocal: false,
+  localOrigins: [],
   tiers: TIERS,
   jobs: {
     // A conversion uses about two cores. On a developer's machine, more at a time only make each slower.

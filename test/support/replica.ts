@@ -51,9 +51,10 @@ export type RunningCommand = AsyncDisposable & {
 /** Starts `tallyhook <args>` with this environment and INHERITED, and nothing else. */
 export function startCommand(
   args: readonly string[],
-  options: { env?: Record<string, string>; main?: string } = {},
+  options: { env?: Record<string, string>; main?: string; cwd?: string } = {},
 ): RunningCommand {
   const child = spawn(process.execPath, [options.main ?? MAIN, ...args], {
+    cwd: options.cwd,
     env: { ...INHERITED, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

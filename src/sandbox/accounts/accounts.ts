@@ -31,7 +31,6 @@ export type Accounts = {
   readonly change: (account: Account, changes: AccountChanges) => Account;
   /** @throws Error for an account that does not exist */
   readonly signingSecret: (accountId: string) => string;
-  readonly hasTokens: () => boolean;
   readonly tokens: (accountId: string) => readonly Token[];
   /** `value` is not stored, so it cannot be shown again. @throws UsageError if there are too many */
   readonly createToken: (order: {
@@ -141,7 +140,6 @@ export function createAccounts({
       if (secret === undefined) throw new Error(`there is no account ${accountId}`);
       return secret;
     },
-    hasTokens: () => store.countTokens() > 0,
     tokens: store.tokens,
     createToken,
     revokeToken: (tokenId) => store.revoke(tokenId, time()),

@@ -33,16 +33,18 @@ const CONNECTIONS_PER_HOST = 64;
 const KEEP_ALIVE_MS = 4_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/** `lookup` replaces the system's resolver. */
+/** `localOrigins` are allowed without `allowLocal`. `lookup` replaces the system's resolver. */
 export function createAddresses({
   allowLocal,
+  localOrigins = [],
   lookup = systemLookup,
 }: {
   allowLocal: boolean;
+  localOrigins?: readonly string[];
   lookup?: LookupFunction;
 }): Addresses {
   const agent = new Agent({
-    connect: createConnector({ allowLocal, lookup }),
+    connect: createConnector({ allowLocal, localOrigins, lookup }),
     connections: CONNECTIONS_PER_HOST,
     pipelining: 1,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -52,7 +54,7 @@ export function createAddresses({
     bodyTimeout: 0,
   });
   return {
-    fault: (url) => urlFault(url, { allowLocal }),
+    fault: (url) => urlFault(url, { allowLocal, localOrigins }),
     dispatcher: agent,
     close: () => agent.destroy(),
   };

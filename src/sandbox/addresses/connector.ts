@@ -18,7 +18,25 @@ export class AddressError extends Error {
 /** For DNS, TCP and TLS together. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
+/** `localOrigins` are allowed as if `allowLocal` were true. */
 export function createConnector({
+  allowLocal,
+  localOrigins,
+  lookup,
+}: {
+  allowLocal: boolean;
+  localOrigins: readonly string[];
+  lookup: LookupFunction;
+}): buildConnector.connector {
+  const everywhere = createChecked({ allowLocal, lookup });
+  const toThisMachine = createChecked({ allowLocal: true, lookup });
+  return (options, callback) => {
+    const isKnown = localOrigins.includes(`${options.protocol}//${options.host}`);
+    (isKnown ? toThisMachine : everywhere)(options, callback);
+  };
+}
+
+function createChecked({
   allowLocal,
   lookup,
 }: {

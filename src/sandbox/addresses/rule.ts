@@ -13,10 +13,17 @@ const UNCLEAR = /[\s\p{Cc}\\]/u;
 /** Lower ports are for mail, shells and the like, which nobody may reach through the sandbox. */
 const FIRST_FREE_PORT = 1_024;
 
-/** @returns undefined if it may be used, or what the URL must be, in words for the client. */
-export function urlFault(text: string, { allowLocal }: { allowLocal: boolean }): string | undefined {
+/**
+ * `localOrigins` are allowed as if `allowLocal` were true.
+ * @returns undefined if it may be used, or what the URL must be, in words for the client.
+ */
+export function urlFault(
+  text: string,
+  options: { allowLocal: boolean; localOrigins?: readonly string[] },
+): string | undefined {
   if (text.length > URL_MAX_LENGTH) return `must be no longer than ${URL_MAX_LENGTH} characters`;
   if (UNCLEAR.test(text)) return 'must not hold spaces, backslashes or control characters';
+  const allowLocal = options.allowLocal || isOneOf(options.localOrigins ?? [], text);
   const scheme = allowLocal ? HTTPS_OR_HTTP : HTTPS;
   if (!scheme.test(text) || !URL.canParse(text))
     return `must be an absolute ${allowLocal ? 'https:// or http://' : 'https://'} URL`;
@@ -24,6 +31,10 @@ export function urlFault(text: string, { allowLocal }: { allowLocal: boolean }):
   if (url.username !== '' || url.password !== '') return 'must not hold a user name or password';
   if (!isPortAllowed(url)) return 'must use the usual port, or one from 1024 up';
   if (!isHostAllowed(url.hostname, allowLocal)) return 'must not name a private, local or reserved host';
+}
+
+function isOneOf(origins: readonly string[], text: string): boolean {
+  return URL.canParse(text) && origins.includes(new URL(text).origin);
 }
 
 /** `port` is empty for the default port of the scheme. */

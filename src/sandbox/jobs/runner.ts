@@ -99,7 +99,7 @@ export function createRunner(options: {
       const fault = faultOf(error);
       updates.failed(jobId, fault);
       if (error instanceof ConversionError) log.info({ ...line, code: fault.code }, 'job failed');
-      else log.error({ ...line, err: describeError(error) }, 'job failed through a fault of ours');
+      else log.error({ ...line, err: describeError(error) }, 'job failed: an error of the sandbox');
     }
   }
 

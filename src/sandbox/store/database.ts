@@ -71,6 +71,13 @@ export function lockForServing(file: string): Disposable | undefined {
   }
 }
 
+/** Whether a process serves from `file` at this moment. */
+export function isServed(file: string): boolean {
+  const lock = lockForServing(file);
+  lock?.[Symbol.dispose]();
+  return lock === undefined;
+}
+
 /** 0600, since the file contains signing secrets. SQLite gives -wal and -shm the same permissions. */
 function makeFile(file: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });

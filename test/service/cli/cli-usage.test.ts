@@ -77,7 +77,9 @@ test.for([
 
 describe('the address and the token', () => {
   test('without a token it is exit code 78, and a sentence says how to get one', async () => {
-    const { code, stdout, stderr } = await runCommand(['jobs', 'list']);
+    // With an address of its own, so that a local run of this clone does not give its token.
+    const env = { TALLYHOOK_URL: 'http://127.0.0.1:8081' };
+    const { code, stdout, stderr } = await runCommand(['jobs', 'list'], { env });
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
     expect(stderr).toContain('TALLYHOOK_TOKEN must be set for 127.0.0.1:8081');
     expect(stderr).toContain('tallyhook tokens create');

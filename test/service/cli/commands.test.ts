@@ -51,6 +51,7 @@ describe('usage', () => {
     [['send', '--repeat', '0'], '--repeat takes a whole number from 1'],
     [['send', '--repeat', 'x'], '--repeat takes a whole number from 1'],
     [['send', '--job'], '--job'],
+    [['send', '--file', 'body.json', '--now'], '--file sends its bytes as they are'],
     [['tail', '--types', 'completed,finished'], 'not "finished"'],
     [['outbox', '--state', 'lost'], '--state takes pending, returned or parked'],
     [['serve', '--port', '1'], '--port'],
@@ -271,7 +272,53 @@ describe('send', () => {
     await bus.received(1);
     expect(bus.messages[0]?.routingKey).toBe('job.failed.team-a');
     expect(unknown.code).toBe(2);
-    expect(unknown.stderr).toContain('team-b');
+    expect(unknown.stderr).toContain('there is no source "team-b". There are: team-a.');
+    expect(unknown.stderr).toContain(`Add it to ${file}`);
+    expect(unknown.stderr).not.toContain('a-secret-of');
+  });
+
+  test('--source names the sources that there are: default too where it has a secret, and no key that is no name', async () => {
+    const file = join(await newFolder(), 'sources.json');
+    const strayed = 'A-Secret-In-The-Wrong-Place';
+    await writeFile(file, JSON.stringify({ 'team-a': { secrets: [SECRET] }, [strayed]: {} }));
+
+    const { stderr } = await runCommand(['send', '--source', 'team-b'], {
+      env: { SOURCES_FILE: file, SIGNING_SECRETS: SECRET },
+    });
+    expect(stderr).toContain('There are: default, team-a.');
+    expect(stderr).not.toContain(strayed);
+    expect(stderr).not.toContain(SECRET);
+  });
+
+  test('without SIGNING_SECRETS the source default is looked for in SOURCES_FILE', async () => {
+    const file = join(await newFolder(), 'sources.json');
+    await writeFile(file, JSON.stringify({ default: { secrets: [SECRET, 'an-older-one-of-enough-bytes'] } }));
+    await using relay = await startTestService();
+    const env = { SOURCES_FILE: file };
+
+    const sent = await runCommand(['send', '--url', relay.webhooks], { env });
+    expect(sent.stdout).toMatch(/^202 accepted default:/);
+  });
+
+  test('the same kind, job and percentage is a duplicate whenever it is sent, and with --now a conflict', async () => {
+    await using relay = await startTestService();
+    const send = async (...args: string[]) => {
+      const all = ['send', ...args, '--url', relay.webhooks];
+      const { stdout } = await runCommand(all, { env: { SIGNING_SECRETS: SECRET } });
+      return stdout.split(' ')[1];
+    };
+    const job = ['--job', newJobId()];
+
+    for (const kind of ['completed', 'failed', 'progress']) {
+      expect(await send(kind, ...job)).toBe('accepted');
+      expect(await send(kind, ...job)).toBe('duplicate');
+      expect(await send(kind, ...job, '--now')).toBe('conflict');
+    }
+    expect(await send('progress', ...job, '--percent', '51')).toBe('accepted');
+    const [{ at } = { at: new Date(0) }] = await relay.database.query<{ at: Date }>(
+      `select occurred_at as at from events where status = 'completed'`,
+    );
+    expect(at.toISOString()).toBe('2026-01-15T10:35:00.000Z');
   });
 
   test('no relay at the address, no secret, or a file that is not there: said plainly', async () => {
@@ -477,6 +524,22 @@ describe('the environment of a local run', () => {
     ).toMatchObject({ code: 0 });
   });
 
+  test('gives its SIGNING_SECRETS to nobody who names another SOURCES_FILE', async () => {
+    await using relay = await startTestService();
+    const file = join(root, 'sources.json');
+    await writeFile(file, JSON.stringify({ default: { secrets: [SECRET] } }));
+    await writeFile(
+      join(root, '.local/env'),
+      'export SIGNING_SECRETS=a-wrong-secret-0123\nexport SOURCES_FILE=/nowhere\n',
+    );
+
+    const { stdout } = await runCommand(['send', '--url', relay.webhooks], {
+      main,
+      env: { SOURCES_FILE: file },
+    });
+    expect(stdout).toMatch(/^202 accepted/);
+  });
+
   test('is not read by serve, which is configured from outside alone', async () => {
     await writeFile(join(root, '.local/env'), `SIGNING_SECRETS=${SECRET}\n`);
     const { code, stderr } = await runCommand(['serve'], { main });
@@ -494,6 +557,12 @@ describe('the environment of a local run', () => {
       expect(code).toBe(exitCode);
       expect(stderr).toContain(name);
     }
+    const alone = await runCommand(['send', '--source', 'team-a'], {
+      main,
+      env: { SIGNING_SECRETS: SECRET },
+    });
+    expect(alone.code).toBe(2);
+    expect(alone.stderr).toContain('there is no source "team-a": SOURCES_FILE is not set');
     const env = { DATABASE_URL: 'postgres://x' };
     expect(withLocalRun(env)).toMatchObject(env);
   });

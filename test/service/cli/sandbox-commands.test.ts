@@ -1,12 +1,16 @@
 // `tallyhook sandbox` as it is typed: usage, the service, its file server, and what stands in for the dashboard.
 
-import { readFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { readFile, stat } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
 import { sandboxCommand } from '../../../src/cli/sandbox.ts';
 import { UsageError } from '../../../src/errors.ts';
 import { createFolder } from '../../support/folder.ts';
 import { runCommand, startCommand, type RunningCommand } from '../../support/replica.ts';
-import { ask, clientOf, createJob, untilEnded } from '../../support/sandbox.ts';
+import { ask, clientOf, createJob, order, untilEnded } from '../../support/sandbox.ts';
+import { SECRET } from '../../support/sender.ts';
+import { startTestService } from '../../support/service.ts';
 
 const run = (...args: string[]) => runCommand(['sandbox', ...args]);
 
@@ -19,6 +23,13 @@ async function untilSaid(command: RunningCommand, pattern: RegExp): Promise<stri
     },
     { timeout: 20_000, interval: 20 },
   );
+}
+
+/** Runs the printed line in a shell in `cwd`. */
+async function paste(serving: RunningCommand, cwd: string): Promise<Record<string, unknown>> {
+  const line = await untilSaid(serving, /^ {2}(curl [^]*?'\{.*\}')$/m);
+  const { stdout } = await promisify(execFile)('/bin/sh', ['-c', line.replace(' -i ', ' -sS ')], { cwd });
+  return JSON.parse(stdout) as Record<string, unknown>;
 }
 
 describe('usage', () => {
@@ -198,9 +209,9 @@ describe('serve', () => {
     ]);
     const url = await untilSaid(serving, /base_url\s+(\S+)/);
     const token = await untilSaid(serving, /token\s+(cvs_live_\S+)/);
-    const order = await untilSaid(serving, /-d '(\{.*\})'/);
+    const example = await untilSaid(serving, /-d '(\{.*\})'/);
     const client = clientOf(url, token);
-    const { job_id: jobId } = await createJob(client, JSON.parse(order) as Record<string, unknown>);
+    const { job_id: jobId } = await createJob(client, JSON.parse(example) as Record<string, unknown>);
     expect(await untilEnded(client, jobId, 20_000)).toMatchObject({ status: 'completed' });
     expect(serving.stdout()).toContain('nothing is really converted');
     expect(serving.stdout()).not.toContain(token);
@@ -210,14 +221,27 @@ describe('serve', () => {
     expect(await serving.exited).toEqual({ code: 0, signal: null });
   });
 
-  test('prints no token when there is one already', async () => {
+  test('keeps the token of its line in a file for its owner, prints no value, and uses it at the next start', async () => {
     await using folder = await createFolder();
     const data = ['--data', folder.path('sandbox.db')];
     await run('tokens', 'create', '--name', 'made before', ...data);
+    const tokens: string[] = [];
+    for (let start = 0; start < 2; start++) {
+      await using serving = startCommand(['sandbox', '--port', '0', '--engine', 'simulated', ...data]);
+      const url = await untilSaid(serving, /base_url\s+(\S+)/);
+      const file = await untilSaid(serving, /Bearer \$\(cat (\S+)\)/);
+      expect(serving.stderr() + serving.stdout()).not.toContain('cvs_');
+      expect((await stat(file)).mode & 0o777).toBe(0o600);
+      const token = (await readFile(file, 'utf8')).trim();
+      expect(await ask(url, 'GET', '/me', { token })).toMatchObject({ status: 200 });
+      tokens.push(token);
+    }
+    expect(tokens[1]).toBe(tokens[0]);
+
+    await folder.write('sandbox-token', 'cvs_live_of-another-sandbox');
     await using serving = startCommand(['sandbox', '--port', '0', '--engine', 'simulated', ...data]);
-    await untilSaid(serving, /base_url\s+(\S+)/);
-    await untilSaid(serving, /(Bearer <token>)/);
-    expect(serving.stderr()).not.toContain('cvs_');
+    await untilSaid(serving, /(Bearer )/);
+    expect(await readFile(folder.path('sandbox-token'), 'utf8')).toMatch(/^cvs_live_[\w-]{43}\n$/);
   });
 
   test('a data file in use is 78, a port in use is 1, and both are said in a line', async () => {
@@ -245,6 +269,69 @@ describe('serve', () => {
     await ask(url, 'GET', '/me');
     await vi.waitFor(() => expect(serving.stdout()).toContain('"request"'), { timeout: 5_000 });
     for (const line of serving.stdout().trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
+  });
+});
+
+describe('without --data, in the folder of a local run', () => {
+  test('two run side by side, each with ports and data of its own, and the line that each prints works', async () => {
+    await using folder = await createFolder();
+    const cwd = folder.path('.');
+    const env = { SIGNING_SECRETS: SECRET, PORT: '1' }; // no relay answers there
+    const start = () => startCommand(['sandbox', '--engine', 'simulated'], { env, cwd });
+    await using first = start();
+    const urls = [await untilSaid(first, /base_url\s+(\S+)/)];
+    await using second = start();
+    urls.push(await untilSaid(second, /base_url\s+(\S+)/));
+
+    expect(urls[1]).not.toBe(urls[0]);
+    expect(await untilSaid(first, /data\s+(\S+)/)).toBe('.local/sandbox.db');
+    expect(await untilSaid(second, /data\s+(\S+)/)).toBe('.local/sandbox-2.db');
+    for (const [index, serving] of [first, second].entries()) {
+      expect(serving.stderr()).toContain('to no relay: none runs here');
+      const { job_id: jobId } = await paste(serving, cwd);
+      const token = (await readFile(folder.path(`.local/sandbox${['', '-2'][index]}-token`), 'utf8')).trim();
+      const client = clientOf(String(urls[index]), token);
+      expect(await untilEnded(client, String(jobId), 20_000)).toMatchObject({ status: 'completed' });
+      // Only its own files and the relay: everything else is as without --allow-local.
+      const elsewhere = await client.call('POST', '/conversion_jobs', { body: order() });
+      expect(elsewhere.status).toBe(422);
+    }
+    expect(second.stderr()).toMatch(/port \d+ is in use: a free one is taken/);
+  });
+
+  test('beside a relay it signs with the relay’s secret, and the job of its line is reported there', async () => {
+    await using folder = await createFolder();
+    await using relay = await startTestService();
+    const env = {
+      SIGNING_SECRETS: `${SECRET},an-old-secret-of-enough-bytes`,
+      PORT: String(relay.service.port),
+    };
+    const cwd = folder.path('.');
+    await using serving = startCommand(['sandbox', '--engine', 'simulated'], { env, cwd });
+
+    const { job_id: jobId } = await paste(serving, cwd);
+    expect(serving.stderr()).toContain(`to ${relay.webhooks}, signed with the secret of that relay`);
+    await vi.waitFor(
+      async () => {
+        const rows = await relay.database.query<{ outcome: string }>('select outcome from deliveries');
+        const ends = await relay.database.query(
+          `select from events where job_id = '${String(jobId)}' and status = 'completed'`,
+        );
+        expect(ends).toHaveLength(1);
+        expect(new Set(rows.map(({ outcome }) => outcome))).toEqual(new Set(['accepted']));
+      },
+      { timeout: 20_000, interval: 100 },
+    );
+    expect(serving.stderr() + serving.stdout()).not.toContain(SECRET);
+  });
+
+  test('a port that was given and is in use is an error, and no other one is taken', async () => {
+    await using folder = await createFolder();
+    await using serving = startCommand(['sandbox', 'files', '--port', '0'], { cwd: folder.path('.') });
+    const { port } = new URL(await untilSaid(serving, /Files\S*\s+(\S+)/));
+    await using second = startCommand(['sandbox', '--files-port', port], { cwd: folder.path('.') });
+    expect(await second.exited).toMatchObject({ code: 1 });
+    expect(second.stderr()).toContain('EADDRINUSE');
   });
 });
 

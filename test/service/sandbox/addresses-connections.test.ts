@@ -115,6 +115,22 @@ describe('with what is local forbidden', async () => {
   });
 });
 
+test('an origin of this machine that the sandbox itself named is reached, and no other port of it', async () => {
+  await using origin = await startOrigin((_request, response) => response.end('here'));
+  await using neighbour = await startOrigin((_request, response) => response.end('not here'));
+  const localOrigins = [`http://127.0.0.1:${origin.port}`];
+
+  await withAddresses({ allowLocal: false, localOrigins }, async (addresses) => {
+    const answer = await get(`http://127.0.0.1:${origin.port}/clip`, addresses);
+    expect(await answer.body.text()).toBe('here');
+    for (const other of [`http://127.0.0.1:${neighbour.port}/`, `http://localhost:${origin.port}/`]) {
+      await expect(get(other, addresses)).rejects.toMatchObject(REFUSED);
+    }
+  });
+  expect(origin.asked).toEqual(['GET /clip']);
+  expect(neighbour.asked).toEqual([]);
+});
+
 describe('with what is local allowed', () => {
   test('loopback is reached, by address and by name', async () => {
     await using origin = await startOrigin((_request, response) => response.end('here'));

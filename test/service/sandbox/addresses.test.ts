@@ -3,6 +3,8 @@ import { mayReach } from '../../../src/sandbox/addresses/ranges.ts';
 import { URL_MAX_LENGTH, urlFault } from '../../../src/sandbox/addresses/rule.ts';
 
 const fault = (url: string) => urlFault(url, { allowLocal: false });
+const ownFault = (url: string) =>
+  urlFault(url, { allowLocal: false, localOrigins: ['http://127.0.0.1:8091'] });
 const localFault = (url: string) => urlFault(url, { allowLocal: true });
 
 describe('a URL that may be used', () => {
@@ -26,6 +28,15 @@ describe('a URL that may be used', () => {
     expect(fault('http://example.com/')).toBe('must be an absolute https:// URL');
     expect(localFault('http://example.com/')).toBeUndefined();
     expect(localFault('http://127.0.0.1:9000/clip.mp4')).toBeUndefined();
+  });
+
+  test('an origin of this machine that the sandbox itself named, and no other', () => {
+    expect(ownFault('http://127.0.0.1:8091/clip.mp4')).toBeUndefined();
+    for (const other of ['http://127.0.0.1:8092/', 'http://localhost:8091/', 'http://127.0.0.2:8091/']) {
+      expect(ownFault(other)).toBe('must be an absolute https:// URL');
+    }
+    expect(ownFault('https://127.0.0.1:8091/')).toBe('must not name a private, local or reserved host');
+    expect(ownFault('http://me:secret@127.0.0.1:8091/')).toBe('must not hold a user name or password');
   });
 
   test('2,048 characters are allowed and not one more', () => {

@@ -1,0 +1,37 @@
+// Who may send to a local run: the source `default`, and named ones from the caller's SOURCES_FILE or from
+// `.local/sources.json`. That file is made once, with a source to try. It is the developer's to edit, also while the relay runs.
+
+import { randomBytes } from 'node:crypto';
+import { existsSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { secretInFile, signingSecret } from '../src/cli/send-secret.ts';
+import { given, type LocalEnv } from './local-env.ts';
+
+type LocalSecrets = Pick<LocalEnv, 'SIGNING_SECRETS' | 'SIGNING_SECRET' | 'SOURCES_FILE'>;
+
+const EXAMPLE_SOURCE = 'team-a';
+const SECRET_BYTES = 32;
+
+/**
+ * `before`: the SIGNING_SECRETS of an earlier run, which are kept. They are empty where SOURCES_FILE has the source `default`.
+ * @throws UsageError if SOURCES_FILE cannot be read
+ */
+export function localSecrets(ownFile: string, before: string | undefined): LocalSecrets {
+  const SOURCES_FILE = findOrCreateFile(ownFile);
+  const isInFile = secretInFile({ SOURCES_FILE }) !== undefined;
+  const SIGNING_SECRETS = given('SIGNING_SECRETS') ?? (isInFile ? '' : (before ?? newSecret()));
+  return { SOURCES_FILE, SIGNING_SECRETS, SIGNING_SECRET: signingSecret({ SOURCES_FILE, SIGNING_SECRETS }) };
+}
+
+/** @returns an absolute path, since commands that read the file may be started in another folder */
+function findOrCreateFile(ownFile: string): string {
+  const theirs = given('SOURCES_FILE');
+  if (theirs !== undefined) return resolve(theirs);
+  if (!existsSync(ownFile)) {
+    const sources = { [EXAMPLE_SOURCE]: { secrets: [newSecret()] } };
+    writeFileSync(ownFile, `${JSON.stringify(sources, undefined, 2)}\n`, { mode: 0o600 });
+  }
+  return ownFile;
+}
+
+const newSecret = () => randomBytes(SECRET_BYTES).toString('hex');

@@ -1,0 +1,78 @@
+// What `npm start` prints when all runs: addresses, and lines to paste.
+
+import { relative } from 'node:path';
+import type { Place } from '../src/cli/sandbox-place.ts';
+import { welcome } from '../src/cli/sandbox-welcome.ts';
+import { namesInFile } from '../src/cli/send-secret.ts';
+import type { LocalEnv } from './local-env.ts';
+import { paint, say } from './output.ts';
+import type { Sandbox } from './sandbox.ts';
+
+export type RunningSandbox = Sandbox & { readonly place: Place; readonly engine: string };
+
+export function printWelcome(env: LocalEnv, sandbox: RunningSandbox | undefined): void {
+  const webhooks = `http://127.0.0.1:${env.PORT}/webhooks`;
+  const body = JSON.stringify({
+    job_id: 'job_by_hand',
+    status: 'completed',
+    job_type: 'video',
+    progress_percentage: 100,
+    cost_micros: 1_250_000,
+    cost_cents: 125,
+    processing_time_seconds: 42,
+    output_size_bytes: 10_485_760,
+    input_format: 'mp4',
+    output_format: 'webm',
+    created_at: '2026-01-15T10:30:00Z',
+    completed_at: '2026-01-15T10:35:00Z',
+  });
+  const signature = `sha256=$(printf %s "$body" | openssl dgst -sha256 -hmac "$SIGNING_SECRET" | sed 's/.* //')`;
+  const source = namesInFile({ SOURCES_FILE: env.SOURCES_FILE }).find((name) => name !== 'default');
+  say(`
+${paint('bold', 'Tallyhook is ready.')}
+
+  webhooks    ${webhooks}, for the source "default"
+              ${webhooks}/NAME, for a source in the file below
+  sources     ${shown(env.SOURCES_FILE)}: add yours, the relay reads it again within a second
+  operators   ${env.TALLYHOOK_URL}/api/v1
+  token       ${env.TALLYHOOK_TOKEN}
+  settings    .local/env, for your shell: . ./.local/env
+  log         .local/logs/tallyhook.log
+
+From another terminal in this folder:
+
+  npx tallyhook send completed
+${source === undefined ? '' : `  npx tallyhook send completed --source ${source}\n`}
+or by hand:
+
+  . ./.local/env; body='${body}'; \\
+  curl -i "http://127.0.0.1:$PORT/webhooks" -H 'Content-Type: application/json' --data-binary "$body" \\
+    -H "X-Service-Signature: ${signature}"
+
+What became of it, as operators see it:
+
+  . ./.local/env; curl -H "Authorization: Bearer $TALLYHOOK_TOKEN" "$TALLYHOOK_URL/api/v1/jobs/default/job_by_hand"
+`);
+  if (sandbox) printSandbox(sandbox, webhooks);
+  say('Ctrl-C ends everything. Events, as a subscriber receives them:\n');
+}
+
+function printSandbox({ baseUrl, filesUrl, place, engine }: RunningSandbox, webhookUrl: string): void {
+  const text = welcome({
+    url: baseUrl,
+    engine: engine === 'simulated' ? 'simulated: nothing is converted' : engine,
+    filesUrl,
+    token: { file: shown(place.tokenFile ?? '') },
+    data: shown(place.data),
+    webhookUrl,
+    webhooks: `to ${webhookUrl}, signed with the secret of the relay`,
+  });
+  say(`The sandbox stands in for the conversion service, for development (docs/sandbox.md):
+
+${text}`);
+}
+
+function shown(path: string): string {
+  const fromHere = relative(process.cwd(), path);
+  return fromHere.startsWith('..') ? path : fromHere;
+}

@@ -1,0 +1,90 @@
+// `tallyhook sandbox serve`: runs the sandbox until a signal. Without --data it belongs to the local run of this folder: it has
+// a file server, takes free ports where the usual ones are in use, and its webhooks go to the relay if one runs.
+
+import type { Env } from '../config.ts';
+import { DEFAULT_SETTINGS, findFfmpeg, type Sandbox, startSandbox } from '../sandbox/index.ts';
+import { parse } from './arguments.ts';
+import { findLocalRelay, type LocalRelay } from './local-relay.ts';
+import { complain, paint } from './output.ts';
+import { makeClips } from './sandbox-clips.ts';
+import { dataFile } from './sandbox-data.ts';
+import { DEFAULT_ACCOUNT, FILES_PORT } from './sandbox-help.ts';
+import { ownToken } from './sandbox-own-token.ts';
+import { freePlace, type Place, placeOf } from './sandbox-place.ts';
+import { startAt, startFiles, untilSignal } from './sandbox-running.ts';
+import { logLevelOf, portOf, SERVE_OPTIONS, toSettings } from './sandbox-settings.ts';
+import { welcome } from './sandbox-welcome.ts';
+
+type Values = ReturnType<typeof parse<typeof SERVE_OPTIONS>>['values'];
+
+export async function serve(args: string[], env: Env): Promise<number> {
+  const { values } = parse(args, SERVE_OPTIONS);
+  const settings = toSettings(values);
+  const level = logLevelOf(values['log-level']);
+  const filesAt = fileServerAddress(values);
+  const isLocalRun = values.data === undefined;
+  const place = isLocalRun ? freePlace() : placeOf(dataFile(values.data));
+  const folder = values.files ?? place.files;
+
+  return untilSignal(level, async (running, log) => {
+    const relay = isLocalRun ? await findLocalRelay(env) : undefined;
+    const files =
+      filesAt &&
+      (await startAt(filesAt, (port) => startFiles(running, { host: filesAt.host, port, folder, log })));
+    const localOrigins = [files?.url, relay?.webhookUrl].flatMap((url) => (url ? new URL(url).origin : []));
+    const sandbox = await startAt({ port: settings.port, isUsual: values.port === undefined }, (port) =>
+      startSandbox({ ...settings, port, data: place.data, localOrigins }, { log }),
+    );
+    running.use(sandbox);
+    if (relay) signFor(relay, sandbox);
+    if (files) await makeClips({ folder, programs: await findFfmpeg() });
+    print(sandbox, { place, filesUrl: files?.url, webhookUrl: relay?.webhookUrl, isLocalRun });
+  });
+}
+
+/** Undefined where no file server is wanted. @throws UsageError */
+function fileServerAddress({ data, host, 'files-port': given }: Values) {
+  if (given === undefined && data !== undefined) return undefined;
+  const port = portOf('--files-port', given, FILES_PORT);
+  // It has no authentication. So nothing but an option of its own makes it listen on more than loopback.
+  const isUsual = given === undefined;
+  return { host: (isUsual ? undefined : host) ?? DEFAULT_SETTINGS.host, port, isUsual };
+}
+
+function signFor({ secret }: LocalRelay, { accounts }: Sandbox): void {
+  accounts.change(accounts.open(DEFAULT_ACCOUNT), { signingSecret: secret });
+}
+
+/** On standard error, apart from the log. */
+function print(
+  { url, engine, accounts }: Sandbox,
+  {
+    place: { data, tokenFile },
+    filesUrl,
+    webhookUrl,
+    isLocalRun,
+  }: { place: Place; filesUrl: string | undefined; webhookUrl: string | undefined; isLocalRun: boolean },
+): void {
+  const value = ownToken(accounts, tokenFile);
+  const text = welcome({
+    url,
+    engine: engine.kind === 'ffmpeg' ? `ffmpeg ${engine.version}` : 'simulated: nothing is converted',
+    filesUrl,
+    token: tokenFile === undefined ? { value } : { file: tokenFile },
+    data,
+    webhookUrl,
+    webhooks: webhooksInWords(webhookUrl, isLocalRun),
+  });
+  complain(
+    `\n${paint('bold', 'The sandbox is ready.')} It stands in for the conversion service, for development.\n`,
+  );
+  complain(text);
+}
+
+function webhooksInWords(webhookUrl: string | undefined, isLocalRun: boolean): string {
+  if (webhookUrl !== undefined) return `to ${webhookUrl}, signed with the secret of that relay`;
+  const signed = "signed with the account's secret";
+  return isLocalRun
+    ? `to no relay: none runs here. Start one with "npm start", and then the sandbox again`
+    : `to the webhook_url of each job, ${signed}`;
+}
