@@ -34,6 +34,8 @@ export default defineConfig({
     // Most tests wait more than they compute; the default would be one worker on two cores. Measured there: 490 s with two,
     // 412 with three.
     maxWorkers: 3,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
     teardownTimeout: 20_000,
     projects: [
       {
@@ -54,7 +56,6 @@ export default defineConfig({
           name: 'property',
           include: [PROPERTY],
           env: NO_SERVICES,
-          testTimeout: 30_000,
           sequence: AFTER_UNIT,
         },
       },
@@ -65,8 +66,6 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [UNIT, PROPERTY],
           globalSetup: ['test/support/global-setup.ts'],
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
           sequence: AFTER_UNIT,
         },
       },

@@ -115,7 +115,7 @@ export async function countMatching(
   const conditions = [sql`true`, ...quarantineConditions({ ...others, sources })];
   const { rows } = await sql<{ count: number; isExact: boolean; to: string }>`
     select count(*) filter (where ${sql.join(conditions, sql` and `)})::int as count,
-           count(*) < ${COUNTED_MAX} as "isExact", 
+           count(*) < ${COUNTED_MAX} as "isExact",
            to_char(least(${to ?? null}::timestamptz, now()) at time zone 'UTC', ${sql.raw(TIME_FORMAT)}) as to
     from (
       select t.source, t.job_id, t.status from deliveries t
