@@ -29,7 +29,7 @@ function toJsonFields(handed: Handed) {
   return { result, reason: null, answer: { status, duration_ms: durationMs, body: text } };
 }
 
-/** Of a time: without the day, which whoever watches knows, and without fractions. */
+/** Of a time: without the day, which the user knows, and without fractions. */
 const CLOCK = { from: 11, to: 19 };
 /** Of an answer, however narrow the terminal is. */
 const ANSWER_MIN_CHARS = 20;

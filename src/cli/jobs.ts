@@ -92,7 +92,7 @@ function heading(job: Items['jobs'] | null, asked: Asked): string {
   const took =
     job.duration_ms === null
       ? `last heard of ${ago(job.last_seen_at)}`
-      : `${duration(job.duration_ms)} from first to last word`;
+      : `${duration(job.duration_ms)} from the first delivery to the last`;
   return `${paint('bold', clean(job.job_id))} of ${clean(job.source)}: ${state}${progress}, ${took}`;
 }
 

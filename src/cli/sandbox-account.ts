@@ -34,7 +34,7 @@ export async function account(args: string[]): Promise<number> {
 function show(args: string[]): number {
   const { values } = parse(args, { ...ACCOUNT_OPTIONS, secret: FLAG });
   return withAccount(values, (accounts, found) => {
-    // Byte for byte: whoever takes it into a variable signs with it.
+    // Byte for byte: a shell variable with this text is used to sign.
     if (values.secret === true) void putBytes(`${accounts.signingSecret(found.id)}\n`);
     else say(settingsOf(found));
     return 0;

@@ -15,7 +15,7 @@ export type TrustedProxies = {
    * proxy`. IPv4 in the form of IPv6 (`::ffff:10.0.0.1`, as dual-stack sockets have it) is IPv4. The peer is `hop` 0.
    */
   readonly isTrusted: (address: string | undefined, hop?: number) => boolean;
-  /** A range covers a whole address family: whoever reaches us can claim any address. */
+  /** A range covers a whole address family: anybody who reaches us can claim any address. */
   readonly trustsEverybody: boolean;
 };
 

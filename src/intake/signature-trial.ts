@@ -36,7 +36,7 @@ const hmac: Digest = (key, body) => createHmac('sha256', key).update(body).diges
 
 export function createTrial(options: {
   keyRing: () => KeyRing;
-  /** Whether the process has better things to do. */
+  /** Whether the process is under load. */
   isBusy: () => boolean;
   /** Monotonic milliseconds. */
   now: () => number;
@@ -61,7 +61,7 @@ export function createTrial(options: {
     if (!mayStart()) return unfound;
     held += 1;
     const trial = last.then(() => tryAll(attemptsOn(keyRing(), source, body), claimed, digest));
-    last = trial.catch(() => {}); // whoever waits for it is told
+    last = trial.catch(() => {}); // the caller of this trial gets the error
     try {
       return { ...unfound, ...(await trial) };
     } finally {
@@ -77,7 +77,7 @@ function attemptsOn(ring: KeyRing, source: string, body: Buffer): readonly Attem
   const own = withOtherEnd(body).flatMap((other) =>
     ring.secretsOf(source).map((secret) => ({ secret, body: other.body, found: { reason: other.cause } })),
   );
-  // The claimed source's secrets are among them, to no avail: without them their number would tell that it exists.
+  // The claimed source's secrets are among them, without effect: without them the number of attempts would show that it exists.
   const others = ring.all.slice(0, OTHER_SECRETS_MAX).map((entry) => ({
     secret: entry.secret,
     body,

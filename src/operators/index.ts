@@ -1,5 +1,5 @@
 // The door of the operators' room: other rooms import from this file alone. The API's client has a door of its own
-// (client/index.ts), so that whoever uses the client does not load the server.
+// (client/index.ts), so that a user of the client does not load the server.
 
 export { type LogEntry, appendToLog } from './access/operator-log.ts';
 export { canBeLimited, isTokenRole } from './access/roles.ts';

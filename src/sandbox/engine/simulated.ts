@@ -1,5 +1,5 @@
 // The engine for machines without ffmpeg. It fetches the input, waits, and uploads the input unchanged: everything is
-// real except the conversion. Whoever starts it must tell the user.
+// real except the conversion. The code that starts it must tell the user.
 
 import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';

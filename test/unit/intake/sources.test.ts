@@ -146,7 +146,7 @@ describe('read again', () => {
     expect(JSON.stringify(started.lines)).not.toContain('planted');
   });
 
-  test('of two at once the last one has the last word', async () => {
+  test('of two reloads at once the last one counts', async () => {
     await using folder = await createFolder();
     using started = await startSources(folder, file({ 'team-a': { secrets: [TEAM] } }));
 
