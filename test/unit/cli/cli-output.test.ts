@@ -108,7 +108,7 @@ describe('the width of text', () => {
   test('wide characters count as two where text is continued or shortened', () => {
     expect(wrap('映画 映画 abc', 9)).toEqual(['映画 映画', 'abc']);
     expect(wrap('映画映画', 5)).toEqual(['映画', '映画']);
-    expect(shorten('映画映画映画', 7)).toBe('映画…画');
+    expect(shorten('映画映画映画', 7)).toBe('映…画');
     expect(shorten('default:job_7f3a:completed', 21)).toBe('default:jo…:completed');
     expect(shorten('01a1ff88-c29b-7e93-a060-067e8625acca', 10)).toBe('01a1f…acca');
     expect(shorten('job_1', 5)).toBe('job_1');
