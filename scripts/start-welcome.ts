@@ -1,6 +1,7 @@
 // What `npm start` prints when all runs: addresses, and lines to paste.
 
 import { relative } from 'node:path';
+import { sampleNotification } from '../src/cli/sample-notification.ts';
 import type { Place } from '../src/cli/sandbox-place.ts';
 import { welcome } from '../src/cli/sandbox-welcome.ts';
 import { namesInFile } from '../src/cli/send-secret.ts';
@@ -12,20 +13,7 @@ export type RunningSandbox = Sandbox & { readonly place: Place; readonly engine:
 
 export function printWelcome(env: LocalEnv, sandbox: RunningSandbox | undefined): void {
   const webhooks = `http://127.0.0.1:${env.PORT}/webhooks`;
-  const body = JSON.stringify({
-    job_id: 'job_by_hand',
-    status: 'completed',
-    job_type: 'video',
-    progress_percentage: 100,
-    cost_micros: 1_250_000,
-    cost_cents: 125,
-    processing_time_seconds: 42,
-    output_size_bytes: 10_485_760,
-    input_format: 'mp4',
-    output_format: 'webm',
-    created_at: '2026-01-15T10:30:00Z',
-    completed_at: '2026-01-15T10:35:00Z',
-  });
+  const body = String(sampleNotification('progress', { job: 'job_by_hand', percent: 45 }));
   const signature = `sha256=$(printf %s "$body" | openssl dgst -sha256 -hmac "$SIGNING_SECRET" | sed 's/.* //')`;
   const source = namesInFile({ SOURCES_FILE: env.SOURCES_FILE }).find((name) => name !== 'default');
   say(`

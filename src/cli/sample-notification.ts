@@ -1,5 +1,5 @@
-// The notification that `tallyhook send` sends: the fields of service interface 6.2, with values that a real job could have. They depend
-// on nothing but the arguments, so that a second call sends the same bytes, as the service's own retries do.
+// The notification that `tallyhook send` sends: the fields of service interface 6.2, with values that a real job could have.
+// They depend on nothing but the arguments, so that a second call sends the same bytes, as the service's own retries do.
 
 import { randomBytes } from 'node:crypto';
 
