@@ -20,7 +20,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       add column discarded_by text,
       add column discard_note text`.execute(db);
 
-  // What waits for an operator, without what was discarded. Few rows each; writers wait while the indexes are built.
+  // What waits for an operator, without what was discarded. Few rows each, but each is built by a
+  // scan of all deliveries, and readers and writers wait for that.
   await sql`drop index deliveries_quarantine`.execute(db);
   await sql`
     create index deliveries_quarantine on deliveries (received_at, id)

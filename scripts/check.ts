@@ -1,9 +1,11 @@
 // `npm test`: format, lint, types and all tests, exactly what CI runs. Tests get a Postgres and a RabbitMQ of
 // their own. All steps run even if one fails; the last line counts them. With arguments, vitest alone, with them.
 
-import { join } from 'node:path';
+import { join, relative, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { FAILED, runSteps, runTests, tallyAll, type Tally } from './checks.ts';
 import { createProgress, explain, type Progress } from './output.ts';
+import { ROOT } from './relay.ts';
 import { chooseEngine } from './services/find-ffmpeg.ts';
 import { makeThrowAwayFolder, roomInMemory } from './services/folders.ts';
 import type { Guard } from './services/guard.ts';
@@ -27,14 +29,24 @@ async function run(guard: Guard, vitestArgs: string[]): Promise<Tally[]> {
   const progress = createProgress();
   const folder = makeThrowAwayFolder(guard);
   const all = { guard, folder, progress };
-  const paths = vitestArgs.filter((argument) => !argument.startsWith('-'));
-  if (paths.length > 0 && paths.every((path) => PURE.test(path))) return [await runTests(vitestArgs, all)];
+  if (arePure(vitestArgs)) return [await runTests(vitestArgs, all)];
   // These run at once. The tests run after them, since their times must not be disturbed.
   const [services, results] = await Promise.all([
     startServices(guard, folder, progress),
     vitestArgs.length > 0 ? [] : runSteps(all),
   ]);
   return [...results, services === undefined ? FAILED : await runTests(vitestArgs, all, services)];
+}
+
+/** Whether the arguments name tests, and only such as need no services. */
+function arePure(vitestArgs: string[]): boolean {
+  const { positionals: paths } = parseArgs({
+    args: vitestArgs,
+    options: { testNamePattern: { type: 'string', short: 't' } },
+    allowPositionals: true,
+    strict: false,
+  });
+  return paths.length > 0 && paths.every((path) => PURE.test(relative(ROOT, resolve(path))));
 }
 
 /** Undefined if one does not start: the reason is printed. */

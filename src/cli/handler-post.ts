@@ -1,4 +1,4 @@
-// Posts a body to the handler that somebody develops, signed as the sender signs (spec 6.3), and reads the beginning of its
+// Posts a body to the handler that somebody develops, signed as the sender signs (service interface 6.3), and reads the beginning of its
 // answer. Follows no redirect, and always ends in time. Its signing shares no code with the intake, as that of `send`.
 
 import { createHmac } from 'node:crypto';
@@ -15,7 +15,7 @@ export type HandlerAnswer =
     }
   | { readonly result: 'no_answer'; readonly reason: string };
 
-/** The sender's own limit (spec 6.1). */
+/** The sender's own limit (service interface 6.1). */
 const TIMEOUT_MS = 10_000;
 /** Of an answer; the rest is not read. */
 const ANSWER_MAX_BYTES = 4_096;

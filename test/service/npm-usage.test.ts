@@ -11,7 +11,7 @@ import { readStartOptions } from '../../scripts/start-options.ts';
 import { createFolder } from '../support/folder.ts';
 
 const SCRIPTS = fileURLToPath(new URL('../../scripts', import.meta.url));
-const NAMES = ['start', 'demo', 'check', 'bench', 'torture', 'soak'];
+const NAMES = ['start', 'demo', 'check', 'check-fast', 'bench', 'torture', 'soak'];
 
 const usageOf = (name: string) => readFileSync(`${SCRIPTS}/usage/${name}.txt`, 'utf8');
 
@@ -69,6 +69,7 @@ describe('npm start', () => {
 test.for([
   [['start', '--port', '1'], 'npm start'],
   [['demo', '--colour'], 'npm run demo'],
+  [['check-fast', '--colour'], 'npm run check:fast'],
   [['bench', '--colour'], 'npm run bench'],
   [['bench', '--only', 'nothing'], 'npm run bench'],
   [['torture', '--colour'], 'npm run torture'],

@@ -123,3 +123,13 @@ test('every section of the service’s interface that a comment cites is on its 
   expect(cited.length).toBeGreaterThan(30);
   expect(cited.filter(({ number }) => !sections.has(number))).toEqual([]);
 });
+
+test('no comment cites a specification that is not in the project', () => {
+  const citing = ['src', 'test', 'bench', 'migrations', 'scripts'].flatMap((folder) =>
+    readdirSync(at(folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => `${folder}/${name}`)
+      .filter((name) => /\bspec \d/.test(commentsOf(name))),
+  );
+  expect(citing).toEqual([]);
+});
