@@ -8,7 +8,7 @@ import { readNamedFile } from './named-file.ts';
 
 const DEFAULT_SOURCE = 'default';
 /** The names that the relay accepts. Not the intake's own constant: its room would load the server's packages. */
-const SOURCE_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
+export const SOURCE_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 /** As far as it is what it should be. */
 type Sources = Readonly<Record<string, { readonly secrets?: readonly unknown[] } | null>>;

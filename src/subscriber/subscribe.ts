@@ -20,6 +20,8 @@ export type ReceivedEvent = {
 
 export type Subscription = {
   readonly queue: string;
+  /** Of the queue, when it was first opened: it shares its events with them. */
+  readonly otherConsumers: number;
   /** Deletes the queue if it was the subscription's own. */
   readonly close: () => Promise<void>;
 };
@@ -51,9 +53,10 @@ const OWN_QUEUE = {
  * `onEvent` returned; if that throws or rejects, the message goes back to the queue. Messages that were not acknowledged
  * when the connection was lost come again.
  *
- * Without `queue`, the queue has a random name and is deleted by `close`. Both kinds keep what arrives while the connection
- * is lost.
- * @param bindings routing keys: `job.#`, `job.completed.*`, `job.*.team-a`.
+ * Without `queue`, the queue has a random name and is deleted by `close`. A `queue` that exists is used as it is: its
+ * arguments and bindings are its owner's. One that does not exist is made, durable, and bound. Both kinds keep what arrives
+ * while the connection is lost.
+ * @param bindings routing keys: `job.#`, `job.completed.*`, `job.*.team-a`; for a queue that is made.
  */
 export async function subscribe(options: {
   amqpUrl: string;
@@ -68,12 +71,16 @@ export async function subscribe(options: {
   const queue = options.queue ?? `tallyhook.subscriber.${randomBytes(8).toString('hex')}`;
   let open: Channel | undefined;
   let wasBound = false;
+  let isOurs = options.queue === undefined; // then its bindings are ours to make, again if the exchange was made anew
+  let otherConsumers = 0;
   let isQueueLost = false; // stays until it is told, since `setup` may fail after it made the queue anew
   let isClosing = false;
 
   async function setup(model: ChannelModel): Promise<void> {
     model.on('error', onTrouble);
-    if (wasBound && !isQueueLost) isQueueLost = !(await hasQueue(model, queue));
+    const found = await findQueue(model, queue);
+    if (wasBound && !isQueueLost) isQueueLost = found === undefined;
+    if (!wasBound) otherConsumers = found?.consumers ?? 0;
     const channel = await model.createChannel();
     channel.on('error', onTrouble);
     // The channel can close alone, as when the queue is deleted. Only a new connection brings a new channel.
@@ -81,8 +88,11 @@ export async function subscribe(options: {
       if (!isClosing) void model.close().catch(() => {});
     });
     await channel.assertExchange(exchange, 'topic', { durable: true });
-    await channel.assertQueue(queue, options.queue === undefined ? OWN_QUEUE : { durable: true });
-    for (const binding of bindings) await channel.bindQueue(queue, exchange, binding);
+    if (found === undefined) {
+      isOurs = true;
+      await channel.assertQueue(queue, options.queue === undefined ? OWN_QUEUE : { durable: true });
+    }
+    if (isOurs) for (const binding of bindings) await channel.bindQueue(queue, exchange, binding);
     await channel.prefetch(PREFETCH);
     if (wasBound) onConnection(isQueueLost ? 'back_without_queue' : 'back');
     isQueueLost = false;
@@ -129,20 +139,23 @@ export async function subscribe(options: {
     await connection.close();
   }
 
-  return { queue, close };
+  return { queue, otherConsumers, close };
 }
 
-async function hasQueue(model: ChannelModel, queue: string): Promise<boolean> {
+async function findQueue(
+  model: ChannelModel,
+  queue: string,
+): Promise<{ readonly consumers: number } | undefined> {
   const channel = await model.createChannel();
   channel.on('error', () => {}); // a queue that is missing closes the channel
   try {
-    await channel.checkQueue(queue);
+    const { consumerCount } = await channel.checkQueue(queue);
+    await channel.close();
+    return { consumers: consumerCount };
   } catch (error) {
-    if ((error as { code?: unknown }).code === NOT_FOUND) return false;
+    if ((error as { code?: unknown }).code === NOT_FOUND) return undefined;
     throw error;
   }
-  await channel.close();
-  return true;
 }
 
 /** A queue that cannot be deleted now expires. */

@@ -53,6 +53,8 @@ describe('usage', () => {
     [['send', '--job'], '--job'],
     [['send', '--file', 'body.json', '--now'], '--file sends its bytes as they are'],
     [['tail', '--types', 'completed,finished'], 'not "finished"'],
+    [['tail', '--source', 'Bad Name!'], '--source takes the name of a source'],
+    [['tail', '--queue', ''], '--queue takes the name of a queue'],
     [['outbox', '--state', 'lost'], '--state takes pending, returned or parked'],
     [['serve', '--port', '1'], '--port'],
     [['migrate', '--down'], '--down'],
@@ -379,7 +381,7 @@ describe('tail', () => {
     tail.child.kill('SIGTERM');
 
     expect(await tail.exited).toEqual({ code: 0, signal: null });
-    expect(tail.stderr()).toBe('');
+    expect(tail.stderr()).toBe(`listening on queue ${queue}\n`);
     expect(tail.stdout()).toBe(
       bus.messages.map(({ text }) => `${text.replaceAll('\u2028', '\\u2028')}\n`).join(''),
     );
@@ -421,6 +423,71 @@ describe('tail', () => {
       `team-a:${job}:completed`,
     ]);
     expect(bus.messages.length).toBeGreaterThan(4);
+  });
+
+  test('a queue that exists is read as it is: whatever its arguments, no binding is added, and its consumers are named', async () => {
+    const exchange = newExchange();
+    const queue = `${exchange}.single`;
+    await using bus = await listen(exchange);
+    await using relay = await startTestService({ exchange });
+    onTestFinished(async () => {
+      await using cleaner = await listen(exchange);
+      await cleaner.channel.deleteQueue(queue);
+    });
+    await bus.channel.assertQueue(queue, {
+      durable: true,
+      arguments: { 'x-single-active-consumer': true },
+    });
+    await bus.channel.bindQueue(queue, exchange, 'job.failed.*');
+    const { consumerTag } = await bus.channel.consume(queue, () => {});
+    const env = { AMQP_URL: amqpUrl(), AMQP_EXCHANGE: exchange };
+    await using tail = startCommand(['tail', '--queue', queue], { env });
+    await vi.waitFor(() => expect(tail.stderr()).toContain('it has 1 other consumer, which'), {
+      timeout: 10_000,
+    });
+    await bus.channel.cancel(consumerTag);
+
+    const job = newJobId();
+    await deliver(relay.webhooks, completed(job));
+    await deliver(relay.webhooks, failed(newJobId()));
+    await bus.received(2);
+
+    await vi.waitFor(() => expect(tail.stdout()).toContain('conversion.job.failed'), { timeout: 10_000 });
+    expect(tail.stdout()).not.toContain(job);
+  });
+
+  test('--types and --source go by the event, so that copies of a replay to the queue are printed', async () => {
+    const exchange = newExchange();
+    const queue = `${exchange}.refilled`;
+    await using bus = await listen(exchange);
+    onTestFinished(async () => {
+      await using cleaner = await listen(exchange);
+      await cleaner.channel.deleteQueue(queue);
+    });
+    await bus.channel.assertQueue(queue, { durable: true });
+    const copyOf = (kind: string, source: string) =>
+      Buffer.from(
+        JSON.stringify({
+          id: `${source}:j:${kind}`,
+          type: `conversion.job.${kind}`,
+          source: `/sources/${source}`,
+        }),
+      );
+    // As a replay to one queue publishes: over the default exchange, with the queue's name as the routing key.
+    for (const [kind, source] of [
+      ['completed', 'team-b'],
+      ['progress', 'team-a'],
+      ['completed', 'team-a'],
+    ] as const)
+      bus.channel.sendToQueue(queue, copyOf(kind, source));
+
+    const options = ['--queue', queue, '--types', 'completed', '--source', 'team-a'];
+    await using tail = startCommand(['tail', ...options], {
+      env: { AMQP_URL: amqpUrl(), AMQP_EXCHANGE: exchange },
+    });
+
+    await vi.waitFor(() => expect(tail.stdout()).toContain('team-a:j:completed'), { timeout: 10_000 });
+    expect(tail.stdout().trimEnd().split('\n')).toHaveLength(1);
   });
 
   test('a reader that leaves the pipe, as head does, ends it', async () => {
