@@ -22,9 +22,9 @@ const help = `Says whether a signature is right for a body, and if not, what is 
     --body-file FILE        the body, byte for byte as it was sent; - reads standard input
     --signature VALUE       the value of X-Service-Signature
 
-Tries the likely mistakes: the form of the header; newlines, white space and byte order marks; JSON that was written with
-other white space; a secret that was decoded, or read with its newline; other algorithms. If a body was formatted or
-sorted in some other way, verify cannot detect this: sign the bytes that you send.
+Tries the likely mistakes: the form of the header; newlines, white space and byte order marks; JSON with other white space
+or indents; a secret that was decoded, or read with its newline; other algorithms. If a body was formatted or sorted in
+some other way, verify cannot detect this: sign the bytes that you send.
 
 Exit code 0 if the signature is right, 1 if not.`;
 

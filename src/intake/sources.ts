@@ -179,7 +179,7 @@ async function readSourcesFile(file: string, setsDefault: string | undefined): P
       faults.push('SOURCES_FILE names "unknown", which is reserved for unknown senders');
     sources.set(
       name,
-      secrets.flatMap((text, index) => toSecret(text, `${name}.secrets[${index}]`, faults)),
+      secrets.flatMap((secret, index) => toSecret(secret, `${name}.secrets[${index}]`, faults)),
     );
   }
   if (faults.length > 0) throw new ConfigError(faults);

@@ -320,9 +320,9 @@ describe('the file of the default source', () => {
   );
 });
 
-describe('two sources with the same secret', () => {
-  const warnings = (lines: readonly Record<string, unknown>[]) => lines.filter(({ level }) => level === 40);
+const warnings = (lines: readonly Record<string, unknown>[]) => lines.filter(({ level }) => level === 40);
 
+describe('two sources with the same secret', () => {
   test('are accepted with a warning that names neither, at start and when they are read again', async () => {
     await using folder = await createFolder();
     using started = await startSources(folder, ofTeam(DEFAULT));
