@@ -6,8 +6,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 /** As Node names it. */
 export const SIGNATURE_HEADER = 'x-service-signature';
 
-/** The signature has the right form and matches no secret, and nothing more is known. */
+/** The signature has the right form and matches no secret. Likely mistakes were tried, and none explains it. */
 export const NO_MATCH = 'the signature does not match';
+/** The same, where no trial was made: too many deliveries at once, load, or a large body. */
+export const NOT_TRIED = 'the signature does not match (likely mistakes were not tried)';
 /** The same, for an address whose source is not set up. */
 export const NO_SOURCE = 'no source of this name is set up';
 
@@ -38,21 +40,50 @@ export function causeInHeaders(headers: IncomingHttpHeaders): string | undefined
   return other === undefined ? absent : `${absent}, but ${OTHER_HEADERS[other]}`;
 }
 
-/** @returns undefined if the value has the form of a signature: `sha256=` and 64 lowercase hex digits */
+/**
+ * What is wrong with the form of a value; undefined if it has the form of a signature: `sha256=` and 64 lowercase hex digits.
+ * All faults at once, or the sender would mend one and meet the next.
+ */
 export function causeInForm(value: string): string | undefined {
-  if (value.trim() === '') return 'the X-Service-Signature header is empty';
-  if (value.includes(',')) return 'more than one X-Service-Signature value';
-  if (/\s/.test(value)) return 'the signature has white space in it';
-  if (/["']/.test(value)) return 'the signature has quotes around it';
-  const digest = digestText(value);
-  if (digest === undefined) return 'the signature does not begin with "sha256="';
-  if (!HEX.test(digest)) {
-    return BASE64.test(digest) ? 'the signature is base64, not hex' : 'the signature is not hex';
-  }
-  if (digest.length !== 64) return 'the signature does not have 64 hex digits';
-  if (value === digest) return 'the signature has no "sha256=" before its digits';
-  if (!value.startsWith(PREFIX)) return '"sha256=" is not in lower case';
-  return digest === digest.toLowerCase() ? undefined : 'the hex digits are not in lower case';
+  return faultsInForm(value).join('; ') || undefined;
+}
+
+/** The faults that `causeInForm` joins. */
+export function faultsInForm(value: string): readonly string[] {
+  if (value.trim() === '') return ['the X-Service-Signature header is empty'];
+  const other = OTHER_FORMS.find(({ form }) => form.test(value));
+  if (other !== undefined) return [`the signature is in another service's form (${other.words})`];
+  if (isList(value)) return ['more than one X-Service-Signature value'];
+  const faults: string[] = [];
+  if (/\s/.test(value)) faults.push('the signature has white space in it');
+  if (/["']/.test(value)) faults.push('the signature has quotes around it');
+  const bare = value.replaceAll(/[\s"']/g, '');
+  const digest = digestText(bare);
+  if (digest === undefined) return [...faults, 'the signature does not begin with "sha256="'];
+  if (bare === digest) faults.push('the signature has no "sha256=" before its digits');
+  else if (!bare.startsWith(PREFIX)) faults.push('"sha256=" is not in lower case');
+  return [...faults, ...faultsInDigest(digest)];
+}
+
+/** Signatures of other services, whose values have commas in them. */
+const OTHER_FORMS = [
+  { form: /^t=[^,]*,\s*v\d+=/, words: 't=…,v1=…' },
+  { form: /^v\d+[a-z]?,/, words: 'v1,…' },
+] as const;
+
+/** Each looks like a signature, or is empty: Node joins the values of repeated headers. */
+function isList(value: string): boolean {
+  const values = value.split(',').map((each) => each.trim());
+  return values.length > 1 && values.every((each) => each === '' || digestText(each) !== undefined);
+}
+
+function faultsInDigest(digest: string): readonly string[] {
+  if (BASE64.test(digest) && !HEX.test(digest)) return ['the signature is base64, not hex'];
+  if (!HEX.test(digest)) return ['the signature is not hex'];
+  const faults: string[] = [];
+  if (digest.length !== 64) faults.push('the signature does not have 64 hex digits');
+  if (digest !== digest.toLowerCase()) faults.push('the hex digits are not in lower case');
+  return faults;
 }
 
 /** What follows `sha256=`, or all of a value that has no prefix. Undefined if it has another prefix. */

@@ -4,6 +4,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import { parseIfJson } from '../json.ts';
 import { withOtherEnd } from '../signature-cause.ts';
+import { jsonForms } from './verify-json.ts';
 
 type Bytes = string | Buffer;
 /** `words`: what was done in place of the right thing; undefined for the right thing. */
@@ -69,32 +70,27 @@ function bodiesLike(body: Buffer): readonly Variant<Buffer>[] {
     variant(text.trim(), 'it was signed without the white space around the body'),
     variant(text.replaceAll(/\r?\n/g, '\n'), 'it was signed with \\n where the body has \\r\\n'),
     variant(text.replaceAll(/\r?\n/g, '\r\n'), 'it was signed with \\r\\n where the body has \\n'),
+    variant(
+      text.replaceAll(/[\r\n]/g, ''),
+      'it was signed without the line breaks of the body; curl -d removes them too, --data-binary does not',
+    ),
     variant(`${BOM}${text}`, 'it was signed with a byte order mark (BOM) before the body'),
     variant(text.replace(BOM, ''), 'it was signed without the byte order mark (BOM) of the body'),
     variant('', 'it was signed over an empty body'),
   ];
-  if (parseIfJson(body.toString()) !== undefined) {
-    bodies.push(
-      variant(spacedJson(text, ':', ','), 'it was signed over the JSON without white space'),
-      variant(
-        spacedJson(text, ': ', ', '),
-        'it was signed over the JSON with a space after each comma and colon, as Python writes it',
-      ),
-    );
-  }
-  return bodies;
+  if (parseIfJson(body.toString()) === undefined) return bodies;
+  const forms = jsonForms(text).map(({ json, words }) => ({
+    json,
+    words: `it was signed over the JSON ${words}`,
+  }));
+  return [
+    ...bodies,
+    ...forms.map(({ json, words }) => variant(json, words)),
+    ...forms.map(({ json, words }) => variant(`${json}\n`, `${words}, and a final newline`)),
+  ];
 }
 
 const BOM = '\xef\xbb\xbf';
-
-/** The same tokens, with other white space between them. Strings are left as they are. */
-function spacedJson(json: string, colon: string, comma: string): string {
-  return json.replaceAll(/("(?:[^"\\]|\\.)*")|\s+|:|,/g, (token, string: string | undefined) => {
-    if (string !== undefined) return string;
-    if (token === ':') return colon;
-    return token === ',' ? comma : '';
-  });
-}
 
 const sha256 = (...parts: Bytes[]) => {
   const digest = createHash('sha256');

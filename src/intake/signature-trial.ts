@@ -4,7 +4,7 @@
 
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { NO_MATCH, NO_SOURCE, withOtherEnd } from '../signature-cause.ts';
+import { NO_MATCH, NO_SOURCE, NOT_TRIED, withOtherEnd } from '../signature-cause.ts';
 import type { Secret } from '../secret.ts';
 import { claimedDigest, type KeyRing } from './signature.ts';
 import { UNKNOWN_SOURCE } from './sources.ts';
@@ -55,15 +55,19 @@ export function createTrial(options: {
   }
 
   async function find(source: string, signature: string, body: Buffer | undefined): Promise<Cause> {
-    const unfound = { reason: source === UNKNOWN_SOURCE ? NO_SOURCE : NO_MATCH, signedBy: null };
+    const unfound = (reason: string) => ({
+      reason: source === UNKNOWN_SOURCE ? NO_SOURCE : reason,
+      signedBy: null,
+    });
     const claimed = claimedDigest(signature);
-    if (body === undefined || claimed === undefined || body.length > TRIED_BODY_BYTES) return unfound;
-    if (!mayStart()) return unfound;
+    const isSmall = body !== undefined && body.length <= TRIED_BODY_BYTES;
+    if (!isSmall || claimed === undefined || !mayStart()) return unfound(NOT_TRIED);
     held += 1;
     const trial = last.then(() => tryAll(attemptsOn(keyRing(), source, body), claimed, digest));
     last = trial.catch(() => {}); // the caller of this trial gets the error
     try {
-      return { ...unfound, ...(await trial) };
+      // The same reason if another source's secret fits: those who may not know of it see no difference.
+      return { ...unfound(NO_MATCH), ...(await trial) };
     } finally {
       held -= 1;
     }

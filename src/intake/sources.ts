@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { ConfigError, describeError } from '../errors.ts';
 import { parseJson } from '../json.ts';
+import { inspectStructure } from '../ledger/index.ts';
 import { createSecret, parseSecrets, SECRETS_PER_SOURCE, type Secret } from '../secret.ts';
 import { createKeyRing, type KeyRing } from './signature.ts';
 
@@ -29,9 +30,23 @@ export type Sources = {
   readonly close: () => void;
 };
 
+const secretList = z
+  .array(z.string('is not a text'), {
+    error: ({ input }) => (input === undefined ? 'is missing' : 'is not a list'),
+  })
+  .min(1, 'needs at least one secret')
+  .max(SECRETS_PER_SOURCE, `has more than ${SECRETS_PER_SOURCE} secrets`);
+
 const sourcesFile = z.record(
   z.string().regex(SOURCE_NAME),
-  z.strictObject({ secrets: z.array(z.string()).min(1).max(SECRETS_PER_SOURCE) }),
+  z.strictObject(
+    { secrets: secretList },
+    {
+      error: ({ code }) =>
+        code === 'unrecognized_keys' ? 'has a field that is not "secrets"' : 'is not { "secrets": [ … ] }',
+    },
+  ),
+  { error: () => 'is not an object of sources' },
 );
 
 type SecretsBySource = ReadonlyMap<string, readonly Secret[]>;
@@ -62,9 +77,11 @@ export async function createSources(options: {
   const toRing = () => createKeyRing(new Map([fixed, ...valid.values()].flatMap((part) => [...part])));
 
   /** @returns the errors of those files that are broken */
-  async function readAll(): Promise<ReadonlyMap<SecretsFile['variable'], unknown>> {
+  async function readAll(
+    asked: readonly SecretsFile[],
+  ): Promise<ReadonlyMap<SecretsFile['variable'], unknown>> {
     const errors = new Map<SecretsFile['variable'], unknown>();
-    for (const { variable, read } of files) {
+    for (const { variable, read } of asked) {
       await read().then(
         (sources) => valid.set(variable, sources),
         (error: unknown) => errors.set(variable, error),
@@ -73,35 +90,40 @@ export async function createSources(options: {
     return errors;
   }
 
-  const errors = [...(await readAll()).values()];
+  const errors = [...(await readAll(files)).values()];
   if (errors.length > 0) throw allFaults(errors);
   let ring = toRing();
+  warnOfShared(ring, log);
 
-  async function loadAgain(): Promise<void> {
-    const broken = await readAll();
+  async function loadAgain(asked: readonly SecretsFile[]): Promise<void> {
+    const broken = await readAll(asked);
     for (const [variable, error] of broken) {
-      log.error({ err: describeError(error) }, `${variable} is broken, its sources stay as they were`);
+      log.error(fieldsOf(error), `${variable} is broken, the previous sources stay valid`);
     }
-    if (broken.size > 0 && broken.size === files.length) return;
+    const taken = asked.map(({ variable }) => variable).filter((variable) => !broken.has(variable));
+    if (taken.length === 0) return;
     ring = toRing();
-    log.info({ sources: ring.names }, 'sources loaded');
+    log.info({ files: taken, sources: ring.names }, 'sources loaded');
+    warnOfShared(ring, log);
   }
   // One after the other: of two at once, the one that read the older file could finish last.
   let loading = Promise.resolve();
-  const reload = () => {
-    loading = loading.then(loadAgain);
+  const load = (asked: readonly SecretsFile[]) => {
+    loading = loading.then(() => loadAgain(asked));
     return loading;
   };
-  const onChange = () => void reload();
-  for (const { path } of files) {
-    watchFile(path, { interval: WATCH_INTERVAL_MS, persistent: false }, onChange);
-  }
+  const watches = files.map((file) => {
+    // Only the file that changed: the log would say of the other one, too, that it was loaded.
+    const onChange = () => void load([file]);
+    watchFile(file.path, { interval: WATCH_INTERVAL_MS, persistent: false }, onChange);
+    return () => unwatchFile(file.path, onChange);
+  });
 
   return {
     current: () => ring,
-    reload,
+    reload: () => load(files),
     close: () => {
-      for (const { path } of files) unwatchFile(path, onChange);
+      for (const unwatch of watches) unwatch();
     },
   };
 }
@@ -143,17 +165,21 @@ async function readSecretsFile(file: string): Promise<SecretsBySource> {
 
 /** `setsDefault`: the variable that sets the source `default` already. */
 async function readSourcesFile(file: string, setsDefault: string | undefined): Promise<SecretsBySource> {
-  const parsed = sourcesFile.safeParse(await readJson(file));
+  const text = await readText('SOURCES_FILE', file);
+  const parsed = sourcesFile.safeParse(parseSources(text));
+  const repeated = repeatedKeys(text);
+  if (repeated.length > 0) throw new ConfigError(repeated);
   if (!parsed.success) throw new ConfigError(parsed.error.issues.map(describeIssue));
   const faults: string[] = [];
   const sources = new Map<string, readonly Secret[]>();
   for (const [name, { secrets }] of Object.entries(parsed.data)) {
     if (name === DEFAULT_SOURCE && setsDefault !== undefined)
       faults.push(`SOURCES_FILE names "default", which ${setsDefault} sets already: keep one`);
-    if (name === UNKNOWN_SOURCE) faults.push('SOURCES_FILE names "unknown", which is kept for strangers');
+    if (name === UNKNOWN_SOURCE)
+      faults.push('SOURCES_FILE names "unknown", which is reserved for unknown senders');
     sources.set(
       name,
-      secrets.flatMap((text, index) => toSecret(text, `${name}.secrets[${index}]`, faults)),
+      secrets.flatMap((secret, index) => toSecret(secret, `${name}.secrets[${index}]`, faults)),
     );
   }
   if (faults.length > 0) throw new ConfigError(faults);
@@ -163,9 +189,39 @@ async function readSourcesFile(file: string, setsDefault: string | undefined): P
 /** Quotes only valid names: any other key may be a secret in the wrong place. */
 function describeIssue({ code, path, message }: z.core.$ZodIssue): string {
   if (code === 'invalid_key') return 'SOURCES_FILE has a source name that is not 1 to 63 of a-z, 0-9, _ or -';
-  const fault = code === 'unrecognized_keys' ? 'has a field that is not "secrets"' : message;
-  return `SOURCES_FILE ${path.join('.')}: ${fault}`;
+  const [name, field, index] = path.map(String);
+  const place = [name, field].filter((part) => part !== undefined).join('.');
+  return ['SOURCES_FILE', place + (index === undefined ? '' : `[${index}]`), message]
+    .filter(Boolean)
+    .join(' ');
 }
+
+/** Of a repeated name only the last one would count, and the secrets of the others would be lost. `text` is JSON. */
+function repeatedKeys(text: string): readonly string[] {
+  const { repeatsKey, ambiguous } = inspectStructure(text);
+  const names = [...ambiguous].filter((name) => SOURCE_NAME.test(name));
+  if (names.length > 0) return names.map((name) => `SOURCES_FILE names "${name}" more than once`);
+  return repeatsKey ? ['SOURCES_FILE has a key more than once in an object'] : [];
+}
+
+/** Without the names: the log is also read by those who may see one source alone, and could then sign for the other. */
+function warnOfShared({ all }: KeyRing, log: Logger): void {
+  const sourceOf = new Map<string, string>();
+  const isShared = all.some(({ source, secret: { fingerprint } }) => {
+    const other = sourceOf.get(fingerprint);
+    sourceOf.set(fingerprint, source);
+    return other !== undefined && other !== source;
+  });
+  if (isShared) {
+    log.warn(
+      'two sources have the same secret, so each can sign for the other: "tallyhook sources" shows the same fingerprint for both',
+    );
+  }
+}
+
+/** What the log has of a broken file. */
+const fieldsOf = (error: unknown) =>
+  error instanceof ConfigError ? { faults: error.faults } : { err: describeError(error) };
 
 function toSecret(text: string, place: string, faults: string[]): Secret[] {
   const secret = createSecret(text);
@@ -182,8 +238,7 @@ async function readText(variable: SecretsFile['variable'], file: string): Promis
   }
 }
 
-async function readJson(file: string): Promise<unknown> {
-  const text = await readText('SOURCES_FILE', file);
+function parseSources(text: string): unknown {
   try {
     return parseJson(text);
   } catch {

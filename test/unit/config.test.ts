@@ -183,9 +183,30 @@ describe('SIGNING_SECRETS', () => {
     [`${ONE},planted`, 'SIGNING_SECRETS entry 2 is shorter than 16 bytes'],
     ['planted,planted', 'SIGNING_SECRETS entry 1 is shorter than 16 bytes'],
     [Array.from({ length: 9 }, () => ONE).join(','), 'SIGNING_SECRETS has more than 8 entries'],
+    [`${ONE}\n${TWO}\n`, 'SIGNING_SECRETS entry 1 has a line break in it: separate secrets by commas'],
+    [`${ONE},${ONE}\r${TWO}`, 'SIGNING_SECRETS entry 2 has a line break in it: separate secrets by commas'],
+    [`${ONE} ${TWO}`, 'SIGNING_SECRETS entry 1 has white space in it: separate secrets by commas'],
+    [`"${ONE}","${TWO}"`, 'SIGNING_SECRETS entry 2 has quotes around it: write it without them'],
+    [`'${ONE}'`, 'SIGNING_SECRETS entry 1 has quotes around it: write it without them'],
+    ...[[ONE, TWO], { default: { secrets: [ONE, TWO] } }].map(
+      (json) =>
+        [
+          `${JSON.stringify(json, null, 2)}\n`,
+          'SIGNING_SECRETS is JSON, and takes only secrets, separated by commas; JSON belongs in SOURCES_FILE',
+        ] as const,
+    ),
   ] as const)('%j is refused: %s', ([list, fault]) => {
     expect(faultsOf({ ...BASE, SIGNING_SECRETS: list })).toContain(fault);
   });
+
+  test.for(['a"quote-within-planted', '"at-its-begin-planted', '{braces-are-no-json}', '1234567890123456'])(
+    'a secret may look like %s',
+    (secret) => {
+      expect(loadConfig({ ...BASE, SIGNING_SECRETS: secret }).sources.defaultSecrets[0]?.fingerprint).toBe(
+        secretOf(secret).fingerprint,
+      );
+    },
+  );
 
   test('an empty list is a fault even where SOURCES_FILE names other senders', () => {
     expect(faultsOf({ ...BASE, SIGNING_SECRETS: '', SOURCES_FILE: '/etc/sources.json' })).toEqual([

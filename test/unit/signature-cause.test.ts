@@ -10,6 +10,8 @@ const hex = valid.slice('sha256='.length);
 const digest = Buffer.from(hex, 'hex');
 const base64 = digest.toString('base64');
 
+const NOT_A_LIST = 'the signature has white space in it; the signature does not begin with "sha256="';
+
 test.for([
   ['a right form', valid, undefined],
   ['nothing', '', 'the X-Service-Signature header is empty'],
@@ -22,11 +24,34 @@ test.for([
   ['upper-case hex', `sha256=${hex.toUpperCase()}`, 'the hex digits are not in lower case'],
   ['an upper-case prefix', `SHA256=${hex}`, '"sha256=" is not in lower case'],
   ['base64', `sha256=${base64}`, 'the signature is base64, not hex'],
-  ['bare base64', base64, 'the signature is base64, not hex'],
+  [
+    'bare base64',
+    base64,
+    'the signature has no "sha256=" before its digits; the signature is base64, not hex',
+  ],
+  [
+    'upper case in prefix and digits',
+    valid.toUpperCase(),
+    '"sha256=" is not in lower case; the hex digits are not in lower case',
+  ],
+  [
+    'quotes, a line break and a digit less',
+    `"${valid.slice(0, -1)}"\n`,
+    'the signature has white space in it; the signature has quotes around it; the signature does not have 64 hex digits',
+  ],
+  ['two values in bare hex', `${hex},${hex}`, 'more than one X-Service-Signature value'],
+  ['an empty value beside it', `${valid}, `, 'more than one X-Service-Signature value'],
+  [
+    'the form of Stripe',
+    `t=1795349511,v1=${hex},v0=${hex}`,
+    "the signature is in another service's form (t=…,v1=…)",
+  ],
+  ['the form of Standard Webhooks', `v1,${base64}`, "the signature is in another service's form (v1,…)"],
+  ['a list of something else', `a=1, ${valid}`, NOT_A_LIST],
   ['base64url', `sha256=${digest.toString('base64url')}`, 'the signature is base64, not hex'],
   ['another algorithm', `sha1=${'a'.repeat(40)}`, 'the signature does not begin with "sha256="'],
   ['another separator', `sha256:${hex}`, 'the signature does not begin with "sha256="'],
-  ['a prefix in the middle', `v1,${valid}`, 'more than one X-Service-Signature value'],
+  ['a prefix in the middle', `v1,${valid}`, "the signature is in another service's form (v1,…)"],
   ['a digit less', valid.slice(0, -1), 'the signature does not have 64 hex digits'],
   ['64 letters that are no digits', `sha256=${'z'.repeat(64)}`, 'the signature is not hex'],
   ['a prefix alone', 'sha256=', 'the signature is not hex'],

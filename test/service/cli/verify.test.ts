@@ -1,7 +1,7 @@
 // `tallyhook verify` as a team uses it, without a service.
 
 import { spawnSync } from 'node:child_process';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MAIN } from '../../../scripts/program.ts';
 import { createFolder, type TestFolder } from '../../support/folder.ts';
 import { INHERITED } from '../../support/replica.ts';
@@ -18,17 +18,20 @@ beforeAll(async () => {
   await folder.write('secret', `${SECRET}\n`);
   await folder.write('both', `${OTHER}, ${SECRET}\n`);
   await folder.write('other', OTHER);
+  await folder.write('lines', `${OTHER}\r\n\n${SECRET}\n`);
+  await folder.write('list', `${OTHER},\n${SECRET}\n`);
   await folder.write('short', 'planted');
+  await folder.write('quoted', `"${SECRET}"\n`);
   await folder.write('sources.json', JSON.stringify({ 'team-a': { secrets: [SECRET] } }));
   await folder.write('body.json', BODY);
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 
 /** In the folder of the files. `input`: what stands on standard input. */
-function verify(args: readonly string[], input = '') {
+function verify(args: readonly string[], input = '', env: Readonly<Record<string, string>> = {}) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, 'verify', ...args], {
     cwd: folder.path('.'),
-    env: INHERITED,
+    env: { ...INHERITED, ...env },
     input,
     encoding: 'utf8',
   });
@@ -44,14 +47,84 @@ const withBody = (secretFiles: readonly string[], signature: string) => [
   signature,
 ];
 
+const HINT =
+  'If the service still refuses it, the body was changed on the way. With curl use --data-binary, not -d.\n';
+
 test('a right signature is exit code 0, of any of the secrets that are given', () => {
-  for (const files of [['secret'], ['both'], ['other', 'secret']]) {
+  for (const files of [['secret'], ['both'], ['list'], ['other', 'secret']]) {
     const { code, stdout } = verify(withBody(files, `sha256=${hex}`));
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: expect.stringMatching(/^matches: signed with the secret in (?:secret|both \(entry 2\))\n$/),
+      stdout: expect.stringMatching(
+        new RegExp(`^matches: signed with the secret in (?:secret|(?:both|list) \\(entry 2\\))\\n${HINT}$`),
+      ),
     });
   }
+});
+
+test('of a file with several lines each line is tried, and the file is said to be wrong', () => {
+  const { code, stdout } = verify(withBody(['lines'], `sha256=${hex}`));
+
+  expect({ code, stdout }).toEqual({
+    code: 0,
+    stdout: [
+      'lines has several lines: each is tried, but the service refuses such a file; separate secrets by commas',
+      'matches: signed with the secret in lines (entry 2)',
+      HINT,
+    ].join('\n'),
+  });
+});
+
+describe('without --secret-file', () => {
+  const args = withBody([], `sha256=${hex}`);
+
+  test('the secret is the one that send signs with', () => {
+    expect(verify(args, '', { SIGNING_SECRETS: `${SECRET},${OTHER}` })).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('signed with the secret in the environment (source "default")'),
+    });
+    const env = { SOURCES_FILE: folder.path('sources.json') };
+    expect(verify([...args, '--source', 'team-a'], '', env)).toMatchObject({ code: 0 });
+    expect(verify(args, '', { SIGNING_SECRETS: OTHER })).toMatchObject({ code: 1 });
+  });
+
+  test('and without such a secret it is wrong use', () => {
+    const env = { SOURCES_FILE: folder.path('sources.json') };
+
+    expect(verify([...args, '--source', 'team-b'], '', env)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--secret-file is missing: there is no source "team-b"'),
+    });
+    expect(verify([...withBody(['secret'], hex), '--source', 'team-a'], '', env)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('leave out --secret-file'),
+    });
+  });
+});
+
+test('a header of another name is told as such, in place of its value', () => {
+  for (const header of [`X-Hub-Signature-256: sha256=${hex}`, `x-signature:sha256=${hex}`]) {
+    expect(verify(withBody(['secret'], header))).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(
+        /^does not match\n- the header has another name: the service reads X-Service-Signature\n- apart from that it is right, with the secret in secret\n/,
+      ),
+    });
+  }
+  expect(verify(withBody(['secret'], `sha256:${hex}`)).stdout).toContain(
+    '- the signature does not begin with "sha256="\n- apart from that it is right',
+  );
+});
+
+test('all faults of the form are told at once', () => {
+  expect(verify(withBody(['secret'], `SHA256=${hex.toUpperCase()}`)).stdout).toContain(
+    [
+      'does not match',
+      '- "sha256=" is not in lower case',
+      '- the hex digits are not in lower case',
+      '- apart from that it is right, with the secret in secret',
+    ].join('\n'),
+  );
 });
 
 test('the whole header line is taken, and the body from standard input', () => {
@@ -77,6 +150,7 @@ test('a wrong one is exit code 1, with what is wrong with it and the header that
     stderr: '',
     stdout: [
       'does not match',
+      '- the signature has no "sha256=" before its digits',
       '- the signature is base64, not hex',
       '- apart from that it is right, with the secret in secret',
       'expected with the secret in secret:',
@@ -102,10 +176,14 @@ test('a wrong one is exit code 1, with what is wrong with it and the header that
 });
 
 test.for([
-  [[], '--secret-file is missing'],
+  [[], '--body-file is missing'],
   [['--secret-file', 'secret'], '--body-file is missing'],
   [['--secret-file', 'secret', '--body-file', 'body.json'], '--signature is missing'],
   [withBody(['none'], 'x'), '--secret-file cannot be read (ENOENT)'],
+  [
+    withBody(['quoted'], 'x'),
+    '--secret-file entry 1 has quotes around it: write it without them: the service takes no such secret',
+  ],
   [
     withBody(['short'], 'x'),
     '--secret-file entry 1 is shorter than 16 bytes: the service takes no such secret',

@@ -25,7 +25,7 @@ type Item = Record<string, unknown>;
 
 let folder: TestFolder;
 let relay: TestService;
-/** The ids of two deliveries to team-a: one that team-b signed, and one that nobody did. */
+/** The ids of two deliveries to team-a whose likely mistakes were tried: one that team-b signed, and one that nobody did. */
 let ofTeamB: string;
 let ofNobody: string;
 
@@ -41,9 +41,11 @@ beforeAll(async () => {
     },
   });
   ofTeamB = await sendTried();
-  await deliver(`${relay.webhooks}/team-a`, RUBBISH, { secret: 'the-secret-of-nobody-at-all' });
-  const nobodys = async () => (await rowsOf(null)).find(({ body_bytes: bytes }) => bytes === RUBBISH.length);
-  ofNobody = (await until('its row', nobodys, { limitMs: 10_000 })).id;
+  const nobodys = async () => {
+    await deliver(`${relay.webhooks}/team-a`, RUBBISH, { secret: 'the-secret-of-nobody-at-all' });
+    return (await rowsOf(null)).find((row) => row.body_bytes === RUBBISH.length && row.reason === NO_MATCH);
+  };
+  ofNobody = (await until('a trial', nobodys, { limitMs: 25_000, pollMs: 600 })).id;
 });
 
 afterAll(async () => {

@@ -28,6 +28,22 @@ test.for([
     hmac('{"job_id": "a, b: \\"c\\"", "size": 1.0}'),
     '{"job_id":"a, b: \\"c\\"","size":1.0}',
   ],
+  ...['  ', '    ', '\t'].flatMap((indent) =>
+    ['', '\n'].map((end) => {
+      const value = { a: [1, { b: 'x: {[,"' }], none: [], empty: {} };
+      const ending = end === '' ? '' : ', and a final newline';
+      const words = { '  ': '2 spaces, as JSON.stringify(value, null, 2) writes it', '    ': '4 spaces' }[
+        indent
+      ];
+      return [
+        `an indent of ${words ?? 'a tab'}${ending}`,
+        hmac(JSON.stringify(value, null, indent) + end),
+        JSON.stringify(value),
+      ] as const;
+    }),
+  ),
+  ['JSON without white space, and a final newline', hmac('{"a":1}\n'), '{"a": 1}'],
+  ['without the line breaks of the body; curl -d', hmac('{  "a":1}'), '{\r\n  "a":1\n}\n'],
   ['with a final newline that the body does not have', hmac('{}\n'), '{}'],
   ['without the white space at the end', hmac('{}'), '{} \n'],
   ['without the white space around', hmac('{}'), ' {} '],
@@ -46,6 +62,17 @@ test.for([
   ['have changed places', hmac(SECRET, TEXT)],
 ] as const)('is guessed: %s', ([words, digest, body]) => {
   expect(guess(digest, body)).toEqual([expect.stringContaining(words)]);
+});
+
+test('JSON that would grow without measure is not indented', () => {
+  const deep = `${'['.repeat(33)}${']'.repeat(33)}`;
+  const long = JSON.stringify('x'.repeat(256 * 1024));
+
+  expect(guess(hmac(JSON.stringify(JSON.parse(deep.slice(1, -1)), null, 2)), deep.slice(1, -1))).toEqual([
+    expect.stringContaining('an indent of 2 spaces'),
+  ]);
+  expect(guess(hmac(JSON.stringify(JSON.parse(deep), null, 2)), deep)).toBeUndefined();
+  expect(guess(hmac(`[\n  ${long}\n]`), `[${long}]`)).toBeUndefined();
 });
 
 test('two mistakes at once are both told', () => {

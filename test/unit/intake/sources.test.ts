@@ -68,24 +68,43 @@ describe('at start a broken file is a ConfigError that names places and quotes n
   test.for([
     ['no JSON', `{"team-a": {"secrets": ["${TEAM}"`, 'not JSON'],
     ['nothing', '', 'not JSON'],
-    ['an array', `["${TEAM}"]`, 'SOURCES_FILE'],
-    ['a source without secrets', file({ 'team-a': {} }), 'team-a.secrets'],
-    ['an empty list', file({ 'team-a': { secrets: [] } }), 'team-a.secrets'],
-    ['a text instead of a list', file({ 'team-a': { secrets: TEAM } }), 'team-a.secrets'],
-    ['a text instead of a source', file({ 'team-a': TEAM }), 'team-a'],
-    ['another field', file({ 'team-a': { secrets: [TEAM], color: TEAM } }), 'team-a'],
+    ['an array', `["${TEAM}"]`, 'SOURCES_FILE is not an object of sources'],
+    ['a source without secrets', file({ 'team-a': {} }), 'team-a.secrets is missing'],
+    ['an empty list', file({ 'team-a': { secrets: [] } }), 'team-a.secrets needs at least one secret'],
+    ['a text instead of a list', file({ 'team-a': { secrets: TEAM } }), 'team-a.secrets is not a list'],
+    ['a text instead of a source', file({ 'team-a': TEAM }), 'team-a is not { "secrets": [ … ] }'],
+    [
+      'another field',
+      file({ 'team-a': { secrets: [TEAM], color: TEAM } }),
+      'team-a has a field that is not "secrets"',
+    ],
     ['a secret where a field should be', file({ 'team-a': { [TEAM]: true } }), 'team-a'],
     ['a secret where a name should be', file({ [`${TEAM}!`]: { secrets: [TEAM] } }), 'source name'],
     ['an empty secret', file({ 'team-a': { secrets: [TEAM, ''] } }), 'team-a.secrets[1] is empty'],
     ['a short secret', file({ 'team-a': { secrets: ['planted'] } }), 'team-a.secrets[0] is shorter'],
-    ['a number', file({ 'team-a': { secrets: [7] } }), 'team-a.secrets'],
+    ['a number', file({ 'team-a': { secrets: [TEAM, 7] } }), 'team-a.secrets[1] is not a text'],
+    [
+      'a source twice',
+      `{"team-a": {"secrets": ["${TEAM}"]}, "team\\u002da": {"secrets": ["${NEXT}"]}}`,
+      'SOURCES_FILE names "team-a" more than once',
+    ],
+    [
+      'secrets twice',
+      `{"team-a": {"secrets": ["${TEAM}"], "secrets": ["${NEXT}"]}}`,
+      'a key more than once in an object',
+    ],
+    ['a secret as a key twice', `{"${TEAM}!": 1, "${TEAM}!": 1}`, 'a key more than once in an object'],
     [
       'nine secrets',
       file({ 'team-a': { secrets: Array.from({ length: 9 }, () => TEAM) } }),
-      'team-a.secrets',
+      'team-a.secrets has more than 8 secrets',
     ],
     ['the default source', file({ default: { secrets: [TEAM] } }), 'names "default"'],
-    ['the name for strangers', file({ unknown: { secrets: [TEAM] } }), 'names "unknown"'],
+    [
+      'the name for unknown senders',
+      file({ unknown: { secrets: [TEAM] } }),
+      'names "unknown", which is reserved for unknown senders',
+    ],
     ['a dot in a name', file({ 'team.a': { secrets: [TEAM] } }), 'source name'],
     ['a capital in a name', file({ Team: { secrets: [TEAM] } }), 'source name'],
     ['a name of 64 letters', file({ ['a'.repeat(64)]: { secrets: [TEAM] } }), 'source name'],
@@ -141,7 +160,7 @@ describe('read again', () => {
 
     expect(started.fingerprints('team-a')).toEqual([secretOf(TEAM).fingerprint]);
     expect(started.lines).toEqual([
-      expect.objectContaining({ level: 50, msg: expect.stringContaining('stay as they were') }),
+      expect.objectContaining({ level: 50, msg: expect.stringContaining('the previous sources stay valid') }),
     ]);
     expect(JSON.stringify(started.lines)).not.toContain('planted');
   });
@@ -176,14 +195,50 @@ describe('the file of the default source', () => {
     expect(started.fingerprints('default')).toEqual([fingerprintOf(NEXT), fingerprintOf(DEFAULT)]);
     expect(started.fingerprints('team-a')).toEqual([fingerprintOf(TEAM)]);
     expect(started.lines).toEqual([
-      expect.objectContaining({ level: 30, msg: 'sources loaded', sources: ['default', 'team-a'] }),
+      expect.objectContaining({
+        level: 30,
+        msg: 'sources loaded',
+        files: ['SIGNING_SECRETS_FILE', 'SOURCES_FILE'],
+        sources: ['default', 'team-a'],
+      }),
     ]);
+  });
+
+  test('broken while the other one stays as it is: an error, and nothing is said to be loaded', async () => {
+    await using folder = await createFolder();
+    using started = await startFromFiles(folder, { secrets: DEFAULT, sources: ofTeam(TEAM) });
+
+    await folder.write('secrets', 'planted'); // the service sees it by itself
+    await expect.poll(() => started.lines, { timeout: 10_000 }).toHaveLength(1);
+    await folder.write('sources.json', ofTeam(NEXT));
+    await expect.poll(() => started.lines, { timeout: 10_000 }).toHaveLength(2);
+
+    expect(started.lines).toEqual([
+      expect.objectContaining({
+        level: 50,
+        faults: ['SIGNING_SECRETS_FILE entry 1 is shorter than 16 bytes'],
+      }),
+      expect.objectContaining({ level: 30, msg: 'sources loaded', files: ['SOURCES_FILE'] }),
+    ]);
+  });
+
+  test('broken at a reload that was asked for: only the other one is said to be loaded', async () => {
+    await using folder = await createFolder();
+    using started = await startFromFiles(folder, { secrets: DEFAULT, sources: ofTeam(TEAM) });
+
+    await folder.write('secrets', 'planted');
+    await started.sources.reload();
+
+    expect(started.lines.find(({ level }) => level === 30)).toMatchObject({ files: ['SOURCES_FILE'] });
   });
 
   test.for([
     ['nothing', '\n', 'SIGNING_SECRETS_FILE entry 1 is empty'],
     ['a short secret', `${DEFAULT},planted`, 'SIGNING_SECRETS_FILE entry 2 is shorter than 16 bytes'],
     ['nine secrets', Array.from({ length: 9 }, () => TEAM).join(), 'has more than 8 entries'],
+    ['a secret on each line', `${TEAM}\n${NEXT}\n`, 'entry 1 has a line break in it'],
+    ['JSON', `["${TEAM}", "${NEXT}"]`, 'is JSON, and takes only secrets'],
+    ['quotes', `"${TEAM}"\n`, 'entry 1 has quotes around it'],
   ] as const)('with %s in it keeps its old secrets, by its name in the log', async ([, content, fault]) => {
     await using folder = await createFolder();
     using started = await startFromFiles(folder, { secrets: DEFAULT });
@@ -195,7 +250,7 @@ describe('the file of the default source', () => {
     expect(started.lines).toEqual([
       expect.objectContaining({
         level: 50,
-        msg: 'SIGNING_SECRETS_FILE is broken, its sources stay as they were',
+        msg: 'SIGNING_SECRETS_FILE is broken, the previous sources stay valid',
       }),
     ]);
     expect(JSON.stringify(started.lines)).toContain(fault);
@@ -219,8 +274,8 @@ describe('the file of the default source', () => {
     expect(started.fingerprints('team-a')).toEqual([fingerprintOf(NEXT)]);
 
     expect(started.lines.filter(({ level }) => level === 50).map(({ msg }) => msg)).toEqual([
-      'SIGNING_SECRETS_FILE is broken, its sources stay as they were',
-      'SOURCES_FILE is broken, its sources stay as they were',
+      'SIGNING_SECRETS_FILE is broken, the previous sources stay valid',
+      'SOURCES_FILE is broken, the previous sources stay valid',
     ]);
   });
 
@@ -263,6 +318,29 @@ describe('the file of the default source', () => {
         .toEqual([fingerprintOf(NEXT)]);
     },
   );
+});
+
+const warnings = (lines: readonly Record<string, unknown>[]) => lines.filter(({ level }) => level === 40);
+
+describe('two sources with the same secret', () => {
+  test('are accepted with a warning that names neither, at start and when they are read again', async () => {
+    await using folder = await createFolder();
+    using started = await startSources(folder, ofTeam(DEFAULT));
+
+    expect(warnings(started.lines)).toEqual([
+      expect.objectContaining({ msg: expect.stringContaining('two sources have the same secret') }),
+    ]);
+    expect(JSON.stringify(started.lines)).not.toMatch(/planted|team-a/);
+    await started.sources.reload();
+    expect(warnings(started.lines)).toHaveLength(2);
+  });
+
+  test('are others than one source that has a secret twice', async () => {
+    await using folder = await createFolder();
+    using started = await startSources(folder, file({ 'team-a': { secrets: [TEAM, TEAM] } }));
+
+    expect(started.lines).toEqual([]);
+  });
 });
 
 describe('the default source in SOURCES_FILE', () => {
