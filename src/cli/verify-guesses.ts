@@ -66,7 +66,7 @@ function bodiesLike(body: Buffer): readonly Variant<Buffer>[] {
   const bodies: Variant<Buffer>[] = [
     { value: body },
     ...withOtherEnd(body).map((other) => ({ value: other.body, words: `it was ${other.cause}` })),
-    variant(text.replace(/\s+$/, ''), 'it was signed without the white space at the end of the body'),
+    variant(text.trimEnd(), 'it was signed without the white space at the end of the body'),
     variant(text.trim(), 'it was signed without the white space around the body'),
     variant(text.replaceAll(/\r?\n/g, '\n'), 'it was signed with \\n where the body has \\r\\n'),
     variant(text.replaceAll(/\r?\n/g, '\r\n'), 'it was signed with \\r\\n where the body has \\n'),
@@ -78,7 +78,7 @@ function bodiesLike(body: Buffer): readonly Variant<Buffer>[] {
     variant(text.replace(BOM, ''), 'it was signed without the byte order mark (BOM) of the body'),
     variant('', 'it was signed over an empty body'),
   ];
-  if (parseIfJson(body.toString()) === undefined) return bodies;
+  if (body.length > JSON_MAX_BYTES || parseIfJson(body.toString()) === undefined) return bodies;
   const forms = jsonForms(text).map(({ json, words }) => ({
     json,
     words: `it was signed over the JSON ${words}`,
@@ -89,6 +89,9 @@ function bodiesLike(body: Buffer): readonly Variant<Buffer>[] {
     ...forms.map(({ json, words }) => variant(`${json}\n`, `${words}, and a final newline`)),
   ];
 }
+
+/** The pattern that splits JSON overflows the stack at strings of some MiB. Notifications are far smaller. */
+const JSON_MAX_BYTES = 1024 * 1024;
 
 const BOM = '\xef\xbb\xbf';
 

@@ -64,10 +64,12 @@ export function createTrial(options: {
     if (!isSmall || claimed === undefined || !mayStart()) return unfound(NOT_TRIED);
     held += 1;
     const trial = last.then(() => tryAll(attemptsOn(keyRing(), source, body), claimed, digest));
-    last = trial.catch(() => {}); // the caller of this trial gets the error
+    last = trial.catch(() => {}); // its caller reports it
     try {
       // The same reason if another source's secret fits: those who may not know of it see no difference.
       return { ...unfound(NO_MATCH), ...(await trial) };
+    } catch {
+      return unfound(NOT_TRIED); // the refusal is recorded in any case
     } finally {
       held -= 1;
     }

@@ -1,8 +1,7 @@
 // Who may send: the source `default` from SIGNING_SECRETS or its file, and the named ones, which may include it, from
 // SOURCES_FILE. Both files are read again when they change and on SIGHUP; a broken one keeps its old set and is logged.
 
-import { unwatchFile, watchFile } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { ConfigError, describeError } from '../errors.ts';
@@ -72,6 +71,7 @@ export async function createSources(options: {
   const files = filesOf(options);
   // The last valid content of each file, so that a broken one does not hold back the changes of the other.
   const valid = new Map<SecretsFile['variable'], SecretsBySource>();
+  const versions = new Map<string, string>(); // of each file when it was last read
   const fixed: SecretsBySource =
     defaultSecrets.length > 0 ? new Map([[DEFAULT_SOURCE, defaultSecrets]]) : new Map();
   const toRing = () => createKeyRing(new Map([fixed, ...valid.values()].flatMap((part) => [...part])));
@@ -81,7 +81,8 @@ export async function createSources(options: {
     asked: readonly SecretsFile[],
   ): Promise<ReadonlyMap<SecretsFile['variable'], unknown>> {
     const errors = new Map<SecretsFile['variable'], unknown>();
-    for (const { variable, read } of asked) {
+    for (const { variable, path, read } of asked) {
+      versions.set(path, await versionOf(path)); // before it is read, so that a change meanwhile is seen
       await read().then(
         (sources) => valid.set(variable, sources),
         (error: unknown) => errors.set(variable, error),
@@ -108,24 +109,39 @@ export async function createSources(options: {
   }
   // One after the other: of two at once, the one that read the older file could finish last.
   let loading = Promise.resolve();
-  const load = (asked: readonly SecretsFile[]) => {
-    loading = loading.then(() => loadAgain(asked));
+  const inTurn = (load: () => Promise<void>) => {
+    loading = loading.then(load);
     return loading;
   };
-  const watches = files.map((file) => {
-    // Only the file that changed: the log would say of the other one, too, that it was loaded.
-    const onChange = () => void load([file]);
-    watchFile(file.path, { interval: WATCH_INTERVAL_MS, persistent: false }, onChange);
-    return () => unwatchFile(file.path, onChange);
-  });
+
+  /** Only the files that changed: the log would say of the other one, too, that it was loaded. */
+  async function loadChanged(): Promise<void> {
+    const found = await Promise.all(files.map(({ path }) => versionOf(path)));
+    await loadAgain(files.filter(({ path }, index) => found[index] !== versions.get(path)));
+    isLooking = false;
+  }
+  let isLooking = false; // a stat can hang, as on a network disk
+  const watching = setInterval(() => {
+    if (isLooking) return;
+    isLooking = true;
+    void inTurn(loadChanged);
+  }, WATCH_INTERVAL_MS).unref();
 
   return {
     current: () => ring,
-    reload: () => load(files),
-    close: () => {
-      for (const unwatch of watches) unwatch();
-    },
+    reload: () => inTurn(() => loadAgain(files)),
+    close: () => clearInterval(watching),
   };
+}
+
+/** Differs when the file, or what a symbolic link leads to, is another. Empty if it cannot be looked at. */
+async function versionOf(path: string): Promise<string> {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+    return [ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch {
+    return '';
+  }
 }
 
 function filesOf({

@@ -111,6 +111,18 @@ describe('it finds', () => {
   });
 });
 
+test('a trial that fails does not reject: the refusal is recorded as one that was not tried', async () => {
+  const trial = createTrial({
+    keyRing: () => createKeyRing(new Map([['default', [secretOf(OLD)]]])),
+    isBusy: () => false,
+    now: () => 0,
+    digest: () => {
+      throw new Error('no memory');
+    },
+  });
+  await expect(trial.find('default', sign(text, OTHER), body)).resolves.toEqual(NOT_TRIED);
+});
+
 describe('its number of digests', () => {
   test('is the same whether the source exists or not, whatever matches, and whatever the body’s end', async () => {
     const { find } = start();

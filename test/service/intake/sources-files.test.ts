@@ -287,6 +287,17 @@ describe('the file of the default source', () => {
     });
   });
 
+  test('a change just after the file was read at start is seen, too', async () => {
+    await using folder = await createFolder();
+    using started = await startFromFiles(folder, { secrets: DEFAULT, sources: ofTeam(TEAM) });
+
+    await folder.write('secrets', NEXT);
+
+    await expect
+      .poll(() => started.fingerprints('default'), { timeout: 10_000 })
+      .toEqual([fingerprintOf(NEXT)]);
+  });
+
   test.for(['secrets', 'sources.json'])(
     'a swap of symbolic links is seen, as Kubernetes makes it: %s',
     async (name) => {
