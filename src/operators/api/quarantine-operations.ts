@@ -116,7 +116,7 @@ function discardManyOperation(): Operation {
     summary: 'Give up many deliveries in quarantine for good',
     description:
       `Oldest first: at most \`limit\`, ${DISCARDED_AT_ONCE} a call. Go on with \`next_cursor\` until it is null. With \`dry_run\` ` +
-      'nothing is changed, and nothing recorded; an `Idempotency-Key` that it is given belongs to it, and not to the order.',
+      'nothing is changed, and nothing recorded; the order that follows needs another `Idempotency-Key`.',
     role: 'operator',
     body: DiscardOrder,
     answers: {
@@ -150,7 +150,7 @@ async function requireVisible(
 const NOT_WAITING: Readonly<Record<NotWaiting, string>> = {
   'never quarantined': 'it is not in quarantine, and never was',
   released: 'it is not in quarantine any more: it was released',
-  discarded: 'it is not in quarantine any more: it was discarded, which is for good',
+  discarded: 'it is not in quarantine any more: it was discarded; this cannot be undone',
 };
 
 /** @throws ApiError 404, 409 */
