@@ -95,8 +95,20 @@ test('a job of which there is nothing but quarantine has a story', async () => {
   if (!hasTerminal) return;
   const { code, screen } = await cli.onTerminal(['jobs', 'show', job]);
   expect(code).toBe(0);
-  expect(screen).toContain(`${job} of default: no event told of it`);
+  expect(screen).toContain(`${job} of default: it has no events yet`);
   expect(screen).toMatch(/delivery +quarantined/);
+});
+
+test.runIf(hasTerminal)('the title of a story is as wide as the terminal, whatever the id', async () => {
+  await using relay = await startTestService();
+  const cli = await cliOf(relay, { role: 'viewer' });
+  const job = `job_${'0123456789'.repeat(12)}`;
+  await deliver(relay.webhooks, { job_id: job, status: 'exploded' });
+
+  const { screen } = await cli.onTerminal(['jobs', 'show', job]);
+
+  expect(screen.replaceAll('\n', '')).toContain(`${job} of default: it has no events yet`);
+  for (const line of screen.split('\n')) expect(line.length).toBeLessThanOrEqual(120);
 });
 
 test('a job’s replays are in its story, with who asked for them and how long they took', async () => {
