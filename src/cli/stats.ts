@@ -21,8 +21,8 @@ ${filterHelp(FILTERS)}
     --step TIME           how long one line stands for: 1m, 5m, 1h, 1d (1m)
     --total               the total alone
 
-Without --from and --to it is the last hour, in whole steps. The total covers the last 60 minutes, and
-begins and ends with a whole minute, whatever the step. "answer" is the time until a delivery was answered, "lag" that from
+Without --from and --to it is the last hour, in whole steps. The total covers the last 60 minutes, to whole minutes: at
+11:14:30 from 10:14 to 11:15, whatever the step. "answer" is the time until a delivery was answered, "lag" that from
 an event's acceptance until the broker had confirmed it; both as p50 / p99, accurate to 10 %.`;
 
 type Stats = Answers['stats'];

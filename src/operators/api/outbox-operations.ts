@@ -96,7 +96,7 @@ function retryManyOperation(): Operation {
     path: '/outbox/retry',
     tag: 'Outbox',
     summary: 'Publish all returned or all parked events again',
-    description: `The oldest ${RETRIED_AT_ONCE} of them. Go on with \`next_cursor\` until it is null. Each event that waited at the first call is retried once, even if it is returned again.`,
+    description: `The oldest ${RETRIED_AT_ONCE} of them. Continue with \`next_cursor\` until it is null. Each event that waited at the first call is retried once, even if it is returned again.`,
     role: 'operator',
     body: RetryOrder,
     answers: { 200: { description: 'How many are pending again.', schema: Retried } },

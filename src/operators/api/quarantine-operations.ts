@@ -67,7 +67,7 @@ function releaseManyOperation(): Operation {
     tag: 'Quarantine',
     summary: 'Try to understand many deliveries again',
     description:
-      `Oldest first: at most \`limit\`, ${RELEASED_OF_A_JOB} of one job, and 8 MiB of bodies (but one at least). Go on ` +
+      `Oldest first: at most \`limit\`, ${RELEASED_OF_A_JOB} of one job, and 8 MiB of bodies (but one at least). Continue ` +
       'with `next_cursor` until it is null.',
     role: 'operator',
     body: ReleaseOrder,
@@ -115,7 +115,7 @@ function discardManyOperation(): Operation {
     tag: 'Quarantine',
     summary: 'Give up many deliveries in quarantine for good',
     description:
-      `Oldest first: at most \`limit\`, ${DISCARDED_AT_ONCE} a call. Go on with \`next_cursor\` until it is null. With \`dry_run\` ` +
+      `Oldest first: at most \`limit\`, ${DISCARDED_AT_ONCE} a call. Continue with \`next_cursor\` until it is null. With \`dry_run\` ` +
       'nothing is changed, and nothing recorded; the order that follows needs another `Idempotency-Key`.',
     role: 'operator',
     body: DiscardOrder,
