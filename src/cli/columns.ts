@@ -116,6 +116,18 @@ const othersOf = ({ counts }: Items['replays']): string =>
     .map((name) => `${count(counts[name])} ${name}`)
     .join(', ');
 
+/** What came of an operator's action, and why it was done: `still quarantined`, `a test of team A`. */
+export const actionDetails = ({
+  result,
+  note,
+}: {
+  readonly result?: unknown;
+  readonly note?: unknown;
+}): string =>
+  [typeof result === 'string' ? result.replaceAll('_', ' ') : '', typeof note === 'string' ? note : '']
+    .filter(Boolean)
+    .join(', ');
+
 export const COLUMNS: { readonly [N in keyof Items]: readonly Column<Items[N]>[] } = {
   jobs: [
     timeColumn('first seen (UTC)', (item) => item.first_seen_at),
@@ -130,9 +142,9 @@ export const COLUMNS: { readonly [N in keyof Items]: readonly Column<Items[N]>[]
   deliveries: delivery,
   quarantine: [
     ...delivery.filter(({ head }) => head !== 'outcome' && head !== 'from'),
-    timeColumn('released (UTC)', (item) => item.released_at),
-    timeColumn('discarded (UTC)', (item) => item.discarded_at),
-    nameColumn('by', (item) => item.discarded_by),
+    { ...timeColumn('released (UTC)', (item) => item.released_at), below: 'first' },
+    { ...timeColumn('discarded (UTC)', (item) => item.discarded_at), below: 'first' },
+    textColumn('by', (item) => item.discarded_by),
     textColumn('note', (item) => item.discard_note),
   ],
   events: [
@@ -181,6 +193,7 @@ export const COLUMNS: { readonly [N in keyof Items]: readonly Column<Items[N]>[]
     { head: 'role', text: (item) => item.role, drop: true },
     { head: 'did', text: (item) => item.action },
     idColumn('to', (item) => item.subject),
+    textColumn('details', ({ detail }) => actionDetails(detail ?? {})),
     sourceColumn,
     { head: 'from', text: (item) => item.remote_address, drop: true },
   ],

@@ -58,7 +58,7 @@ const OPTIONS = {
   },
   kind: { name: 'kind', takes: 'KIND', help: 'completed, failed or progress' },
   job_id: { name: 'job', takes: 'ID', help: 'only of this job' },
-  job_id_prefix: { name: 'job-prefix', takes: 'TEXT', help: 'only of jobs whose id begins so' },
+  job_id_prefix: { name: 'job-prefix', takes: 'TEXT', help: 'only of jobs whose id begins with TEXT' },
   error_code: { name: 'error-code', takes: 'CODE', help: 'only failures with this code' },
   secret_fingerprint: { name: 'secret', takes: 'HEX', help: 'signed with the secret of this fingerprint' },
   remote_address: { name: 'address', takes: 'IP', help: 'only from this address' },
@@ -134,8 +134,15 @@ export function filterHelp(filters: readonly Filter[], states = ''): string {
 
 function convert(name: string, text: string, kind: Option['kind']): string | number {
   if (kind === 'time') return timeOf(`--${name}`, text);
-  if (kind === 'seconds') return secondsOf(`--${name}`, text);
+  if (kind === 'seconds') return stuckAfterOf(`--${name}`, text);
   return text;
+}
+
+/** Bounds of the API. @throws UsageError */
+function stuckAfterOf(name: string, text: string): number {
+  const seconds = secondsOf(name, text);
+  if (seconds >= 60 && seconds <= 365 * 86_400) return seconds;
+  throw new UsageError(`${name} takes a time from 60s to 365d`);
 }
 
 const UNIT_S: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };

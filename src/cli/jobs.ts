@@ -11,7 +11,9 @@ import { printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { complain, paint, put, putJson } from './output.ts';
 import { ago, clean, duration } from './readable.ts';
-import { STORY_COLUMNS } from './story.ts';
+import { storyColumns } from './story.ts';
+import { terminalWidth } from './table.ts';
+import { wrap } from './text-width.ts';
 
 const STATES = 'processing, completed, failed, or stuck: without an end for too long';
 
@@ -47,8 +49,8 @@ async function printStory(client: OperatorsClient, asked: Asked): Promise<number
   let isFirst = true;
   for await (const { job, items } of client.story(asked.source, asked.jobId)) {
     if (process.stdout.isTTY) {
-      if (isFirst) await put(`${heading(job, asked)}\n\n`);
-      if (items.length > 0) await printTable(items, STORY_COLUMNS, { head: isFirst });
+      if (isFirst) await put(`${wrap(heading(job, asked), terminalWidth()).join('\n')}\n\n`);
+      if (items.length > 0) await printTable(items, storyColumns(items), { head: isFirst });
     } else {
       if (isFirst) await putJson({ what: 'job', job });
       for (const item of items) await putJson(item);
@@ -85,7 +87,7 @@ function elsewhere({ source, jobId }: Asked, sources: readonly string[], httpSta
 /** Without a job, all its deliveries are in quarantine. */
 function heading(job: Items['jobs'] | null, asked: Asked): string {
   if (job === null)
-    return `${paint('bold', clean(asked.jobId))} of ${clean(asked.source)}: no event told of it`;
+    return `${paint('bold', clean(asked.jobId))} of ${clean(asked.source)}: it has no events yet`;
   const state = paint(colourOf(job.state) ?? 'bold', clean(job.state));
   const { highest_progress: reached } = job;
   const progress = reached === null || job.completed_at !== null ? '' : `, ${reached} % reached`;

@@ -4,7 +4,7 @@ import { UsageError } from '../errors.ts';
 import { FLAG, TEXT, whole } from './arguments.ts';
 import { complain, paint, put, putJson } from './output.ts';
 import { counted } from './readable.ts';
-import { type Column, renderTable, type TableOptions, terminalWidth } from './table.ts';
+import { type Column, layTable, type TableOptions, terminalWidth } from './table.ts';
 import { SHORTENED } from './text-width.ts';
 
 /** Rows that a table waits for: more would keep the reader waiting for the first. */
@@ -13,7 +13,7 @@ const LIMIT = 50;
 const LIMIT_MAX = 1_000_000;
 
 export const LISTING_OPTIONS = { limit: TEXT, all: FLAG } as const;
-export const LISTING_HELP = `    --limit N             at most so many (${LIMIT})
+export const LISTING_HELP = `    --limit N             at most N (${LIMIT})
     --all                 all of them`;
 
 /** `isGiven`: the user set it, so that a note that there may be more is not needed. */
@@ -33,15 +33,10 @@ export async function printTable<T>(
   columns: readonly Column<T>[],
   options: Omit<TableOptions, 'width'> = {},
 ): Promise<void> {
-  const table = renderTable(rows, columns, { width: terminalWidth(), ...options });
-  await put(`${table}\n`);
-  if (table.includes(SHORTENED))
-    complain(
-      paint(
-        'dim',
-        `ids with "${SHORTENED}" are shortened: pipe the output to see them whole, for example to "cat"`,
-      ),
-    );
+  const { text, isShortened } = layTable(rows, columns, { width: terminalWidth(), ...options });
+  await put(`${text}\n`);
+  if (!isShortened) return;
+  complain(paint('dim', `ids with "${SHORTENED}" are shortened; to see them whole, pipe to "cat"`));
 }
 
 /** `noun`: of one item, for the line that says that there is none, or that there may be more. */

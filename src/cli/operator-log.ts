@@ -3,7 +3,8 @@
 import { nounCommand } from './command.ts';
 import { listHelp, listVerb } from './lists.ts';
 
-const help = `The operator log: who read a body, exported, replayed, released, or changed a token.
+const help = `The operator log: who read a body, exported, replayed, released, discarded, decided about
+an entry of the outbox, or changed a token.
 
   log                   the newest first
 ${listHelp('operator-log')}`;

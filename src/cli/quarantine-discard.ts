@@ -37,9 +37,10 @@ export async function discard(args: string[], env: Env): Promise<number> {
   const { note, yes: isSure, 'dry-run': isDry } = values;
   if (values.all === true) {
     if (ids.length > 0) throw new UsageError('ids and --all exclude each other');
-    requireSomebody(values, 'discarded');
     if (isDry === true) return showOnly(openApi(env), filter);
-    return discardAll(openApi(env), { filter, note: requireNote(note), isSure: isSure === true });
+    const reason = requireNote(note);
+    requireSomebody(values, 'discarded');
+    return discardAll(openApi(env), { filter, note: reason, isSure: isSure === true });
   }
   if (Object.keys(filter).length > 0) throw new UsageError('filters go with --all');
   if (isDry === true) throw new UsageError('--dry-run goes with --all');
@@ -48,7 +49,8 @@ export async function discard(args: string[], env: Env): Promise<number> {
 }
 
 function requireNote(note: string | undefined): string {
-  if (note === undefined) throw new UsageError('--note TEXT is missing: say why they are given up');
+  if (note === undefined) throw new UsageError('--note TEXT is missing: say why you discard them');
+  if (note.trim() === '') throw new UsageError('--note TEXT is empty: say why you discard them');
   return note;
 }
 

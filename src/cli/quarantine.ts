@@ -112,7 +112,7 @@ function sentence({ delivery_id, result, event_id, reason }: Release): string {
 
 export const FAILURE_COLUMNS: readonly Column<Release>[] = [
   { head: 'delivery', text: (item) => item.delivery_id },
-  { head: 'still not understood, since', text: (item) => item.reason, wrapTo: 40 },
+  { head: 'reason', text: (item) => item.reason, wrapTo: 40 },
 ];
 
 export const quarantine = nounCommand('quarantine', {

@@ -47,9 +47,9 @@ export function orMore(text: string, isExact: boolean): string {
   return isExact ? text : `at least ${text}`;
 }
 
-/** `1 event`, `12,345 events`, `1 delivery`, `2 deliveries` */
+/** `1 event`, `12,345 events`, `1 delivery`, `2 deliveries`, `2 replays` */
 export function counted(value: number, noun: string): string {
-  const plural = noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : noun.endsWith('s') ? noun : `${noun}s`;
+  const plural = /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : noun.endsWith('s') ? noun : `${noun}s`;
   return `${count(value)} ${value === 1 ? noun : plural}`;
 }
 

@@ -30,7 +30,7 @@ const help = `Publishes events again, with the same ids. Subscribers recognize t
 ${filterHelp(FILTERS)}
   with either:
     --queue NAME          only to this queue, and not to the exchange
-    --rate N              at most so many a second (${REPLAY_RATE_DEFAULT})
+    --rate N              at most N copies a second (${REPLAY_RATE_DEFAULT})
     --note TEXT           the reason, which is shown with the replay
     --dry-run             only count them and show some
     --yes                 do not ask
@@ -95,12 +95,16 @@ function orderOf(
   };
 }
 
-function show(found: Answers['replayPreview'], print: (line: string) => void): void {
-  const { matched, matched_exactly: isExact, sample } = found;
+function show(
+  { matched, matched_exactly: isExact, sample }: Answers['replayPreview'],
+  print: (line: string) => void,
+): void {
   const none = isExact
     ? 'no events match'
     : 'so many events are to be looked through that none was found yet';
-  print(matched === 0 ? none : `${orMore(counted(matched, 'event'), isExact)}, among them:`);
+  const isAll = isExact && matched === sample.length;
+  const found = `${orMore(counted(matched, 'event'), isExact)}${isAll ? '' : ', among them'}:`;
+  print(matched === 0 ? none : found);
   if (matched > 0) print(`\n${renderTable(sample, COLUMNS.events, { width: terminalWidth() })}\n`);
 }
 

@@ -49,7 +49,7 @@ async function show(args: string[], env: Env): Promise<number> {
 
 export const SKIP_COLUMNS: readonly Column<NonNullable<Answers['replayDetail']['skips']>[number]>[] = [
   nameColumn('left out', (skip) => skip.event_id),
-  textColumn('since', (skip) => skip.reason),
+  textColumn('reason', (skip) => skip.reason),
 ];
 
 const countOf = ({ matched_exactly: isExact }: Items['replays'], name: string, value: number) =>

@@ -15,7 +15,7 @@ const help = `Who sends, how much, with which secret, and which fields and statu
 
   sources
 
-You can remove a secret that has not matched for longer than your senders are ever silent. "drift" are fields and statuses
+You can remove a secret that has not matched for longer than your senders' longest pause. "drift" are fields and statuses
 that the schemas do not know, with the newest delivery that had them. "refused" are the busiest addresses whose deliveries
 were refused in the last 24 hours.`;
 
@@ -102,7 +102,7 @@ export const DRIFT: readonly Column<Row<Source['drift'][number]>>[] = [
   countColumn('times', (item) => count(item.count)),
   { ...timeColumn('first seen (UTC)', (item) => item.first_seen_at), drop: true },
   countColumn('last', (item) => ago(item.last_seen_at)),
-  idColumn('sample', (item) => item.sample_delivery_id),
+  { ...idColumn('sample', (item) => item.sample_delivery_id), below: 'last' },
 ];
 
 export const REFUSED: readonly Column<Row<NonNullable<Source['busiest_refused_addresses']>[number]>>[] = [

@@ -1,6 +1,7 @@
 // `tallyhook stats`: how many deliveries and publications there were, and how long they took, a step and source, and in all.
 
 import type { Env } from '../config.ts';
+import { UsageError } from '../errors.ts';
 import type { Answers } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { FLAG, parse, TEXT } from './arguments.ts';
@@ -13,18 +14,20 @@ import { DELIVERIES, hasPublications, PUBLICATIONS, TOTAL, totalRows } from './s
 
 const FILTERS = ['from', 'to', 'source'] as const;
 
-const help = `How many deliveries and publications there were, and how long they took, a step and source.
+const help = `How many deliveries and publications there were, and how long they took, for each step and source.
 
   stats                 a line for each step and source; on a terminal, the total of all of them below
 ${filterHelp(FILTERS)}
     --step TIME           how long one line stands for: 1m, 5m, 1h, 1d (1m)
     --total               the total alone
 
-Without --from and --to it is the last hour; the total is that of the last 60 minutes, whatever the step. "answer" is the
-time until a delivery was answered, "lag" that from an event's acceptance until the broker had confirmed it; both as
-p50 / p99, right to 10 %.`;
+Without --from and --to it is the last hour, in whole steps. The total covers the last 60 minutes, to whole minutes: at
+11:14:30 from 10:14 to 11:15, whatever the step. "answer" is the time until a delivery was answered, "lag" that from
+an event's acceptance until the broker had confirmed it; both as p50 / p99, accurate to 10 %.`;
 
 type Stats = Answers['stats'];
+
+const STEP_MAX_DAYS = 366;
 
 async function run(args: string[], env: Env): Promise<number> {
   const { values } = parse(args, { ...filterOptions(FILTERS), step: TEXT, total: FLAG } as const);
@@ -32,13 +35,20 @@ async function run(args: string[], env: Env): Promise<number> {
   const { client } = openApi(env);
   const stats = await client.stats({
     ...readFilters(FILTERS, values),
-    ...(step !== undefined && { step: secondsOf('--step', step) }),
+    ...(step !== undefined && { step: stepOf(step) }),
   });
   if (stats.items.length === 0) complain('nothing came in that time');
   if (process.stdout.isTTY) await printTables(stats, isTotalOnly === true);
   else if (isTotalOnly) await putJson(stats.total ?? null);
   else for (const item of stats.items) await putJson(item);
   return 0;
+}
+
+/** Bounds of the API. @throws UsageError */
+function stepOf(text: string): number {
+  const seconds = secondsOf('--step', text);
+  if (seconds >= 60 && seconds % 60 === 0 && seconds <= STEP_MAX_DAYS * 86_400) return seconds;
+  throw new UsageError(`--step takes whole minutes, from 1m to ${STEP_MAX_DAYS}d`);
 }
 
 async function printTables({ items, total }: Stats, isTotalOnly: boolean): Promise<void> {

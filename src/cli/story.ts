@@ -1,7 +1,7 @@
 // The columns of a job's story: for each step when it was, what it was, and the details that matter.
 
-import type { Answers, Items } from '../operators/client/index.ts';
-import { colourOf, statusOf, timeColumn } from './columns.ts';
+import { type Answers, ERROR_MESSAGE_MAX_LENGTH, type Items } from '../operators/client/index.ts';
+import { actionDetails, colourOf, statusOf, timeColumn } from './columns.ts';
 import { count, counted, duration, time } from './readable.ts';
 import type { Column } from './table.ts';
 
@@ -10,7 +10,8 @@ type Publication = Items['publications'];
 type Entry = Items['outbox'];
 type EventOfJob = Extract<StoryItem, { readonly event: unknown }>['event'];
 
-export const STORY_COLUMNS: readonly Column<StoryItem>[] = [
+/** `items`: of one page, from which is told what an event waits for. */
+export const storyColumns = (items: readonly StoryItem[]): readonly Column<StoryItem>[] => [
   timeColumn('at (UTC)', (item) => item.at),
   {
     head: 'after',
@@ -20,7 +21,13 @@ export const STORY_COLUMNS: readonly Column<StoryItem>[] = [
   { head: 'what', text: (item) => item.what.replaceAll('_', ' ') },
   { head: 'result', text: (item) => resultOf(item), colour: (item) => colourOf(resultOf(item)) },
   // In the row if it is wide enough for an id and the word before it.
-  { head: 'details', text: (item) => detailsOf(item), wrapTo: 44, below: 'first' },
+  {
+    head: 'details',
+    text: (item) => detailsOf(item, parkedOf(items)),
+    wrapTo: 44,
+    below: 'first',
+    unlabelled: true,
+  },
 ];
 
 function resultOf(item: StoryItem): string {
@@ -33,13 +40,20 @@ function resultOf(item: StoryItem): string {
   return '';
 }
 
-function detailsOf(item: StoryItem): string {
+/** Each keeps back the later events of the job. */
+const parkedOf = (items: readonly StoryItem[]): readonly Entry[] =>
+  items.flatMap((item) =>
+    'entry' in item && item.entry.state === 'parked' && item.entry.replay_id === null ? [item.entry] : [],
+  );
+
+function detailsOf(item: StoryItem, parked: readonly Entry[]): string {
   if ('delivery' in item) return deliveryDetails(item.delivery);
   if ('event' in item) return eventDetails(item.event);
   if ('publication' in item) return publicationDetails(item.publication);
-  if ('entry' in item) return entryDetails(item.entry);
+  if ('entry' in item) return entryDetails(item.entry, parked);
   if ('replay' in item) return replayDetails(item.replay);
-  if ('operator' in item) return `${item.operator.subject}, by ${item.operator.actor}`;
+  if ('operator' in item)
+    return joined(item.operator.subject, `by ${item.operator.actor}`, actionDetails(item.operator));
   if ('skip' in item) return `${item.skip.event_id}: ${item.skip.reason}, replay ${item.skip.replay_id}`;
   return '';
 }
@@ -54,8 +68,17 @@ function eventDetails(item: EventOfJob): string {
   const repeats =
     item.repeats > 0 && `repeated ${item.repeats === 1 ? 'once' : `${count(item.repeats)} times`}`;
   const error = [item.error_code, item.error_message].filter(Boolean).join(': ');
-  return joined(item.id, error, item.late && 'late', repeats);
+  return joined(
+    item.id,
+    error,
+    isCut(item) && `cut: all of it is in "deliveries show ${item.delivery_id} --body"`,
+    item.late && 'late',
+    repeats,
+  );
 }
+
+const isCut = ({ error_message: text }: EventOfJob) =>
+  text !== undefined && text.endsWith('…') && Array.from(text).length === ERROR_MESSAGE_MAX_LENGTH;
 
 function publicationDetails(item: Publication): string {
   const which = item.attempt > 1 && `attempt ${item.attempt}`;
@@ -64,8 +87,10 @@ function publicationDetails(item: Publication): string {
   return joined(shortId(item), `in ${duration(item.duration_ms)}`, which, item.detail ?? null, queue, replay);
 }
 
-function entryDetails(item: Entry): string {
-  const due = item.state === 'pending' && `due ${time(item.due_at)}`;
+function entryDetails(item: Entry, parked: readonly Entry[]): string {
+  const before = item.replay_id === null && parked.find(({ id }) => BigInt(id) < BigInt(item.id));
+  const pending = before ? `waits for ${shortId(before)}, which is parked` : `due ${time(item.due_at)}`;
+  const due = item.state === 'pending' && pending;
   const replay = item.replay_id !== null && `replay ${item.replay_id}`;
   return joined(shortId(item), due, counted(item.attempts, 'attempt'), item.last_error, replay);
 }

@@ -4,7 +4,7 @@
 
 import type { Format } from './output.ts';
 import { clean } from './readable.ts';
-import { widthOf } from './text-width.ts';
+import { SHORT_UUID_WIDTH, widthOf } from './text-width.ts';
 
 type Text = string | number | null | undefined;
 
@@ -19,6 +19,8 @@ export type Column<T> = {
   readonly wrapTo?: number;
   /** In a narrow table, the text stands in lines of its own below the row: before or after ids are shortened. */
   readonly below?: 'first' | 'last';
+  /** Below the row, the text stands without the column's head. */
+  readonly unlabelled?: true;
   /** Left out of a narrow table. */
   readonly drop?: true;
   /** Shortened in the middle: ids that nobody reads first, names last. */
@@ -41,8 +43,6 @@ export type Part<T> = {
 };
 
 export const GAP = '  ';
-/** `0190a…c3d2` */
-const ID_WIDTH = 10;
 const NAME_WIDTH = 12;
 /** An event's id with a UUID in it is whole. One that is longer must not cost the other columns their room. */
 const LONG_NAME_WIDTH = 60;
@@ -90,7 +90,7 @@ function* narrower<T>(
       parts.map((one) => (one.column.brief ? part(one.column, one.column.brief) : one)).filter(isFilled),
     (parts) => putBelow(parts, 'first'),
     (parts) => parts.filter(({ column }) => !column.drop),
-    (parts) => shortened(parts, 'first', ID_WIDTH),
+    (parts) => shortened(parts, 'first', SHORT_UUID_WIDTH),
     (parts) => putBelow(parts, 'last'),
     (parts) => shortened(parts, 'last', NAME_WIDTH),
   ];

@@ -14,12 +14,20 @@ export function terminalWidth(): number {
   return process.stdout.columns || NARROW_WIDTH;
 }
 
-/** Columns without a value in any row are left out. */
 export function renderTable<T>(
   items: readonly T[],
   columns: readonly Column<T>[],
-  { width, head = true }: TableOptions,
+  options: TableOptions,
 ): string {
+  return layTable(items, columns, options).text;
+}
+
+/** Columns without a value in any row are left out. `isShortened`: there was no room for a whole id or name. */
+export function layTable<T>(
+  items: readonly T[],
+  columns: readonly Column<T>[],
+  { width, head = true }: TableOptions,
+): { readonly text: string; readonly isShortened: boolean } {
   const parts = formOf(items, columns, { width, head });
   const inRow = inRowOf(parts);
   const below = parts.filter(({ isBelow }) => isBelow);
@@ -36,7 +44,13 @@ export function renderTable<T>(
     ),
     ...belowLines(below, row, width),
   ]);
-  return [...(head ? rowLines(heads, inRow, widths) : []), ...lines].join('\n');
+  return {
+    text: [...(head ? rowLines(heads, inRow, widths) : []), ...lines].join('\n'),
+    isShortened: inRow.some(
+      ({ column, cells }, at) =>
+        column.shorten !== undefined && cells.some((text) => widthOf(text) > (widths[at] ?? 0)),
+    ),
+  };
 }
 
 const fit = (text: string, column: Column<never>, width: number): string[] =>
@@ -59,12 +73,12 @@ function rowLines<T>(cells: readonly Cell[], parts: readonly Part<T>[], widths: 
   );
 }
 
-/** With their heads where there are several, so that each can be told from the others. */
+/** With their heads, as in the row. */
 function belowLines<T>(below: readonly Part<T>[], row: number, width: number): string[] {
   const texts = below.flatMap(({ column, cells }) => {
     const text = cells[row] ?? '';
     if (text === '') return [];
-    return below.length === 1 ? text : `${column.head}: ${text}`;
+    return column.unlabelled ? text : `${column.head}: ${text}`;
   });
   if (texts.length === 0) return [];
   return wrap(texts.join('; '), width - INDENT.length).map((line) => INDENT + line);

@@ -19,7 +19,7 @@ const TYPES: Readonly<Record<JsonType, string>> = {
 };
 
 /**
- * The error of a field's schema: `is missing`, or `must be a whole number, not a string`. `type` is what the field has to be:
+ * The error of a field's schema: `is missing`, or `must be a whole number; it is a string`. `type` is what the field has to be:
  * a value of this type that is still wrong is `must be …` alone.
  */
 export const mustBe =
@@ -27,7 +27,7 @@ export const mustBe =
   ({ input }: { readonly input?: unknown }): string => {
     if (input === undefined) return 'is missing';
     const given = typeOfJson(input);
-    return given === type ? `must be ${expected}` : `must be ${expected}, not ${TYPES[given]}`;
+    return given === type ? `must be ${expected}` : `must be ${expected}; it is ${TYPES[given]}`;
   };
 
 /** One reason for each field, the first: a text that is no time has no year either. At most REASON_MAX_LENGTH characters. */

@@ -53,7 +53,7 @@ const identifier = z
   .refine((id) => Buffer.byteLength(id) <= 128, { error: anId });
 
 /** Any printable text: operators see an unknown status as it came, also with white space. */
-const aStatus = mustBe('a string of 1 to 128 characters, all visible', 'string');
+const aStatus = mustBe('a string of 1 to 128 visible characters', 'string');
 const statusText = z
   .string({ error: aStatus })
   .regex(/^\P{C}+$/u, { error: aStatus })

@@ -14,7 +14,7 @@ export const LONG_JOB = `job_${'0123456789'.repeat(12)}_end`;
 const WIDE_JOB = '映画の変換🎬第一回の試験-00042';
 const LONG_SOURCE = 'studio-europe-central-2';
 export const LONG_REASON =
-  'cost_micros must be a whole number from -9007199254740991 to 9007199254740991, not a string; input_format is missing; ' +
+  'cost_micros must be a whole number from -9007199254740991 to 9007199254740991; it is a string; input_format is missing; ' +
   'completed_at must be a date and time with a time zone, as in 2026-01-31T12:00:00Z';
 
 const delivery = (fields: Partial<Items['deliveries']>): Items['deliveries'] => ({
@@ -48,6 +48,25 @@ export const quarantined = [
     job_id: WIDE_JOB,
     status: 'läuft noch 進行中',
     reason: 'unknown status',
+  }),
+];
+export const discarded = [
+  delivery({
+    outcome: 'quarantined',
+    status: 'paused',
+    reason: 'unknown status',
+    source: LONG_SOURCE,
+    discarded_at: at('19:18:45.254123'),
+    discarded_by: 'Ada’s laptop',
+    discard_note: 'tests of team A',
+  }),
+  delivery({
+    outcome: 'quarantined',
+    job_id: LONG_JOB,
+    reason: LONG_REASON,
+    discarded_at: at('19:18:45.254123'),
+    discarded_by: 'Ada’s laptop',
+    discard_note: 'the sender has corrected it, and has sent all of these again',
   }),
 ];
 /** What most ask for: nothing of it is hard to show. */
@@ -230,7 +249,12 @@ export const skips = [
   { replay_id: uuid('4104'), event_id: `team-a:${LONG_JOB}:failed`, reason: 'its body is no longer kept' },
 ];
 
-const line = (action: string, subject: string, source: string | null): Items['operator-log'] => ({
+const line = (
+  action: string,
+  subject: string,
+  source: string | null,
+  detail: Record<string, unknown> = {},
+): Items['operator-log'] => ({
   id: '1',
   at: at('19:17:16.323'),
   actor: 'docs operator',
@@ -238,11 +262,16 @@ const line = (action: string, subject: string, source: string | null): Items['op
   action,
   source,
   subject,
+  detail,
   remote_address: '127.0.0.1',
 });
 export const operatorLog = [
   line('outbox.discard', 'default:job_c002:failed', 'default'),
-  line('quarantine.release', uuid('7b47'), 'team-a'),
+  line('quarantine.release', uuid('7b47'), 'team-a', {
+    result: 'still_quarantined',
+    reason: 'unknown status',
+  }),
+  line('quarantine.discard', uuid('7b47'), 'team-a', { reason: 'unknown status', note: 'tests of team A' }),
   line('outbox.park', `${LONG_SOURCE}:${LONG_JOB}:failed`, LONG_SOURCE),
 ];
 
@@ -268,7 +297,22 @@ export const story: StoryItem[] = [
   {
     ...step,
     what: 'operator',
-    operator: { action: 'quarantine.release', actor: 'docs operator', subject: uuid('7b47') },
+    operator: {
+      action: 'quarantine.release',
+      actor: 'docs operator',
+      subject: uuid('7b47'),
+      result: 'still_quarantined',
+    },
+  },
+  {
+    ...step,
+    what: 'operator',
+    operator: {
+      action: 'quarantine.discard',
+      actor: 'docs operator',
+      subject: uuid('7b47'),
+      note: 'tests of team A',
+    },
   },
   { ...step, what: 'replay', replay: { ...(replays[0] as Items['replays']), duration_ms: 5_900 } },
   {
@@ -280,7 +324,8 @@ export const story: StoryItem[] = [
       reason: 'its body is no longer kept',
     },
   },
-  { ...step, what: 'waiting', entry: entry({ state: 'pending' }) },
+  { ...step, what: 'waiting', entry: entry({ state: 'parked', attempts: 20 }) },
+  { ...step, what: 'waiting', entry: entry({ id: '88', state: 'pending', attempts: 0, last_error: null }) },
 ];
 
 const source = (
@@ -333,6 +378,11 @@ export const drift = [
     ...seen,
   },
 ];
+export const driftOfLongName = drift.map((row) => ({
+  ...row,
+  of: `studio-${'0123456789'.repeat(5)}-eu`,
+  last_seen_at: at('00:00:30'),
+}));
 export const refused = [
   { of: 'team-a', address: '203.0.113.7', count: 800 },
   { of: LONG_SOURCE, address: '2001:db8:85a3::8a2e:370:7334', count: 1_234_567 },

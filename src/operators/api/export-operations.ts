@@ -179,6 +179,8 @@ async function* csvLines(item: z.ZodObject, slices: Slices): AsyncGenerator<stri
         record_delimiter: 'windows',
         // Senders choose job ids, and a spreadsheet would run one that begins as a formula.
         escape_formulas: true,
+        // By itself, csv-stringify quotes only what holds the whole record delimiter.
+        quoted_match: /[\r\n]/,
         cast: { boolean: String, object: (value) => JSON.stringify(value) },
       },
     );

@@ -134,7 +134,8 @@ export function admit(operation: Operation, response: Response): Caller {
   const identity = identityOf(response);
   if (identity.kind !== 'token') throw TOKEN_INVALID;
   const { id, name, role, sources } = identity.token;
-  if (!isRole(role) || !mayAct(role, operation.role)) throw forbidden();
+  if (!isRole(role) || !mayAct(role, operation.role))
+    throw forbidden(`this needs the role ${operation.role}`);
   return { tokenId: id, name, role, sources, remoteAddress: addressOf(response) || null };
 }
 

@@ -42,9 +42,27 @@ function check(schema: z.ZodObject | undefined, value: unknown): unknown {
     if (Object.keys(value as object).length > 0) throw invalid(`unknown parameter: ${keysOf(value)}`);
     return undefined;
   }
-  const { data, error } = schema.safeParse(value);
+  const { data, error } = schema.safeParse(value, { error: inPlainWords });
   if (error !== undefined) throw invalid(describe(error));
   return data;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  object: 'a JSON object',
+  array: 'a JSON array',
+  string: 'text',
+  boolean: 'true or false',
+  int: 'a whole number',
+  number: 'a number',
+};
+
+/** Of faults for which a schema has no words of its own. */
+function inPlainWords(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code === 'invalid_format' && issue.format === 'uuid') return 'must be a UUID';
+  if (issue.code !== 'invalid_type') return undefined;
+  const expected = TYPES[issue.expected];
+  if (issue.input === undefined) return 'must be given';
+  return expected && `must be ${expected}`;
 }
 
 function describe(error: z.ZodError): string {

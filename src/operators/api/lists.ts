@@ -81,7 +81,7 @@ const scoped = <Asked extends { source?: string | undefined }>(
 export const LISTS = {
   jobs: apiList('jobs', jobs, (asked, caller) => {
     if (asked.stuck_after !== undefined && asked.state !== 'stuck') {
-      throw new ApiError(400, 'invalid_request', 'stuck_after: goes with state=stuck alone');
+      throw new ApiError(400, 'invalid_request', 'stuck_after: only together with state=stuck');
     }
     return scoped(asked, caller);
   }),

@@ -19,8 +19,8 @@ export type OpenApiDocument = ReturnType<typeof createDocument>;
 const ABOUT = `What happened to deliveries, events and publications, shown to operators, and replayed.
 
 Every request needs \`Authorization: Bearer <token>\`. A token has a role: \`viewer\` reads, \`auditor\` reads bodies and
-exports too, \`operator\` also replays, releases and parks, \`admin\` also makes and revokes tokens. A token can be
-limited to some sources: lists then show only these, and a request for another source is 403.
+exports too, \`operator\` also replays, releases, retries, discards and parks, \`admin\` also makes and revokes tokens. A token
+can be limited to some sources: lists then show only these, and a request for another source is 403.
 
 Times are RFC 3339 in UTC. Whole numbers of 64 bits are strings of digits. Lists are newest first. \`next_cursor\` leads to
 the next page, and is valid only with the same filters. Unknown parameters are refused.`;

@@ -123,7 +123,8 @@ export class ApiError extends Error {
 export const unavailable = () =>
   new ApiError(503, 'unavailable', 'the database cannot be reached, or has too much to do: try again');
 export const notFound = (what: string) => new ApiError(404, 'not_found', `there is no such ${what}`);
-export const forbidden = () => new ApiError(403, 'forbidden', 'insufficient permissions for this resource');
+export const forbidden = (because = 'insufficient permissions for this resource') =>
+  new ApiError(403, 'forbidden', because);
 
 /** The sources to read: the named one, or all that the token may see (null: all). @throws ApiError 403 */
 export function scopeOf(caller: Caller, source?: string): readonly string[] | null {

@@ -12,6 +12,10 @@ import { ApiError, defineAction, notFound, type Operation, scopeOf } from './ope
 import { Entry, Retried, RetryOrder } from '../contract/outbox.ts';
 
 const LIST = 'outbox retry';
+const PAST = { retry: 'retried', discard: 'discarded', park: 'parked' } as const satisfies Record<
+  Decision,
+  string
+>;
 
 export function createOutboxOperations(): readonly Operation[] {
   return [
@@ -64,7 +68,7 @@ function decideOperation(
           409,
           'wrong_state',
           entry.replay_id === null
-            ? `it is ${entry.state}: that does not allow to ${decision} it`
+            ? `it is ${entry.state}: a ${entry.state} event cannot be ${PAST[decision]}`
             : 'it is a replay’s copy: pause, resume or cancel the replay',
         );
       }
@@ -92,7 +96,7 @@ function retryManyOperation(): Operation {
     path: '/outbox/retry',
     tag: 'Outbox',
     summary: 'Publish all returned or all parked events again',
-    description: `The oldest ${RETRIED_AT_ONCE} of them. Go on with \`next_cursor\` until it is null. Each event that waited at the first call is retried once, even if it is returned again.`,
+    description: `The oldest ${RETRIED_AT_ONCE} of them. Continue with \`next_cursor\` until it is null. Each event that waited at the first call is retried once, even if it is returned again.`,
     role: 'operator',
     body: RetryOrder,
     answers: { 200: { description: 'How many are pending again.', schema: Retried } },

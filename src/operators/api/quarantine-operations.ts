@@ -67,7 +67,7 @@ function releaseManyOperation(): Operation {
     tag: 'Quarantine',
     summary: 'Try to understand many deliveries again',
     description:
-      `Oldest first: at most \`limit\`, ${RELEASED_OF_A_JOB} of one job, and 8 MiB of bodies (but one at least). Go on ` +
+      `Oldest first: at most \`limit\`, ${RELEASED_OF_A_JOB} of one job, and 8 MiB of bodies (but one at least). Continue ` +
       'with `next_cursor` until it is null.',
     role: 'operator',
     body: ReleaseOrder,
@@ -115,8 +115,8 @@ function discardManyOperation(): Operation {
     tag: 'Quarantine',
     summary: 'Give up many deliveries in quarantine for good',
     description:
-      `Oldest first: at most \`limit\`, ${DISCARDED_AT_ONCE} a call. Go on with \`next_cursor\` until it is null. With \`dry_run\` ` +
-      'nothing is changed, and nothing recorded; an `Idempotency-Key` that it is given belongs to it, and not to the order.',
+      `Oldest first: at most \`limit\`, ${DISCARDED_AT_ONCE} a call. Continue with \`next_cursor\` until it is null. With \`dry_run\` ` +
+      'nothing is changed, and nothing recorded; the order that follows needs another `Idempotency-Key`.',
     role: 'operator',
     body: DiscardOrder,
     answers: {
@@ -150,7 +150,7 @@ async function requireVisible(
 const NOT_WAITING: Readonly<Record<NotWaiting, string>> = {
   'never quarantined': 'it is not in quarantine, and never was',
   released: 'it is not in quarantine any more: it was released',
-  discarded: 'it is not in quarantine any more: it was discarded, which is for good',
+  discarded: 'it is not in quarantine any more: it was discarded; this cannot be undone',
 };
 
 /** @throws ApiError 404, 409 */

@@ -24,6 +24,10 @@ import { ApiError, defineAction, defineRead, notFound, type Operation, scopeOf }
 import { onlySource, requireVisible, selectByIds } from './replay-scope.ts';
 
 const params = z.strictObject({ id: z.uuid() });
+const PAST = { pause: 'paused', resume: 'resumed', cancel: 'cancelled' } as const satisfies Record<
+  Change,
+  string
+>;
 
 export function createReplayOperations({
   connection,
@@ -126,8 +130,12 @@ function changeOperation(change: Change, summary: string): Operation {
       requireVisible(await findReplay(trx, id), caller);
       const result = await changeReplay(trx, id, change);
       if (result === undefined) throw notFound('replay');
-      if (result === 'wrong state') {
-        throw new ApiError(409, 'wrong_state', `its state does not allow to ${change} it`);
+      if (typeof result === 'string') {
+        throw new ApiError(
+          409,
+          'wrong_state',
+          `it is ${result}: a ${result} replay cannot be ${PAST[change]}`,
+        );
       }
       const { changed, replay } = result;
       if (changed) await record({ action: `replay.${change}`, subject: id, source: onlySource(replay) });

@@ -38,14 +38,15 @@ export function createStatsOperations(deps: {
       description:
         'Counted in memory and written every ten seconds by each replica, so the last seconds may be missing, and a ' +
         'crash loses them. `/deliveries` is the exact record. `from` and `to` are widened to whole steps; without ' +
-        'them it is the last hour. `total` is of the time that was asked for, to the minute. `answer_ms` is the time from the head of a delivery to its answer, `lag_ms` that ' +
+        'them it is the last hour. `total` is of the time that was asked for, ' +
+        'widened to whole minutes. `answer_ms` is the time from the head of a delivery to its answer, `lag_ms` that ' +
         'from the acceptance of an event to its confirm by the broker.',
       role: 'viewer',
       query: z.strictObject({
         from: time.optional().describe('Not before. An hour before `to` where not given.'),
         to: time.optional().describe('Before. Now where not given.'),
         step: wholeNumber(STEP_MIN_S, STEP_MAX_S)
-          .refine((step) => step % 60 === 0, 'must be whole minutes, in seconds')
+          .refine((step) => step % 60 === 0, 'must be whole minutes, in seconds: 60, 120, 3600')
           .default(STEP_MIN_S)
           .describe(
             `Seconds, whole minutes. At most ${STEPS_MAX} steps fit between \`from\` and \`to\`. Counts older than ` +

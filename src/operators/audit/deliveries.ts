@@ -2,6 +2,7 @@
 
 import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
+import { NO_SOURCE } from '../../signature-cause.ts';
 import { eventId, type Status, type Database, timeText } from '../../ledger/index.ts';
 import type { Delivery, DeliveryDetail, deliveryFilters } from '../contract/deliveries.ts';
 import type { quarantineFilters, QuarantineState } from '../contract/quarantine.ts';
@@ -140,7 +141,11 @@ export function shownTo<Shown extends AuditedDelivery>(
 ): Shown {
   const { signed_by: signer } = delivery;
   if (signer === null || !(sources === null || sources.includes(signer))) return delivery;
-  return { ...delivery, reason: `signed with the secret of another source: ${signer}` };
+  const reason =
+    delivery.reason === NO_SOURCE
+      ? `${NO_SOURCE}; signed with the secret of ${signer}`
+      : `signed with the secret of another source: ${signer}`;
+  return { ...delivery, reason };
 }
 
 /** The deliveries with these ids and times (primary key), in the order of their time. */

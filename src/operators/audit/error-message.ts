@@ -16,10 +16,12 @@ export async function readErrorMessage(db: Kysely<Database>, deliveryId: string)
   return typeof text === 'string' ? shown(text) : null;
 }
 
-function shown(text: string): string {
+/** One that is cut has exactly ERROR_MESSAGE_MAX_LENGTH characters, of which the last is `…`. */
+function shown(message: string): string {
+  const text = message.replaceAll(/\s+/g, ' ');
   // Twice the length at most, since a character may be of two code units.
   const characters = Array.from(text.slice(0, 2 * ERROR_MESSAGE_MAX_LENGTH + 1));
   const fits = characters.length <= ERROR_MESSAGE_MAX_LENGTH;
   const kept = fits ? characters : [...characters.slice(0, ERROR_MESSAGE_MAX_LENGTH - 1), '…'];
-  return maskUnseen(kept.join('').replaceAll(/\s+/g, ' '));
+  return maskUnseen(kept.join(''));
 }

@@ -2,6 +2,7 @@
 // database, so that they fit together.
 
 import { type Kysely, sql, type Transaction } from 'kysely';
+import { parseJson } from '../../json.ts';
 import { type Database, timeText } from '../../ledger/index.ts';
 import type { Position, ValueType } from './cursor.ts';
 import type { Job } from '../contract/jobs.ts';
@@ -159,15 +160,36 @@ async function operatorMoments(
   { source, jobId }: { source: string; jobId: string },
   eventIds: readonly string[],
 ): Promise<Moment[]> {
-  const { rows } = await sql<{ id: string; at: string; action: string; actor: string; subject: string }>`
+  const { rows } = await sql<{
+    id: string;
+    at: string;
+    action: string;
+    actor: string;
+    subject: string;
+    detail: string | null;
+  }>`
     with acted_on as materialized (
       select d.id::text as subject from deliveries d
       where d.source = ${source} and d.job_id = ${jobId} and d.outcome <> 'duplicate'
       order by d.source, d.job_id, d.received_at limit ${ACTED_ON_MAX})
-    select l.id, ${timeText('l.at')} as at, l.action, l.actor, l.subject from operator_log l
+    select l.id, ${timeText('l.at')} as at, l.action, l.actor, l.subject, l.detail from operator_log l
     where l.subject = any(array(select subject from acted_on) || ${eventIds}::text[]) and l.action <> 'body.read'
     order by l.id limit ${ACTED_ON_MAX}`.execute(trx);
-  return rows.map(({ id, at, ...operator }) => ({ what: 'operator', operator, at, key: padded(id) }));
+  return rows.map(({ id, at, detail, ...operator }) => ({
+    what: 'operator',
+    operator: { ...operator, ...shownDetail(detail) },
+    at,
+    key: padded(id),
+  }));
+}
+
+/** Of a line's detail: what came of the action, and why it was done. */
+function shownDetail(detail: string | null): { result?: string; note?: string } {
+  const { result, note } = detail === null ? {} : (parseJson(detail) as Record<string, unknown>);
+  return {
+    ...(typeof result === 'string' && { result }),
+    ...(typeof note === 'string' && { note }),
+  };
 }
 
 /**

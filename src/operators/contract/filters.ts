@@ -19,13 +19,21 @@ export const plain = (maxLength: number) =>
     .max(maxLength, `must be at most ${maxLength} characters`)
     .refine((text) => !text.includes('\0') && text.isWellFormed(), 'must be well-formed text');
 
+/** Combining marks and fillers alone show nothing either. */
+const VISIBLE = /[^\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}]/u;
+
+/** Why somebody did something: text with at least one visible character, without the white space around it. */
+export const note = plain(500)
+  .trim()
+  .refine((text) => VISIBLE.test(text), 'must have a visible character');
+
 /** A whole number that arrives as text. The document shows an integer. */
 export function wholeNumber(min: number, max: number) {
   const fault = `must be a whole number from ${min} to ${max}`;
   return textOrFault()
     .regex(/^\d{1,9}$/, fault)
     .transform(Number)
-    .refine((count) => count >= min && count <= max, fault)
+    .refine((count) => count >= min && count <= max, { error: fault, abort: true })
     .meta({
       override: ({ jsonSchema }) => {
         Object.assign(jsonSchema, { type: 'integer', minimum: min, maximum: max });

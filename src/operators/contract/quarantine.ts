@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { Delivery } from './deliveries.ts';
 import { timestamp } from './fields.ts';
-import { flag, job, orderCursor, plain, range, source } from './filters.ts';
+import { flag, job, note as noteText, orderCursor, plain, range, source } from './filters.ts';
 
 /** One transaction locks as many jobs. */
 export const RELEASED_AT_ONCE = 100;
@@ -42,7 +42,7 @@ export const ReleaseResult = z
     delivery_id: z.uuid(),
     result: z
       .enum(['accepted', 'duplicate', 'conflict', 'still_quarantined'])
-      .describe('What it would have been, had it been understood when it came.'),
+      .describe('The outcome with the present schemas.'),
     event_id: z.string().nullable(),
     reason: z.string().nullable().describe('Why it is still not understood.'),
   })
@@ -51,11 +51,11 @@ export const ReleaseResult = z
 export const ReleasePage = z
   .object({
     items: z.array(ReleaseResult),
-    next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
+    next_cursor: z.string().nullable().describe('For the next call; null after the last page.'),
   })
   .meta({ id: 'ReleasePage', description: 'What became of some of them.' });
 
-const note = plain(500).describe('Why, for those who look at it later.');
+const note = noteText.describe('The reason, which is shown with the delivery.');
 
 export const Discard = z
   .strictObject({ note })
@@ -64,7 +64,7 @@ export const Discard = z
 export const DiscardOrder = z
   .strictObject({
     filter,
-    note: note.optional().describe('Why, for those who look at it later. Only a dry run needs none.'),
+    note: note.optional().describe('The reason. Only a dry run needs none.'),
     dry_run: z.boolean().default(false).describe('Only says what would be discarded.'),
     limit: z.int().min(1).max(DISCARDED_AT_ONCE).default(DISCARDED_AT_ONCE),
     cursor: orderCursor,
@@ -78,7 +78,7 @@ export const DiscardOrder = z
 export const DiscardPage = z
   .object({
     discarded: z.int().min(0).describe('Deliveries that this call discarded.'),
-    next_cursor: z.string().nullable().describe('For the next call; null when all have had their turn.'),
+    next_cursor: z.string().nullable().describe('For the next call; null after the last page.'),
   })
   .meta({ id: 'DiscardPage', description: 'How many of them were discarded.' });
 

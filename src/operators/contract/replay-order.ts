@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';
 import { deliveryFilters } from './deliveries.ts';
 import { eventFilters } from './events.ts';
-import { eventIdText, plain } from './filters.ts';
+import { eventIdText, note, plain } from './filters.ts';
 
 export const REPLAY_EVENT_IDS_MAX = 1_000;
 /** Copies a second. */
@@ -51,7 +51,7 @@ export const ReplayOrder = z
     rate_per_second: replayRate
       .default(REPLAY_RATE_DEFAULT)
       .describe('At most so many copies a second, evenly spread.'),
-    note: plain(500).optional().describe('The reason, which is shown with the replay.'),
+    note: note.optional().describe('The reason, which is shown with the replay.'),
     dry_run: z.boolean().default(false).describe('Shows what would be published, and publishes nothing.'),
   })
   .refine(

@@ -6,7 +6,7 @@ import { timestamp } from './fields.ts';
 const percentiles = z
   .object({ p50: z.number(), p90: z.number(), p99: z.number() })
   .nullable()
-  .describe('Milliseconds, right to 10 %; null where nothing was measured.');
+  .describe('Milliseconds, accurate to 10 %; null where nothing was measured.');
 
 const figures = {
   deliveries: z

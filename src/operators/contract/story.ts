@@ -14,7 +14,13 @@ const STORY_ITEMS_MAX = 1_000;
 export const STORY_ITEMS_DEFAULT = 500;
 
 const OperatorAction = z
-  .object({ action: z.string(), actor: z.string(), subject: z.string() })
+  .object({
+    action: z.string(),
+    actor: z.string(),
+    subject: z.string(),
+    result: z.string().optional().describe('Of a release, as `ReleaseResult` has it.'),
+    note: z.string().optional().describe('Of a discard: why.'),
+  })
   .meta({ id: 'OperatorAction', description: 'What an operator did with a delivery or an event.' });
 
 export const ERROR_MESSAGE_MAX_LENGTH = 1_000;
@@ -25,7 +31,7 @@ const EventOfJob = Event.extend({
     .optional()
     .describe(
       `Of a failed event, for roles that may read bodies: at most ${ERROR_MESSAGE_MAX_LENGTH} characters, without invisible ` +
-        'ones. Missing for other roles, and where the body is no longer kept.',
+        'ones. A longer one is cut, and ends with `…`. Missing for other roles, and where the body is no longer kept.',
     ),
 }).meta({ id: 'EventOfJob', description: 'An event, as a job’s story has it.' });
 

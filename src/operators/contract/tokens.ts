@@ -30,7 +30,10 @@ export const Token = z
     last_used_at: timestamp.nullable().meta({ description: 'Noted at most once a minute.' }),
     revoked_at: timestamp.nullable(),
   })
-  .meta({ id: 'Token', description: 'What opens this API. Its value is not kept, only a hash of it.' });
+  .meta({
+    id: 'Token',
+    description: 'Gives access to this API. The service stores only a hash of its value.',
+  });
 
 export const NewToken = Token.extend({
   value: z.string().optional().meta({

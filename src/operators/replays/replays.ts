@@ -102,13 +102,13 @@ const CHANGES: Readonly<Record<Change, { from: readonly ReplayState[]; to: Repla
 /**
  * Idempotent: `changed` is false if the replay has the new state already. A copy that is being published at a pause or a
  * cancel may still arrive. A copy that a cancel deletes from the outbox stays counted as queued.
- * @returns undefined if there is no such replay, 'wrong state' if its state does not allow the change.
+ * @returns undefined if there is no such replay, its state if that does not allow the change.
  */
 export async function changeReplay(
   trx: Transaction<Database>,
   id: string,
   change: Change,
-): Promise<{ changed: boolean; replay: Replay } | 'wrong state' | undefined> {
+): Promise<{ changed: boolean; replay: Replay } | ReplayState | undefined> {
   const row = await trx
     .selectFrom('replays')
     .select('state')
@@ -117,7 +117,7 @@ export async function changeReplay(
     .executeTakeFirst();
   if (row === undefined) return undefined;
   const changed = CHANGES[change].from.includes(row.state);
-  if (!changed && row.state !== CHANGES[change].to) return 'wrong state';
+  if (!changed && row.state !== CHANGES[change].to) return row.state;
   if (changed) await apply(trx, id, change);
   return { changed, replay: (await findReplay(trx, id)) as Replay };
 }

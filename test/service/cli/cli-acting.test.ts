@@ -243,6 +243,9 @@ test('replay counts first, and sends to one queue what matches, marked as a repl
   expect(bus.messages).toHaveLength(12);
   expect(await cli.items('replays', 'show', replay?.id ?? '')).toMatchObject([{ state: 'finished' }]);
   expect(await cli.items('publications', 'list', '--replay', replay?.id ?? '')).toHaveLength(12);
+  // All of them are shown: there are no others.
+  const one = await cli.run('replay', `default:${jobs[0]}:completed`, '--queue', queue, '--yes');
+  expect(one.stderr).toContain('1 event:\n');
 }, 40_000);
 
 test('a replay can be left, paused, gone on with and cancelled; Ctrl-C leaves it running and says so', async () => {

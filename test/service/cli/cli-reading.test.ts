@@ -95,8 +95,26 @@ test('a job of which there is nothing but quarantine has a story', async () => {
   if (!hasTerminal) return;
   const { code, screen } = await cli.onTerminal(['jobs', 'show', job]);
   expect(code).toBe(0);
-  expect(screen).toContain(`${job} of default: no event told of it`);
+  expect(screen).toContain(`${job} of default: it has no events yet`);
   expect(screen).toMatch(/delivery +quarantined/);
+});
+
+test.runIf(hasTerminal)('no line is wider than the terminal, whatever the id of a job', async () => {
+  await using relay = await startTestService();
+  const cli = await cliOf(relay, { role: 'viewer' });
+  const job = `job_${'0123456789'.repeat(12)}`;
+  await deliver(relay.webhooks, { job_id: job, status: 'exploded' });
+
+  const { screen } = await cli.onTerminal(['jobs', 'show', job]);
+
+  expect(screen.replaceAll('\n', '')).toContain(`${job} of default: it has no events yet`);
+  const list = await cli.onTerminal(['quarantine', 'list']);
+  expect(list.screen).toContain('…');
+  expect(list.screen).toContain('\nids with "…" are shortened');
+  const lines = `${screen}\n${list.screen}`.split('\n');
+  expect(
+    lines.filter((line) => line.length > 120 || (line.startsWith('ids with') && line.length > 80)),
+  ).toEqual([]);
 });
 
 test('a job’s replays are in its story, with who asked for them and how long they took', async () => {

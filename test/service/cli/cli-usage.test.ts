@@ -44,6 +44,10 @@ test.for([
   [['jobs', 'show'], 'jobs show takes a source and a job'],
   [['jobs', 'list', 'job_1'], '"job_1" means nothing here'],
   [['jobs', 'list', '--colour'], '--colour'],
+  [
+    ['jobs', 'list', '--state', 'stuck', '--stuck-after', '1s'],
+    '--stuck-after takes a time from 60s to 365d',
+  ],
   [['jobs', 'list', '--stuck-after', 'long'], '--stuck-after takes a time such as'],
   [['deliveries', 'list', '--from', 'yesterday'], '--from takes 2026-01-31T12:00:00Z'],
   [['deliveries', 'list', '--limit', '0'], '--limit takes a whole number from 1'],
@@ -65,6 +69,10 @@ test.for([
   [['export', 'everything'], 'export takes one of jobs'],
   [['export', 'jobs', '--format', 'xml'], '--format takes one of ndjson, csv'],
   [['export', 'jobs', '--outcome', 'accepted'], '--outcome'],
+  [['stats', '--step', '30s'], '--step takes whole minutes, from 1m to 366d'],
+  [['stats', '--step', '90s'], '--step takes whole minutes, from 1m to 366d'],
+  [['quarantine', 'discard', '--all'], '--note TEXT is missing: say why you discard them'],
+  [['quarantine', 'discard', '--all', '--note', ' ', '--yes'], '--note TEXT is empty: say why'],
   [['stats', '--step', '1w'], '--step takes a time such as'],
 ] as const)('%j is wrong usage: exit code 2, and a line that says what', async ([args, words]) => {
   // The address of nobody: wrong usage is known without asking.

@@ -207,6 +207,27 @@ describe('every operation', () => {
     }
   });
 
+  test('says in plain words, and once, what is missing or of the wrong form', async () => {
+    await using relay = await startTestService();
+    const admin = await operators(relay);
+    const uuid = 'id: must be a UUID';
+    for (const [answer, message] of [
+      [admin.get('/deliveries/1'), uuid],
+      [admin.post('/quarantine/1/release'), uuid],
+      [admin.post('/quarantine/release', { note: 'x' }), 'filter: must be given; unknown parameter: note'],
+      [admin.post('/quarantine/release', { filter: 'x' }), 'filter: must be a JSON object'],
+      [admin.post('/replays', { event_ids: 'x' }), 'event_ids: must be a JSON array'],
+      [
+        admin.post('/replays', { event_ids: ['default:a:failed'], dry_run: 1 }),
+        'dry_run: must be true or false',
+      ],
+      [admin.get('/stats?step=30'), 'step: must be a whole number from 60 to 31622400'],
+      [admin.get('/jobs?stuck_after=60'), 'stuck_after: only together with state=stuck'],
+    ] as const) {
+      expect(await answer).toMatchObject({ status: 400, body: { message } });
+    }
+  });
+
   test('that takes a time refuses one beyond our years, once, by the name of its parameter', async () => {
     await using relay = await startTestService();
     const admin = await operators(relay);

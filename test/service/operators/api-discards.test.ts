@@ -80,9 +80,32 @@ test('the operator log and the job’s story have a line for a discard, with its
   expect((await api.get(`/jobs/default/${job}`)).body).toMatchObject({
     items: [
       { what: 'delivery', delivery: { discarded_by: 'Ada', discard_note: NOTE } },
-      { what: 'operator', operator: { action: 'quarantine.discard', actor: 'Ada' } },
+      { what: 'operator', operator: { action: 'quarantine.discard', actor: 'Ada', note: NOTE } },
     ],
   });
+});
+
+test.each(['   ', '\u202E', '\u200B \u2060', '\u0301', '\u3164'])(
+  'a note in which nothing can be seen is refused: %j',
+  async (note) => {
+    await using service = await startTestService();
+    const api = await operators(service, { role: 'operator' });
+    const id = await quarantine(service);
+    const fault = { status: 400, body: { message: 'note: must have a visible character' } };
+
+    expect(await api.post(`/quarantine/${id}/discard`, { note })).toMatchObject(fault);
+    expect(await api.post('/quarantine/discard', { filter: {}, note })).toMatchObject(fault);
+    expect(await api.post('/replays', { filter: { kind: 'failed' }, note })).toMatchObject(fault);
+    expect(await idsIn(api, '/quarantine')).toEqual([id]);
+  },
+);
+
+test('a note is kept without the white space around it', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator' });
+  const id = await quarantine(service);
+  const { body } = await api.post<Discarded>(`/quarantine/${id}/discard`, { note: ` ${NOTE}\n` });
+  expect(body.discard_note).toBe(NOTE);
 });
 
 test('what is discarded can be neither released nor discarded again, and says so', async () => {
@@ -98,7 +121,10 @@ test('what is discarded can be neither released nor discarded again, and says so
   ]) {
     expect(await action).toMatchObject({
       status: 409,
-      body: { error: 'wrong_state', message: expect.stringContaining('discarded, which is for good') },
+      body: {
+        error: 'wrong_state',
+        message: expect.stringContaining('it was discarded; this cannot be undone'),
+      },
     });
   }
 

@@ -6,7 +6,7 @@ import { parseLines } from '../../support/cli.ts';
 import { createHistory, type History } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { newToken, operators, type Operators } from '../../support/operators.ts';
-import { deliver } from '../../support/sender.ts';
+import { deliver, newJobId } from '../../support/sender.ts';
 import { createTestLog, startTestService, type TestService } from '../../support/service.ts';
 
 type Item = Record<string, unknown>;
@@ -111,6 +111,18 @@ test('CSV has a header and a row for each item, and no cell that a spreadsheet w
     'select count(*)::int as count from events',
   );
   expect(many.text.trimEnd().split('\r\n')).toHaveLength((counted?.count ?? 0) + 1);
+});
+
+test('a line break in a value stays in its quoted cell, and no formula begins behind it', async () => {
+  const job = newJobId();
+  await deliver(service.webhooks, { job_id: job, status: 'exploded' });
+  const operator = await operators(service, { role: 'operator' });
+  const order = { filter: { job_id: job }, note: 'a test\n=1+1\rof team A' };
+  expect((await operator.post('/quarantine/discard', order)).body).toMatchObject({ discarded: 1 });
+
+  const { text } = await api.get(`/export?list=quarantine&job_id=${job}&state=discarded&format=csv`);
+
+  expect(text).toContain(',"a test\n=1+1\rof team A"\r\n');
 });
 
 /** Reads a part and then nothing more. */

@@ -165,7 +165,7 @@ test('a decision that the state does not allow is a 409, and an event is discard
   const pending = await addWaiting(service, 'pending');
   expect(await api.post(`/outbox/${pending.id}/discard`)).toMatchObject({
     status: 409,
-    body: { error: 'wrong_state', message: 'it is pending: that does not allow to discard it' },
+    body: { error: 'wrong_state', message: 'it is pending: a pending event cannot be discarded' },
   });
   for (const decision of ['retry', 'discard', 'park']) {
     expect(await api.post(`/outbox/${copy}/${decision}`)).toMatchObject({ status: 409 });

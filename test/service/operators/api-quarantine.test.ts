@@ -79,6 +79,21 @@ test('a delivery that is understood by now is tallied and published as if it cam
   });
 });
 
+test('the story says what came of a release', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator', name: 'Ada' });
+  const job = newJobId();
+  const id = await quarantine(service, { job_id: job, status: 'exploded' });
+  await api.post(`/quarantine/${id}/release`);
+
+  expect((await api.get(`/jobs/default/${job}`)).body).toMatchObject({
+    items: [
+      { what: 'delivery' },
+      { operator: { action: 'quarantine.release', actor: 'Ada', result: 'still_quarantined' } },
+    ],
+  });
+});
+
 test('what was told since by another delivery is a duplicate or a conflict, and published no second time', async () => {
   await using service = await startTestService();
   const api = await operators(service, { role: 'operator' });

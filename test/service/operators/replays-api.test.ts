@@ -240,7 +240,10 @@ test('a replay is paused, resumed and cancelled, and a state that does not allow
   });
   await bus.received(seen + 20);
   expect(await change('cancel')).toMatchObject({ status: 200, body: { state: 'cancelled' } });
-  expect(await change('resume')).toMatchObject({ status: 409, body: { error: 'wrong_state' } });
+  expect(await change('resume')).toMatchObject({
+    status: 409,
+    body: { error: 'wrong_state', message: 'it is cancelled: a cancelled replay cannot be resumed' },
+  });
   expect(await change('pause')).toMatchObject({ status: 409, body: { error: 'wrong_state' } });
   await vi.waitFor(async () =>
     expect(await service.database.query('select from outbox where replay_id is not null')).toEqual([]),

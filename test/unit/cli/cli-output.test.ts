@@ -42,8 +42,8 @@ describe('a table', () => {
       'event                       times',
       'default:job_7f3a:completed      5',
       'default:job_1:failed        12345',
-      '    progress_percentage must be a whole',
-      '    number',
+      '    reason: progress_percentage must be',
+      '    a whole number',
     ]);
     expect(render(ROWS, 30).slice(0, 3)).toEqual([
       'event',
@@ -54,9 +54,9 @@ describe('a table', () => {
       'event',
       'default:jo…:completed',
       'default:job_1:failed',
-      '    progress_percenta',
-      '    ge must be a',
-      '    whole number',
+      '    reason: progress_',
+      '    percentage must',
+      '    be a whole number',
     ]);
   });
 
@@ -113,6 +113,18 @@ describe('the width of text', () => {
     expect(shorten('01a1ff88-c29b-7e93-a060-067e8625acca', 10)).toBe('01a1f…acca');
     expect(shorten('job_1', 5)).toBe('job_1');
   });
+
+  test('a UUID is whole or short: nobody sees that two characters are missing', () => {
+    const uuid = '01a1ff88-c29b-7e93-a060-067e8625acca';
+    expect(shorten(uuid, 36)).toBe(uuid);
+    expect(shorten(uuid, 35)).toBe('01a1f…acca');
+  });
+
+  test('a number stays with the unit or word behind it, as long as both fit into a line', () => {
+    expect(wrap('processing 45 %', 13)).toEqual(['processing', '45 %']);
+    expect(wrap('2 unauthorized, 18 quarantined', 20)).toEqual(['2 unauthorized,', '18 quarantined']);
+    expect(wrap('12,345 unauthorized', 12)).toEqual(['12,345', 'unauthorized']);
+  });
 });
 
 describe('values as a person reads them', () => {
@@ -141,6 +153,7 @@ describe('values as a person reads them', () => {
   });
 
   test('counts have their noun, and sizes their unit', () => {
+    expect(counted(0, 'replay')).toBe('0 replays');
     expect([counted(1, 'delivery'), counted(12_345, 'delivery'), counted(0, 'event')]).toEqual([
       '1 delivery',
       '12,345 deliveries',

@@ -8,8 +8,8 @@ import { FAILURE_COLUMNS } from '../../../src/cli/quarantine.ts';
 import { SKIP_COLUMNS } from '../../../src/cli/replays.ts';
 import { DRIFT, REFUSED, SECRETS, SOURCES } from '../../../src/cli/sources.ts';
 import { DELIVERIES, PUBLICATIONS, TOTAL, totalRows } from '../../../src/cli/stats-columns.ts';
-import { STORY_COLUMNS } from '../../../src/cli/story.ts';
-import { type Column, renderTable } from '../../../src/cli/table.ts';
+import { storyColumns } from '../../../src/cli/story.ts';
+import { type Column, layTable, renderTable } from '../../../src/cli/table.ts';
 import { widthOf } from '../../../src/cli/text-width.ts';
 import { TOKEN_COLUMNS } from '../../../src/cli/tokens.ts';
 import * as rows from '../../support/table-rows.ts';
@@ -35,12 +35,13 @@ const failures = rows.quarantined.map(({ id, reason }) => ({
 
 const TABLES = {
   'jobs list': table(rows.jobs, COLUMNS.jobs),
-  'jobs show': table(rows.story, STORY_COLUMNS),
+  'jobs show': table(rows.story, storyColumns(rows.story)),
   'deliveries list': table(rows.deliveries, COLUMNS.deliveries),
   'deliveries list --outcome unauthorized': table(rows.unauthorized, COLUMNS.deliveries),
   'events list': table(rows.events, COLUMNS.events),
   'publications list': table(rows.publications, COLUMNS.publications),
   'quarantine list': table(rows.quarantined, COLUMNS.quarantine),
+  'quarantine list --state discarded': table(rows.discarded, COLUMNS.quarantine),
   'quarantine list, short': table(rows.quarantined.slice(0, 2), COLUMNS.quarantine),
   'quarantine release --all': table(failures, FAILURE_COLUMNS),
   'outbox list': table(rows.outbox, COLUMNS.outbox),
@@ -51,6 +52,7 @@ const TABLES = {
   sources: table(rows.sources, SOURCES),
   'sources: secrets': table(rows.secrets, SECRETS),
   'sources: drift': table(rows.drift, DRIFT),
+  'sources: drift of a source with a long name': table(rows.driftOfLongName, DRIFT),
   'sources: refused': table(rows.refused, REFUSED),
   'stats: deliveries': table(rows.stats, DELIVERIES),
   'stats: publications': table(rows.stats, PUBLICATIONS),
@@ -103,6 +105,32 @@ describe.for([80, 120])('in %d columns', (width) => {
 
 test('a completed job shows no percentage of its last progress', () => {
   expect(TABLES['jobs list'](120)).not.toContain('17 %');
+});
+
+test('text of a sender with "…" in it is not taken for an id that is shortened', () => {
+  const said = [{ ...rows.outbox[0], last_error: 'and so on…' }] as typeof rows.outbox;
+  expect(layTable(said, COLUMNS.outbox, { width: 120 })).toMatchObject({ isShortened: false });
+  expect(layTable(rows.outbox, COLUMNS.outbox, { width: 80 })).toMatchObject({ isShortened: true });
+});
+
+test('an error message that is cut says so, and where the rest is', () => {
+  const failure = rows.story.find((item) => 'event' in item && item.event.kind === 'failed');
+  if (failure === undefined || !('event' in failure)) throw new Error('a story has a failure');
+  const shown = (message: string) => {
+    const items = [{ ...failure, event: { ...failure.event, error_message: message } }];
+    return renderTable(items, storyColumns(items), { width: 2_000 });
+  };
+  const id = rows.events[0]?.delivery_id;
+  expect(shown(`${'a'.repeat(999)}…`)).toContain(`…, cut: all of it is in "deliveries show ${id} --body"`);
+  expect(shown('a…')).not.toContain('cut');
+});
+
+test('an event behind a parked one says what it waits for', () => {
+  const waiting = rows.story.filter(({ what }) => what === 'waiting');
+  expect(TABLES['jobs show'](120)).toContain('waits for failed, which is parked');
+  expect(renderTable(waiting.slice(1), storyColumns(waiting.slice(1)), { width: 120 })).toContain(
+    'due 2026-',
+  );
 });
 
 test('where there is room, nothing is shortened', () => {

@@ -133,13 +133,13 @@ describe('what breaks the schema is quarantined', () => {
     [
       'cost_micros',
       '1250000',
-      'cost_micros must be a whole number from -9007199254740991 to 9007199254740991, not a string',
+      'cost_micros must be a whole number from -9007199254740991 to 9007199254740991; it is a string',
     ],
     ['cost_micros', 0.5, 'cost_micros must be a whole number from -9007199254740991 to 9007199254740991'],
     ['progress_percentage', 101, 'progress_percentage must be a whole number from 0 to 100'],
-    ['progress_percentage', null, 'progress_percentage must be a whole number from 0 to 100, not null'],
-    ['job_type', 7, 'job_type must be a string, not a number'],
-    ['input_format', { a: 1 }, 'input_format must be a string, not an object'],
+    ['progress_percentage', null, 'progress_percentage must be a whole number from 0 to 100; it is null'],
+    ['job_type', 7, 'job_type must be a string; it is a number'],
+    ['input_format', { a: 1 }, 'input_format must be a string; it is an object'],
     [
       'created_at',
       'yesterday',
@@ -155,7 +155,7 @@ describe('what breaks the schema is quarantined', () => {
       understood('{"job_id":"job_1","status":"failed","job_type":1,"created_at":"2026"}'),
     ).toHaveProperty(
       'reason',
-      'job_type must be a string, not a number; progress_percentage is missing; error_message is missing; ' +
+      'job_type must be a string; it is a number; progress_percentage is missing; error_message is missing; ' +
         'error_code is missing; created_at must be a date and time with a time zone, as in 2026-01-31T12:00:00Z; ' +
         'failed_at is missing',
     );
@@ -377,9 +377,9 @@ describe('text', () => {
     ['{}', 'job_id is missing; status is missing'],
     [
       '{"job_id":7,"status":"completed"}',
-      'job_id must be a string of 1 to 128 bytes, without white space and invisible characters, not a number',
+      'job_id must be a string of 1 to 128 bytes, without white space and invisible characters; it is a number',
     ],
-    ['{"job_id":"a","status":""}', 'status must be a string of 1 to 128 characters, all visible'],
+    ['{"job_id":"a","status":""}', 'status must be a string of 1 to 128 visible characters'],
     ['{"job_id":"a","job_id":"b","status":"completed"}', 'job_id occurs more than once'],
   ] as const)('%s: %s', ([body, reason]) => {
     expect(understood(body)).toEqual({ outcome: 'malformed', reason });
