@@ -41,7 +41,7 @@ type Stage = {
 
 async function main(args: string[]): Promise<number> {
   if (args.length > 0) {
-    complainOfUsage('npm run demo', `"${args[0]}" means nothing here`);
+    complainOfUsage('npm run demo', `unexpected argument "${args[0]}"`);
     return 2;
   }
   forgetLocalRun(join(ROOT, '.local', 'env'));

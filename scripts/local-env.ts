@@ -10,6 +10,7 @@ const LOCAL_VARIABLES = [
   'DATABASE_URL',
   'AMQP_URL',
   'SIGNING_SECRETS',
+  'SIGNING_SECRETS_FILE',
   // The first secret of the source `default`, for a webhook that is signed by hand.
   'SIGNING_SECRET',
   'SOURCES_FILE',
@@ -20,7 +21,7 @@ const LOCAL_VARIABLES = [
 
 export type LocalEnv = Record<(typeof LOCAL_VARIABLES)[number], string>;
 
-/** In the file, names the variables that the caller did not give. Not exported. */
+/** In the file, names the variables that are not from the caller's environment. Not exported. */
 const CHOSEN = 'NPM_START_CHOSE';
 
 /** Empty if there is none. */
@@ -31,7 +32,8 @@ export function readLocalEnv(path: string): Partial<LocalEnv> {
 /** Written in one step, and readable by its owner alone, since it contains secrets. Variables that are empty are left out. */
 export function writeLocalEnv(path: string, env: LocalEnv): void {
   const names = LOCAL_VARIABLES.filter((name) => env[name] !== '');
-  const chosen = names.filter((name) => given(name) === undefined);
+  // What came from the file that `<name>_FILE` names is not in the caller's environment either.
+  const chosen = names.filter((name) => !process.env[name]);
   const text = [
     '# Written by npm start at each start. ". ./.local/env" puts it into the environment of a shell.',
     ...names.map((name) => `export ${name}=${quoted(env[name])}`),

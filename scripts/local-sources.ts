@@ -7,20 +7,36 @@ import { resolve } from 'node:path';
 import { secretInFile, signingSecret } from '../src/cli/send-secret.ts';
 import { given, type LocalEnv } from './local-env.ts';
 
-type LocalSecrets = Pick<LocalEnv, 'SIGNING_SECRETS' | 'SIGNING_SECRET' | 'SOURCES_FILE'>;
+type LocalSecrets = Pick<
+  LocalEnv,
+  'SIGNING_SECRETS' | 'SIGNING_SECRETS_FILE' | 'SIGNING_SECRET' | 'SOURCES_FILE'
+>;
 
 const EXAMPLE_SOURCE = 'team-a';
 const SECRET_BYTES = 32;
 
 /**
- * `before`: the SIGNING_SECRETS of an earlier run, which are kept. They are empty where SOURCES_FILE has the source `default`.
- * @throws UsageError if SOURCES_FILE cannot be read
+ * `before`: the SIGNING_SECRETS of an earlier run, which are kept. They are empty where a file has the secrets of the source
+ * `default`: the relay reads it again when it changes.
+ * @throws UsageError if a file cannot be read
  */
 export function localSecrets(ownFile: string, before: string | undefined): LocalSecrets {
   const SOURCES_FILE = findOrCreateFile(ownFile);
-  const isInFile = secretInFile({ SOURCES_FILE }) !== undefined;
-  const SIGNING_SECRETS = given('SIGNING_SECRETS') ?? (isInFile ? '' : (before ?? newSecret()));
-  return { SOURCES_FILE, SIGNING_SECRETS, SIGNING_SECRET: signingSecret({ SOURCES_FILE, SIGNING_SECRETS }) };
+  const { SIGNING_SECRETS: list, SIGNING_SECRETS_FILE: file } = process.env;
+  const SIGNING_SECRETS_FILE = !list && file ? resolve(file) : '';
+  const isInFile = SIGNING_SECRETS_FILE !== '' || secretInFile({ SOURCES_FILE }) !== undefined;
+  const SIGNING_SECRETS = list || (isInFile ? '' : (before ?? newSecret()));
+  const found = { SOURCES_FILE, SIGNING_SECRETS, SIGNING_SECRETS_FILE };
+  return { ...found, SIGNING_SECRET: signingSecret(found) };
+}
+
+/** The present SIGNING_SECRET. Undefined if the source `default` has none. */
+export function firstSecret(env: Omit<LocalSecrets, 'SIGNING_SECRET'>): string | undefined {
+  try {
+    return signingSecret(env);
+  } catch {
+    return undefined;
+  }
 }
 
 /** @returns an absolute path, since commands that read the file may be started in another folder */

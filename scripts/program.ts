@@ -4,6 +4,7 @@
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { createLineReader } from './log-lines.ts';
 import { lastLines } from './services/folders.ts';
 import type { Guard, Guarded } from './services/guard.ts';
 
@@ -12,6 +13,8 @@ export const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 export type Program = Guarded & {
   /** The last lines of this run's log. */
   readonly lastLog: () => string;
+  /** The lines of this run's log that nobody has taken yet. */
+  readonly newLines: () => readonly string[];
 };
 
 const POLL_MS = 50;
@@ -27,7 +30,8 @@ export async function startProgram(
     env: NodeJS.ProcessEnv;
     /** The log is appended to it. */
     logFile: string;
-    isReady: () => Promise<boolean>;
+    /** Gets the lines that were logged since it was last asked. */
+    isReady: (newLines: readonly string[]) => Promise<boolean>;
     readyTimeoutMs: number;
     /** Above its own grace time, within which it ends by itself. */
     endMs: number;
@@ -44,11 +48,14 @@ export async function startProgram(
     output,
   });
   closeSync(output);
+  const newLines = createLineReader(logFile, logStart);
   const deadlineMs = performance.now() + options.readyTimeoutMs;
-  while (!(await isReady())) {
+  for (;;) {
+    const isUp = await isReady(newLines());
+    // Asked last: what answers may be another program, on a port that ours could not have.
     if (program.hasExited()) throw new Error(`the ${name} ended:\n${lastLog()}`);
+    if (isUp) return { ...program, lastLog, newLines };
     if (performance.now() > deadlineMs) throw new Error(`the ${name} is not ready:\n${lastLog()}`);
     await sleep(POLL_MS);
   }
-  return { ...program, lastLog };
 }

@@ -11,6 +11,11 @@ const READY_TIMEOUT_MS = 30_000;
 const END_MS = 30_000;
 const TAIL_END_MS = 3_000;
 
+/** The relay logs it when it has both ports, as JSON or with LOG_PRETTY. */
+const LISTENING = /"msg":"listening"|INFO: listening$/;
+/** Levels at which that line is not logged. */
+const QUIET_LEVELS: readonly unknown[] = ['warn', 'error', 'fatal', 'silent'];
+
 type Relay = Program;
 
 /** `tallyhook serve`, its log appended to `logFile`. Resolves when it is ready. @throws Error with the log's end. */
@@ -18,15 +23,20 @@ export async function startRelay(
   guard: Guard,
   { env, logFile }: { env: NodeJS.ProcessEnv; logFile: string },
 ): Promise<Relay> {
+  // Another relay may answer on these ports. Only our own one writes to this log.
+  let isListening = false;
   // Both ports: the operators' one may answer before senders can connect.
   const sides = [env['OPERATOR_PORT'], env['PORT']];
   return startProgram(guard, {
     name: 'relay',
     args: ['serve'],
     cwd: ROOT,
-    env,
+    env: QUIET_LEVELS.includes(env['LOG_LEVEL']) ? { ...env, LOG_LEVEL: 'info' } : env,
     logFile,
-    isReady: () => areReady(sides),
+    isReady: async (newLines) => {
+      isListening ||= newLines.some((line) => LISTENING.test(line));
+      return isListening && areReady(sides);
+    },
     readyTimeoutMs: READY_TIMEOUT_MS,
     endMs: END_MS,
   });

@@ -8,7 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePlace, type Place } from '../src/cli/sandbox-place.ts';
 import { type Ending, endOnRequest } from './ending.ts';
 import { forgetLocalRun, given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.ts';
-import { localSecrets } from './local-sources.ts';
+import { choosePorts, startOnFreePorts } from './local-ports.ts';
+import { firstSecret, localSecrets } from './local-sources.ts';
 import { takeLock } from './lock.mjs';
 import { findOrCreateToken } from './operator-token.ts';
 import { complain, complainOfUsage, createProgress, explain, paint, type Progress, say } from './output.ts';
@@ -20,6 +21,7 @@ import { createGuard, type Guard } from './services/guard.ts';
 import { findFreePort, isFree } from './services/ports.ts';
 import { type PostgresServer, startPostgres } from './services/postgres.ts';
 import { type RabbitmqServer, startRabbitmq } from './services/rabbitmq.ts';
+import { tellOfSources } from './sources-news.ts';
 import { readStartOptions, type StartOptions } from './start-options.ts';
 import { printWelcome, type RunningSandbox } from './start-welcome.ts';
 
@@ -28,7 +30,6 @@ const ENV_FILE = join(LOCAL, 'env');
 const LOG_FILE = join(LOCAL, 'logs', 'tallyhook.log');
 const SANDBOX_LOG_FILE = join(LOCAL, 'logs', 'sandbox.log');
 const LOG_MAX_BYTES = 20 * 1024 * 1024;
-const USUAL_PORTS = { PORT: 8080, OPERATOR_PORT: 8081 } as const;
 const SANDBOX_PORTS = { api: 8090, files: 8091 } as const;
 const RESTART_DELAY_MS = 1_000;
 const TAIL_POLL_MS = 200;
@@ -85,21 +86,27 @@ async function run(guard: Guard, ending: Ending, options: StartOptions): Promise
   const before = readLocalEnv(ENV_FILE);
   const secrets = localSecrets(join(LOCAL, 'sources.json'), before.SIGNING_SECRETS);
   const services = await startServices(guard, before, progress);
-  const ports = await choosePorts(before, progress);
   const env: LocalEnv = {
-    ...ports,
+    PORT: '',
+    OPERATOR_PORT: '',
     DATABASE_URL: services.postgres?.url ?? given('DATABASE_URL') ?? '',
     AMQP_URL: services.rabbitmq?.url ?? given('AMQP_URL') ?? '',
     ...secrets,
     ENVIRONMENT: given('ENVIRONMENT') ?? 'test',
-    TALLYHOOK_URL: `http://127.0.0.1:${ports.OPERATOR_PORT}`,
+    TALLYHOOK_URL: '',
     TALLYHOOK_TOKEN: before.TALLYHOOK_TOKEN ?? '',
   };
-  writeLocalEnv(ENV_FILE, env);
   for (const service of [services.postgres, services.rabbitmq]) if (service) void keepRunning(service, guard);
 
   const relay = await progress.during('relay', () =>
-    startRelay(guard, { env: environment(env), logFile: prepareLog() }),
+    startOnFreePorts(
+      () => choosePorts(before, progress.note),
+      (ports) => {
+        Object.assign(env, ports, { TALLYHOOK_URL: `http://127.0.0.1:${ports.OPERATOR_PORT}` });
+        writeLocalEnv(ENV_FILE, env);
+        return startRelay(guard, { env: environment(env), logFile: prepareLog() });
+      },
+    ),
   );
   env.TALLYHOOK_TOKEN = await progress.during('token', () =>
     findOrCreateToken({ url: env.TALLYHOOK_URL, before: env.TALLYHOOK_TOKEN, env: environment(env) }),
@@ -109,6 +116,10 @@ async function run(guard: Guard, ending: Ending, options: StartOptions): Promise
   const tail = startTail(guard, environment(env));
   await waitForSubscriber(services.rabbitmq);
   printWelcome(env, sandbox);
+  tellOfSources(relay, () => {
+    env.SIGNING_SECRET = firstSecret(env) ?? env.SIGNING_SECRET;
+    writeLocalEnv(ENV_FILE, env);
+  });
 
   const first = await Promise.race([
     relay.exited.then(({ code }) => `the relay ended by itself (exit code ${code}):\n${relay.lastLog()}`),
@@ -156,31 +167,11 @@ async function startServices(
   };
 }
 
-async function choosePorts(
-  before: Partial<LocalEnv>,
-  { note }: Progress,
-): Promise<Pick<LocalEnv, keyof typeof USUAL_PORTS>> {
-  const chosen = { PORT: '', OPERATOR_PORT: '' };
-  for (const name of ['PORT', 'OPERATOR_PORT'] as const) {
-    const fromOutside = given(name);
-    if (fromOutside !== undefined) {
-      if (!(await isFree(Number(fromOutside)))) throw new Error(`${name} ${fromOutside} is in use`);
-      chosen[name] = fromOutside;
-      continue;
-    }
-    const usual = USUAL_PORTS[name];
-    const isUsual = String(usual) !== chosen.PORT && (await isFree(usual));
-    chosen[name] = String(isUsual ? usual : await findFreePort(Number(before[name]) || undefined));
-    if (!isUsual) note(paint('yellow', `  port ${usual} is in use: ${name} is ${chosen[name]} this time`));
-  }
-  return chosen;
-}
-
 /** The caller's variables with ours on top. The relay listens on loopback alone unless HOST is set. */
 function environment(env: LocalEnv): NodeJS.ProcessEnv {
   const outside = { ...process.env };
   for (const name of ['DATABASE_URL', 'AMQP_URL', 'SIGNING_SECRETS']) delete outside[`${name}_FILE`];
-  // Where SOURCES_FILE has the source `default`, the relay refuses a SIGNING_SECRETS, even if it is empty.
+  // Where a file has the secrets of `default`, the relay refuses a SIGNING_SECRETS, even if it is empty.
   if (env.SIGNING_SECRETS === '') delete outside['SIGNING_SECRETS'];
   // They are of use only with a DATABASE_URL of the caller.
   if (given('DATABASE_URL') === undefined) {

@@ -29,7 +29,7 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
     export          a whole list as NDJSON or CSV
     log             what operators read and what they did
 
-  putting things right
+  correcting
     outbox          events that no queue received, or that the relay gave up on
     quarantine      deliveries that were not understood
     replay          publish events again
@@ -38,7 +38,7 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
   development
     send            sign and send a notification
     verify          say what is wrong with a signature, offline
-    forward         hand what arrives to a handler that you develop
+    forward         send deliveries to your handler
     tail            print events as a subscriber receives them
     sandbox         run a stand-in for the conversion service
 

@@ -21,7 +21,7 @@ export type Api = {
 };
 
 const HOW_TO_GET_A_TOKEN =
-  'make a token with "tallyhook tokens create" where the database is, or start a local run with "npm start"';
+  'make a token with "tallyhook tokens create" on a machine with DATABASE_URL, or start a local run with "npm start"';
 
 /** @throws ConfigError */
 export function openApi(env: Env): Api {

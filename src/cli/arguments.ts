@@ -27,13 +27,19 @@ export function parse<T extends OptionTypes>(args: string[], options: T, max = 0
     });
     if ((parsed.values as { help?: boolean }).help) throw new HelpAsked();
     const surplus = parsed.positionals[max];
-    if (surplus !== undefined) throw new UsageError(`"${surplus}" means nothing here`);
+    if (surplus !== undefined) throw new UsageError(`unexpected argument "${surplus}"`);
     return parsed as ReturnType<typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>>;
   } catch (error) {
-    // Without Node's further sentences about arguments that begin with a dash.
-    if (error instanceof TypeError) throw new UsageError(error.message.split('. ')[0], { cause: error });
+    if (error instanceof TypeError) throw new UsageError(explain(error), { cause: error });
     throw error;
   }
+}
+
+/** Without Node's further sentences about arguments that begin with a dash. */
+function explain({ message }: TypeError): string {
+  const [, option] = /^Option '(?:-\w, )?(--[\w-]+)[^']*' argument is ambiguous/.exec(message) ?? [];
+  if (option === undefined) return message.split('. ')[0] ?? message;
+  return `${option} has no value. Write a value that begins with "-" as ${option}=-…`;
 }
 
 /** The argument of a verb that needs one. @throws UsageError */

@@ -15,11 +15,16 @@ export function withLocalRun(env: Env): Env {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value));
   // X_FILE in `env` replaces X of the local run: with both set, the configuration would be invalid.
   const replaced = Object.keys(local).filter((name) => given[`${name}_FILE`] !== undefined);
-  // A SOURCES_FILE of another relay can have the source `default`, for which SIGNING_SECRETS would come first.
+  if (given['SIGNING_SECRETS'] !== undefined) replaced.push('SIGNING_SECRETS_FILE');
+  // A SOURCES_FILE of another relay can have the source `default`, for which these would come first.
   if (given['SOURCES_FILE'] !== undefined && given['SOURCES_FILE'] !== local['SOURCES_FILE'])
-    replaced.push('SIGNING_SECRETS');
+    replaced.push('SIGNING_SECRETS', 'SIGNING_SECRETS_FILE');
   return {
     ...Object.fromEntries(Object.entries(local).filter(([name]) => !replaced.includes(name))),
     ...given,
   };
 }
+
+/** What to look at when nothing listens at the address of a local relay or broker. */
+export const NOTHING_LISTENS =
+  'Is "npm start" running? If your shell has read an older .local/env, read it again: . ./.local/env';

@@ -3,11 +3,15 @@
 import { stripVTControlCharacters } from 'node:util';
 import { colourOf, statusOf } from './columns.ts';
 import type { Delivery } from './follow-deliveries.ts';
+import type { SigningSecret } from './forward-secrets.ts';
 import type { HandlerAnswer } from './handler-post.ts';
-import { type Format, paint, put, putJson } from './output.ts';
+import { complain, type Format, paint, put, putJson } from './output.ts';
 import { clean, count, counted, duration, time } from './readable.ts';
+import { shorten } from './text-width.ts';
 
-export type Handed = HandlerAnswer | { readonly result: 'not_forwarded'; readonly reason: string };
+export type Handed =
+  | (HandlerAnswer & Pick<SigningSecret, 'signedAs'>)
+  | { readonly result: 'not_forwarded'; readonly reason: string };
 
 const COLOURS = {
   ok: 'green',
@@ -16,17 +20,51 @@ const COLOURS = {
   not_forwarded: 'dim',
 } as const satisfies Record<Handed['result'], Format>;
 
-/** `waiting`: how many deliveries are behind it. */
-export function print(delivery: Delivery, handed: Handed, waiting: number): Promise<void> {
-  return process.stdout.isTTY
-    ? put(`${lineOf(delivery, handed, { waiting, columns: process.stdout.columns })}\n`)
-    : putJson({ ...toJsonFields(handed), waiting, delivery });
+export type ForwardOutput = {
+  /** Shows that the handler has it now, on a terminal alone. */
+  readonly start: (delivery: Delivery) => Promise<void>;
+  /** `waiting`: how many deliveries are behind it. */
+  readonly print: (delivery: Delivery, handed: Handed, waiting: number) => Promise<void>;
+  /** A sentence for the user. */
+  readonly report: (sentence: string) => void;
+};
+
+const CLEAR_LINE = '\r\u001b[2K';
+
+export function createForwardOutput(): ForwardOutput {
+  const { stdout } = process;
+  let isStarted = false;
+
+  function clear(): void {
+    if (isStarted) stdout.write(CLEAR_LINE);
+    isStarted = false;
+  }
+
+  return {
+    start: async (delivery) => {
+      if (!stdout.isTTY) return;
+      isStarted = true;
+      const line = [...headOf(delivery), paint('dim', '→ waiting for your handler')].join('  ');
+      await put(shorten(line, stdout.columns - 1));
+    },
+    print: async (delivery, handed, waiting) => {
+      if (!stdout.isTTY) return putJson({ ...toJsonFields(handed), waiting, delivery });
+      clear();
+      await put(`${lineOf(delivery, handed, { waiting, columns: stdout.columns })}\n`);
+    },
+    report: (sentence) => {
+      clear();
+      complain(sentence);
+    },
+  };
 }
 
 function toJsonFields(handed: Handed) {
-  if (!('status' in handed)) return { ...handed, answer: null };
-  const { result, status, durationMs, text } = handed;
-  return { result, reason: null, answer: { status, duration_ms: durationMs, body: text } };
+  const { result } = handed;
+  const signed = { signed_as: signedAs(handed) ?? null };
+  if (!('status' in handed)) return { result, reason: handed.reason, ...signed, answer: null };
+  const { status, durationMs, text } = handed;
+  return { result, reason: null, ...signed, answer: { status, duration_ms: durationMs, body: text } };
 }
 
 /** Of a time: without the day, which the user knows, and without fractions. */
@@ -34,22 +72,21 @@ const CLOCK = { from: 11, to: 19 };
 /** Of an answer, however narrow the terminal is. */
 const ANSWER_MIN_CHARS = 20;
 
+type Head = Pick<
+  Delivery,
+  'received_at' | 'source' | 'outcome' | 'job_id' | 'status' | 'progress_percentage'
+>;
+
 export function lineOf(
-  delivery: Pick<
-    Delivery,
-    'received_at' | 'source' | 'outcome' | 'job_id' | 'status' | 'progress_percentage'
-  >,
+  delivery: Head,
   handed: Handed,
   { waiting, columns }: { waiting: number; columns: number },
 ): string {
-  const { received_at: at, source, outcome, job_id: job } = delivery;
+  const source = signedAs(handed);
   const head = [
-    paint('dim', time(at).slice(CLOCK.from, CLOCK.to)),
-    paint(colourOf(outcome) ?? 'bold', clean(outcome).padEnd(12)),
-    clean(source),
-    job ? paint('bold', clean(job)) : '',
-    clean(statusOf(delivery)),
+    ...headOf(delivery),
     paint(COLOURS[handed.result], saidBy(handed)),
+    source === undefined ? '' : paint('yellow', `(signed with the secret of "${clean(source)}")`),
     waiting > 0 ? paint('yellow', `(${count(waiting)} more waiting)`) : '',
   ]
     .filter((part) => part !== '')
@@ -59,16 +96,34 @@ export function lineOf(
   return `${head}  ${cut(clean(handed.text.trim()), Math.max(ANSWER_MIN_CHARS, room))}`.trimEnd();
 }
 
+function headOf(delivery: Head): readonly string[] {
+  const { received_at: at, source, outcome, job_id: job } = delivery;
+  return [
+    paint('dim', time(at).slice(CLOCK.from, CLOCK.to)),
+    paint(colourOf(outcome) ?? 'bold', clean(outcome).padEnd(12)),
+    clean(source),
+    job ? paint('bold', clean(job)) : '',
+    clean(statusOf(delivery)),
+  ].filter((part) => part !== '');
+}
+
+const signedAs = (handed: Handed) => ('signedAs' in handed ? handed.signedAs : undefined);
+
 function saidBy(handed: Handed): string {
   if (handed.result === 'not_forwarded') return `not forwarded: ${clean(handed.reason)}`;
-  return 'status' in handed
-    ? `→ ${handed.status} in ${duration(handed.durationMs)}`
-    : `→ ${clean(handed.reason)}`;
+  if (!('status' in handed)) return `→ ${clean(handed.reason)}`;
+  const { status, durationMs } = handed;
+  const isRedirect = status >= 300 && status < 400;
+  return `→ ${status} in ${duration(durationMs)}${isRedirect ? ', redirect not followed' : ''}`;
 }
 
 const cut = (text: string, chars: number) => (text.length > chars ? `${text.slice(0, chars - 1)}…` : text);
 
-export function sumOf({ ok, failed, no_answer, not_forwarded }: Record<Handed['result'], number>): string {
+type Tally = Readonly<Record<Handed['result'] | 'in_progress' | 'waiting', number>>;
+
+export function sumOf({ ok, failed, no_answer, not_forwarded, in_progress, waiting }: Tally): string {
   const bad = failed + no_answer;
-  return `${counted(ok + bad, 'delivery')} forwarded, ${count(bad)} of them failed; ${count(not_forwarded)} not forwarded`;
+  const done = `${counted(ok + bad, 'delivery')} forwarded, ${count(bad)} of them failed; ${count(not_forwarded)} not forwarded`;
+  if (in_progress + waiting === 0) return done;
+  return `${done}; stopped with ${count(in_progress)} in progress and ${count(waiting)} waiting`;
 }

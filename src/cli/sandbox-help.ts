@@ -20,7 +20,7 @@ const SERVING_HELP = `    --engine NAME             ffmpeg, simulated, or auto: 
     --retry-factor N          each further wait is N times as long as the one before (${factor})
     --retry-max-ms N          the longest wait (${maxDelayMs})
     --log-level LEVEL         debug, info, warn or error (info)
-    trouble on purpose, to test a receiver. P is a probability from 0 to 1:
+    deliberate faults, to test a receiver. P is a probability from 0 to 1:
     --chaos-duplicates P      a webhook is sent twice
     --chaos-reorder P         a webhook is sent after the next one of its job
     --chaos-tamper P          the body is changed after signing

@@ -56,6 +56,8 @@ function readSources(env: Env): Sources {
 }
 
 function unknownSource(source: string, env: Env): string {
+  if (!SOURCE_NAME.test(source))
+    return `"${source}" cannot be a source: a name has 1 to 63 of a-z, 0-9, _ and -, and begins with a letter or digit`;
   const file = env['SOURCES_FILE'];
   if (!file) return `there is no source "${source}": SOURCES_FILE is not set, which names all but "default"`;
   const names = [...(firstOfList(env) === undefined ? [] : [DEFAULT_SOURCE]), ...namesInFile(env)];

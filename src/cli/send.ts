@@ -3,11 +3,11 @@
 
 import { createHmac } from 'node:crypto';
 import type { Env } from '../config.ts';
-import { UsageError } from '../errors.ts';
+import { describeError, UsageError } from '../errors.ts';
 import { parseIfJson } from '../json.ts';
 import { FLAG, parse, TEXT, whole } from './arguments.ts';
 import type { Command } from './command.ts';
-import { withLocalRun } from './environment.ts';
+import { NOTHING_LISTENS, withLocalRun } from './environment.ts';
 import { webhookUrlOf } from './local-relay.ts';
 import { readNamedFile } from './named-file.ts';
 import { complain, paint, say } from './output.ts';
@@ -19,7 +19,7 @@ const help = `Signs a realistic notification and sends it to a relay.
 
   send [KIND]             completed, failed or progress (completed)
     --job ID                the job's id (a random one)
-    --percent N             progress in percent (50)
+    --percent N             progress in percent, of progress and failed (50)
     --now                   the job ends now (without it, at a fixed time in January 2026)
     --source NAME           sign and send as this source of SOURCES_FILE (default)
     --url URL               where to send it (http://127.0.0.1:$PORT/webhooks[/NAME])
@@ -28,7 +28,7 @@ const help = `Signs a realistic notification and sends it to a relay.
     --repeat N              send it N times (1)
 
 The same kind, job and percentage are always the same bytes. So a second "send" of them is a duplicate. With --now the times
-in the body are others each time: a second one is a conflict.
+in the body are different each time: a second one is a conflict.
 
 Exit code 0 if every answer was a 2xx, otherwise 1.`;
 
@@ -60,11 +60,10 @@ async function run(args: string[], given: Env): Promise<number> {
   const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
   // Changed after signing: what an attacker on the way could do.
   const sent = tamper === true ? Buffer.concat([body, Buffer.from(' ')]) : body;
-  let failed = 0;
-  for (let copy = 0; copy < repeat; copy++) {
-    if (!(await post(url, sent, signature))) failed += 1;
-  }
-  return failed === 0 ? 0 : 1;
+  const results = new Set<Result>();
+  for (let copy = 0; copy < repeat; copy++) results.add(await post(url, sent, signature));
+  if (results.has('nothing_listens') && values.url === undefined) complain(NOTHING_LISTENS);
+  return results.has('failed') || results.has('nothing_listens') ? 1 : 0;
 }
 
 type Values = ReturnType<typeof parse<typeof OPTIONS>>['values'];
@@ -73,6 +72,8 @@ type Values = ReturnType<typeof parse<typeof OPTIONS>>['values'];
 function bodyOf(kind: (typeof KINDS)[number], { job, percent, now, file }: Values): Buffer {
   const percentage = whole('--percent', percent, 50, { min: 0, max: 100 });
   if (file === undefined) {
+    if (kind === 'completed' && percent !== undefined)
+      throw new UsageError('--percent is for progress and failed: a completed job is at 100');
     return sampleNotification(kind, { job, percent: percentage, ...(now === true && { endMs: Date.now() }) });
   }
   if (job !== undefined || percent !== undefined || now === true) {
@@ -81,8 +82,10 @@ function bodyOf(kind: (typeof KINDS)[number], { job, percent, now, file }: Value
   return readNamedFile('--file', file);
 }
 
-/** @returns whether the answer was a 2xx */
-async function post(url: string, body: Buffer, signature: string): Promise<boolean> {
+/** `ok`: the answer was a 2xx. */
+type Result = 'ok' | 'failed' | 'nothing_listens';
+
+async function post(url: string, body: Buffer, signature: string): Promise<Result> {
   const startedMs = performance.now();
   try {
     const response = await fetch(url, {
@@ -94,10 +97,11 @@ async function post(url: string, body: Buffer, signature: string): Promise<boole
     const answer = clean(summary(await response.text()));
     const took = paint('dim', `${(performance.now() - startedMs).toFixed(1)} ms`);
     say(`${paint(response.ok ? 'green' : 'red', String(response.status))} ${answer} ${took}`);
-    return response.ok;
+    return response.ok ? 'ok' : 'failed';
   } catch (error) {
     complain(`no answer from ${url}: ${reasonOf(error)}`);
-    return false;
+    const isRefused = error instanceof Error && describeError(error.cause).code === 'ECONNREFUSED';
+    return isRefused ? 'nothing_listens' : 'failed';
   }
 }
 

@@ -7,7 +7,7 @@ import { type ConnectionChange, type ReceivedEvent, subscribe } from '../subscri
 import { escapeUnseen } from '../unseen.ts';
 import { parse, someOf, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
-import { withLocalRun } from './environment.ts';
+import { NOTHING_LISTENS, withLocalRun } from './environment.ts';
 import { complain, type Format, paint, say, whenOutputCloses } from './output.ts';
 import { clean, counted } from './readable.ts';
 import { KINDS } from './sample-notification.ts';
@@ -75,6 +75,9 @@ async function run(args: string[], env: Env): Promise<number> {
     },
     onTrouble: (error) => tellOnce(`the broker: ${describeError(error).message}`),
     onConnection: (change) => tellOnce(CHANGES[change]),
+  }).catch((error: unknown) => {
+    if (describeError(error).code === 'ECONNREFUSED') complain(NOTHING_LISTENS);
+    throw error;
   });
   complain(paint('dim', `listening on queue ${subscription.queue}`));
   if (subscription.otherConsumers > 0)

@@ -2,6 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
+import { relative } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   forgetLocalRun,
@@ -10,7 +11,7 @@ import {
   readLocalEnv,
   writeLocalEnv,
 } from '../../scripts/local-env.ts';
-import { localSecrets } from '../../scripts/local-sources.ts';
+import { firstSecret, localSecrets } from '../../scripts/local-sources.ts';
 import { createFolder, type TestFolder } from '../support/folder.ts';
 
 const ENV: LocalEnv = {
@@ -19,6 +20,7 @@ const ENV: LocalEnv = {
   DATABASE_URL: 'postgres://u:p@127.0.0.1:5432/tallyhook',
   AMQP_URL: 'amqp://u:p@127.0.0.1:5672',
   SIGNING_SECRETS: "it's $HOME`, and more",
+  SIGNING_SECRETS_FILE: '/a folder/secrets',
   SIGNING_SECRET: "it's one",
   SOURCES_FILE: '/a folder/sources.json',
   ENVIRONMENT: 'test',
@@ -86,6 +88,15 @@ describe('a shell that read .local/env', () => {
     expect(given('PORT')).toBe('9999');
   });
 
+  test('gives nothing by a value that the earlier start read from a file', async () => {
+    vi.stubEnv('DATABASE_URL_FILE', await folder.write('url', ENV.DATABASE_URL));
+    writeLocalEnv(file, ENV);
+    vi.stubEnv('DATABASE_URL_FILE', undefined);
+    vi.stubEnv('DATABASE_URL', ENV.DATABASE_URL);
+    forgetLocalRun(file);
+    expect(given('DATABASE_URL')).toBeUndefined();
+  });
+
   test('keeps all where the file is of an older version, which does not say what was given', async () => {
     await folder.write('env', 'DATABASE_URL=postgres://theirs\n');
     vi.stubEnv('DATABASE_URL', 'postgres://theirs');
@@ -114,6 +125,7 @@ describe('the secrets of a local run', () => {
     vi.stubEnv('SOURCES_FILE', await folder.write('theirs.json', '{}'));
     expect(localSecrets(folder.path('sources.json'), 'one-from-before')).toEqual({
       SIGNING_SECRETS: 'the-new-one-of-two, the-old-one',
+      SIGNING_SECRETS_FILE: '',
       SIGNING_SECRET: 'the-new-one-of-two',
       SOURCES_FILE: folder.path('theirs.json'),
     });
@@ -124,9 +136,27 @@ describe('the secrets of a local run', () => {
     const own = await folder.write('sources.json', '{"default":{"secrets":["of-default-in-the-file"]}}');
     expect(localSecrets(own, 'one-from-before')).toEqual({
       SIGNING_SECRETS: '',
+      SIGNING_SECRETS_FILE: '',
       SIGNING_SECRET: 'of-default-in-the-file',
       SOURCES_FILE: own,
     });
+  });
+
+  test('stay in the file of SIGNING_SECRETS_FILE, which is named by its whole path', async () => {
+    const secrets = await folder.write('secrets', 'the-new-one-of-two, the-old-one\n');
+    vi.stubEnv('SIGNING_SECRETS_FILE', relative(process.cwd(), secrets));
+    const own = folder.path('sources.json');
+    const found = localSecrets(own, 'one-from-before');
+    expect(found).toEqual({
+      SIGNING_SECRETS: '',
+      SIGNING_SECRETS_FILE: secrets,
+      SIGNING_SECRET: 'the-new-one-of-two',
+      SOURCES_FILE: own,
+    });
+    await folder.write('secrets', 'the-newest-one-of-all');
+    expect(firstSecret(found)).toBe('the-newest-one-of-all');
+    await folder.write('secrets', '');
+    expect(firstSecret(found)).toBeUndefined();
   });
 
   test('are not guessed where the file is broken: it is named', async () => {

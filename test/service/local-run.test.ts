@@ -27,12 +27,14 @@ type LocalRun = {
   /** Runs a command in a new shell in that folder, which inherits nothing. */
   readonly paste: (command: string) => Promise<string>;
   readonly outcomes: () => Promise<string[]>;
+  /** All that npm start has printed. */
+  readonly output: () => string;
 };
 
-/** `prepare` writes files before the start. Ended after the test. */
+/** `prepare` writes files before the start, and may return variables for it. Ended after the test. */
 async function startLocalRun(
   args: string[],
-  prepare: (root: string) => Promise<void> = async () => {},
+  prepare: (root: string) => Promise<void | Record<string, string>> = async () => {},
 ): Promise<LocalRun> {
   const folder = await createFolder();
   onTestFinished(() => folder[Symbol.asyncDispose]());
@@ -40,7 +42,7 @@ async function startLocalRun(
   for (const name of COPIED) await cp(join(ROOT, name), join(root, name), { recursive: true });
   await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
   await mkdir(join(root, '.local'));
-  await prepare(root);
+  const variables = await prepare(root);
   const exchange = newExchange();
   const bus = await listen(exchange); // removes the exchange after the test
   onTestFinished(() => bus[Symbol.asyncDispose]());
@@ -53,6 +55,7 @@ async function startLocalRun(
     AMQP_EXCHANGE: exchange,
     PORT: String(await findFreePort()),
     OPERATOR_PORT: String(await findFreePort()),
+    ...variables,
   };
   const child = spawn(process.execPath, [join(root, 'scripts/start.ts'), ...args], {
     cwd: root,
@@ -78,6 +81,7 @@ async function startLocalRun(
   return {
     root,
     main: join(root, 'src/main.ts'),
+    output: () => output,
     line: (start) => printedLine(output, start),
     paste: async (command) => {
       const { stdout } = await run('/bin/sh', ['-c', command], { cwd: root, env: INHERITED });
@@ -132,6 +136,40 @@ describe('npm start', { timeout: 120_000 }, () => {
     expect(await local.paste(older)).toContain('"outcome":"duplicate"');
     const seen = await local.paste(`. ./.local/env; sh -c 'echo "$SIGNING_SECRETS $SIGNING_SECRET $PORT"'`);
     expect(seen).toMatch(new RegExp(`^${secret} ${secret} \\d{5}\n$`));
+  });
+
+  test('SIGNING_SECRETS_FILE stays a file: a secret is rotated while it runs, and a broken file is told', async () => {
+    const local = await startLocalRun([], async (root) => {
+      await writeFile(join(root, 'secrets'), 'the-first-secret-of-default\n');
+      return { SIGNING_SECRETS_FILE: 'secrets' };
+    });
+    const send = async (env: Record<string, string> = {}) => {
+      const { stdout, stderr } = await runCommand(['send', 'completed'], { main: local.main, env });
+      return stdout + stderr;
+    };
+    const first = { SIGNING_SECRETS: 'the-first-secret-of-default' };
+    expect(await send()).toMatch(/^202 accepted/);
+
+    await writeFile(join(local.root, 'secrets'), 'the-second-secret-of-default\n');
+    await until(
+      'the relay has read the file again',
+      () => local.output().includes('sources loaded: default, team-a') || undefined,
+      PATIENCE,
+    );
+    expect(await send()).toMatch(/^202 accepted/);
+    expect(await send(first)).toMatch(/^401 /);
+    expect(await local.paste(local.line('. ./.local/env; body='))).toContain('"outcome":"accepted"');
+    const seen = await local.paste(`. ./.local/env; env | grep ^SIGNING_ | sort`);
+    expect(seen).toBe(
+      `SIGNING_SECRET=the-second-secret-of-default\nSIGNING_SECRETS_FILE=${join(local.root, 'secrets')}\n`,
+    );
+
+    await writeFile(join(local.root, '.local/sources.json'), '{');
+    await until(
+      'npm start says that the file is broken',
+      () => local.output().includes('SOURCES_FILE is not JSON') || undefined,
+      PATIENCE,
+    );
   });
 
   test('--sandbox passes options on, and its line and that of a second sandbox beside it reach the relay', async () => {

@@ -60,7 +60,7 @@ describe('npm start', () => {
     [['--sandbox', '--engine', 'best'], '--engine takes one of auto, ffmpeg, simulated'],
     [['--sandbox', '--log-level', 'loud'], '--log-level takes one of debug'],
     [['--sandbox', '--port', '1'], "Unknown option '--port'"],
-    [['now'], '"now" means nothing here'],
+    [['now'], 'unexpected argument "now"'],
   ] as const)('refuses %j before anything starts', ([args, words]) => {
     expect(() => readStartOptions([...args])).toThrow(words);
   });

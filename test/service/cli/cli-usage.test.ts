@@ -42,7 +42,7 @@ test.for([
   [['jobs'], 'jobs takes list, show'],
   [['jobs', 'find'], 'jobs takes list, show, not "find"'],
   [['jobs', 'show'], 'jobs show takes a source and a job'],
-  [['jobs', 'list', 'job_1'], '"job_1" means nothing here'],
+  [['jobs', 'list', 'job_1'], 'unexpected argument "job_1"'],
   [['jobs', 'list', '--colour'], '--colour'],
   [
     ['jobs', 'list', '--state', 'stuck', '--stuck-after', '1s'],

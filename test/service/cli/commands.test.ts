@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { findFreePort } from '../../../scripts/services/ports.ts';
 import { withLocalRun } from '../../../src/cli/environment.ts';
 import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
@@ -45,9 +46,13 @@ describe('usage', () => {
     [[], 'Usage: tallyhook'],
     [['relay'], 'there is no command "relay"'],
     [['send', 'finished'], 'send takes one of completed, failed, progress'],
-    [['send', 'completed', 'failed'], '"failed" means nothing here'],
+    [['send', 'completed', 'failed'], 'unexpected argument "failed"'],
     [['send', '--colour'], '--colour'],
     [['send', '--percent', '101'], '--percent takes a whole number from 0 to 100'],
+    [['send', '--percent', '20'], '--percent is for progress and failed'],
+    [['send', '--repeat', '-1'], '--repeat has no value. Write a value that begins with "-" as --repeat=-…'],
+    [['send', '--repeat=-1'], '--repeat takes a whole number from 1'],
+    [['send', '--source', '../x'], '"../x" cannot be a source'],
     [['send', '--repeat', '0'], '--repeat takes a whole number from 1'],
     [['send', '--repeat', 'x'], '--repeat takes a whole number from 1'],
     [['send', '--job'], '--job'],
@@ -331,9 +336,17 @@ describe('send', () => {
     expect(unanswered.code).toBe(1);
     expect(unanswered.stderr).toContain('no answer from http://127.0.0.1:1/webhooks');
 
+    const port = String(await findFreePort());
+    const notRunning = await runCommand(['send', '--repeat', '2'], { env: { ...env, PORT: port } });
+    expect(notRunning.code).toBe(1);
+    expect(notRunning.stderr.split('Is "npm start" running?')).toHaveLength(2);
+    const noBroker = await runCommand(['tail'], { env: { AMQP_URL: `amqp://127.0.0.1:${port}` } });
+    expect(noBroker.code).toBe(1);
+    expect(noBroker.stderr).toContain('Is "npm start" running?');
+
     const file = await runCommand(['send', '--file', '/nowhere/body.json', ...nowhere], { env });
     expect(file).toMatchObject({ code: 2, stdout: '' });
-    expect(file.stderr).toContain('--file cannot be read (ENOENT)');
+    expect(file.stderr).toContain('--file: there is no file ');
 
     const noFile = await runCommand(['send', ...nowhere], {
       env: { SIGNING_SECRETS_FILE: '/nowhere/secret' },

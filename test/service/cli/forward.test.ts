@@ -7,7 +7,7 @@ import { newToken } from '../../support/operators.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { answer, hang, type Receiver, startReceiver } from '../../support/receiver.ts';
 import type { RunningCommand } from '../../support/replica.ts';
-import { completed, deliver, failed, newJobId, progress, sign } from '../../support/sender.ts';
+import { completed, deliver, failed, newJobId, progress, SECRET, sign } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
 const PATIENCE = { timeout: 15_000, interval: 50 };
@@ -234,6 +234,46 @@ test('Ctrl-C ends it at once, also while the handler is thinking', async () => {
   expect(forwarding.stdout()).toBe('');
 });
 
+test('Ctrl-C says how many deliveries it leaves: the one that the handler has, and those that wait', async () => {
+  await using handler = await startReceiver(hang);
+  await using other = await startReceiver();
+  const [forwarding, witness] = [await forward(handler.url), await forward(other.url)];
+  for (const _ of [1, 2, 3]) await deliver(relay.webhooks, completed(newJobId()));
+  await handler.untilReceived(1);
+  await vi.waitFor(() => expect(printedBy(witness)).toHaveLength(3), PATIENCE);
+  forwarding.child.kill('SIGINT');
+  expect(await forwarding.exited).toEqual({ code: 0, signal: null });
+  expect(forwarding.stderr()).toMatch(
+    /0 deliveries forwarded, 0 of them failed; 0 not forwarded; stopped with 1 in progress and [12] waiting\n$/,
+  );
+});
+
+test('a forward to the relay itself says so, and ends after one round', async () => {
+  const { value } = await newToken(relay.database, { role: 'auditor' });
+  const env = { TALLYHOOK_URL: relay.operators, TALLYHOOK_TOKEN: value, PORT: new URL(relay.webhooks).port };
+  const own = await folder.write('own-secret', SECRET);
+  const forwarding = await listening(
+    cliWith(env).start('forward', relay.webhooks, '--secret-file', own, '--outcome', 'quarantined'),
+  );
+  expect(forwarding.stderr()).toContain('this URL is the relay itself');
+  const job = newJobId();
+  await deliver(relay.webhooks, { job_id: job, status: 'exploded' });
+
+  await vi.waitFor(() => expect(printedBy(forwarding)).toHaveLength(2), PATIENCE);
+  expect(printedBy(forwarding)).toMatchObject([
+    { result: 'ok', delivery: { job_id: job } },
+    { result: 'not_forwarded', reason: 'it came from this forward', delivery: { job_id: job } },
+  ]);
+  // What another one sends with an X-Request-Id of its own is no loop.
+  await deliver(
+    relay.webhooks,
+    { job_id: newJobId(), status: 'exploded' },
+    { headers: { 'x-request-id': 'of-the-sender' } },
+  );
+  await vi.waitFor(() => expect(printedBy(forwarding)).toHaveLength(4), PATIENCE);
+  expect(printedBy(forwarding)[2]).toMatchObject({ result: 'ok' });
+});
+
 describe('who may', () => {
   test('a role that may not read bodies is told which one may, before anything arrives', async () => {
     const viewer = await cliOf(relay, { role: 'viewer' });
@@ -331,10 +371,11 @@ test.for([
     ['http://localhost/', '--outcome', 'duplicate'],
     '--outcome takes accepted, conflict, quarantined, malformed',
   ],
-  [['http://localhost/', '--secret-file', '/nowhere'], '--secret-file cannot be read (ENOENT)'],
+  [['http://localhost/', '--secret-file', '/nowhere'], '--secret-file: there is no file /nowhere'],
+  [['http://localhost/', '--secret-file', '/'], '--secret-file: / is a folder'],
   [['http://localhost/', '--secret-file', '/dev/null'], '--secret-file is empty'],
   [['http://localhost/'], 'no secret to sign with'],
-  [['http://localhost/', 'http://localhost/'], 'means nothing here'],
+  [['http://localhost/', 'http://localhost/'], 'unexpected argument "http://localhost/"'],
 ] as const)('%j is wrong usage: exit code 2, and a line that says what', async ([args, words]) => {
   const { code, stdout, stderr } = await auditor.run('forward', ...args);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -355,6 +396,40 @@ test('without --secret-file it signs with the secret that send uses', async () =
   await deliver(relay.webhooks, completed(newJobId()));
   const [received] = await handler.untilReceived(1);
   expect(received?.headers['x-service-signature']).toBe(sign(received?.body ?? '', secret));
-  expect(forwarding.stderr()).toContain('signed with the secret of the source "default" that "send" uses\n');
+  expect(forwarding.stderr()).toContain(
+    'signed with the secret of each delivery\'s source that "send" uses\n',
+  );
   expect(forwarding.stderr()).not.toContain(secret);
+});
+
+const writeSources = (name: string, sources: object) => folder.write(name, JSON.stringify(sources));
+
+test('without --secret-file each delivery is signed with a secret of its own source, and it is said where none is known', async () => {
+  await using handler = await startReceiver();
+  const { value } = await newToken(relay.database, { role: 'auditor' });
+  const secrets = { default: 'the-secret-of-default-01', 'team-a': 'a-local-secret-of-team-a' };
+  const known = await writeSources('known.json', {
+    default: { secrets: [secrets.default] },
+    'team-a': { secrets: [secrets['team-a'], 'an-older-one-of-team-a-01'] },
+  });
+  const unknown = await writeSources('unknown.json', { default: { secrets: [secrets.default] } });
+  const env = { TALLYHOOK_URL: relay.operators, TALLYHOOK_TOKEN: value };
+  const job = newJobId();
+
+  for (const [SOURCES_FILE, secret, signedAs] of [
+    [known, secrets['team-a'], null],
+    [unknown, secrets.default, 'default'],
+  ] as const) {
+    const before = handler.received.length;
+    const forwarding = await listening(cliWith({ ...env, SOURCES_FILE }).start('forward', handler.url));
+    await deliver(`${relay.webhooks}/team-a`, progress(job, before), { secret: 'a-secret-of-team-a-0001' });
+    await deliver(relay.webhooks, completed(newJobId()));
+    await vi.waitFor(() => expect(printedBy(forwarding)).toHaveLength(2), PATIENCE);
+    const [ofTeam, ofDefault] = handler.received.slice(before);
+    expect(ofTeam?.headers['x-service-signature']).toBe(sign(ofTeam?.body ?? '', secret));
+    expect(ofDefault?.headers['x-service-signature']).toBe(sign(ofDefault?.body ?? '', secrets.default));
+    expect(printedBy(forwarding)).toMatchObject([{ signed_as: signedAs }, { signed_as: null }]);
+    forwarding.child.kill('SIGINT');
+    await forwarding.exited;
+  }
 });

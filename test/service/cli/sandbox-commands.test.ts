@@ -52,7 +52,7 @@ describe('usage', () => {
 
   test.for([
     [['now'], 'sandbox takes serve, files, tokens or account, not "now"'],
-    [['serve', 'now'], '"now" means nothing here'],
+    [['serve', 'now'], 'unexpected argument "now"'],
     [['--colour'], '--colour'],
     [['--port', '70000'], '--port takes a whole number from 0 to 65535'],
     [['--engine', 'best'], '--engine takes one of auto, ffmpeg, simulated'],
@@ -62,7 +62,7 @@ describe('usage', () => {
     [['--retry-factor', '0.5'], '--retry-factor takes a number from 1'],
     [['--log-level', 'loud'], '--log-level takes one of debug'],
     [['tokens'], 'sandbox tokens takes create, list or revoke'],
-    [['tokens', 'make'], '"make" means nothing here'],
+    [['tokens', 'make'], 'unexpected argument "make"'],
     [['tokens', 'create'], '--name takes 1 to 100'],
     [['tokens', 'create', '--name', 'x', '--scopes', 'jobs:read,all'], 'not "all"'],
     [['tokens', 'create', '--name', 'x', '--expires', 'soon'], '--expires takes a time in ISO 8601'],

@@ -179,7 +179,7 @@ test.for([
   [[], '--body-file is missing'],
   [['--secret-file', 'secret'], '--body-file is missing'],
   [['--secret-file', 'secret', '--body-file', 'body.json'], '--signature is missing'],
-  [withBody(['none'], 'x'), '--secret-file cannot be read (ENOENT)'],
+  [withBody(['none'], 'x'), '--secret-file: there is no file '],
   [
     withBody(['quoted'], 'x'),
     '--secret-file entry 1 has quotes around it: write it without them: the service takes no such secret',

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { expect, test } from 'vitest';
-import { type Handed, lineOf } from '../../../src/cli/forward-output.ts';
+import { type Handed, lineOf, sumOf } from '../../../src/cli/forward-output.ts';
 
 const DELIVERY = {
   received_at: '2026-01-15T10:30:00.123456Z',
@@ -34,6 +34,25 @@ test('a narrow terminal gets the first twenty characters of the answer all the s
 test('how many wait is said', () => {
   const answer: Handed = { result: 'failed', status: 500, durationMs: 1_500, text: '' };
   expect(line(answer, { waiting: 1_234 })).toMatch(/→ 500 in 1.5 s {2}\(1,234 more waiting\)$/);
+});
+
+test('a redirect is said not to be followed', () => {
+  expect(line({ result: 'failed', status: 302, durationMs: 2, text: '' })).toMatch(
+    /→ 302 in 2 ms, redirect not followed$/,
+  );
+});
+
+test('the source is said whose secret signed it, if it is not its own', () => {
+  const answer: Handed = { result: 'ok', status: 200, durationMs: 2, text: '', signedAs: 'default' };
+  expect(line(answer)).toMatch(/→ 200 in 2 ms {2}\(signed with the secret of "default"\)$/);
+});
+
+test('at the end it is counted, also what was not finished', () => {
+  const tally = { ok: 2, failed: 1, no_answer: 0, not_forwarded: 1, in_progress: 0, waiting: 0 };
+  expect(sumOf(tally)).toBe('3 deliveries forwarded, 1 of them failed; 1 not forwarded');
+  expect(sumOf({ ...tally, in_progress: 1, waiting: 4 })).toMatch(
+    /; stopped with 1 in progress and 4 waiting$/,
+  );
 });
 
 test('what others wrote does not control the terminal, and stays on the line', () => {
