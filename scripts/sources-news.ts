@@ -27,12 +27,12 @@ export function tellOfSources({ newLines }: Pick<Program, 'newLines'>, onLoaded:
 /** Of a line of the log. Undefined if it is about something else, or not JSON, as with LOG_PRETTY. */
 export function newsIn(line: string): SourcesNews | undefined {
   if (!line.includes(LOADED) && !line.includes('is broken')) return undefined;
-  const { msg, sources, err } = (parseIfJson(line) ?? {}) as {
+  const { msg, sources, faults } = (parseIfJson(line) ?? {}) as {
     msg?: string;
     sources?: readonly string[];
-    err?: { message?: string };
+    faults?: readonly string[];
   };
   if (msg === LOADED) return { isLoaded: true, text: `sources loaded: ${sources?.join(', ')}` };
   if (msg === undefined || !BROKEN.test(msg)) return undefined;
-  return { isLoaded: false, text: `${msg}: ${err?.message}` };
+  return { isLoaded: false, text: `${msg}: ${faults?.join('; ')}` };
 }

@@ -11,11 +11,11 @@ test('sources that were read again, and a file that is broken, are news; nothing
     isLoaded: true,
     text: 'sources loaded: default, mine',
   });
-  const broken = 'SOURCES_FILE is broken, its sources stay as they were';
-  const err = { message: 'the configuration has 1 fault(s):\n  - SOURCES_FILE is not JSON' };
-  expect(newsIn(JSON.stringify({ level: 'error', err, msg: broken }))).toEqual({
+  const broken = 'SOURCES_FILE is broken, the previous sources stay valid';
+  const faults = ['SOURCES_FILE is not JSON', 'another one'];
+  expect(newsIn(JSON.stringify({ level: 'error', faults, msg: broken }))).toEqual({
     isLoaded: false,
-    text: `${broken}: ${err.message}`,
+    text: `${broken}: SOURCES_FILE is not JSON; another one`,
   });
   for (const line of [
     '{"msg":"listening"}',

@@ -366,6 +366,16 @@ describe('send', () => {
   });
 });
 
+/** A message as a replay sends it, as far as tail looks at it. */
+const copyOf = (kind: string, source: string) =>
+  Buffer.from(
+    JSON.stringify({
+      id: `${source}:j:${kind}`,
+      type: `conversion.job.${kind}`,
+      source: `/sources/${source}`,
+    }),
+  );
+
 describe('tail', () => {
   test('piped, it prints each event as one line: the CloudEvent, what cannot be seen escaped, and ends on SIGTERM with 0', async () => {
     const exchange = newExchange();
@@ -478,14 +488,6 @@ describe('tail', () => {
       await cleaner.channel.deleteQueue(queue);
     });
     await bus.channel.assertQueue(queue, { durable: true });
-    const copyOf = (kind: string, source: string) =>
-      Buffer.from(
-        JSON.stringify({
-          id: `${source}:j:${kind}`,
-          type: `conversion.job.${kind}`,
-          source: `/sources/${source}`,
-        }),
-      );
     // As a replay to one queue publishes: over the default exchange, with the queue's name as the routing key.
     for (const [kind, source] of [
       ['completed', 'team-b'],

@@ -264,7 +264,7 @@ test('a paused replay is fed no more until it is resumed, and a cancelled one le
 
   expect(await feeder.after(100)).toBe(0);
   expect(await copiesInOutbox(database)).toEqual([]);
-  expect(await change('resume')).toBe('wrong state');
+  expect(await change('resume')).toBe('cancelled');
   expect(await countsOf(database, replay.id)).toMatchObject({ matched: 300, queued: 200, confirmed: 0 });
 });
 
