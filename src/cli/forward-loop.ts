@@ -4,6 +4,7 @@
 import type { Env } from '../config.ts';
 import { withLocalRun } from './environment.ts';
 import { webhookUrlOf } from './local-relay.ts';
+import { createRemembered } from './seen.ts';
 
 /** Above what the relay can have accepted and not told yet. */
 const REMEMBERED_MAX = 20_000;
@@ -15,17 +16,9 @@ export type Forwarded = {
   readonly isOurs: (headers: Readonly<Record<string, unknown>> | null | undefined) => boolean;
 };
 
-/** Bounded: the oldest ids are forgotten first. */
 export function createForwarded(): Forwarded {
-  const ids = new Set<unknown>();
-  return {
-    add: (deliveryId) => {
-      ids.add(deliveryId);
-      const [oldest] = ids;
-      if (ids.size > REMEMBERED_MAX) ids.delete(oldest);
-    },
-    isOurs: (headers) => ids.has(headers?.['x-request-id']),
-  };
+  const ids = createRemembered(REMEMBERED_MAX);
+  return { add: ids.add, isOurs: (headers) => ids.has(String(headers?.['x-request-id'])) };
 }
 
 /** Whether this is the webhook address of the relay on this machine. */
