@@ -48,18 +48,23 @@ test('one job is followed from its first progress to its replay', async () => {
   const api = await operators(service, { name: 'Ada' });
   const job = newJobId();
   const finished = completed(job);
+  const published = (result: string, count: number) =>
+    expect
+      .poll(
+        async () => (await storyOf(api, job)).items.filter((step) => told(step).includes(result)).length,
+        {
+          timeout: 10_000,
+        },
+      )
+      .toBe(count);
 
   await deliver(service.webhooks, progress(job, 40));
-  await bus.received(1);
+  await published('publication confirmed', 1);
   await deliver(service.webhooks, progress(job, 40)); // a redelivery
   await deliver(service.webhooks, progress(job, 40, { estimated_completion: '2027-01-01T00:00:00Z' }));
   await deliver(service.webhooks, { job_id: job, status: 'exploded' });
   await deliver(service.webhooks, finished);
   // Nobody is bound for the end of a job: it comes back, waits, and is sent again when somebody is.
-  const published = (result: string, count: number) =>
-    expect
-      .poll(async () => (await storyOf(api, job)).items.filter((step) => told(step).includes(result)).length)
-      .toBe(count);
   await published('publication returned', 1);
   await bus.channel.bindQueue(bus.queue, exchange, 'job.completed.#');
   const id = `default:${job}:completed`;
