@@ -1,7 +1,7 @@
 // A copy of the project as a user has it after `git clone` and the first start: its files, and its packages as links. What runs
 // in it has a `.local` of its own, so it disturbs nothing of the folder that is tested.
 
-import { copyFile, cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
+import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { ROOT } from '../../scripts/relay.ts';
@@ -14,6 +14,8 @@ const RECORDS = ['.package-lock.json', '.tallyhook-stamp'];
 
 export async function makeClone(): Promise<Clone> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-clone-'));
+  // Postgres, which runs as another account if we are root, keeps its data in here only if it can pass through.
+  await chmod(folder, 0o711);
   await cp(ROOT, folder, { recursive: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
   const [from, to] = [join(ROOT, 'node_modules'), join(folder, 'node_modules')];
   await mkdir(to);
