@@ -2,11 +2,11 @@
 // and when never depends on whether the claimed source exists, so it tells strangers nothing. A match is a hint for operators
 // and nothing else: it makes no body authentic and no secret used.
 
-import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { NO_MATCH, NO_SOURCE, NOT_TRIED, withOtherEnd } from '../signature-cause.ts';
 import type { Secret } from '../secret.ts';
-import { claimedDigest, type KeyRing } from './signature.ts';
+import { claimedDigest, digestOf, type KeyRing } from './signature.ts';
 import { UNKNOWN_SOURCE } from './sources.ts';
 
 /** `signedBy`: another source, whose secret signed the body. The reason does not tell it, since not everybody may know. */
@@ -29,10 +29,7 @@ export const OTHER_SECRETS_MAX = 240;
 /** 256 KiB are hashed in a turn at most: less than a millisecond. */
 export const DIGESTS_PER_TURN = 4;
 
-type Digest = (key: KeyObject, body: Buffer) => Buffer;
 type Attempt = { readonly secret: Secret; readonly body: Buffer; readonly found: Partial<Cause> };
-
-const hmac: Digest = (key, body) => createHmac('sha256', key).update(body).digest();
 
 export function createTrial(options: {
   keyRing: () => KeyRing;
@@ -40,9 +37,9 @@ export function createTrial(options: {
   isBusy: () => boolean;
   /** Monotonic milliseconds. */
   now: () => number;
-  digest?: Digest;
+  digest?: typeof digestOf;
 }): Trial {
-  const { keyRing, isBusy, now, digest = hmac } = options;
+  const { keyRing, isBusy, now, digest = digestOf } = options;
   const started: number[] = []; // the times of this second's trials
   let held = 0;
   let last: Promise<unknown> = Promise.resolve();
@@ -97,7 +94,7 @@ function attemptsOn(ring: KeyRing, source: string, body: Buffer): readonly Attem
 async function tryAll(
   attempts: readonly Attempt[],
   claimed: Buffer,
-  digest: Digest,
+  digest: typeof digestOf,
 ): Promise<Partial<Cause> | undefined> {
   let found: Partial<Cause> | undefined;
   for (const [index, attempt] of attempts.entries()) {

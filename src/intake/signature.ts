@@ -2,7 +2,7 @@
 // compared in constant time. The time does not show which secret matched, or whether the source exists:
 // every call computes and compares the same number of digests.
 
-import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { AuthenticBody } from '../ledger/index.ts';
 import type { Secret } from '../secret.ts';
 
@@ -43,6 +43,10 @@ export function isSignature(header: string | undefined): boolean {
   return header !== undefined && SIGNATURE.test(header);
 }
 
+/** The digest that a right signature has. */
+export const digestOf = (key: KeyObject, body: Buffer): Buffer =>
+  createHmac('sha256', key).update(body).digest();
+
 /** The digest that a header of the form of a signature claims. */
 export function claimedDigest(header: string | undefined): Buffer | undefined {
   const hex = SIGNATURE.exec(header ?? '')?.[1];
@@ -63,7 +67,7 @@ export function verifySignature(
   const claimed = claimedDigest(header);
   let fingerprint: string | undefined;
   for (const secret of ring.secretsOf(source)) {
-    const expected = createHmac('sha256', secret.key).update(body).digest();
+    const expected = digestOf(secret.key, body);
     // No early exit: a match in the first place must take as long as one in the last.
     if (timingSafeEqual(expected, claimed ?? NO_SIGNATURE)) fingerprint = secret.fingerprint;
   }
