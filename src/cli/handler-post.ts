@@ -1,10 +1,10 @@
-// Posts a body to the handler that somebody develops, signed as the sender signs (service interface 6.3), and reads the beginning of its
-// answer. Follows no redirect, and always ends in time. Its signing shares no code with the intake, as that of `send`.
+// Posts a body to the handler that somebody develops, signed as the sender signs, and reads the beginning of its answer. Follows
+// no redirect, and always ends in time.
 
-import { createHmac } from 'node:crypto';
 import { request } from 'undici';
 import { describeError, UsageError } from '../errors.ts';
 import { version } from '../version.ts';
+import { signatureOf } from './sign.ts';
 
 export type HandlerAnswer =
   | {
@@ -46,7 +46,7 @@ export async function postToHandler(
         ...(contentType !== undefined && { 'Content-Type': contentType }),
         'User-Agent': `tallyhook/${version}`,
         'X-Request-Id': deliveryId,
-        'X-Service-Signature': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
+        'X-Service-Signature': signatureOf(secret, body),
       },
       body,
       reset: true, // a handler in development is restarted often: a kept connection would be dead

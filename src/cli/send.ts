@@ -1,7 +1,5 @@
-// `tallyhook send`: signs a realistic notification and sends it to a relay, as the conversion service would. Its signing
-// shares no code with the intake: shared code would share its bugs.
+// `tallyhook send`: signs a realistic notification and sends it to a relay, as the conversion service would.
 
-import { createHmac } from 'node:crypto';
 import type { Env } from '../config.ts';
 import { describeError, UsageError } from '../errors.ts';
 import { parseIfJson } from '../json.ts';
@@ -14,6 +12,7 @@ import { complain, paint, say } from './output.ts';
 import { clean } from './readable.ts';
 import { KINDS, sampleNotification } from './sample-notification.ts';
 import { signingSecret } from './send-secret.ts';
+import { signatureOf } from './sign.ts';
 
 const help = `Signs a realistic notification and sends it to a relay.
 
@@ -57,7 +56,7 @@ async function run(args: string[], given: Env): Promise<number> {
   const env = withLocalRun(given);
   const url = values.url ?? webhookUrlOf(env, source);
   const secret = signingSecret(env, source);
-  const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+  const signature = signatureOf(secret, body);
   // Changed after signing: what an attacker on the way could do.
   const sent = tamper === true ? Buffer.concat([body, Buffer.from(' ')]) : body;
   const results = new Set<Result>();

@@ -1,6 +1,5 @@
 // `tallyhook verify`: why a signature does not match, offline. Shows the right signature, and no secret.
 
-import { createHmac } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
@@ -9,6 +8,7 @@ import { parse, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
 import { readNamedFile } from './named-file.ts';
 import { paint, say } from './output.ts';
+import { signatureOf } from './sign.ts';
 import { guessMistakes } from './verify-guesses.ts';
 import { localSecret, type NamedSecret, readSecrets } from './verify-secrets.ts';
 
@@ -94,8 +94,5 @@ function faultsOf(value: string, secrets: readonly NamedSecret[], body: Buffer):
 }
 
 const UNEXPLAINED = 'no likely mistake explains it: other bytes were signed, or another secret was used';
-
-const signatureOf = (secret: string, body: Buffer) =>
-  `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 
 export const verifyCommand: Command = { help, run };
