@@ -1,13 +1,13 @@
-// What `tallyhook forward` prints of each delivery and of what became of it: a line on a terminal, a JSON object where it is piped.
+// What `tallyhook forward` prints of each delivery and of what became of it: a line on a terminal, a JSON object where it is
+// piped.
 
-import { stripVTControlCharacters } from 'node:util';
 import { colourOf, statusOf } from './columns.ts';
 import type { Delivery } from './follow-deliveries.ts';
 import type { SigningSecret } from './forward-secrets.ts';
 import type { HandlerAnswer } from './handler-post.ts';
 import { complain, type Format, paint, put, putJson } from './output.ts';
 import { clean, count, counted, duration, time } from './readable.ts';
-import { shorten } from './text-width.ts';
+import { cut, shorten, widthOf } from './text-width.ts';
 
 export type Handed =
   | (HandlerAnswer & Pick<SigningSecret, 'signedAs'>)
@@ -92,7 +92,7 @@ export function lineOf(
     .filter((part) => part !== '')
     .join('  ');
   if (!('text' in handed)) return head;
-  const room = columns - stripVTControlCharacters(head).length - 2;
+  const room = columns - widthOf(head) - 2;
   return `${head}  ${cut(clean(handed.text.trim()), Math.max(ANSWER_MIN_CHARS, room))}`.trimEnd();
 }
 
@@ -116,8 +116,6 @@ function saidBy(handed: Handed): string {
   const isRedirect = status >= 300 && status < 400;
   return `→ ${status} in ${duration(durationMs)}${isRedirect ? ', redirect not followed' : ''}`;
 }
-
-const cut = (text: string, chars: number) => (text.length > chars ? `${text.slice(0, chars - 1)}…` : text);
 
 type Tally = Readonly<Record<Handed['result'] | 'in_progress' | 'waiting', number>>;
 

@@ -22,8 +22,12 @@ const withUnits = (text: string, width: number): string =>
     widthOf(both + unit) <= width ? number + NO_BREAK : both,
   );
 
-/** Stands for what an id was shortened by. */
+/** Stands for what was left out. */
 export const SHORTENED = '…';
+
+/** The beginning of a text that is wider. */
+export const cut = (text: string, width: number): string =>
+  cliTruncate(text, width, { truncationCharacter: SHORTENED });
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 /** `0190a…c3d2` */
