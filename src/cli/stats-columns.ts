@@ -35,21 +35,33 @@ const others = (of: (item: Item) => Counts, without: string): Column<Item> => ({
 
 const range = (found: Times) => (found === null ? '' : `${duration(found.p50)} / ${duration(found.p99)}`);
 
-export const DELIVERIES: readonly Column<Item>[] = [
+/** `usual`: the normal case. `head`: of the times. */
+const columnsOf = (
+  countsOf: (item: Item) => Counts,
+  usual: string,
+  head: string,
+  timesOf: (item: Item) => Times,
+): readonly Column<Item>[] => [
   atColumn,
   sourceColumn,
-  ofOutcome('accepted', (item) => item.deliveries),
-  countColumn('answer p50 / p99', (item) => range(item.answer_ms)),
-  others((item) => item.deliveries, 'accepted'),
+  ofOutcome(usual, countsOf),
+  countColumn(head, (item) => range(timesOf(item))),
+  others(countsOf, usual),
 ];
 
-export const PUBLICATIONS: readonly Column<Item>[] = [
-  atColumn,
-  sourceColumn,
-  ofOutcome('confirmed', (item) => item.publications),
-  countColumn('lag p50 / p99', (item) => range(item.lag_ms)),
-  others((item) => item.publications, 'confirmed'),
-];
+export const DELIVERIES = columnsOf(
+  (item) => item.deliveries,
+  'accepted',
+  'answer p50 / p99',
+  (item) => item.answer_ms,
+);
+
+export const PUBLICATIONS = columnsOf(
+  (item) => item.publications,
+  'confirmed',
+  'lag p50 / p99',
+  (item) => item.lag_ms,
+);
 
 export const hasPublications = ({ publications }: Item): boolean =>
   Object.values(publications).some((number) => number > 0);
