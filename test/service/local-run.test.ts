@@ -2,20 +2,18 @@
 // what it prints works when it is pasted, and a second sandbox works beside it.
 
 import { execFile, spawn } from 'node:child_process';
-import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { findFreePort } from '../../scripts/services/ports.ts';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
+import { copyProgram } from '../support/clone.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { createFolder } from '../support/folder.ts';
 import { INHERITED, runCommand } from '../support/replica.ts';
 import { until } from '../support/until.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const COPIED = ['src', 'scripts', 'migrations', 'package.json'];
 const run = promisify(execFile);
 const PATIENCE = { limitMs: 40_000 };
 
@@ -39,9 +37,7 @@ async function startLocalRun(
   const folder = await createFolder();
   onTestFinished(() => folder[Symbol.asyncDispose]());
   const root = folder.path('.');
-  for (const name of COPIED) await cp(join(ROOT, name), join(root, name), { recursive: true });
-  await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
-  await mkdir(join(root, '.local'));
+  await copyProgram(root, ['scripts']);
   const variables = await prepare(root);
   const exchange = newExchange();
   const bus = await listen(exchange); // removes the exchange after the test

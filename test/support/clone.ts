@@ -12,6 +12,17 @@ const LEFT_OUT = new Set(['.git', '.local', 'node_modules']);
 /** Written by npm and `scripts/run.mjs`: with these the packages count as installed. */
 const RECORDS = ['.package-lock.json', '.tallyhook-stamp'];
 
+/**
+ * Only the program, in `root`, with a `.local` that is still empty: for commands that look for a local run beside them.
+ * `others`: files and folders that are copied too.
+ */
+export async function copyProgram(root: string, others: readonly string[] = []): Promise<void> {
+  for (const name of ['src', 'migrations', 'package.json', ...others])
+    await cp(join(ROOT, name), join(root, name), { recursive: true });
+  await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
+  await mkdir(join(root, '.local'));
+}
+
 export async function makeClone(): Promise<Clone> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-clone-'));
   // Postgres, which runs as another account if we are root, keeps its data in here only if it can pass through.

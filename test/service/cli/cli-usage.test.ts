@@ -2,10 +2,11 @@
 
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
 import { cliOf, cliWith } from '../../support/cli.ts';
+import { copyProgram } from '../../support/clone.ts';
 import { createFolder } from '../../support/folder.ts';
 import { newToken } from '../../support/operators.ts';
 import { startReceiver } from '../../support/receiver.ts';
@@ -13,7 +14,6 @@ import { INHERITED, runCommand } from '../../support/replica.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const NOUNS = [
   'jobs',
@@ -153,11 +153,7 @@ describe('the address and the token', () => {
     await using relay = await startTestService();
     await using elsewhere = await startReceiver();
     await using folder = await createFolder();
-    for (const name of ['src', 'migrations', 'package.json']) {
-      await cp(`${ROOT}/${name}`, folder.path(name), { recursive: true });
-    }
-    await symlink(`${ROOT}/node_modules`, folder.path('node_modules'));
-    await mkdir(folder.path('.local'));
+    await copyProgram(folder.path('.'));
     const { value } = await newToken(relay.database, {});
     const port = new URL(relay.operators).port;
     await writeFile(folder.path('.local/env'), `OPERATOR_PORT=${port}\nTALLYHOOK_TOKEN=${value}\n`);

@@ -1,17 +1,15 @@
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findFreePort } from '../../../scripts/services/ports.ts';
 import { withLocalRun } from '../../../src/cli/environment.ts';
 import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
+import { copyProgram } from '../../support/clone.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { runCommand, startCommand } from '../../support/replica.ts';
 import { completed, deliver, failed, newJobId, progress, SECRET } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
-
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-test-'));
@@ -553,11 +551,7 @@ describe('the environment of a local run', () => {
     root = await mkdtemp(join(tmpdir(), 'tallyhook-test-'));
     onTestFinished(() => rm(root, { recursive: true }));
     main = join(root, 'src/main.ts');
-    for (const name of ['src', 'migrations', 'package.json']) {
-      await cp(join(ROOT, name), join(root, name), { recursive: true });
-    }
-    await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
-    await mkdir(join(root, '.local'));
+    await copyProgram(root);
   });
 
   test('is read by commands where the environment is silent', async () => {
