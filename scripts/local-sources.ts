@@ -30,15 +30,6 @@ export function localSecrets(ownFile: string, before: string | undefined): Local
   return { ...found, SIGNING_SECRET: signingSecret(found) };
 }
 
-/** The present SIGNING_SECRET. Undefined if the source `default` has none. */
-export function firstSecret(env: Omit<LocalSecrets, 'SIGNING_SECRET'>): string | undefined {
-  try {
-    return signingSecret(env);
-  } catch {
-    return undefined;
-  }
-}
-
 /** @returns an absolute path, since commands that read the file may be started in another folder */
 function findOrCreateFile(ownFile: string): string {
   const theirs = given('SOURCES_FILE');

@@ -6,10 +6,11 @@ import { mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePlace, type Place } from '../src/cli/sandbox-place.ts';
+import { signingSecretIfKnown } from '../src/cli/send-secret.ts';
 import { type Ending, endOnRequest } from './ending.ts';
 import { forgetLocalRun, given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.ts';
 import { choosePorts, startOnFreePorts } from './local-ports.ts';
-import { firstSecret, localSecrets } from './local-sources.ts';
+import { localSecrets } from './local-sources.ts';
 import { takeLock } from './lock.mjs';
 import { findOrCreateToken } from './operator-token.ts';
 import { complain, complainOfUsage, createProgress, explain, paint, type Progress, say } from './output.ts';
@@ -117,7 +118,7 @@ async function run(guard: Guard, ending: Ending, options: StartOptions): Promise
   await waitForSubscriber(services.rabbitmq);
   printWelcome(env, sandbox);
   tellOfSources(relay, () => {
-    env.SIGNING_SECRET = firstSecret(env) ?? env.SIGNING_SECRET;
+    env.SIGNING_SECRET = signingSecretIfKnown(env) ?? env.SIGNING_SECRET;
     writeLocalEnv(ENV_FILE, env);
   });
 

@@ -3,9 +3,10 @@
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
+import { DEFAULT_SOURCE } from '../source-name.ts';
 import { withLocalRun } from './environment.ts';
 import { readNamedFile } from './named-file.ts';
-import { signingSecret } from './send-secret.ts';
+import { signingSecret, signingSecretIfKnown } from './send-secret.ts';
 
 export type SigningSecret = {
   readonly secret: string;
@@ -35,16 +36,14 @@ export function readSecrets(
     return { secretOf: () => ({ secret }), origin: 'the secret of --secret-file' };
   }
   const env = withLocalRun(given);
-  const fallback = source ?? 'default';
+  const fallback = source ?? DEFAULT_SOURCE;
   const secret = signingSecret(env, fallback);
   return {
     // Read each time: a secret that is changed in its file counts from then on.
     secretOf: (own) => {
-      try {
-        return { secret: signingSecret(env, own) };
-      } catch {
-        return own === fallback ? { secret } : { secret, signedAs: fallback };
-      }
+      const found = signingSecretIfKnown(env, own);
+      if (found !== undefined) return { secret: found };
+      return own === fallback ? { secret } : { secret, signedAs: fallback };
     },
     origin:
       source === undefined

@@ -3,6 +3,7 @@
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { ApiAnswerError, type Items, type OperatorsClient } from '../operators/client/index.ts';
+import { DEFAULT_SOURCE } from '../source-name.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { colourOf } from './columns.ts';
@@ -30,7 +31,7 @@ async function show(args: string[], env: Env): Promise<number> {
   const [first, second] = positionals;
   if (first === undefined)
     throw new UsageError('jobs show takes a source and a job, or a job of the source "default"');
-  const [source, jobId] = second === undefined ? ['default', first] : [first, second];
+  const [source, jobId] = second === undefined ? [DEFAULT_SOURCE, first] : [first, second];
   const { client } = openApi(env);
   try {
     return await printStory(client, { source, jobId });

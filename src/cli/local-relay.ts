@@ -2,7 +2,7 @@
 
 import { type Env } from '../config.ts';
 import { withLocalRun } from './environment.ts';
-import { signingSecret } from './send-secret.ts';
+import { signingSecretIfKnown } from './send-secret.ts';
 
 export type LocalRelay = {
   readonly webhookUrl: string;
@@ -20,17 +20,9 @@ export function webhookUrlOf(env: Env, source?: string): string {
 /** Undefined if none answers, or its secret is not known here. */
 export async function findLocalRelay(given: Env): Promise<LocalRelay | undefined> {
   const env = withLocalRun(given);
-  const secret = secretIfKnown(env);
+  const secret = signingSecretIfKnown(env);
   const webhookUrl = webhookUrlOf(env);
   return secret !== undefined && (await answers(webhookUrl)) ? { webhookUrl, secret } : undefined;
-}
-
-function secretIfKnown(env: Env): string | undefined {
-  try {
-    return signingSecret(env);
-  } catch {
-    return undefined;
-  }
 }
 
 async function answers(webhookUrl: string): Promise<boolean> {

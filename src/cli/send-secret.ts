@@ -4,11 +4,8 @@
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { parseIfJson } from '../json.ts';
+import { DEFAULT_SOURCE, SOURCE_NAME } from '../source-name.ts';
 import { readNamedFile } from './named-file.ts';
-
-const DEFAULT_SOURCE = 'default';
-/** The names that the relay accepts. Not the intake's own constant: its room would load the server's packages. */
-export const SOURCE_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 /** As far as it is what it should be. */
 type Sources = Readonly<Record<string, { readonly secrets?: readonly unknown[] } | null>>;
@@ -21,6 +18,15 @@ export function signingSecret(env: Env, source: string = DEFAULT_SOURCE): string
     throw new UsageError('no secret to sign with: set SIGNING_SECRETS, or start a relay with "npm start"');
   }
   throw new UsageError(unknownSource(source, env));
+}
+
+/** As `signingSecret`; undefined if there is none, or its file cannot be read. */
+export function signingSecretIfKnown(env: Env, source?: string): string | undefined {
+  try {
+    return signingSecret(env, source);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The first secret of a source in SOURCES_FILE. @throws UsageError if the file cannot be read */

@@ -3,6 +3,7 @@
 
 import { type Env, loadBus } from '../config.ts';
 import { describeError, UsageError } from '../errors.ts';
+import { SOURCE_NAME } from '../source-name.ts';
 import { type ConnectionChange, type ReceivedEvent, subscribe } from '../subscriber/index.ts';
 import { escapeUnseen } from '../unseen.ts';
 import { parse, someOf, TEXT } from './arguments.ts';
@@ -12,7 +13,6 @@ import { complain, type Format, paint, say, whenOutputCloses } from './output.ts
 import { clean, counted } from './readable.ts';
 import { KINDS } from './sample-notification.ts';
 import { createSeen } from './seen.ts';
-import { SOURCE_NAME } from './send-secret.ts';
 
 const help = `Prints events as a subscriber receives them, until Ctrl-C; NDJSON when piped.
 

@@ -4,6 +4,7 @@ import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { parseIfJson } from '../json.ts';
 import { parseSecrets } from '../secret.ts';
+import { DEFAULT_SOURCE } from '../source-name.ts';
 import { withLocalRun } from './environment.ts';
 import { readNamedFile } from './named-file.ts';
 import { signingSecret } from './send-secret.ts';
@@ -27,7 +28,7 @@ export function readSecrets(files: readonly string[]): GivenSecrets {
 export function localSecret(env: Env, source: string | undefined): GivenSecrets {
   try {
     const secret = signingSecret(withLocalRun(env), source);
-    const name = `the environment (source "${source ?? 'default'}")`;
+    const name = `the environment (source "${source ?? DEFAULT_SOURCE}")`;
     return { secrets: [{ name, secret, raw: secret }], notes: [] };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

@@ -10,8 +10,8 @@ import type { Bodies, Body } from './bodies.ts';
 import type { DeliveryObserver } from './observer.ts';
 import type { Answer, Receiver, Refusal } from './receiver.ts';
 import { SIGNATURE_HEADER } from '../signature-cause.ts';
+import { DEFAULT_SOURCE } from '../source-name.ts';
 import { isSignature } from './signature.ts';
-import { DEFAULT_SOURCE } from './sources.ts';
 
 export type DeliveryOptions = {
   readonly receiver: Receiver;

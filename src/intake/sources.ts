@@ -8,15 +8,11 @@ import { ConfigError, describeError } from '../errors.ts';
 import { parseJson } from '../json.ts';
 import { inspectStructure } from '../ledger/index.ts';
 import { createSecret, parseSecrets, SECRETS_PER_SOURCE, type Secret } from '../secret.ts';
+import { DEFAULT_SOURCE, SOURCE_NAME } from '../source-name.ts';
 import { createKeyRing, type KeyRing } from './signature.ts';
-
-export const DEFAULT_SOURCE = 'default';
 
 /** Requests for any name that is no source are recorded under this one. */
 export const UNKNOWN_SOURCE = 'unknown';
-
-/** No dots, since the name is the last word of the routing key. Short, since AMQP limits keys to 255 bytes. */
-export const SOURCE_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 /** How often a file's stat is compared. That costs nothing, and also sees swapped symbolic links. */
 const WATCH_INTERVAL_MS = 1_000;

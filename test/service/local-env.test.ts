@@ -11,7 +11,8 @@ import {
   readLocalEnv,
   writeLocalEnv,
 } from '../../scripts/local-env.ts';
-import { firstSecret, localSecrets } from '../../scripts/local-sources.ts';
+import { localSecrets } from '../../scripts/local-sources.ts';
+import { signingSecretIfKnown } from '../../src/cli/send-secret.ts';
 import { createFolder, type TestFolder } from '../support/folder.ts';
 
 const ENV: LocalEnv = {
@@ -154,9 +155,9 @@ describe('the secrets of a local run', () => {
       SOURCES_FILE: own,
     });
     await folder.write('secrets', 'the-newest-one-of-all');
-    expect(firstSecret(found)).toBe('the-newest-one-of-all');
+    expect(signingSecretIfKnown(found)).toBe('the-newest-one-of-all');
     await folder.write('secrets', '');
-    expect(firstSecret(found)).toBeUndefined();
+    expect(signingSecretIfKnown(found)).toBeUndefined();
   });
 
   test('are not guessed where the file is broken: it is named', async () => {
