@@ -19,6 +19,7 @@ import { listOperation, LISTS } from './api/lists.ts';
 import { createListeners } from './api/listeners.ts';
 import { createLiveOperations } from './api/live-operations.ts';
 import type { Operation } from './api/operation.ts';
+import { createPerform } from './api/perform.ts';
 import { createOutboxOperations } from './api/outbox-operations.ts';
 import { createQuarantineOperations } from './api/quarantine-operations.ts';
 import { createReplayOperations } from './api/replay-operations.ts';
@@ -98,7 +99,7 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
     authenticator,
     limits,
     strangerLines,
-    api: createApi({ operations, connection, log }),
+    api: createApi({ operations, perform: createPerform({ connection }), log }),
     isMetricsOpen: config.operator.isMetricsOpen,
   });
   return { listener, standingHeaders: operatorHeaders({ limits }) };

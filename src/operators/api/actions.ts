@@ -2,7 +2,6 @@
 // is committed before the answer is sent. An action that fails leaves nothing behind.
 
 import { createHash } from 'node:crypto';
-import type { Request } from 'express';
 import type { Transaction } from 'kysely';
 import { claimKey, keepAnswer } from '../access/idempotency.ts';
 import { appendAllToLog } from '../access/operator-log.ts';
@@ -16,19 +15,6 @@ export type Acted = { readonly status: number; readonly json: string; readonly i
 
 /** A transaction that lost a deadlock has changed nothing, so it can run again. Deadlocks are rare. */
 const ATTEMPTS = 3;
-
-const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
-
-/** @throws ApiError 400 */
-export function readIdempotencyKey(request: Request): string | undefined {
-  const key = request.get('idempotency-key');
-  if (key === undefined || KEY_FORM.test(key)) return key;
-  throw new ApiError(
-    400,
-    'invalid_request',
-    'Idempotency-Key: must be 1 to 255 printable characters of ASCII',
-  );
-}
 
 type Call = {
   readonly action: Action;

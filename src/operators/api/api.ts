@@ -1,24 +1,22 @@
-// Mounts the operations below /api/v1. Every call goes the same way: check the caller's role, read the input, run the
-// operation, send the answer or the error.
+// Mounts the operations below /api/v1. Every call goes the same way: `perform` (perform.ts) runs the
+// operation, and its answer or error is sent.
 
-import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { appendToLog } from '../access/operator-log.ts';
+import { type RequestHandler, Router } from 'express';
 import { describeError } from '../../errors.ts';
-import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
-import { act, readIdempotencyKey } from './actions.ts';
-import { isDisconnect, sendError, sendJson, sendStream, toApiError, toJson } from './answers.ts';
-import { admit, needsToken } from './gate.ts';
-import { readInput } from './input.ts';
-import { type Action, ApiError, type Caller, notFound, type Operation, type Read } from './operation.ts';
+import { isDisconnect, sendError, sendJson, sendStream, toApiError } from './answers.ts';
+import { callerOf, needsToken } from './gate.ts';
+import { readRequest } from './input.ts';
+import { ApiError, notFound, type Operation } from './operation.ts';
+import type { Perform } from './perform.ts';
 
 type Deps = {
   readonly operations: readonly Operation[];
-  readonly connection: DatabaseConnection;
+  readonly perform: Perform;
   readonly log: Logger;
 };
 
-export function createApi({ operations, connection, log }: Deps): Router {
+export function createApi({ operations, perform, log }: Deps): Router {
   const router = Router({ caseSensitive: true, strict: true });
   router.use(needsToken);
   for (const [path, found] of Map.groupBy(operations, (operation) => operation.path)) {
@@ -28,7 +26,7 @@ export function createApi({ operations, connection, log }: Deps): Router {
     }
     const route = router.route(path.replaceAll(/\{(\w+)\}/g, ':$1'));
     for (const operation of found) {
-      route[operation.method](handlerOf(operation, { connection, log }));
+      route[operation.method](handlerOf(operation, { perform, log }));
     }
     route.all(wrongMethod(found));
   }
@@ -45,7 +43,7 @@ function wrongMethod(operations: readonly Operation[]): RequestHandler {
   };
 }
 
-function handlerOf(operation: Operation, deps: Omit<Deps, 'operations'>): RequestHandler {
+function handlerOf(operation: Operation, { perform, log }: Pick<Deps, 'perform' | 'log'>): RequestHandler {
   return async (request, response, next) => {
     if (request.method === 'HEAD') return next();
     const disconnect = new AbortController();
@@ -53,43 +51,21 @@ function handlerOf(operation: Operation, deps: Omit<Deps, 'operations'>): Reques
       if (!response.writableFinished) disconnect.abort();
     });
     if (response.destroyed) return; // the caller disconnected while the gate looked up the token
+    const { signal } = disconnect;
     try {
-      const caller = admit(operation, response);
-      const call = { request, response, caller, signal: disconnect.signal, ...deps };
-      await (operation.method === 'get' ? answerRead(operation, call) : answerAction(operation, call));
+      const performed = await perform(operation, () => readRequest(operation, request), {
+        caller: callerOf(operation, response),
+        signal,
+      });
+      if ('stream' in performed) return await sendStream(response, performed, { signal, log });
+      if (performed.isReplayed) response.set('Idempotency-Replayed', 'true');
+      sendJson(response, performed.status, performed.json);
     } catch (error) {
       if (response.headersSent || isDisconnect(error)) return void response.destroy();
       const known = toApiError(error);
       if (known !== undefined) return sendError(response, known);
-      deps.log.error({ err: describeError(error), operation: operation.id }, 'unexpected error');
+      log.error({ err: describeError(error), operation: operation.id }, 'unexpected error');
       sendError(response, new ApiError(500, 'internal', 'something went wrong on our side'));
     }
   };
-}
-
-type Call = Omit<Deps, 'operations'> & {
-  readonly request: Request;
-  readonly response: Response;
-  readonly caller: Caller;
-  readonly signal: AbortSignal;
-};
-
-async function answerRead(read: Read, call: Call): Promise<void> {
-  const { request, response, caller, signal, connection, log } = call;
-  const reply = await read.run(await readInput(read, request), {
-    caller,
-    signal,
-    record: (entry) => appendToLog(connection.db, caller, entry),
-  });
-  if ('stream' in reply) return sendStream(response, reply, { signal, log });
-  sendJson(response, reply.status, toJson(read, reply));
-}
-
-async function answerAction(action: Action, call: Call): Promise<void> {
-  const { request, response, caller, signal, connection } = call;
-  const key = readIdempotencyKey(request);
-  const input = await readInput(action, request);
-  const acted = await act(connection, { action, input, key, context: { caller, signal } });
-  if (acted.isReplayed) response.set('Idempotency-Replayed', 'true');
-  sendJson(response, acted.status, acted.json);
 }

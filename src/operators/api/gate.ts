@@ -1,16 +1,15 @@
 // What every request to the operators' port passes first. The gate finds out who asks, counts the request against a rate
-// limit, and rejects requests that no honest client makes. `needsToken` and `admit` then decide, for the path that is asked
-// for, whether the caller may.
+// limit, and rejects requests that no honest client makes. `needsToken` then decides whether there is a caller.
 
 import type { Request, RequestHandler, Response } from 'express';
 import type { Authenticator, Identity } from '../access/authenticator.ts';
 import type { Limits, RateState } from '../access/limits.ts';
-import { isRole, mayAct } from '../access/roles.ts';
 import type { Token } from '../access/tokens.ts';
 import type { Logger } from '../../log.ts';
 import { type Connections, type LimitedLines, senderOf } from '../../http/index.ts';
 import { sendError } from './answers.ts';
-import { ApiError, type Caller, forbidden, type Operation, unavailable } from './operation.ts';
+import { ApiError, forbidden, type Operation, unavailable } from './operation.ts';
+import type { Asker } from './perform.ts';
 import { faultOf } from './request-faults.ts';
 
 const HEADER_MISSING = new ApiError(401, 'unauthorized', 'Authorization header required');
@@ -128,14 +127,12 @@ function knownTokenOf(identity: Identity): Token | undefined {
   return identity.kind === 'undetermined' ? identity.remembered : undefined;
 }
 
-/** Who calls the operation. @throws ApiError 403 if the token's role does not allow it */
-export function admit(operation: Operation, response: Response): Caller {
+/** Who calls the operation. @throws ApiError 401 */
+export function callerOf(operation: Operation, response: Response): Asker {
   response.locals['operation'] = operation;
   const identity = identityOf(response);
   if (identity.kind !== 'token') throw TOKEN_INVALID;
   const { id, name, role, sources } = identity.token;
-  if (!isRole(role) || !mayAct(role, operation.role))
-    throw forbidden(`this needs the role ${operation.role}`);
   return { tokenId: id, name, role, sources, remoteAddress: addressOf(response) || null };
 }
 

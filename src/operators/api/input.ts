@@ -1,5 +1,5 @@
-// Reads a request's path, query and body, and checks them by the operation's schemas. Whatever cannot be read, or is not
-// in a schema, is an ApiError that names the parameter and never repeats its value.
+// Reads a request's path, query and body (`readRequest`), and checks what was asked by the operation's schemas (`checkInput`).
+// Whatever cannot be read, or is not in a schema, is an ApiError that names the parameter and never repeats its value.
 
 import type { Request } from 'express';
 import { getRawBody } from 'raw-body';
@@ -17,6 +17,18 @@ const MAX_MESSAGE_LENGTH = 500;
 
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 
+const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
+
+/** What is asked of an operation, not checked yet. */
+export type Asked = {
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly query?: Readonly<Record<string, unknown>>;
+  /** Of an action; undefined where none was sent. */
+  readonly body?: unknown;
+  /** The idempotency key of an action. */
+  readonly key?: string | undefined;
+};
+
 export type Input = {
   readonly params: unknown;
   readonly query: unknown;
@@ -26,12 +38,28 @@ export type Input = {
 };
 
 /** @throws ApiError 400, 413 or 415 */
-export async function readInput(operation: Operation, request: Request): Promise<Input> {
-  const query = check(operation.query, readQuery(request.originalUrl));
-  const params = check(operation.params, checkText(request.params));
+export async function readRequest(operation: Operation, request: Request): Promise<Asked> {
+  const asked = { query: readQuery(request.originalUrl), params: request.params };
+  // Before the body is read: a request with a wrong parameter is answered at once.
+  checkParameters(operation, asked);
+  if (operation.method === 'get') return asked;
+  const key = readIdempotencyKey(request);
+  return { ...asked, key, body: await readBody(request, operation.body !== undefined) };
+}
+
+/** @throws ApiError 400 */
+export function checkInput(operation: Operation, asked: Asked): Input {
+  const { params, query } = checkParameters(operation, asked);
   if (operation.method === 'get') return { params, query, body: undefined, sent: undefined };
-  const sent = await readBody(request, operation.body !== undefined);
+  const sent = checkText(asked.body);
   return { params, query, body: check(operation.body, sent ?? {}), sent };
+}
+
+function checkParameters(operation: Operation, { params = {}, query = {} }: Asked) {
+  return {
+    query: check(operation.query, checkText(query)),
+    params: check(operation.params, checkText(params)),
+  };
 }
 
 const invalid = (message: string) => new ApiError(400, 'invalid_request', message);
@@ -98,7 +126,7 @@ function readQuery(url: string): Record<string, string> {
     if (query.has(key)) throw invalid(`${clip(key)}: must be given once`);
     query.set(key, decode(rest.join('=')));
   }
-  return checkText(Object.fromEntries(query));
+  return Object.fromEntries(query);
 }
 
 function decode(text: string): string {
@@ -107,6 +135,13 @@ function decode(text: string): string {
   } catch {
     throw invalid('the address is not percent-encoded UTF-8');
   }
+}
+
+/** @throws ApiError 400 */
+function readIdempotencyKey(request: Request): string | undefined {
+  const key = request.get('idempotency-key');
+  if (key === undefined || KEY_FORM.test(key)) return key;
+  throw invalid('Idempotency-Key: must be 1 to 255 printable characters of ASCII');
 }
 
 async function readBody(request: Request, isWanted: boolean): Promise<unknown> {
@@ -127,7 +162,7 @@ async function readBody(request: Request, isWanted: boolean): Promise<unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw invalid('the body must be a JSON object');
   }
-  return checkText(value);
+  return value;
 }
 
 async function readBytes(request: Request): Promise<Buffer> {

@@ -1,0 +1,57 @@
+// The one way to an operation, for the API and for the console: check the caller's role, then the input, then run it. A read
+// answers with JSON or a stream; an action runs in one transaction, with its log lines and its idempotency key.
+
+import { appendToLog } from '../access/operator-log.ts';
+import { isRole, mayAct, type TokenRole } from '../access/roles.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
+import { act, type Acted } from './actions.ts';
+import { toJson } from './answers.ts';
+import { type Asked, checkInput } from './input.ts';
+import { type Caller, forbidden, type Operation, type Reply } from './operation.ts';
+
+/** Who asks: a caller whose role is not checked yet. */
+export type Asker = Omit<Caller, 'role'> & { readonly role: TokenRole };
+
+export type Performed = Acted | Extract<Reply, { stream: unknown }>;
+
+export type PerformOptions = {
+  readonly caller: Asker;
+  /** Aborted when the caller disconnects. */
+  readonly signal: AbortSignal;
+};
+
+/** @param ask is called once the role is checked. @throws ApiError, and what the operation throws */
+export type Perform = (
+  operation: Operation,
+  ask: () => Promise<Asked>,
+  options: PerformOptions,
+) => Promise<Performed>;
+
+export function createPerform({ connection }: { connection: DatabaseConnection }): Perform {
+  return async (operation, ask, { caller: asker, signal }) => {
+    const caller = admit(operation, asker);
+    const asked = await ask();
+    const input = checkInput(operation, asked);
+    if (operation.method === 'post') {
+      return act(connection, { action: operation, input, key: asked.key, context: { caller, signal } });
+    }
+    const record = (entry: Parameters<typeof appendToLog>[2]) => appendToLog(connection.db, caller, entry);
+    const reply = await operation.run(input, { caller, signal, record });
+    return 'stream' in reply
+      ? reply
+      : { status: reply.status, json: toJson(operation, reply), isReplayed: false };
+  };
+}
+
+/** Whether the role alone allows the operation. */
+export function isAllowed(operation: Operation, role: TokenRole): boolean {
+  return isRole(role) && mayAct(role, operation.role);
+}
+
+/** @throws ApiError 403 */
+function admit(operation: Operation, { role, ...asker }: Asker): Caller {
+  if (!isRole(role) || !mayAct(role, operation.role)) {
+    throw forbidden(`this needs the role ${operation.role}`);
+  }
+  return { ...asker, role };
+}
