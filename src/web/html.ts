@@ -5,8 +5,8 @@ import { html as hono } from 'hono/html';
 
 declare const made: unique symbol;
 
-/** Made by `html`. `String(…)` gives its text. */
-export type Html = { readonly [made]: true };
+/** Made by `html`. */
+export type Html = { readonly [made]: true; readonly toString: () => string };
 
 /** What a template takes. Text is escaped; `false`, `null` and `undefined` are nothing; an array is its items. */
 export type Content = Html | string | number | boolean | null | undefined | readonly Content[];
