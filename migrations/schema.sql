@@ -363,6 +363,30 @@ create table secret_matches (
   constraint secret_matches_pkey PRIMARY KEY (source, fingerprint)
 );
 
+create table sessions (
+  id text not null,
+  value_hash bytea not null,
+  token_id text not null,
+  created_at timestamp with time zone not null default now(),
+  last_used_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  remote_address text,
+  constraint sessions_pkey PRIMARY KEY (id),
+  constraint sessions_token_id_fkey FOREIGN KEY (token_id) REFERENCES tokens(id) ON DELETE CASCADE,
+  constraint sessions_value_hash_key UNIQUE (value_hash)
+);
+CREATE INDEX sessions_token ON public.sessions USING btree (token_id, created_at);
+
+create table sign_in_codes (
+  value_hash bytea not null,
+  token_id text not null,
+  expires_at timestamp with time zone not null,
+  constraint sign_in_codes_pkey PRIMARY KEY (value_hash),
+  constraint sign_in_codes_token_id_fkey FOREIGN KEY (token_id) REFERENCES tokens(id) ON DELETE CASCADE
+);
+CREATE INDEX sign_in_codes_token ON public.sign_in_codes USING btree (token_id, expires_at);
+
 create table tokens (
   id text not null,
   name text not null,

@@ -3,7 +3,8 @@
 
 import type { z } from 'zod';
 import { UsageError } from '../errors.ts';
-import { type ListName, LISTS, type liveFilters } from '../operators/client/index.ts';
+import { parseMoment, parseSpan } from '../moments.ts';
+import { type ListName, LISTS, type liveFilters, OPTION_NAMES } from '../operators/client/index.ts';
 
 type KeysOf<Shape> = Shape extends unknown ? keyof Shape : never;
 type Parameter = KeysOf<(typeof LISTS)[ListName]['filters'] | typeof liveFilters>;
@@ -27,56 +28,72 @@ export function wordsOf(filter: z.ZodOptional<z.ZodEnum>): string {
 
 /** By the API's parameters, in the order of the help. */
 const OPTIONS = {
-  events: { name: 'events', takes: 'WHAT', help: 'deliveries or publications (both)' },
-  actor: { name: 'actor', takes: 'NAME', help: 'only by the token of this name' },
-  token_id: { name: 'token', takes: 'ID', help: 'only by this token' },
+  events: { name: OPTION_NAMES.events.name, takes: 'WHAT', help: 'deliveries or publications (both)' },
+  actor: { name: OPTION_NAMES.actor.name, takes: 'NAME', help: 'only by the token of this name' },
+  token_id: { name: OPTION_NAMES.token_id.name, takes: 'ID', help: 'only by this token' },
   action: {
-    name: 'action',
+    name: OPTION_NAMES.action.name,
     takes: 'ACTION',
     help: 'body.read, export, replay.create, quarantine.release, outbox.retry, token.create, …',
   },
   subject: {
-    name: 'subject',
+    name: OPTION_NAMES.subject.name,
     takes: 'ID',
     help: 'only what was done to this delivery, event, replay or token',
   },
-  state: { name: 'state', takes: 'STATE', help: '' },
+  state: { name: OPTION_NAMES.state.name, takes: 'STATE', help: '' },
   stuck_after: {
-    name: 'stuck-after',
+    name: OPTION_NAMES.stuck_after.name,
     takes: 'TIME',
     kind: 'seconds',
     help: 'with --state stuck: first seen longer ago than this: 90s, 15m, 24h, 7d (1h)',
   },
-  source: { name: 'source', takes: 'NAME', help: 'only of this source' },
-  outcome: { name: 'outcome', takes: 'OUTCOME', help: wordsOf(LISTS.deliveries.filters.outcome) },
-  result: { name: 'result', takes: 'RESULT', help: wordsOf(LISTS.publications.filters.result) },
-  event_id: { name: 'event', takes: 'ID', help: 'only of this event' },
+  source: { name: OPTION_NAMES.source.name, takes: 'NAME', help: 'only of this source' },
+  outcome: {
+    name: OPTION_NAMES.outcome.name,
+    takes: 'OUTCOME',
+    help: wordsOf(LISTS.deliveries.filters.outcome),
+  },
+  result: {
+    name: OPTION_NAMES.result.name,
+    takes: 'RESULT',
+    help: wordsOf(LISTS.publications.filters.result),
+  },
+  event_id: { name: OPTION_NAMES.event_id.name, takes: 'ID', help: 'only of this event' },
   status: {
-    name: 'status',
+    name: OPTION_NAMES.status.name,
     takes: 'STATUS',
     help: 'as the sender wrote it: processing, completed, failed, …',
   },
-  kind: { name: 'kind', takes: 'KIND', help: 'completed, failed or progress' },
-  job_id: { name: 'job', takes: 'ID', help: 'only of this job' },
-  job_id_prefix: { name: 'job-prefix', takes: 'TEXT', help: 'only of jobs whose id begins with TEXT' },
-  error_code: { name: 'error-code', takes: 'CODE', help: 'only failures with this code' },
-  secret_fingerprint: { name: 'secret', takes: 'HEX', help: 'signed with the secret of this fingerprint' },
-  remote_address: { name: 'address', takes: 'IP', help: 'only from this address' },
-  late: { name: 'late', takes: '', kind: 'flag', help: 'only events that came late' },
-  replay_id: { name: 'replay', takes: 'ID', help: 'only of this replay' },
+  kind: { name: OPTION_NAMES.kind.name, takes: 'KIND', help: 'completed, failed or progress' },
+  job_id: { name: OPTION_NAMES.job_id.name, takes: 'ID', help: 'only of this job' },
+  job_id_prefix: {
+    name: OPTION_NAMES.job_id_prefix.name,
+    takes: 'TEXT',
+    help: 'only of jobs whose id begins with TEXT',
+  },
+  error_code: { name: OPTION_NAMES.error_code.name, takes: 'CODE', help: 'only failures with this code' },
+  secret_fingerprint: {
+    name: OPTION_NAMES.secret_fingerprint.name,
+    takes: 'HEX',
+    help: 'signed with the secret of this fingerprint',
+  },
+  remote_address: { name: OPTION_NAMES.remote_address.name, takes: 'IP', help: 'only from this address' },
+  late: { name: OPTION_NAMES.late.name, takes: '', kind: 'flag', help: 'only events that came late' },
+  replay_id: { name: OPTION_NAMES.replay_id.name, takes: 'ID', help: 'only of this replay' },
   released: {
-    name: 'released',
+    name: OPTION_NAMES.released.name,
     takes: '',
     kind: 'flag',
     help: 'the same as --state released',
   },
   from: {
-    name: 'from',
+    name: OPTION_NAMES.from.name,
     takes: 'TIME',
     kind: 'time',
     help: 'not before: 2026-01-31T12:00:00Z, 2026-01-31, or 15m, 24h, 7d ago',
   },
-  to: { name: 'to', takes: 'TIME', kind: 'time', help: 'before this time' },
+  to: { name: OPTION_NAMES.to.name, takes: 'TIME', kind: 'time', help: 'before this time' },
 } as const satisfies Record<Exclude<Parameter, WithoutOption>, Option>;
 
 /** A parameter of the API that has an option. */
@@ -145,20 +162,16 @@ function stuckAfterOf(name: string, text: string): number {
   throw new UsageError(`${name} takes a time from 60s to 365d`);
 }
 
-const UNIT_S: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
-
 /** `90s`, `15m`, `24h`, `7d`, or seconds. @throws UsageError */
 export function secondsOf(name: string, text: string): number {
-  const [, digits, unit = 's'] = /^(\d{1,9})([smhd])?$/.exec(text) ?? [];
-  if (digits === undefined) throw new UsageError(`${name} takes a time such as 90s, 15m, 24h or 7d`);
-  return Number(digits) * (UNIT_S[unit] ?? 1);
+  const seconds = parseSpan(text);
+  if (seconds === undefined) throw new UsageError(`${name} takes a time such as 90s, 15m, 24h or 7d`);
+  return seconds;
 }
 
 /** A moment as the API takes it; so long ago, a day, or RFC 3339. @throws UsageError */
 export function timeOf(name: string, text: string, nowMs = Date.now()): string {
-  if (/^\d{1,9}[smhd]$/.test(text)) return new Date(nowMs - secondsOf(name, text) * 1_000).toISOString();
-  if (/^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text))) return `${text}T00:00:00Z`;
-  const form = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
-  if (form.test(text) && !Number.isNaN(Date.parse(text))) return text;
+  const moment = parseMoment(text, nowMs);
+  if (moment !== undefined) return moment;
   throw new UsageError(`${name} takes 2026-01-31T12:00:00Z, 2026-01-31, or how long ago: 15m, 24h, 7d`);
 }

@@ -2,6 +2,7 @@
 // as it stands. `npm start -- --sandbox` prints the same.
 
 import { CLIP } from './sandbox-clips.ts';
+import { shellWord } from '../shell-word.ts';
 
 export type Ready = {
   readonly url: string;
@@ -53,8 +54,4 @@ function exampleJob({ filesUrl = 'https://files.example.com', webhookUrl }: Read
     output_format: 'webm',
     ...(webhookUrl !== undefined && { webhook_url: webhookUrl }),
   });
-}
-
-function shellWord(path: string): string {
-  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

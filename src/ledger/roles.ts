@@ -22,6 +22,8 @@ const PRIVILEGES: Record<keyof Database, string> = {
   replays: 'select, insert, update, delete',
   replay_skips: 'select, insert',
   tokens: 'select, insert, update, delete',
+  sessions: 'select, insert, update, delete',
+  sign_in_codes: 'select, insert, delete',
   operator_log: 'select, insert',
   idempotency_keys: 'select, insert, update, delete',
   rollups: 'select, insert, update, delete',

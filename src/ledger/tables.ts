@@ -165,6 +165,21 @@ export interface Database {
     last_used_at: Timestamp | null;
     revoked_at: Timestamp | null;
   };
+  sessions: {
+    id: string;
+    value_hash: Buffer;
+    token_id: string;
+    created_at: Generated<Timestamp>;
+    last_used_at: Generated<Timestamp>;
+    expires_at: Timestamp;
+    ended_at: Timestamp | null;
+    remote_address: string | null;
+  };
+  sign_in_codes: {
+    value_hash: Buffer;
+    token_id: string;
+    expires_at: Timestamp;
+  };
   operator_log: {
     id: GeneratedAlways<string>;
     at: Generated<Date>;

@@ -1,4 +1,4 @@
-// The Express app of the operators' port: health, metrics, and the API behind the gate. The port must not be reachable from
+// The Express app of the operators' port: health, the console, metrics, and the API behind the gate. The port must not be reachable from
 // the internet. The server around the app (src/http) sets the time-outs.
 
 import { IncomingMessage, ServerResponse } from 'node:http';
@@ -22,6 +22,7 @@ import {
   type TrustedProxies,
 } from '../http/index.ts';
 import { DOCS_STYLE_SOURCE } from './api/docs-page.ts';
+import { CONSOLE } from './console/console.ts';
 import { createGate, needsTokenForMetrics, rateHeaders } from './api/gate.ts';
 
 export type OperatorOptions = {
@@ -33,6 +34,8 @@ export type OperatorOptions = {
   readonly strangerLines: LimitedLines;
   /** Mounted below /api/v1. */
   readonly api: RequestHandler;
+  /** Mounted below /console. */
+  readonly console: RequestHandler;
   readonly isMetricsOpen: boolean;
   readonly proxies: TrustedProxies;
   /** Monotonic. */
@@ -47,6 +50,9 @@ export function createOperatorApp(options: OperatorOptions): Express {
   app.get('/livez', livez);
   app.get('/readyz', readyz(options.readiness));
   app.all(['/livez', '/readyz'], onlyGet);
+  // Before the gate, since it has one of its own: sessions instead of tokens, and pages instead of JSON.
+  app.get('/', (_request, response) => response.redirect(CONSOLE));
+  app.use(CONSOLE, options.console);
   app.use(createGate(options));
   app.all('/metrics', needsTokenForMetrics({ isOpen: isMetricsOpen }));
   app.get('/metrics', async (_request, response) => {

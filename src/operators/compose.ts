@@ -4,6 +4,7 @@
 import type { Express } from 'express';
 import { createAuthenticator } from './access/authenticator.ts';
 import { createLimits } from './access/limits.ts';
+import { isSessionOpen } from './access/sessions.ts';
 import { isTokenValid } from './access/tokens.ts';
 import { readDeliveriesNamed } from './audit/deliveries.ts';
 import { createLive } from './audit/live.ts';
@@ -23,11 +24,13 @@ import { createPerform } from './api/perform.ts';
 import { createOutboxOperations } from './api/outbox-operations.ts';
 import { createQuarantineOperations } from './api/quarantine-operations.ts';
 import { createReplayOperations } from './api/replay-operations.ts';
+import { createSessionOperations } from './api/session-operations.ts';
 import { createSourceOperations } from './api/source-operations.ts';
 import { createStatsOperations } from './api/stats-operations.ts';
 import { createStoryOperations } from './api/story-operations.ts';
 import type { IsTokenValid } from './api/token-check.ts';
 import { createTokenOperations } from './api/token-operations.ts';
+import { createConsole } from './console/console.ts';
 import { createOperatorApp, type OperatorOptions, operatorHeaders } from './app.ts';
 import {
   type StandingHeaders,
@@ -93,13 +96,25 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
   });
   started.defer(strangerLines.close);
   const operations = withDocument(operationsOf(config, { ...parts, connection, tokenConnection }));
+  const perform = createPerform({ connection });
+  const consolePages = createConsole({
+    ...parts,
+    operations,
+    perform,
+    authenticator,
+    limits,
+    strangerLines,
+    tokenConnection,
+    sources: () => parts.configuredSources().map(({ name }) => name),
+  });
   const listener = createOperatorApp({
     ...parts,
     registry: metrics.registry,
     authenticator,
     limits,
     strangerLines,
-    api: createApi({ operations, perform: createPerform({ connection }), log }),
+    api: createApi({ operations, perform, log }),
+    console: consolePages,
     isMetricsOpen: config.operator.isMetricsOpen,
   });
   return { listener, standingHeaders: operatorHeaders({ limits }) };
@@ -136,7 +151,9 @@ function connectDatabases(config: Config, { log, started }: Parts): Databases {
 function operationsOf(config: Config, parts: OperatorParts & Databases): readonly Operation[] {
   const { connection, tokenConnection, configuredSources, log } = parts;
   const { environment } = config.operator;
-  const isValid = (tokenId: string) => isTokenValid(tokenConnection, tokenId);
+  const isValid: IsTokenValid = async (tokenId, sessionId) =>
+    (await isTokenValid(tokenConnection, tokenId)) &&
+    (sessionId === undefined || (await isSessionOpen(tokenConnection, sessionId)));
   return [
     ...createListOperations({ connection }),
     ...createItemOperations({ connection }),
@@ -144,6 +161,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     ...createExportOperations({ connection, isTokenValid: isValid, log }),
     listOperation(LISTS['operator-log'], connection),
     ...createTokenOperations({ connection, environment }),
+    ...createSessionOperations({ connection }),
     ...createReplayOperations({ connection }),
     ...createQuarantineOperations(),
     ...createOutboxOperations(),

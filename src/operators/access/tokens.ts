@@ -39,6 +39,8 @@ const CREATE_LOCK = 7_461_195;
 
 /** Conditions on a row, by the database's clock: replicas' clocks may differ. */
 const IS_VALID = '(revoked_at is null and (expires_at is null or expires_at > now()))';
+/** The same of a row that a statement calls `t`. */
+export const IS_TOKEN_VALID = '(t.revoked_at is null and (t.expires_at is null or t.expires_at > now()))';
 const IS_USE_UNNOTED = "(last_used_at is null or last_used_at < now() - interval '1 minute')";
 
 /** In the caller's transaction. @returns 'full' if there are MAX_TOKENS. */
@@ -105,7 +107,7 @@ export async function revokeToken(
   return found === undefined ? undefined : { token: toToken(found), changed: false };
 }
 
-type Row = Selectable<Database['tokens']>;
+export type TokenRow = Selectable<Database['tokens']>;
 
 /** By the unique index on value_hash. */
 const FIND: Statement = {
@@ -119,7 +121,9 @@ export async function findToken(
   connection: Pick<DatabaseConnection, 'execute'>,
   hash: Buffer,
 ): Promise<{ token: Token; isUseUnnoted: boolean } | undefined> {
-  const [row] = await connection.execute<Row & { is_valid: boolean; is_use_unnoted: boolean }>(FIND, [hash]);
+  const [row] = await connection.execute<TokenRow & { is_valid: boolean; is_use_unnoted: boolean }>(FIND, [
+    hash,
+  ]);
   if (row === undefined || !isSameHash(row.value_hash, hash) || !row.is_valid) return undefined;
   return { token: toToken(row), isUseUnnoted: row.is_use_unnoted };
 }
@@ -135,7 +139,7 @@ export async function readValidTokens(
   connection: Pick<DatabaseConnection, 'execute'>,
   environment: Environment,
 ): Promise<{ hash: Buffer; token: Token }[]> {
-  const rows = await connection.execute<Row>(READ_VALID, [environment]);
+  const rows = await connection.execute<TokenRow>(READ_VALID, [environment]);
   return rows.map((row) => ({ hash: row.value_hash, token: toToken(row) }));
 }
 
@@ -168,7 +172,7 @@ function withoutRepeats(sources: readonly string[] | null): string[] | null {
   return sources === null ? null : [...new Set(sources)];
 }
 
-function toToken(row: Row): Token {
+export function toToken(row: TokenRow): Token {
   return {
     id: row.id,
     name: row.name,

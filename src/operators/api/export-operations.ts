@@ -10,7 +10,7 @@ import type { Logger } from '../../log.ts';
 import { plain } from '../contract/filters.ts';
 import { EXPORTED_LISTS, type ExportedList } from '../contract/lists.ts';
 import { type ApiList, LISTS } from './lists.ts';
-import { ApiError, defineRead, type Operation } from './operation.ts';
+import { ApiError, type Caller, defineRead, type Operation } from './operation.ts';
 import { type IsTokenValid, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
 
 /** On each replica. Each takes one of the operators' 256 connections, and memory for a page and a buffer, some MiB. */
@@ -67,9 +67,9 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
   }
 
   /** By a timer, since a stream that is read slowly gives no occasion to check. */
-  function cutWhenTokenEnds(stream: Readable, tokenId: string): void {
+  function cutWhenTokenEnds(stream: Readable, caller: Caller): void {
     const check = async () => {
-      if (await mayGoOn(tokenId, { isTokenValid, what: 'whether an export may go on', log })) return;
+      if (await mayGoOn(caller, { isTokenValid, what: 'whether an export may go on', log })) return;
       stream.destroy(new Error('the token of this export holds no longer'));
     };
     const checks = setInterval(() => void check(), tokenCheckMs).unref();
@@ -116,7 +116,7 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
           },
         );
         stream.once('close', leave);
-        cutWhenTokenEnds(stream, caller.tokenId);
+        cutWhenTokenEnds(stream, caller);
         return {
           status: 200,
           contentType: FORMATS[format],

@@ -25,7 +25,7 @@ const HEARTBEAT_MS = 15_000;
 const STALLED_MS = 60_000;
 const ROUND_INTERVAL_MS = 5_000;
 
-type Listener = { readonly live: LiveStream; readonly tokenId: string; beatMs: number; checkedMs: number };
+type Listener = { readonly live: LiveStream; readonly caller: Caller; beatMs: number; checkedMs: number };
 
 export function createListeners(options: {
   isTokenValid: IsTokenValid;
@@ -38,8 +38,8 @@ export function createListeners(options: {
   let isEnded = false;
   let rounds: NodeJS.Timeout | undefined;
 
-  function admit({ tokenId }: Caller): LiveStream {
-    const own = [...listeners].filter((listener) => listener.tokenId === tokenId).length;
+  function admit(caller: Caller): LiveStream {
+    const own = Array.from(listeners).filter(({ caller: { tokenId } }) => tokenId === caller.tokenId).length;
     if (own >= LISTENERS_PER_TOKEN_MAX) {
       throw tooMany(429, `this token listens ${own} times already: end one of them first`);
     }
@@ -47,7 +47,7 @@ export function createListeners(options: {
       throw tooMany(503, `${LISTENERS_MAX} listen already: try again when one of them is gone`);
     }
     const live = createLiveStream({ now });
-    const listener = { live, tokenId, beatMs: now(), checkedMs: now() };
+    const listener = { live, caller, beatMs: now(), checkedMs: now() };
     listeners.add(listener);
     live.stream.once('close', () => {
       listeners.delete(listener);
@@ -72,7 +72,7 @@ export function createListeners(options: {
     }
     if (now() - listener.checkedMs < TOKEN_CHECK_MS) return;
     listener.checkedMs = now();
-    const isAllowed = await mayGoOn(listener.tokenId, {
+    const isAllowed = await mayGoOn(listener.caller, {
       isTokenValid,
       what: 'whether a listener may stay',
       log,

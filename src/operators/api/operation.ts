@@ -11,6 +11,8 @@ import type { Database } from '../../ledger/index.ts';
 /** Who calls. The token was checked, and has the role that the operation requires. */
 export type Caller = Actor & {
   readonly tokenId: string;
+  /** Of the console; undefined for a caller of the API. */
+  readonly sessionId?: string | undefined;
   readonly role: Role;
   /** The sources that the token is limited to; null for all. */
   readonly sources: readonly string[] | null;
@@ -131,4 +133,9 @@ export function scopeOf(caller: Caller, source?: string): readonly string[] | nu
   if (source === undefined) return caller.sources;
   if (caller.sources !== null && !caller.sources.includes(source)) throw forbidden();
   return [source];
+}
+
+/** A limited token could otherwise see or make one without limit. @throws ApiError 403 */
+export function requireUnlimited({ sources }: Caller): void {
+  if (sources !== null) throw forbidden();
 }

@@ -9,12 +9,11 @@ import type { DatabaseConnection } from '../../ledger/index.ts';
 import { MAX_TOKENS, NewToken, Token, TokenOrder, TokenPage } from '../contract/tokens.ts';
 import {
   ApiError,
-  type Caller,
   defineAction,
   defineRead,
-  forbidden,
   notFound,
   type Operation,
+  requireUnlimited,
 } from './operation.ts';
 
 export function createTokenOperations(deps: {
@@ -116,9 +115,4 @@ function revokeOperation(): Operation {
       return { status: 200, body: shownToken(revoked.token) };
     },
   });
-}
-
-/** A limited token could otherwise make one without limit. @throws ApiError 403 */
-function requireUnlimited({ sources }: Caller): void {
-  if (sources !== null) throw forbidden();
 }

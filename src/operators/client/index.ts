@@ -14,5 +14,6 @@ export { addressFault, tokenFault } from '../../http-client.ts';
 export type { ServerSentEvent } from './server-sent-events.ts';
 export { EXPORTED_LISTS, type ListName, LISTS } from '../contract/lists.ts';
 export { liveFilters } from '../contract/live.ts';
+export { OPTION_NAMES } from '../contract/option-names.ts';
 export { ERROR_MESSAGE_MAX_LENGTH } from '../contract/story.ts';
 export { REPLAY_EVENT_IDS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX } from '../contract/replay-order.ts';

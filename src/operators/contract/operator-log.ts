@@ -18,6 +18,8 @@ const ACTIONS = [
   'outbox.park',
   'token.create',
   'token.revoke',
+  'session.create',
+  'session.end',
 ] as const;
 
 export const LogLine = z
@@ -29,7 +31,7 @@ export const LogLine = z
     role: z.string(),
     action: z.string(),
     source: z.string().nullable(),
-    subject: z.string().nullable().describe('The id of the event, delivery, replay or token.'),
+    subject: z.string().nullable().describe('The id of the event, delivery, replay, token or session.'),
     detail: z.record(z.string(), z.unknown()).nullable(),
     remote_address: z.string().nullable(),
   })

@@ -1,0 +1,3 @@
+// What the console's pages gain with a script. Every page works without it.
+
+document.documentElement.dataset.script = 'on';

@@ -1,0 +1,188 @@
+// The console as a router below `/console`: its files, signing in, and its pages. Every request passes the same steps: refuse
+// what another site's page sends, count it against a limit, find its session, check the role, answer, or show the error.
+
+import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
+import type { Authenticator } from '../access/authenticator.ts';
+import { toApiError } from '../api/answers.ts';
+import { ApiError, forbidden, type Operation } from '../api/operation.ts';
+import { isAllowed, type Perform } from '../api/perform.ts';
+import { describeError } from '../../errors.ts';
+import { closeIfUnread, ownOrigins } from '../../http/index.ts';
+import {
+  BASE_STYLE,
+  createAssets,
+  FormError,
+  html,
+  ICON,
+  pageHeaders,
+  readForm,
+  seeOther,
+} from '../../web/index.ts';
+import { createCalls, findIn } from './calls.ts';
+import { createGate, type GateOptions } from './gate.ts';
+import { createLayout } from './layout.ts';
+import type { Page, View } from './page.ts';
+import { PAGES } from './pages/all.ts';
+import { createSignIn, SIGN_IN_PATH } from './sign-in.ts';
+import { visitorOf } from './visitors.ts';
+
+export const CONSOLE = '/console';
+
+export type ConsoleOptions = GateOptions & {
+  readonly operations: readonly Operation[];
+  readonly perform: Perform;
+  readonly authenticator: Pick<Authenticator, 'recognize' | 'identify'>;
+  /** The names of the configured sources. */
+  readonly sources: () => readonly string[];
+};
+
+const own = (name: string) => new URL(`assets/${name}`, import.meta.url);
+const FILES = {
+  'base.css': BASE_STYLE,
+  'icon.svg': ICON,
+  'console.css': own('console.css'),
+  'console.js': own('console.js'),
+};
+
+export function createConsole(options: ConsoleOptions): Router {
+  const { perform, tokenConnection, log } = options;
+  const operation = findIn(options.operations);
+  const assets = createAssets(CONSOLE, FILES);
+  const layout = createLayout({ assets });
+  const router = Router({ caseSensitive: true, strict: true });
+
+  /** The frame that fits the visitor. */
+  function show(request: Request, response: Response, view: View): void {
+    closeIfUnread(request, response);
+    const caller = visitorOf(response)?.caller;
+    if (caller === undefined) return layout.showToStranger(response, view);
+    const may = (id: string) => isAllowed(operation(id), caller.role);
+    layout.show(response, view, { caller, path: pathOf(request), search: searchOf(request), may });
+  }
+
+  function handle(page: Page): RequestHandler {
+    return async (request, response) => {
+      const caller = visitorOf(response)?.caller;
+      if (caller === undefined) return askToSignIn(request, response);
+      response.locals['page'] = page.path;
+      for (const id of page.needs) requireRole(id, caller.role);
+      const disconnect = new AbortController();
+      response.once('close', () => disconnect.abort());
+      const { signal } = disconnect;
+      const reply = await page.answer({
+        caller,
+        params: request.params as Record<string, string>,
+        query: new URL(request.originalUrl, 'http://localhost').searchParams,
+        form: page.method === 'post' ? await readForm(request) : new URLSearchParams(),
+        calls: createCalls({ operation, perform, caller, signal }),
+        sources: visible(options.sources(), caller.sources),
+        origin: originOf(request),
+        signal,
+      });
+      if ('seeOther' in reply) return seeOther(response, reply.seeOther);
+      if ('bytes' in reply) return download(response, reply);
+      show(request, response, reply);
+    };
+  }
+
+  /** @throws ApiError 403 */
+  function requireRole(id: string, role: Parameters<typeof isAllowed>[1]): void {
+    const needed = operation(id);
+    if (!isAllowed(needed, role)) throw forbidden(`this needs the role ${needed.role}`);
+  }
+
+  function askToSignIn(request: Request, response: Response): void {
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      return seeOther(response, `${CONSOLE}${SIGN_IN_PATH}?next=${encodeURIComponent(request.originalUrl)}`);
+    }
+    show(request, response, SESSION_ENDED);
+  }
+
+  function showError(error: unknown, request: Request, response: Response, _next: NextFunction): void {
+    if (response.headersSent) return void response.destroy();
+    show(
+      request,
+      response,
+      errorView(error, (unexpected) => {
+        log.error({ err: describeError(unexpected), page: response.locals['page'] }, 'unexpected error');
+      }),
+    );
+  }
+
+  router.use(...pageHeaders());
+  router.use(assets.router);
+  router.use(createGate(options));
+  router.use(createSignIn({ ...options, connection: tokenConnection, show: layout.showToStranger }));
+  for (const page of PAGES) router[page.method](page.path === '' ? '/' : page.path, handle(page));
+  router.use((request, response) => {
+    if (visitorOf(response)?.caller === undefined) return askToSignIn(request, response);
+    throw new ApiError(404, 'not_found', 'there is no page at this address');
+  });
+  router.use(showError);
+  return router;
+}
+
+const SESSION_ENDED: View = {
+  title: 'Your session has ended',
+  status: 401,
+  body: html`<p>Nothing was done. <a href="${CONSOLE}${SIGN_IN_PATH}">Sign in</a> and try again.</p>`,
+};
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'This cannot be asked so',
+  401: 'Your session has ended',
+  403: 'You may not do this',
+  404: 'There is nothing here',
+  409: 'It is in another state',
+  429: 'Too many requests',
+  503: 'The database did not answer in time',
+};
+
+function errorView(error: unknown, tell: (error: unknown) => void): View {
+  if (error instanceof FormError)
+    return {
+      title: 'The form was not understood',
+      status: error.status,
+      body: html`<p>${error.message}</p>`,
+    };
+  const known = toApiError(error);
+  if (known === undefined) {
+    tell(error);
+    return {
+      title: 'Something went wrong on our side',
+      status: 500,
+      body: html`<p>The log has the details.</p>`,
+    };
+  }
+  const { status, code, message } = known;
+  return {
+    title: TITLES[status] ?? 'This did not work',
+    status,
+    body: html`<p>${sentence(message)}</p><p class="dim">${code}</p>`,
+  };
+}
+
+const sentence = (text: string) =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;
+
+function download(response: Response, { bytes, filename }: { bytes: Buffer; filename: string }): void {
+  response
+    .set({
+      'Content-Type': 'application/octet-stream',
+      'Content-Disposition': `attachment; filename="${filename.replaceAll(/[^\w.-]/g, '_')}"`,
+    })
+    .send(bytes);
+}
+
+const visible = (sources: readonly string[], limit: readonly string[] | null) =>
+  limit === null ? sources : sources.filter((source) => limit.includes(source));
+
+const pathOf = (request: Request) => `${CONSOLE}${request.path === '/' ? '' : request.path}`;
+
+const searchOf = (request: Request) =>
+  request.path === '/search'
+    ? (new URL(request.originalUrl, 'http://localhost').searchParams.get('q') ?? '')
+    : '';
+
+/** As the browser asked, so that a line to paste works from where the operator sits. */
+const originOf = (request: Request) => ownOrigins(request)[0] ?? '';

@@ -1,0 +1,56 @@
+// How to ask for what a page shows with the command line and with curl. Both lines are for a shell: what a sender wrote stands
+// in quotes and can do nothing there.
+
+import { OPTION_NAMES } from '../contract/option-names.ts';
+import { shellWord } from '../../shell-word.ts';
+import { type Content, html } from '../../web/index.ts';
+import { givenIn, type Query } from './calls.ts';
+
+export type SameAs = {
+  /** `tallyhook …`, without the program's name, quoted already. */
+  readonly command: string;
+  readonly curl: string;
+};
+
+export type Call = {
+  /** Words of the command line: `['deliveries', 'list']`. */
+  readonly command: readonly string[];
+  /** Below /api/v1, percent-encoded already. */
+  readonly path: string;
+  readonly query?: Query;
+  /** Of an action. */
+  readonly body?: object;
+};
+
+/** @param origin as the browser knows the operators' port: `http://127.0.0.1:8081` */
+export function sameAs(origin: string, { command, path, query = {}, body }: Call): SameAs {
+  const asked = givenIn(query);
+  const parameters = new URLSearchParams(asked).toString();
+  const url = `${origin}/api/v1${path}${parameters === '' ? '' : `?${parameters}`}`;
+  const sent = body === undefined ? '' : ` --json ${shellWord(JSON.stringify(body))}`;
+  return {
+    command: [...command.map(shellWord), ...asked.flatMap(optionOf)].join(' '),
+    curl: `curl -H "Authorization: Bearer $TALLYHOOK_TOKEN"${sent} ${shellWord(url)}`,
+  };
+}
+
+/** A parameter of the API as an option. The command line goes from page to page by itself, so a cursor has none. */
+function optionOf([name, value]: [string, string]): readonly string[] {
+  if (name === 'limit') return [`--limit ${value}`];
+  const option = OPTIONS.get(name);
+  if (option === undefined) return [];
+  if (option.isFlag) return value === 'true' ? [`--${option.name}`] : [];
+  return [`--${option.name} ${shellWord(value)}`];
+}
+
+const OPTIONS = new Map<string, { readonly name: string; readonly isFlag?: true }>(
+  Object.entries(OPTION_NAMES),
+);
+
+export function renderSameAs(same: SameAs | undefined): Content {
+  if (same === undefined) return undefined;
+  return html`<details class="same-as"><summary>The same from a shell</summary>
+<pre class="wrapped" tabindex="0" aria-label="Command line">tallyhook ${same.command}</pre>
+<pre class="wrapped" tabindex="0" aria-label="curl">${same.curl}</pre>
+</details>`;
+}

@@ -1,0 +1,91 @@
+// The form of a list's filters, made from the contract: each parameter of the API is a field. A GET form, so the list's state
+// is its address.
+
+import { z } from 'zod';
+import { type Content, type Html, html } from '../../../web/index.ts';
+
+const LABELS: Readonly<Record<string, string>> = {
+  source: 'Source',
+  outcome: 'Outcome',
+  status: 'Status as sent',
+  kind: 'Kind',
+  state: 'State',
+  stuck_after: 'Stuck after (seconds)',
+  job_id: 'Job',
+  job_id_prefix: 'Job begins with',
+  error_code: 'Error code',
+  secret_fingerprint: 'Secret',
+  remote_address: 'Address',
+  late: 'Late',
+  result: 'Result',
+  event_id: 'Event',
+  replay_id: 'Replay',
+  copies: 'Replays’ copies',
+  released: 'Released',
+  reason: 'Reason',
+  queue: 'Queue',
+  actor: 'By (token’s name)',
+  token_id: 'By (token’s id)',
+  action: 'Action',
+  subject: 'What it was done to',
+  from: 'From (UTC)',
+  to: 'To (UTC)',
+};
+
+const TIME_HINT = '24h, 2026-01-31 or 2026-01-31T12:00Z';
+
+export type FilterFormOptions = {
+  readonly action: string;
+  readonly filters: z.ZodRawShape;
+  /** Shown at once; the others below "more", which is open where one of them is set. */
+  readonly first: readonly string[];
+  readonly hidden?: readonly string[];
+  readonly values: Readonly<Record<string, string>>;
+  readonly sources: readonly string[];
+};
+
+export function renderFilterForm(options: FilterFormOptions): Html {
+  const { action, filters, first, hidden = [], values } = options;
+  const names = Object.keys(filters).filter((name) => !hidden.includes(name));
+  const shown = first.filter((name) => names.includes(name));
+  const more = names.filter((name) => !shown.includes(name));
+  const isMoreSet = more.some((name) => values[name] !== undefined);
+  const isSet = Object.keys(values).length > 0;
+  return html`<form class="filters" action="${action}" aria-label="Filters">
+${shown.map((name) => field(name, options))}${
+  more.length > 0 &&
+  html`<details${isMoreSet && html` open`}><summary>More filters</summary><div class="filters">${more.map((name) => field(name, options))}</div></details>`
+}<span class="actions"><button>Filter</button>${isSet && html`<a href="${action}">Clear</a>`}</span>
+</form>`;
+}
+
+function field(name: string, { filters, values, sources }: FilterFormOptions): Html {
+  const value = values[name] ?? '';
+  const choices = name === 'source' ? sources : choicesOf(filters[name]);
+  const label = LABELS[name] ?? name;
+  if (choices === undefined) {
+    const hint = name === 'from' || name === 'to' ? TIME_HINT : undefined;
+    return html`<label>${label} <input name="${name}" value="${value}" spellcheck="false" autocomplete="off"${hint && html` placeholder="${hint}"`}></label>\n`;
+  }
+  // A value that is no choice any more, such as a source that was removed, still filters.
+  const all = value === '' || choices.includes(value) ? choices : [...choices, value];
+  return html`<label>${label} <select name="${name}"><option value="">any</option>${all.map(
+    (choice) => html`<option${choice === value && html` selected`}>${choice}</option>`,
+  )}</select></label>\n`;
+}
+
+/** The words that a parameter takes; undefined if it takes any text. */
+function choicesOf(schema: unknown): readonly string[] | undefined {
+  if (schema instanceof z.ZodOptional) return choicesOf(schema.unwrap());
+  if (schema instanceof z.ZodPipe) return choicesOf(schema.in);
+  return schema instanceof z.ZodEnum ? schema.options.map(String) : undefined;
+}
+
+/** What the form of an empty field sent is no filter. */
+export function filtersIn(query: URLSearchParams, filters: z.ZodRawShape): Record<string, string> {
+  const given = Array.from(query).filter(([name, value]) => name in filters && value.trim() !== '');
+  return Object.fromEntries(given.map(([name, value]) => [name, value.trim()]));
+}
+
+export const emptyList = (what: string, values: object, otherwise: Content): Content =>
+  Object.keys(values).length > 0 ? `No ${what} match these filters.` : otherwise;

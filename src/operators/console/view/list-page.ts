@@ -1,0 +1,114 @@
+// A page that shows one of the API's lists: filters, rows, and a link to the next page. Its address has the parameters that the
+// API has, so a view can be kept, sent and reloaded.
+
+import type { z } from 'zod';
+import { type ListName, LISTS } from '../../contract/lists.ts';
+import { parseMoment } from '../../../moments.ts';
+import { ApiError } from '../../api/operation.ts';
+import { type Content, html } from '../../../web/index.ts';
+import { listId, type PageOf } from '../calls.ts';
+import { get, type Page, type Visit } from '../page.ts';
+import { sameAs } from '../same-as.ts';
+import { emptyList, filtersIn, renderFilterForm } from './filter-form.ts';
+import { address } from './links.ts';
+import { type Column, renderTable } from './table.ts';
+
+/** As many fit on a screen of ordinary height. */
+export const ROWS = 25;
+
+type ItemOf<N extends ListName> = PageOf<N>['items'][number];
+
+export type ListPageOptions<N extends ListName> = {
+  readonly name: N;
+  readonly title: string;
+  /** The filters that are shown at once. */
+  readonly first: readonly string[];
+  readonly hidden?: readonly string[];
+  readonly columns: readonly Column<ItemOf<N>>[];
+  /** What would fill the list. */
+  readonly empty: Content;
+  /** Between the filters and the rows, and around the rows. */
+  readonly above?: (page: PageOf<N>, visit: Visit, filters: Readonly<Record<string, string>>) => Content;
+  readonly around?: (
+    table: Content,
+    page: PageOf<N>,
+    visit: Visit,
+    filters: Readonly<Record<string, string>>,
+  ) => Content;
+  readonly rows?: number;
+};
+
+export function listPage<N extends ListName>(options: ListPageOptions<N>): Page {
+  const { name, title, first, hidden = [], columns, empty, above, around, rows = ROWS } = options;
+  const path = `/${name}` as const;
+  const action = `/console${path}`;
+  const shape: z.ZodRawShape = LISTS[name].filters;
+  return get(path, [listId(name)], async (visit) => {
+    const values = filtersIn(visit.query, shape);
+    const filters = withMoments(values);
+    const cursor = visit.query.get('cursor') ?? undefined;
+    const page = await visit.calls.list(name, { ...filters, limit: rows, cursor });
+    const table = renderTable({
+      caption: title,
+      columns,
+      items: page.items,
+      empty: cursor === undefined ? emptyList(title.toLowerCase(), values, empty) : 'There is nothing more.',
+    });
+    return {
+      title,
+      body: html`${renderFilterForm({ action, filters: shape, first, hidden, values, sources: visit.sources })}
+${above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
+${pager({ action, values, filters, cursor, next: page.next_cursor })}`,
+      sameAs: sameAs(visit.origin, {
+        command: commandOf(name),
+        path,
+        query: { ...filters, limit: rows, cursor },
+      }),
+    };
+  });
+}
+
+/** The words of the command line that show the list. */
+const commandOf = (name: ListName): readonly string[] => (name === 'operator-log' ? ['log'] : [name, 'list']);
+
+/**
+ * Times as the API takes them. `24h` begins at another moment with each request, and a cursor belongs to its filters: the next
+ * page therefore names the moment itself.
+ * @throws ApiError 400
+ */
+function withMoments(values: Readonly<Record<string, string>>): Record<string, string> {
+  const filters = { ...values };
+  for (const name of ['from', 'to']) {
+    const text = filters[name];
+    if (text === undefined) continue;
+    const moment = parseMoment(text, Date.now());
+    if (moment === undefined) {
+      throw new ApiError(
+        400,
+        'invalid_request',
+        `${name}: write 2026-01-31T12:00:00Z, 2026-01-31, or how long ago: 15m, 24h, 7d`,
+      );
+    }
+    filters[name] = moment;
+  }
+  return filters;
+}
+
+function pager({
+  action,
+  values,
+  filters,
+  cursor,
+  next,
+}: {
+  action: string;
+  values: Readonly<Record<string, string>>;
+  filters: Readonly<Record<string, string>>;
+  cursor: string | undefined;
+  next: string | null;
+}): Content {
+  if (cursor === undefined && next === null) return undefined;
+  return html`<nav class="pager" aria-label="Pages of this list">
+${cursor !== undefined && html`<a href="${address(action, values)}">First page</a> `}${next !== null && html`<a class="next" rel="next" href="${address(action, { ...filters, cursor: next })}">Next page</a>`}
+</nav>`;
+}

@@ -1,0 +1,43 @@
+// Words for states, with the colour and the shape that their meaning has.
+
+import { type Content, html } from '../../../web/index.ts';
+
+type Meaning = 'good' | 'warn' | 'bad' | 'idle';
+
+const MEANINGS: Readonly<Record<string, Meaning>> = {
+  // outcomes of deliveries
+  accepted: 'good',
+  duplicate: 'idle',
+  conflict: 'bad',
+  quarantined: 'warn',
+  malformed: 'warn',
+  unauthorized: 'bad',
+  refused: 'idle',
+  // states of jobs, kinds of events
+  processing: 'idle',
+  progress: 'idle',
+  completed: 'good',
+  failed: 'bad',
+  // publications and the outbox
+  confirmed: 'good',
+  returned: 'warn',
+  nacked: 'warn',
+  done: 'good',
+  pending: 'idle',
+  parked: 'warn',
+  // quarantine and replays
+  waiting: 'warn',
+  released: 'good',
+  discarded: 'idle',
+  running: 'idle',
+  paused: 'warn',
+  finished: 'good',
+  cancelled: 'idle',
+};
+
+/** A state that we do not know has no colour. */
+export function state(word: string | null | undefined): Content {
+  if (word === null || word === undefined) return undefined;
+  const meaning = Object.hasOwn(MEANINGS, word) ? MEANINGS[word] : undefined;
+  return meaning === undefined ? word : html`<span class="state ${meaning}">${word}</span>`;
+}

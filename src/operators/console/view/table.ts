@@ -1,0 +1,41 @@
+// Lists as tables. On a narrow screen each row becomes a small block, whose values are named by their column.
+
+import { type Content, type Html, html } from '../../../web/index.ts';
+
+export type Column<Item> = {
+  readonly head: string;
+  readonly cell: (item: Item) => Content;
+  /** `number` is set to the right, `brief` never breaks, `clip` is cut at its width (its cell shows the whole on hover). */
+  readonly form?: 'number' | 'brief' | 'clip' | 'long';
+};
+
+export type TableOptions<Item> = {
+  readonly caption: string;
+  readonly columns: readonly Column<Item>[];
+  readonly items: readonly Item[];
+  /** Shown instead of an empty table: what would fill it. */
+  readonly empty: Content;
+};
+
+export function renderTable<Item>({ caption, columns, items, empty }: TableOptions<Item>): Html {
+  if (items.length === 0) return html`<p class="empty">${empty}</p>`;
+  // The roles: `display: block` on a narrow screen takes the native ones away.
+  return html`<div class="scroll"><table class="list" role="table">
+<caption class="unseen">${caption}</caption>
+<thead role="rowgroup"><tr role="row">${columns.map(({ head, form }) => html`<th scope="col" role="columnheader"${classOf(form)}>${head}</th>`)}</tr></thead>
+<tbody role="rowgroup">
+${items.map((item) => renderRow(item, columns))}</tbody>
+</table></div>`;
+}
+
+function renderRow<Item>(item: Item, columns: readonly Column<Item>[]): Html {
+  return html`<tr role="row">${columns.map(
+    ({ head, cell, form }) => html`<td role="cell" data-head="${head}"${classOf(form)}>${cell(item)}</td>`,
+  )}</tr>\n`;
+}
+
+const classOf = (form: string | undefined): Content => form && html` class="${form}"`;
+
+/** A text that may be long, whole on hover. */
+export const clipped = (text: string | null): Content =>
+  text !== null && html`<span title="${text}">${text}</span>`;

@@ -1,0 +1,27 @@
+// How the command line calls the API's parameters. The console offers each view as a command line, and needs the same names.
+
+export const OPTION_NAMES = {
+  events: { name: 'events' },
+  actor: { name: 'actor' },
+  token_id: { name: 'token' },
+  action: { name: 'action' },
+  subject: { name: 'subject' },
+  state: { name: 'state' },
+  stuck_after: { name: 'stuck-after' },
+  source: { name: 'source' },
+  outcome: { name: 'outcome' },
+  result: { name: 'result' },
+  event_id: { name: 'event' },
+  status: { name: 'status' },
+  kind: { name: 'kind' },
+  job_id: { name: 'job' },
+  job_id_prefix: { name: 'job-prefix' },
+  error_code: { name: 'error-code' },
+  secret_fingerprint: { name: 'secret' },
+  remote_address: { name: 'address' },
+  late: { name: 'late', isFlag: true },
+  replay_id: { name: 'replay' },
+  released: { name: 'released', isFlag: true },
+  from: { name: 'from' },
+  to: { name: 'to' },
+} as const satisfies Record<string, { readonly name: string; readonly isFlag?: true }>;
