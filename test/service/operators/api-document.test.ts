@@ -141,6 +141,21 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
       return caller.post(`/tokens/${String(body['id'])}/revoke`);
     },
   ],
+  'GET /sessions': [get('/sessions')],
+  'POST /sessions/{id}/end': [
+    async (caller) => {
+      await caller.fetch('/../../console/sign-in', {
+        method: 'POST',
+        redirect: 'manual',
+        headers: { 'Sec-Fetch-Site': 'same-origin' },
+        body: new URLSearchParams({ token: caller.value }),
+      });
+      const { body } = await caller.get<{ items: { id: string }[] }>('/sessions');
+      return caller.post(`/sessions/${body.items[0]?.id ?? ''}/end`);
+    },
+    post('/sessions/ses_none/end'),
+  ],
+  'POST /sign-in-codes': [post('/sign-in-codes')],
   'GET /operator-log': [get('/operator-log'), get('/operator-log?limit=1&action=token.create')],
   'GET /openapi.json': [get('/openapi.json')],
   'GET /docs': [get('/docs')],
