@@ -101,6 +101,7 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
     ...parts,
     operations,
     perform,
+    environment: config.operator.environment,
     authenticator,
     limits,
     strangerLines,
