@@ -24,6 +24,7 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
     events          the events that were accepted, each once
     publications    every attempt to publish an event
     stats           counts and times, for each interval and source
+    replicas        the processes of the service, their versions, and which one leads
     sources         who sends, which secrets matched, and fields and statuses that we do not know
     live            deliveries and publications as they happen
     export          a whole list as NDJSON or CSV
@@ -59,6 +60,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   events: async () => (await import('./cli/events.ts')).events,
   publications: async () => (await import('./cli/publications.ts')).publications,
   stats: async () => (await import('./cli/stats.ts')).stats,
+  replicas: async () => (await import('./cli/replicas.ts')).replicas,
   sources: async () => (await import('./cli/sources.ts')).sources,
   live: async () => (await import('./cli/live.ts')).live,
   export: async () => (await import('./cli/export.ts')).exportCommand,

@@ -22,6 +22,7 @@ import type { Operation } from './api/operation.ts';
 import { createOutboxOperations } from './api/outbox-operations.ts';
 import { createQuarantineOperations } from './api/quarantine-operations.ts';
 import { createReplayOperations } from './api/replay-operations.ts';
+import { createReplicaOperations } from './api/replica-operations.ts';
 import { createSourceOperations } from './api/source-operations.ts';
 import { createStatsOperations } from './api/stats-operations.ts';
 import { createStoryOperations } from './api/story-operations.ts';
@@ -149,6 +150,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     ...createStatsOperations({ connection, now: Date.now }),
     ...liveOperations(config, parts, isValid),
     ...createSourceOperations({ connection, configuredSources }),
+    ...createReplicaOperations({ connection }),
   ];
 }
 

@@ -6,6 +6,7 @@ import { EventDetail } from '../contract/events.ts';
 import { type ListName, LISTS } from '../contract/lists.ts';
 import { OutboxCounts, Retried } from '../contract/outbox.ts';
 import { DiscardPage, DiscardPreview, ReleasePage, ReleaseResult } from '../contract/quarantine.ts';
+import { ReplicaList } from '../contract/replicas.ts';
 import { ReplayDetail, ReplayPreview } from '../contract/replays.ts';
 import { SourceList } from '../contract/sources.ts';
 import { Stats } from '../contract/stats.ts';
@@ -17,6 +18,7 @@ export const answers = {
   event: lenient(EventDetail),
   story: lenient(Story),
   sources: lenient(SourceList),
+  replicas: lenient(ReplicaList),
   stats: lenient(Stats),
   outboxCounts: lenient(OutboxCounts),
   retried: lenient(Retried),

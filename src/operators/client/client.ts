@@ -83,6 +83,7 @@ export function createOperatorsClient(options: HttpClientOptions) {
       get('/outbox', answers.outboxCounts, { ...query, limit: 1 }),
     stats: (query: Query) => get('/stats', answers.stats, query),
     sources: async () => (await get('/sources', answers.sources)).items,
+    replicas: async () => (await get('/replicas', answers.replicas)).items,
 
     /** A whole list as NDJSON or CSV. The operator log records it. */
     exportList: (query: Query, { signal }: CallOptions = {}) =>

@@ -85,6 +85,7 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
     ),
   ],
   'GET /sources': [get('/sources')],
+  'GET /replicas': [get('/replicas')],
   'GET /export': [get('/export?list=deliveries&format=ndjson'), get('/export?list=jobs&format=csv')],
   'GET /live': [
     async (caller) => {
