@@ -19,6 +19,7 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
     tokens          create, list and revoke tokens of the operators' API, in the database itself
 
   what happened (docs/operators.md)
+    find            lead from an id, an error code or a source to what shows it
     jobs            find jobs, also stuck ones; show all that happened to one
     deliveries      the requests that came in, and their outcomes
     events          the events that were accepted, each once
@@ -55,6 +56,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./cli/serve.ts')).serveCommand,
   migrate: async () => (await import('./cli/migrate.ts')).migrateCommand,
   tokens: async () => (await import('./cli/tokens.ts')).tokens,
+  find: async () => (await import('./cli/find.ts')).find,
   jobs: async () => (await import('./cli/jobs.ts')).jobs,
   deliveries: async () => (await import('./cli/deliveries.ts')).deliveries,
   events: async () => (await import('./cli/events.ts')).events,

@@ -4,7 +4,14 @@
 // What an event is
 export { type JobEvent, type Kind, type Status, eventId, isStatus, kindOf, parseEventId } from './event.ts';
 export { type AuthenticBody, type Understanding, understand } from './understand.ts';
-export { inspectStructure } from './exact-json.ts';
+export {
+  canonicalJson,
+  decodeUtf8,
+  inspectStructure,
+  parseExactly,
+  parseLoosely,
+  typeOfJson,
+} from './exact-json.ts';
 
 // Recording of deliveries
 export { createFailureLog, failureOf } from './failures.ts';

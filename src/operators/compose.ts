@@ -12,6 +12,7 @@ import type { ConfiguredSource } from './audit/sources.ts';
 import type { Config } from '../config.ts';
 import { createApi } from './api/api.ts';
 import { withDocument } from './api/document-operations.ts';
+import { createDifferenceOperations } from './api/difference-operations.ts';
 import { createExportOperations } from './api/export-operations.ts';
 import { createItemOperations } from './api/item-operations.ts';
 import { createListOperations } from './api/list-operations.ts';
@@ -23,6 +24,7 @@ import { createOutboxOperations } from './api/outbox-operations.ts';
 import { createQuarantineOperations } from './api/quarantine-operations.ts';
 import { createReplayOperations } from './api/replay-operations.ts';
 import { createReplicaOperations } from './api/replica-operations.ts';
+import { createSearchOperations } from './api/search-operations.ts';
 import { createSourceOperations } from './api/source-operations.ts';
 import { createStatsOperations } from './api/stats-operations.ts';
 import { createStoryOperations } from './api/story-operations.ts';
@@ -140,6 +142,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
   return [
     ...createListOperations({ connection }),
     ...createItemOperations({ connection }),
+    ...createDifferenceOperations({ connection }),
     ...createStoryOperations({ connection }),
     ...createExportOperations({ connection, isTokenValid: isValid, log }),
     listOperation(LISTS['operator-log'], connection),
@@ -151,6 +154,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     ...liveOperations(config, parts, isValid),
     ...createSourceOperations({ connection, configuredSources }),
     ...createReplicaOperations({ connection }),
+    ...createSearchOperations({ connection, configuredSources }),
   ];
 }
 
