@@ -11,7 +11,7 @@ import { readPublicationsNamed } from './audit/publications.ts';
 import type { ConfiguredSource } from './audit/sources.ts';
 import type { Config } from '../config.ts';
 import { createApi } from './api/api.ts';
-import { withDocument } from './api/document-operations.ts';
+import { createDocsRouter } from './api/docs-router.ts';
 import { createDifferenceOperations } from './api/difference-operations.ts';
 import { createExportOperations } from './api/export-operations.ts';
 import { createItemOperations } from './api/item-operations.ts';
@@ -94,13 +94,14 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
     tellRest: (statuses) => log.info({ statuses }, 'more operators requests without a token'),
   });
   started.defer(strangerLines.close);
-  const operations = withDocument(operationsOf(config, { ...parts, connection, tokenConnection }));
+  const operations = operationsOf(config, { ...parts, connection, tokenConnection });
   const listener = createOperatorApp({
     ...parts,
     registry: metrics.registry,
     authenticator,
     limits,
     strangerLines,
+    docs: createDocsRouter(operations),
     api: createApi({ operations, connection, log }),
     isMetricsOpen: config.operator.isMetricsOpen,
   });
