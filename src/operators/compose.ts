@@ -12,7 +12,8 @@ import { readPublicationsNamed } from './audit/publications.ts';
 import type { ConfiguredSource } from './audit/sources.ts';
 import type { Config } from '../config.ts';
 import { createApi } from './api/api.ts';
-import { withDocument } from './api/document-operations.ts';
+import { createDocsRouter } from './api/docs-router.ts';
+import { createDifferenceOperations } from './api/difference-operations.ts';
 import { createExportOperations } from './api/export-operations.ts';
 import { createItemOperations } from './api/item-operations.ts';
 import { createListOperations } from './api/list-operations.ts';
@@ -24,6 +25,8 @@ import { createPerform } from './api/perform.ts';
 import { createOutboxOperations } from './api/outbox-operations.ts';
 import { createQuarantineOperations } from './api/quarantine-operations.ts';
 import { createReplayOperations } from './api/replay-operations.ts';
+import { createReplicaOperations } from './api/replica-operations.ts';
+import { createSearchOperations } from './api/search-operations.ts';
 import { createSessionOperations } from './api/session-operations.ts';
 import { createSourceOperations } from './api/source-operations.ts';
 import { createStatsOperations } from './api/stats-operations.ts';
@@ -95,7 +98,7 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
     tellRest: (statuses) => log.info({ statuses }, 'more operators requests without a token'),
   });
   started.defer(strangerLines.close);
-  const operations = withDocument(operationsOf(config, { ...parts, connection, tokenConnection }));
+  const operations = operationsOf(config, { ...parts, connection, tokenConnection });
   const perform = createPerform({ connection });
   const consolePages = createConsole({
     ...parts,
@@ -114,6 +117,7 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
     authenticator,
     limits,
     strangerLines,
+    docs: createDocsRouter(operations),
     api: createApi({ operations, perform, log }),
     console: consolePages,
     isMetricsOpen: config.operator.isMetricsOpen,
@@ -158,6 +162,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
   return [
     ...createListOperations({ connection }),
     ...createItemOperations({ connection }),
+    ...createDifferenceOperations({ connection }),
     ...createStoryOperations({ connection }),
     ...createExportOperations({ connection, isTokenValid: isValid, log }),
     listOperation(LISTS['operator-log'], connection),
@@ -169,6 +174,8 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     ...createStatsOperations({ connection, now: Date.now }),
     ...liveOperations(config, parts, isValid),
     ...createSourceOperations({ connection, configuredSources }),
+    ...createReplicaOperations({ connection }),
+    ...createSearchOperations({ connection, configuredSources }),
   ];
 }
 
