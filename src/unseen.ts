@@ -31,7 +31,7 @@ export function maskUnseenInColours(text: string): string {
   return text.replaceAll(COLOUR_OR_UNSEEN, (_unseen, colour?: string) => colour ?? MASK);
 }
 
-/** For people who must see all of it, on one line: `␀`, `⟨U+202E⟩`. */
+/** For people who must see all of it, on one line: `⟨U+202E⟩`. */
 export function spellUnseen(text: string): string {
   return text.replaceAll(UNSEEN, spell);
 }
@@ -43,9 +43,7 @@ export function spellUnseenInLines(text: string): string {
 
 function spell(unseen: string): string {
   const code = unseen.codePointAt(0) ?? 0;
-  // Unicode has pictures of the oldest ones.
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  return code === 0x7f ? '␡' : `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+  return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
 }
 
 /** For programs: a JSON text of the same value, in which invisible characters are escaped. */

@@ -40,10 +40,7 @@ export function renderText(text: string): Content {
   return html`${
     shown.length < text.length &&
     html`<p class="hint">The first ${count(shown.length)} of ${count(text.length)} characters. The download is whole.</p>`
-  }${
-    spelled !== shown &&
-    html`<p class="hint">Characters that cannot be seen are spelled: ␀ is U+0000, and ⟨U+202E⟩ is U+202E.</p>`
-  }
+  }${spelled !== shown && html`<p class="hint">Characters that cannot be seen are spelled: ⟨U+0000⟩.</p>`}
 <pre class="wrapped" dir="ltr" tabindex="0">${spelled}</pre>`;
 }
 

@@ -29,9 +29,12 @@ ${items.map((item) => renderStep(item, describeStep(item, options), options))}</
 function renderStep(item: StoryItem, step: Step, { isFirstPage }: TimeLineOptions): Content {
   const { at, after_ms: afterMs } = item;
   const isFirst = isFirstPage && afterMs === null;
-  const isLong = afterMs !== null && afterMs >= LONG_MS;
+  // What waits has the time of this reading.
+  const isNow = item.what === 'waiting';
+  const isLong = !isNow && afterMs !== null && afterMs >= LONG_MS;
+  const gap = isFirst || isLong || isNow ? undefined : duration(afterMs);
   return html`${isLong && html`<li class="gap"><span>${duration(afterMs)} later</span></li>\n`}<li class="step lane-${step.lane}${step.isEffect && ' effect'}"${step.anchor !== undefined && html` id="${step.anchor}"`}>
-<div class="step-head"><strong>${step.what}</strong> ${step.state} <span class="when">${utc(at)}${!isFirst && !isLong && afterMs !== null && html` <span class="dim">+${duration(afterMs)}</span>`}</span></div>
+<div class="step-head"><strong>${step.what}</strong> ${step.state} <span class="when">${isNow ? 'now' : utc(at)}${gap !== undefined && html` <span class="dim">+${gap}</span>`}</span></div>
 <div class="step-text">${step.text}</div>
 ${step.below}</li>
 `;
