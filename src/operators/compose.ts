@@ -13,6 +13,7 @@ import type { ConfiguredSource } from './audit/sources.ts';
 import type { Config } from '../config.ts';
 import { createApi } from './api/api.ts';
 import { withDocument } from './api/document-operations.ts';
+import { createDifferenceOperations } from './api/difference-operations.ts';
 import { createExportOperations } from './api/export-operations.ts';
 import { createGroupOperations } from './api/group-operations.ts';
 import { createItemOperations } from './api/item-operations.ts';
@@ -25,6 +26,8 @@ import { createPerform } from './api/perform.ts';
 import { createOutboxOperations } from './api/outbox-operations.ts';
 import { createQuarantineOperations } from './api/quarantine-operations.ts';
 import { createReplayOperations } from './api/replay-operations.ts';
+import { createReplicaOperations } from './api/replica-operations.ts';
+import { createSearchOperations } from './api/search-operations.ts';
 import { createSessionOperations } from './api/session-operations.ts';
 import { createSourceOperations } from './api/source-operations.ts';
 import { createStatsOperations } from './api/stats-operations.ts';
@@ -159,6 +162,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     ...createListOperations({ connection }),
     ...createGroupOperations({ connection }),
     ...createItemOperations({ connection }),
+    ...createDifferenceOperations({ connection }),
     ...createStoryOperations({ connection }),
     ...createExportOperations({ connection, isTokenValid: isValid, log }),
     listOperation(LISTS['operator-log'], connection),
@@ -170,6 +174,8 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     ...createStatsOperations({ connection, now: Date.now }),
     ...liveOperations(config, parts, isValid),
     ...createSourceOperations({ connection, configuredSources }),
+    ...createReplicaOperations({ connection }),
+    ...createSearchOperations({ connection, configuredSources }),
   ];
 }
 

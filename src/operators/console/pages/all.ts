@@ -2,5 +2,7 @@
 
 import type { Page } from '../page.ts';
 import { jobs } from './jobs.ts';
+import { createReplay, newReplay } from './replay-new.ts';
+import { replayPages } from './replays.ts';
 
-export const PAGES: readonly Page[] = [jobs];
+export const PAGES: readonly Page[] = [jobs, newReplay, createReplay, ...replayPages];

@@ -28,7 +28,11 @@ export type ListPageOptions<N extends ListName> = {
   /** What would fill the list. */
   readonly empty: Content;
   /** Between the filters and the rows, and around the rows. */
-  readonly above?: (page: PageOf<N>, visit: Visit, filters: Readonly<Record<string, string>>) => Content;
+  readonly above?: (
+    page: PageOf<N>,
+    visit: Visit,
+    filters: Readonly<Record<string, string>>,
+  ) => Content | Promise<Content>;
   readonly around?: (
     table: Content,
     page: PageOf<N>,
@@ -57,7 +61,7 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
     return {
       title,
       body: html`${renderFilterForm({ action, filters: shape, first, hidden, values, sources: visit.sources })}
-${above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
+${await above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
 ${pager({ action, values, filters, cursor, next: page.next_cursor })}`,
       sameAs: sameAs(visit.origin, {
         command: commandOf(name),
@@ -76,7 +80,7 @@ const commandOf = (name: ListName): readonly string[] => (name === 'operator-log
  * page therefore names the moment itself.
  * @throws ApiError 400
  */
-function withMoments(values: Readonly<Record<string, string>>): Record<string, string> {
+export function withMoments(values: Readonly<Record<string, string>>): Record<string, string> {
   const filters = { ...values };
   for (const name of ['from', 'to']) {
     const text = filters[name];
