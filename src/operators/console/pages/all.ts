@@ -2,7 +2,16 @@
 
 import type { Page } from '../page.ts';
 import { jobs } from './jobs.ts';
+import { outboxPages } from './outbox.ts';
+import { quarantinePages } from './quarantine.ts';
 import { createReplay, newReplay } from './replay-new.ts';
 import { replayPages } from './replays.ts';
 
-export const PAGES: readonly Page[] = [jobs, newReplay, createReplay, ...replayPages];
+export const PAGES: readonly Page[] = [
+  jobs,
+  newReplay,
+  createReplay,
+  ...replayPages,
+  ...outboxPages,
+  ...quarantinePages,
+];

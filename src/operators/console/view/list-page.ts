@@ -24,7 +24,8 @@ export type ListPageOptions<N extends ListName> = {
   /** The filters that are shown at once. */
   readonly first: readonly string[];
   readonly hidden?: readonly string[];
-  readonly columns: readonly Column<ItemOf<N>>[];
+  /** A function where the role decides. */
+  readonly columns: readonly Column<ItemOf<N>>[] | ((visit: Visit) => readonly Column<ItemOf<N>>[]);
   /** What would fill the list. */
   readonly empty: Content;
   /** Between the filters and the rows, and around the rows. */
@@ -54,7 +55,7 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
     const page = await visit.calls.list(name, { ...filters, limit: rows, cursor });
     const table = renderTable({
       caption: title,
-      columns,
+      columns: typeof columns === 'function' ? columns(visit) : columns,
       items: page.items,
       empty: cursor === undefined ? emptyList(title.toLowerCase(), values, empty) : 'There is nothing more.',
     });
