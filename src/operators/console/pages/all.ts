@@ -2,10 +2,13 @@
 
 import type { Page } from '../page.ts';
 import { jobs } from './jobs.ts';
+import { operatorLog } from './operator-log.ts';
 import { outboxPages } from './outbox.ts';
 import { quarantinePages } from './quarantine.ts';
 import { createReplay, newReplay } from './replay-new.ts';
 import { replayPages } from './replays.ts';
+import { sessionPages } from './sessions.ts';
+import { tokenPages } from './tokens.ts';
 
 export const PAGES: readonly Page[] = [
   jobs,
@@ -14,4 +17,7 @@ export const PAGES: readonly Page[] = [
   ...replayPages,
   ...outboxPages,
   ...quarantinePages,
+  ...tokenPages,
+  ...sessionPages,
+  operatorLog,
 ];

@@ -109,6 +109,7 @@ ${
 <form class="form" method="post" action="/console${order.path}">${hiddenFields({ ...fieldsOf(bounded), of: amount })}${keyField()}
 ${order.needsNote === true && html`<label>Why <input name="note" required maxlength="${NOTE_MAX}" autocomplete="off"></label>`}
 <p class="actions"><button class="${order.isFinal === true ? 'danger' : 'main'}">${verb} ${amount}</button> ${back}</p></form>
+${found.matched > found.sample.length && html`<p class="hint">The oldest ${found.sample.length} of them:</p>`}
 ${renderTable({ caption: found.matched > found.sample.length ? `The oldest ${found.sample.length} of them` : 'All of them', columns: order.columns, items: found.sample, empty: '' })}`
 }`,
     sameAs: sameOrder(order, wanted, visit.origin),
