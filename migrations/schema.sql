@@ -334,6 +334,15 @@ create table replays (
 CREATE INDEX replays_state ON public.replays USING btree (created_at, id) WHERE (state = ANY (ARRAY['running'::text, 'paused'::text]));
 CREATE INDEX replays_time ON public.replays USING btree (created_at, id);
 
+create table replicas (
+  id uuid not null,
+  version text not null,
+  host text not null,
+  started_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  constraint replicas_pkey PRIMARY KEY (id)
+) with (fillfactor=50);
+
 create table rollups (
   minute timestamp with time zone not null,
   measure text not null,

@@ -19,11 +19,13 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
     tokens          create, list and revoke tokens of the operators' API, in the database itself
 
   what happened (docs/operators.md)
+    find            lead from an id, an error code or a source to what shows it
     jobs            find jobs, also stuck ones; show all that happened to one
     deliveries      the requests that came in, and their outcomes
     events          the events that were accepted, each once
     publications    every attempt to publish an event
     stats           counts and times, for each interval and source
+    replicas        the processes of the service, their versions, and which one leads
     sources         who sends, which secrets matched, and fields and statuses that we do not know
     live            deliveries and publications as they happen
     export          a whole list as NDJSON or CSV
@@ -54,11 +56,13 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./cli/serve.ts')).serveCommand,
   migrate: async () => (await import('./cli/migrate.ts')).migrateCommand,
   tokens: async () => (await import('./cli/tokens.ts')).tokens,
+  find: async () => (await import('./cli/find.ts')).find,
   jobs: async () => (await import('./cli/jobs.ts')).jobs,
   deliveries: async () => (await import('./cli/deliveries.ts')).deliveries,
   events: async () => (await import('./cli/events.ts')).events,
   publications: async () => (await import('./cli/publications.ts')).publications,
   stats: async () => (await import('./cli/stats.ts')).stats,
+  replicas: async () => (await import('./cli/replicas.ts')).replicas,
   sources: async () => (await import('./cli/sources.ts')).sources,
   live: async () => (await import('./cli/live.ts')).live,
   export: async () => (await import('./cli/export.ts')).exportCommand,

@@ -11,7 +11,13 @@ import {
   startServer,
 } from './http/index.ts';
 import { composeIntake, createSources } from './intake/index.ts';
-import { composeCounts, connectDatabase, createUpkeep, prepareLedger } from './ledger/index.ts';
+import {
+  composeCounts,
+  composeHeartbeat,
+  connectDatabase,
+  createUpkeep,
+  prepareLedger,
+} from './ledger/index.ts';
 import type { Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { composeOperators, composeReplays } from './operators/index.ts';
@@ -84,6 +90,7 @@ async function compose(
   });
   started.defer(database.close);
   const upkeep = createUpkeep(config, database, parts); // before the servers, whose stop must not wait for it
+  const heartbeat = composeHeartbeat(config, parts);
   const counts = composeCounts(config, parts);
   const relay = composeRelay(config, { ...parts, counts });
   const replays = composeReplays({
@@ -148,6 +155,7 @@ async function compose(
   await prepareLedger(config, database, { log, signal });
   state.prepared = true;
   upkeep.start();
+  heartbeat.start();
   relay.start();
   replays.start();
 

@@ -6,6 +6,7 @@ import { openApi } from './api.ts';
 import { argumentOf, FLAG, parse } from './arguments.ts';
 import { sizeOf, statusOf } from './columns.ts';
 import { nounCommand } from './command.ts';
+import { diff } from './deliveries-diff.ts';
 import { printOne } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { put, putBytes } from './output.ts';
@@ -16,7 +17,9 @@ const help = `The requests of senders, and their outcome.
   deliveries list       the newest first
 ${listHelp('deliveries')}
   deliveries show ID    one delivery, with its headers
-    --body                its body instead, byte for byte when piped; the operator log records that it was read`;
+    --body                its body instead, byte for byte when piped; the operator log records that it was read
+  deliveries diff ID    of a conflict: the fields that it has otherwise than the event; the operator log records that
+                        both bodies were read`;
 
 async function show(args: string[], env: Env): Promise<number> {
   const { values, positionals } = parse(args, { body: FLAG }, 1);
@@ -65,5 +68,5 @@ async function printBody(chunks: AsyncIterable<Uint8Array>): Promise<number> {
 
 export const deliveries = nounCommand('deliveries', {
   help,
-  verbs: { list: listVerb('deliveries', 'delivery'), show },
+  verbs: { list: listVerb('deliveries', 'delivery'), show, diff },
 });

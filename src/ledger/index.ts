@@ -4,7 +4,14 @@
 // What an event is
 export { type JobEvent, type Kind, type Status, eventId, isStatus, kindOf, parseEventId } from './event.ts';
 export { type AuthenticBody, type Understanding, understand } from './understand.ts';
-export { inspectStructure } from './exact-json.ts';
+export {
+  canonicalJson,
+  decodeUtf8,
+  inspectStructure,
+  parseExactly,
+  parseLoosely,
+  typeOfJson,
+} from './exact-json.ts';
 
 // Recording of deliveries
 export { createFailureLog, failureOf } from './failures.ts';
@@ -48,6 +55,7 @@ export { TIME_FORMAT, timeText } from './time-text.ts';
 
 // Start and upkeep
 export { type Counts, composeCounts, prepareLedger } from './compose.ts';
+export { composeHeartbeat, LATE_AFTER_S } from './heartbeat.ts';
 export { migrate } from './migrate.ts';
 export { makePartitions } from './partitions.ts';
 export { createUpkeep } from './upkeep.ts';

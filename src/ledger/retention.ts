@@ -54,6 +54,11 @@ function byTime(name: string, table: keyof Database, column: string, limit?: Raw
   return deleting({ name, table, rows, isOld });
 }
 
+/** Replicas that were killed stay for an hour, so that an operator sees which ones are missing. */
+const REPLICAS_MAX = 200;
+const isGone = sql`(seen_at < now() - interval '1 hour' or id not in (
+  select id from replicas order by seen_at desc limit ${sql.lit(REPLICAS_MAX)}))`;
+
 export const AGING: readonly Aging[] = [
   // By outbox_waiting. Times grow with sequences, except for seconds: if the first slice by sequence is too young, so are the
   // rest, and they are not read. Copies stay: their replay is paused until its queue exists.
@@ -80,6 +85,8 @@ export const AGING: readonly Aging[] = [
   byTime('drift', 'drift', 'last_seen_at'),
   // By idempotency_keys_time. Requests are repeated within minutes; the API promises a day.
   byTime('idempotency keys', 'idempotency_keys', 'created_at', sql<Date>`now() - interval '24 hours'`),
+  // Killed replicas. Also beyond a number: one that fails at each start leaves a row each time, and runs this at each start.
+  deleting({ name: 'replicas', table: 'replicas', rows: () => sql`where ${isGone}`, isOld: () => isGone }),
 ];
 
 /**

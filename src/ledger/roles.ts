@@ -19,6 +19,7 @@ const PRIVILEGES: Record<keyof Database, string> = {
   refusal_addresses: 'select, insert, update, delete',
   outbox: 'select, insert, update, delete',
   relay_lease: 'select, insert, update',
+  replicas: 'select, insert, update, delete',
   replays: 'select, insert, update, delete',
   replay_skips: 'select, insert',
   tokens: 'select, insert, update, delete',

@@ -117,6 +117,13 @@ export interface Database {
     replayed_by: string | null;
     queue: string | null;
   };
+  replicas: {
+    id: string;
+    version: string;
+    host: string;
+    started_at: Timestamp;
+    seen_at: Timestamp;
+  };
   relay_lease: {
     name: string;
     holder: string;

@@ -13,6 +13,7 @@ import type { ConfiguredSource } from './audit/sources.ts';
 import type { Config } from '../config.ts';
 import { createApi } from './api/api.ts';
 import { withDocument } from './api/document-operations.ts';
+import { createDifferenceOperations } from './api/difference-operations.ts';
 import { createExportOperations } from './api/export-operations.ts';
 import { createItemOperations } from './api/item-operations.ts';
 import { createListOperations } from './api/list-operations.ts';
@@ -24,6 +25,8 @@ import { createPerform } from './api/perform.ts';
 import { createOutboxOperations } from './api/outbox-operations.ts';
 import { createQuarantineOperations } from './api/quarantine-operations.ts';
 import { createReplayOperations } from './api/replay-operations.ts';
+import { createReplicaOperations } from './api/replica-operations.ts';
+import { createSearchOperations } from './api/search-operations.ts';
 import { createSessionOperations } from './api/session-operations.ts';
 import { createSourceOperations } from './api/source-operations.ts';
 import { createStatsOperations } from './api/stats-operations.ts';
@@ -157,6 +160,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
   return [
     ...createListOperations({ connection }),
     ...createItemOperations({ connection }),
+    ...createDifferenceOperations({ connection }),
     ...createStoryOperations({ connection }),
     ...createExportOperations({ connection, isTokenValid: isValid, log }),
     listOperation(LISTS['operator-log'], connection),
@@ -168,6 +172,8 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     ...createStatsOperations({ connection, now: Date.now }),
     ...liveOperations(config, parts, isValid),
     ...createSourceOperations({ connection, configuredSources }),
+    ...createReplicaOperations({ connection }),
+    ...createSearchOperations({ connection, configuredSources }),
   ];
 }
 

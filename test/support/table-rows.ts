@@ -448,3 +448,54 @@ export const tokens = [
     revokedAt: new Date(NOW),
   },
 ];
+
+export const replicas: Answers['replicas']['items'] = [
+  {
+    id: uuid('0001'),
+    version: '0.2.0',
+    host: 'tallyhook-6c9f7d8b5d-x2x7q.production.example',
+    started_at: at('19:15:15.254123'),
+    seen_at: at('19:19:55'),
+    leads: true,
+    is_late: false,
+  },
+  {
+    id: uuid('0002'),
+    version: '0.1.0',
+    host: 'relay-2',
+    started_at: at('18:15:15.254123'),
+    seen_at: at('19:10:00'),
+    leads: false,
+    is_late: true,
+  },
+];
+
+const hit = (fields: Partial<Answers['search']['items'][number]>): Answers['search']['items'][number] => ({
+  what: 'job',
+  id: 'job_7f3a',
+  source: 'default',
+  state: 'completed',
+  at: at('19:15:19.602'),
+  ...fields,
+});
+export const found = [
+  hit({}),
+  hit({ what: 'event', id: `team-a:${LONG_JOB}:failed`, source: 'team-a', state: 'failed' }),
+  hit({ what: 'delivery', id: uuid('acca'), state: 'quarantined' }),
+  hit({ what: 'replay', id: uuid('4104'), source: null, state: 'paused' }),
+  hit({ what: 'error_code', id: 'INPUT_NOT_READABLE', source: null, state: null }),
+  hit({ what: 'source', id: LONG_SOURCE, source: LONG_SOURCE, state: null, at: null }),
+  hit({ what: 'job_prefix', id: WIDE_JOB, source: LONG_SOURCE, state: 'processing' }),
+  hit({ what: 'job_prefix', id: "-it's", state: 'processing' }),
+];
+
+export const differences: Answers['difference']['differences'] = [
+  { path: '/cost_micros', event: '9007199254740991', delivery: '9007199254740990', cut: [] },
+  { path: '/estimated_completion', event: '"2026-01-15T10:35:00Z"', delivery: null, cut: [] },
+  {
+    path: '/outputs/0/url',
+    event: null,
+    delivery: `"https://example.test/${'x'.repeat(60)}`,
+    cut: ['delivery'],
+  },
+];

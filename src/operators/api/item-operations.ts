@@ -20,7 +20,9 @@ export function createItemOperations(deps: Deps): readonly Operation[] {
   return [showDelivery(deps), showBody(deps), showEvent(deps)];
 }
 
-const deliveryId = z.strictObject({ id: z.uuid('must be a UUID').transform((id) => id.toLowerCase()) });
+export const deliveryId = z.strictObject({
+  id: z.uuid('must be a UUID').transform((id) => id.toLowerCase()),
+});
 
 function showDelivery({ connection }: Deps): Operation {
   return defineRead({

@@ -2,11 +2,14 @@
 
 import type { z } from 'zod';
 import { DeliveryDetail } from '../contract/deliveries.ts';
+import { Difference } from '../contract/difference.ts';
 import { EventDetail } from '../contract/events.ts';
 import { type ListName, LISTS } from '../contract/lists.ts';
 import { OutboxCounts, Retried } from '../contract/outbox.ts';
 import { DiscardPage, DiscardPreview, ReleasePage, ReleaseResult } from '../contract/quarantine.ts';
+import { ReplicaList } from '../contract/replicas.ts';
 import { ReplayDetail, ReplayPreview } from '../contract/replays.ts';
+import { SearchAnswer } from '../contract/search.ts';
 import { SourceList } from '../contract/sources.ts';
 import { Stats } from '../contract/stats.ts';
 import { Story } from '../contract/story.ts';
@@ -14,9 +17,12 @@ import { lenient, type Lenient } from './lenient.ts';
 
 export const answers = {
   delivery: lenient(DeliveryDetail),
+  difference: lenient(Difference),
   event: lenient(EventDetail),
   story: lenient(Story),
   sources: lenient(SourceList),
+  replicas: lenient(ReplicaList),
+  search: lenient(SearchAnswer),
   stats: lenient(Stats),
   outboxCounts: lenient(OutboxCounts),
   retried: lenient(Retried),

@@ -78,11 +78,17 @@ export function createOperatorsClient(options: HttpClientOptions) {
         accept: 'application/octet-stream',
         signal,
       }),
+    /** How a conflicting delivery differs from its event. The operator log records that both bodies were read. */
+    difference: (id: string) => get(`/deliveries/${part(id)}/difference`, answers.difference),
     event: (id: string) => get(`/events/${part(id)}`, answers.event),
     outboxCounts: (query: ListQuery<'outbox'> = {}) =>
       get('/outbox', answers.outboxCounts, { ...query, limit: 1 }),
     stats: (query: Query) => get('/stats', answers.stats, query),
     sources: async () => (await get('/sources', answers.sources)).items,
+    replicas: async () => (await get('/replicas', answers.replicas)).items,
+
+    /** What an id, an error code, a source or the begin of a job's id leads to. */
+    search: (text: string) => get('/search', answers.search, { q: text }),
 
     /** A whole list as NDJSON or CSV. The operator log records it. */
     exportList: (query: Query, { signal }: CallOptions = {}) =>

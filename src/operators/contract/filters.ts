@@ -12,12 +12,17 @@ const CURSOR_MAX_LENGTH = 1_024;
 const textOrFault = () =>
   z.string({ error: ({ input }) => (input === undefined ? 'must be given' : 'must be text') });
 
-/** Text that Postgres can store: without NUL and lone surrogates. */
-export const plain = (maxLength: number) =>
-  textOrFault()
+const bounded = (text: z.ZodString, maxLength: number) =>
+  text
     .min(1, 'must not be empty')
     .max(maxLength, `must be at most ${maxLength} characters`)
-    .refine((text) => !text.includes('\0') && text.isWellFormed(), 'must be well-formed text');
+    .refine((value) => !value.includes('\0') && value.isWellFormed(), 'must be well-formed text');
+
+/** Text that Postgres can store: without NUL and lone surrogates. */
+export const plain = (maxLength: number) => bounded(textOrFault(), maxLength);
+
+/** The same, as it is pasted: the white space around it is removed first. */
+export const pasted = (maxLength: number) => bounded(textOrFault().trim(), maxLength);
 
 /** Combining marks and fillers alone show nothing either. */
 const VISIBLE = /[^\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}]/u;

@@ -250,6 +250,7 @@ test('the whole service runs as the running role, from a delivery to a replay', 
   for (const path of [
     '/stats',
     '/sources',
+    '/replicas',
     '/outbox',
     '/events',
     '/publications',

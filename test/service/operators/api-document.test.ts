@@ -15,6 +15,7 @@ type History = {
   readonly eventId: string;
   readonly otherEventId: string;
   readonly deliveryId: string;
+  readonly conflictId: string;
   readonly quarantinedId: string;
   readonly unwantedId: string;
 };
@@ -73,6 +74,10 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
     get(({ deliveryId }) => `/deliveries/${deliveryId}/body`),
     get(`/deliveries/${crypto.randomUUID()}/body`),
   ],
+  'GET /deliveries/{id}/difference': [
+    get(({ conflictId }) => `/deliveries/${conflictId}/difference`),
+    get(({ deliveryId }) => `/deliveries/${deliveryId}/difference`),
+  ],
   'GET /events': [get('/events'), get('/events?kind=progress')],
   'GET /events/{id}': [get(({ eventId }) => `/events/${eventId}`), get('/events/default:none:completed')],
   'GET /publications': [get('/publications'), get('/publications?result=returned&limit=1')],
@@ -85,6 +90,15 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
     ),
   ],
   'GET /sources': [get('/sources')],
+  'GET /search': [
+    get(({ jobId }) => `/search?q=${jobId}`),
+    get(({ deliveryId }) => `/search?q=${deliveryId}`),
+    get(({ eventId }) => `/search?q=${eventId}`),
+    get('/search?q=default'),
+    get('/search?q=job'),
+    get('/search'),
+  ],
+  'GET /replicas': [get('/replicas')],
   'GET /export': [get('/export?list=deliveries&format=ndjson'), get('/export?list=jobs&format=csv')],
   'GET /live': [
     async (caller) => {
@@ -166,6 +180,9 @@ async function makeHistory(relay: TestService): Promise<History> {
     `select id from deliveries where job_id = $1 and outcome = 'accepted' and status = 'completed'`,
     [jobId],
   );
+  const [conflict] = await relay.database.query<{ id: string }>(
+    `select id from deliveries where outcome = 'conflict'`,
+  );
   const [quarantined, unwanted] = await relay.database.query<{ id: string }>(
     `select id from deliveries where outcome = 'quarantined'`,
   );
@@ -174,6 +191,7 @@ async function makeHistory(relay: TestService): Promise<History> {
     eventId: `default:${jobId}:completed`,
     otherEventId: `default:${otherId}:failed`,
     deliveryId: accepted?.id ?? '',
+    conflictId: conflict?.id ?? '',
     quarantinedId: quarantined?.id ?? '',
     unwantedId: unwanted?.id ?? '',
   };

@@ -9,6 +9,7 @@ import { jobs } from '../../../src/operators/audit/jobs.ts';
 import type { List, Page } from '../../../src/operators/audit/lists.ts';
 import { outbox, readDepth } from '../../../src/operators/audit/outbox.ts';
 import { publications } from '../../../src/operators/audit/publications.ts';
+import { search } from '../../../src/operators/audit/search.ts';
 import { readStory } from '../../../src/operators/audit/story.ts';
 import { operators } from '../../support/operators.ts';
 import { startReplica } from '../../support/replica.ts';
@@ -307,6 +308,41 @@ describe('on a million deliveries', () => {
 
     const [depth] = await costOf(history.connection, (db) => readDepth(db, { sources: null }));
     expect(depth?.rows).toBeLessThanOrEqual(100_001);
+  });
+
+  test.each([
+    'job',
+    prefixes.common,
+    prefixes.narrow,
+    prefixes.oldest,
+    NONE,
+    sources.common,
+    sources.oldest,
+    errorCodes.common,
+    '00000000-0000-4000-8000-000000000001',
+    `${sources.common}:${NONE}:completed`,
+  ])('a search for %s is a few look-ups', async (text) => {
+    for (const within of [null, [sources.rare, sources.oldest]]) {
+      const costs = await costOf(history.connection, (db) =>
+        search(db, text, { sources: within, configured: [sources.common] }),
+      );
+      expect(costs.flatMap(({ scanned }) => scanned)).toEqual([]);
+      expect(Math.max(...costs.map(({ rows }) => rows))).toBeLessThan(MEETING_ROWS);
+      expect(costs.filter(({ rows }) => rows >= ONE_FILTER_ROWS).length).toBeLessThanOrEqual(
+        within === null ? 0 : 2, // an error code of some sources is looked for among the newest of all
+      );
+    }
+  });
+
+  test('a search for a busy job reads none of its deliveries but the newest', async () => {
+    const { rows } = await sql<{ job_id: string }>`
+      select job_id from deliveries where job_id is not null group by job_id order by count(*) desc limit 1`.execute(
+      history.connection.db,
+    );
+    const costs = await costOf(history.connection, (db) =>
+      search(db, rows[0]?.job_id ?? '', { sources: null, configured: [] }),
+    );
+    expect(Math.max(...costs.map((cost) => cost.rows))).toBeLessThan(ONE_FILTER_ROWS);
   });
 
   test('an export goes through a heap that is smaller than its text', async () => {

@@ -4,7 +4,10 @@
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { COLUMNS } from '../../../src/cli/columns.ts';
+import { DIFFERENCES } from '../../../src/cli/deliveries-diff.ts';
+import { FOUND } from '../../../src/cli/find.ts';
 import { FAILURE_COLUMNS } from '../../../src/cli/quarantine.ts';
+import { REPLICAS } from '../../../src/cli/replicas.ts';
 import { SKIP_COLUMNS } from '../../../src/cli/replays.ts';
 import { DRIFT, REFUSED, SECRETS, SOURCES } from '../../../src/cli/sources.ts';
 import { DELIVERIES, PUBLICATIONS, TOTAL, totalRows } from '../../../src/cli/stats-columns.ts';
@@ -38,6 +41,8 @@ const TABLES = {
   'jobs show': table(rows.story, storyColumns(rows.story)),
   'deliveries list': table(rows.deliveries, COLUMNS.deliveries),
   'deliveries list --outcome unauthorized': table(rows.unauthorized, COLUMNS.deliveries),
+  'deliveries diff': table(rows.differences, DIFFERENCES),
+  find: table(rows.found, FOUND),
   'events list': table(rows.events, COLUMNS.events),
   'publications list': table(rows.publications, COLUMNS.publications),
   'quarantine list': table(rows.quarantined, COLUMNS.quarantine),
@@ -48,6 +53,7 @@ const TABLES = {
   'outbox returned': table(rows.outbox.slice(0, 1), COLUMNS.outbox),
   'replays list': table(rows.replays, COLUMNS.replays),
   'replays show': table(rows.skips, SKIP_COLUMNS),
+  replicas: table(rows.replicas, REPLICAS),
   log: table(rows.operatorLog, COLUMNS['operator-log']),
   sources: table(rows.sources, SOURCES),
   'sources: secrets': table(rows.secrets, SECRETS),

@@ -1,0 +1,51 @@
+// `tallyhook deliveries diff`: what a conflicting delivery says otherwise than the event.
+
+import type { Env } from '../config.ts';
+import type { Answers } from '../operators/client/index.ts';
+import { openApi } from './api.ts';
+import { argumentOf, parse } from './arguments.ts';
+import { colourOf } from './columns.ts';
+import { printTable } from './listing.ts';
+import { complain, paint, put, putJson } from './output.ts';
+import { clean, time } from './readable.ts';
+import type { Column } from './table.ts';
+
+type Difference = Answers['difference'];
+export type FieldDifference = Difference['differences'][number];
+
+export async function diff(args: string[], env: Env): Promise<number> {
+  const id = argumentOf(parse(args, {}, 1).positionals, 'the id of a delivery');
+  const found = await openApi(env).client.difference(id);
+  if (!process.stdout.isTTY) {
+    await putJson(found);
+    return 0;
+  }
+  await put(`${heading(found)}\n\n`);
+  if (found.differences.length > 0) await printTable(found.differences, DIFFERENCES);
+  else complain('the two bodies have the same content');
+  if (found.has_more) complain(`these are the first ${found.differences.length}; there are more`);
+  return 0;
+}
+
+function heading({ event, first_delivery: first, delivery }: Difference): string {
+  const line = (what: string, { id, received_at: at }: Difference['delivery']) =>
+    `${what} ${clean(id)}, received ${time(at)} UTC`;
+  return [
+    `${paint('bold', clean(event.id))} and a ${paint(colourOf('conflict') ?? 'bold', 'conflict')} with it`,
+    line('event:    delivery', first),
+    line('conflict: delivery', delivery),
+  ].join('\n');
+}
+
+const shown = (text: string | null, isCut: boolean) => (isCut ? `${text} (cut)` : (text ?? '(not there)'));
+
+export const DIFFERENCES: readonly Column<FieldDifference>[] = [
+  { head: 'field', text: ({ path, cut }) => shown(path, cut.includes('path')), wrapTo: 16 },
+  { head: 'in the event', text: ({ event, cut }) => shown(event, cut.includes('event')), wrapTo: 20 },
+  {
+    head: 'in this delivery',
+    text: ({ delivery, cut }) => shown(delivery, cut.includes('delivery')),
+    wrapTo: 20,
+    colour: () => 'yellow',
+  },
+];

@@ -1,0 +1,66 @@
+// `tallyhook find`: from something that an operator has in hand to the command that shows it.
+
+import type { Env } from '../config.ts';
+import type { Answers } from '../operators/client/index.ts';
+import { openApi } from './api.ts';
+import { argumentOf, parse } from './arguments.ts';
+import { colourOf, timeColumn } from './columns.ts';
+import type { Command } from './command.ts';
+import { printTable } from './listing.ts';
+import { complain, putJson } from './output.ts';
+import { clean } from './readable.ts';
+import { tallyhookLine } from './shell-line.ts';
+import type { Column } from './table.ts';
+
+const help = `Leads from an id, an error code or a source to what shows it.
+
+  find TEXT             the id of a job, an event, a delivery or a replay; an error code; the name of a source; or what
+                        a job's id begins with
+
+Each line has the command that shows what was found. At most 25 of a kind are listed. TEXT that begins with "-" needs "--" before it.`;
+
+export type Found = Answers['search']['items'][number];
+
+async function run(args: string[], env: Env): Promise<number> {
+  const text = argumentOf(parse(args, {}, 1).positionals, 'what to look for');
+  const { items, more_of: moreOf } = await openApi(env).client.search(text);
+  if (!process.stdout.isTTY) {
+    for (const item of items) await putJson({ ...item, command: commandOf(item) });
+  } else if (items.length > 0) {
+    await printTable(items, FOUND);
+  }
+  if (items.length === 0) complain('nothing has this id, code or name, and no job begins with it');
+  if (moreOf.includes('job_prefix')) {
+    complain(`there are more jobs: see "${clean(tallyhookLine('jobs list', [], { 'job-prefix': text }))}"`);
+  }
+  return items.length === 0 ? 1 : 0;
+}
+
+export const FOUND: readonly Column<Found>[] = [
+  { head: 'what', text: (item) => WORDS[item.what] ?? item.what },
+  { head: 'state', text: (item) => item.state ?? '', colour: (item) => colourOf(item.state ?? '') },
+  timeColumn('at (UTC)', (item) => item.at),
+  // It has the source and the id in it.
+  { head: 'shown by', text: commandOf, wrapTo: 72, below: 'first', unlabelled: true },
+];
+
+const WORDS: Readonly<Record<string, string>> = { error_code: 'error code', job_prefix: 'job' };
+
+function commandOf({ what, id, source }: Found): string {
+  switch (what) {
+    case 'event':
+      return tallyhookLine('events show', [id]);
+    case 'delivery':
+      return tallyhookLine('deliveries show', [id]);
+    case 'replay':
+      return tallyhookLine('replays show', [id]);
+    case 'error_code':
+      return tallyhookLine('events list', [], { 'error-code': id });
+    case 'source':
+      return tallyhookLine('deliveries list', [], { source: id });
+    default:
+      return tallyhookLine('jobs show', source === null ? [id] : [source, id]);
+  }
+}
+
+export const find: Command = { help, run };

@@ -1,0 +1,25 @@
+// GET /replicas: the processes of the service, their versions and heartbeats, and which one leads the relay.
+
+import { readReplicas } from '../audit/replicas.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
+import { ReplicaList } from '../contract/replicas.ts';
+import { defineRead, type Operation } from './operation.ts';
+
+export function createReplicaOperations({
+  connection,
+}: {
+  readonly connection: Pick<DatabaseConnection, 'db'>;
+}): readonly Operation[] {
+  return [
+    defineRead({
+      id: 'listReplicas',
+      path: '/replicas',
+      tag: 'Service',
+      summary: 'Each replica: its version, its last heartbeat, and whether it leads the relay',
+      description: 'The same for every token, since nothing of a source is in it.',
+      role: 'viewer',
+      answers: { 200: { description: 'All replicas.', schema: ReplicaList } },
+      run: async () => ({ status: 200, body: { items: await readReplicas(connection.db) } }),
+    }),
+  ];
+}
