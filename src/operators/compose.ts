@@ -15,6 +15,7 @@ import { createApi } from './api/api.ts';
 import { withDocument } from './api/document-operations.ts';
 import { createDifferenceOperations } from './api/difference-operations.ts';
 import { createExportOperations } from './api/export-operations.ts';
+import { createGroupOperations } from './api/group-operations.ts';
 import { createItemOperations } from './api/item-operations.ts';
 import { createListOperations } from './api/list-operations.ts';
 import { listOperation, LISTS } from './api/lists.ts';
@@ -159,6 +160,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     (sessionId === undefined || (await isSessionOpen(tokenConnection, sessionId)));
   return [
     ...createListOperations({ connection }),
+    ...createGroupOperations({ connection }),
     ...createItemOperations({ connection }),
     ...createDifferenceOperations({ connection }),
     ...createStoryOperations({ connection }),
