@@ -4,6 +4,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { COLUMNS } from '../../../src/cli/columns.ts';
+import { groupColumns } from '../../../src/cli/groups.ts';
 import { FAILURE_COLUMNS } from '../../../src/cli/quarantine.ts';
 import { SKIP_COLUMNS } from '../../../src/cli/replays.ts';
 import { DRIFT, REFUSED, SECRETS, SOURCES } from '../../../src/cli/sources.ts';
@@ -46,6 +47,8 @@ const TABLES = {
   'quarantine release --all': table(failures, FAILURE_COLUMNS),
   'outbox list': table(rows.outbox, COLUMNS.outbox),
   'outbox returned': table(rows.outbox.slice(0, 1), COLUMNS.outbox),
+  'outbox groups': table(rows.outboxGroups, groupColumns('reason')),
+  'quarantine groups': table(rows.quarantineGroups, groupColumns('reason')),
   'replays list': table(rows.replays, COLUMNS.replays),
   'replays show': table(rows.skips, SKIP_COLUMNS),
   log: table(rows.operatorLog, COLUMNS['operator-log']),
