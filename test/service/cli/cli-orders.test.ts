@@ -50,22 +50,22 @@ test('outbox retry and discard take several ids, and say which of them could not
 test('outbox retry and discard of all that match count first, and need a yes', async () => {
   await seedEntries(database, { state: 'parked', from: 1, count: 2, error: 'too large' });
   await seedEntries(database, { state: 'parked', from: 3, error: 'nacked by the broker' });
-  const all = (verb: string) => ['outbox', verb, '--all', '--state', 'parked', '--reason', 'too large'];
+  const discard = ['outbox', 'discard', '--all', '--state', 'parked', '--reason', 'too large'];
 
-  const [dry] = await cli.items(...all('discard'), '--dry-run');
+  const [dry] = await cli.items(...discard, '--dry-run');
   expect(dry).toMatchObject({
     matched: 2,
     matched_exactly: true,
     up_to: '3',
     sample: [{ id: '1' }, { id: '2' }],
   });
-  expect(await cli.run(...all('discard'))).toMatchObject({
+  expect(await cli.run(...discard)).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('there is no terminal to ask on') as unknown,
   });
   expect(await states()).toHaveLength(3);
-  expect(await cli.items(...all('discard'), '--yes')).toEqual([{ discarded: 2 }]);
-  expect(await cli.run(...all('discard'), '--yes')).toMatchObject({ code: 1, stdout: '' });
+  expect(await cli.items(...discard, '--yes')).toEqual([{ discarded: 2 }]);
+  expect(await cli.run(...discard, '--yes')).toMatchObject({ code: 1, stdout: '' });
   expect(await cli.items('outbox', 'retry', '--all', '--state', 'parked', '--yes')).toEqual([{ retried: 1 }]);
   expect(await states()).toEqual(['3 pending']);
 }, 30_000);

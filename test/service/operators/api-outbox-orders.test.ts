@@ -34,6 +34,10 @@ const states = async () =>
     )
   ).map(({ text }) => text);
 
+/** The numbers of the entries in the list. */
+const listed = async (query: string) =>
+  (await api.get<{ items: { id: string }[] }>(`/outbox?${query}`)).body.items.map(({ id }) => Number(id));
+
 const log = () =>
   database.query<Line>('select action, subject, source, detail::json from operator_log order by id');
 
@@ -180,8 +184,6 @@ test('an order takes what its filter names: source, job and the whole reason', a
     const order = { filter: { state: 'parked', ...filter }, dry_run: true };
     return (await api.post<Preview>('/outbox/discard', order)).body.sample.map(({ id }) => Number(id));
   };
-  const listed = async (query: string) =>
-    (await api.get<{ items: { id: string }[] }>(`/outbox?${query}`)).body.items.map(({ id }) => Number(id));
 
   expect(await matched({ reason: 'too large' })).toEqual([1, 2, 3]);
   expect(await listed('reason=too+large')).toEqual([1, 2, 3]);
@@ -200,8 +202,6 @@ test('the list has the copies for one queue', async () => {
   await seedEntries(database, { state: 'returned', from: 2, queue: 'billing' });
   await seedEntries(database, { state: 'pending', from: 3, queue: 'billing' });
   await seedEntries(database, { state: 'returned', from: 4, queue: 'mail' });
-  const listed = async (query: string) =>
-    (await api.get<{ items: { id: string }[] }>(`/outbox?${query}`)).body.items.map(({ id }) => Number(id));
 
   expect(await listed('queue=billing')).toEqual([2, 3]);
   expect(await listed('queue=billing&state=returned')).toEqual([2]);

@@ -45,6 +45,8 @@ const logged = async (action: string) =>
     )
   ).map(({ subject }) => subject);
 
+const uuids = (count: number) => Array.from({ length: count }, () => randomUUID());
+
 const resultsOf = (items: readonly Item[] | undefined) =>
   Object.fromEntries(items?.map(({ delivery_id, result }) => [delivery_id, result]) ?? []);
 
@@ -244,17 +246,16 @@ test('only operators give orders', async () => {
 });
 
 test('an order that does not say clearly which deliveries is refused', async () => {
-  const ids = (count: number) => Array.from({ length: count }, () => randomUUID());
   for (const [action, order, message] of [
     ['release', {}, 'exactly one of ids and filter must be given'],
-    ['release', { ids: ids(1), filter: {} }, 'exactly one of ids and filter must be given'],
-    ['release', { ids: ids(101) }, 'ids: must be at most 100 in one request'],
+    ['release', { ids: uuids(1), filter: {} }, 'exactly one of ids and filter must be given'],
+    ['release', { ids: uuids(101) }, 'ids: must be at most 100 in one request'],
     ['release', { ids: ['1'] }, 'ids.0: must be a UUID'],
     ['release', { ids: [] }, 'ids: must not be empty'],
-    ['release', { ids: ids(1), cursor: 'AAAA' }, 'cursor: is not one of this action with this order'],
+    ['release', { ids: uuids(1), cursor: 'AAAA' }, 'cursor: is not one of this action with this order'],
     ['discard', { note: NOTE }, 'exactly one of ids and filter must be given'],
-    ['discard', { ids: ids(1) }, 'note: must be given'],
-    ['discard', { note: NOTE, ids: ids(1_001) }, 'ids: must be at most 1000 in one request'],
+    ['discard', { ids: uuids(1) }, 'note: must be given'],
+    ['discard', { note: NOTE, ids: uuids(1_001) }, 'ids: must be at most 1000 in one request'],
   ] as const) {
     const answer = await api.post(`/quarantine/${action}`, order);
     expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining(message) } });
