@@ -141,9 +141,9 @@ test('a group is counted to 10,000, and a hundred groups are shown, the largest 
 test('of a deep outbox a bounded part is read, statistics or not, and the rest is said to be there', async () => {
   await using database = await createTestDatabase();
   await database.query('alter table outbox set (autovacuum_enabled = false)');
-  await seedEntries(database, { state: 'returned', from: 1, count: 2 * READ });
-  await seedEntries(database, { state: 'parked', from: 1_000_001, count: 2, source: 'team-b' });
-  await seedEntries(database, { state: 'pending', from: 2_000_001, count: READ });
+  await seedEntries(database, { state: 'pending', from: 1, count: READ });
+  await seedEntries(database, { state: 'returned', from: 1_000_001, count: 2 * READ });
+  await seedEntries(database, { state: 'parked', from: 2_000_001, count: 2, source: 'team-b' });
   const connection = connect(database);
   await using _ = { [Symbol.asyncDispose]: connection.close };
   const parked = '312 NO_ROUTE | parked | 2';
