@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { FAILED, runSteps, runTests, tallyAll, type Tally } from './checks.ts';
 import { createProgress, explain, type Progress } from './output.ts';
 import { ROOT } from './relay.ts';
+import { findChromium, WITHOUT_CHROMIUM } from './services/find-chromium.ts';
 import { chooseEngine } from './services/find-ffmpeg.ts';
 import { makeThrowAwayFolder, roomInMemory } from './services/folders.ts';
 import type { Guard } from './services/guard.ts';
@@ -35,7 +36,9 @@ async function run(guard: Guard, vitestArgs: string[]): Promise<Tally[]> {
     startServices(guard, folder, progress),
     vitestArgs.length > 0 ? [] : runSteps(all),
   ]);
-  return [...results, services === undefined ? FAILED : await runTests(vitestArgs, all, services)];
+  const tests = services === undefined ? FAILED : await runTests(vitestArgs, all, services);
+  if (services?.['TEST_CHROMIUM'] === '') progress.note(WITHOUT_CHROMIUM);
+  return [...results, tests];
 }
 
 /** Whether the arguments name tests, and only such as need no services. */
@@ -58,7 +61,7 @@ async function startServices(
   const { TEST_DATABASE_URL, TEST_AMQP_URL } = process.env;
   const isThrownAway = TEST_DATABASE_URL === undefined;
   try {
-    const [databaseUrl, amqpUrl] = await Promise.all([
+    const [databaseUrl, amqpUrl, chromium] = await Promise.all([
       TEST_DATABASE_URL ??
         during('Postgres', async () => {
           const place = makeThrowAwayFolder(guard, roomInMemory(DATABASES_BYTES));
@@ -71,12 +74,14 @@ async function startServices(
           const rabbitmq = await startRabbitmq({ dir: join(folder, 'rabbitmq'), guard, log: note });
           return rabbitmq.url;
         }),
+      findChromium({ guard, logFile: join(folder, 'install-chromium.log'), log: note }),
       // For the sandbox's conversions: without ffmpeg their tests are skipped, and say so.
       chooseEngine({ guard, logFile: join(folder, 'install-ffmpeg.log'), log: note }),
     ]);
     return {
       TEST_DATABASE_URL: databaseUrl,
       TEST_AMQP_URL: amqpUrl,
+      TEST_CHROMIUM: chromium ?? '',
       // Its databases are deleted with its folder: dropping each of them would take half a minute.
       ...(isThrownAway && { TEST_POSTGRES_IS_THROWN_AWAY: 'true' }),
     };

@@ -1,0 +1,39 @@
+// What is asked of every page of ours: it is accessible, and nothing of it is wider than the window.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { AxeResults } from 'axe-core';
+import type { Page } from 'playwright-core';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Without `preload`, which loads style sheets once more for rules that are off, and warns where it cannot. */
+const OPTIONS = { resultTypes: ['violations'], preload: false };
+
+/** axe waits by timers, which do not run in a page whose JavaScript is off; promises do. */
+const TIMERS_THAT_RUN = `if (matchMedia('(scripting: none)').matches)
+  window.setTimeout = (run) => { Promise.resolve().then(run); return 0; }`;
+
+/** All rules of axe-core that the page breaks, each with its impact and the elements: one line a rule. */
+export async function axeViolations(page: Page): Promise<string[]> {
+  await page.evaluate(TIMERS_THAT_RUN);
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate<AxeResults>(`axe.run(${JSON.stringify(OPTIONS)})`);
+  return violations.map(({ id, impact, help, nodes }) => {
+    const elements = nodes.map(({ target }) => target.join(' '));
+    return `${id} (${impact}): ${help}: ${elements.join(', ')}`;
+  });
+}
+
+/** Nothing if the whole page fits the window's width; else the widths, and elements that reach beyond it. */
+export function overflow(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    if (scrollWidth <= clientWidth) return [];
+    const beyond = [...document.body.querySelectorAll('*')].filter(
+      (each) => each.getBoundingClientRect().right > clientWidth,
+    );
+    const names = beyond.map((each) => each.tagName.toLowerCase() + (each.id && '#' + each.id));
+    return [scrollWidth + ' > ' + clientWidth + ' pixels', ...names.slice(0, 5)];
+  })()`);
+}
