@@ -2,6 +2,7 @@
 
 import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
+import { address } from '../../../src/operators/console/view/links.ts';
 import { type PageAnswer, type Visit, visitConsole } from '../../support/console.ts';
 import { createFolder } from '../../support/folder.ts';
 import { operators } from '../../support/operators.ts';
@@ -130,7 +131,10 @@ test.for(NAMES)('each filter of %s gives the API’s rows, and stays in the form
       .replace(/from=\w+$/, 'from=2020-01-01T00:00:00Z')
       .replace(/to=2030-01-01$/, '$&T00:00:00Z');
     const expected = (await api.get<ListPage>(`/${name}?${asked}`)).body.items;
-    expect([page.status, rowsOf(page, all, name).length > 0], query).toEqual([200, expected.length > 0]);
+    expect([page.status, rowsOf(page, all, name).length > 0], `with ${query}`).toEqual([
+      200,
+      expected.length > 0,
+    ]);
     for (const item of expected) expect(rowsOf(page, [item], name)).toEqual([item]);
     const form = page.forms.find(({ method, action }) => method === 'get' && action === `/console/${name}`);
     for (const [field, value] of new URLSearchParams(query)) expect(form?.fields[field]).toBe(value);
@@ -180,14 +184,14 @@ describe('the lines for a shell', () => {
     const visit = await visitConsole(relay, { role: 'viewer' });
     const shell = { operators: relay.operators, token: visit.value, folder: folder.path('.') };
     for (const text of HOSTILE) {
-      const page = await visit.get(`/console/deliveries?${new URLSearchParams({ job_id: text })}`);
+      const page = await visit.get(address('/console/deliveries', { job_id: text }));
       expect([page.status, page.text]).toEqual([
         200,
         expect.stringContaining('No deliveries match these filters.'),
       ]);
       expect(page.html).not.toContain('<script>alert');
       const [command, curl] = linesOf(page);
-      expect(await paste(command, shell), text).toBe('');
+      expect(await paste(command, shell), `with ${text}`).toBe('');
       expect(JSON.parse(await paste(curl, shell)), text).toEqual({ items: [], next_cursor: null });
     }
     expect(await readdir(folder.path('.'))).toEqual([]);
@@ -215,7 +219,7 @@ test('a filter that cannot be is told, and not ignored', async () => {
   const visit = await visitConsole(relay, { role: 'viewer' });
   for (const query of ['outcome=nonsense', 'from=yesterday', 'job_id=%00', `source=${'x'.repeat(64)}`]) {
     const page = await visit.get(`/console/deliveries?${query}`);
-    expect([page.status, page.text], query).toEqual([
+    expect([page.status, page.text], `with ${query}`).toEqual([
       400,
       expect.stringContaining('This cannot be asked so'),
     ]);

@@ -141,9 +141,7 @@ test('a conflict shows what differs at a press, with every digit, and two lines 
   expect(shown.status).toBe(200);
   expect(shown.text).toContain('/error_message "first" "<i>second</i>"');
   expect(shown.text).not.toContain('/n ');
-  expect((await readings(relay)).map(({ subject }) => subject).toSorted()).toEqual(
-    [first?.id, conflict?.id].toSorted(),
-  );
+  expect(await readings(relay)).toEqual([{ subject: first?.id }, { subject: conflict?.id }]);
   expect((await visit.get(`/console/deliveries/${first?.id}`)).text).not.toContain('What differs');
 });
 

@@ -1,6 +1,7 @@
 // An event as a page, and the CloudEvent as a subscriber gets it: in the console, over the API and on the command line.
 
 import { expect, test } from 'vitest';
+import { address } from '../../../src/operators/console/view/links.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { cliWith } from '../../support/cli.ts';
 import { visitConsole } from '../../support/console.ts';
@@ -60,7 +61,7 @@ test('the CloudEvent is byte for byte what a subscriber gets, and each reading i
   expect([printed.code, printed.stdout]).toEqual([0, first?.text]);
 
   const visit = await visitConsole(relay, { role: 'auditor' });
-  const page = await visit.get(`/console/event?${new URLSearchParams({ id: first?.id ?? '' })}`);
+  const page = await visit.get(address('/console/event', { id: first?.id ?? '' }));
   expect(page.html).not.toContain('9223372036854775808');
   const shown = await visit.submit(page.forms.find(({ text }) => text === 'Show the CloudEvent'));
   expect(shown.pres[0]).toContain('"big": 9223372036854775808,');
@@ -109,8 +110,8 @@ test('without the role, the event or its body there is no CloudEvent, and no lin
   const visit = await visitConsole(relay, { role: 'viewer' });
   const page = await visit.get(`/console/event?id=default:${job}:completed`);
   expect(page.text).toContain('The message is for the role auditor and above.');
-  for (const address of ['/console/event', '/console/event/download']) {
-    expect((await visit.post(address, { id: `default:${job}:completed` })).status).toBe(403);
+  for (const form of ['/console/event', '/console/event/download']) {
+    expect((await visit.post(form, { id: `default:${job}:completed` })).status).toBe(403);
   }
 });
 

@@ -1,6 +1,7 @@
 // A job's story as a page.
 
 import { expect, test } from 'vitest';
+import { address } from '../../../src/operators/console/view/links.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { visitConsole } from '../../support/console.ts';
 import { createFolder } from '../../support/folder.ts';
@@ -12,7 +13,7 @@ import { paste } from '../../support/shell.ts';
 const PATIENCE = { timeout: 15_000 };
 
 const href = (job: string, more: Record<string, string> = {}) =>
-  `/console/job?${new URLSearchParams({ source: 'default', job_id: job, ...more })}`;
+  address('/console/job', { source: 'default', job_id: job, ...more });
 
 const readings = (relay: TestService) =>
   relay.database.query<{ subject: string; detail: string | null }>(
@@ -152,7 +153,7 @@ test('an id that no path can hold, or that is markup, has its page, and the same
   const visit = await visitConsole(relay, { role: 'viewer' });
   for (const job of ['..', '-rf', `'"$(id)<script>alert(1)</script>&amp;`]) {
     await deliver(relay.webhooks, completed(job));
-    const list = await visit.get(`/console/jobs?${new URLSearchParams({ job_id: job })}`);
+    const list = await visit.get(address('/console/jobs', { job_id: job }));
     const page = await visit.get(list.links.find(({ text }) => text === job)?.href ?? '');
     expect([page.status, stepsOf(page.html).slice(0, 2)]).toEqual([
       200,
