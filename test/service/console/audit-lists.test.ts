@@ -192,7 +192,7 @@ describe('the lines for a shell', () => {
       expect(page.html).not.toContain('<script>alert');
       const [command, curl] = linesOf(page);
       expect(await paste(command, shell), `with ${text}`).toBe('');
-      expect(JSON.parse(await paste(curl, shell)), text).toEqual({ items: [], next_cursor: null });
+      expect(JSON.parse(await paste(curl, shell)), `with ${text}`).toEqual({ items: [], next_cursor: null });
     }
     expect(await readdir(folder.path('.'))).toEqual([]);
   }, 120_000);
