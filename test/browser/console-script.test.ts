@@ -144,6 +144,7 @@ describeInBrowser("the console's script", (open) => {
     expect(await loads()).toBe(before);
     await page.evaluate('getSelection().removeAllRanges()');
     await page.getByText('2 deliveries in quarantine').waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
   });
 
   test('the end of the session is seen by a page that loads itself again', async () => {
@@ -157,7 +158,7 @@ describeInBrowser("the console's script", (open) => {
       await route.fulfill({ response, body });
     });
     await page.goto('/console');
-    await page.unroute('**/console');
+    await page.unrouteAll({ behavior: 'wait' });
     await visit.post('/console/sign-out');
     await page.waitForURL(/\/console\/sign-in/);
   });
@@ -170,7 +171,7 @@ describeInBrowser("the console's script", (open) => {
     await page.evaluate(`window.addEventListener('submit', (event) => event.preventDefault())`);
     const button = page.getByRole('button', { name: 'Sign out' });
     await button.click();
-    await page.waitForFunction(`document.querySelector('.who button').disabled`);
-    await page.waitForFunction(`!document.querySelector('.who button').disabled`);
+    await page.locator('.who button:disabled').waitFor();
+    await page.locator('.who button:enabled').waitFor();
   });
 });
