@@ -65,6 +65,9 @@ export default defineConfig({
           name: 'service',
           include: ['test/**/*.test.ts'],
           exclude: [UNIT, PROPERTY],
+          // A worker loads and compiles the service once for all its files: that is a second of processor time for each. What
+          // tests start they end, so the next file finds nothing of them.
+          isolate: false,
           globalSetup: ['test/support/global-setup.ts'],
           sequence: AFTER_UNIT,
         },

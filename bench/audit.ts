@@ -7,6 +7,7 @@ import type { Progress } from '../scripts/output.ts';
 import { findFreePort } from '../scripts/services/ports.ts';
 import { newToken } from '../test/support/operators.ts';
 import { AUDIT_CASES, type AuditCase } from './audit-cases.ts';
+import { measurePages, pagesToAsk, signIn } from './audit-pages.ts';
 import type { AuditReport, AuditScale } from './audit-report.ts';
 import { seedHistory } from './audit-seed.ts';
 import { SMALLEST_BODY_BYTES } from './load/notifications.ts';
@@ -26,7 +27,12 @@ const SAMPLE_MS = 50;
 const OPERATORS = 2;
 const LOAD_CONNECTIONS = 64;
 
-type Api = { readonly get: (path: string) => Promise<Response>; readonly pid: number; readonly port: number };
+type Api = {
+  readonly get: (path: string) => Promise<Response>;
+  readonly operators: string;
+  readonly pid: number;
+  readonly port: number;
+};
 
 export async function measureAudit(
   stage: Stage,
@@ -43,9 +49,12 @@ export async function measureAudit(
     const storyMs = await progress.during('stories', () =>
       withService(stage, (api) => measureStories(stage, api, scale)),
     );
+    const pages = await progress.during('pages of the console', () =>
+      withService(stage, (api) => measureConsole(stage, api, scale)),
+    );
     const exported = await progress.during('exports', () => withService(stage, measureExports));
     const intake = await progress.during('intake, alone and beside', () => measureIntake(stage, scale));
-    return { scale, lists, storyMs, ...exported, intake };
+    return { scale, lists, storyMs, pages, ...exported, intake };
   } finally {
     await stage.databases.drop(DATABASE);
     await stage.rabbitmq.start();
@@ -72,9 +81,9 @@ async function withService<T>(stage: Stage, work: (api: Api) => Promise<T>): Pro
     const database = { url: stage.databases.url(DATABASE) };
     const { value } = await newToken(database, { role: 'auditor', environment: 'live' });
     const authorization = `Bearer ${value}`;
-    const get = (path: string) =>
-      fetch(`http://127.0.0.1:${operatorPort}/api/v1${path}`, { headers: { authorization } });
-    return await work({ get, pid: relay.pid, port });
+    const operators = `http://127.0.0.1:${operatorPort}`;
+    const get = (path: string) => fetch(`${operators}/api/v1${path}`, { headers: { authorization } });
+    return await work({ get, operators, pid: relay.pid, port });
   } finally {
     await relay.end();
   }
@@ -142,6 +151,31 @@ async function measureStories(stage: Stage, api: Api, { asked }: AuditScale): Pr
   );
   let next = 0;
   return medianOf(asked, () => ask(api, jobs[next++ % jobs.length] ?? ''));
+}
+
+/** As an admin, who sees all pages. */
+async function measureConsole(
+  stage: Stage,
+  { operators }: Api,
+  { asked }: AuditScale,
+): Promise<AuditReport['pages']> {
+  const { value } = await newToken(
+    { url: stage.databases.url(DATABASE) },
+    { role: 'admin', environment: 'live' },
+  );
+  const [row] = await stage.databases.run(DATABASE, [
+    `select e.source, e.job_id, e.delivery_id, e.source || ':' || e.job_id || ':' || e.status as event_id
+     from events e where e.status = 'completed' and e.job_id >= 'job_8' order by e.job_id limit 1`,
+  ]);
+  const text = (name: string) => String(row?.[name]);
+  const shown = {
+    source: text('source'),
+    jobId: text('job_id'),
+    deliveryId: text('delivery_id'),
+    eventId: text('event_id'),
+  };
+  const cookie = await signIn(operators, value);
+  return measurePages(operators, { cookie, pages: pagesToAsk(shown), asked, warmUp: WARM_UP });
 }
 
 async function measureExports(api: Api): Promise<Pick<AuditReport, 'exports' | 'idleMiB' | 'peakMiB'>> {

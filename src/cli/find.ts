@@ -17,7 +17,8 @@ const help = `Leads from an id, an error code or a source to what shows it.
   find TEXT             the id of a job, an event, a delivery or a replay; an error code; the name of a source; or what
                         a job's id begins with
 
-Each line has the command that shows what was found. At most 25 of a kind are listed. TEXT that begins with "-" needs "--" before it.`;
+Each line has the command that shows what was found. At most 25 of a kind are listed. TEXT that begins with "-" needs
+"--" before it. The exit code is 1 if nothing was found.`;
 
 export type Found = Answers['search']['items'][number];
 

@@ -21,7 +21,6 @@ import {
   type LimitedLines,
   type TrustedProxies,
 } from '../http/index.ts';
-import { DOCS_STYLE_SOURCE } from './api/docs-page.ts';
 import { CONSOLE } from './console/console.ts';
 import { createGate, needsTokenForMetrics, rateHeaders } from './api/gate.ts';
 
@@ -32,6 +31,8 @@ export type OperatorOptions = {
   readonly limits: Limits;
   readonly connections: Pick<Connections, 'trust'>;
   readonly strangerLines: LimitedLines;
+  /** The API's documentation, mounted before the API. */
+  readonly docs: RequestHandler;
   /** Mounted below /api/v1. */
   readonly api: RequestHandler;
   /** Mounted below /console. */
@@ -59,7 +60,7 @@ export function createOperatorApp(options: OperatorOptions): Express {
     response.type(registry.contentType).send(await registry.metrics());
   });
   app.all('/metrics', onlyGet);
-  app.use('/api/v1', options.api);
+  app.use('/api/v1', options.docs, options.api);
   return finishApp(app, options.log);
 }
 
@@ -78,7 +79,7 @@ export function operatorHeaders({ limits }: Pick<OperatorOptions, 'limits'>): St
   return async (address) => ({ ...always, ...rateHeaders(await limits.spendAddress(address)) });
 }
 
-/** The documentation is the only page, and needs its own style alone. */
+/** For answers that are no pages: a page has a policy of its own. */
 function securityHeaders(): RequestHandler[] {
   return [
     helmet({
@@ -86,7 +87,6 @@ function securityHeaders(): RequestHandler[] {
         useDefaults: false,
         directives: {
           defaultSrc: ["'none'"],
-          styleSrc: [DOCS_STYLE_SOURCE],
           baseUri: ["'none'"],
           formAction: ["'none'"],
           frameAncestors: ["'none'"],

@@ -12,8 +12,9 @@ import { readPublicationsNamed } from './audit/publications.ts';
 import type { ConfiguredSource } from './audit/sources.ts';
 import type { Config } from '../config.ts';
 import { createApi } from './api/api.ts';
-import { withDocument } from './api/document-operations.ts';
+import { createDocsRouter } from './api/docs-router.ts';
 import { createDifferenceOperations } from './api/difference-operations.ts';
+import { createCloudEventOperations } from './api/cloud-event-operations.ts';
 import { createExportOperations } from './api/export-operations.ts';
 import { createGroupOperations } from './api/group-operations.ts';
 import { createItemOperations } from './api/item-operations.ts';
@@ -101,12 +102,13 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
     tellRest: (statuses) => log.info({ statuses }, 'more operators requests without a token'),
   });
   started.defer(strangerLines.close);
-  const operations = withDocument(operationsOf(config, { ...parts, connection, tokenConnection }));
+  const operations = operationsOf(config, { ...parts, connection, tokenConnection });
   const perform = createPerform({ connection });
   const consolePages = createConsole({
     ...parts,
     operations,
     perform,
+    environment: config.operator.environment,
     authenticator,
     limits,
     strangerLines,
@@ -119,6 +121,7 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
     authenticator,
     limits,
     strangerLines,
+    docs: createDocsRouter(operations),
     api: createApi({ operations, perform, log }),
     console: consolePages,
     isMetricsOpen: config.operator.isMetricsOpen,
@@ -165,6 +168,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     ...createGroupOperations({ connection }),
     ...createItemOperations({ connection }),
     ...createDifferenceOperations({ connection }),
+    ...createCloudEventOperations({ connection, bus: config.broker }),
     ...createStoryOperations({ connection }),
     ...createExportOperations({ connection, isTokenValid: isValid, log }),
     listOperation(LISTS['operator-log'], connection),

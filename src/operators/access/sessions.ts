@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import type { Database, DatabaseConnection, Statement } from '../../ledger/index.ts';
-import { hashToken } from './token-value.ts';
+import { type Environment, hashToken } from './token-value.ts';
 import { IS_TOKEN_VALID, toToken, type Token, type TokenRow } from './tokens.ts';
 
 /** Without a request for so long, somebody else may sit there. */
@@ -16,8 +16,6 @@ export const SESSIONS_PER_TOKEN_MAX = 20;
 export const CODE_MINUTES = 10;
 /** Of one token, waiting to be used. */
 const CODES_PER_TOKEN_MAX = 20;
-/** Ended ones are shown for so long. */
-const ENDED_KEPT_DAYS = 7;
 
 const VALUE_BYTES = 32;
 const VALUE_FORM = /^[\w-]{43}$/;
@@ -47,15 +45,14 @@ export async function beginSession(
 ): Promise<{ value: string; id: string }> {
   const value = randomBytes(VALUE_BYTES).toString('base64url');
   const id = `ses_${randomBytes(9).toString('hex')}`;
-  // Of two that begin at once, neither sees the other: the bound may be exceeded by as many.
+  // So many rows of a token at most, those that have ended included. Of two that begin at once neither sees the other: then
+  // there is one more.
   await sql`
-    delete from sessions where token_id = ${tokenId} and (
-      expires_at < now() - make_interval(days => ${ENDED_KEPT_DAYS})
-      or ended_at < now() - make_interval(days => ${ENDED_KEPT_DAYS}))`.execute(trx);
-  await sql`
-    update sessions set ended_at = now() where id in (
-      select id from sessions where token_id = ${tokenId} and ended_at is null
-      order by created_at desc offset ${SESSIONS_PER_TOKEN_MAX - 1})`.execute(trx);
+    delete from sessions where id in (
+      select s.id from sessions s where s.token_id = ${tokenId}
+      order by ${sql.raw(IS_OPEN)} desc, s.created_at desc offset ${SESSIONS_PER_TOKEN_MAX - 1})`.execute(
+    trx,
+  );
   await trx
     .insertInto('sessions')
     .values({
@@ -76,16 +73,18 @@ const FIND: Statement = {
   text: `
     select t.*, s.id as session_id, s.last_used_at < now() - interval '1 minute' as is_use_unnoted
     from sessions s join tokens t on t.id = s.token_id
-    where s.value_hash = $1 and ${IS_OPEN} and ${IS_TOKEN_VALID}`,
+    where s.value_hash = $1 and t.environment = $2 and ${IS_OPEN} and ${IS_TOKEN_VALID}`,
 };
 
 /** The open session with this hash, and its token. */
 export async function findSession(
   connection: Pick<DatabaseConnection, 'execute'>,
   hash: Buffer,
+  environment: Environment,
 ): Promise<{ id: string; token: Token; isUseUnnoted: boolean } | undefined> {
   const [row] = await connection.execute<TokenRow & { session_id: string; is_use_unnoted: boolean }>(FIND, [
     hash,
+    environment,
   ]);
   return row && { id: row.session_id, token: toToken(row), isUseUnnoted: row.is_use_unnoted };
 }
@@ -167,12 +166,18 @@ export async function makeCode(
 }
 
 /** Uses the code up. @returns its token; undefined if the code is unknown, used or expired, or its token is not valid */
-export async function useCode(trx: Kysely<Database>, hash: Buffer): Promise<Token | undefined> {
+export async function useCode(
+  trx: Kysely<Database>,
+  hash: Buffer,
+  environment: Environment,
+): Promise<Token | undefined> {
   const { rows } = await sql<TokenRow>`
     with used as (
       delete from sign_in_codes where value_hash = ${hash} returning token_id, expires_at
     )
     select t.* from used u join tokens t on t.id = u.token_id
-    where u.expires_at > now() and ${sql.raw(IS_TOKEN_VALID)}`.execute(trx);
+    where u.expires_at > now() and t.environment = ${environment} and ${sql.raw(IS_TOKEN_VALID)}`.execute(
+    trx,
+  );
   return rows[0] && toToken(rows[0]);
 }

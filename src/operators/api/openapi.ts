@@ -18,7 +18,7 @@ export type OpenApiDocument = ReturnType<typeof createDocument>;
 
 const ABOUT = `What happened to deliveries, events and publications, shown to operators, and replayed.
 
-Every request needs \`Authorization: Bearer <token>\`. A token has a role: \`viewer\` reads, \`auditor\` reads bodies and
+Every operation needs \`Authorization: Bearer <token>\`. A token has a role: \`viewer\` reads, \`auditor\` reads bodies and
 exports too, \`operator\` also replays, releases, retries, discards and parks, \`admin\` also makes and revokes tokens. A token
 can be limited to some sources: lists then show only these, and a request for another source is 403.
 

@@ -51,6 +51,7 @@ const MODULES = [
   'live-rows.js',
   'live-stream.js',
   'live-worker.js',
+  'preview.js',
   'refresh.js',
   'say.js',
   'times.js',

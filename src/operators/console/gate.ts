@@ -3,7 +3,7 @@
 
 import type { Request, RequestHandler, Response } from 'express';
 import type { Limits } from '../access/limits.ts';
-import { looksLikeToken } from '../access/token-value.ts';
+import { type Environment, looksLikeToken } from '../access/token-value.ts';
 import { rateHeaders } from '../api/gate.ts';
 import { ApiError } from '../api/operation.ts';
 import { type Connections, type LimitedLines, senderOf } from '../../http/index.ts';
@@ -13,6 +13,8 @@ import { isForged } from '../../web/index.ts';
 import { createIdentify, visitorOf } from './visitors.ts';
 
 export type GateOptions = {
+  /** Tokens of another one are unknown here. */
+  readonly environment: Environment;
   readonly limits: Limits;
   readonly connections: Pick<Connections, 'trust'>;
   /** For requests without a session: anybody can send any number of them. */

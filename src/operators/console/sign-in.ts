@@ -8,7 +8,7 @@ import type { Authenticator } from '../access/authenticator.ts';
 import { isRole } from '../access/roles.ts';
 import { beginSession, CODE_MINUTES, endSession, hashOf, useCode } from '../access/sessions.ts';
 import type { Token } from '../access/tokens.ts';
-import { looksLikeToken } from '../access/token-value.ts';
+import { type Environment, looksLikeToken } from '../access/token-value.ts';
 import { senderOf } from '../../http/index.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { clearCookie, type Content, html, readForm, seeOther, setCookie } from '../../web/index.ts';
@@ -21,6 +21,7 @@ const HOME = '/console';
 type Deps = {
   readonly authenticator: Pick<Authenticator, 'recognize' | 'identify'>;
   readonly connection: Pick<DatabaseConnection, 'db'>;
+  readonly environment: Environment;
   /** For somebody who is not signed in. */
   readonly show: ShowView;
 };
@@ -84,9 +85,9 @@ async function byToken({ authenticator }: Deps, text: string): Promise<Token | R
   return isRole(identity.token.role) ? identity.token : SCRAPER;
 }
 
-async function byCode({ connection }: Deps, code: string): Promise<Token | Refused> {
+async function byCode({ connection, environment }: Deps, code: string): Promise<Token | Refused> {
   const hash = hashOf(code);
-  const token = hash && (await useCode(connection.db, hash));
+  const token = hash && (await useCode(connection.db, hash, environment));
   if (token === undefined) {
     return {
       status: 401,
@@ -115,10 +116,11 @@ function signOut({ connection, show }: Deps): RequestHandler {
   };
 }
 
-/** Where to go afterwards: an address of the console, or the console itself. */
+/** Where to go afterwards: an address of the console, or the console itself. As a browser reads it: `..` leads out of a path. */
 function ownAddress(address: string | null): string {
-  if (address === null || !/^\/console(?:[/?]|$)/.test(address) || looksLikeToken(address)) return HOME;
-  return address;
+  if (address === null || !/^\/(?![/\\])/.test(address) || looksLikeToken(address)) return HOME;
+  const { pathname, search } = new URL(address, 'http://localhost');
+  return pathname === HOME || pathname.startsWith(`${HOME}/`) ? `${pathname}${search}` : HOME;
 }
 
 function signInPage({ code, next, refused }: { code: string | null; next: string; refused?: Refused }) {

@@ -4,6 +4,7 @@
 import type { Request, Response } from 'express';
 import type { Limits, RateState } from '../access/limits.ts';
 import { findSession, hashOf, noteSessionUse } from '../access/sessions.ts';
+import type { Environment } from '../access/token-value.ts';
 import { noteUse, type Token } from '../access/tokens.ts';
 import type { Asker } from '../api/perform.ts';
 import { describeError } from '../../errors.ts';
@@ -32,11 +33,13 @@ export const visitorOf = (response: Response) => response.locals['visitor'] as V
 
 export function createIdentify({
   connection,
+  environment,
   limits,
   connections,
   log,
 }: {
   connection: Pick<DatabaseConnection, 'execute'>;
+  environment: Environment;
   limits: Limits;
   connections: Pick<Connections, 'trust'>;
   log: Logger;
@@ -67,7 +70,7 @@ export function createIdentify({
     const known = remembered.get(key);
     const rate = await (known === undefined ? limits.spendAddress(address) : limits.spendToken(known));
     if (hash === undefined || rate.exceeded) return { rate, caller: undefined };
-    const found = await findSession(connection, hash);
+    const found = await findSession(connection, hash, environment);
     if (found === undefined) {
       remembered.delete(key);
       return { rate, caller: undefined };

@@ -26,7 +26,8 @@ async function ask(relay: TestService, path: string, authorization?: string) {
   return { ...(await read(answer)), head: Object.fromEntries(answer.headers) };
 }
 
-const openApi = '/api/v1/openapi.json';
+/** Any role but a scraper's may read it. */
+const replicas = '/api/v1/replicas';
 
 describe('a token', () => {
   test('that is missing, unknown, malformed or of the other environment gives no access', async () => {
@@ -35,7 +36,7 @@ describe('a token', () => {
     const { value } = await newToken(relay.database);
     const wrong = `thk_test_${'A'.repeat(43)}`;
 
-    expect(await ask(relay, openApi)).toMatchObject({ status: 401, body: MISSING });
+    expect(await ask(relay, replicas)).toMatchObject({ status: 401, body: MISSING });
     for (const header of [
       `Bearer ${wrong}`,
       `Bearer ${live}`,
@@ -47,14 +48,14 @@ describe('a token', () => {
       'Bearer a b',
       `Bearer ${'x'.repeat(8_000)}`,
     ]) {
-      expect(await ask(relay, openApi, header)).toMatchObject({ status: 401, body: INVALID });
+      expect(await ask(relay, replicas, header)).toMatchObject({ status: 401, body: INVALID });
     }
-    expect(await ask(relay, openApi, `bearer  ${value}`)).toMatchObject({ status: 200 });
+    expect(await ask(relay, replicas, `bearer  ${value}`)).toMatchObject({ status: 200 });
   });
 
   test('may do what its role allows and no more', async () => {
     await using relay = await startTestService();
-    const paths = [openApi, '/api/v1/operator-log', '/api/v1/tokens'];
+    const paths = [replicas, '/api/v1/operator-log', '/api/v1/tokens'];
     const needed = ['viewer', 'auditor', 'admin'];
     const allowed = { scraper: 0, viewer: 1, auditor: 2, operator: 2, admin: 3 } as const;
 
@@ -95,14 +96,14 @@ describe('a token', () => {
         value: expect.stringMatching(/^thk_test_[\w-]{43}$/),
       },
     });
-    expect(await ask(relay, openApi, `Bearer ${value}`)).toMatchObject({ status: 200 });
+    expect(await ask(relay, replicas, `Bearer ${value}`)).toMatchObject({ status: 200 });
     const dump = await relay.database.query('select *, encode(value_hash, $1) as hash from tokens', [
       'escape',
     ]);
     expect(JSON.stringify(dump)).not.toContain(value.slice(9));
 
     expect(await admin.post(`/tokens/${id}/revoke`)).toMatchObject({ status: 200, body: { id } });
-    expect(await ask(relay, openApi, `Bearer ${value}`)).toMatchObject({ status: 401, body: INVALID });
+    expect(await ask(relay, replicas, `Bearer ${value}`)).toMatchObject({ status: 401, body: INVALID });
     expect(await admin.post(`/tokens/${id}/revoke`)).toMatchObject({ status: 200, body: { id } });
 
     expect(await admin.post('/tokens/tok_unknown/revoke')).toMatchObject({ status: 404 });
@@ -127,11 +128,11 @@ describe('a token', () => {
   test('that has expired is refused', async () => {
     await using relay = await startTestService();
     const { token, value } = await newToken(relay.database, { expiresAt: new Date(Date.now() + 60_000) });
-    expect(await ask(relay, openApi, `Bearer ${value}`)).toMatchObject({ status: 200 });
+    expect(await ask(relay, replicas, `Bearer ${value}`)).toMatchObject({ status: 200 });
 
     await relay.database.query('update tokens set expires_at = now() where id = $1', [token.id]);
 
-    expect(await ask(relay, openApi, `Bearer ${value}`)).toMatchObject({ status: 401, body: INVALID });
+    expect(await ask(relay, replicas, `Bearer ${value}`)).toMatchObject({ status: 401, body: INVALID });
   });
 
   test('that is limited to some sources manages no tokens and reads no operator log', async () => {
@@ -190,11 +191,11 @@ describe('a token', () => {
       return row?.last_used_at ?? undefined;
     };
     expect(await lastUse()).toBeUndefined();
-    await ask(relay, openApi, `Bearer ${value}`);
+    await ask(relay, replicas, `Bearer ${value}`);
     await expect.poll(lastUse).toBeInstanceOf(Date);
     const first = await lastUse();
 
-    await ask(relay, openApi, `Bearer ${value}`);
+    await ask(relay, replicas, `Bearer ${value}`);
     await relay.service.stop(); // all that was under way has ended
 
     expect(await lastUse()).toEqual(first);
@@ -227,7 +228,7 @@ describe('the rate limit', () => {
     const { value: other } = await newToken(relay.database);
 
     const answers = [];
-    for (let count = 0; count < 4; count++) answers.push(await ask(relay, openApi, `Bearer ${value}`));
+    for (let count = 0; count < 4; count++) answers.push(await ask(relay, replicas, `Bearer ${value}`));
 
     expect(
       answers.map(({ status, head }) => [status, head['x-ratelimit-limit'], head['x-ratelimit-remaining']]),
@@ -243,18 +244,18 @@ describe('the rate limit', () => {
     const resetS = Number(last?.head['x-ratelimit-reset']);
     expect(resetS).toBeGreaterThan(Date.now() / 1_000);
     expect(resetS).toBeLessThan(Date.now() / 1_000 + 62);
-    expect(await ask(relay, openApi, `Bearer ${other}`)).toMatchObject({ status: 200 });
+    expect(await ask(relay, replicas, `Bearer ${other}`)).toMatchObject({ status: 200 });
   });
 
   test('applies to an address without a valid token, and does not block valid tokens from there', async () => {
     await using relay = await startTestService({ env: { API_REQUESTS_PER_MINUTE: '1' } });
     const { value } = await newToken(relay.database);
     const statuses = [];
-    for (let count = 0; count < 12; count++) statuses.push((await ask(relay, openApi)).status);
+    for (let count = 0; count < 12; count++) statuses.push((await ask(relay, replicas)).status);
 
     expect(statuses).toEqual([...Array<number>(10).fill(401), 429, 429]);
     // Never seen before, and from the same address.
-    expect(await ask(relay, openApi, `Bearer ${value}`)).toMatchObject({ status: 200 });
+    expect(await ask(relay, replicas, `Bearer ${value}`)).toMatchObject({ status: 200 });
     await request(relay.operators).get('/livez').expect(200);
   });
 
@@ -264,9 +265,9 @@ describe('the rate limit', () => {
     const token = `Bearer ${value}`;
 
     const answers = [
-      await ask(relay, openApi),
-      await ask(relay, openApi, 'Bearer wrong'),
-      await ask(relay, openApi, token),
+      await ask(relay, replicas),
+      await ask(relay, replicas, 'Bearer wrong'),
+      await ask(relay, replicas, token),
       await ask(relay, '/api/v1/docs', token),
       await ask(relay, '/api/v1/nowhere', token),
       await ask(relay, '/api/v1/tokens?unknown=1', token),
@@ -343,7 +344,7 @@ describe('/metrics', () => {
     expect(await ask(relay, '/metrics', `Bearer ${limited}`)).toMatchObject({ status: 403, body: FORBIDDEN });
     const without = [
       await ask(relay, '/metrics', `Bearer ${unseen}`),
-      await ask(relay, openApi, `Bearer ${seen}`),
+      await ask(relay, replicas, `Bearer ${seen}`),
     ];
     for (const answer of without) {
       expect(answer).toMatchObject({ status: 503, body: { error: 'unavailable' } });
@@ -358,7 +359,7 @@ test('each request has one line in the log, without its query and its token', as
   const admin = await operators(relay);
 
   await admin.get('/operator-log?subject=something-private');
-  await ask(relay, openApi);
+  await ask(relay, replicas);
 
   const lines = () => relay.log.filter(({ msg }) => msg === 'operators request');
   await expect.poll(lines).toHaveLength(2);

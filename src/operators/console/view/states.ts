@@ -34,6 +34,11 @@ export const MEANINGS: Readonly<Record<string, Meaning>> = {
   paused: 'warn',
   finished: 'good',
   cancelled: 'idle',
+  'still quarantined': 'warn',
+  // tokens
+  valid: 'good',
+  expired: 'idle',
+  revoked: 'idle',
   // parts of the service
   connected: 'good',
   disconnected: 'bad',
