@@ -94,7 +94,7 @@ async function confirm<Answer, Item>(order: Order<Answer, Item>, visit: Visit): 
   const answer = await visit.calls.call(order.operation, order.answer, {
     body: { ...wanted, dry_run: true },
   });
-  const found = order.previewOf(answer as Answer);
+  const found = order.previewOf(answer);
   const amount = countedOrMore(found.matched, found.matched_exactly, noun);
   const bounded = 'ids' in wanted ? wanted : { filter: { ...wanted.filter, ...found.bound } };
   const isNone = found.matched === 0 && found.matched_exactly;
@@ -154,7 +154,7 @@ async function carryOut<Answer, Item>(order: Order<Answer, Item>, visit: Visit):
     key,
     body: { ...wanted, ...(note !== undefined && { note }), ...(cursor !== undefined && { cursor }) },
   });
-  return result(order, { wanted, key, note, form, outcome: order.outcomeOf(answer as Answer) });
+  return result(order, { wanted, key, note, form, outcome: order.outcomeOf(answer) });
 }
 
 function result(
