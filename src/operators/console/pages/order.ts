@@ -8,7 +8,7 @@ import { type Content, html } from '../../../web/index.ts';
 import { get, type Page, post, type View, type Visit } from '../page.ts';
 import { sameAs } from '../same-as.ts';
 import { hiddenFields, keyField, keyIn, nextKey, textIn } from '../view/act.ts';
-import { counted, countedOrMore } from '../view/amounts.ts';
+import { counted } from '../view/numbers.ts';
 import { renderFacts } from '../view/facts.ts';
 import { filtersIn } from '../view/filter-form.ts';
 import { address } from '../view/links.ts';
@@ -95,7 +95,7 @@ async function confirm<Answer, Item>(order: Order<Answer, Item>, visit: Visit): 
     body: { ...wanted, dry_run: true },
   });
   const found = order.previewOf(answer);
-  const amount = countedOrMore(found.matched, found.matched_exactly, noun);
+  const amount = counted(found.matched, noun, found.matched_exactly);
   const bounded = 'ids' in wanted ? wanted : { filter: { ...wanted.filter, ...found.bound } };
   const isNone = found.matched === 0 && found.matched_exactly;
   const back = html`<a href="${listOf(order)}">Back to the list</a>`;

@@ -25,5 +25,3 @@ export function size(bytes: number | null): string | undefined {
   const isSmall = bytes < 1024 ** 2;
   return `${(bytes / (isSmall ? 1024 : 1024 ** 2)).toFixed(1)} ${isSmall ? 'KiB' : 'MiB'}`;
 }
-
-export const count = (value: number): string => value.toLocaleString('en-US');

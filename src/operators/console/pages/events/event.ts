@@ -13,7 +13,8 @@ import { address, deliveryHref, jobHref, replayHref } from '../../view/links.ts'
 import { missing } from '../../view/missing.ts';
 import { state } from '../../view/states.ts';
 import { clipped, renderTable } from '../../view/table.ts';
-import { copyable, count, id, idLink, seen } from '../../view/texts.ts';
+import { exact } from '../../view/numbers.ts';
+import { copyable, id, idLink, seen } from '../../view/texts.ts';
 import { duration, utc } from '../../view/times.ts';
 
 const SHOW = 'showEvent';
@@ -63,7 +64,7 @@ const renderEventFacts = (event: Event): Content =>
     ['Occurred (UTC)', utc(event.occurred_at)],
     ['Late', event.late && 'yes: it came after a later state of its job'],
     ['Made by', html`<a class="id" href="${deliveryHref(event.delivery_id)}">${event.delivery_id}</a>`],
-    ['Repeated', event.repeats > 0 && `${count(event.repeats)} ${event.repeats === 1 ? 'time' : 'times'}`],
+    ['Repeated', event.repeats > 0 && `${exact(event.repeats)} ${event.repeats === 1 ? 'time' : 'times'}`],
     ['Sequence', event.sequence],
     ['On the bus', state(event.publication)],
   ]);
