@@ -4,8 +4,8 @@
 import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import type { Authenticator } from '../access/authenticator.ts';
 import { sendStream, toApiError } from '../api/answers.ts';
-import { ApiError, forbidden, type Operation } from '../api/operation.ts';
-import { isAllowed, type Perform } from '../api/perform.ts';
+import { ApiError, type Operation } from '../api/operation.ts';
+import { admit, isAllowed, type Perform } from '../api/perform.ts';
 import { describeError } from '../../errors.ts';
 import { closeIfUnread, ownOrigins, type Readiness } from '../../http/index.ts';
 import {
@@ -75,7 +75,7 @@ export function createConsole(options: ConsoleOptions): Router {
     closeIfUnread(request, response);
     const caller = visitorOf(response)?.caller;
     if (caller === undefined) return layout.showToStranger(response, view);
-    const may = (id: string) => isAllowed(operation(id), caller.role);
+    const may = (id: string) => isAllowed(operation(id), caller);
     layout.show(response, view, { caller, path: pathOf(request), search: searchOf(request), may });
   }
 
@@ -84,7 +84,7 @@ export function createConsole(options: ConsoleOptions): Router {
       const caller = visitorOf(response)?.caller;
       if (caller === undefined) return askToSignIn(request, response);
       response.locals['page'] = page.path;
-      for (const id of page.needs) requireRole(id, caller.role);
+      for (const id of page.needs) admit(operation(id), caller);
       const disconnect = new AbortController();
       response.once('close', () => disconnect.abort());
       const { signal } = disconnect;
@@ -105,12 +105,6 @@ export function createConsole(options: ConsoleOptions): Router {
       if ('stream' in reply) return sendStream(response, reply, { signal, log });
       show(request, response, reply);
     };
-  }
-
-  /** @throws ApiError 403 */
-  function requireRole(id: string, role: Parameters<typeof isAllowed>[1]): void {
-    const needed = operation(id);
-    if (!isAllowed(needed, role)) throw forbidden(`this needs the role ${needed.role}`);
   }
 
   function askToSignIn(request: Request, response: Response): void {
