@@ -41,7 +41,7 @@ export function renderText(text: string): Content {
     shown.length < text.length &&
     html`<p class="hint">The first ${count(shown.length)} of ${count(text.length)} characters. The download is whole.</p>`
   }${spelled !== shown && html`<p class="hint">Characters that cannot be seen are spelled: ⟨U+0000⟩.</p>`}
-<pre class="wrapped" dir="ltr" tabindex="0">${spelled}</pre>`;
+<pre class="wrapped" dir="ltr" tabindex="0"${spelled === text && html` data-copy`}>${spelled}</pre>`;
 }
 
 function renderHex(bytes: Buffer): Content {
