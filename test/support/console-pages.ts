@@ -76,23 +76,24 @@ async function makeThings(relay: TestService) {
   };
 }
 
+const read = (role: Role, path: string, status: 200 | 303 = 200): PageRequest => ({ role, path, status });
+const act = (role: Role, path: string, form: Record<string, string>, status: 200 | 303 = 200) => ({
+  role,
+  path,
+  form: { key: randomUUID(), ...form },
+  status,
+});
+const press = (path: string, form: Record<string, string> = {}): PageRequest => ({
+  role: 'auditor',
+  path,
+  form,
+  status: 200,
+});
+const ofAll = (request: PageRequest): PageRequest => ({ ...request, isForAllSources: true });
+
 /** With things of their own, and keys that were not used yet. In an order in which each can be sent. */
 export async function newRequests(relay: TestService): Promise<ReadonlyMap<PageName, PageRequest>> {
   const { jobId, eventId, conflict, quarantined, replay, token, session } = await makeThings(relay);
-  const read = (role: Role, path: string, status: 200 | 303 = 200): PageRequest => ({ role, path, status });
-  const act = (role: Role, path: string, form: Record<string, string>, status: 200 | 303 = 200) => ({
-    role,
-    path,
-    form: { key: randomUUID(), ...form },
-    status,
-  });
-  const press = (path: string, form: Record<string, string> = {}): PageRequest => ({
-    role: 'auditor',
-    path,
-    form,
-    status: 200,
-  });
-  const ofAll = (request: PageRequest): PageRequest => ({ ...request, isForAllSources: true });
   const job = { source: 'default', job_id: jobId };
   const [outbox, quarantine] = ['/console/outbox', '/console/quarantine'];
   const delivery = `/console/deliveries/${conflict}`;
@@ -173,3 +174,28 @@ export function send(
     ...(name === 'get /live/stream' && { leavesAtOnce: true }),
   });
 }
+
+/** Everything that a request could change, as one hash a table. When something was last used is no change. */
+export async function stateOf({ database }: TestService): Promise<Readonly<Record<string, string | null>>> {
+  const hashes = CHANGEABLE.map(
+    (name) =>
+      `(select md5(string_agg(row, ' ' order by row)) from
+         (select (to_jsonb(t) - 'last_used_at')::text as row from ${name} t) rows) as ${name}`,
+  );
+  const [state = {}] = await database.query<Record<string, string | null>>(`select ${hashes.join(', ')}`);
+  return state;
+}
+
+const CHANGEABLE = [
+  'deliveries',
+  'events',
+  'idempotency_keys',
+  'jobs',
+  'operator_log',
+  'outbox',
+  'publications',
+  'replays',
+  'sessions',
+  'sign_in_codes',
+  'tokens',
+] as const;

@@ -129,6 +129,7 @@ export function createConsole(options: ConsoleOptions): Router {
   router.use(assets.router);
   router.use(createGate(options));
   router.use(createSignIn({ ...options, connection: tokenConnection, show: layout.showToStranger }));
+  for (const page of PAGES) page.needs.forEach(operation); // throws for one that there is not
   for (const page of PAGES) router[page.method](page.path === '' ? '/' : page.path, handle(page));
   router.use((request, response) => {
     if (visitorOf(response)?.caller === undefined) return askToSignIn(request, response);
@@ -161,7 +162,7 @@ function errorView(error: unknown, tell: (error: unknown) => void): View {
       status: error.status,
       body: html`<p>${error.message}</p>`,
     };
-  const known = toApiError(error);
+  const known = error instanceof URIError ? NOT_ENCODED : toApiError(error);
   if (known === undefined) {
     tell(error);
     return {
@@ -177,6 +178,9 @@ function errorView(error: unknown, tell: (error: unknown) => void): View {
     body: html`<p>${sentence(message)}</p><p class="dim">${code}</p>`,
   };
 }
+
+/** Express throws it for a part of a path, also to somebody who is not signed in. */
+const NOT_ENCODED = new ApiError(400, 'invalid_request', 'the address is not encoded as addresses are');
 
 const sentence = (text: string) =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;
