@@ -102,6 +102,10 @@ export function createConsole(options: ConsoleOptions): Router {
       });
       if ('seeOther' in reply) return seeOther(response, reply.seeOther);
       if ('bytes' in reply) return download(response, reply);
+      if ('stream' in reply && request.method === 'HEAD') {
+        reply.stream.destroy(); // its place among the listeners is free again
+        return void response.type(reply.contentType).end();
+      }
       if ('stream' in reply) return sendStream(response, reply, { signal, log });
       show(request, response, reply);
     };

@@ -1,10 +1,12 @@
 // Each role, each page, each action: the answer, and what the pages offer. A page that the table of requests does not name
 // fails here.
 
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { beginSession } from '../../../src/operators/access/sessions.ts';
 import { mayAct } from '../../../src/operators/access/roles.ts';
-import { askConsole, type PageAnswer, visitConsole } from '../../support/console.ts';
+import { askConsole, COOKIE_NAME, type PageAnswer, visitConsole } from '../../support/console.ts';
 import {
   newRequests,
   PAGE_NAMES,
@@ -156,6 +158,22 @@ test('without a session each page leads to signing in, and each form is refused'
         : [name, 303, `/console/sign-in?next=${encodeURIComponent(page.path)}`],
     );
   }
+});
+
+test('who asks for the head of the live stream alone takes no place of a listener', async () => {
+  const { session } = await visitConsole(relay, { role: 'viewer' });
+  const page = { path: '/console/live/stream' };
+  const head = `HEAD ${page.path} HTTP/1.1\r\nHost: localhost\r\nCookie: ${COOKIE_NAME}=${session}\r\n\r\n`;
+  const sockets = Array.from({ length: 8 }, () =>
+    connect(Number(new URL(relay.operators).port), '127.0.0.1'),
+  );
+  for (const socket of sockets) {
+    socket.write(head);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 /);
+  }
+  expect((await send(relay, 'get /live/stream', page, { session })).status).toBe(200);
+  for (const socket of sockets) socket.destroy();
 });
 
 test('an address that is no page is 404, and needs a session like the pages', async () => {
