@@ -42,6 +42,8 @@ export type Ask = {
   readonly form?: Fields;
   /** A loopback address of this machine, by default 127.0.0.1. */
   readonly from?: string;
+  /** Does not wait for the body of an answer that is a stream. */
+  readonly leavesAtOnce?: boolean;
 };
 
 /** Pairs, where a name occurs more than once. */
@@ -127,7 +129,7 @@ export function sessionIn({ headers }: Pick<PageAnswer, 'headers'>): string | un
 export async function askConsole(
   { operators }: Pick<Running, 'operators'>,
   path: string,
-  { method = 'GET', headers = {}, form, from = '127.0.0.1' }: Ask = {},
+  { method = 'GET', headers = {}, form, from = '127.0.0.1', leavesAtOnce = false }: Ask = {},
 ): Promise<PageAnswer> {
   const sent = {
     'sec-fetch-site': 'same-origin',
@@ -147,6 +149,11 @@ export async function askConsole(
   asked.once('error', answered.reject);
   asked.once('response', (response) => {
     const parse = (bytes: Buffer) => parsePage(response.statusCode ?? 0, response.headers, bytes);
+    if (leavesAtOnce && response.headers['content-type']?.startsWith('text/event-stream')) {
+      answered.resolve(parse(Buffer.alloc(0)));
+      asked.destroy();
+      return;
+    }
     buffer(response).then(parse).then(answered.resolve, answered.reject);
   });
   asked.end(form && encodeForm(form));

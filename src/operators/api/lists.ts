@@ -30,6 +30,7 @@ export type ApiList = ListContract & {
   readonly readerFor: (asked: object, caller: Caller) => ReadPage;
   /** Who may see it at its own address. */
   readonly role: Role;
+  readonly needsAllSources?: true;
   /** What the document says of a page. */
   readonly answer: string;
 };
@@ -48,9 +49,11 @@ function apiList<Name extends ListName, Filters, Item extends object>(
   {
     role = 'viewer',
     answer = 'A page of the list.',
+    needsAllSources,
     shown,
   }: {
     role?: Role;
+    needsAllSources?: true;
     answer?: string;
     /** An item as this caller may see it. */
     shown?: (sources: Caller['sources'], item: Item) => Item;
@@ -61,6 +64,7 @@ function apiList<Name extends ListName, Filters, Item extends object>(
     name,
     types: list.types,
     role,
+    ...(needsAllSources && { needsAllSources }),
     answer,
     readerFor: (asked: object, caller: Caller): ReadPage => {
       const filters = toFilters(asked as AskedOf<Name>, caller);
@@ -94,10 +98,10 @@ export const LISTS = {
     'operator-log',
     operatorLog,
     (asked, caller) => {
-      if (caller.sources !== null) throw forbidden();
+      if (caller.sources !== null) throw forbidden(); // for the export, which is of any list
       return asked;
     },
-    { role: 'auditor', answer: 'A page of the log.' },
+    { role: 'auditor', needsAllSources: true, answer: 'A page of the log.' },
   ),
   replays: apiList('replays', replays, ({ state }, caller) => ({ state, within: caller.sources }), {
     answer: 'A page of replays.',
@@ -140,7 +144,7 @@ export function listOperation(
   list: (typeof LISTS)[ListName],
   connection: Pick<DatabaseConnection, 'db'>,
 ): Operation {
-  const { name, filters, tag, summary, description, role, answer }: ApiList = list;
+  const { name, filters, tag, summary, description, role, needsAllSources, answer }: ApiList = list;
   return defineRead({
     id: `list${name.replaceAll(/(?:^|-)(.)/g, (_, first: string) => first.toUpperCase())}`,
     path: `/${name}`,
@@ -148,6 +152,7 @@ export function listOperation(
     summary,
     ...(description && { description }),
     role,
+    ...(needsAllSources && { needsAllSources }),
     query: z.strictObject({ ...filters, ...paging }),
     answers: { 200: { description: answer, schema: list.page } },
     run: async ({ query }, { caller }) => ({

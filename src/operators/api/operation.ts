@@ -57,6 +57,8 @@ type Described = {
   readonly summary: string;
   readonly description?: string;
   readonly role: Role;
+  /** Not for a token that is limited to some sources: it could see, or make, one without limit. */
+  readonly needsAllSources?: true;
   /** The successful answers. openapi.ts adds the errors that every operation has. */
   readonly answers: Readonly<Record<number, AnswerSpec>>;
   /** Strict objects: an unknown parameter is a 400. All values of params and query arrive as text. */
@@ -133,9 +135,4 @@ export function scopeOf(caller: Caller, source?: string): readonly string[] | nu
   if (source === undefined) return caller.sources;
   if (caller.sources !== null && !caller.sources.includes(source)) throw forbidden();
   return [source];
-}
-
-/** A limited token could otherwise see or make one without limit. @throws ApiError 403 */
-export function requireUnlimited({ sources }: Caller): void {
-  if (sources !== null) throw forbidden();
 }

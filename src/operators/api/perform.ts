@@ -2,12 +2,12 @@
 // answers with JSON or a stream; an action runs in one transaction, with its log lines and its idempotency key.
 
 import { appendToLog } from '../access/operator-log.ts';
-import { isRole, mayAct, type TokenRole } from '../access/roles.ts';
+import { mayAct, type TokenRole } from '../access/roles.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { act, type Acted } from './actions.ts';
 import { toJson } from './answers.ts';
 import { type Asked, checkInput } from './input.ts';
-import { type Caller, forbidden, type Operation, type Reply } from './operation.ts';
+import { type ApiError, type Caller, forbidden, type Operation, type Reply } from './operation.ts';
 
 /** Who asks: a caller whose role is not checked yet. */
 export type Asker = Omit<Caller, 'role'> & { readonly role: TokenRole };
@@ -43,15 +43,23 @@ export function createPerform({ connection }: { connection: DatabaseConnection }
   };
 }
 
-/** Whether the role alone allows the operation. */
-export function isAllowed(operation: Operation, role: TokenRole): boolean {
-  return isRole(role) && mayAct(role, operation.role);
+/** Whether the caller may use the operation at all. What it may be used on, the operation decides. */
+export function isAllowed(operation: Operation, asker: Pick<Asker, 'role' | 'sources'>): boolean {
+  return refusalOf(operation, asker) === undefined;
 }
 
 /** @throws ApiError 403 */
-function admit(operation: Operation, { role, ...asker }: Asker): Caller {
-  if (!isRole(role) || !mayAct(role, operation.role)) {
-    throw forbidden(`this needs the role ${operation.role}`);
-  }
-  return { ...asker, role };
+export function admit(operation: Operation, asker: Asker): Caller {
+  const refusal = refusalOf(operation, asker);
+  if (refusal !== undefined) throw refusal;
+  return asker as Caller; // of a role that operations need
+}
+
+function refusalOf(
+  { role: needed, needsAllSources }: Operation,
+  { role, sources }: Pick<Asker, 'role' | 'sources'>,
+): ApiError | undefined {
+  if (!mayAct(role, needed)) return forbidden(`this needs the role ${needed}`);
+  if (needsAllSources && sources !== null) return forbidden();
+  return undefined;
 }

@@ -4,14 +4,7 @@ import { z } from 'zod';
 import { CODE_MINUTES, endSession, listSessions, makeCode } from '../access/sessions.ts';
 import { EndedSession, SessionPage, SESSIONS_SHOWN_MAX, SignInCode } from '../contract/sessions.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import {
-  ApiError,
-  defineAction,
-  defineRead,
-  notFound,
-  type Operation,
-  requireUnlimited,
-} from './operation.ts';
+import { ApiError, defineAction, defineRead, notFound, type Operation } from './operation.ts';
 
 export function createSessionOperations(deps: {
   connection: Pick<DatabaseConnection, 'db'>;
@@ -26,9 +19,9 @@ function listOperation({ connection }: { connection: Pick<DatabaseConnection, 'd
     tag: 'Sessions',
     summary: 'Open sessions of the console, newest first',
     role: 'admin',
+    needsAllSources: true,
     answers: { 200: { description: `At most ${SESSIONS_SHOWN_MAX}, on one page.`, schema: SessionPage } },
-    run: async (_input, { caller }) => {
-      requireUnlimited(caller);
+    run: async () => {
       const sessions = await listSessions(connection.db, { limit: SESSIONS_SHOWN_MAX });
       const items = sessions.map((session) => ({
         id: session.id,
@@ -51,10 +44,10 @@ function endOperation(): Operation {
     tag: 'Sessions',
     summary: 'End a session of the console',
     role: 'admin',
+    needsAllSources: true,
     params: z.strictObject({ id: z.string().max(100) }),
     answers: { 200: { description: 'It has ended, now or before.', schema: EndedSession } },
-    run: async ({ params: { id } }, { caller, trx, record }) => {
-      requireUnlimited(caller);
+    run: async ({ params: { id } }, { trx, record }) => {
       const ended = await endSession(trx, id);
       if (ended === undefined) throw notFound('session');
       if (ended.changed) await record({ action: 'session.end', subject: id });

@@ -7,14 +7,7 @@ import type { Environment } from '../access/token-value.ts';
 import { listTokens, makeToken, revokeToken, shownToken } from '../access/tokens.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { MAX_TOKENS, NewToken, Token, TokenOrder, TokenPage } from '../contract/tokens.ts';
-import {
-  ApiError,
-  defineAction,
-  defineRead,
-  notFound,
-  type Operation,
-  requireUnlimited,
-} from './operation.ts';
+import { ApiError, defineAction, defineRead, notFound, type Operation } from './operation.ts';
 
 export function createTokenOperations(deps: {
   connection: Pick<DatabaseConnection, 'db'>;
@@ -31,14 +24,14 @@ function listOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
     tag: 'Tokens',
     summary: 'All tokens, newest first',
     role: 'admin',
+    needsAllSources: true,
     answers: {
       200: {
         description: `At most ${MAX_TOKENS}, on one page.`,
         schema: TokenPage,
       },
     },
-    run: async (_input, { caller }) => {
-      requireUnlimited(caller);
+    run: async () => {
       const tokens = await listTokens(db);
       return { status: 200, body: { items: tokens.map(shownToken), next_cursor: null } };
     },
@@ -54,11 +47,11 @@ function createOperation(environment: Environment): Operation {
     description:
       'The value is shown in this answer alone. A request that is repeated under its Idempotency-Key gets the token again, without the value: revoke that one and make another.',
     role: 'admin',
+    needsAllSources: true,
     body: TokenOrder,
     shownOnce: ['value'],
     answers: { 201: { description: 'The token with its value.', schema: NewToken } },
     run: async ({ body }, { caller, trx, record }) => {
-      requireUnlimited(caller);
       if (body.sources !== undefined && !canBeLimited(body.role)) {
         throw new ApiError(
           400,
@@ -99,10 +92,10 @@ function revokeOperation(): Operation {
     tag: 'Tokens',
     summary: 'Revoke a token for good',
     role: 'admin',
+    needsAllSources: true,
     params: z.strictObject({ id: z.string().max(100) }),
     answers: { 200: { description: 'The token, revoked now or before.', schema: Token } },
-    run: async ({ params }, { caller, trx, record }) => {
-      requireUnlimited(caller);
+    run: async ({ params }, { trx, record }) => {
       const revoked = await revokeToken(trx, params.id);
       if (revoked === undefined) throw notFound('token');
       if (revoked.changed) {

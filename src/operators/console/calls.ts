@@ -25,7 +25,7 @@ export type Calls = {
   ) => Promise<z.output<S> | undefined>;
   /** An operation that answers with bytes or a stream of text. @throws ApiError */
   readonly stream: (id: string, asked?: CallInput) => Promise<Extract<Performed, { stream: unknown }>>;
-  /** Whether the caller's role allows it. What a page offers is what this allows. */
+  /** Whether the caller may. What a page offers is what this allows. */
   readonly may: (id: string) => boolean;
 };
 
@@ -87,7 +87,7 @@ export function createCalls({
       if (!('stream' in performed)) throw new Error(`${id} answers with JSON`);
       return performed;
     },
-    may: (id) => isAllowed(operation(id), caller.role),
+    may: (id) => isAllowed(operation(id), caller),
   };
 }
 

@@ -4,8 +4,8 @@
 import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import type { Authenticator } from '../access/authenticator.ts';
 import { sendStream, toApiError } from '../api/answers.ts';
-import { ApiError, forbidden, type Operation } from '../api/operation.ts';
-import { isAllowed, type Perform } from '../api/perform.ts';
+import { ApiError, type Operation } from '../api/operation.ts';
+import { admit, isAllowed, type Perform } from '../api/perform.ts';
 import { describeError } from '../../errors.ts';
 import { closeIfUnread, ownOrigins, type Readiness } from '../../http/index.ts';
 import {
@@ -75,7 +75,7 @@ export function createConsole(options: ConsoleOptions): Router {
     closeIfUnread(request, response);
     const caller = visitorOf(response)?.caller;
     if (caller === undefined) return layout.showToStranger(response, view);
-    const may = (id: string) => isAllowed(operation(id), caller.role);
+    const may = (id: string) => isAllowed(operation(id), caller);
     layout.show(response, view, { caller, path: pathOf(request), search: searchOf(request), may });
   }
 
@@ -84,7 +84,7 @@ export function createConsole(options: ConsoleOptions): Router {
       const caller = visitorOf(response)?.caller;
       if (caller === undefined) return askToSignIn(request, response);
       response.locals['page'] = page.path;
-      for (const id of page.needs) requireRole(id, caller.role);
+      for (const id of page.needs) admit(operation(id), caller);
       const disconnect = new AbortController();
       response.once('close', () => disconnect.abort());
       const { signal } = disconnect;
@@ -102,15 +102,13 @@ export function createConsole(options: ConsoleOptions): Router {
       });
       if ('seeOther' in reply) return seeOther(response, reply.seeOther);
       if ('bytes' in reply) return download(response, reply);
+      if ('stream' in reply && request.method === 'HEAD') {
+        reply.stream.destroy(); // its place among the listeners is free again
+        return void response.type(reply.contentType).end();
+      }
       if ('stream' in reply) return sendStream(response, reply, { signal, log });
       show(request, response, reply);
     };
-  }
-
-  /** @throws ApiError 403 */
-  function requireRole(id: string, role: Parameters<typeof isAllowed>[1]): void {
-    const needed = operation(id);
-    if (!isAllowed(needed, role)) throw forbidden(`this needs the role ${needed.role}`);
   }
 
   function askToSignIn(request: Request, response: Response): void {
@@ -135,6 +133,7 @@ export function createConsole(options: ConsoleOptions): Router {
   router.use(assets.router);
   router.use(createGate(options));
   router.use(createSignIn({ ...options, connection: tokenConnection, show: layout.showToStranger }));
+  for (const page of PAGES) page.needs.forEach(operation); // throws for one that there is not
   for (const page of PAGES) router[page.method](page.path === '' ? '/' : page.path, handle(page));
   router.use((request, response) => {
     if (visitorOf(response)?.caller === undefined) return askToSignIn(request, response);
@@ -167,7 +166,7 @@ function errorView(error: unknown, tell: (error: unknown) => void): View {
       status: error.status,
       body: html`<p>${error.message}</p>`,
     };
-  const known = toApiError(error);
+  const known = error instanceof URIError ? NOT_ENCODED : toApiError(error);
   if (known === undefined) {
     tell(error);
     return {
@@ -183,6 +182,9 @@ function errorView(error: unknown, tell: (error: unknown) => void): View {
     body: html`<p>${sentence(message)}</p><p class="dim">${code}</p>`,
   };
 }
+
+/** Express throws it for a part of a path, also to somebody who is not signed in. */
+const NOT_ENCODED = new ApiError(400, 'invalid_request', 'the address is not encoded as addresses are');
 
 const sentence = (text: string) =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;

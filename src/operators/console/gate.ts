@@ -31,7 +31,7 @@ const FORGED = new ApiError(
   'cross_origin',
   'this request did not come from a page of this console, so nothing was done',
 );
-const RATE_LIMITED = new ApiError(429, 'rate_limit_exceeded', 'too many requests: wait a minute and reload');
+const RATE_LIMITED = new ApiError(429, 'rate_limited', 'too many requests: wait a minute and reload');
 const TOKEN_IN_ADDRESS = new ApiError(
   400,
   'token_in_address',

@@ -2,7 +2,8 @@
 // become a session, whose value stands in a cookie. A code is used up by the form, not by opening its address, since mail and
 // chat programs open addresses by themselves.
 
-import { type RequestHandler, Router } from 'express';
+import { type RequestHandler, type Response, Router } from 'express';
+import type { Transaction } from 'kysely';
 import { appendToLog } from '../access/operator-log.ts';
 import type { Authenticator } from '../access/authenticator.ts';
 import { isRole } from '../access/roles.ts';
@@ -10,7 +11,7 @@ import { beginSession, CODE_MINUTES, endSession, hashOf, useCode } from '../acce
 import type { Token } from '../access/tokens.ts';
 import { type Environment, looksLikeToken } from '../access/token-value.ts';
 import { senderOf } from '../../http/index.ts';
-import type { DatabaseConnection } from '../../ledger/index.ts';
+import type { Database, DatabaseConnection } from '../../ledger/index.ts';
 import { clearCookie, type Content, html, readForm, seeOther, setCookie } from '../../web/index.ts';
 import type { ShowView } from './layout.ts';
 import { COOKIE, visitorOf } from './visitors.ts';
@@ -54,6 +55,7 @@ function signIn(deps: Deps): RequestHandler {
     }
     const remoteAddress = senderOf(request);
     const value = await deps.connection.db.transaction().execute(async (trx) => {
+      await endFormer(trx, response); // its cookie is about to be overwritten, so nobody could end it
       const session = await beginSession(trx, { tokenId: token.id, remoteAddress });
       const actor = { tokenId: token.id, name: token.name, role: token.role, remoteAddress };
       const how = code === null ? 'token' : 'code';
@@ -100,14 +102,7 @@ async function byCode({ connection, environment }: Deps, code: string): Promise<
 /** Also where the session has ended already. */
 function signOut({ connection, show }: Deps): RequestHandler {
   return async (_request, response) => {
-    const caller = visitorOf(response)?.caller;
-    if (caller !== undefined) {
-      const { sessionId, ...actor } = caller;
-      await connection.db.transaction().execute(async (trx) => {
-        const ended = await endSession(trx, sessionId);
-        if (ended?.changed) await appendToLog(trx, actor, { action: 'session.end', subject: sessionId });
-      });
-    }
+    await connection.db.transaction().execute((trx) => endFormer(trx, response));
     clearCookie(response, COOKIE);
     show(response, {
       title: 'Signed out',
@@ -116,10 +111,19 @@ function signOut({ connection, show }: Deps): RequestHandler {
   };
 }
 
+/** The session that came with the request, if there is one. */
+async function endFormer(trx: Transaction<Database>, response: Response): Promise<void> {
+  const caller = visitorOf(response)?.caller;
+  if (caller === undefined) return;
+  const { sessionId, ...actor } = caller;
+  const ended = await endSession(trx, sessionId);
+  if (ended?.changed) await appendToLog(trx, actor, { action: 'session.end', subject: sessionId });
+}
+
 /** Where to go afterwards: an address of the console, or the console itself. As a browser reads it: `..` leads out of a path. */
 function ownAddress(address: string | null): string {
   if (address === null || !/^\/(?![/\\])/.test(address) || looksLikeToken(address)) return HOME;
-  const { pathname, search } = new URL(address, 'http://localhost');
+  const { pathname = '', search = '' } = URL.parse(address, 'http://localhost') ?? {};
   return pathname === HOME || pathname.startsWith(`${HOME}/`) ? `${pathname}${search}` : HOME;
 }
 

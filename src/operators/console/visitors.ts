@@ -31,6 +31,9 @@ export type Identify = (request: Request, response: Response) => Promise<Visitor
 /** Undefined before the request was identified. */
 export const visitorOf = (response: Response) => response.locals['visitor'] as Visitor | undefined;
 
+/** A page that the script loads again is no sign that somebody sits there, so it keeps no session from being idle. */
+const isByItself = (request: Request) => request.headers['sec-fetch-dest'] === 'empty';
+
 export function createIdentify({
   connection,
   environment,
@@ -78,7 +81,7 @@ export function createIdentify({
     const { id: sessionId, token } = found;
     remember(key, token.id);
     connections.trust(response);
-    if (found.isUseUnnoted) void note(sessionId, token);
+    if (found.isUseUnnoted && !isByItself(request)) void note(sessionId, token);
     const { id: tokenId, name, role, sources } = token;
     return {
       rate,

@@ -113,6 +113,17 @@ test('a session ends when somebody signs out, and the cookie is taken away', asy
   expect(log).toEqual([{ action: 'session.create' }, { action: 'session.end' }]);
 });
 
+test('who signs in again has a new session, and the one before has ended', async () => {
+  await using relay = await startTestService();
+  const visit = await visitConsole(relay);
+  const again = await visit.post(SIGN_IN, { token: visit.value });
+  const session = sessionIn(again) ?? '';
+  expect(session).not.toBe(visit.session);
+  expect([await statusOf(visit), await statusOf(visitWith(relay, session))]).toEqual([303, 200]);
+  const log = await relay.database.query('select action from operator_log order by id');
+  expect(log.map(({ action }) => action)).toEqual(['session.create', 'session.end', 'session.create']);
+});
+
 test('signing out needs a POST', async () => {
   await using relay = await startTestService();
   const visit = await visitConsole(relay);
@@ -167,6 +178,44 @@ test('a session ends twelve hours after it began, and each use keeps it from bei
   expect(await statusOf(visit)).toBe(200);
   const isFresh = `select last_used_at > now() - interval '1 minute' as fresh from sessions`;
   await expect.poll(() => relay.database.query(isFresh), PATIENCE).toEqual([{ fresh: true }]);
+});
+
+test('a page that the script loads again keeps no session from being idle', async () => {
+  await using relay = await startTestService();
+  const visit = await visitConsole(relay);
+  await relay.database.query(`update sessions set last_used_at = now() - interval '100 minutes'`);
+  const headers = { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' };
+  for (let count = 0; count < 3; count++) expect((await visit.get('/console', { headers })).status).toBe(200);
+  const isFresh = `select last_used_at > now() - interval '1 minute' as fresh from sessions`;
+  expect(await relay.database.query(isFresh)).toEqual([{ fresh: false }]);
+});
+
+test('no secret of signing in reaches the log, whatever the request, and no address is an error of ours', async () => {
+  await using relay = await startTestService();
+  const visit = await visitConsole(relay);
+  const { code } = await makeCode(relay);
+  const secrets = { token: visit.value, code, session: visit.session };
+  const said = new URLSearchParams(secrets).toString();
+  const statuses: number[] = [];
+  for (const path of [
+    `${SIGN_IN}?code=${code}&next=${encodeURIComponent('/\t/[')}`,
+    `/console/jobs?code=${code}&session=${visit.session}`,
+    `/console/deliveries/%ff?${said}`,
+    `/console/deliveries/%E0%A4?code=${code}`,
+    `/console/nothing/${visit.session}`,
+  ]) {
+    statuses.push((await visit.get(path)).status, (await askConsole(relay, path)).status);
+    statuses.push((await visit.post(path, secrets)).status);
+  }
+  const type = { headers: { 'content-type': 'text/plain' } };
+  statuses.push((await visit.post(SIGN_IN, { ...secrets, next: '/\t/[' }, type)).status);
+  statuses.push((await signIn(relay, { token: visit.value, next: '/\t/[' })).status);
+  expect(statuses.filter((status) => status >= 500)).toEqual([]);
+  const log = JSON.stringify(relay.log);
+  for (const [name, secret] of Object.entries(secrets))
+    expect([name, log.includes(secret)]).toEqual([name, false]);
+  expect(relay.log.filter(({ level }) => level === 'error')).toEqual([]);
+  expect(relay.log.filter(({ msg }) => msg === 'console request').length).toBeGreaterThan(5);
 });
 
 test('who is not signed in is led to the form and, after it, to the page', async () => {
@@ -290,7 +339,7 @@ test('guesses are limited by their address, and do not limit who is signed in', 
   await using relay = await startTestService({ env: { API_REQUESTS_PER_MINUTE: '3' } });
   const visit = await visitConsole(relay);
   const guess = (from: string) =>
-    askConsole(relay, SIGN_IN, { method: 'POST', form: { token: `thk_test_${'x'.repeat(43)}` }, from });
+    askConsole(relay, SIGN_IN, { method: 'POST', form: { token: 'nonsense' }, from });
   const statuses: number[] = [];
   for (let count = 0; count < 33; count++) statuses.push((await guess('127.0.0.2')).status);
 
