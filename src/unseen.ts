@@ -31,6 +31,21 @@ export function maskUnseenInColours(text: string): string {
   return text.replaceAll(COLOUR_OR_UNSEEN, (_unseen, colour?: string) => colour ?? MASK);
 }
 
+/** For people who must see all of it, on one line: `⟨U+202E⟩`. */
+export function spellUnseen(text: string): string {
+  return text.replaceAll(UNSEEN, spell);
+}
+
+/** The same. Line feeds and tabs stay. */
+export function spellUnseenInLines(text: string): string {
+  return text.replaceAll(UNSEEN_IN_LINES, spell);
+}
+
+function spell(unseen: string): string {
+  const code = unseen.codePointAt(0) ?? 0;
+  return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+}
+
 /** For programs: a JSON text of the same value, in which invisible characters are escaped. */
 export function escapeUnseen(json: string): string {
   return json.replaceAll(UNSEEN_IN_JSON, (unseen) =>

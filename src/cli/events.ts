@@ -1,24 +1,31 @@
 // `tallyhook events`: what deliveries reported, each event once.
 
 import type { Env } from '../config.ts';
+import { indentedJson } from '../indented-json.ts';
+import { maskUnseenInLines } from '../unseen.ts';
 import { openApi } from './api.ts';
-import { argumentOf, parse } from './arguments.ts';
+import { argumentOf, FLAG, parse } from './arguments.ts';
 import { COLUMNS, statusOf } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { printOne, printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
-import { put } from './output.ts';
+import { put, putBytes } from './output.ts';
 import { time } from './readable.ts';
 
 const help = `What deliveries reported, each event once.
 
   events list           the newest first
 ${listHelp('events')}
-  events show ID        one event, with its publications`;
+  events show ID        one event, with its publications
+    --cloudevent          the CloudEvent instead, as a subscriber gets it, byte for byte when piped; the operator log
+                          records that a body was read`;
 
 async function show(args: string[], env: Env): Promise<number> {
-  const id = argumentOf(parse(args, {}, 1).positionals, 'the id of an event');
-  const event = await openApi(env).client.event(id);
+  const { values, positionals } = parse(args, { cloudevent: FLAG }, 1);
+  const id = argumentOf(positionals, 'the id of an event');
+  const { client } = openApi(env);
+  if (values.cloudevent) return printCloudEvent((await client.cloudEvent(id)).body);
+  const event = await client.event(id);
   await printOne(event, [
     ['id', event.id],
     ['recorded (UTC)', time(event.recorded_at)],
@@ -35,6 +42,13 @@ async function show(args: string[], env: Env): Promise<number> {
     await put('\n');
     await printTable(event.publications, COLUMNS.publications);
   }
+  return 0;
+}
+
+/** Piped, it is byte for byte what is published. On a terminal, it must not control that. */
+async function printCloudEvent(body: string): Promise<number> {
+  if (!process.stdout.isTTY) await putBytes(Buffer.from(body));
+  else await put(`${maskUnseenInLines(indentedJson(body, '  ') ?? body)}\n`);
   return 0;
 }
 

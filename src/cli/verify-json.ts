@@ -1,11 +1,9 @@
 // The same JSON with other white space between its tokens, as programs write it. Numbers and strings stay byte for byte. Pure.
 
+import { indentedJson, tokensOf } from '../indented-json.ts';
+
 /** `words`: how it is written. */
 export type JsonForm = { readonly json: string; readonly words: string };
-
-/** Larger texts, and deeper ones, would grow without measure when they are indented: notifications are far smaller. */
-const INDENTED_MAX_CHARACTERS = 256 * 1024;
-const INDENTED_MAX_DEPTH = 32;
 
 /** @param json a valid JSON text */
 export function jsonForms(json: string): readonly JsonForm[] {
@@ -38,31 +36,3 @@ function spacedJson(json: string, colon: string, comma: string): string {
     .map((token) => spaces.get(token) ?? token)
     .join('');
 }
-
-/** As JSON.stringify indents it: each member on a line of its own, and nothing within an empty object or array. */
-function indentedJson(json: string, indent: string): string | undefined {
-  if (json.length > INDENTED_MAX_CHARACTERS) return undefined;
-  const tokens = tokensOf(json);
-  let depth = 0;
-  let text = '';
-  const newLine = () => `\n${indent.repeat(depth)}`;
-  for (const [index, token] of tokens.entries()) {
-    if (isOpening(token)) {
-      depth += 1;
-      if (depth > INDENTED_MAX_DEPTH) return undefined;
-      text += isClosing(tokens[index + 1]) ? token : token + newLine();
-    } else if (isClosing(token)) {
-      depth -= 1;
-      text += isOpening(tokens[index - 1]) ? token : newLine() + token;
-    } else if (token === ',') text += token + newLine();
-    else text += token === ':' ? ': ' : token;
-  }
-  return text;
-}
-
-const isOpening = (token: string | undefined) => token === '{' || token === '[';
-const isClosing = (token: string | undefined) => token === '}' || token === ']';
-
-/** Without the white space between them. */
-const tokensOf = (json: string): readonly string[] =>
-  json.match(/"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s"{}[\]:,]+/g) ?? [];

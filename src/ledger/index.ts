@@ -2,6 +2,13 @@
 // The door of this room: other rooms import from this file alone.
 
 // What an event is
+export {
+  CLOUD_EVENT_TYPE,
+  dataSchema,
+  type PublishedEvent,
+  routingKey,
+  toCloudEvent,
+} from './cloud-event.ts';
 export { type JobEvent, type Kind, type Status, eventId, isStatus, kindOf, parseEventId } from './event.ts';
 export { type AuthenticBody, type Understanding, understand } from './understand.ts';
 export {

@@ -14,6 +14,7 @@ import type { Config } from '../config.ts';
 import { createApi } from './api/api.ts';
 import { createDocsRouter } from './api/docs-router.ts';
 import { createDifferenceOperations } from './api/difference-operations.ts';
+import { createCloudEventOperations } from './api/cloud-event-operations.ts';
 import { createExportOperations } from './api/export-operations.ts';
 import { createItemOperations } from './api/item-operations.ts';
 import { createListOperations } from './api/list-operations.ts';
@@ -163,6 +164,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     ...createListOperations({ connection }),
     ...createItemOperations({ connection }),
     ...createDifferenceOperations({ connection }),
+    ...createCloudEventOperations({ connection, bus: config.broker }),
     ...createStoryOperations({ connection }),
     ...createExportOperations({ connection, isTokenValid: isValid, log }),
     listOperation(LISTS['operator-log'], connection),

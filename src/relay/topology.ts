@@ -17,8 +17,3 @@ export async function declareTopology(channel: Channel, topology: Topology): Pro
   const { name, type, durable } = topology.exchange;
   await channel.assertExchange(name, type, { durable });
 }
-
-/** `job.<kind>.<source>`: a subscriber binds `job.completed.*`, `job.*.team-a` or `job.#`. */
-export function routingKey(prefix: string, kind: string, source: string): string {
-  return `${prefix}.${kind}.${source}`;
-}

@@ -17,6 +17,12 @@ export function createStoryOperations(deps: Deps): readonly Operation[] {
   return [showJob(deps), showStory(deps)];
 }
 
+type StoryQuery = {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+  readonly error_message?: boolean | undefined;
+};
+
 const storyAnswers = { 200: { description: 'A page of the story.', schema: StoryPage } };
 
 function showJob({ connection }: Deps): Operation {
@@ -49,8 +55,8 @@ function showStory({ connection }: Deps): Operation {
     query: z.strictObject({ ...storyOf, ...storyPaging }),
     namesOthers: true,
     answers: storyAnswers,
-    run: ({ query: { limit, cursor, ...job } }, context) =>
-      answerStory(connection, context, job, { limit, cursor }),
+    run: ({ query: { source, job_id, ...asked } }, context) =>
+      answerStory(connection, context, { source, job_id }, asked),
   });
 }
 
@@ -59,14 +65,15 @@ async function answerStory(
   { db }: Deps['connection'],
   { caller, record }: CallContext,
   job: { readonly source: string; readonly job_id: string },
-  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
+  { limit, cursor, error_message: isMessageWanted = true }: StoryQuery,
 ): Promise<Reply> {
   scopeOf(caller, job.source);
   const after = placeOf(cursor, { list: 'story', filters: job, types: storyTypes });
   if (after !== null && !isStoryPlace(after)) throw invalidCursor();
   const story = await readStory(db, { source: job.source, jobId: job.job_id }, { after, limit });
   if (story === undefined) throw notFound('job');
-  const items = mayAct(caller.role, BODY_ROLE) ? await withErrorMessage(db, record, story) : story.items;
+  const isMessageShown = isMessageWanted && mayAct(caller.role, BODY_ROLE);
+  const items = isMessageShown ? await withErrorMessage(db, record, story) : story.items;
   const next_cursor = story.next === null ? null : encodeCursor(story.next, 'story', job);
   return { status: 200, body: { job: story.job, items, next_cursor } };
 }

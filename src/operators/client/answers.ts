@@ -1,6 +1,7 @@
 // The API's answers as the client reads them: each is the contract's, read leniently.
 
 import type { z } from 'zod';
+import { SentCloudEvent } from '../contract/cloud-event.ts';
 import { DeliveryDetail } from '../contract/deliveries.ts';
 import { Difference } from '../contract/difference.ts';
 import { EventDetail } from '../contract/events.ts';
@@ -19,6 +20,7 @@ export const answers = {
   delivery: lenient(DeliveryDetail),
   difference: lenient(Difference),
   event: lenient(EventDetail),
+  cloudEvent: lenient(SentCloudEvent),
   story: lenient(Story),
   sources: lenient(SourceList),
   replicas: lenient(ReplicaList),

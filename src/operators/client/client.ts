@@ -81,6 +81,8 @@ export function createOperatorsClient(options: HttpClientOptions) {
     /** How a conflicting delivery differs from its event. The operator log records that both bodies were read. */
     difference: (id: string) => get(`/deliveries/${part(id)}/difference`, answers.difference),
     event: (id: string) => get(`/events/${part(id)}`, answers.event),
+    /** The operator log records that a body was read. */
+    cloudEvent: (id: string) => get(`/events/${part(id)}/cloudevent`, answers.cloudEvent),
     outboxCounts: (query: ListQuery<'outbox'> = {}) =>
       get('/outbox', answers.outboxCounts, { ...query, limit: 1 }),
     stats: (query: Query) => get('/stats', answers.stats, query),

@@ -29,7 +29,7 @@ export function sameAs(origin: string, { command, path, query = {}, body }: Call
   const url = `${origin}/api/v1${path}${parameters === '' ? '' : `?${parameters}`}`;
   const sent = body === undefined ? '' : ` --json ${shellWord(JSON.stringify(body))}`;
   return {
-    command: [...command.map(shellWord), ...asked.flatMap(optionOf)].join(' '),
+    command: [...endOptions(command).map(shellWord), ...asked.flatMap(optionOf)].join(' '),
     curl: `curl -H "Authorization: Bearer $TALLYHOOK_TOKEN"${sent} ${shellWord(url)}`,
   };
 }
@@ -40,7 +40,16 @@ function optionOf([name, value]: [string, string]): readonly string[] {
   const option = OPTIONS.get(name);
   if (option === undefined) return [];
   if (option.isFlag) return value === 'true' ? [`--${option.name}`] : [];
-  return [`--${option.name} ${shellWord(value)}`];
+  // Behind `=`, a value may begin with a dash.
+  return value.startsWith('-')
+    ? [`--${option.name}=${shellWord(value)}`]
+    : [`--${option.name} ${shellWord(value)}`];
+}
+
+/** An argument that begins with a dash is no option: `jobs show default -- -rf`. Such a line has no options behind it. */
+function endOptions(command: readonly string[]): readonly string[] {
+  const first = command.slice(2).findIndex((word) => word.startsWith('-') && !word.startsWith('--'));
+  return first === -1 ? command : command.toSpliced(first + 2, 0, '--');
 }
 
 const OPTIONS = new Map<string, { readonly name: string; readonly isFlag?: true }>(

@@ -116,10 +116,11 @@ function signOut({ connection, show }: Deps): RequestHandler {
   };
 }
 
-/** Where to go afterwards: an address of the console, or the console itself. */
+/** Where to go afterwards: an address of the console, or the console itself. As a browser reads it: `..` leads out of a path. */
 function ownAddress(address: string | null): string {
-  if (address === null || !/^\/console(?:[/?]|$)/.test(address) || looksLikeToken(address)) return HOME;
-  return address;
+  if (address === null || !/^\/(?![/\\])/.test(address) || looksLikeToken(address)) return HOME;
+  const { pathname, search } = new URL(address, 'http://localhost');
+  return pathname === HOME || pathname.startsWith(`${HOME}/`) ? `${pathname}${search}` : HOME;
 }
 
 function signInPage({ code, next, refused }: { code: string | null; next: string; refused?: Refused }) {

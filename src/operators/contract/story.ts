@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { Delivery } from './deliveries.ts';
 import { Event } from './events.ts';
 import { page, timestamp } from './fields.ts';
-import { jobId, paging, source, wholeNumber } from './filters.ts';
+import { flag, jobId, paging, source, wholeNumber } from './filters.ts';
 import { Job } from './jobs.ts';
 import { Entry } from './outbox.ts';
 import { Publication } from './publications.ts';
@@ -63,6 +63,9 @@ export const storyOf = { source, job_id: jobId };
 export const storyPaging = {
   limit: wholeNumber(1, STORY_ITEMS_MAX).default(STORY_ITEMS_DEFAULT),
   cursor: paging.cursor,
+  error_message: flag
+    .optional()
+    .describe('`false` leaves the error message out, and reads no body. `true` where not given.'),
 };
 
 export type StoryItem = z.infer<typeof StoryItem>;

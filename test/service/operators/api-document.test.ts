@@ -80,6 +80,10 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
   ],
   'GET /events': [get('/events'), get('/events?kind=progress')],
   'GET /events/{id}': [get(({ eventId }) => `/events/${eventId}`), get('/events/default:none:completed')],
+  'GET /events/{id}/cloudevent': [
+    get(({ eventId }) => `/events/${eventId}/cloudevent`),
+    get('/events/default:none:completed/cloudevent'),
+  ],
   'GET /publications': [get('/publications'), get('/publications?result=returned&limit=1')],
   'GET /quarantine': [get('/quarantine')],
   'GET /outbox': [get('/outbox'), get('/outbox?state=returned')],

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { CONTENT_TYPE, type EntryEvent, toMessage } from '../../../src/relay/cloud-event.ts';
+import { CLOUD_EVENT_TYPE } from '../../../src/ledger/cloud-event.ts';
+import { type EntryEvent, toMessage } from '../../../src/relay/cloud-event.ts';
 
 const completed: EntryEvent = {
   sequence: '42',
@@ -26,11 +27,11 @@ test('a completed job becomes exactly this document', () => {
   expect(message).toMatchObject({
     messageId: 'team-a:job_7f3a:completed',
     routingKey: 'job.completed.team-a',
-    contentType: CONTENT_TYPE,
+    contentType: CLOUD_EVENT_TYPE,
     type: 'conversion.job.completed',
     timestamp: completed.recordedAt,
   });
-  expect(CONTENT_TYPE).toBe('application/cloudevents+json');
+  expect(CLOUD_EVENT_TYPE).toBe('application/cloudevents+json');
 });
 
 test('late progress becomes exactly this document', () => {

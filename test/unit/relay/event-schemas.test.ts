@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { eventSchemas } from '../../../src/ledger/understand.ts';
 import type { Kind } from '../../../src/ledger/event.ts';
-import { dataSchema } from '../../../src/relay/cloud-event.ts';
+import { dataSchema } from '../../../src/ledger/cloud-event.ts';
 
 const TITLES: Record<Kind, string> = {
   completed: 'The data of a conversion.job.completed event',

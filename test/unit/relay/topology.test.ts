@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { routingKey, topologyOf } from '../../../src/relay/topology.ts';
+import { routingKey } from '../../../src/ledger/cloud-event.ts';
+import { topologyOf } from '../../../src/relay/topology.ts';
 
 test('the broker must have one durable topic exchange, and queues are the subscribers’ own', () => {
   expect(topologyOf({ exchange: 'conversion.events' })).toEqual({

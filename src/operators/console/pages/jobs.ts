@@ -4,16 +4,20 @@ import { html } from '../../../web/index.ts';
 import { jobHref } from '../view/links.ts';
 import { listPage } from '../view/list-page.ts';
 import { state } from '../view/states.ts';
-import { duration, utc } from '../view/times.ts';
+import { idLink } from '../view/texts.ts';
+import { duration, span, utc } from '../view/times.ts';
 
 export const jobs = listPage({
   name: 'jobs',
   title: 'Jobs',
   first: ['state', 'source', 'job_id_prefix', 'from', 'to'],
+  above: (_page, _visit, { state: asked, stuck_after: seconds = '3600' }) =>
+    asked === 'stuck' &&
+    html`<p class="hint">A job is stuck if it has no end and was first seen more than ${span(Number(seconds))} ago. Perhaps the sender sent no end, or it is in <a href="/console/quarantine">the quarantine</a>.</p>`,
   columns: [
     {
       head: 'Job',
-      cell: (job) => html`<a class="id" href="${jobHref(job.source, job.job_id)}">${job.job_id}</a>`,
+      cell: (job) => idLink(jobHref(job.source, job.job_id), job.job_id),
       form: 'clip',
     },
     { head: 'Source', cell: ({ source }) => source },

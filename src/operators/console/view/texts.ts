@@ -1,0 +1,30 @@
+// Text that senders wrote, and what people do with it: read it as it is, and copy it.
+
+import { spellUnseen } from '../../../unseen.ts';
+import { type Content, html } from '../../../web/index.ts';
+
+/** On one line; what cannot be seen is spelled, so that no text can look like another one or turn what stands beside it. */
+export const seen = (text: string | null | undefined): string | undefined =>
+  text === null || text === undefined ? undefined : spellUnseen(text);
+
+/** An id, in a font whose characters all differ. */
+export const id = (text: string | null | undefined): Content =>
+  text && html`<bdi class="id">${spellUnseen(text)}</bdi>`;
+
+/** A link whose text is an id. */
+export const idLink = (href: string, text: string): Content =>
+  html`<a class="id" href="${href}" title="${spellUnseen(text)}"><bdi>${spellUnseen(text)}</bdi></a>`;
+
+/** Shown by the script, which does the copying. */
+export const copyButton = (text: string, name: string): Content =>
+  html`<button type="button" class="copy" data-copy="${text}" hidden>${name}</button>`;
+
+/** `184 B`, `12.4 KiB` */
+export function size(bytes: number | null): string | undefined {
+  if (bytes === null) return undefined;
+  if (bytes < 1024) return `${bytes} B`;
+  const isSmall = bytes < 1024 ** 2;
+  return `${(bytes / (isSmall ? 1024 : 1024 ** 2)).toFixed(1)} ${isSmall ? 'KiB' : 'MiB'}`;
+}
+
+export const count = (value: number): string => value.toLocaleString('en-US');
