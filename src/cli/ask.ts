@@ -12,11 +12,14 @@ export function requireSomebody(
   verb: string,
 ): void {
   if (given['dry-run'] === true || given.yes === true) return;
-  if (process.stdin.isTTY && process.stderr.isTTY) return;
+  if (hasSomebody()) return;
   throw new UsageError(
     `there is no terminal to ask on: say --yes, or --dry-run to see what would be ${verb}`,
   );
 }
+
+/** Whether there is a terminal to ask on. */
+export const hasSomebody = (): boolean => process.stdin.isTTY && process.stderr.isTTY;
 
 /** On standard error. Ctrl-C and the end of the input mean no. */
 export async function confirm(question: string): Promise<boolean> {

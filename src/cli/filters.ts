@@ -18,13 +18,12 @@ type Option = {
   readonly kind?: 'time' | 'seconds' | 'flag';
 };
 
-/** The words that a filter takes, as a sentence lists them: `confirmed, returned, nacked or failed`. */
-export function wordsOf(filter: z.ZodOptional<z.ZodEnum>): string {
-  return filter
-    .unwrap()
-    .options.join(', ')
-    .replace(/, (?!.*, )/, ' or ');
-}
+/** As a sentence lists them: `confirmed, returned, nacked or failed`. */
+export const orOf = (words: readonly string[]): string => words.join(', ').replace(/, (?!.*, )/, ' or ');
+
+/** The words that a filter takes. */
+export const wordsOf = (filter: z.ZodOptional<z.ZodEnum>): string =>
+  orOf(filter.unwrap().options as string[]);
 
 /** By the API's parameters, in the order of the help. */
 const OPTIONS = {
@@ -54,6 +53,12 @@ const OPTIONS = {
     takes: 'OUTCOME',
     help: wordsOf(LISTS.deliveries.filters.outcome),
   },
+  reason: {
+    name: OPTION_NAMES.reason.name,
+    takes: 'TEXT',
+    help: 'only with this reason, word for word; in the outbox the last error',
+  },
+  queue: { name: OPTION_NAMES.queue.name, takes: 'NAME', help: "only replays' copies for this queue" },
   result: {
     name: OPTION_NAMES.result.name,
     takes: 'RESULT',

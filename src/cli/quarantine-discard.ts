@@ -5,13 +5,12 @@ import { UsageError } from '../errors.ts';
 import { type Answers, ApiAnswerError, LISTS } from '../operators/client/index.ts';
 import { type Api, openApi } from './api.ts';
 import { FLAG, parse, TEXT } from './arguments.ts';
-import { CONFIRM_OPTIONS, confirm, requireSomebody } from './ask.ts';
-import { createBar } from './bar.ts';
+import { CONFIRM_OPTIONS, requireSomebody } from './ask.ts';
 import { colourOf, COLUMNS } from './columns.ts';
 import { filterOptions, type FilterQuery, filtersOf, readFilters } from './filters.ts';
-import { complain, paint, put, putJson, say, toJson } from './output.ts';
-import { count, counted, orMore } from './readable.ts';
-import { renderTable, terminalWidth } from './table.ts';
+import { type Order, runOrder, takePages, totalOf } from './order.ts';
+import { complain, paint, putJson, say, toJson } from './output.ts';
+import { counted } from './readable.ts';
 
 const { state: _state, released: _released, ...orderFilters } = LISTS.quarantine.filters;
 /** Of the actions on all that wait. */
@@ -34,13 +33,12 @@ const OPTIONS = { ...filterOptions(ORDER_FILTERS), ...CONFIRM_OPTIONS, all: FLAG
 export async function discard(args: string[], env: Env): Promise<number> {
   const { values, positionals: ids } = parse(args, OPTIONS, IDS_MAX);
   const filter = readFilters(ORDER_FILTERS, values);
-  const { note, yes: isSure, 'dry-run': isDry } = values;
+  const { note, 'dry-run': isDry } = values;
   if (values.all === true) {
     if (ids.length > 0) throw new UsageError('ids and --all exclude each other');
-    if (isDry === true) return showOnly(openApi(env), filter);
-    const reason = requireNote(note);
+    const reason = isDry === true ? '' : requireNote(note);
     requireSomebody(values, 'discarded');
-    return discardAll(openApi(env), { filter, note: reason, isSure: isSure === true });
+    return runOrder(values, COLUMNS.quarantine, discardAll(openApi(env), filter, reason));
   }
   if (Object.keys(filter).length > 0) throw new UsageError('filters go with --all');
   if (isDry === true) throw new UsageError('--dry-run goes with --all');
@@ -71,45 +69,27 @@ async function discardEach({ client, nextKey }: Api, ids: readonly string[], not
   return failures === 0 ? 0 : 1;
 }
 
-async function showOnly({ client, nextKey }: Api, filter: OrderFilter): Promise<number> {
-  const found = await client.tryDiscard(filter, nextKey());
-  await put(`${process.stdout.isTTY ? preview(found) : toJson(found)}\n`);
-  return 0;
-}
+/** Of those that wait in quarantine. */
+export const NOTHING = 'nothing that matches waits in quarantine';
 
-type Order = { readonly filter: OrderFilter; readonly note: string; readonly isSure: boolean };
-
-/** What comes in after the preview is not discarded: nobody was asked about it. */
-async function discardAll({ client, nextKey }: Api, { filter, note, isSure }: Order): Promise<number> {
-  const found = await client.tryDiscard(filter, nextKey());
-  complain(preview(found));
-  if (found.matched === 0 && found.matched_exactly) return 1;
-  if (!isSure && !(await confirm(`Discard ${amount(found)} for good?`))) {
-    complain('nothing was discarded');
-    return 1;
-  }
-  const bar = createBar({ unit: 'deliveries', ...(found.matched_exactly && { total: found.matched }) });
-  let done = 0;
-  try {
-    const pages = client.discardAll({ filter: { ...filter, to: found.to }, note }, nextKey);
-    for await (const { discarded } of pages) {
-      done += discarded;
-      bar.update(done);
-    }
-  } finally {
-    bar.stop();
-  }
-  say(process.stdout.isTTY ? `${counted(done, 'delivery')} discarded` : toJson({ discarded: done }));
-  return done > 0 ? 0 : 1;
-}
-
-const amount = ({ matched, matched_exactly: isExact }: Answers['discardPreview']) =>
-  orMore(counted(matched, 'delivery'), isExact);
-
-function preview(found: Answers['discardPreview']): string {
-  if (found.sample.length === 0) return 'nothing that matches waits in quarantine';
-  const rest = found.matched - found.sample.length;
-  const table = renderTable(found.sample, COLUMNS.quarantine, { width: terminalWidth() });
-  const more = rest > 0 ? `\n… and ${count(rest)} more` : '';
-  return `${amount(found)}, the oldest first:\n\n${table}${more}\n`;
-}
+const discardAll = (
+  { client, nextKey }: Api,
+  filter: OrderFilter,
+  note: string,
+): Order<Answers['quarantinePreview']> => ({
+  find: () => client.tryDiscard({ filter }, nextKey()),
+  noun: 'delivery',
+  nothing: NOTHING,
+  question: (amount) => `Discard ${amount} for good?`,
+  past: 'discarded',
+  carryOut: async (found) => {
+    const pages = client.discardMany({ filter: { ...filter, to: found.to }, note }, nextKey);
+    const done = await takePages(pages, {
+      unit: 'deliveries',
+      total: totalOf(found),
+      take: ({ discarded }) => discarded,
+    });
+    say(process.stdout.isTTY ? `${counted(done, 'delivery')} discarded` : toJson({ discarded: done }));
+    return done > 0 ? 0 : 1;
+  },
+});

@@ -3,24 +3,24 @@
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import { type Answers, type ListQuery, LISTS } from '../operators/client/index.ts';
+import { type Answers, LISTS, RELEASED_AT_ONCE } from '../operators/client/index.ts';
 import { type Api, openApi } from './api.ts';
 import { argumentOf, FLAG, parse } from './arguments.ts';
-import { createBar } from './bar.ts';
-import { colourOf } from './columns.ts';
+import { CONFIRM_OPTIONS, hasSomebody } from './ask.ts';
+import { colourOf, COLUMNS } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { filterHelp, filterOptions, readFilters, wordsOf } from './filters.ts';
+import { groupsHelp, groupsVerb } from './groups.ts';
 import { printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
+import { type Order, runOrder, takePages, totalOf } from './order.ts';
 import { complain, paint, put, putJson, toJson } from './output.ts';
-import { discard, discardHelp, ORDER_FILTERS, type OrderFilter } from './quarantine-discard.ts';
+import { discard, discardHelp, NOTHING, ORDER_FILTERS, type OrderFilter } from './quarantine-discard.ts';
 import { clean, count, counted } from './readable.ts';
 import type { Column } from './table.ts';
 
 type Release = Answers['release'];
 
-/** Counting for the bar must not take longer than the release itself. */
-const COUNTED_MAX = 5_000;
 /** Of those that are still not understood. */
 const SHOWN_MAX = 20;
 
@@ -28,65 +28,71 @@ const help = `Authentic deliveries that were not understood: they are kept, and 
 
   quarantine list       the newest first
 ${listHelp('quarantine', `${wordsOf(LISTS.quarantine.filters.state)} (waiting)`)}
-  quarantine release ID
-                        try to understand it again, with the present schemas; if that succeeds, it becomes an event
+  quarantine groups     how many wait for which reason
+${groupsHelp('quarantine')}
+  quarantine release ID…
+                        try to understand these again, at most ${RELEASED_AT_ONCE}, with the present schemas; if that succeeds, they
+                        become events
   quarantine release --all
-                        all that wait, or with filters some of them
+                        all that wait, or with filters some of them; on a terminal it shows them and asks
 ${filterHelp(ORDER_FILTERS)}
+    --dry-run             only count them and show some
+    --yes                 do not ask
 ${discardHelp}
 
 Exit code 1 if one is still not understood, or could not be discarded.`;
 
 async function release(args: string[], env: Env): Promise<number> {
-  const options = { all: FLAG, ...filterOptions(ORDER_FILTERS) } as const;
-  const { values, positionals } = parse(args, options, 1);
+  const options = { all: FLAG, ...CONFIRM_OPTIONS, ...filterOptions(ORDER_FILTERS) } as const;
+  const { values, positionals: ids } = parse(args, options, RELEASED_AT_ONCE);
   const filter = readFilters(ORDER_FILTERS, values);
   if (values.all) {
-    if (positionals.length > 0) throw new UsageError('an id and --all exclude each other');
-    return releaseAll(openApi(env), filter);
+    if (ids.length > 0) throw new UsageError('an id and --all exclude each other');
+    const order = releaseAll(openApi(env), filter);
+    if (values['dry-run'] === true || (values.yes !== true && hasSomebody()))
+      return runOrder(values, COLUMNS.quarantine, order);
+    return order.carryOut(await order.find());
   }
   if (Object.keys(filter).length > 0) throw new UsageError('filters go with --all');
-  const id = argumentOf(positionals, 'the id of a delivery, or --all,');
-  const { client, nextKey } = openApi(env);
-  const result = await client.release(id, nextKey());
+  if (values['dry-run'] === true) throw new UsageError('--dry-run goes with --all');
+  const id = argumentOf(ids, 'the id of a delivery, or --all,');
+  const api = openApi(env);
+  if (ids.length > 1) return releasePages(api, { ids }, ids.length);
+  const result = await api.client.release(id, api.nextKey());
   await put(`${process.stdout.isTTY ? sentence(result) : toJson(result)}\n`);
   return isFailure(result) ? 1 : 0;
 }
 
-const isFailure = ({ result }: Release) => result === 'still_quarantined';
+const FAILURES: readonly string[] = ['still_quarantined', 'wrong_state', 'not_found'];
+const isFailure = ({ result }: Release) => FAILURES.includes(result);
 
-async function releaseAll({ client, nextKey }: Api, filter: OrderFilter): Promise<number> {
-  const total = await countWaiting(client, filter);
-  const bar = createBar({ unit: 'deliveries', ...(total !== undefined && { total }) });
+const releaseAll = (api: Api, filter: OrderFilter): Order<Answers['quarantinePreview']> => ({
+  find: () => api.client.tryRelease({ filter }, api.nextKey()),
+  noun: 'delivery',
+  nothing: NOTHING,
+  question: (amount) => `Release ${amount}?`,
+  past: 'released',
+  carryOut: (found) => releasePages(api, { filter: { ...filter, to: found.to } }, totalOf(found)),
+});
+
+async function releasePages(
+  { client, nextKey }: Api,
+  which: Parameters<Api['client']['releaseMany']>[0],
+  total: number | undefined,
+): Promise<number> {
   const results = new Map<string, number>();
   const failures: Release[] = [];
-  let done = 0;
-  try {
-    for await (const { items } of client.releaseAll(filter, nextKey)) {
-      for (const item of items) {
-        results.set(item.result, (results.get(item.result) ?? 0) + 1);
-        if (isFailure(item)) failures.push(item);
-        if (!process.stdout.isTTY) await putJson(item);
-      }
-      done += items.length;
-      bar.update(done);
+  const take = async ({ items }: Answers['releases']) => {
+    for (const item of items) {
+      results.set(item.result, (results.get(item.result) ?? 0) + 1);
+      if (isFailure(item)) failures.push(item);
+      if (!process.stdout.isTTY) await putJson(item);
     }
-  } finally {
-    bar.stop();
-  }
+    return items.length;
+  };
+  const done = await takePages(client.releaseMany(which, nextKey), { unit: 'deliveries', total, take });
   await summarize(done, results, failures);
   return failures.length === 0 ? 0 : 1;
-}
-
-/** For the bar; undefined if nobody sees one, or if there are too many to count. */
-async function countWaiting(
-  client: Api['client'],
-  filter: ListQuery<'quarantine'>,
-): Promise<number | undefined> {
-  if (!process.stderr.isTTY) return undefined;
-  let found = 0;
-  for await (const _ of client.each('quarantine', filter, { max: COUNTED_MAX })) found += 1;
-  return found < COUNTED_MAX ? found : undefined;
 }
 
 async function summarize(
@@ -117,5 +123,10 @@ export const FAILURE_COLUMNS: readonly Column<Release>[] = [
 
 export const quarantine = nounCommand('quarantine', {
   help,
-  verbs: { list: listVerb('quarantine', 'quarantined delivery'), release, discard },
+  verbs: {
+    list: listVerb('quarantine', 'quarantined delivery'),
+    groups: groupsVerb('quarantine'),
+    release,
+    discard,
+  },
 });

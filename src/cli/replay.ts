@@ -66,11 +66,17 @@ async function run(args: string[], env: Env): Promise<number> {
     complain('nothing was replayed');
     return 1;
   }
-  const replay = await api.client.createReplay(order, api.nextKey());
+  const replay = await api.client.createReplay(asShown(order, found), api.nextKey());
   if (values.detach !== true) return watchReplay(api, replay);
   printReplay(replay);
   return 0;
 }
+
+/** What was accepted since it was shown is left alone, since nobody was asked about it. */
+const asShown = (
+  { filter, ...order }: ReplayOrder,
+  { matched_before: to }: Answers['replayPreview'],
+): ReplayOrder => (filter === undefined ? order : { ...order, filter: { ...filter, ...(to && { to }) } });
 
 type OrderOptions = {
   readonly queue?: string | undefined;

@@ -16,6 +16,7 @@ import { createDocsRouter } from './api/docs-router.ts';
 import { createDifferenceOperations } from './api/difference-operations.ts';
 import { createCloudEventOperations } from './api/cloud-event-operations.ts';
 import { createExportOperations } from './api/export-operations.ts';
+import { createGroupOperations } from './api/group-operations.ts';
 import { createItemOperations } from './api/item-operations.ts';
 import { createListOperations } from './api/list-operations.ts';
 import { listOperation, LISTS } from './api/lists.ts';
@@ -162,6 +163,7 @@ function operationsOf(config: Config, parts: OperatorParts & Databases): readonl
     (sessionId === undefined || (await isSessionOpen(tokenConnection, sessionId)));
   return [
     ...createListOperations({ connection }),
+    ...createGroupOperations({ connection }),
     ...createItemOperations({ connection }),
     ...createDifferenceOperations({ connection }),
     ...createCloudEventOperations({ connection, bus: config.broker }),

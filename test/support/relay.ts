@@ -9,8 +9,8 @@ import { keepPartitions } from '../../src/ledger/partitions.ts';
 import { createOutbox, type Outbox } from '../../src/relay/outbox.ts';
 import { createLease, type Lease } from '../../src/relay/lease.ts';
 import { createRelay, type Relay, type RelayLimits } from '../../src/relay/relay.ts';
-import { decide, lockEntry } from '../../src/operators/decisions/decide.ts';
-import { retryEntries } from '../../src/operators/decisions/retry.ts';
+import { decide, judge, lockEntry } from '../../src/operators/decisions/decide.ts';
+import { decideEntries } from '../../src/operators/decisions/retry.ts';
 import { vi } from 'vitest';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';
@@ -274,11 +274,11 @@ export async function retry(
   which: 'returned' | 'parked' | { readonly id: string },
 ): Promise<number> {
   if (typeof which === 'string')
-    return (await retryEntries(db, { state: which, sources: null })).retried.length;
+    return (await decideEntries(db, 'retry', { state: which, sources: null })).decided.length;
   return db.transaction().execute(async (trx) => {
     const entry = await lockEntry(trx, which.id);
-    if (entry === undefined) return 0;
-    const decided = await decide(trx, { entry, decision: 'retry', by: 'a test' });
-    return decided?.isChanged ? 1 : 0;
+    if (entry === undefined || judge(entry, 'retry').is !== 'allowed') return 0;
+    await decide(trx, { entry, decision: 'retry', by: 'a test' });
+    return 1;
   });
 }

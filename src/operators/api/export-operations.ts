@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { readAll } from '../audit/export.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
-import { plain } from '../contract/filters.ts';
+import { plain, REASON_MAX_LENGTH } from '../contract/filters.ts';
 import { EXPORTED_LISTS, type ExportedList } from '../contract/lists.ts';
 import { type ApiList, LISTS } from './lists.ts';
 import { ApiError, type Caller, defineRead, type Operation } from './operation.ts';
@@ -38,7 +38,7 @@ const EXPORTED: Readonly<Record<ExportedList, ApiList>> = LISTS;
 const anyFilter = Object.fromEntries(
   [...new Set(EXPORTED_LISTS.flatMap((name) => Object.keys(EXPORTED[name].filters)))].map((filter) => [
     filter,
-    plain(256).optional().describe('As in the list, if it has this filter.'),
+    plain(REASON_MAX_LENGTH).optional().describe('As in the list, if it has this filter.'),
   ]),
 );
 

@@ -1,25 +1,17 @@
-// The API's actions on the outbox: retry (send a returned or parked event again), discard, and park. What they change is in
-// decisions/.
+// The API's actions on one entry of the outbox: retry (send a returned or parked event again), discard, and park. What they
+// change is in decisions/. Actions on many: outbox-orders.ts.
 
 import { z } from 'zod';
-import { encodeCursor } from '../audit/cursor.ts';
 import { parseEventId } from '../../ledger/index.ts';
-import { decide, type Decision, lockEntry } from '../decisions/decide.ts';
-import { RETRIED_AT_ONCE, retryEntries } from '../decisions/retry.ts';
+import { decide, type Decision, judge, lockEntry } from '../decisions/decide.ts';
 import { eventIdText } from '../contract/filters.ts';
-import { placeOf } from './lists.ts';
 import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';
-import { Entry, Retried, RetryOrder } from '../contract/outbox.ts';
-
-const LIST = 'outbox retry';
-const PAST = { retry: 'retried', discard: 'discarded', park: 'parked' } as const satisfies Record<
-  Decision,
-  string
->;
+import { createOutboxOrders } from './outbox-orders.ts';
+import { Entry } from '../contract/outbox.ts';
 
 export function createOutboxOperations(): readonly Operation[] {
   return [
-    retryManyOperation(),
+    ...createOutboxOrders(),
     decideOperation('retry', {
       summary: 'Publish a returned or parked event again',
       description:
@@ -62,18 +54,11 @@ function decideOperation(
       if (entry === undefined || caller.sources?.includes(entry.source) === false) {
         throw notFound('entry in the outbox');
       }
-      const decided = await decide(trx, { entry, decision, by: caller.name });
-      if (decided === undefined) {
-        throw new ApiError(
-          409,
-          'wrong_state',
-          entry.replay_id === null
-            ? `it is ${entry.state}: a ${entry.state} event cannot be ${PAST[decision]}`
-            : 'it is a replay’s copy: pause, resume or cancel the replay',
-        );
-      }
+      const verdict = judge(entry, decision);
+      if (verdict.is === 'refused') throw new ApiError(409, 'wrong_state', verdict.reason);
       // Somebody decided the same before, and the log has a line about it already.
-      if (!decided.isChanged) return { status: 200, body: decided.entry };
+      if (verdict.is === 'unchanged') return { status: 200, body: entry };
+      const decided = await decide(trx, { entry, decision, by: caller.name });
       await record({
         action: `outbox.${decision}`,
         source: entry.source,
@@ -85,50 +70,7 @@ function decideOperation(
           last_error: entry.last_error,
         },
       });
-      return { status: 200, body: decided.entry };
-    },
-  });
-}
-
-function retryManyOperation(): Operation {
-  return defineAction({
-    id: 'retryEntries',
-    path: '/outbox/retry',
-    tag: 'Outbox',
-    summary: 'Publish all returned or all parked events again',
-    description: `The oldest ${RETRIED_AT_ONCE} of them. Continue with \`next_cursor\` until it is null. Each event that waited at the first call is retried once, even if it is returned again.`,
-    role: 'operator',
-    body: RetryOrder,
-    answers: { 200: { description: 'How many are pending again.', schema: Retried } },
-    run: async ({ body: { state, source: wanted, cursor } }, { caller, trx, record }) => {
-      const filter = { state, source: wanted };
-      const sources = scopeOf(caller, wanted);
-      const binding = { list: LIST, filters: filter, types: ['bigint', 'bigint'] } as const;
-      const place = placeOf(cursor, binding, 'this action with this order');
-      const { retried, next } = await retryEntries(trx, {
-        state,
-        sources,
-        place: place === null ? undefined : { after: place[0], upTo: place[1] },
-      });
-      // A line for the call and one for each event, so that the events' jobs show the retry in their stories.
-      await record(
-        {
-          action: 'outbox.retry',
-          source: wanted ?? null,
-          detail: { state, retried: retried.length },
-        },
-        ...retried.map(({ id, event_id, source: of, last_error }) => ({
-          action: 'outbox.retry',
-          source: of,
-          subject: event_id,
-          detail: { entry: id, state, last_error },
-        })),
-      );
-      const nextCursor = next === undefined ? null : encodeCursor([next.after, next.upTo], LIST, filter);
-      return {
-        status: 200,
-        body: { retried: retried.length, remaining: next !== undefined, next_cursor: nextCursor },
-      };
+      return { status: 200, body: decided };
     },
   });
 }

@@ -87,7 +87,7 @@ export const deliveries: List<DeliveryFilters, AuditedDelivery> = createList(spe
 });
 
 /** The predicates of the indexes deliveries_quarantine, deliveries_released_time and deliveries_discarded. */
-const QUARANTINE_STATES: Readonly<Record<QuarantineState, Condition>> = {
+export const QUARANTINE_STATES: Readonly<Record<QuarantineState, Condition>> = {
   waiting: sql`t.outcome = 'quarantined' and t.released_at is null and t.discarded_at is null`,
   released: sql`t.outcome = 'quarantined' and t.released_at is not null`,
   discarded: sql`t.outcome = 'quarantined' and t.discarded_at is not null`,
@@ -103,6 +103,7 @@ const quarantineTable: FilterTable<QuarantineFilters> = {
     return byPartialIndex(QUARANTINE_STATES[released ? 'released' : 'waiting']);
   },
   status: byStatus,
+  reason: (reason) => ({ condition: sql`t.reason = ${reason}` }),
 };
 
 /** The condition on deliveries `t` that wait for an operator. Index deliveries_quarantine. */
@@ -112,6 +113,12 @@ export const IS_WAITING = QUARANTINE_STATES.waiting;
 export const quarantineConditions = (
   asked: Omit<QuarantineFilters, 'state' | 'released' | 'from' | 'to'>,
 ): Condition[] => filtersOf(quarantineTable, asked).map(({ condition }) => condition);
+
+/** On deliveries `t`. */
+export const receivedBetween = ({ from, to }: Pick<QuarantineFilters, 'from' | 'to'>): Condition[] => [
+  ...(from === undefined ? [] : [sql`t.received_at >= ${from}::timestamptz`]),
+  ...(to === undefined ? [] : [sql`t.received_at < ${to}::timestamptz`]),
+];
 
 /** The deliveries that wait for an operator, or that an operator has released or discarded. */
 export const quarantine: List<QuarantineFilters, AuditedDelivery> = createList(spec, {

@@ -2,9 +2,10 @@
 // the entries that a page reads, and by those of each state that are counted.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { eventId, type Status, type Database, type OutboxState, timeText } from '../../ledger/index.ts';
+import { type Database, type OutboxState, timeText } from '../../ledger/index.ts';
 import type { Entry, outboxFilters } from '../contract/outbox.ts';
-import { type Scoped, sourcesIn } from './filters.ts';
+import { columns, type EntryRow, has, inState, ofJobCte, ofKind, ofSources, toEntry } from './entries.ts';
+import type { Scoped } from './filters.ts';
 import { cutPage, type List, type Page, type PageOptions } from './lists.ts';
 
 export type OutboxFilters = Scoped<typeof outboxFilters>;
@@ -24,9 +25,6 @@ const INSPECT = 10_000;
 /** Of each state; some 50 ms for each that has so many. */
 const COUNT_MAX = 100_000;
 
-const columns = sql`o.sequence as id, o.source, o.job_id, o.status, o.progress_percentage, o.state, o.attempts,
-  ${timeText('o.due_at')} as due_at, ${timeText('o.recorded_at')} as recorded_at, o.last_error, o.replay_id, o.queue`;
-
 /**
  * By sequence, and not by time as other lists, so it has statements of its own. Their indexes are in its order: outbox_pending
  * (pending and no copy), outbox_waiting (other states), or the primary key. Copies are found by outbox_replay, and sorted:
@@ -35,10 +33,12 @@ const columns = sql`o.sequence as id, o.source, o.job_id, o.status, o.progress_p
 export const outbox: List<OutboxFilters, Entry> = {
   types: ['bigint'],
   read: async (db, filters, options) => {
-    const { job_id, copies } = filters;
+    const { job_id, reason, queue } = filters;
     if (job_id !== undefined) return ofJob(db, { ...filters, job_id }, options);
     const { after, limit } = options;
     const run = async <T>(statement: RawBuilder<T>) => (await statement.execute(db)).rows;
+    // Only copies have a queue.
+    const copies = filters.copies ?? (queue === undefined ? undefined : true);
     // Copies first, by their index (offset 0): in the order of the list they may stand behind all live entries.
     const entries = copies ? sql`(select * from outbox where replay_id is not null offset 0)` : sql`outbox`;
     const isPending = filters.state === 'pending';
@@ -47,14 +47,16 @@ export const outbox: List<OutboxFilters, Entry> = {
         and o.sequence > ${after?.[0] ?? '0'}::bigint
       order by o.sequence`;
     const { sources } = filters;
-    // Without a source, an index holds just the wanted entries, or most entries are wanted.
-    if (sources === null && (copies !== false || isPending)) {
+    // Without these filters, an index holds just the wanted entries, or most entries are wanted.
+    const isServed = sources === null && reason === undefined && queue === undefined;
+    if (isServed && (copies !== false || isPending)) {
       const rows = await run(sql<EntryRow>`select ${columns} ${scan} limit ${limit + 1}`);
       return pageOf(rows, limit);
     }
     const rows = await run(sql<EntryRow>`
       select ${columns} from (select o.* ${scan} limit ${INSPECT}) o
-      where ${ofSources(sources)} and ${ofKind(copies)} order by o.sequence limit ${limit + 1}`);
+      where ${ofSources(sources)} and ${ofKind(copies)} and ${has('last_error', reason)} and ${has('queue', queue)}
+      order by o.sequence limit ${limit + 1}`);
     if (rows.length > limit) return pageOf(rows, limit);
     const [end] = await run(
       sql<{ id: string }>`select o.sequence as id ${scan} offset ${INSPECT - 1} limit 1`,
@@ -67,53 +69,21 @@ export const outbox: List<OutboxFilters, Entry> = {
 /** Live entries by their events' sequences (events_dedup_key, the primary key); copies, which are few, by outbox_replay. */
 async function ofJob(
   db: Kysely<Database>,
-  { sources, state, copies, job_id: jobId }: OutboxFilters & { job_id: string },
+  { sources, state, copies, reason, queue, job_id: jobId }: OutboxFilters & { job_id: string },
   { after, limit }: PageOptions,
 ): Promise<Page<Entry>> {
   const statement = sql<EntryRow>`
-    with s (source) as materialized (${sourcesIn('events', sources)}),
-    of_job as materialized (
-      select e.sequence from s cross join lateral (
-        select e.sequence from events e where e.source = s.source and e.job_id = ${jobId}) e),
+    with ${ofJobCte(jobId, sources)},
     found as (
       select o.* from outbox o where o.sequence in (select sequence from of_job)
       union all
       select o.* from outbox o where o.replay_id is not null and o.replay_of in (select sequence from of_job)
     )
     select ${columns} from found o
-    where ${inState(state)} and ${ofKind(copies)} and o.sequence > ${after?.[0] ?? '0'}::bigint
+    where ${inState(state)} and ${ofKind(copies)} and ${has('last_error', reason)} and ${has('queue', queue)}
+      and o.sequence > ${after?.[0] ?? '0'}::bigint
     order by o.sequence limit ${limit + 1}`;
   return pageOf((await statement.execute(db)).rows, limit);
-}
-
-/** Undefined is any state. */
-function inState(state: OutboxState | undefined): RawBuilder<unknown> {
-  // As the predicates of the partial indexes are written.
-  if (state === 'pending') return sql`o.state = 'pending'`;
-  return state === undefined ? sql`true` : sql`o.state = ${sql.lit(state)} and o.state <> 'pending'`;
-}
-
-/** Undefined is copies and live entries. */
-function ofKind(copies: boolean | undefined): RawBuilder<unknown> {
-  if (copies === undefined) return sql`true`;
-  return copies ? sql`o.replay_id is not null` : sql`o.replay_id is null`;
-}
-
-function ofSources(sources: readonly string[] | null): RawBuilder<unknown> {
-  return sources === null ? sql`true` : sql`o.source = any(${sources}::text[])`;
-}
-
-/** The entry with this number, digits of a 64-bit one. Undefined if there is none. */
-export async function findEntry(db: Kysely<Database>, id: string): Promise<Entry | undefined> {
-  const { rows } =
-    await sql<EntryRow>`select ${columns} from outbox o where o.sequence = ${id}::bigint`.execute(db);
-  return rows[0] && toEntry(rows[0]);
-}
-
-type EntryRow = Omit<Entry, 'event_id'> & { status: Status; progress_percentage: number | null };
-
-function toEntry({ status, progress_percentage: progress, ...row }: EntryRow): Entry {
-  return { ...row, event_id: eventId(row.source, { jobId: row.job_id, status, progress }) };
 }
 
 const pageOf = (rows: readonly EntryRow[], limit: number): Page<Entry> =>

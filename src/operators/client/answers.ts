@@ -6,8 +6,10 @@ import { DeliveryDetail } from '../contract/deliveries.ts';
 import { Difference } from '../contract/difference.ts';
 import { EventDetail } from '../contract/events.ts';
 import { type ListName, LISTS } from '../contract/lists.ts';
-import { OutboxCounts, Retried } from '../contract/outbox.ts';
-import { DiscardPage, DiscardPreview, ReleasePage, ReleaseResult } from '../contract/quarantine.ts';
+import { OutboxGroups, QuarantineGroups } from '../contract/groups.ts';
+import { OutboxCounts } from '../contract/outbox.ts';
+import { DiscardedEntries, OutboxPreview, Retried } from '../contract/outbox-orders.ts';
+import { DiscardPage, QuarantinePreview, ReleasePage, ReleaseResult } from '../contract/quarantine.ts';
 import { ReplicaList } from '../contract/replicas.ts';
 import { ReplayDetail, ReplayPreview } from '../contract/replays.ts';
 import { SearchAnswer } from '../contract/search.ts';
@@ -27,10 +29,14 @@ export const answers = {
   search: lenient(SearchAnswer),
   stats: lenient(Stats),
   outboxCounts: lenient(OutboxCounts),
+  outboxGroups: lenient(OutboxGroups),
+  outboxPreview: lenient(OutboxPreview),
   retried: lenient(Retried),
+  discardedEntries: lenient(DiscardedEntries),
+  quarantineGroups: lenient(QuarantineGroups),
+  quarantinePreview: lenient(QuarantinePreview),
   release: lenient(ReleaseResult),
   releases: lenient(ReleasePage),
-  discardPreview: lenient(DiscardPreview),
   discards: lenient(DiscardPage),
   replayDetail: lenient(ReplayDetail),
   replayPreview: lenient(ReplayPreview),

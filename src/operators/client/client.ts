@@ -5,7 +5,8 @@ import { z } from 'zod';
 import { PAGE_LIMIT_MAX } from '../contract/filters.ts';
 import type { ListName, LISTS } from '../contract/lists.ts';
 import type { liveFilters } from '../contract/live.ts';
-import type { RetryOrder } from '../contract/outbox.ts';
+import type { outboxGroupFilters, quarantineGroupFilters } from '../contract/groups.ts';
+import type { DiscardEntriesOrder, RetryOrder } from '../contract/outbox-orders.ts';
 import type { DiscardOrder, ReleaseOrder } from '../contract/quarantine.ts';
 import type { ReplayOrder as ContractReplayOrder } from '../contract/replay-order.ts';
 import { STORY_ITEMS_DEFAULT } from '../contract/story.ts';
@@ -24,6 +25,9 @@ type QueryOf<Filters> = { readonly [Name in keyof Filters]?: Query[string] };
 export type ListQuery<N extends ListName> = QueryOf<(typeof LISTS)[N]['filters']>;
 export type LiveQuery = QueryOf<typeof liveFilters>;
 export type ReplayOrder = Omit<Lenient<ContractReplayOrder>, 'dry_run'>;
+
+/** Which entries or deliveries an order is about. */
+type Which<Order> = Pick<Order, Extract<keyof Order, 'ids' | 'filter' | 'state' | 'source'>>;
 
 type LiveEvents = AsyncGenerator<ServerSentEvent, void, undefined>;
 
@@ -112,24 +116,35 @@ export function createOperatorsClient(options: HttpClientOptions) {
 
     release: (deliveryId: string, key: string) =>
       act(`/quarantine/${part(deliveryId)}/release`, answers.release, key),
-    /** Releases all that match, page by page: each page is an action of its own. */
-    releaseAll: (filter: ReleaseOrder['filter'], nextKey: () => string) =>
-      pages((cursor) => act('/quarantine/release', answers.releases, nextKey(), { filter, cursor })),
+    tryRelease: (which: Which<ReleaseOrder>, key: string) =>
+      act('/quarantine/release', answers.quarantinePreview, key, { ...which, dry_run: true }),
+    /** Releases many, page by page: each page is an action of its own. */
+    releaseMany: (which: Which<ReleaseOrder>, nextKey: () => string) =>
+      pages((cursor) => act('/quarantine/release', answers.releases, nextKey(), { ...which, cursor })),
 
     discard: (deliveryId: string, note: string, key: string) =>
       act(`/quarantine/${part(deliveryId)}/discard`, items.quarantine, key, { note }),
-    tryDiscard: (filter: DiscardOrder['filter'], key: string) =>
-      act('/quarantine/discard', answers.discardPreview, key, { filter, dry_run: true }),
-    /** Discards all that match, page by page: each page is an action of its own. */
-    discardAll: (order: Pick<DiscardOrder, 'filter' | 'note'>, nextKey: () => string) =>
+    tryDiscard: (which: Which<DiscardOrder>, key: string) =>
+      act('/quarantine/discard', answers.quarantinePreview, key, { ...which, dry_run: true }),
+    /** Discards many, page by page: each page is an action of its own. */
+    discardMany: (order: Which<DiscardOrder> & { readonly note: string }, nextKey: () => string) =>
       pages((cursor) => act('/quarantine/discard', answers.discards, nextKey(), { ...order, cursor })),
+    quarantineGroups: (query: QueryOf<typeof quarantineGroupFilters>) =>
+      get('/quarantine/groups', answers.quarantineGroups, query),
 
     /** `id`: the entry's own digits, or an event's id. */
     decide: (id: string, action: 'retry' | 'discard' | 'park', key: string) =>
       act(`/outbox/${part(id)}/${action}`, items.outbox, key),
-    /** Retries all that match, page by page: each page is an action of its own. */
-    retryAll: (order: Omit<RetryOrder, 'cursor'>, nextKey: () => string) =>
-      pages((cursor) => act('/outbox/retry', answers.retried, nextKey(), { ...order, cursor })),
+    tryDecide: (action: 'retry' | 'discard', which: Which<DiscardEntriesOrder>, key: string) =>
+      act(`/outbox/${action}`, answers.outboxPreview, key, { ...which, dry_run: true }),
+    /** Retries many, page by page: each page is an action of its own. */
+    retryMany: (which: Which<RetryOrder>, nextKey: () => string) =>
+      pages((cursor) => act('/outbox/retry', answers.retried, nextKey(), { ...which, cursor })),
+    /** Discards many, page by page: each page is an action of its own. */
+    discardEntries: (which: Which<DiscardEntriesOrder>, nextKey: () => string) =>
+      pages((cursor) => act('/outbox/discard', answers.discardedEntries, nextKey(), { ...which, cursor })),
+    outboxGroups: (query: QueryOf<typeof outboxGroupFilters>) =>
+      get('/outbox/groups', answers.outboxGroups, query),
   };
 }
 

@@ -13,7 +13,10 @@ export {
 export { addressFault, tokenFault } from '../../http-client.ts';
 export type { ServerSentEvent } from './server-sent-events.ts';
 export { EXPORTED_LISTS, type ListName, LISTS } from '../contract/lists.ts';
+export { outboxGroupFilters, quarantineGroupFilters } from '../contract/groups.ts';
 export { liveFilters } from '../contract/live.ts';
 export { OPTION_NAMES } from '../contract/option-names.ts';
+export { DECIDED_AT_ONCE } from '../contract/outbox-orders.ts';
+export { RELEASED_AT_ONCE } from '../contract/quarantine.ts';
 export { ERROR_MESSAGE_MAX_LENGTH } from '../contract/story.ts';
 export { REPLAY_EVENT_IDS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX } from '../contract/replay-order.ts';

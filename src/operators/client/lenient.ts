@@ -20,6 +20,7 @@ const MAY_BE_MISSING = [
   'detail',
   'remaining',
   'total',
+  'matched_before',
 ] as const;
 type MayBeMissing = (typeof MAY_BE_MISSING)[number];
 

@@ -42,6 +42,7 @@ const FILES = {
   'icon.svg': ICON,
   'console.css': own('console.css'),
   'console.js': own('console.js'),
+  'preview.js': own('preview.js'),
 };
 
 export function createConsole(options: ConsoleOptions): Router {

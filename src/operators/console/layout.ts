@@ -53,7 +53,7 @@ export function createLayout({ assets }: { assets: Assets }): Layout {
         title: `${title} – Tallyhook`,
         body,
         styles: [assets.href('base.css'), assets.href('console.css')],
-        scripts: [assets.href('console.js')],
+        scripts: [assets.href('console.js'), assets.href('preview.js')],
         icon: assets.href('icon.svg'),
       }),
       status,

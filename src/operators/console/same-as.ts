@@ -18,14 +18,14 @@ export type Call = {
   /** Below /api/v1, percent-encoded already. */
   readonly path: string;
   readonly query?: Query;
-  /** Of an action. */
+  /** Of an action. What it asks for stands here for curl, and in `query` for the command line. */
   readonly body?: object;
 };
 
 /** @param origin as the browser knows the operators' port: `http://127.0.0.1:8081` */
 export function sameAs(origin: string, { command, path, query = {}, body }: Call): SameAs {
   const asked = givenIn(query);
-  const parameters = new URLSearchParams(asked).toString();
+  const parameters = body === undefined ? new URLSearchParams(asked).toString() : '';
   const url = `${origin}/api/v1${path}${parameters === '' ? '' : `?${parameters}`}`;
   const sent = body === undefined ? '' : ` --json ${shellWord(JSON.stringify(body))}`;
   return {

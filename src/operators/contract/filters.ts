@@ -66,6 +66,9 @@ export const time = z.iso
 
 export const source = plain(63).describe('By its exact name.');
 export const jobId = plain(128);
+/** As long as the service keeps a delivery's reason, or an entry's last error. */
+export const REASON_MAX_LENGTH = 300;
+export const exactReason = plain(REASON_MAX_LENGTH);
 export const eventIdText = plain(256);
 export const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true');
 

@@ -10,6 +10,8 @@ export const OPTION_NAMES = {
   stuck_after: { name: 'stuck-after' },
   source: { name: 'source' },
   outcome: { name: 'outcome' },
+  reason: { name: 'reason' },
+  queue: { name: 'queue' },
   result: { name: 'result' },
   event_id: { name: 'event' },
   status: { name: 'status' },

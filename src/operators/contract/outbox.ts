@@ -1,8 +1,8 @@
-// The outbox: its entries and their counts, the filters of its list, and the order that retries many.
+// The outbox: its entries and their counts, and the filters of its list. The orders for many: outbox-orders.ts.
 
 import { z } from 'zod';
 import { digits, outboxState, page, timestamp } from './fields.ts';
-import { flag, jobId, orderCursor, source } from './filters.ts';
+import { exactReason, flag, jobId, plain, source } from './filters.ts';
 
 export const Entry = z
   .object({
@@ -47,26 +47,11 @@ export const outboxFilters = {
   state: outboxState.optional(),
   source: source.optional(),
   job_id: jobId.optional(),
+  reason: exactReason.optional().describe('Its `last_error`, word for word.'),
+  queue: plain(255).optional().describe('Copies of replays that go to this queue alone, by its exact name.'),
   copies: flag
     .optional()
     .describe('`true`: only the copies of replays. `false`: only events. Both where not given.'),
 };
 
-export const RetryOrder = z
-  .strictObject({
-    state: z.enum(['returned', 'parked']),
-    source: source.optional(),
-    cursor: orderCursor,
-  })
-  .meta({ id: 'RetryOrder', description: 'Which entries to retry.' });
-
-export const Retried = z
-  .object({
-    retried: z.int().min(0),
-    remaining: z.boolean().describe('There are more: call again with `next_cursor`.'),
-    next_cursor: z.string().nullable().describe('For the next call; null after the last one.'),
-  })
-  .meta({ id: 'Retried', description: 'How many entries are pending again.' });
-
 export type Entry = z.infer<typeof Entry>;
-export type RetryOrder = z.input<typeof RetryOrder>;

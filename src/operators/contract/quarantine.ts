@@ -3,13 +3,13 @@
 import { z } from 'zod';
 import { Delivery } from './deliveries.ts';
 import { timestamp } from './fields.ts';
-import { flag, job, note as noteText, orderCursor, plain, range, source } from './filters.ts';
+import { exactReason, flag, job, note as noteText, plain, range, source } from './filters.ts';
+import { counts, idsOf, namesOne, nextCursor, ONE_OF_BOTH, paged, SAMPLE_MAX, whyNot } from './orders.ts';
 
 /** One transaction locks as many jobs. */
 export const RELEASED_AT_ONCE = 100;
 /** One transaction locks as many deliveries, and writes as many lines to the operator log. */
 export const DISCARDED_AT_ONCE = 1_000;
-export const DISCARD_SAMPLE_MAX = 10;
 
 const state = z.enum(['waiting', 'released', 'discarded']);
 export type QuarantineState = z.infer<typeof state>;
@@ -17,6 +17,7 @@ export type QuarantineState = z.infer<typeof state>;
 export const quarantineFilters = {
   source: source.optional(),
   status: plain(128).optional().describe('As it was sent.'),
+  reason: exactReason.optional().describe('Why it is in quarantine, word for word.'),
   ...job,
   ...range,
   state: state
@@ -28,31 +29,36 @@ export const quarantineFilters = {
 const { state: _state, released: _released, ...orderFilters } = quarantineFilters;
 
 const filter = z.strictObject(orderFilters).describe('As in the list of the quarantine; empty for all.');
+/** In lower case, as they are shown. */
+const deliveryId = z.uuid().toLowerCase();
+
+const order = (max: number) => ({ ids: idsOf(deliveryId, max), filter: filter.optional(), ...paged(max) });
 
 export const ReleaseOrder = z
-  .strictObject({
-    filter,
-    limit: z.int().min(1).max(RELEASED_AT_ONCE).default(RELEASED_AT_ONCE),
-    cursor: orderCursor,
-  })
+  .strictObject(order(RELEASED_AT_ONCE))
+  .refine(namesOne, ONE_OF_BOTH)
   .meta({ id: 'ReleaseOrder', description: 'Which deliveries to release, oldest first.' });
+
+const releaseResult = z.enum(['accepted', 'duplicate', 'conflict', 'still_quarantined']);
 
 export const ReleaseResult = z
   .object({
     delivery_id: z.uuid(),
-    result: z
-      .enum(['accepted', 'duplicate', 'conflict', 'still_quarantined'])
-      .describe('The outcome with the present schemas.'),
+    result: releaseResult.describe('The outcome with the present schemas.'),
     event_id: z.string().nullable(),
     reason: z.string().nullable().describe('Why it is still not understood.'),
   })
   .meta({ id: 'ReleaseResult', description: 'What became of a quarantined delivery.' });
 
+export const ReleaseItem = ReleaseResult.extend({
+  result: z
+    .enum([...releaseResult.options, 'wrong_state', 'not_found'])
+    .describe('The outcome with the present schemas; the last two only with `ids`.'),
+  reason: z.string().nullable().describe('Why it is still not understood, or why it cannot be released.'),
+}).meta({ id: 'ReleaseItem', description: 'What became of a delivery that was to be released.' });
+
 export const ReleasePage = z
-  .object({
-    items: z.array(ReleaseResult),
-    next_cursor: z.string().nullable().describe('For the next call; null after the last page.'),
-  })
+  .object({ items: z.array(ReleaseItem), next_cursor: nextCursor })
   .meta({ id: 'ReleasePage', description: 'What became of some of them.' });
 
 const note = noteText.describe('The reason, which is shown with the delivery.');
@@ -63,42 +69,52 @@ export const Discard = z
 
 export const DiscardOrder = z
   .strictObject({
-    filter,
+    ...order(DISCARDED_AT_ONCE),
     note: note.optional().describe('The reason. Only a dry run needs none.'),
-    dry_run: z.boolean().default(false).describe('Only says what would be discarded.'),
-    limit: z.int().min(1).max(DISCARDED_AT_ONCE).default(DISCARDED_AT_ONCE),
-    cursor: orderCursor,
   })
+  .refine(namesOne, ONE_OF_BOTH)
   .refine(({ note: given, dry_run: isDry }) => isDry || given !== undefined, {
     path: ['note'],
     error: 'must be given',
   })
   .meta({ id: 'DiscardOrder', description: 'Which deliveries to discard, oldest first, and why.' });
 
+export const DiscardItem = z
+  .object({
+    delivery_id: z.uuid(),
+    result: z.enum(['discarded', 'wrong_state', 'not_found']),
+    reason: whyNot,
+  })
+  .meta({ id: 'DiscardItem', description: 'What became of a delivery that was to be discarded.' });
+
 export const DiscardPage = z
   .object({
     discarded: z.int().min(0).describe('Deliveries that this call discarded.'),
-    next_cursor: z.string().nullable().describe('For the next call; null after the last page.'),
+    items: z.array(DiscardItem).optional().describe('With `ids`: each of them.'),
+    next_cursor: nextCursor,
   })
   .meta({ id: 'DiscardPage', description: 'How many of them were discarded.' });
 
-export const DiscardPreview = z
+export const QuarantinePreview = z
   .object({
-    matched: z.int().min(0),
-    matched_exactly: z
-      .boolean()
-      .describe('False if more wait in quarantine than were looked at, so that there may be more.'),
-    to: timestamp.describe('Put it into the filter of the order: nothing that came later is discarded.'),
-    sample: z.array(Delivery).max(DISCARD_SAMPLE_MAX).describe('The oldest ones.'),
+    ...counts,
+    to: timestamp.describe('Put it into the filter of the order: nothing that came later is touched.'),
+    sample: z.array(Delivery).max(SAMPLE_MAX).describe('The oldest ones.'),
   })
-  .meta({ id: 'DiscardPreview', description: 'What a discard would begin with.' });
+  .meta({ id: 'QuarantinePreview', description: 'What a release or a discard would begin with.' });
 
-export type DiscardPreview = z.infer<typeof DiscardPreview>;
+export type QuarantinePreview = z.infer<typeof QuarantinePreview>;
+
+export const ReleaseAnswer = z
+  .union([ReleasePage, QuarantinePreview])
+  .meta({ id: 'ReleaseAnswer', description: 'What became of them; or what a dry run found.' });
 
 export const DiscardAnswer = z
-  .union([DiscardPage, DiscardPreview])
+  .union([DiscardPage, QuarantinePreview])
   .meta({ id: 'DiscardAnswer', description: 'How many were discarded; or what a dry run found.' });
 
 export type QuarantineFilter = z.output<typeof filter>;
 export type ReleaseOrder = z.input<typeof ReleaseOrder>;
 export type DiscardOrder = z.input<typeof DiscardOrder>;
+export type ReleaseItem = z.infer<typeof ReleaseItem>;
+export type DiscardItem = z.infer<typeof DiscardItem>;

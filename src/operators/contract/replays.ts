@@ -56,6 +56,11 @@ export const ReplayPreview = z
   .object({
     matched: count,
     matched_exactly: matchedExactly,
+    matched_before: timestamp
+      .nullable()
+      .describe(
+        'Put it into the filter of the order, as `to`: no event that came later is published. Null with `event_ids`.',
+      ),
     sample: z
       .array(Event)
       .max(REPLAY_SAMPLE_MAX)

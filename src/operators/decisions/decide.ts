@@ -1,13 +1,12 @@
-// An operator's decision on one entry of the outbox. Retry: a returned or parked event is sent again (retry.ts). Discard: it
-// is never published. Park: it is held back. Replays' copies are not decided on singly: their replay is paused, resumed or
-// cancelled.
+// An operator's decision on one entry of the outbox. Retry: a returned or parked event is sent again. Discard: it is never
+// published. Park: it is held back. Replays' copies are not decided on singly: their replay is paused, resumed or cancelled.
 
 import { sql, type Transaction } from 'kysely';
-import { findEntry } from '../audit/outbox.ts';
+import { findEntry } from '../audit/entries.ts';
 import type { Entry } from '../contract/outbox.ts';
 import type { Database, OutboxState } from '../../ledger/index.ts';
 import { findEvents } from '../replays/selection.ts';
-import { retryEntry } from './retry.ts';
+import { decideLocked } from './retry.ts';
 
 export type Decision = 'retry' | 'discard' | 'park';
 
@@ -18,10 +17,37 @@ const DECISIONS: Readonly<Record<Decision, { from: readonly OutboxState[]; to?: 
   park: { from: ['pending', 'returned'], to: 'parked' },
 };
 
+const PAST = { retry: 'retried', discard: 'discarded', park: 'parked' } as const satisfies Record<
+  Decision,
+  string
+>;
+
+export type Verdict =
+  | { readonly is: 'allowed' | 'unchanged' }
+  /** `reason`: for people. */
+  | { readonly is: 'refused'; readonly reason: string };
+
+/** Whether the entry's state allows the decision; `unchanged` if it is in the new state already. */
+export function judge({ replay_id, state }: Entry, decision: Decision): Verdict {
+  const { from, to } = DECISIONS[decision];
+  if (replay_id !== null) {
+    return { is: 'refused', reason: 'it is a replay’s copy: pause, resume or cancel the replay' };
+  }
+  if (state === to) return { is: 'unchanged' };
+  if (from.includes(state)) return { is: 'allowed' };
+  return { is: 'refused', reason: `it is ${state}: a ${state} event cannot be ${PAST[decision]}` };
+}
+
+/** An entry's number in the form of the database; undefined for an event's id, and for a number that no entry can have. */
+export function entryNumber(id: string): string | undefined {
+  if (!/^\d{1,19}$/.test(id) || BigInt(id) >= 2n ** 63n) return undefined;
+  return BigInt(id).toString();
+}
+
 /** Locks the entry with this number, or the event's own entry by the event's id. */
 export async function lockEntry(trx: Transaction<Database>, id: string): Promise<Entry | undefined> {
-  const sequence = /^\d{1,19}$/.test(id) ? id : await sequenceOf(trx, id);
-  if (sequence === undefined || BigInt(sequence) >= 2n ** 63n) return undefined;
+  const sequence = entryNumber(id) ?? (await sequenceOf(trx, id));
+  if (sequence === undefined) return undefined;
   const row = await trx
     .selectFrom('outbox')
     .select('sequence')
@@ -40,26 +66,17 @@ async function sequenceOf(trx: Transaction<Database>, id: string): Promise<strin
 /**
  * A retried entry has all its attempts again. Park makes the later events of the job wait as well; an event that is being
  * published may still arrive.
- * @param options.entry locked by `lockEntry`
+ * @param options.entry locked by `lockEntry`; its state allows the decision
  * @param options.by who decides
- * @returns the entry as it is now, or as it was before it was discarded; `isChanged` is false if it was in the new state
- *   already. Undefined if its state does not allow the decision.
+ * @returns the entry as it is now, or as it was before it was discarded
  */
 export async function decide(
   trx: Transaction<Database>,
   { entry, decision, by }: { entry: Entry; decision: Decision; by: string },
-): Promise<{ entry: Entry; isChanged: boolean } | undefined> {
-  const { from, to } = DECISIONS[decision];
-  if (entry.replay_id !== null) return undefined;
-  if (entry.state === to) return { entry, isChanged: false };
-  if (!from.includes(entry.state)) return undefined;
-  if (decision === 'discard') {
-    await trx.deleteFrom('outbox').where('sequence', '=', entry.id).execute();
-    return { entry, isChanged: true };
-  }
-  await (decision === 'retry' ? retryEntry(trx, entry.id) : parkEntry(trx, entry.id, by));
-  const changed = await findEntry(trx, entry.id);
-  return changed && { entry: changed, isChanged: true };
+): Promise<Entry> {
+  if (decision === 'park') await parkEntry(trx, entry.id, by);
+  else await decideLocked(trx, decision, [entry.id]);
+  return (await findEntry(trx, entry.id)) ?? entry;
 }
 
 async function parkEntry(trx: Transaction<Database>, sequence: string, by: string): Promise<void> {

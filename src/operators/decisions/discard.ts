@@ -4,10 +4,10 @@
 import { sql, type Transaction } from 'kysely';
 import { readDeliveriesNamed } from '../audit/deliveries.ts';
 import type { Delivery } from '../contract/deliveries.ts';
-import { DISCARD_SAMPLE_MAX, type DiscardPreview } from '../contract/quarantine.ts';
+import type { DiscardItem } from '../contract/quarantine.ts';
 import type { Database } from '../../ledger/index.ts';
+import { lockNamed, type NamedRequest } from './named-deliveries.ts';
 import {
-  countMatching,
   findOldest,
   type Found,
   lockOne,
@@ -49,14 +49,23 @@ export async function discardMany(
   return { discarded: found.filter(({ id }) => ids.has(id)), next: last && { at: last.at, id: last.id } };
 }
 
-/** Changes nothing, and locks nothing. */
-export async function previewDiscard(
+/** Discards deliveries that are named. A delivery that does not wait keeps back none of the others. */
+export async function discardNamed(
   trx: Transaction<Database>,
-  request: Pick<QuarantineRequest, 'filter' | 'sources'>,
-): Promise<DiscardPreview> {
-  const { count, isExact, to } = await countMatching(trx, request);
-  const oldest = await findOldest(trx, { ...request, after: undefined, limit: DISCARD_SAMPLE_MAX });
-  return { matched: count, matched_exactly: isExact, to, sample: await readDeliveriesNamed(trx, oldest) };
+  request: NamedRequest,
+  decided: Decided,
+): Promise<{ discarded: Discarded[]; items: DiscardItem[]; next: QuarantinePlace | undefined }> {
+  const { waiting, others, next } = await lockNamed(trx, request);
+  const ids = await discard(trx, waiting, decided);
+  const discarded = waiting.filter(({ id }) => ids.has(id));
+  return {
+    discarded,
+    items: [
+      ...discarded.map(({ id }): DiscardItem => ({ delivery_id: id, result: 'discarded', reason: null })),
+      ...others,
+    ],
+    next,
+  };
 }
 
 /** By a function of migration 0006, since the service's role may not write these columns. @returns the discarded ids */

@@ -1,16 +1,22 @@
 // Finds and locks the deliveries in quarantine that an operator wants to release (release.ts) or discard (discard.ts).
 
-import { type Kysely, sql, type Transaction } from 'kysely';
-import { IS_WAITING, quarantineConditions } from '../audit/deliveries.ts';
-import type { QuarantineFilter } from '../contract/quarantine.ts';
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
+import {
+  IS_WAITING,
+  quarantineConditions,
+  readDeliveriesNamed,
+  receivedBetween,
+} from '../audit/deliveries.ts';
+import { COUNTED_MAX, SAMPLE_MAX } from '../contract/orders.ts';
+import type { QuarantineFilter, QuarantinePreview } from '../contract/quarantine.ts';
 import { type AuthenticBody, type Database, jobKey, TIME_FORMAT, timeText } from '../../ledger/index.ts';
 
 /** Of one job in one call. Each is a statement of its own, and the other jobs stay locked meanwhile. */
 export const RELEASED_OF_A_JOB = 8;
 /** Bodies in memory at one time. The first delivery is taken whatever its size. */
 const BODIES_BYTES = 8 * 1024 * 1024;
-/** Deliveries that a count looks at, as many as the outbox's count. */
-const COUNTED_MAX = 100_000;
+/** Deliveries that a preview looks at, as many as the outbox's count. */
+const LOOKED_AT_MAX = 100_000;
 
 /** A delivery without its body. `at` is its time with all of its microseconds. */
 export type Found = {
@@ -25,8 +31,13 @@ export type Found = {
 /** `body` is null where it is no longer kept. */
 export type Quarantined = { id: string; source: string; job_id: string; body: AuthenticBody | null };
 
-/** Why a delivery can be neither released nor discarded. */
-export type NotWaiting = 'never quarantined' | 'released' | 'discarded';
+/** Why a delivery can be neither released nor discarded, for people. */
+export const NOT_WAITING = {
+  'never quarantined': 'it is not in quarantine, and never was',
+  released: 'it is not in quarantine any more: it was released',
+  discarded: 'it is not in quarantine any more: it was discarded; this cannot be undone',
+} as const;
+export type NotWaiting = keyof typeof NOT_WAITING;
 
 export type QuarantinePlace = { readonly at: string; readonly id: string };
 
@@ -57,10 +68,18 @@ export async function lockOne(
     .where('id', '=', id)
     .forUpdate()
     .executeTakeFirst();
-  if (found === undefined) return undefined;
-  if (found.outcome !== 'quarantined') return 'never quarantined';
-  if (found.released_at !== null) return 'released';
-  return found.discarded_at === null ? (found as Quarantined & Found) : 'discarded';
+  return found && (whyNotWaiting(found) ?? (found as Quarantined & Found));
+}
+
+/** Undefined if it waits. */
+export function whyNotWaiting(delivery: {
+  readonly outcome: string;
+  readonly released_at: unknown;
+  readonly discarded_at: unknown;
+}): NotWaiting | undefined {
+  if (delivery.outcome !== 'quarantined') return 'never quarantined';
+  if (delivery.released_at !== null) return 'released';
+  return delivery.discarded_at === null ? undefined : 'discarded';
 }
 
 /**
@@ -84,51 +103,69 @@ export async function lockOldest(
 
 /** Of those that wait, by index deliveries_quarantine. Locks nothing. */
 export async function findOldest(
-  trx: Transaction<Database>,
+  db: Kysely<Database>,
   { filter, sources, after, limit }: QuarantineRequest,
 ): Promise<Found[]> {
   const { from, to, ...others } = filter;
-  const conditions = [IS_WAITING, ...quarantineConditions({ ...others, sources }), ...between({ from, to })];
+  const conditions = [
+    IS_WAITING,
+    ...quarantineConditions({ ...others, sources }),
+    ...receivedBetween({ from, to }),
+  ];
   if (after !== undefined)
     conditions.push(sql`(t.received_at, t.id) > (${after.at}::timestamptz, ${after.id}::uuid)`);
   const { rows } = await sql<Found>`
     select t.id, t.source, t.job_id, t.reason, t.body_bytes, ${timeText('t.received_at')} as at
     from deliveries t where ${sql.join(conditions, sql` and `)}
-    order by t.received_at, t.id limit ${limit}`.execute(trx);
+    order by t.received_at, t.id limit ${limit}`.execute(db);
   return rows;
 }
 
-const between = ({ from, to }: Pick<QuarantineFilter, 'from' | 'to'>) => [
-  ...(from === undefined ? [] : [sql`t.received_at >= ${from}::timestamptz`]),
-  ...(to === undefined ? [] : [sql`t.received_at < ${to}::timestamptz`]),
-];
+/** Changes nothing, and locks nothing. `to`: the end of the filter's time, now at the latest. */
+export async function previewMatching(
+  db: Kysely<Database>,
+  request: Pick<QuarantineRequest, 'filter' | 'sources'>,
+): Promise<QuarantinePreview> {
+  const { count, isAll, to } = await countMatching(db, request);
+  const oldest = await findOldest(db, { ...request, after: undefined, limit: SAMPLE_MAX });
+  return {
+    matched: Math.min(count, COUNTED_MAX),
+    matched_exactly: isAll && count <= COUNTED_MAX,
+    to,
+    sample: await readDeliveriesNamed(db, oldest),
+  };
+}
 
 /**
- * How many of those that wait match; of the oldest `COUNTED_MAX` in the filter's time, whatever the other filters are.
- * @returns `isExact`: false if there were more to look at. `to`: the end of that time, now at the latest
+ * How many of those that wait match; of the oldest `LOOKED_AT_MAX` in the filter's time, whatever the other filters are.
+ * @returns `isAll`: false if there were more to look at
  */
-export async function countMatching(
+async function countMatching(
   db: Kysely<Database>,
   { filter, sources }: Pick<QuarantineRequest, 'filter' | 'sources'>,
-): Promise<{ count: number; isExact: boolean; to: string }> {
+): Promise<{ count: number; isAll: boolean; to: string }> {
   const { from, to, ...others } = filter;
   const conditions = [sql`true`, ...quarantineConditions({ ...others, sources })];
-  const { rows } = await sql<{ count: number; isExact: boolean; to: string }>`
+  const { rows } = await sql<{ count: number; isAll: boolean; to: string }>`
     select count(*) filter (where ${sql.join(conditions, sql` and `)})::int as count,
-           count(*) < ${COUNTED_MAX} as "isExact",
-           to_char(least(${to ?? null}::timestamptz, now()) at time zone 'UTC', ${sql.raw(TIME_FORMAT)}) as to
+           count(*) < ${LOOKED_AT_MAX} as "isAll",
+           ${untilText(to)} as to
     from (
-      select t.source, t.job_id, t.status from deliveries t
-      where ${sql.join([IS_WAITING, ...between({ from, to })], sql` and `)}
-      order by t.received_at, t.id limit ${COUNTED_MAX}
+      select t.source, t.job_id, t.status, t.reason from deliveries t
+      where ${sql.join([IS_WAITING, ...receivedBetween({ from, to })], sql` and `)}
+      order by t.received_at, t.id limit ${LOOKED_AT_MAX}
     ) t`.execute(db);
   const [counted] = rows;
   if (counted === undefined) throw new Error('a count gives one row');
   return counted;
 }
 
-/** The first ones, up to the one that exceeds a limit. */
-function withinLimits(found: readonly Found[]): Found[] {
+/** This time, but now at the latest. */
+export const untilText = (to?: string): RawBuilder<string> =>
+  sql`to_char(least(${to ?? null}::timestamptz, now()) at time zone 'UTC', ${sql.raw(TIME_FORMAT)})`;
+
+/** The first ones, up to the one that exceeds a limit of a release. */
+export function withinLimits<T extends Found>(found: readonly T[]): T[] {
   const ofJob = new Map<string, number>();
   let bytes = 0;
   const end = found.findIndex(({ source, job_id, body_bytes }, index) => {
@@ -141,8 +178,8 @@ function withinLimits(found: readonly Found[]): Found[] {
   return found.slice(0, end < 0 ? found.length : end);
 }
 
-/** Locks these deliveries by the primary key, and reads their bodies. */
-async function lock(trx: Transaction<Database>, taken: readonly Found[]): Promise<Quarantined[]> {
+/** Locks those of them that wait, by the primary key, and reads their bodies. */
+export async function lock(trx: Transaction<Database>, taken: readonly Found[]): Promise<Quarantined[]> {
   if (taken.length === 0) return [];
   const { rows } = await sql<Quarantined>`
     select d.id, d.source, d.job_id, d.body

@@ -19,13 +19,16 @@ import {
   releaseColumns,
   type Database,
 } from '../../ledger/index.ts';
+import { lockNamed, type NamedRequest, type PassedOver } from './named-deliveries.ts';
 import {
+  lock,
   lockOldest,
   lockOne,
   type Quarantined,
   type NotWaiting,
   type QuarantinePlace,
   type QuarantineRequest,
+  withinLimits,
 } from './quarantined.ts';
 
 export type Release = {
@@ -62,6 +65,15 @@ export async function releaseMany(
 ): Promise<{ releases: Release[]; next: QuarantinePlace | undefined }> {
   const { locked, next } = await lockOldest(trx, order);
   return { releases: await releaseAll(trx, locked), next };
+}
+
+/** Releases deliveries that are named. A delivery that does not wait keeps back none of the others. */
+export async function releaseNamed(
+  trx: Transaction<Database>,
+  request: NamedRequest,
+): Promise<{ releases: Release[]; others: PassedOver[]; next: QuarantinePlace | undefined }> {
+  const { waiting, others, next } = await lockNamed(trx, request, withinLimits);
+  return { releases: await releaseAll(trx, await lock(trx, waiting)), others, next };
 }
 
 /** In the order given: by the time of their delivery. */

@@ -1,90 +1,79 @@
-// Sends returned and parked events again: sets their outbox entries to pending and due now, and the relay publishes them as
-// any other entry. `retryEntry` does so for one entry (decide.ts), `retryEntries` for all of a state.
+// Retries and discards entries of the outbox. A retried one is pending and due now, with all attempts anew: the relay publishes
+// it as any other. A discarded one leaves the outbox. For one entry: decide.ts; for many by their ids: named-entries.ts.
 
-import { type Kysely, sql, type Transaction } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { columns, type EntryRow, toEntry } from '../audit/entries.ts';
 import type { Entry } from '../contract/outbox.ts';
-import { type Database, eventId, type Status } from '../../ledger/index.ts';
+import { DECIDED_AT_ONCE } from '../contract/outbox-orders.ts';
+import type { Database } from '../../ledger/index.ts';
+import { entriesIn, type EntryPlace, type Wanted, wholeOutbox } from './entries.ts';
 
-/** Entries that one transaction locks. */
-export const RETRIED_AT_ONCE = 1_000;
+export type ManyDecision = 'retry' | 'discard';
 
-const PENDING_NOW = { state: 'pending', attempts: 0, due_at: sql<Date>`now()` } as const;
+export type DecidedEntry = Pick<Entry, 'id' | 'event_id' | 'source' | 'last_error'>;
 
-/** The entry is locked by the caller. */
-export async function retryEntry(trx: Transaction<Database>, sequence: string): Promise<void> {
-  await trx.updateTable('outbox').set(PENDING_NOW).where('sequence', '=', sequence).execute();
+/** Which entries, and where the call before ended: undefined for the first one. */
+type EntriesRequest = Wanted & {
+  readonly place?: EntryPlace | undefined;
+  readonly limit?: number | undefined;
+};
+
+export type DecidedEntries = {
+  /** Oldest first. */
+  readonly decided: readonly DecidedEntry[];
+  /** Where the next call goes on; undefined if none are left. */
+  readonly next: EntryPlace | undefined;
+};
+
+/** The entries are locked by the caller. @returns those that were there, oldest first */
+export function decideLocked(
+  db: Kysely<Database>,
+  decision: ManyDecision,
+  ids: readonly string[],
+): Promise<DecidedEntry[]> {
+  return carryOut(db, decision, sql`select unnest(${ids}::bigint[]) as sequence`);
 }
-
-export type RetriedEntry = Pick<Entry, 'id' | 'event_id' | 'source' | 'last_error'>;
-
-/** Which part of the outbox is still to be retried, by the numbers of its entries. */
-export type RetryPlace = { readonly after: string; readonly upTo: string };
-
-type Wanted = { readonly state: 'returned' | 'parked'; readonly sources: readonly string[] | null };
 
 /**
- * Retries the oldest entries of a state, at most `RETRIED_AT_ONCE` (index outbox_waiting). Skips replays' copies, and entries
- * that another transaction has locked.
- * @param wanted.place where the call before ended. So each entry is retried once, even if it was returned again meanwhile,
- *   and the calls come to an end, even if other events are returned all the time.
- * @returns the retried entries, oldest first; `next` is undefined if none are left
+ * Decides on the oldest entries that match. Skips those that another transaction has locked. Each entry is decided on once,
+ * even if it was returned again meanwhile, and the calls come to an end, even if others are returned all the time: a call
+ * goes on behind the last entry of the one before, up to the newest entry of the first call.
  */
-export async function retryEntries(
+export async function decideEntries(
   db: Kysely<Database>,
-  wanted: Wanted & { readonly place?: RetryPlace | undefined },
-): Promise<{ retried: readonly RetriedEntry[]; next: RetryPlace | undefined }> {
-  const { after, upTo } = wanted.place ?? { after: '0', upTo: await newestEntry(db) };
-  // Materialized, so that it runs once. As the inner side of a join it could run again for each outer row: it would then miss
-  // the rows that it has changed, and lock further ones beyond its limit.
-  const rows = await db
-    .with(
-      (cte) => cte('picked').materialized(),
-      () =>
-        entriesIn(db, wanted, { after, upTo })
-          .orderBy('sequence')
-          .limit(RETRIED_AT_ONCE)
-          .forUpdate()
-          .skipLocked(),
-    )
-    .updateTable('outbox as o')
-    .from('picked')
-    .set(PENDING_NOW)
-    .whereRef('o.sequence', '=', 'picked.sequence')
-    .returning(['o.sequence', 'o.source', 'o.job_id', 'o.status', 'o.progress_percentage', 'o.last_error'])
-    .execute();
-  const retried = rows
-    .map(({ sequence, source, job_id: jobId, status, progress_percentage: progress, last_error }) => ({
-      id: sequence,
-      source,
-      event_id: eventId(source, { jobId, status: status as Status, progress }),
-      last_error,
-    }))
-    .toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
-  const last = retried.at(-1);
-  if (last === undefined) return { retried, next: undefined };
-  const place = { after: last.id, upTo };
-  const left = await entriesIn(db, wanted, place).orderBy('sequence').limit(1).executeTakeFirst();
-  return { retried, next: left && place };
+  decision: ManyDecision,
+  { place: given, limit = DECIDED_AT_ONCE, ...wanted }: EntriesRequest,
+): Promise<DecidedEntries> {
+  const place = given ?? (await wholeOutbox(db));
+  const { from, where } = entriesIn(wanted, place);
+  const picked = sql`
+    select o.sequence ${from} and ${where} order by o.sequence limit ${limit} for update of o skip locked`;
+  const decided = await carryOut(db, decision, picked);
+  const last = decided.at(-1);
+  if (last === undefined) return { decided, next: undefined };
+  const next = { after: last.id, upTo: place.upTo };
+  const behind = entriesIn(wanted, next);
+  const left = await sql`
+    select ${behind.from} and ${behind.where} order by o.sequence limit 1`.execute(db);
+  return { decided, next: left.rows.length > 0 ? next : undefined };
 }
 
-function entriesIn(db: Kysely<Database>, { state, sources }: Wanted, { after, upTo }: RetryPlace) {
-  const entries = db
-    .selectFrom('outbox')
-    .select('sequence')
-    .where('state', '=', sql.lit(state))
-    .where('replay_id', 'is', null)
-    .where('sequence', '>', after)
-    .where('sequence', '<=', upTo);
-  return sources === null ? entries : entries.where(sql<boolean>`source = any(${[...sources]}::text[])`);
-}
+const STATEMENTS: Readonly<Record<ManyDecision, RawBuilder<unknown>>> = {
+  retry: sql`update outbox o set state = 'pending', attempts = 0, due_at = now() from picked p`,
+  discard: sql`delete from outbox o using picked p`,
+};
 
-/** By the primary key. '0' if the outbox is empty. */
-async function newestEntry(db: Kysely<Database>): Promise<string> {
-  const row = await db
-    .selectFrom('outbox')
-    .select('sequence')
-    .orderBy('sequence', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.sequence ?? '0';
+/**
+ * `picked` is materialized, so that it runs once. As the inner side of a join it could run again for each outer row: it would
+ * then miss the rows that it has changed, and lock further ones beyond its limit.
+ */
+async function carryOut(
+  db: Kysely<Database>,
+  decision: ManyDecision,
+  picked: RawBuilder<unknown>,
+): Promise<DecidedEntry[]> {
+  const { rows } = await sql<EntryRow>`
+    with picked as materialized (${picked}) ${STATEMENTS[decision]} where o.sequence = p.sequence
+    returning ${columns}`.execute(db);
+  return rows.map(toEntry).toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
 }

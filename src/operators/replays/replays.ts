@@ -9,6 +9,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Event } from '../contract/events.ts';
+import { untilText } from '../decisions/quarantined.ts';
 import type { Database, ReplayState } from '../../ledger/index.ts';
 import { findReplay, type Replay } from './read-replays.ts';
 import { measureSelected, type Selection, sampleSelected } from './selection.ts';
@@ -77,18 +78,35 @@ export async function createReplay(
   return (await findReplay(trx, id)) as Replay;
 }
 
-/** What a replay of these events would begin with. Changes nothing. */
+/**
+ * What a replay of these events would begin with. Changes nothing.
+ * @returns `matched_before`: the end of the filter's time, now at the latest. An order with it as `to` in its filter is for the same events.
+ */
 export async function previewReplay(
   db: Kysely<Database>,
   request: ReplayRequest,
   sampled: number,
-): Promise<{ matched: number; matched_exactly: boolean; sample: Event[] }> {
-  const { matched, isExact } = await measureSelected(db, request.selection, request);
+): Promise<{ matched: number; matched_exactly: boolean; matched_before: string | null; sample: Event[] }> {
+  const { selection, to } = await untilNow(db, request.selection);
+  const { matched, isExact } = await measureSelected(db, selection, request);
   return {
     matched,
     matched_exactly: isExact,
-    sample: await sampleSelected(db, request.selection, { ...request, limit: sampled }),
+    matched_before: to,
+    sample: await sampleSelected(db, selection, { ...request, limit: sampled }),
   };
+}
+
+async function untilNow(
+  db: Kysely<Database>,
+  selection: Selection,
+): Promise<{ selection: Selection; to: string | null }> {
+  if ('sequences' in selection) return { selection, to: null };
+  const { filter } = selection;
+  const { rows } = await sql<{ to: string }>`select ${untilText(filter.to)} as to`.execute(db);
+  const to = rows[0]?.to;
+  if (to === undefined) throw new Error('a select without a table has one row');
+  return { selection: { filter: { ...filter, to } }, to };
 }
 
 export type Change = 'pause' | 'resume' | 'cancel';

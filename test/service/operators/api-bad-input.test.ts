@@ -214,7 +214,10 @@ describe('every operation', () => {
     for (const [answer, message] of [
       [admin.get('/deliveries/1'), uuid],
       [admin.post('/quarantine/1/release'), uuid],
-      [admin.post('/quarantine/release', { note: 'x' }), 'filter: must be given; unknown parameter: note'],
+      [
+        admin.post('/quarantine/release', { note: 'x' }),
+        'unknown parameter: note; exactly one of ids and filter must be given',
+      ],
       [admin.post('/quarantine/release', { filter: 'x' }), 'filter: must be a JSON object'],
       [admin.post('/replays', { event_ids: 'x' }), 'event_ids: must be a JSON array'],
       [

@@ -85,8 +85,14 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
     get('/events/default:none:completed/cloudevent'),
   ],
   'GET /publications': [get('/publications'), get('/publications?result=returned&limit=1')],
-  'GET /quarantine': [get('/quarantine')],
+  'GET /quarantine': [get('/quarantine'), get('/quarantine?reason=unknown%20status')],
+  'GET /quarantine/groups': [
+    get('/quarantine/groups'),
+    get('/quarantine/groups?by=source'),
+    get('/quarantine/groups?by=queue'),
+  ],
   'GET /outbox': [get('/outbox'), get('/outbox?state=returned')],
+  'GET /outbox/groups': [get('/outbox/groups'), get('/outbox/groups?by=queue&copies=true')],
   'GET /stats': [
     get(
       () =>
@@ -129,7 +135,12 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
   'POST /replays/{id}/resume': [changeReplay('pause', 'resume')],
   'POST /replays/{id}/cancel': [changeReplay('cancel'), changeReplay('cancel', 'cancel')],
   'POST /quarantine/{id}/release': [post(({ quarantinedId }) => `/quarantine/${quarantinedId}/release`)],
-  'POST /quarantine/release': [post('/quarantine/release', { filter: { source: 'default' } })],
+  'POST /quarantine/release': [
+    post('/quarantine/release', { filter: { source: 'default' } }),
+    (caller, { quarantinedId, deliveryId }) =>
+      caller.post('/quarantine/release', { ids: [quarantinedId, deliveryId, crypto.randomUUID()] }),
+    post('/quarantine/release', { filter: {}, dry_run: true }),
+  ],
   'POST /quarantine/{id}/discard': [
     post(({ unwantedId }) => `/quarantine/${unwantedId}/discard`, { note: 'for a test' }),
     post(({ unwantedId }) => `/quarantine/${unwantedId}/discard`, { note: 'for a test' }),
@@ -139,6 +150,7 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
   'POST /quarantine/discard': [
     post('/quarantine/discard', { filter: { source: 'default' }, dry_run: true }),
     post('/quarantine/discard', { filter: { source: 'nobody' }, note: 'for a test' }),
+    post('/quarantine/discard', { ids: [crypto.randomUUID()], note: 'for a test' }),
     post('/quarantine/discard', { filter: {} }),
   ],
   'POST /outbox/{id}/park': [
@@ -147,7 +159,17 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
   ],
   'POST /outbox/{id}/retry': [post(({ eventId }) => `/outbox/${eventId}/retry`)],
   'POST /outbox/{id}/discard': [post(({ otherEventId }) => `/outbox/${otherEventId}/discard`)],
-  'POST /outbox/retry': [post('/outbox/retry', { state: 'returned' })],
+  'POST /outbox/retry': [
+    post('/outbox/retry', { state: 'returned' }),
+    post('/outbox/retry', { filter: { state: 'returned' }, dry_run: true }),
+    (caller, { eventId }) => caller.post('/outbox/retry', { ids: [eventId, '1', 'nothing'] }),
+  ],
+  'POST /outbox/discard': [
+    post('/outbox/discard', { filter: { state: 'parked' }, dry_run: true }),
+    post('/outbox/discard', { filter: { state: 'parked' } }),
+    (caller, { eventId }) => caller.post('/outbox/discard', { ids: [eventId, '1', 'nothing'] }),
+    post('/outbox/discard', {}),
+  ],
   'GET /tokens': [get('/tokens')],
   'POST /tokens': [
     post('/tokens', { name: 'another', role: 'viewer' }),

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { retryEntries } from '../../../src/operators/decisions/retry.ts';
+import { decideEntries } from '../../../src/operators/decisions/retry.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { operators } from '../../support/operators.ts';
 import { createTestDatabase } from '../../support/database.ts';
@@ -300,9 +300,9 @@ test('no more are retried at once than the limit, however Postgres goes about it
   );
   await using connection = connectTestDatabase(database);
 
-  const { retried } = await retryEntries(connection.db, { state: 'returned', sources: null });
+  const { decided } = await decideEntries(connection.db, 'retry', { state: 'returned', sources: null });
 
-  expect(retried.map(({ id }) => Number(id))).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1));
+  expect(decided.map(({ id }) => Number(id))).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1));
   expect(await database.query(`select from outbox where state = 'pending'`)).toHaveLength(1_000);
 });
 

@@ -7,7 +7,14 @@ import { eventPages } from './events/event.ts';
 import { events } from './events/list.ts';
 import { jobPages } from './job/job.ts';
 import { jobs } from './jobs.ts';
+import { operatorLog } from './operator-log.ts';
+import { outboxPages } from './outbox.ts';
 import { publications } from './publications.ts';
+import { quarantinePages } from './quarantine.ts';
+import { createReplay, newReplay } from './replay-new.ts';
+import { replayPages } from './replays.ts';
+import { sessionPages } from './sessions.ts';
+import { tokenPages } from './tokens.ts';
 
 export const PAGES: readonly Page[] = [
   jobs,
@@ -17,4 +24,12 @@ export const PAGES: readonly Page[] = [
   events,
   ...eventPages,
   publications,
+  newReplay,
+  createReplay,
+  ...replayPages,
+  ...outboxPages,
+  ...quarantinePages,
+  ...tokenPages,
+  ...sessionPages,
+  operatorLog,
 ];

@@ -52,14 +52,17 @@ export function renderFilterForm(options: FilterFormOptions): Html {
   const isMoreSet = more.some((name) => values[name] !== undefined);
   const isSet = Object.keys(values).length > 0;
   return html`<form class="filters" action="${action}" aria-label="Filters">
-${shown.map((name) => field(name, options))}${
+${shown.map((name) => renderField(name, options))}${
   more.length > 0 &&
-  html`<details${isMoreSet && html` open`}><summary>More filters</summary><div class="filters">${more.map((name) => field(name, options))}</div></details>`
+  html`<details${isMoreSet && html` open`}><summary>More filters</summary><div class="filters">${more.map((name) => renderField(name, options))}</div></details>`
 }<span class="actions"><button>Filter</button>${isSet && html`<a href="${action}">Clear</a>`}</span>
 </form>`;
 }
 
-function field(name: string, { filters, values, sources }: FilterFormOptions): Html {
+export function renderField(
+  name: string,
+  { filters, values, sources }: Pick<FilterFormOptions, 'filters' | 'values' | 'sources'>,
+): Html {
   const value = values[name] ?? '';
   const choices = name === 'source' ? sources : choicesOf(filters[name]);
   const label = LABELS[name] ?? name;

@@ -24,11 +24,16 @@ export type ListPageOptions<N extends ListName> = {
   /** The filters that are shown at once. */
   readonly first: readonly string[];
   readonly hidden?: readonly string[];
-  readonly columns: readonly Column<ItemOf<N>>[];
+  /** A function where the role decides. */
+  readonly columns: readonly Column<ItemOf<N>>[] | ((visit: Visit) => readonly Column<ItemOf<N>>[]);
   /** What would fill the list. */
   readonly empty: Content;
   /** Between the filters and the rows, and around the rows. */
-  readonly above?: (page: PageOf<N>, visit: Visit, filters: Readonly<Record<string, string>>) => Content;
+  readonly above?: (
+    page: PageOf<N>,
+    visit: Visit,
+    filters: Readonly<Record<string, string>>,
+  ) => Content | Promise<Content>;
   readonly around?: (
     table: Content,
     page: PageOf<N>,
@@ -50,14 +55,14 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
     const page = await visit.calls.list(name, { ...filters, limit: rows, cursor });
     const table = renderTable({
       caption: title,
-      columns,
+      columns: typeof columns === 'function' ? columns(visit) : columns,
       items: page.items,
       empty: cursor === undefined ? emptyList(title.toLowerCase(), values, empty) : 'There is nothing more.',
     });
     return {
       title,
       body: html`${renderFilterForm({ action, filters: shape, first, hidden, values, sources: visit.sources })}
-${above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
+${await above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
 ${pager({ action, values, filters, cursor, next: page.next_cursor })}`,
       sameAs: sameAs(visit.origin, {
         command: commandOf(name),
@@ -76,7 +81,7 @@ const commandOf = (name: ListName): readonly string[] => (name === 'operator-log
  * page therefore names the moment itself.
  * @throws ApiError 400
  */
-function withMoments(values: Readonly<Record<string, string>>): Record<string, string> {
+export function withMoments(values: Readonly<Record<string, string>>): Record<string, string> {
   const filters = { ...values };
   for (const name of ['from', 'to']) {
     const text = filters[name];

@@ -33,6 +33,11 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   paused: 'warn',
   finished: 'good',
   cancelled: 'idle',
+  'still quarantined': 'warn',
+  // tokens
+  valid: 'good',
+  expired: 'idle',
+  revoked: 'idle',
 };
 
 /** A state that we do not know has no colour. */

@@ -1,0 +1,66 @@
+// The verb `groups`: how much there is in the outbox or in quarantine, by what it has in common.
+
+import { type Answers, outboxGroupFilters, quarantineGroupFilters } from '../operators/client/index.ts';
+import { openApi } from './api.ts';
+import { oneOf, parse, TEXT } from './arguments.ts';
+import { colourOf, countColumn, timeColumn } from './columns.ts';
+import type { Verb } from './command.ts';
+import { filterHelp, filterOptions, filtersOf, orOf, readFilters, wordsOf } from './filters.ts';
+import { printTable } from './listing.ts';
+import { complain, putJson } from './output.ts';
+import { count, NOTHING } from './readable.ts';
+import type { Column } from './table.ts';
+
+type Found = Answers['quarantineGroups'] | Answers['outboxGroups'];
+/** The quarantine's have no state. */
+type Group = Answers['quarantineGroups']['items'][number] & {
+  readonly state?: string;
+  readonly copies?: boolean;
+};
+
+const FILTERS = {
+  outbox: filtersOf(outboxGroupFilters),
+  quarantine: filtersOf(quarantineGroupFilters),
+} as const;
+const BY = {
+  outbox: outboxGroupFilters.by.unwrap().options,
+  quarantine: quarantineGroupFilters.by.unwrap().options,
+} as const;
+const STATES = {
+  outbox: wordsOf(outboxGroupFilters.state),
+  quarantine: `${wordsOf(quarantineGroupFilters.state)} (waiting)`,
+} as const;
+
+export const groupsHelp = (noun: keyof typeof BY): string =>
+  `    --by WHAT             ${orOf(BY[noun])} (reason)
+${filterHelp(FILTERS[noun], STATES[noun])}`;
+
+export const groupsVerb =
+  (noun: keyof typeof BY): Verb =>
+  async (args, env) => {
+    const { values } = parse(args, { ...filterOptions(FILTERS[noun]), by: TEXT });
+    const by = oneOf('--by', values.by, 'reason', BY[noun]);
+    const query = { by, ...readFilters(FILTERS[noun], values) };
+    const { client } = openApi(env);
+    const found = await (noun === 'outbox' ? client.outboxGroups(query) : client.quarantineGroups(query));
+    await print(found, by);
+    return 0;
+  };
+
+async function print({ items, has_more: hasMore, complete }: Found, by: string): Promise<void> {
+  const groups: readonly Group[] = items;
+  if (groups.length === 0) complain(complete ? 'nothing matches' : 'nothing of what was looked at matches');
+  else if (process.stdout.isTTY) await printTable(groups, columnsOf(by));
+  else for (const item of groups) await putJson(item);
+  if (hasMore) complain('there are more groups; these are the largest');
+  if (!complete) complain('only the oldest ones were looked at: there may be more groups');
+}
+
+export const columnsOf = (by: string): readonly Column<Group>[] => [
+  { head: 'state', text: ({ state }) => state, colour: ({ state }) => colourOf(state ?? '') },
+  { head: by, text: ({ value }) => value ?? NOTHING, wrapTo: 24 },
+  countColumn('how many', (group) => `${count(group.count)}${group.count_is_exact ? '' : '+'}`),
+  { head: '', text: ({ copies }) => (copies === true ? 'copies of replays' : ''), colour: () => 'dim' },
+  timeColumn('oldest (UTC)', (group) => group.oldest_at),
+  { ...timeColumn('newest (UTC)', (group) => group.newest_at), drop: true },
+];

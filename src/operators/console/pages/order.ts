@@ -1,0 +1,213 @@
+// An order about many things at once: the ticked ones, or all that match. First a page shows what it is about, with its number;
+// the form on it acts on exactly that, since it carries the ids, or the dry run's upper bound. One call takes a bounded part; the
+// result says how far it came, and goes on under the same bound.
+
+import type { z } from 'zod';
+import { ApiError } from '../../api/operation.ts';
+import { type Content, html } from '../../../web/index.ts';
+import { get, type Page, post, type View, type Visit } from '../page.ts';
+import { sameAs } from '../same-as.ts';
+import { hiddenFields, keyField, keyIn, nextKey, textIn } from '../view/act.ts';
+import { counted, countedOrMore } from '../view/amounts.ts';
+import { renderFacts } from '../view/facts.ts';
+import { filtersIn } from '../view/filter-form.ts';
+import { address } from '../view/links.ts';
+import { withMoments } from '../view/list-page.ts';
+import { type Column, renderTable } from '../view/table.ts';
+
+export type Preview<Item> = {
+  readonly matched: number;
+  readonly matched_exactly: boolean;
+  readonly sample: readonly Item[];
+  /** The upper bound, as the order's filter takes it. */
+  readonly bound: Readonly<Record<string, string>>;
+};
+
+export type Outcome = {
+  /** How many this call did. */
+  readonly count: number;
+  /** What became of each, where it is told. */
+  readonly items: Content;
+  readonly next: string | null;
+};
+
+export type Order<Answer, Item> = {
+  /** Of the pages, and of the operation: `/outbox/retry`. */
+  readonly path: `/${'outbox' | 'quarantine'}/${string}`;
+  readonly operation: string;
+  readonly answer: z.ZodType<Answer>;
+  /** The parameters of its filter. */
+  readonly filters: z.ZodRawShape;
+  readonly bound: 'up_to' | 'to';
+  readonly columns: readonly Column<Item>[];
+  readonly previewOf: (answer: Answer) => Preview<Item>;
+  readonly outcomeOf: (answer: Answer) => Outcome;
+  readonly words: {
+    /** `Retry` */
+    readonly verb: string;
+    /** `retried` */
+    readonly past: string;
+    readonly noun: string;
+    /** What it means, a sentence or two. */
+    readonly effect: Content;
+  };
+  readonly needsNote?: boolean;
+  readonly isFinal?: boolean;
+};
+
+const NOTE_MAX = 500;
+
+/** Which ones: by their ids, or all that match a filter. */
+type Wanted = { readonly ids: string[] } | { readonly filter: Record<string, string> };
+
+export function orderPages<Answer, Item>(order: Order<Answer, Item>): readonly Page[] {
+  return [
+    get(order.path, [order.operation], (visit) => confirm(order, visit)),
+    post(order.path, [order.operation], (visit) => carryOut(order, visit)),
+  ];
+}
+
+const listOf = ({ path }: Pick<Order<unknown, unknown>, 'path'>) => `/console/${path.split('/')[1]}`;
+
+/** `all` must be said: a form whose boxes are all empty means nothing, and not everything. */
+function wantedIn(
+  fields: URLSearchParams,
+  { filters, bound }: Pick<Order<unknown, unknown>, 'filters' | 'bound'>,
+): Wanted | undefined {
+  const ids = fields.getAll('ids').flatMap((text) => text.split('\n'));
+  const given = ids.map((id) => id.trim()).filter((id) => id !== '');
+  if (given.length > 0) return { ids: [...new Set(given)] };
+  if (fields.get('all') !== 'true') return undefined;
+  const limit = textIn(fields, bound);
+  return {
+    filter: { ...withMoments(filtersIn(fields, filters)), ...(limit !== undefined && { [bound]: limit }) },
+  };
+}
+
+const fieldsOf = (wanted: Wanted) =>
+  'ids' in wanted ? { ids: wanted.ids.join('\n') } : { all: 'true', ...wanted.filter };
+
+async function confirm<Answer, Item>(order: Order<Answer, Item>, visit: Visit): Promise<View> {
+  const { verb, noun, effect } = order.words;
+  const wanted = wantedIn(visit.query, order);
+  if (wanted === undefined) return nothingTicked(order);
+  const answer = await visit.calls.call(order.operation, order.answer, {
+    body: { ...wanted, dry_run: true },
+  });
+  const found = order.previewOf(answer as Answer);
+  const amount = countedOrMore(found.matched, found.matched_exactly, noun);
+  const bounded = 'ids' in wanted ? wanted : { filter: { ...wanted.filter, ...found.bound } };
+  const isNone = found.matched === 0 && found.matched_exactly;
+  const back = html`<a href="${listOf(order)}">Back to the list</a>`;
+  return {
+    title: isNone ? `Nothing to ${verb.toLowerCase()}` : `${verb} ${amount}?`,
+    body: html`${describe(wanted, found.matched, order)}
+${
+  isNone
+    ? html`<p>Nothing that can be ${order.words.past} matches any more.</p><p>${back}</p>`
+    : html`<p>${effect}${'filter' in wanted && ' What comes after this preview is left alone.'}</p>
+<form class="form" method="post" action="/console${order.path}">${hiddenFields({ ...fieldsOf(bounded), of: amount })}${keyField()}
+${order.needsNote === true && html`<label>Why <input name="note" required maxlength="${NOTE_MAX}" autocomplete="off"></label>`}
+<p class="actions"><button class="${order.isFinal === true ? 'danger' : 'main'}">${verb} ${amount}</button> ${back}</p></form>
+${found.matched > found.sample.length && html`<p class="hint">The oldest ${found.sample.length} of them:</p>`}
+${renderTable({ caption: found.matched > found.sample.length ? `The oldest ${found.sample.length} of them` : 'All of them', columns: order.columns, items: found.sample, empty: '' })}`
+}`,
+    sameAs: sameOrder(order, wanted, visit.origin),
+  };
+}
+
+function describe(
+  wanted: Wanted,
+  matched: number,
+  { words }: Pick<Order<unknown, unknown>, 'words'>,
+): Content {
+  if ('filter' in wanted) {
+    const given = Object.entries(wanted.filter);
+    if (given.length === 0) return html`<p>All that wait.</p>`;
+    return renderFacts(given);
+  }
+  const missing = wanted.ids.length - matched;
+  return (
+    missing > 0 &&
+    matched > 0 &&
+    html`<div class="notice warn"><p>${counted(missing, 'other')} of those you chose cannot be ${words.past} any more.</p></div>`
+  );
+}
+
+const nothingTicked = (order: Pick<Order<unknown, unknown>, 'path' | 'words'>): View => ({
+  title: 'Nothing was chosen',
+  status: 400,
+  body: html`<p>Tick at least one ${order.words.noun} of the list. <a href="${listOf(order)}">Back to the list</a></p>`,
+});
+
+async function carryOut<Answer, Item>(order: Order<Answer, Item>, visit: Visit): Promise<View> {
+  const { calls, form } = visit;
+  const wanted = wantedIn(form, order);
+  if (wanted === undefined) return nothingTicked(order);
+  if ('filter' in wanted && wanted.filter[order.bound] === undefined) {
+    throw new ApiError(400, 'invalid_request', `${order.bound}: the form lacks what its preview was of`);
+  }
+  const key = keyIn(form);
+  const note = textIn(form, 'note');
+  const cursor = textIn(form, 'cursor');
+  const answer = await calls.call(order.operation, order.answer, {
+    key,
+    body: { ...wanted, ...(note !== undefined && { note }), ...(cursor !== undefined && { cursor }) },
+  });
+  return result(order, { wanted, key, note, form, outcome: order.outcomeOf(answer as Answer) });
+}
+
+function result(
+  order: Pick<Order<unknown, unknown>, 'path' | 'words'>,
+  {
+    wanted,
+    key,
+    note,
+    form,
+    outcome,
+  }: { wanted: Wanted; key: string; note: string | undefined; form: URLSearchParams; outcome: Outcome },
+): View {
+  const { verb, past, noun } = order.words;
+  const { count, items, next } = outcome;
+  const of = textIn(form, 'of');
+  const done = count + doneIn(form);
+  const inAll = `${counted(done, noun)} ${past}`;
+  return {
+    title: inAll,
+    body: html`${
+      next === null
+        ? html`<p>That is all${of !== undefined && html` of the ${of} that were shown`}. <a href="${listOf(order)}">Back to the list</a></p>`
+        : html`<div class="notice warn"><p>There is more: ${of ?? 'as many as were shown'} in all. One step does a part.</p>
+<form method="post" action="/console${order.path}">${hiddenFields({ ...fieldsOf(wanted), note, of, done, cursor: next })}${keyField(nextKey(key))}<p class="actions"><button class="main">${verb} the next ones</button> <a href="${listOf(order)}">Leave the rest</a></p></form></div>`
+    }
+${items}`,
+  };
+}
+
+const doneIn = (form: URLSearchParams) => Number(/^\d{1,9}$/.exec(form.get('done') ?? '')?.[0] ?? 0);
+
+/** Of ids the command line has no dry run: then both lines are the order itself. */
+function sameOrder(
+  { path, needsNote }: Pick<Order<unknown, unknown>, 'path' | 'needsNote'>,
+  wanted: Wanted,
+  origin: string,
+) {
+  const words = path.slice(1).split('/');
+  const note = needsNote === true && 'ids' in wanted ? 'the reason' : undefined;
+  const command = [...words, ...('ids' in wanted ? wanted.ids : ['--all', '--dry-run'])];
+  return sameAs(origin, {
+    command: [...command, ...(note === undefined ? [] : ['--note', note])],
+    path,
+    ...('filter' in wanted && { query: wanted.filter }),
+    body: { ...wanted, ...('filter' in wanted ? { dry_run: true } : note !== undefined && { note }) },
+  });
+}
+
+/** The box that ticks a row, and the address of an order. */
+export const tick = (id: string, what: string): Content =>
+  html`<input type="checkbox" name="ids" value="${id}" aria-label="Choose ${what}">`;
+
+export const orderHref = (
+  path: Order<unknown, unknown>['path'],
+  which: { readonly ids: string } | { readonly all: 'true'; readonly [name: string]: string | undefined },
+): string => address(`/console${path}`, which);

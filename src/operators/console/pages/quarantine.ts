@@ -1,0 +1,193 @@
+// The quarantine: authentic deliveries that were not understood, why, and the decisions on them.
+
+import type { z } from 'zod';
+import { Delivery } from '../../contract/deliveries.ts';
+import { QuarantineGroups } from '../../contract/groups.ts';
+import { DiscardAnswer, quarantineFilters, ReleaseAnswer } from '../../contract/quarantine.ts';
+import { type Content, html } from '../../../web/index.ts';
+import type { Page, Visit } from '../page.ts';
+import { deliveryHref, eventHref, jobHref } from '../view/links.ts';
+import { listPage } from '../view/list-page.ts';
+import { state } from '../view/states.ts';
+import { clipped, type Column, renderTable } from '../view/table.ts';
+import { utc } from '../view/times.ts';
+import { byIn, type Group, renderGroups } from './groups.ts';
+import { orderHref, orderPages, tick } from './order.ts';
+
+const PATH = '/console/quarantine';
+
+const isOpen = ({ released_at: released, discarded_at: discarded }: Delivery) =>
+  released === null && discarded === null;
+
+const COLUMNS: readonly Column<Delivery>[] = [
+  {
+    head: 'Received (UTC)',
+    cell: (delivery) => html`<a href="${deliveryHref(delivery.id)}">${utc(delivery.received_at)}</a>`,
+    form: 'brief',
+  },
+  { head: 'Source', cell: ({ source }) => source },
+  {
+    head: 'Job',
+    cell: ({ source, job_id: id }) =>
+      id !== null && html`<a class="id" href="${jobHref(source, id)}">${id}</a>`,
+    form: 'clip',
+  },
+  { head: 'Status as sent', cell: ({ status }) => clipped(status), form: 'clip' },
+  { head: 'Reason', cell: ({ reason }) => clipped(reason), form: 'clip' },
+];
+
+const CHOOSE: Column<Delivery> = {
+  head: 'Choose',
+  cell: (delivery) => isOpen(delivery) && tick(delivery.id, `the delivery of ${delivery.received_at}`),
+};
+const DECIDED: Column<Delivery> = { head: 'Decided', cell: (delivery) => decided(delivery) };
+const DECIDE: Column<Delivery> = { head: 'Decide', cell: (delivery) => decisions(delivery), form: 'brief' };
+
+const quarantine = listPage({
+  name: 'quarantine',
+  title: 'Quarantine',
+  first: ['state', 'source', 'status', 'from', 'to'],
+  hidden: ['released'],
+  columns: ({ calls }) =>
+    calls.may('releaseDeliveries') ? [CHOOSE, ...COLUMNS, DECIDED, DECIDE] : [...COLUMNS, DECIDED],
+  empty: html`Nothing waits here. An authentic delivery that we cannot understand, such as one with an unknown status, is kept here until somebody decides.`,
+  above: (_page, visit, filters) => groups(visit, filters),
+  around: (table, _page, visit, filters) =>
+    !visit.calls.may('releaseDeliveries')
+      ? table
+      : html`<form action="${PATH}/release">${table}
+<p class="actions"><button>Release the chosen ones</button> <button formaction="${PATH}/discard">Discard the chosen ones</button>${all(filters)}</p></form>`,
+});
+
+const decided = ({
+  released_at: released,
+  discarded_at: discarded,
+  discarded_by: by,
+  discard_note: note,
+}: Delivery) =>
+  released !== null
+    ? html`${state('released')} ${utc(released)}`
+    : discarded !== null && html`${state('discarded')} ${utc(discarded)} by ${by}: ${note}`;
+
+const decisions = (delivery: Delivery): Content =>
+  isOpen(delivery) &&
+  html`<a href="${orderHref('/quarantine/release', { ids: delivery.id })}">Release</a> <a href="${orderHref('/quarantine/discard', { ids: delivery.id })}">Discard</a>`;
+
+/** What was decided on is not decided on again. */
+function all({ state: now = 'waiting', released, ...filters }: Readonly<Record<string, string>>): Content {
+  if (now !== 'waiting' || released === 'true') return undefined;
+  const wanted = { all: 'true', ...filters } as const;
+  return html` <a class="button" href="${orderHref('/quarantine/release', wanted)}">Release all that match …</a> <a class="button" href="${orderHref('/quarantine/discard', wanted)}">Discard all that match …</a>`;
+}
+
+const BY = ['reason', 'source'] as const;
+
+/** Above the first page, until one reason is chosen. */
+async function groups({ calls, query }: Visit, filters: Readonly<Record<string, string>>): Promise<Content> {
+  if (query.has('cursor') || filters['reason'] !== undefined) return undefined;
+  const { released, ...wanted } = filters;
+  const asked = { ...wanted, ...(released === 'true' && { state: 'released' }) };
+  const by = byIn(query, BY);
+  const found = await calls.call('groupQuarantine', QuarantineGroups, { query: { ...asked, by } });
+  const filterOf = ({ value }: Group): Record<string, string> => (value === null ? {} : { [by]: value });
+  const isWaiting = (asked.state ?? 'waiting') === 'waiting';
+  return renderGroups({
+    path: PATH,
+    by,
+    choices: BY,
+    filters: asked,
+    found,
+    filterOf,
+    actions:
+      isWaiting && calls.may('releaseDeliveries')
+        ? (group) => {
+            const { state: _state, ...others } = asked;
+            const chosen = { all: 'true', ...others, ...filterOf(group) } as const;
+            return (
+              group.value !== null &&
+              html`<a href="${orderHref('/quarantine/release', chosen)}">Release all</a> <a href="${orderHref('/quarantine/discard', chosen)}">Discard all</a>`
+            );
+          }
+        : undefined,
+  });
+}
+
+type ReleaseItem = { delivery_id: string; result: string; event_id?: string | null; reason: string | null };
+
+const itemsOf = (items: readonly ReleaseItem[] | undefined): Content =>
+  items !== undefined &&
+  renderTable<ReleaseItem>({
+    caption: 'What became of each',
+    columns: [
+      {
+        head: 'Delivery',
+        cell: ({ delivery_id: id }) => html`<a class="id" href="${deliveryHref(id)}">${id}</a>`,
+        form: 'clip',
+      },
+      { head: 'Result', cell: ({ result }) => state(result.replaceAll('_', ' ')), form: 'brief' },
+      {
+        head: 'Event',
+        cell: ({ event_id: id }) => id && html`<a class="id" href="${eventHref(id)}">${id}</a>`,
+        form: 'clip',
+      },
+      { head: 'Reason', cell: ({ reason }) => reason, form: 'long' },
+    ],
+    items,
+    empty: '',
+  });
+
+const { state: _state, released: _released, ...filters } = quarantineFilters;
+const order = { filters, bound: 'to', columns: COLUMNS } as const;
+
+const release = orderPages<z.output<typeof ReleaseAnswer>, Delivery>({
+  ...order,
+  path: '/quarantine/release',
+  operation: 'releaseDeliveries',
+  answer: ReleaseAnswer,
+  previewOf: (answer) => previewOf(answer),
+  outcomeOf: (answer) => {
+    if ('matched' in answer) throw new Error('an order is no dry run');
+    const { items, next_cursor: next } = answer;
+    return {
+      count: items.filter(({ result }) => UNDERSTOOD.includes(result)).length,
+      items: itemsOf(items),
+      next,
+    };
+  },
+  words: {
+    verb: 'Release',
+    past: 'released',
+    noun: 'delivery',
+    effect:
+      'Each is read again with the present schemas. What is understood becomes an event and is published; what is not stays here.',
+  },
+});
+
+const UNDERSTOOD: readonly string[] = ['accepted', 'duplicate', 'conflict'];
+
+const discard = orderPages<z.output<typeof DiscardAnswer>, Delivery>({
+  ...order,
+  path: '/quarantine/discard',
+  operation: 'discardDeliveries',
+  answer: DiscardAnswer,
+  previewOf: (answer) => previewOf(answer),
+  outcomeOf: (answer) => {
+    if ('matched' in answer) throw new Error('an order is no dry run');
+    return { count: answer.discarded, items: itemsOf(answer.items), next: answer.next_cursor };
+  },
+  words: {
+    verb: 'Discard',
+    past: 'discarded',
+    noun: 'delivery',
+    effect: 'They no longer wait, and can no longer be released. They stay in the list of deliveries.',
+  },
+  needsNote: true,
+  isFinal: true,
+});
+
+function previewOf(answer: z.output<typeof ReleaseAnswer> | z.output<typeof DiscardAnswer>) {
+  if (!('matched' in answer)) throw new Error('a dry run is no order');
+  return { ...answer, bound: { to: answer.to } };
+}
+
+export const quarantinePages: readonly Page[] = [quarantine, ...release, ...discard];

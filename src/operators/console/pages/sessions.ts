@@ -1,0 +1,92 @@
+// Open sessions of the console: who is signed in, and how to end that.
+
+import type { z } from 'zod';
+import { EndedSession, Session, SessionPage } from '../../contract/sessions.ts';
+import { ApiError } from '../../api/operation.ts';
+import { html } from '../../../web/index.ts';
+import type { Calls } from '../calls.ts';
+import { get, type Page, post } from '../page.ts';
+import { sameAs } from '../same-as.ts';
+import { keyField, keyIn } from '../view/act.ts';
+import { renderFacts } from '../view/facts.ts';
+import { address } from '../view/links.ts';
+import { clipped, renderTable } from '../view/table.ts';
+import { utc } from '../view/times.ts';
+
+type Shown = z.output<typeof Session>;
+
+const PATH = '/console/sessions';
+const endHref = (id: string) => `${PATH}/${encodeURIComponent(id)}/end`;
+
+const readSessions = async (calls: Calls) => (await calls.call('listSessions', SessionPage)).items;
+
+const sessions: Page = get('/sessions', ['listSessions'], async ({ calls, caller, origin }) => ({
+  title: 'Sessions',
+  body: html`<p>Browsers that are signed in. A session has the rights of its token, and ends with it.</p>
+${renderTable<Shown>({
+  caption: 'Open sessions, the newest first',
+  columns: [
+    {
+      head: 'Token',
+      cell: (session) =>
+        html`${clipped(session.token_name)}${session.id === caller.sessionId && html` <strong>this session</strong>`}`,
+      form: 'clip',
+    },
+    { head: 'From', cell: (session) => session.remote_address },
+    { head: 'Begun (UTC)', cell: (session) => utc(session.created_at), form: 'brief' },
+    { head: 'Last used (UTC)', cell: (session) => utc(session.last_used_at), form: 'brief' },
+    { head: 'Ends at the latest (UTC)', cell: (session) => utc(session.expires_at), form: 'brief' },
+    {
+      head: 'Id',
+      cell: ({ id }) =>
+        html`<a class="id" href="${address('/console/operator-log', { subject: id })}">${id}</a>`,
+      form: 'brief',
+    },
+    { head: 'Decide', cell: ({ id }) => html`<a href="${endHref(id)}">End</a>`, form: 'brief' },
+  ],
+  items: await readSessions(calls),
+  empty: 'Nobody is signed in.',
+})}`,
+  sameAs: sameAs(origin, { command: ['sessions', 'list'], path: '/sessions' }),
+}));
+
+const confirmEnd: Page = get(
+  '/sessions/:id/end',
+  ['endSession', 'listSessions'],
+  async ({ calls, caller, params, origin }) => {
+    const found = (await readSessions(calls)).find(({ id }) => id === params['id']);
+    if (found === undefined)
+      throw new ApiError(404, 'not_found', 'there is no open session of this id: it may have ended');
+    const { id } = found;
+    return {
+      title: 'End this session?',
+      body: html`${renderFacts([
+        ['Token', found.token_name],
+        ['From', found.remote_address],
+        ['Begun', html`${utc(found.created_at)} UTC`],
+        ['Last used', html`${utc(found.last_used_at)} UTC`],
+      ])}
+${id === caller.sessionId && html`<div class="notice warn"><p>It is your own: you sign in again afterwards.</p></div>`}
+<p>Its next request asks to sign in. The token stays valid: to keep somebody out, revoke the token.</p>
+<form method="post" action="${endHref(id)}">${keyField()}<p class="actions"><button class="danger">End the session</button> <a href="${PATH}">Back to the list</a></p></form>`,
+      sameAs: sameAs(origin, { command: ['sessions', 'end', id], path: `/sessions/${id}/end`, body: {} }),
+    };
+  },
+);
+
+const endSession: Page = post(
+  '/sessions/:id/end',
+  ['endSession'],
+  async ({ calls, caller, params, form }) => {
+    const { id } = await calls.call('endSession', EndedSession, {
+      params: { id: params['id'] },
+      key: keyIn(form),
+    });
+    return {
+      title: 'The session has ended',
+      body: html`<p>${id === caller.sessionId ? html`<a href="/console/sign-in">Sign in again</a>` : html`<a href="${PATH}">All sessions</a>`}</p>`,
+    };
+  },
+);
+
+export const sessionPages: readonly Page[] = [sessions, confirmEnd, endSession];
