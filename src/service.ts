@@ -74,7 +74,7 @@ async function compose(
   { log, signal, droppedLogLines = () => 0 }: StartOptions,
   started: AsyncDisposableStack,
 ): Promise<Service> {
-  const state = { prepared: false, draining: false };
+  const state = { prepared: false, draining: false, port: config.http.port };
   let stopByMs: number | undefined;
   const graceMs = () => (stopByMs === undefined ? config.shutdown.graceMs : Math.max(0, stopByMs - now()));
   const metrics = createMetrics({ version });
@@ -137,6 +137,7 @@ async function compose(
       const { names, fingerprintsOf } = sources.current();
       return names.map((name) => ({ name, fingerprints: fingerprintsOf(name) }));
     },
+    intake: () => ({ host: config.http.host, port: state.port }),
     proxies,
     ending: ending.signal,
   });
@@ -149,6 +150,7 @@ async function compose(
   started.defer(() => operatorServer.stop(graceMs()));
   started.defer(() => ending.abort()); // or the stop would wait for event streams, which never end by themselves
   const intakeServer = await intake.listen(readiness);
+  state.port = intakeServer.port;
   const ports = { port: intakeServer.port, operatorPort: operatorServer.port };
   log.info({ ...ports, replica: parts.replicaId }, 'listening');
 

@@ -62,6 +62,8 @@ type OperatorParts = Parts & {
   readonly connections: OperatorOptions['connections'];
   /** The sources as they are configured now. */
   readonly configuredSources: () => readonly ConfiguredSource[];
+  /** Where this replica listens for senders. */
+  readonly intake: () => { readonly host: string; readonly port: number };
   readonly proxies: TrustedProxies;
   /** Ends streams, which do not end by themselves. */
   readonly ending: AbortSignal;

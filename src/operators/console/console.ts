@@ -3,11 +3,11 @@
 
 import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import type { Authenticator } from '../access/authenticator.ts';
-import { toApiError } from '../api/answers.ts';
+import { sendStream, toApiError } from '../api/answers.ts';
 import { ApiError, forbidden, type Operation } from '../api/operation.ts';
 import { isAllowed, type Perform } from '../api/perform.ts';
 import { describeError } from '../../errors.ts';
-import { closeIfUnread, ownOrigins } from '../../http/index.ts';
+import { closeIfUnread, ownOrigins, type Readiness } from '../../http/index.ts';
 import {
   BASE_STYLE,
   createAssets,
@@ -34,15 +34,33 @@ export type ConsoleOptions = GateOptions & {
   readonly authenticator: Pick<Authenticator, 'recognize' | 'identify'>;
   /** The names of the configured sources. */
   readonly sources: () => readonly string[];
+  readonly readiness: () => Promise<Readiness>;
+  /** Where this replica listens for senders. The port is 0 until it is known. */
+  readonly intake: () => { readonly host: string; readonly port: number };
 };
 
 const own = (name: string) => new URL(`assets/${name}`, import.meta.url);
+/** The script's modules find each other by these names. */
+const MODULES = [
+  'console.js',
+  'copy.js',
+  'forms.js',
+  'keyboard.js',
+  'live.js',
+  'live-filter.js',
+  'live-rows.js',
+  'live-stream.js',
+  'live-worker.js',
+  'preview.js',
+  'refresh.js',
+  'say.js',
+  'times.js',
+] as const;
 const FILES = {
   'base.css': BASE_STYLE,
   'icon.svg': ICON,
   'console.css': own('console.css'),
-  'console.js': own('console.js'),
-  'preview.js': own('preview.js'),
+  ...Object.fromEntries(MODULES.map((name) => [name, own(name)])),
 };
 
 export function createConsole(options: ConsoleOptions): Router {
@@ -78,10 +96,13 @@ export function createConsole(options: ConsoleOptions): Router {
         calls: createCalls({ operation, perform, caller, signal }),
         sources: visible(options.sources(), caller.sources),
         origin: originOf(request),
+        intake: intakeOf(request, options.intake()),
+        readiness: options.readiness,
         signal,
       });
       if ('seeOther' in reply) return seeOther(response, reply.seeOther);
       if ('bytes' in reply) return download(response, reply);
+      if ('stream' in reply) return sendStream(response, reply, { signal, log });
       show(request, response, reply);
     };
   }
@@ -187,3 +208,11 @@ const searchOf = (request: Request) =>
 
 /** As the browser asked, so that a line to paste works from where the operator sits. */
 const originOf = (request: Request) => ownOrigins(request)[0] ?? '';
+
+/** A replica that listens on all its addresses is asked at the one that the browser used. */
+function intakeOf(request: Request, { host, port }: { host: string; port: number }): string {
+  const url = new URL(`http://localhost:${port}`);
+  const isAny = ['0.0.0.0', '::'].includes(host);
+  url.hostname = isAny ? request.hostname : host.includes(':') ? `[${host}]` : host;
+  return url.origin;
+}

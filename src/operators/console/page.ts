@@ -1,7 +1,8 @@
 // What a page of the console is: its address, and the function that answers it. Pages know neither Express nor the database:
 // they call operations (calls.ts) and return a view.
 
-import type { Asker } from '../api/perform.ts';
+import type { Asker, Performed } from '../api/perform.ts';
+import type { Readiness } from '../../http/index.ts';
 import type { Content } from '../../web/index.ts';
 import type { Calls } from './calls.ts';
 import type { SameAs } from './same-as.ts';
@@ -19,6 +20,10 @@ export type Visit = {
   readonly sources: readonly string[];
   /** `https://ops.example`: as the browser asked. */
   readonly origin: string;
+  /** `http://127.0.0.1:8080`: where the intake of this replica listens, with the host that the browser asked for. */
+  readonly intake: string;
+  /** What `/readyz` says of this replica. */
+  readonly readiness: () => Promise<Readiness>;
   /** Aborted when the browser disconnects. */
   readonly signal: AbortSignal;
 };
@@ -36,15 +41,12 @@ export type View = {
   readonly refreshS?: number;
 };
 
-/** Instead of a view: another address of the console, or bytes to save. */
+/** Instead of a view: another address of the console, bytes to save, or a stream of text. */
 export type Elsewhere = { readonly seeOther: string };
 export type Download = { readonly bytes: Buffer; readonly filename: string };
-export type Stream = {
-  readonly stream: NodeJS.ReadableStream;
-  readonly headers: Readonly<Record<string, string>>;
-};
+export type Streamed = Extract<Performed, { stream: unknown }>;
 
-export type Reply = View | Elsewhere | Download;
+export type Reply = View | Elsewhere | Download | Streamed;
 
 export type Page = {
   readonly method: 'get' | 'post';

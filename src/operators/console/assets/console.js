@@ -1,3 +1,16 @@
-// What the console's pages gain with a script. Every page works without it.
+// What the console's pages gain with a script. Every page but the live one works without it.
+
+import { watchKeys } from './keyboard.js';
+import { offerCopies } from './copy.js';
+import { guardForms } from './forms.js';
+import { refreshItself } from './refresh.js';
+import { tellTimes } from './times.js';
 
 document.documentElement.dataset.script = 'on';
+watchKeys();
+offerCopies();
+guardForms();
+tellTimes();
+refreshItself();
+const live = document.getElementById('live');
+if (live) void import('./live.js').then(({ showLive }) => showLive(live));

@@ -7,16 +7,27 @@ import { eventPages } from './events/event.ts';
 import { events } from './events/list.ts';
 import { jobPages } from './job/job.ts';
 import { jobs } from './jobs.ts';
+import { live, liveStream } from './live.ts';
 import { operatorLog } from './operator-log.ts';
 import { outboxPages } from './outbox.ts';
+import { overview } from './overview/overview.ts';
 import { publications } from './publications.ts';
 import { quarantinePages } from './quarantine.ts';
 import { createReplay, newReplay } from './replay-new.ts';
 import { replayPages } from './replays.ts';
+import { search } from './search.ts';
 import { sessionPages } from './sessions.ts';
+import { source } from './sources/source.ts';
+import { sources } from './sources/sources.ts';
 import { tokenPages } from './tokens.ts';
 
 export const PAGES: readonly Page[] = [
+  overview,
+  search,
+  sources,
+  source,
+  live,
+  liveStream,
   jobs,
   ...jobPages,
   deliveries,

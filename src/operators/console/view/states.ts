@@ -2,9 +2,10 @@
 
 import { type Content, html } from '../../../web/index.ts';
 
-type Meaning = 'good' | 'warn' | 'bad' | 'idle';
+export type Meaning = 'good' | 'warn' | 'bad' | 'idle';
 
-const MEANINGS: Readonly<Record<string, Meaning>> = {
+/** The script of the live page reads it too. */
+export const MEANINGS: Readonly<Record<string, Meaning>> = {
   // outcomes of deliveries
   accepted: 'good',
   duplicate: 'idle',
@@ -38,6 +39,14 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   valid: 'good',
   expired: 'idle',
   revoked: 'idle',
+  // parts of the service
+  connected: 'good',
+  disconnected: 'bad',
+  blocked: 'bad',
+  up: 'good',
+  down: 'bad',
+  alive: 'good',
+  silent: 'bad',
 };
 
 /** A state that we do not know has no colour. */

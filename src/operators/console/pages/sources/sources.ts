@@ -1,0 +1,33 @@
+// The list of sources: who sends, how much, and what is odd about it.
+
+import { SourceList, type Source } from '../../../contract/sources.ts';
+import { html } from '../../../../web/index.ts';
+import { get } from '../../page.ts';
+import { sameAs } from '../../same-as.ts';
+import { sourceHref } from '../../view/links.ts';
+import { grouped, rate } from '../../view/numbers.ts';
+import { renderTable } from '../../view/table.ts';
+import { utc } from '../../view/times.ts';
+
+export const sources = get('/sources', ['listSources'], async ({ calls, origin }) => {
+  const { items } = await calls.call('listSources', SourceList);
+  return {
+    title: 'Sources',
+    body: renderTable<Source>({
+      caption: 'Sources',
+      items,
+      empty: html`A source appears here once it is configured: set <code>SIGNING_SECRETS</code>, or name sources in the file of <code>SOURCES_FILE</code>.`,
+      columns: [
+        { head: 'Source', cell: ({ source }) => html`<a href="${sourceHref(source)}">${source}</a>` },
+        { head: 'Set up', cell: ({ configured }) => (configured ? 'yes' : 'no'), form: 'brief' },
+        { head: 'Last delivery (UTC)', cell: (item) => utc(item.last_delivery_at), form: 'brief' },
+        { head: 'A minute: last 5 min', cell: ({ rates }) => rate(rates.last_5m), form: 'number' },
+        { head: 'Last hour', cell: ({ rates }) => rate(rates.last_1h), form: 'number' },
+        { head: 'Last day', cell: ({ rates }) => rate(rates.last_24h), form: 'number' },
+        { head: 'Secrets', cell: (item) => grouped(item.secrets.length), form: 'number' },
+        { head: 'Drift', cell: ({ drift }) => grouped(drift.length), form: 'number' },
+      ],
+    }),
+    sameAs: sameAs(origin, { command: ['sources'], path: '/sources' }),
+  };
+});
