@@ -50,13 +50,13 @@ export const groupsVerb =
 async function print({ items, has_more: hasMore, complete }: Found, by: string): Promise<void> {
   const groups: readonly Group[] = items;
   if (groups.length === 0) complain(complete ? 'nothing matches' : 'nothing of what was looked at matches');
-  else if (process.stdout.isTTY) await printTable(groups, columnsOf(by));
+  else if (process.stdout.isTTY) await printTable(groups, groupColumns(by));
   else for (const item of groups) await putJson(item);
   if (hasMore) complain('there are more groups; these are the largest');
   if (!complete) complain('only the oldest ones were looked at: there may be more groups');
 }
 
-export const columnsOf = (by: string): readonly Column<Group>[] => [
+export const groupColumns = (by: string): readonly Column<Group>[] => [
   { head: 'state', text: ({ state }) => state, colour: ({ state }) => colourOf(state ?? '') },
   { head: by, text: ({ value }) => value ?? NOTHING, wrapTo: 24 },
   countColumn('how many', (group) => `${count(group.count)}${group.count_is_exact ? '' : '+'}`),

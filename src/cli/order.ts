@@ -18,8 +18,8 @@ export type Order<Found> = {
   readonly find: () => Promise<Found>;
   /** Of one of them. */
   readonly noun: string;
-  /** What it says if nothing matches. */
-  readonly nothing: string;
+  /** What it says if nothing matches, and the exit code then. */
+  readonly none: { readonly text: string; readonly exitCode: number };
   /** `amount`: `12 deliveries`. */
   readonly question: (amount: string) => string;
   /** Past tense: `discarded`. */
@@ -30,7 +30,7 @@ export type Order<Found> = {
 
 type Given = { readonly 'dry-run'?: boolean | undefined; readonly yes?: boolean | undefined };
 
-/** That there is somebody to ask is checked before. @returns the exit code: 1 if nothing matches, or if the answer is no */
+/** That there is somebody to ask is checked before. @returns the exit code: 1 if the answer is no */
 export async function runOrder<Item, Found extends Preview<Item>>(
   given: Given,
   columns: readonly Column<Item>[],
@@ -43,7 +43,7 @@ export async function runOrder<Item, Found extends Preview<Item>>(
     return 0;
   }
   complain(text());
-  if (found.matched === 0 && found.matched_exactly) return 1;
+  if (found.matched === 0 && found.matched_exactly) return order.none.exitCode;
   if (given.yes !== true && !(await confirm(order.question(amountOf(found, order.noun))))) {
     complain(`nothing was ${order.past}`);
     return 1;
@@ -57,9 +57,9 @@ const amountOf = ({ matched, matched_exactly: isExact }: Preview<unknown>, noun:
 function describe<Item>(
   found: Preview<Item>,
   columns: readonly Column<Item>[],
-  { noun, nothing }: { noun: string; nothing: string },
+  { noun, none }: Pick<Order<unknown>, 'noun' | 'none'>,
 ): string {
-  if (found.sample.length === 0) return nothing;
+  if (found.sample.length === 0) return none.text;
   const rest = found.matched - found.sample.length;
   const table = renderTable(found.sample, columns, { width: terminalWidth() });
   const more = rest > 0 ? `\n… and ${count(rest)} more` : '';

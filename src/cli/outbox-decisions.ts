@@ -99,7 +99,7 @@ type Filter = FilterQuery<(typeof ORDER_FILTERS)[number]> & { readonly state: Wa
 const orderOf = (api: Api, action: Action, filter: Filter): Order<Answers['outboxPreview']> => ({
   find: () => api.client.tryDecide(action, { filter }, api.nextKey()),
   noun: 'event',
-  nothing: 'nothing that matches waits in the outbox',
+  none: { text: 'nothing that matches waits in the outbox', exitCode: 1 },
   question: WORDS[action].question,
   past: WORDS[action].past,
   carryOut: async (found) => {

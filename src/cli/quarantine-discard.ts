@@ -79,7 +79,7 @@ const discardAll = (
 ): Order<Answers['quarantinePreview']> => ({
   find: () => client.tryDiscard({ filter }, nextKey()),
   noun: 'delivery',
-  nothing: NOTHING,
+  none: { text: NOTHING, exitCode: 1 },
   question: (amount) => `Discard ${amount} for good?`,
   past: 'discarded',
   carryOut: async (found) => {

@@ -69,7 +69,7 @@ const isFailure = ({ result }: Release) => FAILURES.includes(result);
 const releaseAll = (api: Api, filter: OrderFilter): Order<Answers['quarantinePreview']> => ({
   find: () => api.client.tryRelease({ filter }, api.nextKey()),
   noun: 'delivery',
-  nothing: NOTHING,
+  none: { text: NOTHING, exitCode: 0 },
   question: (amount) => `Release ${amount}?`,
   past: 'released',
   carryOut: (found) => releasePages(api, { filter: { ...filter, to: found.to } }, totalOf(found)),
@@ -118,7 +118,7 @@ function sentence({ delivery_id, result, event_id, reason }: Release): string {
 
 export const FAILURE_COLUMNS: readonly Column<Release>[] = [
   { head: 'delivery', text: (item) => item.delivery_id },
-  { head: 'reason', text: (item) => item.reason, wrapTo: 40 },
+  { head: 'reason', text: (item) => item.reason ?? readable(item.result), wrapTo: 40 },
 ];
 
 export const quarantine = nounCommand('quarantine', {

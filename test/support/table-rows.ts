@@ -214,6 +214,27 @@ export const outbox = [
   entry({ id: '89', replay_id: uuid('4104'), queue: 'billing' }),
 ];
 
+const group = {
+  value: '312 NO_ROUTE',
+  count: 10_000,
+  count_is_exact: false,
+  oldest_at: at('19:15:19.623'),
+  newest_at: null,
+};
+export const outboxGroups = [
+  { ...group, state: 'returned', copies: false },
+  {
+    ...group,
+    value: 'no confirm within 10 s: the connection was closed',
+    state: 'parked',
+    count: 12,
+    count_is_exact: true,
+    newest_at: at('19:16:53.124'),
+  },
+  { ...group, value: null, state: 'pending', copies: true, count: 1, count_is_exact: true },
+];
+export const quarantineGroups = [group, { ...group, value: LONG_REASON }];
+
 export const replays: Items['replays'][] = [
   {
     id: uuid('4104'),

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { COLUMNS } from '../../../src/cli/columns.ts';
 import { DIFFERENCES } from '../../../src/cli/deliveries-diff.ts';
 import { FOUND } from '../../../src/cli/find.ts';
+import { groupColumns } from '../../../src/cli/groups.ts';
 import { FAILURE_COLUMNS } from '../../../src/cli/quarantine.ts';
 import { REPLICAS } from '../../../src/cli/replicas.ts';
 import { SKIP_COLUMNS } from '../../../src/cli/replays.ts';
@@ -51,6 +52,8 @@ const TABLES = {
   'quarantine release --all': table(failures, FAILURE_COLUMNS),
   'outbox list': table(rows.outbox, COLUMNS.outbox),
   'outbox returned': table(rows.outbox.slice(0, 1), COLUMNS.outbox),
+  'outbox groups': table(rows.outboxGroups, groupColumns('reason')),
+  'quarantine groups': table(rows.quarantineGroups, groupColumns('reason')),
   'replays list': table(rows.replays, COLUMNS.replays),
   'replays show': table(rows.skips, SKIP_COLUMNS),
   replicas: table(rows.replicas, REPLICAS),

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { type Content, type Html, html } from '../../../web/index.ts';
 
 const LABELS: Readonly<Record<string, string>> = {
+  events: 'What',
   source: 'Source',
   outcome: 'Outcome',
   status: 'Status as sent',

@@ -5,7 +5,7 @@ import type { Readiness } from '../../../../http/index.ts';
 import { type Html, html } from '../../../../web/index.ts';
 import type { Replica } from '../../../contract/replicas.ts';
 import { capped, counted } from '../../view/numbers.ts';
-import { ago } from '../../view/times.ts';
+import { ago, span } from '../../view/times.ts';
 
 export type Count = { readonly count: number; readonly isExact: boolean };
 
@@ -86,7 +86,7 @@ function troublesOf({ readiness, replicas, oldestPendingAt, nowMs }: Situation):
       !alive.some(({ leads }) => leads) &&
       'No replica leads the relay: nothing is published.',
     isOld &&
-      html`<a href="/console/outbox?state=pending">The oldest event</a> waits since ${ago(oldestPendingAt, nowMs)}.`,
+      html`<a href="/console/outbox?state=pending">The oldest event</a> has waited for ${span((nowMs - Date.parse(oldestPendingAt)) / 1_000)}.`,
     ...late.map(({ host, seen_at: at }) => `The replica on ${host} is silent: last heard ${ago(at, nowMs)}.`),
   ].filter((line) => line !== undefined && line !== false);
 }

@@ -1,0 +1,276 @@
+// Releases and discards of many deliveries: exactly those that were shown before, by their ids or by a filter and its bound.
+
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type Operators, operators } from '../../support/operators.ts';
+import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+import { openTransaction } from '../../support/transaction.ts';
+import { seedQuarantine } from '../../support/waiting.ts';
+
+type Item = { delivery_id: string; result: string; event_id?: string | null; reason: string | null };
+type Page = { items?: Item[]; next_cursor: string | null };
+type Preview = { matched: number; matched_exactly: boolean; to: string; sample: { id: string }[] };
+
+const NOTE = 'a test of team A';
+
+let service: TestService;
+let api: Operators;
+beforeEach(async () => {
+  service = await startTestService();
+  api = await operators(service, { role: 'operator', name: 'Ada' });
+});
+afterEach(async () => service[Symbol.asyncDispose]());
+
+/** As if their bodies had been understood all along. */
+const makeUnderstood = (ids: readonly string[], body: { job_id: string; status: string }) =>
+  service.database.query(
+    `update deliveries set job_id = $2, status = $3, body = convert_to($4, 'UTF8') where id = any($1::uuid[])`,
+    [ids, body.job_id, body.status, JSON.stringify(body)],
+  );
+
+const waiting = async () =>
+  (
+    await service.database.query<{ id: string }>(
+      `select id from deliveries where outcome = 'quarantined' and released_at is null and discarded_at is null
+       order by received_at, id`,
+    )
+  ).map(({ id }) => id);
+
+const logged = async (action: string) =>
+  (
+    await service.database.query<{ subject: string }>(
+      'select subject from operator_log where action = $1 order by id',
+      [action],
+    )
+  ).map(({ subject }) => subject);
+
+const uuids = (count: number) => Array.from({ length: count }, () => randomUUID());
+
+const resultsOf = (items: readonly Item[] | undefined) =>
+  Object.fromEntries(items?.map(({ delivery_id, result }) => [delivery_id, result]) ?? []);
+
+test('a release of ids answers each for itself, and each that was tried has its line in the log', async () => {
+  const [known = '', unknown = '', given = ''] = await seedQuarantine(service.database, { count: 3 });
+  await makeUnderstood([known], completed('job_known'));
+  await api.post(`/quarantine/${given}/discard`, { note: NOTE });
+  await deliver(service.webhooks, completed(newJobId()));
+  const [{ id: accepted } = { id: '' }] = await service.database.query<{ id: string }>(
+    `select id from deliveries where outcome = 'accepted'`,
+  );
+  const nobody = randomUUID();
+
+  const ids = [nobody, given, unknown, known.toUpperCase(), accepted, known];
+  const { status, body } = await api.post<Page>('/quarantine/release', { ids });
+
+  expect(status).toBe(200);
+  expect(body.next_cursor).toBeNull();
+  expect(body.items).toHaveLength(5);
+  expect(resultsOf(body.items)).toEqual({
+    [known]: 'accepted',
+    [unknown]: 'still_quarantined',
+    [given]: 'wrong_state',
+    [accepted]: 'wrong_state',
+    [nobody]: 'not_found',
+  });
+  expect(body.items).toEqual(
+    expect.arrayContaining([
+      { delivery_id: known, result: 'accepted', event_id: 'default:job_known:completed', reason: null },
+      { delivery_id: unknown, result: 'still_quarantined', event_id: null, reason: 'unknown status' },
+      {
+        delivery_id: given,
+        result: 'wrong_state',
+        event_id: null,
+        reason: 'it is not in quarantine any more: it was discarded; this cannot be undone',
+      },
+    ]),
+  );
+  expect((await logged('quarantine.release')).toSorted()).toEqual([known, unknown].toSorted());
+});
+
+test('a discard of ids answers each for itself', async () => {
+  const [one = '', two = '', three = ''] = await seedQuarantine(service.database, { count: 3 });
+  const nobody = randomUUID();
+  const first = await api.post<Page & { discarded: number }>('/quarantine/discard', {
+    ids: [two, nobody],
+    note: NOTE,
+  });
+  const again = await api.post<Page>('/quarantine/discard', { ids: [two, one], note: NOTE });
+
+  expect(first.body).toEqual({
+    discarded: 1,
+    items: [
+      { delivery_id: two, result: 'discarded', reason: null },
+      { delivery_id: nobody, result: 'not_found', reason: null },
+    ],
+    next_cursor: null,
+  });
+  expect(resultsOf(again.body.items)).toEqual({ [one]: 'discarded', [two]: 'wrong_state' });
+  expect(await waiting()).toEqual([three]);
+  expect(await logged('quarantine.discard')).toEqual([two, one]);
+  expect(
+    await service.database.query('select discard_note from deliveries where discarded_by = $1', ['Ada']),
+  ).toEqual([{ discard_note: NOTE }, { discard_note: NOTE }]);
+});
+
+test('the events of one job that are released by their ids keep their order, over several calls', async () => {
+  const ids = await seedQuarantine(service.database, { count: 20 });
+  for (const [index, id] of ids.entries()) await makeUnderstood([id], progress('job_long', index));
+
+  const items: Item[] = [];
+  const perCall: number[] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const order = { ids: ids.toReversed(), cursor };
+    const page: Page = (await api.post<Page>('/quarantine/release', order)).body;
+    items.push(...(page.items ?? []));
+    perCall.push(page.items?.length ?? 0);
+    cursor = page.next_cursor;
+  }
+
+  expect(items.map(({ delivery_id: id }) => id)).toEqual(ids);
+  expect(perCall).toEqual([8, 8, 4]);
+  expect(
+    await service.database.query('select progress_percentage as at from events order by sequence'),
+  ).toEqual(ids.map((_, at) => ({ at })));
+});
+
+test.each(['release', 'discard'])(
+  'a dry run of a %s changes and records nothing, and counts',
+  async (action) => {
+    const ids = await seedQuarantine(service.database, { count: 12 });
+    await seedQuarantine(service.database, { reason: 'cost_cents is missing' });
+    const preview = async (order: object) =>
+      (await api.post<Preview>(`/quarantine/${action}`, { ...order, dry_run: true })).body;
+
+    const found = await preview({ filter: { reason: 'unknown status' } });
+    expect(found).toMatchObject({ matched: 12, matched_exactly: true });
+    expect(found.sample.map(({ id }) => id)).toEqual(ids.slice(0, 10));
+    expect(await preview({ filter: { reason: 'unknown' } })).toMatchObject({ matched: 0, sample: [] });
+    const [one = '', two = ''] = ids;
+    const named = await preview({ ids: [two, randomUUID(), one] });
+    expect(named).toMatchObject({ matched: 2, matched_exactly: true, sample: [{ id: one }, { id: two }] });
+    expect(Math.abs(Date.parse(named.to) - Date.now())).toBeLessThan(60_000);
+    expect(await waiting()).toHaveLength(13);
+    expect(await logged(`quarantine.${action}`)).toEqual([]);
+  },
+);
+
+test('a release with the bound of its dry run leaves alone what came later', async () => {
+  const ids = await seedQuarantine(service.database, { count: 3 });
+  for (const id of ids) await makeUnderstood([id], completed(newJobId()));
+  const filter = { reason: 'unknown status' };
+  const { body: found } = await api.post<Preview>('/quarantine/release', { filter, dry_run: true });
+  await deliver(service.webhooks, { job_id: newJobId(), status: 'paused' });
+
+  const { body } = await api.post<Page>('/quarantine/release', { filter: { ...filter, to: found.to } });
+
+  expect(body.items?.map(({ delivery_id: id, result }) => [id, result])).toEqual(
+    ids.map((id) => [id, 'accepted']),
+  );
+  expect(await waiting()).toHaveLength(1);
+});
+
+test('the list and an order take a reason, word for word', async () => {
+  const ids = await seedQuarantine(service.database, { count: 2, reason: 'cost_cents is missing' });
+  await seedQuarantine(service.database, { count: 2, reason: 'cost_cents is missing; and more' });
+  const query = `reason=${encodeURIComponent('cost_cents is missing')}`;
+
+  const { body } = await api.get<{ items: { id: string }[] }>(`/quarantine?${query}`);
+  expect(body.items.map(({ id }) => id)).toEqual(ids.toReversed());
+  const order = { filter: { reason: 'cost_cents is missing' }, note: NOTE };
+  expect((await api.post('/quarantine/discard', order)).body).toEqual({ discarded: 2, next_cursor: null });
+  expect(await waiting()).toHaveLength(2);
+});
+
+test('a token that is limited to sources reaches no others: by ids they are not there', async () => {
+  const [foreign = ''] = await seedQuarantine(service.database);
+  const [own = ''] = await seedQuarantine(service.database, { source: 'team-a' });
+  const limited = await operators(service, { role: 'operator', sources: ['team-a'] });
+  const ids = [foreign, own];
+
+  expect((await limited.post<Preview>('/quarantine/discard', { ids, dry_run: true })).body).toMatchObject({
+    matched: 1,
+    sample: [{ id: own }],
+  });
+  expect(resultsOf((await limited.post<Page>('/quarantine/release', { ids })).body.items)).toEqual({
+    [foreign]: 'not_found',
+    [own]: 'still_quarantined',
+  });
+  expect(
+    resultsOf((await limited.post<Page>('/quarantine/discard', { ids, note: NOTE })).body.items),
+  ).toEqual({ [foreign]: 'not_found', [own]: 'discarded' });
+  expect(await waiting()).toEqual([foreign]);
+});
+
+test('an order that waits for another about the same delivery learns what became of it', async () => {
+  const [id = '', other = ''] = await seedQuarantine(service.database, { count: 2 });
+  await using before = await openTransaction(service.database);
+  await before.query(
+    `update deliveries set discarded_at = now(), discarded_by = 'another', discard_note = '' where id = $1`,
+    [id],
+  );
+  const order = api.post<Page>('/quarantine/discard', { ids: [id, other], note: NOTE });
+  await expect
+    .poll(() =>
+      service.database.query(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      ),
+    )
+    .toHaveLength(1);
+  await before.query('commit');
+
+  expect(resultsOf((await order).body.items)).toEqual({ [id]: 'wrong_state', [other]: 'discarded' });
+});
+
+test('an order of ids that is repeated under its key acts once and gets the first answer', async () => {
+  const ids = await seedQuarantine(service.database, { count: 2 });
+  const release = () => api.post('/quarantine/release', { ids }, { key: 'once' });
+
+  const [first, again] = [await release(), await release()];
+
+  expect(again).toMatchObject({ status: 200, body: first.body });
+  expect(again.headers.get('idempotency-replayed')).toBe('true');
+  expect(await logged('quarantine.release')).toHaveLength(2);
+});
+
+test('only operators give orders', async () => {
+  const ids = await seedQuarantine(service.database);
+  for (const role of ['viewer', 'auditor'] as const) {
+    const caller = await operators(service, { role });
+    for (const order of [{ ids }, { ids, dry_run: true }, { filter: {}, dry_run: true }]) {
+      expect((await caller.post('/quarantine/release', order)).status).toBe(403);
+      expect((await caller.post('/quarantine/discard', { note: NOTE, ...order })).status).toBe(403);
+    }
+  }
+  expect(await waiting()).toEqual(ids);
+});
+
+test('an order that does not say clearly which deliveries is refused', async () => {
+  for (const [action, order, message] of [
+    ['release', {}, 'exactly one of ids and filter must be given'],
+    ['release', { ids: uuids(1), filter: {} }, 'exactly one of ids and filter must be given'],
+    ['release', { ids: uuids(101) }, 'ids: must be at most 100 in one request'],
+    ['release', { ids: ['1'] }, 'ids.0: must be a UUID'],
+    ['release', { ids: [] }, 'ids: must not be empty'],
+    ['release', { ids: uuids(1), cursor: 'AAAA' }, 'cursor: is not one of this action with this order'],
+    ['discard', { note: NOTE }, 'exactly one of ids and filter must be given'],
+    ['discard', { ids: uuids(1) }, 'note: must be given'],
+    ['discard', { note: NOTE, ids: uuids(1_001) }, 'ids: must be at most 1000 in one request'],
+  ] as const) {
+    const answer = await api.post(`/quarantine/${action}`, order);
+    expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining(message) } });
+  }
+});
+
+test('a preview counts to 10,000, and 1,000 ids are discarded in one call', async () => {
+  const ids = await seedQuarantine(service.database, { count: 10_001 });
+  const filter = {};
+
+  const { body } = await api.post<Preview>('/quarantine/discard', { filter, dry_run: true });
+  expect(body).toMatchObject({ matched: 10_000, matched_exactly: false });
+  const thousand = ids.slice(500, 1_500);
+  const done = await api.post<Page>('/quarantine/discard', { ids: thousand, note: NOTE });
+  expect(done.body).toMatchObject({ discarded: 1_000, next_cursor: null });
+  expect(done.body.items?.map(({ delivery_id: id }) => id)).toEqual(thousand);
+  expect(await logged('quarantine.discard')).toEqual(thousand);
+});
