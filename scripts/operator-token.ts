@@ -2,7 +2,9 @@
 // is used again for as long as it is valid.
 
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
+import { createOperatorsClient } from '../src/operators/client/index.ts';
 import { MAIN } from './program.ts';
 
 const CHECK_TIMEOUT_MS = 5_000;
@@ -24,6 +26,18 @@ export async function findOrCreateToken(options: {
   });
   const { value } = JSON.parse(stdout) as { value: string };
   return value;
+}
+
+/** An address of the console that signs in once, with the rights of the token; the console's own if no code can be had now. */
+export async function signInAddress({ url, token }: { url: string; token: string }): Promise<string> {
+  const client = createOperatorsClient({ baseUrl: url, token });
+  try {
+    const { code } = await client.signInCode(randomUUID());
+    if (code !== undefined) return `${url}/console/sign-in?code=${code}`;
+  } catch {
+    // A start does not fail for it: the token signs in, too.
+  }
+  return `${url}/console`;
 }
 
 /** True for any answer but 401: a busy relay is no reason to create another token. */

@@ -11,7 +11,10 @@ import type { Sandbox } from './sandbox.ts';
 
 export type RunningSandbox = Sandbox & { readonly place: Place; readonly engine: string };
 
-export function printWelcome(env: LocalEnv, sandbox: RunningSandbox | undefined): void {
+export function printWelcome(
+  env: LocalEnv,
+  { signIn, sandbox }: { readonly signIn: string; readonly sandbox: RunningSandbox | undefined },
+): void {
   const webhooks = `http://127.0.0.1:${env.PORT}/webhooks`;
   const body = String(sampleNotification('progress', { job: 'job_by_hand', percent: 45 }));
   const signature = `sha256=$(printf %s "$body" | openssl dgst -sha256 -hmac "$SIGNING_SECRET" | sed 's/.* //')`;
@@ -22,7 +25,10 @@ ${paint('bold', 'Tallyhook is ready.')}
   webhooks    ${webhooks}, for the source "default"
               ${webhooks}/NAME, for a source in the file below
   sources     ${shown(env.SOURCES_FILE)}: add yours, the relay reads it again within a second
-  operators   ${env.TALLYHOOK_URL}/api/v1
+  operators   ${signIn}
+              the console in a browser; the address signs in once, within ten minutes, and
+              "npx tallyhook console" prints another one
+  their API   ${env.TALLYHOOK_URL}/api/v1
   token       ${env.TALLYHOOK_TOKEN}
   settings    .local/env, for your shell: . ./.local/env
   log         .local/logs/tallyhook.log

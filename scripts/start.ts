@@ -12,7 +12,7 @@ import { forgetLocalRun, given, type LocalEnv, readLocalEnv, writeLocalEnv } fro
 import { choosePorts, startOnFreePorts } from './local-ports.ts';
 import { localSecrets } from './local-sources.ts';
 import { takeLock } from './lock.mjs';
-import { findOrCreateToken } from './operator-token.ts';
+import { findOrCreateToken, signInAddress } from './operator-token.ts';
 import { complain, complainOfUsage, createProgress, explain, paint, type Progress, say } from './output.ts';
 import { ROOT, startRelay, startTail } from './relay.ts';
 import { startSandbox } from './sandbox.ts';
@@ -116,7 +116,8 @@ async function run(guard: Guard, ending: Ending, options: StartOptions): Promise
   const sandbox = options.sandbox ? await addSandbox(guard, env, options.sandbox, progress) : undefined;
   const tail = startTail(guard, environment(env));
   await waitForSubscriber(services.rabbitmq);
-  printWelcome(env, sandbox);
+  const signIn = await signInAddress({ url: env.TALLYHOOK_URL, token: env.TALLYHOOK_TOKEN });
+  printWelcome(env, { signIn, sandbox });
   tellOfSources(relay, () => {
     env.SIGNING_SECRET = signingSecretIfKnown(env) ?? env.SIGNING_SECRET;
     writeLocalEnv(ENV_FILE, env);

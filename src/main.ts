@@ -27,9 +27,11 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
     stats           counts and times, for each interval and source
     replicas        the processes of the service, their versions, and which one leads
     sources         who sends, which secrets matched, and fields and statuses that we do not know
+    console         print an address of the console that signs in once
     live            deliveries and publications as they happen
     export          a whole list as NDJSON or CSV
     log             what operators read and what they did
+    sessions        who is signed in to the console; end a session
 
   correcting
     outbox          events that no queue received, or that the relay gave up on
@@ -64,9 +66,11 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   stats: async () => (await import('./cli/stats.ts')).stats,
   replicas: async () => (await import('./cli/replicas.ts')).replicas,
   sources: async () => (await import('./cli/sources.ts')).sources,
+  console: async () => (await import('./cli/console.ts')).consoleCommand,
   live: async () => (await import('./cli/live.ts')).live,
   export: async () => (await import('./cli/export.ts')).exportCommand,
   log: async () => (await import('./cli/operator-log.ts')).operatorLog,
+  sessions: async () => (await import('./cli/sessions.ts')).sessions,
   outbox: async () => (await import('./cli/outbox.ts')).outbox,
   quarantine: async () => (await import('./cli/quarantine.ts')).quarantine,
   replay: async () => (await import('./cli/replay.ts')).replay,

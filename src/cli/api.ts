@@ -16,6 +16,8 @@ import { duration } from './readable.ts';
 
 export type Api = {
   readonly client: OperatorsClient;
+  /** Of the operators' port, as it was given. */
+  readonly url: string;
   /** An Idempotency-Key for the next action. The keys of one run share their beginning, so that they are found together. */
   readonly nextKey: () => string;
 };
@@ -29,6 +31,7 @@ export function openApi(env: Env): Api {
   const runId = randomUUID();
   let actions = 0;
   return {
+    url,
     client: createOperatorsClient({
       baseUrl: url,
       token,

@@ -9,6 +9,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { findFreePort } from '../../scripts/services/ports.ts';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { copyProgram } from '../support/clone.ts';
+import { askConsole, sessionIn } from '../support/console.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { createFolder } from '../support/folder.ts';
 import { INHERITED, runCommand } from '../support/replica.ts';
@@ -109,6 +110,16 @@ describe('npm start', { timeout: 120_000 }, () => {
       const { stdout, stderr } = await runCommand(['send', 'completed', ...args], { main: local.main });
       return stdout + stderr;
     };
+
+    const [, console = '', address = ''] =
+      /^ {2}operators {3}((http:\S+)\/console\/sign-in\?code=[\w-]{43})$/m.exec(local.output()) ?? [];
+    const code = new URL(console).searchParams.get('code') ?? '';
+    // Looking at the address does not use it up: programs of mail and chat do it by themselves.
+    expect(await (await fetch(console)).text()).toContain('You opened an address that signs in once');
+    const signIn = () =>
+      askConsole({ operators: address }, '/console/sign-in', { method: 'POST', form: { code } });
+    expect(sessionIn(await signIn())).toBeDefined();
+    expect((await signIn()).status).toBe(401);
 
     const byHand = local.line('. ./.local/env; body=');
     expect(await local.paste(byHand)).toContain('"outcome":"accepted"');

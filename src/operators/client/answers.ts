@@ -13,6 +13,7 @@ import { DiscardPage, QuarantinePreview, ReleasePage, ReleaseResult } from '../c
 import { ReplicaList } from '../contract/replicas.ts';
 import { ReplayDetail, ReplayPreview } from '../contract/replays.ts';
 import { SearchAnswer } from '../contract/search.ts';
+import { EndedSession, SessionPage, SignInCode } from '../contract/sessions.ts';
 import { SourceList } from '../contract/sources.ts';
 import { Stats } from '../contract/stats.ts';
 import { Story } from '../contract/story.ts';
@@ -40,6 +41,9 @@ export const answers = {
   discards: lenient(DiscardPage),
   replayDetail: lenient(ReplayDetail),
   replayPreview: lenient(ReplayPreview),
+  sessions: lenient(SessionPage.pick({ items: true })),
+  endedSession: lenient(EndedSession),
+  signInCode: lenient(SignInCode),
 };
 
 /** What the client returns, by the names above. */

@@ -114,6 +114,12 @@ export function createOperatorsClient(options: HttpClientOptions) {
     steerReplay: (id: string, action: 'pause' | 'resume' | 'cancel', key: string) =>
       act(`/replays/${part(id)}/${action}`, items.replays, key),
 
+    /** Of the console: the open ones. */
+    sessions: async () => (await get('/sessions', answers.sessions)).items,
+    endSession: (id: string, key: string) => act(`/sessions/${part(id)}/end`, answers.endedSession, key),
+    /** For `/console/sign-in?code=…`. A repeated request gets no code. */
+    signInCode: (key: string) => act('/sign-in-codes', answers.signInCode, key),
+
     release: (deliveryId: string, key: string) =>
       act(`/quarantine/${part(deliveryId)}/release`, answers.release, key),
     tryRelease: (which: Which<ReleaseOrder>, key: string) =>

@@ -51,6 +51,7 @@ function relax(schema: unknown): z.ZodType {
   if (schema instanceof z.ZodArray) return z.array(relax(schema.element));
   if (schema instanceof z.ZodRecord) return z.record(z.string(), relax(schema.valueType));
   if (schema instanceof z.ZodString || schema instanceof z.ZodStringFormat) return z.string();
+  if (schema instanceof z.ZodLiteral && typeof schema.value === 'boolean') return z.boolean();
   if (schema instanceof z.ZodEnum || schema instanceof z.ZodLiteral) return z.string();
   if (schema instanceof z.ZodNumber) return z.number();
   if (schema instanceof z.ZodBoolean) return z.boolean();

@@ -19,7 +19,19 @@ async function newFolder(): Promise<string> {
 
 const COMMANDS = [
   ['serve', 'migrate', 'tokens'],
-  ['jobs', 'deliveries', 'events', 'publications', 'stats', 'sources', 'live', 'export', 'log'],
+  [
+    'jobs',
+    'deliveries',
+    'events',
+    'publications',
+    'stats',
+    'sources',
+    'console',
+    'live',
+    'export',
+    'log',
+    'sessions',
+  ],
   ['outbox', 'quarantine', 'replay', 'replays'],
   ['send', 'forward', 'tail', 'sandbox'],
 ].flat();

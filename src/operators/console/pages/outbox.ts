@@ -206,21 +206,25 @@ function previewOf(answer: z.output<typeof RetryAnswer> | z.output<typeof Discar
   return { ...answer, bound: { up_to: answer.up_to } };
 }
 
-const confirmPark: Page = get('/outbox/park', ['parkEntry', 'getEvent'], async ({ query, calls, origin }) => {
-  const id = query.get('id') ?? '';
-  const found = await calls.call('getEvent', EventDetail, { params: { id } });
-  return {
-    title: 'Park this event?',
-    body: html`${renderFacts([
-      ['Event', html`<a class="id" href="${eventHref(found.id)}">${found.id}</a>`],
-      ['On the bus', state(found.publication)],
-      ['Recorded', html`${utc(found.recorded_at)} UTC`],
-    ])}
+const confirmPark: Page = get(
+  '/outbox/park',
+  ['parkEntry', 'showEvent'],
+  async ({ query, calls, origin }) => {
+    const id = query.get('id') ?? '';
+    const found = await calls.call('showEvent', EventDetail, { params: { id } });
+    return {
+      title: 'Park this event?',
+      body: html`${renderFacts([
+        ['Event', html`<a class="id" href="${eventHref(found.id)}">${found.id}</a>`],
+        ['On the bus', state(found.publication)],
+        ['Recorded', html`${utc(found.recorded_at)} UTC`],
+      ])}
 <p>It is not published until somebody retries it, and later events of its job wait behind it.</p>
 <form method="post" action="${PATH}/park">${hiddenFields({ id })}${keyField()}<p class="actions"><button class="main">Park it</button> <a href="${PATH}">Back to the list</a></p></form>`,
-    sameAs: parkLines(origin, id),
-  };
-});
+      sameAs: parkLines(origin, id),
+    };
+  },
+);
 
 const park: Page = post('/outbox/park', ['parkEntry'], async ({ form, calls }) => {
   const id = form.get('id') ?? '';

@@ -40,7 +40,7 @@ ${renderForm(form, visit)}
       found === undefined
         ? html`<p class="empty">Name events or choose filters, and this shows what would be published.</p>`
         : isRefused
-          ? html`<div class="notice bad"><p>${sentence(found.message)}</p></div>`
+          ? html`<div class="notice bad"><p>This cannot be asked so: ${found.message}.</p></div>`
           : renderPreview(found, form)
     }</section>`,
     sameAs: found === undefined || isRefused ? undefined : sameReplay(visit.origin, form, orderOf(form)),
@@ -114,5 +114,3 @@ const EVENT_COLUMNS: readonly Column<Preview['sample'][number]>[] = [
   { head: 'Kind', cell: ({ kind }) => state(kind), form: 'brief' },
   { head: 'Recorded (UTC)', cell: (event) => utc(event.recorded_at), form: 'brief' },
 ];
-
-const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

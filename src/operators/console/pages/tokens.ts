@@ -133,7 +133,7 @@ function madePage({ value, ...token }: z.output<typeof NewToken>): View {
       value === undefined
         ? html`<div class="notice warn"><p>Its value was shown once, and is stored nowhere. If nobody copied it, <a href="${revokeHref(token.id)}">revoke this token</a> and make another.</p></div>`
         : html`<div class="notice good"><p>Copy the value now: it is not shown again.</p>
-<p><code class="value" id="token-value">${value}</code></p><p><button type="button" data-copy="token-value">Copy</button></p></div>`
+<p><code class="value" data-copy>${value}</code></p></div>`
     }
 ${factsOf(token)}
 <p><a href="${PATH}">All tokens</a></p>`,
