@@ -1,6 +1,6 @@
 // What operators have done before the pictures are taken, each with a token of their own, through the API.
 
-import { idOf, STORY, UNBOUND } from './plan.ts';
+import { idOf, STORY } from './plan.ts';
 import type { Stage } from './stage.ts';
 
 type Ask = <Answer>(path: string, body?: unknown) => Promise<Answer>;
@@ -34,9 +34,9 @@ export async function actAsOperators({ operators, token }: Stage): Promise<void>
   const { source, jobId } = STORY;
   await billing('/replays', { event_ids: [`${source}:${jobId}:completed`], note: 'the invoice was lost' });
   await onCall('/replays', {
-    filter: { source: UNBOUND },
-    rate_per_second: 5,
-    note: 'the archive has a queue now',
+    filter: { source: 'studio', status: 'completed' },
+    rate_per_second: 100,
+    note: 'the studio had lost its queue',
   });
   const paused = await onCall<{ id: string }>('/replays', {
     filter: { source: 'mobile-app', status: 'failed' },

@@ -125,6 +125,6 @@ ${renderTable<Replica>({
     { head: 'Relay', cell: ({ leads }) => (leads ? 'leads' : 'stands by'), form: 'brief' },
     { head: 'Started (UTC)', cell: (replica) => utc(replica.started_at), form: 'brief' },
     { head: 'Last heartbeat (UTC)', cell: (replica) => utc(replica.seen_at), form: 'brief' },
-    { head: 'Id', cell: ({ id }) => html`<span class="id">${id}</span>`, form: 'clip' },
+    { head: 'Id', cell: ({ id }) => html`<span class="id">${id}</span>`, form: 'long' },
   ],
 })}`;

@@ -1,0 +1,82 @@
+// The overview, search and sources in a real browser: at every width, light and dark, with JavaScript and without.
+
+import { expect, test } from 'vitest';
+import { describeInBrowser } from '../support/browser.ts';
+import { signInBrowser } from '../support/console.ts';
+import { axeViolations, overflow } from '../support/page-checks.ts';
+import { completed, deliver, newJobId, progress } from '../support/sender.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
+
+/** Charts with bars and lines, a row of drift, and something to decide. */
+async function fill(relay: TestService): Promise<void> {
+  const jobId = newJobId();
+  for (let percent = 0; percent < 5; percent++) await deliver(relay.webhooks, progress(jobId, percent));
+  await deliver(relay.webhooks, completed(jobId, { colour_space: 'bt709' }));
+  await deliver(relay.webhooks, { job_id: jobId, status: 'unheard_of' });
+  await deliver(relay.webhooks, completed(jobId), { secret: 'another-secret-0123456789' });
+  const written = () => relay.database.query<{ n: number }>('select count(*)::int as n from rollups');
+  const rows = async () => ((await written())[0]?.n ?? 0) > 0 || undefined;
+  await until('the statistics are written', rows, { limitMs: 20_000 });
+}
+
+describeInBrowser('the overview, search and sources', (open) => {
+  test.for([
+    { width: 1280, colorScheme: 'light', javaScriptEnabled: true },
+    { width: 768, colorScheme: 'dark', javaScriptEnabled: false },
+    { width: 390, colorScheme: 'dark', javaScriptEnabled: true },
+    { width: 390, colorScheme: 'light', javaScriptEnabled: false },
+  ] as const)(
+    'are accessible and fit: $width pixels, $colorScheme, JavaScript $javaScriptEnabled',
+    { timeout: 60_000 },
+    async (options) => {
+      await using relay = await startTestService();
+      await fill(relay);
+      await using opened = await open({ baseUrl: relay.operators, ...options });
+      const { page } = opened;
+      await signInBrowser(opened.context, relay);
+      for (const path of [
+        '',
+        '/sources',
+        '/source?name=default',
+        '/search',
+        '/search?q=job_',
+        '/search?q=%00',
+      ]) {
+        await page.goto(`/console${path}`);
+        for (const fold of await page.locator('main details > summary').all()) await fold.click();
+        expect(await axeViolations(page), path).toEqual([]);
+        expect(await overflow(page), path).toEqual([]);
+      }
+      await opened.faults(); // %00 is a 400
+    },
+  );
+
+  test('a pasted id leads to its page, without JavaScript too', async () => {
+    await using relay = await startTestService();
+    const jobId = newJobId();
+    await deliver(relay.webhooks, completed(jobId));
+    await using opened = await open({ baseUrl: relay.operators, javaScriptEnabled: false });
+    const { page } = opened;
+    await signInBrowser(opened.context, relay);
+    await page.goto('/console');
+    await page.locator('#search').fill(` ${jobId} `);
+    await page.getByRole('button', { name: 'Search' }).click();
+    const url = new URL(page.url());
+    expect(url.pathname).toBe('/console/job');
+    expect(url.searchParams.get('job_id')).toBe(jobId);
+    await opened.faults(); // the page of a job may not be there yet
+  });
+
+  test('a chart is named and described for those who do not see it', async () => {
+    await using relay = await startTestService();
+    await fill(relay);
+    await using opened = await open({ baseUrl: relay.operators });
+    const { page } = opened;
+    await signInBrowser(opened.context, relay);
+    await page.goto('/console');
+    const chart = page.getByRole('img', { name: /^Deliveries by outcome/ });
+    expect(await chart.count()).toBe(1);
+    expect(await chart.locator('desc').textContent()).toContain('1 quarantined');
+  });
+});

@@ -1,0 +1,92 @@
+// The overview over HTTP: what needs a decision comes first, with its count and the page where it is decided.
+
+import { expect, test } from 'vitest';
+import { visitConsole } from '../../support/console.ts';
+import { completed, deliver, newJobId } from '../../support/sender.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+import { until } from '../../support/until.ts';
+
+const quarantine = (relay: TestService) =>
+  deliver(relay.webhooks, { job_id: newJobId(), status: 'unheard_of' });
+
+test('the overview of a service that has nothing to decide says that all is well', async () => {
+  await using relay = await startTestService();
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const { text, status } = await until(
+    'a leader with a heartbeat',
+    async () => {
+      const page = await visit.get('/console');
+      return page.text.includes('leads') ? page : undefined;
+    },
+    { limitMs: 20_000 },
+  );
+  expect(status).toBe(200);
+  expect(text).toContain('All is well. Nothing needs a decision.');
+  expect(text).toContain('RabbitMQ connected Postgres up');
+  expect(text).toContain('No delivery in the last hour.');
+});
+
+test('what needs a decision is named with its number and leads to where it is decided', async () => {
+  await using relay = await startTestService();
+  await quarantine(relay);
+  await quarantine(relay);
+  await deliver(relay.webhooks, completed(newJobId()));
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const { links, text } = await until(
+    'the event is returned, since no queue is bound',
+    async () => {
+      const page = await visit.get('/console');
+      return page.text.includes('returned: no queue') ? page : undefined;
+    },
+    { limitMs: 20_000 },
+  );
+  expect(text).not.toContain('All is well');
+  expect(links).toContainEqual({ href: '/console/quarantine', text: '2 deliveries in quarantine' });
+  expect(links).toContainEqual({ href: '/console/outbox?state=returned', text: '1 event returned' });
+});
+
+test('a stuck job needs a decision', async () => {
+  await using relay = await startTestService();
+  await deliver(relay.webhooks, { job_id: newJobId(), status: 'processing', progress_percentage: 5 });
+  await relay.database.query(`update jobs set first_seen_at = first_seen_at - interval '2 hours'`);
+  const { links } = await (await visitConsole(relay)).get('/console');
+  expect(links).toContainEqual({ href: '/console/jobs?state=stuck', text: '1 job stuck' });
+});
+
+test('a broker that cannot be reached is said first', async () => {
+  await using relay = await startTestService({ env: { AMQP_URL: 'amqp://127.0.0.1:1' } });
+  const { text } = await (await visitConsole(relay)).get('/console');
+  expect(text).toContain('Something does not work. RabbitMQ cannot be reached.');
+  expect(text).not.toContain('All is well');
+});
+
+test('the charts show each outcome with its number, and have a table', async () => {
+  await using relay = await startTestService();
+  const jobId = newJobId();
+  await deliver(relay.webhooks, completed(jobId));
+  await deliver(relay.webhooks, completed(jobId));
+  await deliver(relay.webhooks, completed(newJobId()), { secret: 'another-secret-0123456789' });
+  const visit = await visitConsole(relay);
+  const page = await until(
+    'the statistics are written',
+    async () => {
+      const found = await visit.get('/console?range=24h');
+      return found.text.includes('unauthorized 1') ? found : undefined;
+    },
+    { limitMs: 20_000 },
+  );
+  expect(page.text).toContain('3 deliveries in the last 24 hours: 1 accepted, 1 duplicate, 1 unauthorized.');
+  expect(page.text).toContain('Deliveries by outcome, by step From (UTC) accepted duplicate unauthorized');
+  expect(page.html).not.toMatch(/\sstyle="/);
+  expect(page.links).toContainEqual({ href: '/console?range=6h', text: 'Last 6 hours' });
+  const week = await visit.get('/console?range=7d');
+  expect(week.status).toBe(200);
+  expect(week.text).toContain('in the last 7 days');
+});
+
+test('a range that there is not shows the last hour', async () => {
+  await using relay = await startTestService();
+  const { status, text } = await (await visitConsole(relay)).get('/console?range=constructor');
+  expect(status).toBe(200);
+  expect(text).toContain('in the last hour');
+});
