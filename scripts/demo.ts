@@ -71,6 +71,7 @@ async function run(guard: Guard): Promise<number> {
       logFile: join(folder, 'sandbox.log'),
       args: ['--engine', engine],
       signingSecret: stage.secrets['default'] ?? '',
+      webhookUrl: stage.webhooks,
       port: await findFreePort(),
       filesPort: await findFreePort(),
     }),

@@ -13,6 +13,8 @@ export type Sandbox = Program & {
   /** The interface's `{base_url}`. */
   readonly baseUrl: string;
   readonly filesUrl: string;
+  /** Signs in to its dashboard once. */
+  readonly signInUrl: string;
   /** For its API. */
   readonly token: string;
 };
@@ -24,6 +26,8 @@ type SandboxOptions = {
   readonly args: readonly string[];
   /** It signs webhooks with this; the relay has to know it. */
   readonly signingSecret: string;
+  /** The relay's address for webhooks. */
+  readonly webhookUrl: string;
   readonly port: number;
   readonly filesPort: number;
 };
@@ -37,7 +41,7 @@ const runFile = promisify(execFile);
 
 /** Resolves when it is ready. @throws Error with the end of its log */
 export async function startSandbox(guard: Guard, options: SandboxOptions): Promise<Sandbox> {
-  const { place, logFile, args, port, filesPort } = options;
+  const { place, logFile, args, port, filesPort, webhookUrl } = options;
   const folder = dirname(place.data);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   await setSecret(options);
@@ -47,7 +51,7 @@ export async function startSandbox(guard: Guard, options: SandboxOptions): Promi
   const files = ['--data', place.data, '--files', place.files];
   const program = await startProgram(guard, {
     name: 'sandbox',
-    args: ['sandbox', 'serve', '--allow-local', ...ports, ...files, ...args],
+    args: ['sandbox', 'serve', '--allow-local', '--receiver', webhookUrl, ...ports, ...files, ...args],
     cwd: folder,
     env: environment(),
     logFile,
@@ -56,7 +60,8 @@ export async function startSandbox(guard: Guard, options: SandboxOptions): Promi
     readyTimeoutMs: READY_TIMEOUT_MS,
     endMs: END_MS,
   });
-  return { ...program, baseUrl, filesUrl, token: tokenIn(place) };
+  const signInUrl = (await command(folder, ['dashboard', '--data', place.data])).trim();
+  return { ...program, baseUrl, filesUrl, signInUrl, token: tokenIn(place) };
 }
 
 /** As a team does it in the service's dashboard. */
@@ -82,12 +87,13 @@ function tokenIn({ tokenFile }: Place): string {
   }
 }
 
-async function command(folder: string, args: readonly string[]): Promise<void> {
-  await runFile(process.execPath, [MAIN, 'sandbox', ...args], {
+async function command(folder: string, args: readonly string[]): Promise<string> {
+  const { stdout } = await runFile(process.execPath, [MAIN, 'sandbox', ...args], {
     cwd: folder,
     env: environment(),
     timeout: COMMAND_TIMEOUT_MS,
   });
+  return stdout;
 }
 
 function environment(): NodeJS.ProcessEnv {

@@ -51,9 +51,13 @@ What became of it, as operators see it:
   say('Ctrl-C ends everything. Events, as a subscriber receives them:\n');
 }
 
-function printSandbox({ baseUrl, filesUrl, place, engine }: RunningSandbox, webhookUrl: string): void {
+function printSandbox(
+  { baseUrl, filesUrl, signInUrl, place, engine }: RunningSandbox,
+  webhookUrl: string,
+): void {
   const text = welcome({
     url: baseUrl,
+    dashboard: signInUrl,
     engine: engine === 'simulated' ? 'simulated: nothing is converted' : engine,
     filesUrl,
     token: { file: shown(place.tokenFile ?? '') },

@@ -241,6 +241,7 @@ async function addSandbox(
       // Of an option that comes twice, the last one counts.
       args: ['--engine', engine, ...options.args],
       signingSecret: env.SIGNING_SECRET,
+      webhookUrl: `http://127.0.0.1:${env.PORT}/webhooks`,
       port,
       filesPort,
     }),

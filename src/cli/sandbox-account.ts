@@ -1,24 +1,32 @@
 // `tallyhook sandbox account`: shows and changes the settings of an account, as one does in the service's dashboard.
 
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { UsageError } from '../errors.ts';
-import { type Account, EVENT_KINDS, TIER_NAMES, urlFault } from '../sandbox/index.ts';
-import { FLAG, oneOf, parse, someOf, TEXT, whole } from './arguments.ts';
+import {
+  type Account,
+  ACCOUNT_RANGES,
+  checkWebhookUrl,
+  EVENT_KINDS,
+  newSigningSecret,
+  TIER_NAMES,
+} from '../sandbox/index.ts';
+import { decimal, FLAG, oneOf, parse, someOf, TEXT, whole } from './arguments.ts';
 import { putBytes, say, toJson } from './output.ts';
 import { ACCOUNT_OPTIONS, withAccount } from './sandbox-data.ts';
 
-const ATTEMPTS_MAX = 20;
 /** Shorter ones can be guessed from one signed body. */
 const SECRET_MIN_BYTES = 16;
 const SECRET_MAX_BYTES = 256;
-const NEW_SECRET_BYTES = 32;
 
 const SETTINGS = {
   tier: TEXT,
   'webhook-url': TEXT,
   events: TEXT,
   attempts: TEXT,
+  'retry-first-ms': TEXT,
+  'retry-factor': TEXT,
+  'retry-max-ms': TEXT,
+  'timeout-ms': TEXT,
   'secret-file': TEXT,
   'new-secret': FLAG,
 } as const;
@@ -50,8 +58,12 @@ function set(args: string[]): number {
       kinds === 'none' ? [] : someOf('--events', kinds, EVENT_KINDS),
     ),
     maxAttempts: ifGiven(values.attempts, (count) =>
-      whole('--attempts', count, 1, { min: 1, max: ATTEMPTS_MAX }),
+      whole('--attempts', count, 1, ACCOUNT_RANGES.maxAttempts),
     ),
+    retryFirstMs: ownOrDefault('--retry-first-ms', values['retry-first-ms'], whole, 'retryFirstMs'),
+    retryFactor: ownOrDefault('--retry-factor', values['retry-factor'], decimal, 'retryFactor'),
+    retryMaxMs: ownOrDefault('--retry-max-ms', values['retry-max-ms'], whole, 'retryMaxMs'),
+    timeoutMs: ownOrDefault('--timeout-ms', values['timeout-ms'], whole, 'timeoutMs'),
     signingSecret: newSecret(values['secret-file'], values['new-secret']),
   };
   return withAccount(values, (accounts, found) => {
@@ -64,6 +76,17 @@ function ifGiven<T>(text: string | undefined, read: (text: string) => T): T | un
   return text === undefined ? undefined : read(text);
 }
 
+/** `default` gives back what the sandbox has. */
+function ownOrDefault(
+  option: string,
+  given: string | undefined,
+  read: typeof whole,
+  name: keyof typeof ACCOUNT_RANGES,
+): number | null | undefined {
+  if (given === 'default') return null;
+  return ifGiven(given, (text) => read(option, text, 0, ACCOUNT_RANGES[name]));
+}
+
 /** Without the signing secret, which only `--secret` shows. */
 function settingsOf(found: Account): string {
   const shown = {
@@ -73,22 +96,22 @@ function settingsOf(found: Account): string {
     webhook_url: found.webhookUrl,
     events: found.eventKinds,
     attempts: found.maxAttempts,
+    retry_first_ms: found.retryFirstMs,
+    retry_factor: found.retryFactor,
+    retry_max_ms: found.retryMaxMs,
+    timeout_ms: found.timeoutMs,
     created_at: found.createdAt,
   };
   return toJson(shown, 2);
 }
 
-/** Checked again at each webhook, by the rules of the sandbox that sends it. */
 function webhookUrl(given: string): string | null {
-  if (given === 'none') return null;
-  const fault = urlFault(given, { allowLocal: true });
-  if (fault !== undefined) throw new UsageError(`--webhook-url ${fault}`);
-  return given;
+  return given === 'none' ? null : checkWebhookUrl('--webhook-url', given);
 }
 
 /** From a file and not from the command line, which every user of the machine can read. */
 function newSecret(file: string | undefined, isNew = false): string | undefined {
-  if (file === undefined) return isNew ? randomBytes(NEW_SECRET_BYTES).toString('base64url') : undefined;
+  if (file === undefined) return isNew ? newSigningSecret() : undefined;
   if (isNew) throw new UsageError('--secret-file and --new-secret exclude each other');
   const secret = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   const bytes = Buffer.byteLength(secret);

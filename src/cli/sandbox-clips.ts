@@ -3,15 +3,17 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  CORRUPT_CLIP as CORRUPT,
   type Programs,
   isStandInClip,
   makeCorruptClip,
   makeSampleClip,
   makeStandInClip,
+  SAMPLE_CLIP as SAMPLE,
 } from '../sandbox/index.ts';
 
-export const CLIP = 'sample.mp4';
-export const CORRUPT_CLIP = 'corrupt.mp4';
+export const CLIP = SAMPLE.file;
+export const CORRUPT_CLIP = CORRUPT.file;
 
 /** Long enough for several progress notifications. */
 const CLIP_SECONDS = 20;

@@ -39,6 +39,7 @@ Usage: tallyhook sandbox [command] [options]
     --allow-local             jobs may use plain HTTP and all addresses of this machine
     --files-port N            the port of the file server; 0 takes a free one (${FILES_PORT}, or a free one)
     --files DIR               the folder of the file server (that of the data)
+    --receiver URL            the address for webhooks that the dashboard proposes for a conversion (the relay's)
 ${SERVING_HELP}
     Without --data it runs the file server, and works with the relay of "npm start" if that runs: webhooks are signed with
     the relay's secret, and jobs may use the addresses of both. With --data it runs the file server only with --files-port.
@@ -58,7 +59,12 @@ ${SERVING_HELP}
     --webhook-url URL         address for webhooks of jobs that have no webhook_url, or "none"
     --events LIST             which are sent: progress,completed,failed, or "none"
     --attempts N              how often each is tried
+    --retry-first-ms N        and --retry-factor N, --retry-max-ms N: as for serve, for this account alone
+    --timeout-ms N            how long a receiver may take to answer, up to 10000
+                              "default" in these four: as the sandbox has it
     --secret-file FILE        sign with the secret in this file
     --new-secret              sign with a new one
 
-tokens and account take --data FILE, and --account NAME (${DEFAULT_ACCOUNT}). A new account is created.`;
+  dashboard                 print an address of the running sandbox's dashboard that signs in once
+
+tokens, account and dashboard take --data FILE, and --account NAME (${DEFAULT_ACCOUNT}). A new account is created.`;

@@ -2,7 +2,13 @@
 // a file server, takes free ports where the usual ones are in use, and its webhooks go to the relay if one runs.
 
 import type { Env } from '../config.ts';
-import { DEFAULT_SETTINGS, findFfmpeg, type Sandbox, startSandbox } from '../sandbox/index.ts';
+import {
+  checkWebhookUrl,
+  DEFAULT_SETTINGS,
+  findFfmpeg,
+  type Sandbox,
+  startSandbox,
+} from '../sandbox/index.ts';
 import { parse } from './arguments.ts';
 import { findLocalRelay, type LocalRelay } from './local-relay.ts';
 import { complain, paint } from './output.ts';
@@ -25,15 +31,20 @@ export async function serve(args: string[], env: Env): Promise<number> {
   const isLocalRun = values.data === undefined;
   const place = isLocalRun ? freePlace() : placeOf(dataFile(values.data));
   const folder = values.files ?? place.files;
+  const receiver = values.receiver && checkWebhookUrl('--receiver', values.receiver);
 
   return untilSignal(level, async (running, log) => {
     const relay = isLocalRun ? await findLocalRelay(env) : undefined;
     const files =
       filesAt &&
       (await startAt(filesAt, (port) => startFiles(running, { host: filesAt.host, port, folder, log })));
+    const receiverUrl = receiver ?? relay?.webhookUrl;
     const localOrigins = [files?.url, relay?.webhookUrl].flatMap((url) => (url ? new URL(url).origin : []));
     const sandbox = await startAt({ port: settings.port, isUsual: values.port === undefined }, (port) =>
-      startSandbox({ ...settings, port, data: place.data, localOrigins }, { log }),
+      startSandbox(
+        { ...settings, port, data: place.data, localOrigins, filesUrl: files?.url, receiverUrl },
+        { log },
+      ),
     );
     running.use(sandbox);
     if (relay) signFor(relay, sandbox);
@@ -57,7 +68,7 @@ function signFor({ secret }: LocalRelay, { accounts }: Sandbox): void {
 
 /** On standard error, apart from the log. */
 function print(
-  { url, engine, accounts }: Sandbox,
+  { url, engine, accounts, dashboardUrl, newSignIn }: Sandbox,
   {
     place: { data, tokenFile },
     filesUrl,
@@ -71,6 +82,8 @@ function print(
     engine: engine.kind === 'ffmpeg' ? `ffmpeg ${engine.version}` : 'simulated: nothing is converted',
     filesUrl,
     token: tokenFile === undefined ? { value } : { file: tokenFile },
+    // Elsewhere than in a terminal this may be a log, where nothing may stand that signs in.
+    dashboard: process.stderr.isTTY ? newSignIn(accounts.open(DEFAULT_ACCOUNT)) : dashboardUrl,
     data,
     webhookUrl,
     webhooks: webhooksInWords(webhookUrl, isLocalRun),

@@ -32,6 +32,7 @@ export const SERVE_OPTIONS = {
   'allow-local': FLAG,
   'files-port': TEXT,
   files: TEXT,
+  receiver: TEXT,
   ...PASSED_OPTIONS,
 } as const;
 

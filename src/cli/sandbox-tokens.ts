@@ -1,10 +1,10 @@
 // `tallyhook sandbox tokens`: makes, lists and revokes tokens of an account, as one does in the service's dashboard.
 
 import { UsageError } from '../errors.ts';
-import { SCOPES } from '../sandbox/index.ts';
+import { checkExpiry, checkName, SCOPES, tokenState } from '../sandbox/index.ts';
 import { FLAG, parse, someOf, TEXT } from './arguments.ts';
 import { complain, paint, say, toJson } from './output.ts';
-import { ACCOUNT_OPTIONS, checkName, withAccount } from './sandbox-data.ts';
+import { ACCOUNT_OPTIONS, withAccount } from './sandbox-data.ts';
 
 export async function tokens(args: string[]): Promise<number> {
   const [command, ...rest] = args;
@@ -24,7 +24,7 @@ function create(args: string[]): number {
     name: checkName('--name', name),
     environment: test === true ? 'test' : 'live',
     scopes: scopes === undefined ? SCOPES : someOf('--scopes', scopes, SCOPES),
-    expiresAt: expires === undefined ? null : timeToCome(expires),
+    expiresAt: expires === undefined ? null : checkExpiry('--expires', expires, Date.now()),
   } as const;
   return withAccount(values, (accounts, account) => {
     const { token, value } = accounts.createToken({ account, ...order });
@@ -39,9 +39,8 @@ function list(args: string[]): number {
   return withAccount(values, (accounts, account) => {
     const found = accounts.tokens(account.id);
     for (const token of found) {
-      const { id, environment, name, scopes, expiresAt, revokedAt, lastUsedAt } = token;
-      const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
-      const state = revokedAt !== null ? 'revoked' : isExpired ? 'expired' : 'valid';
+      const { id, environment, name, scopes, lastUsedAt } = token;
+      const state = tokenState(token, Date.now());
       const line = `${paint(state === 'valid' ? 'green' : 'red', state.padEnd(7))}  ${environment}  ${id}  ${name}`;
       const detail = `${scopes.join(' ')}  last used ${lastUsedAt ?? 'never'}`;
       say(process.stdout.isTTY ? `${line}  ${paint('dim', detail)}` : toJson({ ...token, state }));
@@ -61,17 +60,4 @@ function revoke(args: string[]): number {
     complain(isRevoked ? `${id} is revoked` : `there is no valid token ${id}`);
     return isRevoked ? 0 : 1;
   });
-}
-
-const TIME = /^(\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/;
-
-/** In UTC. @throws UsageError */
-function timeToCome(given: string): string {
-  const [, day = ''] = TIME.exec(given) ?? [];
-  const ms = day === '' ? Number.NaN : Date.parse(given);
-  // Date takes the 31st of February for the 3rd of March.
-  if (Number.isNaN(ms) || !new Date(day).toISOString().startsWith(day))
-    throw new UsageError('--expires takes a time in ISO 8601, such as 2027-01-31T12:00:00Z');
-  if (ms <= Date.now()) throw new UsageError('--expires takes a time that is still to come');
-  return new Date(ms).toISOString();
 }

@@ -1,12 +1,16 @@
 // What the sandbox prints when it is ready: its addresses, where its token is, and a `curl` line that creates a job and works
 // as it stands. `npm start -- --sandbox` prints the same.
 
+import { IN_MEMORY } from '../sandbox/index.ts';
 import { CLIP } from './sandbox-clips.ts';
+import { DEFAULT_DATA } from './sandbox-help.ts';
 import { shellWord } from '../shell-word.ts';
 
 export type Ready = {
   readonly url: string;
   readonly engine: string;
+  /** The address of the dashboard, with a code that signs in where it may be printed. */
+  readonly dashboard: string;
   /** Undefined without a file server. */
   readonly filesUrl: string | undefined;
   /** The token itself, only where it cannot be kept in a file. */
@@ -19,10 +23,12 @@ export type Ready = {
 };
 
 export function welcome(ready: Ready): string {
-  const { url, engine, filesUrl, token, data, webhooks } = ready;
+  const { url, engine, dashboard, filesUrl, token, data, webhooks } = ready;
   const isShown = 'value' in token;
   const bearer = isShown ? token.value : `$(cat ${shellWord(token.file)})`;
   return `  base_url   ${url}
+  dashboard  ${dashboard}
+             ${howToSignIn(ready)}
   engine     ${engine}
 ${filesUrl === undefined ? '' : `  files      ${filesUrl}/${CLIP}\n`}\
   token      ${isShown ? `${token.value}   (shown only this once)` : token.file}
@@ -34,6 +40,14 @@ ${headline(ready)}
   curl -i ${url}/conversion_jobs -H 'Content-Type: application/json' \\
     -H "Authorization: Bearer ${bearer}" -d '${exampleJob(ready)}'
 `;
+}
+
+function howToSignIn({ dashboard, data }: Ready): string {
+  const hasCode = dashboard.includes('?code=');
+  if (data === IN_MEMORY) return hasCode ? 'signs in once, within ten minutes' : 'sign in with the token';
+  const place = data === DEFAULT_DATA ? '' : ` --data ${shellWord(data)}`;
+  const when = hasCode ? 'signs in once, within ten minutes. Later' : 'to sign in';
+  return `${when}: npx tallyhook sandbox dashboard${place}`;
 }
 
 function headline({ filesUrl, webhookUrl }: Ready): string {

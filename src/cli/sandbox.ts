@@ -1,4 +1,4 @@
-// `tallyhook sandbox`: the stand-in for the conversion service, and what stands in for its dashboard.
+// `tallyhook sandbox`: the stand-in for the conversion service, its dashboard, and commands that do the same.
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
@@ -10,6 +10,7 @@ import { account } from './sandbox-account.ts';
 import { CLIP, makeClips } from './sandbox-clips.ts';
 import { FILES_FOLDER, FILES_PORT, HELP } from './sandbox-help.ts';
 import { startAt, startFiles, untilSignal } from './sandbox-running.ts';
+import { dashboard } from './sandbox-dashboard.ts';
 import { serve } from './sandbox-serve.ts';
 import { logLevelOf, portOf } from './sandbox-settings.ts';
 import { tokens } from './sandbox-tokens.ts';
@@ -28,8 +29,10 @@ async function run(args: string[], env: Env): Promise<number> {
       return tokens(rest);
     case 'account':
       return account(rest);
+    case 'dashboard':
+      return dashboard(rest);
     default:
-      throw new UsageError(`sandbox takes serve, files, tokens or account, not "${command}"`);
+      throw new UsageError(`sandbox takes serve, files, tokens, account or dashboard, not "${command}"`);
   }
 }
 

@@ -5,11 +5,16 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { ConfigError } from '../errors.ts';
 import type { Logger } from '../log.ts';
-import { type Accounts, createAccounts } from './accounts/accounts.ts';
+import { type Account, type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createLimits } from './accounts/limits.ts';
+import { sendingPlan } from './accounts/sending-plan.ts';
+import { createSessions } from './accounts/sessions.ts';
 import { type Addresses, createAddresses } from './addresses/addresses.ts';
 import { createApi } from './api/app.ts';
 import { startServer } from './api/server.ts';
+import { createDashboard } from './dashboard/dashboard.ts';
+import { signInAddress } from './dashboard/session-gate.ts';
+import { DASHBOARD_PATH } from './dashboard/site.ts';
 import type { Engine } from './engine/engine.ts';
 import { createFfmpegEngine, findFfmpeg } from './engine/ffmpeg.ts';
 import { createSimulatedEngine } from './engine/simulated.ts';
@@ -28,6 +33,9 @@ export type Sandbox = AsyncDisposable & {
   readonly engine: Pick<Engine, 'kind' | 'version'>;
   /** What users of the real service do in its dashboard. */
   readonly accounts: Accounts;
+  readonly dashboardUrl: string;
+  /** An address that signs in to the account's dashboard once, within ten minutes. */
+  readonly newSignIn: (account: Account) => string;
   /** Unfinished jobs start again with the next process. Safe to call twice. */
   readonly stop: () => Promise<void>;
 };
@@ -68,7 +76,10 @@ async function compose(settings: Settings, { log, started }: Parts): Promise<San
     store: store.notifications,
     addresses,
     secretOf: accounts.signingSecret,
-    maxAttemptsOf: (accountId) => accounts.find({ id: accountId })?.maxAttempts,
+    planOf: (accountId) => {
+      const account = accounts.find({ id: accountId });
+      return account && sendingPlan(account, webhooks);
+    },
     now,
     random: Math.random,
     log,
@@ -79,7 +90,8 @@ async function compose(settings: Settings, { log, started }: Parts): Promise<San
   started.defer(runner.stop);
 
   const limits = createLimits({ tiers, now });
-  const app = createApi({
+  const sessions = createSessions({ store: store.sessions, accounts, now });
+  const parts = {
     store,
     accounts,
     limits,
@@ -92,17 +104,33 @@ async function compose(settings: Settings, { log, started }: Parts): Promise<San
     keptJobs: settings.jobs.kept,
     now,
     log,
-  });
+  };
+  const { filesUrl, receiverUrl } = settings;
+  const dashboard = createDashboard({ ...parts, sessions, webhooks, filesUrl, receiverUrl });
+  const app = createApi({ ...parts, dashboard });
   const server = await startServer({ listener: app, limits, host: settings.host, port: settings.port });
   started.defer(() => server.stop(graceMs));
   deliverer.start();
   runner.start();
 
-  const url = `http://${hostInUrl(settings.host)}:${server.port}/v1`;
+  const origin = `http://${hostInUrl(settings.host)}:${server.port}`;
+  const url = `${origin}/v1`;
+  const dashboardUrl = `${origin}${DASHBOARD_PATH}`;
+  store.sessions.setDashboardUrl(dashboardUrl);
+  const newSignIn = (account: Account) => signInAddress(dashboardUrl, sessions.newCode(account));
   log.info({ port: server.port, url, engine: engine.kind, version: engine.version }, 'listening');
   let stopping: Promise<void> | undefined;
   const stop = () => (stopping ??= started.disposeAsync().then(() => log.info('stopped')));
-  return { port: server.port, url, engine, accounts, stop, [Symbol.asyncDispose]: stop };
+  return {
+    port: server.port,
+    url,
+    engine,
+    accounts,
+    dashboardUrl,
+    newSignIn,
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
 }
 
 async function chooseEngine(

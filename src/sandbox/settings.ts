@@ -24,6 +24,10 @@ export type Settings = {
   readonly allowLocal: boolean;
   /** Origins on this machine that are allowed anyway, such as `http://127.0.0.1:8091`. */
   readonly localOrigins: readonly string[];
+  /** The file server with the sample clips, for the dashboard's form. Without a slash at its end. */
+  readonly filesUrl?: string | undefined;
+  /** The receiver of webhooks that the form proposes. */
+  readonly receiverUrl?: string | undefined;
   readonly tiers: Tiers;
   readonly jobs: RunnerLimits & {
     /** Older jobs that have ended are deleted, with their notifications. */
@@ -33,7 +37,7 @@ export type Settings = {
   /** Between two steps of the simulated engine's progress. */
   readonly simulatedStepMs: number;
   readonly webhooks: {
-    /** Its `maxAttempts` is overridden by each account's own. */
+    /** This and `timeoutMs` hold where an account has set nothing itself. `maxAttempts` each account has. */
     readonly retry: RetryPlan;
     readonly timeoutMs: number;
     readonly concurrency: number;

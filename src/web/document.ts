@@ -10,10 +10,12 @@ export type DocumentParts = {
   /** Modules: they run when the page is there. */
   readonly scripts?: readonly string[];
   readonly icon: string;
+  /** Where scripts do not run, the page is loaded again after so many seconds. */
+  readonly refreshS?: number | undefined;
 };
 
 /** The whole page. */
-export function renderDocument({ title, body, styles, scripts = [], icon }: DocumentParts): Html {
+export function renderDocument({ title, body, styles, scripts = [], icon, refreshS }: DocumentParts): Html {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -22,7 +24,7 @@ export function renderDocument({ title, body, styles, scripts = [], icon }: Docu
 <meta name="color-scheme" content="light dark">
 <title>${title}</title>
 <link rel="icon" href="${icon}" type="image/svg+xml">
-${styles.map((href) => html`<link rel="stylesheet" href="${href}">\n`)}${scripts.map((src) => html`<script type="module" src="${src}"></script>\n`)}</head>
+${styles.map((href) => html`<link rel="stylesheet" href="${href}">\n`)}${scripts.map((src) => html`<script type="module" src="${src}"></script>\n`)}${refreshS !== undefined && html`<noscript><meta http-equiv="refresh" content="${refreshS}"></noscript>\n`}</head>
 <body>
 ${body}
 </body>

@@ -1,13 +1,21 @@
 // What users of the real service do in its dashboard: accounts with their tier, webhook settings and signing secret, and
 // their tokens. A token's value is returned only when it is created.
 
-import { randomBytes } from 'node:crypto';
 import { UsageError } from '../../errors.ts';
 import { newId } from '../ids.ts';
 import type { Account, AccountStore, Token } from '../store/accounts.ts';
 import { EVENT_KINDS } from '../webhooks/notifications.ts';
+import { newSigningSecret } from './checks.ts';
 import type { TierName } from './tiers.ts';
-import { type Environment, hashToken, isSameHash, newTokenValue, type Scope, tokenOf } from './tokens.ts';
+import {
+  type Environment,
+  hashToken,
+  isSameHash,
+  newTokenValue,
+  type Scope,
+  tokenOf,
+  tokenState,
+} from './tokens.ts';
 
 export type { Account, Token } from '../store/accounts.ts';
 
@@ -16,13 +24,10 @@ export type Caller = { readonly account: Account; readonly token: Token };
 /** Why a request has no caller (service interface 7). */
 export type NoCaller = 'header_missing' | 'token_invalid';
 
-export type AccountChanges = {
-  readonly tier?: TierName | undefined;
-  readonly webhookUrl?: string | null | undefined;
-  readonly eventKinds?: Account['eventKinds'] | undefined;
-  readonly maxAttempts?: number | undefined;
-  readonly signingSecret?: string | undefined;
-};
+type Settings = Omit<Account, 'id' | 'name' | 'createdAt'> & { readonly signingSecret: string };
+
+/** Undefined changes nothing. */
+export type AccountChanges = { readonly [Name in keyof Settings]?: Settings[Name] | undefined };
 
 export type Accounts = {
   /** The account of this name, created with the defaults if there is none. @throws UsageError if there are too many */
@@ -56,7 +61,6 @@ const LAST_USE_RESOLUTION_MS = 1_000;
 /** Not the lowest tier, so that a first trial does not run into its limits at once. */
 const DEFAULT_TIER: TierName = 'pro';
 const DEFAULT_ATTEMPTS = 8;
-const SECRET_BYTES = 32;
 
 export function createAccounts({
   store,
@@ -79,15 +83,21 @@ export function createAccounts({
       webhookUrl: null,
       eventKinds: EVENT_KINDS,
       maxAttempts: DEFAULT_ATTEMPTS,
+      retryFirstMs: null,
+      retryFactor: null,
+      retryMaxMs: null,
+      timeoutMs: null,
       createdAt: time(),
     };
-    store.add(account, randomBytes(SECRET_BYTES).toString('base64url'));
+    store.add(account, newSigningSecret());
     return account;
   }
 
   function change(account: Account, { signingSecret, ...changes }: AccountChanges): Account {
     const given = Object.entries(changes).filter(([, value]) => value !== undefined);
-    const changed: Account = { ...account, ...Object.fromEntries(given) };
+    // A command may have changed others since the account was read.
+    const present = store.find({ id: account.id }) ?? account;
+    const changed: Account = { ...present, ...Object.fromEntries(given) };
     store.change(changed);
     if (signingSecret !== undefined) store.setSigningSecret(account.id, signingSecret);
     return changed;
@@ -114,15 +124,12 @@ export function createAccounts({
     if (value === undefined) return 'token_invalid';
     const hash = hashToken(value);
     const found = store.findToken(hash);
-    if (found === undefined || !isSameHash(found.hash, hash) || !isValid(found.token)) return 'token_invalid';
+    if (found === undefined || !isSameHash(found.hash, hash)) return 'token_invalid';
+    if (tokenState(found.token, now()) !== 'valid') return 'token_invalid';
     const account = store.find({ id: found.token.accountId });
     if (account === undefined) return 'token_invalid';
     setLastUsed(found.token);
     return { account, token: found.token };
-  }
-
-  function isValid({ revokedAt, expiresAt }: Token): boolean {
-    return revokedAt === null && (expiresAt === null || now() < Date.parse(expiresAt));
   }
 
   function setLastUsed({ id, lastUsedAt }: Token): void {

@@ -16,9 +16,20 @@ export type RateState = {
   readonly exceeded: boolean;
 };
 
+/** What a window has counted so far. */
+export type WindowUse = {
+  readonly windowS: number;
+  readonly limit: number;
+  readonly used: number;
+  /** Milliseconds until it is empty again; 0 if it is. */
+  readonly msLeft: number;
+};
+
 export type Limits = {
   readonly spendToken: (tokenId: string, tier: TierName) => Promise<RateState>;
   readonly spendAddress: (address: string) => Promise<RateState>;
+  /** Counts nothing. A tier without a limit per hour has no window of an hour. */
+  readonly usesOf: (tokenId: string, tier: TierName) => Promise<readonly WindowUse[]>;
 };
 
 const HOUR_S = 60 * 60;
@@ -46,8 +57,9 @@ export function createLimits({ tiers, now }: { tiers: Tiers; now: () => number }
     now,
   );
   return {
-    spendToken: (tokenId, tier) => ofTier[tier](tokenId),
-    spendAddress: (address) => ofAddress(bucketOf(address)),
+    spendToken: (tokenId, tier) => ofTier[tier].spend(tokenId),
+    spendAddress: (address) => ofAddress.spend(bucketOf(address)),
+    usesOf: (tokenId, tier) => ofTier[tier].uses(tokenId),
   };
 }
 
@@ -56,7 +68,7 @@ type Window = RateState & { readonly msLeft: number };
 function createWindows(
   { requestsPerHour, burstPerMinute }: Pick<TierRules, 'requestsPerHour' | 'burstPerMinute'>,
   now: () => number,
-): (key: string) => Promise<RateState> {
+): { spend: (key: string) => Promise<RateState>; uses: (key: string) => Promise<readonly WindowUse[]> } {
   const minute = new RateLimiterMemory({ points: burstPerMinute, duration: MINUTE_S });
   const hour =
     requestsPerHour === null
@@ -74,12 +86,29 @@ function createWindows(
     };
   }
 
-  return async (key) => {
+  async function spendBoth(key: string): Promise<RateState> {
     const burst = toWindow(minute, await spend(minute, key));
     if (hour === undefined) return burst;
     // A request over the burst limit does not count for the hour.
     const found = burst.exceeded ? await hour.get(key) : await spend(hour, key);
     return found === null ? burst : nearest(burst, toWindow(hour, found));
+  }
+
+  const uses = (key: string) =>
+    Promise.all([minute, ...(hour === undefined ? [] : [hour])].map((limiter) => useOf(limiter, key)));
+
+  return { spend: spendBoth, uses };
+}
+
+async function useOf(limiter: RateLimiterMemory, key: string): Promise<WindowUse> {
+  const { points: limit, duration: windowS } = limiter;
+  const found = await limiter.get(key);
+  const isOpen = found !== null && found.msBeforeNext > 0;
+  return {
+    windowS,
+    limit,
+    used: isOpen ? Math.min(limit, found.consumedPoints) : 0,
+    msLeft: isOpen ? found.msBeforeNext : 0,
   };
 }
 

@@ -29,6 +29,16 @@ export function isSameHash(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
+export type TokenState = 'valid' | 'expired' | 'revoked';
+
+export function tokenState(
+  { revokedAt, expiresAt }: { readonly revokedAt: string | null; readonly expiresAt: string | null },
+  nowMs: number,
+): TokenState {
+  if (revokedAt !== null) return 'revoked';
+  return expiresAt === null || nowMs < Date.parse(expiresAt) ? 'valid' : 'expired';
+}
+
 /** The token in an `Authorization` header; undefined if there is none. The scheme is case-insensitive (RFC 9110). */
 export function tokenOf(authorization: string): string | undefined {
   const value = AUTHORIZATION.exec(authorization)?.[1];

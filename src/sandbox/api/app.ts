@@ -1,11 +1,12 @@
 // The routes of the API: those of service interface 4, and the list of webhooks that the real service shows in its
-// dashboard.
+// dashboard. The sandbox's own dashboard is mounted beside them.
 
-import type { Express, RequestHandler } from 'express';
+import type { Express, Request, RequestHandler, Router } from 'express';
 import { createExactApp } from '../../http/index.ts';
 import type { Logger } from '../../log.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { Limits } from '../accounts/limits.ts';
+import { DASHBOARD_PATH } from '../dashboard/site.ts';
 import type { Engine } from '../engine/engine.ts';
 import {
   DELIVERIES_PATH,
@@ -29,6 +30,7 @@ export type ApiOptions = JobRoutesOptions &
     readonly accounts: Pick<Accounts, 'identify'>;
     readonly limits: Limits;
     readonly engine: Pick<Engine, 'kind' | 'version'>;
+    readonly dashboard: Router;
     readonly log: Logger;
   };
 
@@ -37,6 +39,8 @@ export function createApi(options: ApiOptions): Express {
   const app = createExactApp();
 
   app.use(logRequests(log));
+  // Before the gate: it has sessions of its own.
+  app.use(DASHBOARD_PATH, options.dashboard);
   app.use(createGate(options));
 
   app.post(JOBS_PATH, needs('jobs:write'), createJobRoute(options));
@@ -83,6 +87,11 @@ function meRoute({ tiers, engine }: ApiOptions): RequestHandler {
   };
 }
 
+function routeOf({ baseUrl, route }: Request): string | undefined {
+  const path = (route as { path?: string } | undefined)?.path;
+  return path === undefined ? undefined : `${baseUrl}${path}`;
+}
+
 /** Logs one line per request. Not its path but that of the route, since a path can contain a secret by mistake. */
 function logRequests(log: Logger): RequestHandler {
   return (request, response, next) => {
@@ -92,7 +101,7 @@ function logRequests(log: Logger): RequestHandler {
       log.info(
         {
           method: request.method,
-          route: (request.route as { path?: string } | undefined)?.path,
+          route: routeOf(request),
           status: response.headersSent ? response.statusCode : undefined, // the client closed the connection before
           error: response.locals['error'] as string | undefined,
           ms: Math.round((performance.now() - startedMs) * 10) / 10,

@@ -8,6 +8,19 @@ import type { Programs } from '../engine/ffmpeg.ts';
 import { findFormat } from '../engine/formats.ts';
 import { runProgram } from '../engine/program.ts';
 
+/** What the file server offers to convert. */
+export const SAMPLE_CLIP = {
+  file: 'sample.mp4',
+  format: 'mp4',
+  about: 'a test picture with a tone',
+} as const;
+export const CORRUPT_CLIP = {
+  file: 'corrupt.mp4',
+  format: 'mp4',
+  about: 'cannot be read, so the job fails',
+} as const;
+export const CLIPS = [SAMPLE_CLIP, CORRUPT_CLIP] as const;
+
 const MAKE_TIMEOUT_MS = 60_000;
 const SIZE = '320x180';
 const FRAMES_PER_SECOND = 25;

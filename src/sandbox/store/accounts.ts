@@ -16,6 +16,14 @@ export type Account = {
   readonly eventKinds: readonly EventKind[];
   /** Per notification. */
   readonly maxAttempts: number;
+  // Null in these four: as the sandbox has it.
+  /** From the first attempt to the second. */
+  readonly retryFirstMs: number | null;
+  /** Each further wait is so many times as long. */
+  readonly retryFactor: number | null;
+  readonly retryMaxMs: number | null;
+  /** For a whole exchange with the receiver. */
+  readonly timeoutMs: number | null;
   readonly createdAt: string;
 };
 
@@ -54,19 +62,23 @@ export function createAccountStore(database: Database): AccountStore {
 
 type AccountRow = Omit<Account, 'eventKinds'> & { readonly eventKinds: string };
 const ACCOUNT = `id, name, tier, webhook_url as webhookUrl, event_kinds as eventKinds, max_attempts as maxAttempts,
+  retry_first_ms as retryFirstMs, retry_factor as retryFactor, retry_max_ms as retryMaxMs, timeout_ms as timeoutMs,
   created_at as createdAt`;
 
 function accountStatements({ prepare }: Database) {
   const insert = prepare(
-    `insert into accounts (id, name, tier, signing_secret, webhook_url, event_kinds, max_attempts, created_at)
-     values (:id, :name, :tier, :secret, :webhookUrl, :eventKinds, :maxAttempts, :createdAt)`,
+    `insert into accounts (id, name, tier, signing_secret, webhook_url, event_kinds, max_attempts, retry_first_ms,
+       retry_factor, retry_max_ms, timeout_ms, created_at)
+     values (:id, :name, :tier, :secret, :webhookUrl, :eventKinds, :maxAttempts, :retryFirstMs,
+       :retryFactor, :retryMaxMs, :timeoutMs, :createdAt)`,
   );
   const byId = prepare<AccountRow>(`select ${ACCOUNT} from accounts where id = ?`);
   const byName = prepare<AccountRow>(`select ${ACCOUNT} from accounts where name = ?`);
   const count = prepare<{ count: number }>('select count(*) as count from accounts');
   const update = prepare(
     `update accounts set tier = :tier, webhook_url = :webhookUrl, event_kinds = :eventKinds,
-       max_attempts = :maxAttempts where id = :id`,
+       max_attempts = :maxAttempts, retry_first_ms = :retryFirstMs, retry_factor = :retryFactor,
+       retry_max_ms = :retryMaxMs, timeout_ms = :timeoutMs where id = :id`,
   );
   const secret = prepare<{ secret: string }>('select signing_secret as secret from accounts where id = ?');
   const setSecret = prepare('update accounts set signing_secret = ? where id = ?');
@@ -78,8 +90,8 @@ function accountStatements({ prepare }: Database) {
       return row && { ...row, eventKinds: words(row.eventKinds, EVENT_KINDS) };
     },
     count: () => count.get()?.count ?? 0,
-    change: ({ id, tier, webhookUrl, eventKinds, maxAttempts }) =>
-      void update.run({ id, tier, webhookUrl, eventKinds: eventKinds.join(' '), maxAttempts }),
+    change: ({ name: _name, createdAt: _createdAt, eventKinds, ...account }) =>
+      void update.run({ ...account, eventKinds: eventKinds.join(' ') }),
     signingSecret: (accountId) => secret.get(accountId)?.secret,
     setSigningSecret: (accountId, signingSecret) => void setSecret.run(signingSecret, accountId),
   } satisfies Partial<AccountStore>;

@@ -88,4 +88,32 @@ const NOTICES = `
     primary key (notice_id, attempt)
   ) strict, without rowid;`;
 
-export const MIGRATIONS: readonly string[] = [`${ACCOUNTS}\n${JOBS}\n${NOTICES}`];
+const WEBHOOK_SETTINGS = `
+  alter table accounts add column retry_first_ms integer; -- null in these four: as the sandbox has it
+  alter table accounts add column retry_factor real;
+  alter table accounts add column retry_max_ms integer;
+  alter table accounts add column timeout_ms integer;`;
+
+const SIGN_INS = `
+  create table sign_in_codes (
+    hash blob primary key, -- SHA-256: the code itself is nowhere
+    account_id text not null references accounts (id) on delete cascade,
+    expires_at_ms integer not null,
+    is_used integer not null default 0
+  ) strict;
+
+  create table sessions (
+    hash blob primary key, -- of the cookie's value
+    account_id text not null references accounts (id) on delete cascade,
+    token_id text references tokens (id), -- the token that signed in; null: a code
+    created_at_ms integer not null,
+    used_at_ms integer not null
+  ) strict;
+
+  -- One row: where the sandbox that serves from this file has its dashboard.
+  create table dashboard (url text not null) strict;`;
+
+export const MIGRATIONS: readonly string[] = [
+  `${ACCOUNTS}\n${JOBS}\n${NOTICES}`,
+  `${WEBHOOK_SETTINGS}\n${SIGN_INS}`,
+];

@@ -1,15 +1,17 @@
-// All persistent state of the sandbox in one database: accounts, jobs, notifications. The server and the commands open it.
+// All persistent state of the sandbox in one database: accounts, jobs, notifications, sessions. The server and the commands open it.
 
 import { type AccountStore, createAccountStore } from './accounts.ts';
 import { type Database, openDatabase } from './database.ts';
 import { createJobStore, type JobStore } from './jobs.ts';
 import { createNotificationStore } from './notifications.ts';
+import { createSessionStore, type SessionStore } from './sessions.ts';
 import type { NotificationStore } from '../webhooks/notifications.ts';
 
 export type Store = Pick<Database, 'transaction' | 'close'> & {
   readonly accounts: AccountStore;
   readonly jobs: JobStore;
   readonly notifications: NotificationStore;
+  readonly sessions: SessionStore;
 };
 
 /** @throws SchemaError, as `openDatabase` does. */
@@ -19,6 +21,7 @@ export function openStore(file: string): Store {
     accounts: createAccountStore(database),
     jobs: createJobStore(database),
     notifications: createNotificationStore(database),
+    sessions: createSessionStore(database),
     transaction: database.transaction,
     close: database.close,
   };

@@ -26,6 +26,11 @@ export const DEFAULT_RETRY: RetryPlan = {
   jitter: 0.25,
 };
 
+/** The longest wait after each attempt but the last, in milliseconds. */
+export function longestDelaysMs(plan: RetryPlan): readonly number[] {
+  return Array.from({ length: plan.maxAttempts - 1 }, (_, index) => retryDelayMs(plan, index + 1, 0));
+}
+
 /** Milliseconds until the next attempt after `attempts` failed ones. `random`: 0 ≤ random < 1. */
 export function retryDelayMs(plan: RetryPlan, attempts: number, random: number): number {
   const longest = Math.min(plan.maxDelayMs, plan.firstDelayMs * plan.factor ** (attempts - 1));

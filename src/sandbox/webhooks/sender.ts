@@ -21,15 +21,17 @@ export type Due = {
   readonly state: NotificationState;
 };
 
+export type SendingPlan = { readonly retry: RetryPlan; readonly timeoutMs: number };
+
 export type SenderOptions = {
   readonly store: NotificationStore;
   readonly addresses: Pick<Addresses, 'fault' | 'dispatcher'>;
   readonly secretOf: (accountId: string) => string;
   readonly retry: RetryPlan;
-  /** The account's own number of attempts; the plan's if undefined. */
-  readonly maxAttemptsOf?: ((accountId: string) => number | undefined) | undefined;
   /** For the whole exchange. */
   readonly timeoutMs: number;
+  /** What an account has instead of `retry` and `timeoutMs`. */
+  readonly planOf?: ((accountId: string) => SendingPlan | undefined) | undefined;
   /** Exchanges at a time. */
   readonly concurrency: number;
   readonly chaos?: Chaos | undefined;
@@ -48,7 +50,7 @@ export function createSender(
   options: SenderOptions,
   { stopping, cut }: { stopping: AbortSignal; cut: AbortSignal },
 ): (due: Due) => Promise<void> {
-  const { store, addresses, secretOf, retry, timeoutMs, concurrency, now, random, log } = options;
+  const { store, addresses, secretOf, concurrency, now, random, log } = options;
   const trouble = createTrouble({ chaos: options.chaos ?? NO_CHAOS, random });
 
   async function attempt({ notification, attempts, state }: Due): Promise<void> {
@@ -56,7 +58,7 @@ export function createSender(
     if (stopping.aborted) return;
     const content = trouble.sign(secretOf(notification.accountId), notification.body);
     const startedAt = new Date(now()).toISOString();
-    const answer = await exchange(notification.url, content);
+    const answer = await exchange(notification, content);
     const { id, jobId, kind } = notification;
     const number = attempts + 1;
     const next = nextStep(answer, { notification, attempts: number, state });
@@ -65,11 +67,16 @@ export function createSender(
       { notification: id, job: jobId, kind, attempt: number, ...answer, state: next.state },
       'webhook',
     );
-    await sendCopies(notification.url, content, trouble.copies());
+    await sendCopies(notification, content, trouble.copies());
   }
 
-  function exchange(url: string, content: SignedBody): Promise<Answer> {
-    return post({ addresses, url, content, timeoutMs, signal: cut });
+  function planOf({ accountId }: Notification): SendingPlan {
+    return options.planOf?.(accountId) ?? { retry: options.retry, timeoutMs: options.timeoutMs };
+  }
+
+  function exchange(notification: Notification, content: SignedBody): Promise<Answer> {
+    const { timeoutMs } = planOf(notification);
+    return post({ addresses, url: notification.url, content, timeoutMs, signal: cut });
   }
 
   /** `attempts` includes the one that `answer` belongs to. */
@@ -77,18 +84,18 @@ export function createSender(
     if (isAcknowledged(answer)) return { state: 'delivered', dueAtMs: null };
     if (state !== 'pending') return { state, dueAtMs: null };
     if (answer.error === 'interrupted') return { state, dueAtMs: now() };
-    const maxAttempts = options.maxAttemptsOf?.(notification.accountId) ?? retry.maxAttempts;
-    if (attempts >= maxAttempts) return { state: 'given_up', dueAtMs: null };
+    const { retry } = planOf(notification);
+    if (attempts >= retry.maxAttempts) return { state: 'given_up', dueAtMs: null };
     return { state, dueAtMs: now() + retryDelayMs(retry, attempts, random()) };
   }
 
   /** Sends the same bytes with the same signature again. Copies are not attempts: their results are not recorded. */
-  async function sendCopies(url: string, content: SignedBody, copies: number): Promise<void> {
+  async function sendCopies(notification: Notification, content: SignedBody, copies: number): Promise<void> {
     let left = copies;
     const sendSome = async () => {
       while (left > 0 && !stopping.aborted) {
         left -= 1;
-        await exchange(url, content);
+        await exchange(notification, content);
       }
     };
     await Promise.all(Array.from({ length: Math.min(copies, concurrency) }, sendSome));

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
 import { sandboxCommand } from '../../../src/cli/sandbox.ts';
 import { UsageError } from '../../../src/errors.ts';
+import { codeOf, visitor } from '../../support/dashboard.ts';
 import { createFolder } from '../../support/folder.ts';
 import { runCommand, startCommand, type RunningCommand } from '../../support/replica.ts';
 import { ask, clientOf, createJob, order, untilEnded } from '../../support/sandbox.ts';
@@ -51,7 +52,7 @@ describe('usage', () => {
   });
 
   test.for([
-    [['now'], 'sandbox takes serve, files, tokens or account, not "now"'],
+    [['now'], 'sandbox takes serve, files, tokens, account or dashboard, not "now"'],
     [['serve', 'now'], 'unexpected argument "now"'],
     [['--colour'], '--colour'],
     [['--port', '70000'], '--port takes a whole number from 0 to 65535'],
@@ -78,7 +79,13 @@ describe('usage', () => {
     [['account', 'set', '--webhook-url', 'ftp://x'], '--webhook-url must be'],
     [['account', 'set', '--events', 'completed,started'], 'not "started"'],
     [['account', 'set', '--attempts', '21'], '--attempts takes a whole number from 1 to 20'],
+    [['account', 'set', '--retry-first-ms', '0'], '--retry-first-ms takes a whole number from 1 to 86400000'],
+    [['account', 'set', '--retry-factor', '11'], '--retry-factor takes a number from 1 to 10'],
+    [['account', 'set', '--timeout-ms', '10001'], '--timeout-ms takes a whole number from 100 to 10000'],
     [['account', 'set', '--new-secret', '--secret-file', 'x'], 'exclude each other'],
+    [['serve', '--receiver', 'relay'], '--receiver must be an absolute'],
+    [['dashboard', 'now'], 'unexpected argument "now"'],
+    [['dashboard', '--data', ':memory:'], 'memory is not shared'],
   ] as const)('%j is wrong usage, and a line says what', async ([args, words]) => {
     const error: unknown = await sandboxCommand.run([...args], {}).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UsageError);
@@ -149,6 +156,12 @@ describe('tokens and account', () => {
       'completed,failed',
       '--attempts',
       '3',
+      '--retry-first-ms',
+      '250',
+      '--retry-factor',
+      '1.5',
+      '--timeout-ms',
+      '2000',
     ];
     const changed = await run('account', 'set', ...settings, ...data);
     expect(changed).toMatchObject({ code: 0, stderr: '' });
@@ -160,6 +173,10 @@ describe('tokens and account', () => {
       webhook_url: 'https://relay.example.com/webhooks',
       events: ['completed', 'failed'],
       attempts: 3,
+      retry_first_ms: 250,
+      retry_factor: 1.5,
+      retry_max_ms: null,
+      timeout_ms: 2_000,
       created_at: expect.any(String),
     });
     expect(shown.stdout).not.toContain(secret);
@@ -171,10 +188,18 @@ describe('tokens and account', () => {
       'none',
       '--events',
       'none',
+      '--timeout-ms',
+      'default',
       '--new-secret',
       ...data,
     );
-    expect(JSON.parse(cleared.stdout)).toMatchObject({ webhook_url: null, events: [], tier: 'free' });
+    expect(JSON.parse(cleared.stdout)).toMatchObject({
+      webhook_url: null,
+      events: [],
+      tier: 'free',
+      retry_first_ms: 250,
+      timeout_ms: null,
+    });
     expect((await run('account', 'show', '--secret', ...data)).stdout.trim()).not.toBe(secret);
 
     const file = await folder.write('secret', 'a-signing-secret-from-a-file\n');
@@ -192,6 +217,49 @@ describe('tokens and account', () => {
     const two = JSON.parse(await show('two')) as Record<string, unknown>;
     expect(one['account_id']).not.toBe(two['account_id']);
     expect(JSON.parse(await show('one'))).toEqual(one);
+  });
+});
+
+describe('dashboard', () => {
+  test('prints an address of the running sandbox that signs in once; what serve prints to a file signs nobody in', async () => {
+    await using folder = await createFolder();
+    const data = ['--data', folder.path('sandbox.db')];
+    const none = await run('dashboard', ...data);
+    expect(none).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('no sandbox runs from'),
+    });
+
+    await using serving = startCommand(['sandbox', '--port', '0', '--engine', 'simulated', ...data]);
+    const url = await untilSaid(serving, /dashboard\s+(http\S+)/);
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/dashboard$/);
+    expect((await fetch(url)).url).toBe(`${url}/sign-in`);
+    await untilSaid(serving, /(to sign in: npx tallyhook sandbox dashboard)/);
+
+    const printed = await run('dashboard', ...data);
+    expect(printed).toMatchObject({
+      code: 0,
+      stderr: 'signs in to the account default once, within ten minutes:\n',
+    });
+    const address = new URL(printed.stdout.trim());
+    expect(`${address.origin}${address.pathname}`).toBe(`${url}/sign-in`);
+    const visiting = visitor({ dashboardUrl: url });
+    expect(await visiting.post('/sign-in', { code: codeOf(address.href) })).toMatchObject({ status: 303 });
+    expect(await visiting.get('')).toMatchObject({
+      status: 200,
+      text: expect.stringContaining('<bdi>default</bdi>'),
+    });
+    expect(serving.stderr() + serving.stdout()).not.toContain(codeOf(address.href));
+
+    serving.child.kill('SIGTERM');
+    await serving.exited;
+    expect(
+      await visitor({ dashboardUrl: url })
+        .get('/sign-in')
+        .catch(() => 'gone'),
+    ).toBe('gone');
+    expect(await run('dashboard', ...data)).toMatchObject({ code: 2 });
   });
 });
 

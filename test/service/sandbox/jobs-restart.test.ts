@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test, vi } from 'vitest';
 import { findFfmpeg } from '../../../src/sandbox/engine/ffmpeg.ts';
 import { type Job, newJob } from '../../../src/sandbox/jobs/job.ts';
+import { APPLICATION_ID, MIGRATIONS } from '../../../src/sandbox/store/schema.ts';
 import { openStore } from '../../../src/sandbox/store/store.ts';
 import { createFolder } from '../../support/folder.ts';
 import { startOrigin } from '../../support/origin.ts';
@@ -185,6 +186,27 @@ describe('the data file', () => {
     const second = await startTestSandbox({ data });
     expect(await ask(second.url, 'GET', '/me', { token: first.token })).toMatchObject({ status: 200 });
     await second.sandbox.stop();
+  });
+
+  test('of an older program keeps its accounts, and gets what came since', async () => {
+    await using folder = await createFolder();
+    const data = folder.path('sandbox.db');
+    const older = new DatabaseSync(data);
+    older.exec(`${MIGRATIONS[0]};
+      insert into accounts values ('acct_old', 'default', 'free', 'the-secret-of-before', null, 'progress', 3, '2026-01-15T10:30:00.000Z');
+      pragma application_id = ${APPLICATION_ID}; pragma user_version = 1`);
+    older.close();
+    const store = openStore(data);
+    expect(store.accounts.find({ name: 'default' })).toMatchObject({
+      id: 'acct_old',
+      maxAttempts: 3,
+      retryFirstMs: null,
+      retryFactor: null,
+      retryMaxMs: null,
+      timeoutMs: null,
+    });
+    expect(store.accounts.signingSecret('acct_old')).toBe('the-secret-of-before');
+    store.close();
   });
 
   test('of a newer program, of another one, or of none is refused and left as it is', async () => {
