@@ -42,7 +42,7 @@ describeInBrowser('the live page', (open) => {
     for (let taken = 1; taken < LISTENERS_PER_TOKEN; taken++) streams.push(await listen());
     expect(streams.map(({ status }) => status)).toEqual(streams.map(() => 200));
     expect((await listen()).status).toBe(429);
-    await Promise.all(streams.map(({ body }) => body?.cancel()));
+    for (const { body } of streams) await body?.cancel();
 
     for (const tab of tabs.slice(0, 2)) {
       await tab.goto('/console/jobs');
@@ -124,7 +124,8 @@ describeInBrowser('the live page', (open) => {
     await page.waitForURL(/sign-in/);
     await page.locator('input[name="token"]').fill((await operators(relay)).value);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.waitForURL(/\/console\/live\?kind=failed$/);
+    await page.locator('#listening', { hasText: 'Listening' }).waitFor();
+    expect(page.url()).toMatch(/\/console\/live\?kind=failed$/);
     await opened.faults(); // of the connection that was cut
   });
 
@@ -162,6 +163,7 @@ describeInBrowser('the live page', (open) => {
     const jobId = newJobId();
     await deliver(relay.webhooks, completed(jobId));
     await rowOf(page, jobId).first().waitFor();
+    expect(await page.locator('#rows tr.gap').count()).toBe(1);
   });
 
   test('without JavaScript the page says that it needs it', async () => {

@@ -161,6 +161,7 @@ describeInBrowser("the console's script", (open) => {
     await page.unrouteAll({ behavior: 'wait' });
     await visit.post('/console/sign-out');
     await page.waitForURL(/\/console\/sign-in/);
+    expect(await page.locator('h1').textContent()).toBe('Sign in');
   });
 
   test('the button of a form that acts rests after it was pressed', async () => {
@@ -173,5 +174,6 @@ describeInBrowser("the console's script", (open) => {
     await button.click();
     await page.locator('.who button:disabled').waitFor();
     await page.locator('.who button:enabled').waitFor();
+    expect(page.url()).toMatch(/\/console\/jobs$/);
   });
 });

@@ -108,3 +108,21 @@ test('the end ends all and admits nobody', async () => {
   expect(live.stream.readableEnded).toBe(true);
   expect(() => listeners.admit(caller('b'))).toThrow(expect.objectContaining({ status: 503 }));
 });
+
+test('a listener of the console ends within a minute of its session, and another one of the token stays', async () => {
+  let nowMs = 1_000;
+  const listeners = createListeners({
+    isTokenValid: (_token, session) => Promise.resolve(session !== 'ended'),
+    now: () => nowMs,
+    log: createTestLog().log,
+  });
+  const [ended, open] = ['ended', 'open'].map((sessionId) => {
+    const { stream } = listeners.admit({ ...caller('token'), sessionId });
+    return stream.resume();
+  });
+  nowMs += 60_000;
+  await listeners.runOnce();
+  await settle();
+  expect([ended?.destroyed, open?.destroyed]).toEqual([true, false]);
+  listeners.end();
+});

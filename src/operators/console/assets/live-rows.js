@@ -18,7 +18,7 @@ export function createRows({ template, meanings }) {
     if (item.job_id)
       job.append(link(addressOf('job', { source: item.source, job_id: item.job_id }), item.job_id));
     outcome.append(stateOf(item.outcome ?? item.result));
-    status.textContent = kind === 'delivery' ? (item.status ?? '') : '';
+    status.textContent = statusOf(item);
     details.textContent = detailsOf(item);
     return row;
   }
@@ -57,6 +57,17 @@ const REASONS = {
   too_slow: (count) => `${count} came faster than this browser took them`,
   paused: (count) => `${count} came while the page was paused, more than it keeps`,
 };
+
+const END_OF_ID = /:(completed|failed|processing)(?::(\d+))?$/;
+
+/** A publication has none of its own: its event's id ends with it. */
+function statusOf({ status, progress_percentage: percent, event_id: id }) {
+  if (status === undefined) {
+    const [, said = '', reached] = END_OF_ID.exec(id) ?? [];
+    return reached ? `${said} ${reached} %` : said;
+  }
+  return percent === null ? (status ?? '') : `${status ?? ''} ${percent} %`;
+}
 
 const addressOf = (page, query) => `/console/${page}?${new URLSearchParams(query)}`;
 
