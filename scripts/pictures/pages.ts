@@ -24,7 +24,7 @@ export const PICTURES: readonly Picture[] = [
   { name: 'jobs', path: '/jobs' },
   { name: 'job', path: `/job?${job}`, height: 1_500 },
   { name: 'deliveries', path: '/deliveries', height: 520 },
-  { name: 'delivery', path: '/deliveries?outcome=conflict', prepare: compare },
+  { name: 'delivery', path: '/deliveries?outcome=conflict', height: 900, prepare: compare },
   { name: 'events', path: '/events', height: 520 },
   { name: 'event', path: `/event?id=${STORY.source}:${STORY.jobId}:completed`, height: 620 },
   { name: 'publications', path: '/publications', height: 520 },

@@ -64,13 +64,14 @@ function ordinary(n: number, nowMs: number): Sent[] {
   ];
 }
 
+const of = (source: string, jobId: string, minutesAgo: number, data: Fields, status = 202): Sent => ({
+  source,
+  minutesAgo,
+  body: JSON.stringify({ job_id: jobId, ...data }),
+  status,
+});
+
 function trouble(nowMs: number): Sent[] {
-  const of = (source: string, jobId: string, minutesAgo: number, data: Fields, status = 202): Sent => ({
-    source,
-    minutesAgo,
-    body: JSON.stringify({ job_id: jobId, ...data }),
-    status,
-  });
   const story = (minutesAgo: number, data: Fields, status?: number) =>
     of(STORY.source, STORY.jobId, minutesAgo, data, status);
   const done = completed(84, 4, nowMs);
