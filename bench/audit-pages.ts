@@ -14,11 +14,13 @@ export type Shown = {
   readonly eventId: string;
 };
 
+const query = (values: Record<string, string>) => new URLSearchParams(values).toString();
+
 /** Addresses below /console. */
 export function pagesToAsk({ source, jobId, deliveryId, eventId }: Shown): readonly string[] {
-  const query = (values: Record<string, string>) => new URLSearchParams(values).toString();
   return [
     '',
+    '?range=24h',
     '?range=7d',
     `/search?${query({ q: jobId.slice(0, 6) })}`,
     `/search?${query({ q: deliveryId })}`,

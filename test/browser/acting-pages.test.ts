@@ -52,7 +52,7 @@ const LOOKS: readonly Partial<PageOptions>[] = [
 describeInBrowser('pages that act', (open) => {
   test.for(LOOKS)('are accessible and fit: %o', { timeout: 90_000 }, async (look) => {
     const exchange = newExchange();
-    await using _bus = await listen(exchange, { bindings: [] });
+    await using _ = await listen(exchange, { bindings: [] });
     await using relay = await startTestService({ exchange });
     await returned(relay, 2);
     for (const status of ['archived', MARKUP, `\u202e${'x'.repeat(100)}`])
@@ -62,7 +62,7 @@ describeInBrowser('pages that act', (open) => {
     await isReturned(relay, 4);
     const { page, visit } = await signedIn(open, relay, { ...look, token: { name: MARKUP } });
     const preview = await visit.get('/console/replays/new?kind=completed');
-    const { location = '' } = await visit.submit(preview.forms.find(({ text }) => /^Replay/.test(text)));
+    const { location = '' } = await visit.submit(preview.forms.find(({ text }) => text.startsWith('Replay')));
 
     const paths = [
       '/console/outbox',

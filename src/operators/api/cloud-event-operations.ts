@@ -55,11 +55,8 @@ async function readMessage({ connection: { db }, bus }: Deps, id: string, { call
     subject: event.delivery_id,
     detail: { cloudevent: event.id },
   });
-  const recordedAt = new Date(event.recorded_at);
-  const { json, type, kind } = toCloudEvent({
-    ...{ sequence, source, jobId, status, progress, late, recordedAt },
-    ...data,
-  });
+  const fields = { sequence, source, jobId, status, progress, late, recordedAt: new Date(event.recorded_at) };
+  const { json, type, kind } = toCloudEvent({ ...fields, ...data });
   return {
     exchange: bus.exchange,
     routing_key: routingKey(bus.routingPrefix, kind, source),

@@ -95,8 +95,9 @@ function navigation(path: string, may: (operation: string) => boolean): Html {
     (group) => group.length > 0,
   );
   const item = ({ href, name }: Entry) => {
-    const current =
-      path === href ? 'page' : path.startsWith(`${href}/`) && href !== '/console' ? 'true' : undefined;
+    // `/console/job` shows one of `/console/jobs`.
+    const isBelow = href !== '/console' && (path.startsWith(`${href}/`) || `${path}s` === href);
+    const current = path === href ? 'page' : isBelow ? 'true' : undefined;
     return html`<li><a href="${href}"${current && html` aria-current="${current}"`}>${name}</a></li>\n`;
   };
   return html`<nav aria-label="Pages">${groups.map((group) => html`<ul>\n${group.map(item)}</ul>`)}</nav>`;

@@ -94,7 +94,7 @@ test('returned events are sent again after a queue was bound: exactly those that
 
 test('ticked entries are decided on, and no others, also not those that came since', async () => {
   await using relay = await startAlone();
-  await using _bus = await listen(relay.exchange, { bindings: [] });
+  await using _ = await listen(relay.exchange, { bindings: [] });
   await returned(relay, 3);
   const [one = '', two = ''] = await idsOf(relay);
   const visit = await visitConsole(relay, { role: 'operator' });
@@ -114,7 +114,7 @@ test('ticked entries are decided on, and no others, also not those that came sin
 
 test('one entry is decided on from its row; what was decided meanwhile is said', async () => {
   await using relay = await startAlone();
-  await using _bus = await listen(relay.exchange, { bindings: [] });
+  await using _ = await listen(relay.exchange, { bindings: [] });
   await returned(relay, 1);
   const visit = await visitConsole(relay, { role: 'operator' });
   const list = await visit.get('/console/outbox');
@@ -236,7 +236,7 @@ test('a form without a key, or without the bound of its preview, does nothing', 
 
 test('copies of replays are not decided on one by one', async () => {
   await using relay = await startAlone();
-  await using _bus = await listen(relay.exchange, { bindings: [] });
+  await using _ = await listen(relay.exchange, { bindings: [] });
   await returned(relay, 1);
   await relay.database.query(
     `update outbox set replay_id = gen_random_uuid(), replay_of = sequence, replayed_by = 'a test'`,
@@ -252,7 +252,7 @@ test('copies of replays are not decided on one by one', async () => {
 
 test('an event that is pending is parked, after a page that asks', async () => {
   await using relay = await startAlone();
-  await using _bus = await listen(relay.exchange, { bindings: [] });
+  await using _ = await listen(relay.exchange, { bindings: [] });
   const [id = ''] = await returned(relay, 1);
   await relay.database.query(`update outbox set state = 'pending', due_at = now() + interval '1 hour'`);
   const visit = await visitConsole(relay, { role: 'operator' });

@@ -108,6 +108,32 @@ test('a dry run shows how many there are and the first of them, and changes noth
   expect(await everything(service)).toEqual(before);
 });
 
+test('an order with the time of its dry run publishes what was shown, and nothing that came later', async () => {
+  await using service = await startTestService();
+  const api = await operators(service, { role: 'operator' });
+  const [first, second] = [newJobId(), newJobId()];
+  const dryRun = async (body: object) =>
+    (
+      await api.post<{ matched: number; matched_before: string | null }>('/replays', {
+        ...body,
+        dry_run: true,
+      })
+    ).body;
+  await deliver(service.webhooks, completed(first));
+  const found = await dryRun({ filter: { kind: 'completed' } });
+  await deliver(service.webhooks, completed(second));
+
+  const to = found.matched_before ?? '';
+  const { body } = await api.post<Shown>('/replays', { filter: { kind: 'completed', to } });
+
+  expect([found.matched, body.counts.matched]).toEqual([1, 1]);
+  expect((await untilFinished(api, body.id)).counts.queued).toBe(1);
+  // The end of the filter's own time, if that is earlier; ids have none.
+  const past = '2026-01-15T10:30:00.000000Z';
+  expect((await dryRun({ filter: { kind: 'completed', to: past } })).matched_before).toBe(past);
+  expect((await dryRun({ event_ids: [`default:${first}:completed`] })).matched_before).toBeNull();
+});
+
 test('every filter selects as the list of events does', async () => {
   await using service = await startTestService({
     env: { SIGNING_SECRETS: 'a-test-secret-of-enough-bytes-0001' },

@@ -115,6 +115,7 @@ test('what no index finds may be behind all that is looked at: none is counted t
   expect(await place.preview({ remote_address: '10.9.9.9' }, 10)).toEqual({
     matched: 0,
     matched_exactly: false,
+    matched_before: expect.stringMatching(/Z$/),
     sample: [],
   });
   const replay = await place.create({ remote_address: '10.9.9.9' }, 10);

@@ -1,7 +1,7 @@
 // How much waits of each kind, above the list of it: by reason, queue or source, with what can be done to a whole group.
 
 import { type Content, html } from '../../../web/index.ts';
-import { exact } from '../view/amounts.ts';
+import { exact } from '../view/numbers.ts';
 import { address } from '../view/links.ts';
 import { type Column, renderTable } from '../view/table.ts';
 import { utc } from '../view/times.ts';

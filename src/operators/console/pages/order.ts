@@ -8,7 +8,7 @@ import { type Content, html } from '../../../web/index.ts';
 import { get, type Page, post, type View, type Visit } from '../page.ts';
 import { sameAs } from '../same-as.ts';
 import { hiddenFields, keyField, keyIn, nextKey, textIn } from '../view/act.ts';
-import { counted, countedOrMore } from '../view/amounts.ts';
+import { counted } from '../view/numbers.ts';
 import { renderFacts } from '../view/facts.ts';
 import { filtersIn } from '../view/filter-form.ts';
 import { address } from '../view/links.ts';
@@ -94,8 +94,8 @@ async function confirm<Answer, Item>(order: Order<Answer, Item>, visit: Visit): 
   const answer = await visit.calls.call(order.operation, order.answer, {
     body: { ...wanted, dry_run: true },
   });
-  const found = order.previewOf(answer as Answer);
-  const amount = countedOrMore(found.matched, found.matched_exactly, noun);
+  const found = order.previewOf(answer);
+  const amount = counted(found.matched, noun, found.matched_exactly);
   const bounded = 'ids' in wanted ? wanted : { filter: { ...wanted.filter, ...found.bound } };
   const isNone = found.matched === 0 && found.matched_exactly;
   const back = html`<a href="${listOf(order)}">Back to the list</a>`;
@@ -154,7 +154,7 @@ async function carryOut<Answer, Item>(order: Order<Answer, Item>, visit: Visit):
     key,
     body: { ...wanted, ...(note !== undefined && { note }), ...(cursor !== undefined && { cursor }) },
   });
-  return result(order, { wanted, key, note, form, outcome: order.outcomeOf(answer as Answer) });
+  return result(order, { wanted, key, note, form, outcome: order.outcomeOf(answer) });
 }
 
 function result(

@@ -10,7 +10,7 @@ import type { PageOf } from '../calls.ts';
 import { get, type Page, post, type Visit } from '../page.ts';
 import { sameAs } from '../same-as.ts';
 import { hiddenFields, keyField, keyIn } from '../view/act.ts';
-import { exact } from '../view/amounts.ts';
+import { exact } from '../view/numbers.ts';
 import { renderFacts } from '../view/facts.ts';
 import { address, eventHref, replayHref } from '../view/links.ts';
 import { listPage } from '../view/list-page.ts';

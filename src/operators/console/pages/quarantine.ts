@@ -1,7 +1,7 @@
 // The quarantine: authentic deliveries that were not understood, why, and the decisions on them.
 
 import type { z } from 'zod';
-import { Delivery } from '../../contract/deliveries.ts';
+import type { Delivery } from '../../contract/deliveries.ts';
 import { QuarantineGroups } from '../../contract/groups.ts';
 import { DiscardAnswer, quarantineFilters, ReleaseAnswer } from '../../contract/quarantine.ts';
 import { type Content, html } from '../../../web/index.ts';

@@ -8,7 +8,7 @@ import { ApiError } from '../../api/operation.ts';
 import { type Content, type Html, html } from '../../../web/index.ts';
 import { get, type Page, post, type Visit } from '../page.ts';
 import { hiddenFields, keyField, keyIn } from '../view/act.ts';
-import { counted, countedOrMore } from '../view/amounts.ts';
+import { counted } from '../view/numbers.ts';
 import { renderField } from '../view/filter-form.ts';
 import { eventHref, jobHref, replayHref } from '../view/links.ts';
 import { state } from '../view/states.ts';
@@ -88,7 +88,7 @@ const MORE = Object.keys(REPLAY_FILTERS).filter((name) => !FIRST.includes(name))
 
 function renderPreview(found: Preview, form: ReplayForm): Content {
   const { matched, matched_exactly: isExact, sample, matched_before: to } = found;
-  const amount = countedOrMore(matched, isExact, 'event');
+  const amount = counted(matched, 'event', isExact);
   if (matched === 0 && isExact) return html`<p class="empty">No events match.</p>`;
   const { filter } = orderOf(form);
   const bounded = filter && { ...filter, ...(to !== null && { to }) };

@@ -2,7 +2,7 @@
 
 import { deliveryFilters } from '../../contract/deliveries.ts';
 import { eventFilters } from '../../contract/events.ts';
-import { ReplayOrder } from '../../contract/replay-order.ts';
+import type { ReplayOrder } from '../../contract/replay-order.ts';
 import { type SameAs, sameAs } from '../same-as.ts';
 import { filtersIn } from '../view/filter-form.ts';
 import { withMoments } from '../view/list-page.ts';
@@ -42,7 +42,7 @@ export function orderOf(form: ReplayForm): Partial<ReplayOrder> {
   const wanted = { ...filter, ...(late !== undefined && { late: late === 'true' }) };
   return {
     ...(eventIds.length > 0 && { event_ids: [...eventIds] }),
-    ...(Object.keys(wanted).length > 0 && { filter: wanted as NonNullable<ReplayOrder['filter']> }),
+    ...(Object.keys(wanted).length > 0 && { filter: wanted }),
     ...(queue !== undefined && { queue }),
     // What is no number is refused by the operation, which says why.
     ...(rate !== undefined && { rate_per_second: /^\d{1,6}$/.test(rate) ? Number(rate) : (rate as never) }),
@@ -65,7 +65,6 @@ export const fieldsOf = (
 });
 
 export function sameReplay(origin: string, form: ReplayForm, order: Partial<ReplayOrder>): SameAs {
-  const option = (name: string, value: string | undefined) => (value === undefined ? [] : [name, value]);
   return sameAs(origin, {
     command: [
       'replay',
@@ -79,3 +78,5 @@ export function sameReplay(origin: string, form: ReplayForm, order: Partial<Repl
     body: { ...order, dry_run: true },
   });
 }
+
+const option = (name: string, value: string | undefined) => (value === undefined ? [] : [name, value]);

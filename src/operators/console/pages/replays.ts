@@ -7,7 +7,7 @@ import { type Calls } from '../calls.ts';
 import { get, type Page, post } from '../page.ts';
 import { sameAs } from '../same-as.ts';
 import { keyField, keyIn } from '../view/act.ts';
-import { countedOrMore, exact } from '../view/amounts.ts';
+import { counted, exact } from '../view/numbers.ts';
 import { renderFacts } from '../view/facts.ts';
 import { address, eventHref, replayHref } from '../view/links.ts';
 import { listPage } from '../view/list-page.ts';
@@ -59,7 +59,7 @@ export const replay: Page = get('/replays/:id', ['getReplay'], async (visit) => 
   const isOpen = found.state === 'running' || found.state === 'paused';
   return {
     title: `Replay ${id}`,
-    heading: html`Replay of ${countedOrMore(found.counts.matched, found.matched_exactly, 'event')}`,
+    heading: html`Replay of ${counted(found.counts.matched, 'event', found.matched_exactly)}`,
     body: html`${found.paused_because !== null && html`<div class="notice warn"><p>Paused ${found.paused_because.startsWith('by ') ? '' : 'because: '}${found.paused_because}.</p></div>`}
 ${progressOf(found)}
 ${isOpen && steering(found, visit.calls)}

@@ -1,7 +1,7 @@
 // Open sessions of the console: who is signed in, and how to end that.
 
 import type { z } from 'zod';
-import { EndedSession, Session, SessionPage } from '../../contract/sessions.ts';
+import { EndedSession, type Session, SessionPage } from '../../contract/sessions.ts';
 import { ApiError } from '../../api/operation.ts';
 import { html } from '../../../web/index.ts';
 import type { Calls } from '../calls.ts';

@@ -7,7 +7,8 @@ import { parseIfJson } from '../../../json.ts';
 import { spellUnseenInLines } from '../../../unseen.ts';
 import { type Content, html } from '../../../web/index.ts';
 import { hexOf } from './hex.ts';
-import { count, size } from './texts.ts';
+import { exact } from './numbers.ts';
+import { size } from './texts.ts';
 
 /** Far more than anybody reads, and little enough for a browser. */
 const SHOWN_MAX_CHARACTERS = 64 * 1024;
@@ -39,9 +40,9 @@ export function renderText(text: string): Content {
   const spelled = spellUnseenInLines(shown);
   return html`${
     shown.length < text.length &&
-    html`<p class="hint">The first ${count(shown.length)} of ${count(text.length)} characters. The download is whole.</p>`
+    html`<p class="hint">The first ${exact(shown.length)} of ${exact(text.length)} characters. The download is whole.</p>`
   }${spelled !== shown && html`<p class="hint">Characters that cannot be seen are spelled: ⟨U+0000⟩.</p>`}
-<pre class="wrapped" dir="ltr" tabindex="0">${spelled}</pre>`;
+<pre class="wrapped" dir="ltr" tabindex="0"${spelled === text && html` data-copy`}>${spelled}</pre>`;
 }
 
 function renderHex(bytes: Buffer): Content {

@@ -1,15 +1,19 @@
-// Numbers as people read them.
+// Numbers as people read them: exact, with separators, and with the noun that they count.
 
-/** `12,345`. */
-export const grouped = (count: number): string => count.toLocaleString('en-US');
+/** `3,214`, also beyond what a JavaScript number holds exactly. */
+export const exact = (count: number | bigint): string => count.toLocaleString('en-US');
 
-/** A count with a bound says so: `10,000+`. */
-export const capped = (count: number, isExact: boolean): string => `${grouped(count)}${isExact ? '' : '+'}`;
+/** A count that stopped at a bound says so: `10,000+`. */
+export const capped = (count: number, isExact: boolean): string => `${exact(count)}${isExact ? '' : '+'}`;
 
-/** `1 job`, `2 jobs`, `200+ jobs`. */
-export const counted = (count: number, noun: string, isExact = true): string =>
-  `${capped(count, isExact)} ${noun}${count === 1 && isExact ? '' : 's'}`;
+const PLURALS: Readonly<Record<string, string>> = { delivery: 'deliveries', entry: 'entries' };
+
+/** `1 event`, `3,214 events`, `10,000+ events`. */
+export function counted(count: number, noun: string, isExact = true): string {
+  const isOne = count === 1 && isExact;
+  return `${capped(count, isExact)} ${isOne ? noun : (PLURALS[noun] ?? `${noun}s`)}`;
+}
 
 /** Of a rate, which may be below one. */
 export const rate = (value: number): string =>
-  value === 0 ? '0' : value < 10 ? value.toFixed(2) : grouped(Math.round(value));
+  value === 0 ? '0' : value < 10 ? value.toFixed(2) : exact(Math.round(value));

@@ -15,9 +15,8 @@ export const id = (text: string | null | undefined): Content =>
 export const idLink = (href: string, text: string): Content =>
   html`<a class="id" href="${href}" title="${spellUnseen(text)}"><bdi>${spellUnseen(text)}</bdi></a>`;
 
-/** Shown by the script, which does the copying. */
-export const copyButton = (text: string, name: string): Content =>
-  html`<button type="button" class="copy" data-copy="${text}" hidden>${name}</button>`;
+/** An id that the script offers to copy. */
+export const copyable = (text: string): Content => html`<bdi class="id" data-copy>${spellUnseen(text)}</bdi>`;
 
 /** `184 B`, `12.4 KiB` */
 export function size(bytes: number | null): string | undefined {
@@ -26,5 +25,3 @@ export function size(bytes: number | null): string | undefined {
   const isSmall = bytes < 1024 ** 2;
   return `${(bytes / (isSmall ? 1024 : 1024 ** 2)).toFixed(1)} ${isSmall ? 'KiB' : 'MiB'}`;
 }
-
-export const count = (value: number): string => value.toLocaleString('en-US');

@@ -6,12 +6,14 @@ import { renderFacts } from '../../view/facts.ts';
 import { eventHref, jobHref } from '../../view/links.ts';
 import { state } from '../../view/states.ts';
 import { renderTable } from '../../view/table.ts';
-import { count, id, idLink, seen, size } from '../../view/texts.ts';
+import { exact } from '../../view/numbers.ts';
+import { copyable, id, idLink, seen, size } from '../../view/texts.ts';
 import { utc } from '../../view/times.ts';
 
 export function renderDeliveryFacts(delivery: DeliveryDetail): Content {
   const { source, job_id: jobId, event_id: eventId, progress_percentage: percent } = delivery;
   return renderFacts([
+    ['Id', copyable(delivery.id)],
     ['Outcome', html`${state(delivery.outcome)}, answered ${delivery.http_status}`],
     ['Reason', seen(delivery.reason)],
     ['Received (UTC)', utc(delivery.received_at)],
@@ -41,7 +43,7 @@ const EVENT_WORDS: Readonly<Record<string, string>> = {
 };
 
 const sizeWithBytes = (bytes: number) =>
-  bytes < 1024 ? size(bytes) : `${size(bytes)} (${count(bytes)} bytes)`;
+  bytes < 1024 ? size(bytes) : `${size(bytes)} (${exact(bytes)} bytes)`;
 
 export function renderHeaders(headers: Readonly<Record<string, unknown>>): Content {
   return renderTable({

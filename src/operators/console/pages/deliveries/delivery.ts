@@ -9,7 +9,6 @@ import { get, type Page, post, type View, type Visit } from '../../page.ts';
 import { sameAs } from '../../same-as.ts';
 import { renderBody } from '../../view/body.ts';
 import { missing } from '../../view/missing.ts';
-import { copyButton } from '../../view/texts.ts';
 import { renderDeliveryFacts, renderHeaders } from './delivery-facts.ts';
 import { renderDifference } from './difference.ts';
 
@@ -37,8 +36,7 @@ async function view(visit: Visit, shown: Shown = {}): Promise<View> {
   return {
     title: `Delivery ${delivery.id}`,
     heading: html`Delivery <span class="id">${delivery.id}</span>`,
-    body: html`<p class="actions">${copyButton(delivery.id, 'Copy id')}</p>
-${delivery.outcome === 'quarantined' && delivery.released_at === null && delivery.discarded_at === null && QUARANTINED}
+    body: html`${delivery.outcome === 'quarantined' && delivery.released_at === null && delivery.discarded_at === null && QUARANTINED}
 ${renderDeliveryFacts(delivery)}
 ${renderDifferencePart(visit, delivery, shown.difference)}
 <h2 id="body">Body</h2>

@@ -13,7 +13,8 @@ import { address, deliveryHref, jobHref, replayHref } from '../../view/links.ts'
 import { missing } from '../../view/missing.ts';
 import { state } from '../../view/states.ts';
 import { clipped, renderTable } from '../../view/table.ts';
-import { copyButton, count, id, idLink, seen } from '../../view/texts.ts';
+import { exact } from '../../view/numbers.ts';
+import { copyable, id, idLink, seen } from '../../view/texts.ts';
 import { duration, utc } from '../../view/times.ts';
 
 const SHOW = 'showEvent';
@@ -25,8 +26,7 @@ async function view(visit: Visit, eventId: string, message?: SentCloudEventShape
   return {
     title: `Event ${seen(event.id)}`,
     heading: html`Event ${id(event.id)}`,
-    body: html`<p class="actions">${copyButton(event.id, 'Copy id')}</p>
-${renderEventFacts(event)}
+    body: html`${renderEventFacts(event)}
 <h2>Publications</h2>
 ${renderPublications(event)}
 <h2 id="message">As a subscriber gets it</h2>
@@ -54,6 +54,7 @@ function noEvent(eventId: string): View {
 
 const renderEventFacts = (event: Event): Content =>
   renderFacts([
+    ['Id', copyable(event.id)],
     ['Kind', state(event.kind)],
     ['Source', event.source],
     ['Job', idLink(jobHref(event.source, event.job_id), event.job_id)],
@@ -63,7 +64,7 @@ const renderEventFacts = (event: Event): Content =>
     ['Occurred (UTC)', utc(event.occurred_at)],
     ['Late', event.late && 'yes: it came after a later state of its job'],
     ['Made by', html`<a class="id" href="${deliveryHref(event.delivery_id)}">${event.delivery_id}</a>`],
-    ['Repeated', event.repeats > 0 && `${count(event.repeats)} ${event.repeats === 1 ? 'time' : 'times'}`],
+    ['Repeated', event.repeats > 0 && `${exact(event.repeats)} ${event.repeats === 1 ? 'time' : 'times'}`],
     ['Sequence', event.sequence],
     ['On the bus', state(event.publication)],
   ]);

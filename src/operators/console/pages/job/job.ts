@@ -10,7 +10,7 @@ import { renderFacts } from '../../view/facts.ts';
 import { address, jobHref } from '../../view/links.ts';
 import { missing } from '../../view/missing.ts';
 import { state } from '../../view/states.ts';
-import { copyButton, id, seen } from '../../view/texts.ts';
+import { copyable, id, seen } from '../../view/texts.ts';
 import { duration, utc } from '../../view/times.ts';
 import { readBodyOf } from '../deliveries/delivery.ts';
 import { renderTimeLine, type Shown } from './time-line.ts';
@@ -72,11 +72,12 @@ function renderJob(job: Story['job'], { source, job_id }: Asked): Content {
   const lists = ['deliveries', 'events', 'publications'].map(
     (name) => html`<a href="${address(`/console/${name}`, { source, job_id })}">All its ${name}</a>`,
   );
-  return html`<p class="actions">${copyButton(job_id, 'Copy id')}${lists}</p>
+  return html`<p class="actions">${lists}</p>
 ${
   job === null
     ? html`<div class="notice warn"><p>It has no event yet: all its deliveries are in <a href="${address('/console/quarantine', { source, job_id })}">the quarantine</a>.</p></div>`
     : renderFacts([
+        ['Id', copyable(job_id)],
         ['Source', job.source],
         ['State', state(job.state)],
         ['Progress', job.highest_progress !== null && `${job.highest_progress} %`],

@@ -4,7 +4,8 @@ import type { StoryItem } from '../../../contract/story.ts';
 import { type Content, html } from '../../../../web/index.ts';
 import { deliveryHref, eventHref, replayHref } from '../../view/links.ts';
 import { state } from '../../view/states.ts';
-import { count, id, idLink, seen } from '../../view/texts.ts';
+import { exact } from '../../view/numbers.ts';
+import { id, idLink, seen } from '../../view/texts.ts';
 import { duration, utc } from '../../view/times.ts';
 import type { TimeLineOptions } from './time-line.ts';
 
@@ -93,7 +94,7 @@ function ofEvent({ event }: Item<'event'>, options: TimeLineOptions): Step {
       idLink(eventHref(event.id), shortId(event.id, options)),
       id(event.error_code),
       event.late && 'late',
-      event.repeats > 0 && `repeated ${event.repeats === 1 ? 'once' : `${count(event.repeats)} times`}`,
+      event.repeats > 0 && `repeated ${event.repeats === 1 ? 'once' : `${exact(event.repeats)} times`}`,
       html`<a href="#${anchorOf(event.delivery_id)}">its delivery</a>`,
     ]),
     below:
@@ -131,7 +132,7 @@ function ofEntry({ entry }: Item<'waiting'>, options: TimeLineOptions): Step {
     text: joined([
       idLink(eventHref(entry.event_id), shortId(entry.event_id, options)),
       entry.state === 'pending' && html`due ${utc(entry.due_at)}`,
-      entry.attempts > 0 && `${count(entry.attempts)} ${entry.attempts === 1 ? 'attempt' : 'attempts'}`,
+      entry.attempts > 0 && `${exact(entry.attempts)} ${entry.attempts === 1 ? 'attempt' : 'attempts'}`,
       seen(entry.last_error),
       entry.replay_id !== null && html`<a href="${replayHref(entry.replay_id)}">of a replay</a>`,
       entry.state !== 'pending' && html`<a href="/console/outbox">decide in the outbox</a>`,

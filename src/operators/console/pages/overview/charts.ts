@@ -2,7 +2,7 @@
 
 import { type Html, html } from '../../../../web/index.ts';
 import { barChart, lineChart, type Series } from '../../view/chart.ts';
-import { grouped } from '../../view/numbers.ts';
+import { exact } from '../../view/numbers.ts';
 import { type Column, renderTable } from '../../view/table.ts';
 import { duration, utc } from '../../view/times.ts';
 import { outcomeSeries, percentileSeries, type StatsAnswer, type Step } from './series.ts';
@@ -32,12 +32,12 @@ function deliveriesChart({ stats, steps, span }: ChartsOptions): Html {
   return html`${barChart({
     id: 'outcomes',
     title: 'Deliveries by outcome',
-    summary: `${grouped(all)} deliveries in the last ${span}: ${parts}.`,
+    summary: `${exact(all)} deliveries in the last ${span}: ${parts}.`,
     steps: steps.map(({ at }) => at),
     series,
-    scale: (top) => `${grouped(top)} in ${stepName(stats.step)}`,
+    scale: (top) => `${exact(top)} in ${stepName(stats.step)}`,
   })}
-${tableOf({ title: 'Deliveries by outcome', steps, series, shown: (value) => grouped(value) })}`;
+${tableOf({ title: 'Deliveries by outcome', steps, series, shown: (value) => exact(value) })}`;
 }
 
 function timesChart(

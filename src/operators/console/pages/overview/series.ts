@@ -3,7 +3,7 @@
 import type { z } from 'zod';
 import type { Stats } from '../../../contract/stats.ts';
 import type { Series } from '../../view/chart.ts';
-import { grouped } from '../../view/numbers.ts';
+import { exact } from '../../view/numbers.ts';
 
 export type StatsAnswer = z.output<typeof Stats>;
 type Item = StatsAnswer['items'][number];
@@ -44,7 +44,7 @@ export function outcomeSeries(steps: readonly Step[], { total }: StatsAnswer): S
     name: outcome,
     form,
     values: steps.map((step) => deliveriesIn(step, outcome)),
-    total: grouped(total.deliveries[outcome] ?? 0),
+    total: exact(total.deliveries[outcome] ?? 0),
   }));
 }
 

@@ -8,7 +8,7 @@ import { get } from '../../page.ts';
 import { sameAs } from '../../same-as.ts';
 import { renderFacts } from '../../view/facts.ts';
 import { address, deliveryHref } from '../../view/links.ts';
-import { grouped, rate } from '../../view/numbers.ts';
+import { exact, rate } from '../../view/numbers.ts';
 import { renderTable } from '../../view/table.ts';
 import { utc } from '../../view/times.ts';
 import { renderSenderGuide } from './sender-guide.ts';
@@ -74,7 +74,7 @@ const renderDrift = ({ drift }: Source): Content =>
       { head: 'Name', cell: ({ name }) => name, form: 'long' },
       { head: 'In', cell: ({ status }) => status, form: 'long' },
       { head: 'Type', cell: (item) => item.value_type, form: 'brief' },
-      { head: 'Times', cell: ({ count }) => grouped(count), form: 'number' },
+      { head: 'Times', cell: ({ count }) => exact(count), form: 'number' },
       { head: 'First seen (UTC)', cell: (item) => utc(item.first_seen_at), form: 'brief' },
       { head: 'Last seen (UTC)', cell: (item) => utc(item.last_seen_at), form: 'brief' },
       {
@@ -96,6 +96,6 @@ const renderRefused = ({ source: name, busiest_refused_addresses: refused }: Sou
         cell: (item) =>
           html`<a href="${address('/console/deliveries', { source: name, remote_address: item.address })}">${item.address}</a>`,
       },
-      { head: 'Times, at least', cell: ({ count }) => grouped(count), form: 'number' },
+      { head: 'Times, at least', cell: ({ count }) => exact(count), form: 'number' },
     ],
   });

@@ -5,7 +5,7 @@ import { html } from '../../../../web/index.ts';
 import { get } from '../../page.ts';
 import { sameAs } from '../../same-as.ts';
 import { sourceHref } from '../../view/links.ts';
-import { grouped, rate } from '../../view/numbers.ts';
+import { exact, rate } from '../../view/numbers.ts';
 import { renderTable } from '../../view/table.ts';
 import { utc } from '../../view/times.ts';
 
@@ -24,8 +24,8 @@ export const sources = get('/sources', ['listSources'], async ({ calls, origin }
         { head: 'A minute: last 5 min', cell: ({ rates }) => rate(rates.last_5m), form: 'number' },
         { head: 'Last hour', cell: ({ rates }) => rate(rates.last_1h), form: 'number' },
         { head: 'Last day', cell: ({ rates }) => rate(rates.last_24h), form: 'number' },
-        { head: 'Secrets', cell: (item) => grouped(item.secrets.length), form: 'number' },
-        { head: 'Drift', cell: ({ drift }) => grouped(drift.length), form: 'number' },
+        { head: 'Secrets', cell: (item) => exact(item.secrets.length), form: 'number' },
+        { head: 'Drift', cell: ({ drift }) => exact(drift.length), form: 'number' },
       ],
     }),
     sameAs: sameAs(origin, { command: ['sources'], path: '/sources' }),

@@ -1,0 +1,159 @@
+// The pages of jobs, deliveries, events and publications in a real browser, with what senders may have written in them.
+
+import { expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { address } from '../../src/operators/console/view/links.ts';
+import { describeInBrowser, type PageOptions } from '../support/browser.ts';
+import { signInBrowser } from '../support/console.ts';
+import { axeViolations, overflow } from '../support/page-checks.ts';
+import { completed, deliver, failed, progress } from '../support/sender.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+const PATIENCE = { timeout: 15_000 };
+
+const HOSTILE = `<script>alert(1)</script>'"javascript:alert(1)`;
+const MARKUP = '</pre></details><script>alert(1)</script><img src=x onerror=alert(1)>';
+
+async function fill(relay: TestService): Promise<void> {
+  for (let at = 10; at < 40; at++) await deliver(relay.webhooks, progress(`job_${at}`, 10));
+  for (const job of ['job_story', HOSTILE]) {
+    await deliver(relay.webhooks, progress(job, 20));
+    await deliver(relay.webhooks, progress(job, 20));
+    const fields = {
+      error_message: `${MARKUP}\u202e`,
+      [MARKUP]: `javascript:\u202e\0`,
+      n: 'x'.repeat(50_000),
+    };
+    await deliver(relay.webhooks, failed(job, fields), { headers: { 'user-agent': MARKUP } });
+    await deliver(relay.webhooks, failed(job, { error_message: MARKUP }));
+    await deliver(relay.webhooks, { job_id: job, status: MARKUP });
+  }
+  await relay.database.query(
+    `update deliveries set body = decode('00ff', 'hex') || body where outcome = 'quarantined'`,
+  );
+  await expect.poll(() => relay.database.query('select from publications'), PATIENCE).toHaveLength(34);
+}
+
+/** A page's address, and the button that is pressed on it. */
+type Visit = readonly [path: string, press?: string];
+
+async function visitsOf(relay: TestService): Promise<readonly Visit[]> {
+  const rows = await relay.database.query<{ id: string; outcome: string }>(
+    `select id, outcome from deliveries where job_id = $1`,
+    [HOSTILE],
+  );
+  const path = (outcome: string) => `/console/deliveries/${rows.find((row) => row.outcome === outcome)?.id}`;
+  const job = address('/console/job', { source: 'default', job_id: HOSTILE });
+  const event = address('/console/event', { id: `default:${HOSTILE}:failed` });
+  return [
+    ['/console/jobs'],
+    ['/console/jobs?state=stuck&stuck_after=60'],
+    [address('/console/jobs', { job_id: MARKUP })],
+    ['/console/deliveries'],
+    ['/console/deliveries?outcome=quarantined&remote_address=127.0.0.1'],
+    ['/console/events?kind=failed'],
+    ['/console/publications'],
+    [job],
+    [job, 'Show the error message'],
+    [job, 'Show the body'],
+    [path('accepted')],
+    [path('accepted'), 'Show the body'],
+    [path('conflict'), 'Compare the two bodies'],
+    [path('quarantined'), 'Show the body'],
+    [path('duplicate')],
+    [event],
+    [event, 'Show the CloudEvent'],
+  ];
+}
+
+async function open(page: Page, [path, press]: Visit): Promise<void> {
+  await page.goto(path);
+  if (press !== undefined) {
+    const loaded = page.waitForEvent('load');
+    await page.getByRole('button', { name: press }).last().click();
+    await loaded;
+  }
+  await page.evaluate(`for (const part of document.querySelectorAll('details')) part.open = true`);
+}
+
+const LOOKS: readonly Partial<PageOptions>[] = [
+  { width: 1280, colorScheme: 'light' },
+  { width: 390, colorScheme: 'light', javaScriptEnabled: false },
+  { width: 390, colorScheme: 'dark' },
+];
+
+describeInBrowser('the pages of jobs, deliveries, events and publications', (openPage) => {
+  test.for(LOOKS)(
+    'are accessible and fit, and what senders wrote is inert: $width pixels, $colorScheme',
+    { timeout: 180_000 },
+    async (look) => {
+      await using relay = await startTestService();
+      await fill(relay);
+      await using opened = await openPage({ baseUrl: relay.operators, ...look });
+      const { page, context } = opened;
+      await signInBrowser(context, relay, { role: 'auditor' });
+      page.on('dialog', () => expect.unreachable('a script of a sender ran'));
+      for (const visit of await visitsOf(relay)) {
+        await open(page, visit);
+        expect(await axeViolations(page), `on ${visit.join(' ')}`).toEqual([]);
+        expect(await overflow(page), `on ${visit.join(' ')}`).toEqual([]);
+        expect(await page.locator('h1').count()).toBe(1);
+        expect(await page.locator('main script, main img').count()).toBe(0);
+      }
+    },
+  );
+
+  test.for([true, false])(
+    'filter, reload, back: the view is the address, with JavaScript %s',
+    async (javaScriptEnabled) => {
+      await using relay = await startTestService();
+      await fill(relay);
+      await using opened = await openPage({ baseUrl: relay.operators, javaScriptEnabled });
+      const { page, context } = opened;
+      await signInBrowser(context, relay, { role: 'viewer' });
+      const rows = () => page.locator('tbody tr').count();
+      await page.goto('/console/deliveries');
+      expect(await rows()).toBe(25);
+
+      await page.getByLabel('Job', { exact: true }).fill('job_story');
+      await page.getByLabel('Outcome').selectOption('duplicate');
+      await page.getByRole('button', { name: 'Filter', exact: true }).click();
+      expect(await rows()).toBe(1);
+      const filtered = page.url();
+      await page.reload();
+      expect([await rows(), page.url()]).toEqual([1, filtered]);
+      expect(await page.getByLabel('Outcome').inputValue()).toBe('duplicate');
+
+      await page.getByRole('link', { name: 'Clear' }).click();
+      await page.getByRole('link', { name: 'Next page' }).click();
+      const second = await page.locator('tbody').innerText();
+      await page.goBack();
+      expect(await rows()).toBe(25);
+      await page.goForward();
+      expect(await page.locator('tbody').innerText()).toBe(second);
+      await page.goto(filtered); // the link in a chat
+      expect(await rows()).toBe(1);
+    },
+  );
+
+  test.for([true, false])(
+    'a job’s story leads to its delivery, its event and the message, with JavaScript %s',
+    async (javaScriptEnabled) => {
+      await using relay = await startTestService();
+      await deliver(relay.webhooks, completed('job_story'));
+      await expect.poll(() => relay.database.query('select from publications'), PATIENCE).toHaveLength(1);
+      await using opened = await openPage({ baseUrl: relay.operators, javaScriptEnabled });
+      const { page, context } = opened;
+      await signInBrowser(context, relay, { role: 'auditor' });
+      await page.goto('/console/jobs');
+      await page.getByRole('link', { name: 'job_story' }).click();
+      await page.getByRole('button', { name: 'Show the body' }).click();
+      expect(await page.locator('.story pre').first().innerText()).toContain('"job_id": "job_story"');
+      await page.getByRole('link', { name: 'answered 202' }).click();
+      expect(await page.locator('h1').innerText()).toContain('Delivery');
+      await page.getByRole('link', { name: 'default:job_story:completed' }).click();
+      await page.getByRole('button', { name: 'Show the CloudEvent' }).click();
+      expect(await page.locator('main pre').first().innerText()).toContain('"specversion": "1.0"');
+    },
+  );
+});

@@ -1,0 +1,186 @@
+// A job's story as a page.
+
+import { expect, test } from 'vitest';
+import { address } from '../../../src/operators/console/view/links.ts';
+import { listen, newExchange } from '../../support/bus.ts';
+import { visitConsole } from '../../support/console.ts';
+import { createFolder } from '../../support/folder.ts';
+import { operators } from '../../support/operators.ts';
+import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+import { paste } from '../../support/shell.ts';
+
+const PATIENCE = { timeout: 15_000 };
+
+const href = (job: string, more: Record<string, string> = {}) =>
+  address('/console/job', { source: 'default', job_id: job, ...more });
+
+const readings = (relay: TestService) =>
+  relay.database.query<{ subject: string; detail: string | null }>(
+    `select subject, detail from operator_log where action = 'body.read' order by id`,
+  );
+
+const published = (relay: TestService, count: number) =>
+  expect.poll(() => relay.database.query('select from publications'), PATIENCE).toHaveLength(count);
+
+/** In the order of the page: what each step is. */
+const stepsOf = (html: string) =>
+  [
+    ...html.matchAll(
+      /<strong>([^<]*)<\/strong> (?:<span class="state \w+">([^<]*)<\/span>|<code>([^<]*)<\/code>)?/g,
+    ),
+  ].map(([, what, state, action]) => `${what} ${state ?? action ?? ''}`.trim());
+
+test('a job’s story is on one page: deliveries, events, publications, a replay and an operator', async () => {
+  const exchange = newExchange();
+  await using bus = await listen(exchange, { bindings: ['job.progress.#'] });
+  await using relay = await startTestService({ exchange });
+  const api = await operators(relay, { name: 'Ada' });
+  const job = newJobId();
+  await deliver(relay.webhooks, progress(job, 40));
+  await published(relay, 1);
+  await deliver(relay.webhooks, progress(job, 40));
+  await deliver(relay.webhooks, completed(job));
+  await published(relay, 2);
+  await bus.channel.bindQueue(bus.queue, exchange, 'job.completed.#');
+  expect((await api.post(`/outbox/default:${job}:completed/retry`)).status).toBe(200);
+  await published(relay, 3);
+  await api.post('/replays', { event_ids: [`default:${job}:completed`], note: 'billing lost it' });
+  await published(relay, 4);
+  const visit = await visitConsole(relay, { role: 'viewer' });
+
+  await expect
+    .poll(async () => stepsOf((await visit.get(href(job))).html), PATIENCE)
+    .toContain('Replay finished');
+  const page = await visit.get(href(job));
+
+  expect(stepsOf(page.html)).toEqual([
+    'Delivery accepted',
+    'Event progress',
+    'Publication confirmed',
+    'Delivery duplicate',
+    'Delivery accepted',
+    'Event completed',
+    'Publication returned',
+    'Ada outbox.retry',
+    'Publication confirmed',
+    'Replay finished',
+    'Publication confirmed',
+  ]);
+  expect(page.text).toContain('by Ada');
+  expect(page.text).toContain('billing lost it');
+  for (const name of ['deliveries', 'events', 'publications']) {
+    const link = page.links.find(({ text }) => text === `All its ${name}`);
+    expect(link?.href).toBe(`/console/${name}?source=default&job_id=${job}`);
+    expect((await visit.get(link?.href ?? '')).status).toBe(200);
+  }
+  // An event leads to the delivery that made it, on this page.
+  const target = page.links.find(({ text }) => text === 'its delivery')?.href.slice(1) ?? '';
+  expect(page.html).toContain(`id="${target}"`);
+});
+
+test('what happened long after is told as a gap, and a long story goes from page to page', async () => {
+  await using relay = await startTestService();
+  const job = newJobId();
+  for (let at = 0; at < 40; at++) await deliver(relay.webhooks, progress(job, at));
+  await published(relay, 40);
+  await relay.database.query(
+    `update publications set published_at = published_at + interval '3 hours 5 minutes'`,
+  );
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const steps: string[] = [];
+  let next: string | undefined = href(job);
+  let pages = 0;
+  let text = '';
+  while (next !== undefined) {
+    const page = await visit.get(next);
+    steps.push(...stepsOf(page.html));
+    text += page.text;
+    next = page.links.find((link) => link.text === 'What came later')?.href;
+    pages += 1;
+  }
+  expect(pages).toBe(2);
+  const ofKind = (kind: string) => steps.filter((step) => step.startsWith(kind)).length;
+  expect([ofKind('Delivery'), ofKind('Event'), ofKind('Publication'), ofKind('In the outbox')]).toEqual([
+    40, 40, 40, 40,
+  ]);
+  expect(text).toMatch(/3 h [45] min later/);
+});
+
+test('looking reads no body; a press shows the error message, or a body beside its delivery, with a line in the log', async () => {
+  await using relay = await startTestService();
+  const job = newJobId();
+  await deliver(
+    relay.webhooks,
+    failed(job, { error_message: 'a <b>crooked\u202e</b> file', n: '9'.repeat(20) }),
+  );
+  const visit = await visitConsole(relay, { role: 'auditor' });
+
+  const page = await visit.get(href(job));
+  expect(page.html).not.toContain('crooked');
+  expect(await readings(relay)).toEqual([]);
+
+  const message = await visit.submit(page.forms.find(({ text }) => text === 'Show the error message'));
+  expect([message.status, message.text]).toEqual([200, expect.stringContaining('a <b>crooked�</b> file')]);
+  expect(await readings(relay)).toEqual([expect.objectContaining({ detail: '{"field":"error_message"}' })]);
+
+  const body = await visit.submit(page.forms.find(({ text }) => text === 'Show the body'));
+  expect(body.status).toBe(200);
+  expect(body.pres[0]).toContain(`"n": "${'9'.repeat(20)}"`);
+  expect(body.pres[0]).toContain('a <b>crooked⟨U+202E⟩</b> file');
+  expect(body.html).not.toContain('<b>crooked');
+  expect(await readings(relay)).toHaveLength(2);
+  expect(stepsOf(body.html)).toEqual(stepsOf(page.html));
+});
+
+test('a viewer is offered no body, and asking for one is a 403 that reads nothing', async () => {
+  await using relay = await startTestService();
+  const job = newJobId();
+  await deliver(relay.webhooks, failed(job));
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const page = await visit.get(href(job));
+  expect(page.forms.map(({ action }) => action)).toEqual(['/console/search', '/console/sign-out']);
+  const [row] = await relay.database.query<{ id: string }>('select id from deliveries');
+  const form = { source: 'default', job_id: job };
+  expect((await visit.post('/console/job', form)).status).toBe(403);
+  expect((await visit.post('/console/job', { ...form, body: row?.id ?? '' })).status).toBe(403);
+  expect(await readings(relay)).toEqual([]);
+});
+
+test('an id that no path can hold, or that is markup, has its page, and the same lines for a shell', async () => {
+  await using relay = await startTestService();
+  await using folder = await createFolder();
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  for (const job of ['..', '-rf', `'"$(id)<script>alert(1)</script>&amp;`]) {
+    await deliver(relay.webhooks, completed(job));
+    const list = await visit.get(address('/console/jobs', { job_id: job }));
+    const page = await visit.get(list.links.find(({ text }) => text === job)?.href ?? '');
+    expect([page.status, stepsOf(page.html).slice(0, 2)]).toEqual([
+      200,
+      ['Delivery accepted', 'Event completed'],
+    ]);
+    expect(page.text).toContain(`Job ${job}`);
+    expect(page.html).not.toContain('<script>alert');
+    const shell = { operators: relay.operators, token: visit.value, folder: folder.path('.') };
+    const [command, curl] = page.pres.slice(-2);
+    const [told, ...items] = (await paste(command ?? '', shell))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { job?: { job_id: string } });
+    const answer = JSON.parse(await paste(curl ?? '', shell)) as {
+      job: { job_id: string };
+      items: unknown[];
+    };
+    expect([told?.job?.job_id, answer.job.job_id]).toEqual([job, job]);
+    expect(items.length).toBe(answer.items.length);
+  }
+});
+
+test('a job that there is not is a 404 that leads on', async () => {
+  await using relay = await startTestService();
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const page = await visit.get(href('job_none'));
+  expect([page.status, page.text]).toEqual([404, expect.stringContaining('There is no such job')]);
+  expect(page.links.map(({ href: to }) => to)).toContain('/console/jobs?job_id_prefix=job_none');
+  expect((await visit.get('/console/job?source=default')).status).toBe(400);
+});
