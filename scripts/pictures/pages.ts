@@ -28,7 +28,7 @@ export const PICTURES: readonly Picture[] = [
   { name: 'events', path: '/events', height: 520 },
   { name: 'event', path: `/event?id=${STORY.source}:${STORY.jobId}:completed`, height: 620 },
   { name: 'publications', path: '/publications', height: 520 },
-  { name: 'outbox', path: '/outbox', height: 560 },
+  { name: 'outbox', path: '/outbox', height: 660 },
   { name: 'quarantine', path: '/quarantine', height: 600 },
   { name: 'replays', path: '/replays', height: 500 },
   { name: 'replay', path: '/replays?state=running', height: 500, prepare: openFirst },
