@@ -65,7 +65,7 @@ test('each picture of the console is shown, and all together are below a megabyt
   const folder = join(ROOT, 'docs/console');
   const shown = [...read('docs/console.md').matchAll(/^!\[.+\]\(console\/(.+)\)$/gm)].map(([, name]) => name);
   const files = readdirSync(folder);
-  expect(shown.toSorted()).toEqual(files.toSorted());
+  expect(new Set(shown)).toEqual(new Set(files));
   const bytes = files.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
   expect(bytes).toBeLessThan(1_000_000);
 });
