@@ -10,3 +10,4 @@ export { FormError, readForm } from './form.ts';
 export { pageHeaders } from './headers.ts';
 export { type Content, type Html, html } from './html.ts';
 export { BASE_STYLE, ICON } from './looks.ts';
+export { addressWithin } from './own-address.ts';

