@@ -10,15 +10,16 @@ import { MAIN } from './program.ts';
 const CHECK_TIMEOUT_MS = 5_000;
 const CREATE_TIMEOUT_MS = 15_000;
 
-/** @param options.env the relay's. @returns the value of a valid token. @throws Error if none can be created */
+/** @param options.env the relay's. @param options.name of a new one. @returns the value of a valid token. @throws Error if none can be created */
 export async function findOrCreateToken(options: {
   url: string;
   before: string | undefined;
   env: NodeJS.ProcessEnv;
+  name?: string;
 }): Promise<string> {
-  const { url, before, env } = options;
+  const { url, before, env, name = 'npm start' } = options;
   if (before && (await isValid(url, before))) return before;
-  const args = ['tokens', 'create', '--name', 'npm start', '--role', 'admin'];
+  const args = ['tokens', 'create', '--name', name, '--role', 'admin'];
   const { stdout } = await promisify(execFile)(process.execPath, [MAIN, ...args], {
     env,
     timeout: CREATE_TIMEOUT_MS,
