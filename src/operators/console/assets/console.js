@@ -12,5 +12,13 @@ offerCopies();
 guardForms();
 tellTimes();
 refreshItself();
+showPresentPage();
 const live = document.getElementById('live');
 if (live) void import('./live.js').then(({ showLive }) => showLive(live));
+
+/** On a narrow screen the list of pages is one row, and the present one may be off to the right. */
+function showPresentPage() {
+  const pages = document.querySelector('.page > nav');
+  const present = pages?.querySelector('[aria-current]');
+  if (present) pages.scrollLeft = present.offsetLeft - pages.offsetLeft;
+}

@@ -60,11 +60,12 @@ function found(q: string, items: readonly SearchItem[], moreOf: readonly SearchI
         cell: (item) => html`<a class="id" href="${hrefOf(item)}">${item.id}</a>`,
         form: 'long',
       },
-      { head: 'Source', cell: ({ source }) => source },
+      { head: 'Source', cell: ({ source }) => source, form: 'brief' },
       { head: 'State', cell: (item) => state(item.state), form: 'brief' },
       { head: 'Newest (UTC)', cell: ({ at }) => utc(at), form: 'brief' },
     ],
   })}
+${items.length > 1 && html`<p class="hint">In the order of their ids.</p>`}
 ${moreOf.length > 0 && html`<p>The first ${SEARCH_MAX} of each kind are shown. ${moreOf.includes('job_prefix') && html`<a href="${address('/console/jobs', { job_id_prefix: q })}">All jobs that begin with this</a>`}</p>`}`;
 }
 
