@@ -6,6 +6,9 @@ import { guardForms } from './forms.js';
 import { refreshItself } from './refresh.js';
 import { tellTimes } from './times.js';
 
+/** Of the page before it: so the row looks like one that scrolls. */
+const SHOWN_BEFORE_PX = 48;
+
 document.documentElement.dataset.script = 'on';
 watchKeys();
 offerCopies();
@@ -20,5 +23,5 @@ if (live) void import('./live.js').then(({ showLive }) => showLive(live));
 function showPresentPage() {
   const pages = document.querySelector('.page > nav');
   const present = pages?.querySelector('[aria-current]');
-  if (present) pages.scrollLeft = present.offsetLeft - pages.offsetLeft;
+  if (present) pages.scrollLeft = present.offsetLeft - pages.offsetLeft - SHOWN_BEFORE_PX;
 }

@@ -123,7 +123,7 @@ function comingOf({ counts, state: now, matched_exactly: isExact }: Shown): stri
   const later = now === 'cancelled' ? 0 : Math.max(0, counts.matched - counts.queued - counts.skipped);
   const parts = [
     queued > 0 && `${exact(queued)} in the outbox`,
-    (later > 0 || (now !== 'cancelled' && !isExact)) && `${capped(later, isExact)} not yet in the outbox`,
+    (later > 0 || (now !== 'cancelled' && !isExact)) && `${capped(later, isExact)} not yet`,
   ];
   return parts.filter((part) => part !== false).join(', ');
 }

@@ -14,7 +14,7 @@ import { renderFacts } from '../view/facts.ts';
 import { address } from '../view/links.ts';
 import { state } from '../view/states.ts';
 import { clipped, renderTable } from '../view/table.ts';
-import { utc } from '../view/times.ts';
+import { day, utc } from '../view/times.ts';
 
 type Shown = z.output<typeof Token>;
 
@@ -45,7 +45,7 @@ const tokens: Page = get('/tokens', ['listTokens'], async ({ calls, caller, orig
       { head: 'State', cell: (token) => state(stateOf(token)), form: 'brief' },
       { head: 'Last used (UTC)', cell: (token) => utc(token.last_used_at) ?? 'never', form: 'brief' },
       { head: 'Expires (UTC)', cell: (token) => utc(token.expires_at) ?? 'never', form: 'brief' },
-      { head: 'Made (UTC)', cell: (token) => utc(token.created_at), form: 'brief' },
+      { head: 'Made (UTC)', cell: (token) => day(token.created_at), form: 'brief' },
       { head: 'Made by', cell: (token) => clipped(token.created_by), form: 'clip' },
       {
         head: 'Id',

@@ -127,7 +127,7 @@ function timeLabels(steps: readonly string[]): Content {
   return [
     at(0, '0', 'start'),
     at(Math.floor(steps.length / 2), '50%', 'middle'),
-    at(steps.length - 1, '100%', 'end', ', not over yet'),
+    at(steps.length - 1, '100%', 'end', ', so far'),
   ];
 }
 

@@ -11,6 +11,9 @@ export function utc(time: string | null): Content {
 /** `13:40:05`, where the date stands before. */
 export const timeOfDay = (time: string): Content => timeElement(time, time.slice(11, 19));
 
+/** `2026-11-22`, where the day is enough. The time stands in its title. */
+export const day = (time: string): Content => timeElement(time, time.slice(0, 10));
+
 const timeElement = (time: string, shown: string): Content =>
   html`<time datetime="${time}" title="${time}, ${ago(time)}">${shown}</time>`;
 

@@ -72,7 +72,7 @@ const renderDrift = ({ drift }: Source): Content =>
     columns: [
       { head: 'Unknown', cell: ({ kind }) => kind, form: 'brief' },
       { head: 'Name', cell: ({ name }) => name, form: 'long' },
-      { head: 'In', cell: ({ kind, status }) => kind === 'field' && status, form: 'long' },
+      { head: 'In', cell: ({ kind, status }) => kind === 'field' && status, form: 'long', isOptional: true },
       { head: 'Type', cell: (item) => item.value_type, form: 'brief' },
       { head: 'Times', cell: ({ count }) => exact(count), form: 'number' },
       { head: 'First seen (UTC)', cell: (item) => utc(item.first_seen_at), form: 'brief' },
