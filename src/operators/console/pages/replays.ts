@@ -117,15 +117,13 @@ function factsOf(found: Detail): Content {
   ]);
 }
 
-/** Of those that are still to come, some are in the outbox already. A replay that was cancelled adds no more. */
+/** Some are in the outbox already. A replay that was cancelled adds no more. */
 function comingOf({ counts, state: now, matched_exactly: isExact }: Shown): string | undefined {
-  const queued = counts.queued - counts.confirmed - counts.returned - counts.failed;
+  const inOutbox = counts.queued - counts.confirmed - counts.returned - counts.failed;
   const later = now === 'cancelled' ? 0 : Math.max(0, counts.matched - counts.queued - counts.skipped);
-  const parts = [
-    queued > 0 && `${exact(queued)} in the outbox`,
-    (later > 0 || (now !== 'cancelled' && !isExact)) && `${capped(later, isExact)} not yet`,
-  ];
-  return parts.filter((part) => part !== false).join(', ');
+  const isAll = isExact || now === 'cancelled';
+  if (inOutbox + later === 0 && isAll) return undefined;
+  return `${capped(inOutbox + later, isAll)}, ${exact(inOutbox)} of them in the outbox`;
 }
 
 const IDS_SHOWN_MAX = 20;

@@ -19,15 +19,10 @@ const isOpen = ({ state: now, replay_id: replay }: Entry) =>
 const COLUMNS: readonly Column<Entry>[] = [
   ...ENTRY_COLUMNS,
   {
-    head: 'To',
+    head: 'Copy of',
     cell: ({ replay_id: id, queue }) =>
-      id !== null && html`<a href="${replayHref(id)}">replay</a>${queue !== null && ` to ${queue}`}`,
-    isOptional: true,
-  },
-  {
-    head: 'Due (UTC)',
-    cell: (entry) => entry.state === 'pending' && utc(entry.due_at),
-    form: 'brief',
+      id !== null &&
+      html`<a href="${replayHref(id)}" title="${queue === null ? 'to the exchange' : `to the queue ${queue}`}">replay</a>`,
     isOptional: true,
   },
 ];
