@@ -29,7 +29,9 @@ const script = join(root, 'scripts', `${name}.ts`);
 const usage = join(root, 'scripts', 'usage', `${name}.txt`);
 
 if (!/^[a-z-]+$/.test(name) || !existsSync(script)) {
-  complain('usage: node scripts/run.mjs <start|demo|check|check-fast|bench|torture|soak> [arguments]');
+  complain(
+    'usage: node scripts/run.mjs <start|demo|check|check-fast|bench|torture|soak|pictures> [arguments]',
+  );
   process.exitCode = 2;
 } else if (args.includes('--help') || args.includes('-h')) {
   // Before the packages are installed, which may take a minute.

@@ -10,7 +10,7 @@ export type Looks = { readonly width: number; readonly isDark: boolean };
 
 const HEIGHT = 800;
 /** Small files in which text is crisp. A picture of many letters and few colours is smaller without a loss. */
-const QUALITY = 50;
+const QUALITY = 45;
 const LOSSLESS = 100;
 const LAUNCH_MS = 45_000;
 const WAIT_MS = 15_000;
@@ -60,6 +60,7 @@ export async function takePicture(
   const answer = await page.goto(`/console${path}`);
   if (!answer?.ok()) throw new Error(`${path}: ${answer?.status()}`);
   await prepare?.(page, stage);
+  await page.evaluate('scrollTo(0, 0)');
   // Nothing is marked by the pointer or the keyboard.
   await page.mouse.move(0, 0);
   const session = await page.context().newCDPSession(page);

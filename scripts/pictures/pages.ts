@@ -24,11 +24,11 @@ export const PICTURES: readonly Picture[] = [
   { name: 'jobs', path: '/jobs' },
   { name: 'job', path: `/job?${job}`, height: 1_500 },
   { name: 'deliveries', path: '/deliveries', height: 520 },
-  { name: 'delivery', path: '/deliveries?outcome=conflict', prepare: compare },
+  { name: 'delivery', path: '/deliveries?outcome=conflict', height: 900, prepare: compare },
   { name: 'events', path: '/events', height: 520 },
   { name: 'event', path: `/event?id=${STORY.source}:${STORY.jobId}:completed`, height: 620 },
-  { name: 'publications', path: '/publications', height: 520 },
-  { name: 'outbox', path: '/outbox', height: 560 },
+  { name: 'publications', path: '/publications?result=nacked', height: 500 },
+  { name: 'outbox', path: '/outbox', height: 660 },
   { name: 'quarantine', path: '/quarantine', height: 600 },
   { name: 'replays', path: '/replays', height: 500 },
   { name: 'replay', path: '/replays?state=running', height: 500, prepare: openFirst },
@@ -61,6 +61,10 @@ async function letThingsHappen(page: Page, stage: Stage): Promise<void> {
       const body = JSON.stringify({ job_id: idOf(950 + n), ...data });
       await send(stage, { source, body, status: 202 });
     }
+    // Three deliveries and three publications.
+    await page
+      .getByText(idOf(950 + n))
+      .nth(5)
+      .waitFor();
   }
-  await page.getByText(idOf(954)).nth(5).waitFor();
 }

@@ -64,15 +64,16 @@ function ordinary(n: number, nowMs: number): Sent[] {
   ];
 }
 
+const sentBy = (source: string, jobId: string, minutesAgo: number, data: Fields, status = 202): Sent => ({
+  source,
+  minutesAgo,
+  body: JSON.stringify({ job_id: jobId, ...data }),
+  status,
+});
+
 function trouble(nowMs: number): Sent[] {
-  const of = (source: string, jobId: string, minutesAgo: number, data: Fields, status = 202): Sent => ({
-    source,
-    minutesAgo,
-    body: JSON.stringify({ job_id: jobId, ...data }),
-    status,
-  });
   const story = (minutesAgo: number, data: Fields, status?: number) =>
-    of(STORY.source, STORY.jobId, minutesAgo, data, status);
+    sentBy(STORY.source, STORY.jobId, minutesAgo, data, status);
   const done = completed(84, 4, nowMs);
   return [
     story(84, progress(10)),
@@ -83,16 +84,18 @@ function trouble(nowMs: number): Sent[] {
     story(79, { ...done, cost_micros: 1_310_000, cost_cents: 131 }, 200),
     story(78, progress(70)),
     ...[0, 1, 2, 3].map((n) =>
-      of('studio', idOf(900 + n), 150 - n * 31, { status: 'paused', progress_percentage: 40 }),
+      sentBy('studio', idOf(900 + n), 150 - n * 31, { status: 'paused', progress_percentage: 40 }),
     ),
     ...[4, 5].map((n) =>
-      of('mobile-app', idOf(900 + n), 70 - n, { status: 'processing', progress_percentage: 140 }),
+      sentBy('mobile-app', idOf(900 + n), 70 - n, { status: 'processing', progress_percentage: 140 }),
     ),
-    of('default', idOf(906), 26, { status: 'completed', job_type: 'video' }),
-    ...[0, 1, 2, 3, 4].map((n) => of(UNBOUND, idOf(910 + n), 95 - n * 17, completed(95 - n * 17, 2, nowMs))),
-    ...[0, 1].map((n) => of(FULL, idOf(920 + n), 48 - n * 9, failed(48 - n * 9, 2, nowMs))),
+    sentBy('default', idOf(906), 26, { status: 'completed', job_type: 'video' }),
+    ...[0, 1, 2, 3, 4].map((n) =>
+      sentBy(UNBOUND, idOf(910 + n), 95 - n * 17, completed(95 - n * 17, 2, nowMs)),
+    ),
+    ...[0, 1].map((n) => sentBy(FULL, idOf(920 + n), 48 - n * 9, failed(48 - n * 9, 2, nowMs))),
     ...[0, 1, 2].map((n) => ({
-      ...of('mobile-app', idOf(930 + n), 118 - n, progress(5), 401),
+      ...sentBy('mobile-app', idOf(930 + n), 118 - n, progress(5), 401),
       isForged: true,
     })),
     { source: 'default', minutesAgo: 210, body: '{"status":"completed"}', status: 400 },

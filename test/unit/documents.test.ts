@@ -1,6 +1,6 @@
 // The documents as a reader meets them: their links lead somewhere, and the README stays short.
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -59,4 +59,13 @@ test('every page of docs can be reached from the README by links', () => {
 
 test(`the README has at most ${README_LINES_MAX} lines`, () => {
   expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(README_LINES_MAX);
+});
+
+test('each picture of the console is shown, and all together are below a megabyte', () => {
+  const folder = join(ROOT, 'docs/console');
+  const shown = [...read('docs/console.md').matchAll(/^!\[.+\]\(console\/(.+)\)$/gm)].map(([, name]) => name);
+  const files = readdirSync(folder);
+  expect(new Set(shown)).toEqual(new Set(files));
+  const bytes = files.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+  expect(bytes).toBeLessThan(1_000_000);
 });
