@@ -149,11 +149,42 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
       await page.getByRole('link', { name: 'job_story' }).click();
       await page.getByRole('button', { name: 'Show the body' }).click();
       expect(await page.locator('.story pre').first().innerText()).toContain('"job_id": "job_story"');
-      await page.getByRole('link', { name: 'answered 202' }).click();
+      await page.getByRole('link', { name: 'answered with 202' }).click();
       expect(await page.locator('h1').innerText()).toContain('Delivery');
       await page.getByRole('link', { name: 'default:job_story:completed' }).click();
       await page.getByRole('button', { name: 'Show the CloudEvent' }).click();
       expect(await page.locator('main pre').first().innerText()).toContain('"specversion": "1.0"');
     },
   );
+
+  test.for([true, false])(
+    'filters are folded where the window is narrow, and open at a press, with JavaScript %s',
+    async (javaScriptEnabled) => {
+      await using relay = await startTestService();
+      await using opened = await openPage({ baseUrl: relay.operators, javaScriptEnabled });
+      const { page, context } = opened;
+      await signInBrowser(context, relay, { role: 'viewer' });
+      const field = page.getByLabel('Job', { exact: true });
+      const fold = page.getByText(/^Filters/);
+      await page.goto('/console/deliveries?job_id=job_1');
+      expect([await field.isVisible(), await fold.isVisible()]).toEqual([true, false]);
+      await page.setViewportSize({ width: 390, height: 800 });
+      expect(await field.isVisible()).toBe(false);
+      expect(await fold.innerText()).toBe('Filters (1)');
+      await fold.click();
+      await field.fill('job_2');
+      await page.getByRole('button', { name: 'Filter', exact: true }).click();
+      await page.waitForURL(/job_id=job_2/);
+    },
+  );
+
+  test('the row of pages shows the present one where the window is narrow', async () => {
+    await using relay = await startTestService();
+    await using opened = await openPage({ baseUrl: relay.operators, width: 390 });
+    await signInBrowser(opened.context, relay, { role: 'viewer' });
+    await opened.page.goto('/console/sources');
+    const present = await opened.page.locator('.page > nav [aria-current]').boundingBox();
+    expect(present?.x).toBeGreaterThan(0);
+    expect(present?.x).toBeLessThan(390 - (present?.width ?? 0));
+  });
 });

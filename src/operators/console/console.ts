@@ -3,22 +3,14 @@
 
 import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import type { Authenticator } from '../access/authenticator.ts';
-import { sendStream, toApiError } from '../api/answers.ts';
+import { sendStream } from '../api/answers.ts';
 import { ApiError, type Operation } from '../api/operation.ts';
 import { admit, isAllowed, type Perform } from '../api/perform.ts';
 import { describeError } from '../../errors.ts';
 import { closeIfUnread, ownOrigins, type Readiness } from '../../http/index.ts';
-import {
-  BASE_STYLE,
-  createAssets,
-  FormError,
-  html,
-  ICON,
-  pageHeaders,
-  readForm,
-  seeOther,
-} from '../../web/index.ts';
+import { BASE_STYLE, createAssets, ICON, pageHeaders, readForm, seeOther } from '../../web/index.ts';
 import { createCalls, findIn } from './calls.ts';
+import { errorView, SESSION_ENDED } from './error-view.ts';
 import { createGate, type GateOptions } from './gate.ts';
 import { createLayout } from './layout.ts';
 import type { Page, View } from './page.ts';
@@ -142,52 +134,6 @@ export function createConsole(options: ConsoleOptions): Router {
   router.use(showError);
   return router;
 }
-
-const SESSION_ENDED: View = {
-  title: 'Your session has ended',
-  status: 401,
-  body: html`<p>Nothing was done. <a href="${CONSOLE}${SIGN_IN_PATH}">Sign in</a> and try again.</p>`,
-};
-
-const TITLES: Readonly<Record<number, string>> = {
-  400: 'This cannot be asked so',
-  401: 'Your session has ended',
-  403: 'You may not do this',
-  404: 'There is nothing here',
-  409: 'It is in another state',
-  429: 'Too many requests',
-  503: 'The database did not answer in time',
-};
-
-function errorView(error: unknown, tell: (error: unknown) => void): View {
-  if (error instanceof FormError)
-    return {
-      title: 'The form was not understood',
-      status: error.status,
-      body: html`<p>${error.message}</p>`,
-    };
-  const known = error instanceof URIError ? NOT_ENCODED : toApiError(error);
-  if (known === undefined) {
-    tell(error);
-    return {
-      title: 'Something went wrong on our side',
-      status: 500,
-      body: html`<p>The log has the details.</p>`,
-    };
-  }
-  const { status, code, message } = known;
-  return {
-    title: TITLES[status] ?? 'This did not work',
-    status,
-    body: html`<p>${sentence(message)}</p><p class="dim">${code}</p>`,
-  };
-}
-
-/** Express throws it for a part of a path, also to somebody who is not signed in. */
-const NOT_ENCODED = new ApiError(400, 'invalid_request', 'the address is not encoded as addresses are');
-
-const sentence = (text: string) =>
-  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;
 
 function download(response: Response, { bytes, filename }: { bytes: Buffer; filename: string }): void {
   response

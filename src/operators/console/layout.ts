@@ -75,7 +75,7 @@ export function createLayout({ assets }: { assets: Assets }): Layout {
 <a class="brand" href="/console">Tallyhook</a>
 <search><form action="/console/search" class="searchbox">
 <label class="unseen" for="search">Search</label>
-<input id="search" name="q" type="search" value="${search}" placeholder="Job, event, delivery, replay, error code, source" maxlength="256" autocomplete="off" spellcheck="false" data-key="/" required>
+<input id="search" name="q" type="search" value="${search}" placeholder="Id, error code, source" maxlength="256" autocomplete="off" spellcheck="false" data-key="/" required>
 <button>Search</button>
 </form></search>
 <form method="post" action="/console/sign-out" class="who"><span title="${caller.role}${caller.sources === null ? '' : `, sources: ${caller.sources.join(', ')}`}">${caller.name} <span class="dim">${caller.role}</span></span> <button class="plain">Sign out</button></form>
@@ -88,7 +88,10 @@ ${navigation(path, may)}
   };
 }
 
-const renderView = ({ title, heading, body }: View): Html => html`<h1>${heading ?? title}</h1>\n${body}`;
+function renderView({ title, heading, beside, body }: View): Html {
+  const h1 = html`<h1>${heading ?? title}</h1>`;
+  return html`${beside ? html`<div class="spread heading">${h1}${beside}</div>` : h1}\n${body}`;
+}
 
 function navigation(path: string, may: (operation: string) => boolean): Html {
   const groups = NAVIGATION.map((group) => group.filter(({ needs }) => may(needs))).filter(

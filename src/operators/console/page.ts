@@ -33,6 +33,8 @@ export type View = {
   /** In the browser's tab; also the heading unless `heading` is given. */
   readonly title: string;
   readonly heading?: Content;
+  /** To the right of the heading: what makes a new one. */
+  readonly beside?: Content;
   readonly body: Content;
   readonly status?: number;
   /** How to ask for the same with the command line and curl. */

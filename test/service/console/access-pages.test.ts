@@ -84,8 +84,8 @@ test('sessions are listed, the own one is marked, and one is ended after a page 
   const admin = await visitConsole(relay, { name: 'the admin' });
   const other = await visitConsole(relay, { role: 'viewer', name: 'somebody' });
   const list = await admin.get('/console/sessions');
-  expect(list.text).toContain('the admin this session');
-  expect(list.text).not.toContain('somebody this session');
+  expect(list.text).toContain('the admin (this one)');
+  expect(list.text).not.toContain('somebody (this one)');
   const [link] = list.links.filter(({ text }) => text === 'End'); // the newest session
   const confirm = await admin.get(link?.href ?? '');
   expect(confirm.text).toContain('somebody');

@@ -40,7 +40,7 @@ test('a delivery shows what is known of it and its headers, and reads no body', 
   const visit = await visitConsole(relay, { role: 'viewer' });
   const page = await visit.get(`/console/deliveries/${row?.id}`);
   expect(page.status).toBe(200);
-  expect(page.text).toContain('Outcome accepted, answered 202');
+  expect(page.text).toContain('Outcome accepted, answered with 202');
   expect(page.text).toContain('<script>alert(1)</script> javascript:alert(2)');
   expect(page.html).not.toContain('<script>alert');
   expect(page.links).toContainEqual({

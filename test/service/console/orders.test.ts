@@ -265,3 +265,13 @@ test('an event that is pending is parked, after a page that asks', async () => {
   expect(done.text).toContain('The event is parked');
   expect(await statesOf(relay)).toEqual(['parked']);
 });
+
+test('without a choice the quarantine shows what waits, and says so', async () => {
+  await using relay = await startTestService();
+  const visit = await visitConsole(relay);
+  const options = /<select name="state">(.*?)<\/select>/s;
+  const { html } = await visit.get('/console/quarantine');
+  expect(options.exec(html)?.[1]).toBe(
+    '<option selected>waiting</option><option>released</option><option>discarded</option>',
+  );
+});

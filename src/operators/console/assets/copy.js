@@ -6,7 +6,9 @@ const SHOWN_MS = 2_000;
 
 export function offerCopies(within = document) {
   for (const text of within.querySelectorAll('[data-copy], .same-as pre')) {
-    if (text.nextElementSibling?.matches('.copy')) continue;
+    // A heading is its text alone.
+    const beside = text.closest('h1') ?? text;
+    if (beside.nextElementSibling?.matches('.copy')) continue;
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'plain copy';
@@ -14,7 +16,7 @@ export function offerCopies(within = document) {
     const name = text.getAttribute('aria-label');
     if (name) button.setAttribute('aria-label', `Copy: ${name}`);
     button.addEventListener('click', () => void copy(text, button));
-    text.after(button);
+    beside.after(button);
   }
 }
 

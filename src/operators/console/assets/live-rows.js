@@ -19,7 +19,8 @@ export function createRows({ template, meanings }) {
       job.append(link(addressOf('job', { source: item.source, job_id: item.job_id }), item.job_id));
     outcome.append(stateOf(item.outcome ?? item.result));
     status.textContent = statusOf(item);
-    details.textContent = detailsOf(item);
+    details.append(detailsOf(item));
+    if (item.replay_id) details.append(' · ', link(`/console/replays/${item.replay_id}`, 'replay'));
     return row;
   }
 
@@ -85,14 +86,7 @@ function timeOf(at) {
   return time;
 }
 
-function detailsOf({ error_code: code, reason, detail, duration_ms: ms, queue, replay_id: replay }) {
-  const parts = [
-    code,
-    reason,
-    detail,
-    ms !== undefined && `${ms} ms`,
-    queue && `to queue ${queue}`,
-    replay && `replay ${replay}`,
-  ];
+function detailsOf({ error_code: code, reason, detail, duration_ms: ms, queue }) {
+  const parts = [code, reason, detail, ms !== undefined && `${ms} ms`, queue && `to queue ${queue}`];
   return parts.filter((part) => part !== null && part !== undefined && part !== false).join(' · ');
 }

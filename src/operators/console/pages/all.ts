@@ -9,7 +9,9 @@ import { jobPages } from './job/job.ts';
 import { jobs } from './jobs.ts';
 import { live, liveStream } from './live.ts';
 import { operatorLog } from './operator-log.ts';
-import { outboxPages } from './outbox.ts';
+import { outbox } from './outbox/list.ts';
+import { discardPages, retryPages } from './outbox/orders.ts';
+import { parkPages } from './outbox/park.ts';
 import { overview } from './overview/overview.ts';
 import { publications } from './publications.ts';
 import { quarantinePages } from './quarantine.ts';
@@ -31,7 +33,10 @@ export const PAGES: readonly Page[] = [
   events,
   ...eventPages,
   publications,
-  ...outboxPages,
+  outbox,
+  ...retryPages,
+  ...discardPages,
+  ...parkPages,
   ...quarantinePages,
   newReplay,
   createReplay,

@@ -3,7 +3,8 @@
 import { type Content, html } from '../../../web/index.ts';
 import { exact } from '../view/numbers.ts';
 import { address } from '../view/links.ts';
-import { type Column, renderTable } from '../view/table.ts';
+import { clipped, type Column, renderTable } from '../view/table.ts';
+import { explained } from '../view/texts.ts';
 import { utc } from '../view/times.ts';
 
 export type Group = {
@@ -42,14 +43,14 @@ export function renderGroups<G extends Group>(options: Options<G>): Content {
     {
       head: `${by.charAt(0).toUpperCase()}${by.slice(1)}`,
       cell: (group) =>
-        html`<a href="${address(path, { ...filters, ...filterOf(group) })}">${group.value ?? 'none'}</a>`,
-      form: 'long',
+        html`<a href="${address(path, { ...filters, ...filterOf(group) })}">${clipped(explained(group.value) ?? 'none')}</a>`,
+      form: 'clip',
     },
     { head: 'Oldest (UTC)', cell: (group) => utc(group.oldest_at), form: 'brief' },
     ...(actions === undefined ? [] : [{ head: 'Decide', cell: actions, form: 'brief' as const }]),
   ];
   const more = found.items.length - SHOWN_MAX;
-  return html`<section class="groups"><h2>By ${choices.map((choice, index) => html`${index > 0 && ' · '}${choice === by ? choice : html`<a href="${address(path, { ...filters, by: choice })}">${choice}</a>`}`)}</h2>
+  return html`<section class="groups"><div class="groups-head"><h2>Groups</h2><p>by ${choices.map((choice, index) => html`${index > 0 && ' · '}${choice === by ? html`<b>${choice}</b>` : html`<a href="${address(path, { ...filters, by: choice })}">${choice}</a>`}`)}</p></div>
 ${renderTable({ caption: `How many wait, by ${by}`, columns, items: found.items.slice(0, SHOWN_MAX), empty: '' })}
 ${(more > 0 || found.has_more || !found.complete) && html`<p class="hint">There are more: these are the largest${!found.complete && ' among the oldest entries'}.</p>`}</section>`;
 }

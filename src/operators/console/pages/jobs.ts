@@ -20,10 +20,10 @@ export const jobs = listPage({
       cell: (job) => idLink(jobHref(job.source, job.job_id), job.job_id),
       form: 'clip',
     },
-    { head: 'Source', cell: ({ source }) => source },
+    { head: 'Source', cell: ({ source }) => source, form: 'brief' },
     { head: 'State', cell: (job) => state(job.state), form: 'brief' },
     {
-      head: 'Progress',
+      head: 'Highest progress',
       cell: ({ highest_progress: percent }) => percent !== null && `${percent} %`,
       form: 'number',
     },

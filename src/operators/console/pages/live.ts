@@ -18,7 +18,7 @@ const { status: _status, ...FILTERS } = liveFilters;
 const COLUMNS = [
   ['Time (UTC)', 'brief'],
   ['What', 'brief'],
-  ['Source', ''],
+  ['Source', 'brief'],
   ['Job', 'clip'],
   ['Outcome', 'brief'],
   ['Status', 'brief'],

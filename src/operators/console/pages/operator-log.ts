@@ -23,7 +23,7 @@ export const operatorLog = listPage({
     },
     { head: 'Action', cell: ({ action }) => action, form: 'brief' },
     { head: 'Of', cell: (line) => subjectOf(line), form: 'clip' },
-    { head: 'Source', cell: ({ source }) => source },
+    { head: 'Source', cell: ({ source }) => source, form: 'brief' },
     { head: 'Details', cell: (line) => detailsOf(line), form: 'long' },
     { head: 'From', cell: (line) => line.remote_address },
   ],
@@ -49,9 +49,13 @@ function subjectOf({ action, subject }: Line): Content {
     : html`<a class="id" href="${place(subject)}" title="${subject}">${subject}</a>`;
 }
 
-const detailsOf = ({ detail }: Line): Content =>
+/** Without what goes without saying: that a number is exact, and the subject once more. */
+const detailsOf = ({ detail, subject }: Line): Content =>
   Object.entries(detail ?? {})
-    .filter(([, value]) => value !== null)
+    .filter(
+      ([name, value]) =>
+        value !== null && value !== subject && !(name === 'matched_exactly' && value === true),
+    )
     .map(
       ([name, value], index) =>
         html`${index > 0 && ', '}<span class="dim">${name.replaceAll('_', ' ')}</span> ${textOf(value)}`,

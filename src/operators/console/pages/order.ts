@@ -10,10 +10,8 @@ import { sameAs } from '../same-as.ts';
 import { hiddenFields, keyField, keyIn, nextKey, textIn } from '../view/act.ts';
 import { counted } from '../view/numbers.ts';
 import { renderFacts } from '../view/facts.ts';
-import { filtersIn } from '../view/filter-form.ts';
-import { address } from '../view/links.ts';
-import { withMoments } from '../view/list-page.ts';
 import { type Column, renderTable } from '../view/table.ts';
+import { fieldsOf, type OrderPath, type Selectable, type Wanted, wantedIn } from './order-selection.ts';
 
 export type Preview<Item> = {
   readonly matched: number;
@@ -31,14 +29,10 @@ export type Outcome = {
   readonly next: string | null;
 };
 
-export type Order<Answer, Item> = {
-  /** Of the pages, and of the operation: `/outbox/retry`. */
-  readonly path: `/${'outbox' | 'quarantine'}/${string}`;
+export type Order<Answer, Item> = Selectable & {
+  readonly path: OrderPath;
   readonly operation: string;
   readonly answer: z.ZodType<Answer>;
-  /** The parameters of its filter. */
-  readonly filters: z.ZodRawShape;
-  readonly bound: 'up_to' | 'to';
   readonly columns: readonly Column<Item>[];
   readonly previewOf: (answer: Answer) => Preview<Item>;
   readonly outcomeOf: (answer: Answer) => Outcome;
@@ -57,9 +51,6 @@ export type Order<Answer, Item> = {
 
 const NOTE_MAX = 500;
 
-/** Which ones: by their ids, or all that match a filter. */
-type Wanted = { readonly ids: string[] } | { readonly filter: Record<string, string> };
-
 export function orderPages<Answer, Item>(order: Order<Answer, Item>): readonly Page[] {
   return [
     get(order.path, [order.operation], (visit) => confirm(order, visit)),
@@ -68,24 +59,6 @@ export function orderPages<Answer, Item>(order: Order<Answer, Item>): readonly P
 }
 
 const listOf = ({ path }: Pick<Order<unknown, unknown>, 'path'>) => `/console/${path.split('/')[1]}`;
-
-/** `all` must be said: a form whose boxes are all empty means nothing, and not everything. */
-function wantedIn(
-  fields: URLSearchParams,
-  { filters, bound }: Pick<Order<unknown, unknown>, 'filters' | 'bound'>,
-): Wanted | undefined {
-  const ids = fields.getAll('ids').flatMap((text) => text.split('\n'));
-  const given = ids.map((id) => id.trim()).filter((id) => id !== '');
-  if (given.length > 0) return { ids: [...new Set(given)] };
-  if (fields.get('all') !== 'true') return undefined;
-  const limit = textIn(fields, bound);
-  return {
-    filter: { ...withMoments(filtersIn(fields, filters)), ...(limit !== undefined && { [bound]: limit }) },
-  };
-}
-
-const fieldsOf = (wanted: Wanted) =>
-  'ids' in wanted ? { ids: wanted.ids.join('\n') } : { all: 'true', ...wanted.filter };
 
 async function confirm<Answer, Item>(order: Order<Answer, Item>, visit: Visit): Promise<View> {
   const { verb, noun, effect } = order.words;
@@ -202,12 +175,3 @@ function sameOrder(
     body: { ...wanted, ...('filter' in wanted ? { dry_run: true } : note !== undefined && { note }) },
   });
 }
-
-/** The box that ticks a row, and the address of an order. */
-export const tick = (id: string, what: string): Content =>
-  html`<input type="checkbox" name="ids" value="${id}" aria-label="Choose ${what}">`;
-
-export const orderHref = (
-  path: Order<unknown, unknown>['path'],
-  which: { readonly ids: string } | { readonly all: 'true'; readonly [name: string]: string | undefined },
-): string => address(`/console${path}`, which);

@@ -12,7 +12,8 @@ import { state } from '../view/states.ts';
 import { clipped, type Column, renderTable } from '../view/table.ts';
 import { utc } from '../view/times.ts';
 import { byIn, type Group, renderGroups } from './groups.ts';
-import { orderHref, orderPages, tick } from './order.ts';
+import { orderPages } from './order.ts';
+import { orderHref, tick } from './order-selection.ts';
 
 const PATH = '/console/quarantine';
 
@@ -25,7 +26,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
     cell: (delivery) => html`<a href="${deliveryHref(delivery.id)}">${utc(delivery.received_at)}</a>`,
     form: 'brief',
   },
-  { head: 'Source', cell: ({ source }) => source },
+  { head: 'Source', cell: ({ source }) => source, form: 'brief' },
   {
     head: 'Job',
     cell: ({ source, job_id: id }) =>
@@ -40,7 +41,11 @@ const CHOOSE: Column<Delivery> = {
   head: 'Choose',
   cell: (delivery) => isOpen(delivery) && tick(delivery.id, `the delivery of ${delivery.received_at}`),
 };
-const DECIDED: Column<Delivery> = { head: 'Decided', cell: (delivery) => decided(delivery) };
+const DECIDED: Column<Delivery> = {
+  head: 'Decided',
+  cell: (delivery) => decided(delivery),
+  isOptional: true,
+};
 const DECIDE: Column<Delivery> = { head: 'Decide', cell: (delivery) => decisions(delivery), form: 'brief' };
 
 const quarantine = listPage({
@@ -48,6 +53,7 @@ const quarantine = listPage({
   title: 'Quarantine',
   first: ['state', 'source', 'status', 'from', 'to'],
   hidden: ['released'],
+  unset: { state: 'waiting' },
   columns: ({ calls }) =>
     calls.may('releaseDeliveries') ? [CHOOSE, ...COLUMNS, DECIDED, DECIDE] : [...COLUMNS, DECIDED],
   empty: html`Nothing waits here. An authentic delivery that we cannot understand, such as one with an unknown status, is kept here until somebody decides.`,

@@ -75,7 +75,7 @@ function renderForm(form: ReplayForm, { sources }: Visit): Html {
 <label>Ids of events, one a line <textarea name="event_ids" rows="3" cols="60" spellcheck="false">${eventIds.join('\n')}</textarea></label></details>
 <fieldset><legend>How</legend>
 <div class="filters">
-<label>Only to this queue <input name="queue" value="${queue ?? ''}" placeholder="empty: to the exchange" spellcheck="false" autocomplete="off"></label>
+<label class="wide">Only to this queue <input name="queue" value="${queue ?? ''}" placeholder="empty: to the exchange" spellcheck="false" autocomplete="off"></label>
 <label>Copies a second <input name="rate_per_second" type="number" min="1" max="${REPLAY_RATE_MAX}" value="${rate ?? ''}" placeholder="${REPLAY_RATE_DEFAULT}"></label>
 <label class="wide">Why <input name="note" value="${note ?? ''}" maxlength="500" placeholder="is shown with the replay"></label>
 </div></fieldset>
@@ -110,7 +110,7 @@ const EVENT_COLUMNS: readonly Column<Preview['sample'][number]>[] = [
     cell: (event) => html`<a class="id" href="${jobHref(event.source, event.job_id)}">${event.job_id}</a>`,
     form: 'clip',
   },
-  { head: 'Source', cell: ({ source }) => source },
+  { head: 'Source', cell: ({ source }) => source, form: 'brief' },
   { head: 'Kind', cell: ({ kind }) => state(kind), form: 'brief' },
   { head: 'Recorded (UTC)', cell: (event) => utc(event.recorded_at), form: 'brief' },
 ];

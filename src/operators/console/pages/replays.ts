@@ -7,7 +7,7 @@ import { type Calls } from '../calls.ts';
 import { get, type Page, post } from '../page.ts';
 import { sameAs } from '../same-as.ts';
 import { keyField, keyIn } from '../view/act.ts';
-import { counted, exact } from '../view/numbers.ts';
+import { capped, counted, exact } from '../view/numbers.ts';
 import { renderFacts } from '../view/facts.ts';
 import { address, eventHref, replayHref } from '../view/links.ts';
 import { listPage } from '../view/list-page.ts';
@@ -39,9 +39,8 @@ export const replays = listPage({
     { head: 'Why', cell: ({ note }) => clipped(note), form: 'clip' },
   ],
   empty: html`A replay publishes events again. It appears here when somebody starts one.`,
-  above: (_page, { calls }) =>
-    calls.may('createReplay') &&
-    html`<p class="actions"><a class="button" href="/console/replays/new">New replay</a></p>`,
+  beside: ({ calls }) =>
+    calls.may('createReplay') && html`<a class="button" href="/console/replays/new">New replay</a>`,
 });
 
 const whereOf = ({ queue }: Shown) => (queue === null ? 'the exchange' : `the queue ${queue}`);
@@ -89,11 +88,7 @@ function factsOf(found: Detail): Content {
     ['Returned', counts.returned > 0 && exact(counts.returned)],
     ['Failed', counts.failed > 0 && exact(counts.failed)],
     ['Left out', counts.skipped > 0 && exact(counts.skipped)],
-    [
-      'Still to come',
-      counts.queued - counts.confirmed - counts.returned - counts.failed > 0 &&
-        `${exact(counts.queued - counts.confirmed - counts.returned - counts.failed)} in the outbox`,
-    ],
+    ['Still to come', comingOf(found)],
     ['At most', `${exact(found.rate_per_second)} a second`],
     ['Why', found.note],
     [
@@ -120,6 +115,15 @@ function factsOf(found: Detail): Content {
       html`<a href="${address('/console/publications', { replay_id: found.id })}">Publications of this replay</a>`,
     ],
   ]);
+}
+
+/** Some are in the outbox already. A replay that was cancelled adds no more. */
+function comingOf({ counts, state: now, matched_exactly: isExact }: Shown): string | undefined {
+  const inOutbox = counts.queued - counts.confirmed - counts.returned - counts.failed;
+  const later = now === 'cancelled' ? 0 : Math.max(0, counts.matched - counts.queued - counts.skipped);
+  const isAll = isExact || now === 'cancelled';
+  if (inOutbox + later === 0 && isAll) return undefined;
+  return `${capped(inOutbox + later, isAll)}, ${exact(inOutbox)} of them in the outbox`;
 }
 
 const IDS_SHOWN_MAX = 20;

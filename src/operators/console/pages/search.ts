@@ -49,22 +49,23 @@ const WORDS: Readonly<Partial<Record<SearchItem['what'], string>>> = {
 };
 
 function found(q: string, items: readonly SearchItem[], moreOf: readonly SearchItem['what'][]): Html {
-  return html`${renderTable<SearchItem>({
-    caption: `What ${q} may mean`,
-    items,
-    empty: undefined,
-    columns: [
-      { head: 'What', cell: ({ what }) => WORDS[what] ?? what, form: 'brief' },
-      {
-        head: 'Name',
-        cell: (item) => html`<a class="id" href="${hrefOf(item)}">${item.id}</a>`,
-        form: 'long',
-      },
-      { head: 'Source', cell: ({ source }) => source },
-      { head: 'State', cell: (item) => state(item.state), form: 'brief' },
-      { head: 'Newest (UTC)', cell: ({ at }) => utc(at), form: 'brief' },
-    ],
-  })}
+  return html`<p class="hint">Exact ones first, jobs in the order of their ids.</p>
+${renderTable<SearchItem>({
+  caption: `What ${q} may mean`,
+  items,
+  empty: undefined,
+  columns: [
+    { head: 'What', cell: ({ what }) => WORDS[what] ?? what, form: 'brief' },
+    {
+      head: 'Name',
+      cell: (item) => html`<a class="id" href="${hrefOf(item)}">${item.id}</a>`,
+      form: 'long',
+    },
+    { head: 'Source', cell: ({ source }) => source, form: 'brief' },
+    { head: 'State', cell: (item) => state(item.state), form: 'brief' },
+    { head: 'Newest (UTC)', cell: ({ at }) => utc(at), form: 'brief' },
+  ],
+})}
 ${moreOf.length > 0 && html`<p>The first ${SEARCH_MAX} of each kind are shown. ${moreOf.includes('job_prefix') && html`<a href="${address('/console/jobs', { job_id_prefix: q })}">All jobs that begin with this</a>`}</p>`}`;
 }
 

@@ -29,7 +29,7 @@ ${renderTable<Shown>({
     {
       head: 'Token',
       cell: (session) =>
-        html`${clipped(session.token_name)}${session.id === caller.sessionId && html` <strong>this session</strong>`}`,
+        html`${clipped(session.token_name)}${session.id === caller.sessionId && html` <span class="dim">(this one)</span>`}`,
       form: 'clip',
     },
     { head: 'From', cell: (session) => session.remote_address },

@@ -14,7 +14,7 @@ import { renderFacts } from '../view/facts.ts';
 import { address } from '../view/links.ts';
 import { state } from '../view/states.ts';
 import { clipped, renderTable } from '../view/table.ts';
-import { utc } from '../view/times.ts';
+import { day, utc } from '../view/times.ts';
 
 type Shown = z.output<typeof Token>;
 
@@ -30,37 +30,38 @@ const stateOf = ({ revoked_at: revoked, expires_at: expires }: Shown): string =>
 
 const tokens: Page = get('/tokens', ['listTokens'], async ({ calls, caller, origin }) => ({
   title: 'Tokens',
-  body: html`<p class="actions"><a class="button" href="${PATH}/new">New token</a></p>
-${renderTable<Shown>({
-  caption: 'Tokens, the newest first',
-  columns: [
-    {
-      head: 'Name',
-      cell: (token) =>
-        html`${clipped(token.name)}${token.id === caller.tokenId && html` <span class="dim">(yours)</span>`}`,
-      form: 'clip',
-    },
-    { head: 'Role', cell: ({ role }) => role, form: 'brief' },
-    { head: 'Sources', cell: ({ sources }) => sources?.join(', ') ?? 'all', form: 'long' },
-    { head: 'State', cell: (token) => state(stateOf(token)), form: 'brief' },
-    { head: 'Last used (UTC)', cell: (token) => utc(token.last_used_at), form: 'brief' },
-    { head: 'Expires (UTC)', cell: (token) => utc(token.expires_at), form: 'brief' },
-    { head: 'Created (UTC)', cell: (token) => html`${utc(token.created_at)} by ${token.created_by}` },
-    {
-      head: 'Id',
-      cell: ({ id }) =>
-        html`<a class="id" href="${address('/console/operator-log', { token_id: id })}">${id}</a>`,
-      form: 'brief',
-    },
-    {
-      head: 'Decide',
-      cell: (token) => token.revoked_at === null && html`<a href="${revokeHref(token.id)}">Revoke</a>`,
-      form: 'brief',
-    },
-  ],
-  items: await readTokens(calls),
-  empty: 'There are no tokens.',
-})}`,
+  beside: html`<a class="button" href="${PATH}/new">New token</a>`,
+  body: renderTable<Shown>({
+    caption: 'Tokens, the newest first',
+    columns: [
+      {
+        head: 'Name',
+        cell: (token) =>
+          html`${clipped(token.name)}${token.id === caller.tokenId && html` <span class="dim">(yours)</span>`}`,
+        form: 'clip',
+      },
+      { head: 'Role', cell: ({ role }) => role, form: 'brief' },
+      { head: 'Sources', cell: ({ sources }) => sources?.join(', ') ?? 'all', form: 'long' },
+      { head: 'State', cell: (token) => state(stateOf(token)), form: 'brief' },
+      { head: 'Last used (UTC)', cell: (token) => utc(token.last_used_at) ?? 'never', form: 'brief' },
+      { head: 'Expires (UTC)', cell: (token) => utc(token.expires_at) ?? 'never', form: 'brief' },
+      { head: 'Made (UTC)', cell: (token) => day(token.created_at), form: 'brief' },
+      { head: 'Made by', cell: (token) => clipped(token.created_by), form: 'clip' },
+      {
+        head: 'Id',
+        cell: ({ id }) =>
+          html`<a class="id" href="${address('/console/operator-log', { token_id: id })}">${id}</a>`,
+        form: 'brief',
+      },
+      {
+        head: 'Decide',
+        cell: (token) => token.revoked_at === null && html`<a href="${revokeHref(token.id)}">Revoke</a>`,
+        form: 'brief',
+      },
+    ],
+    items: await readTokens(calls),
+    empty: 'There are no tokens.',
+  }),
   sameAs: sameAs(origin, { command: ['tokens', 'list'], path: '/tokens' }),
 }));
 

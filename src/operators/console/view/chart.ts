@@ -115,19 +115,19 @@ ${timeLabels(steps)}</svg>
   )}</ul></figure>`;
 }
 
-/** At the begin, the middle and the end. */
+/** At the begin, the middle and the end. The last step has just begun, so it is lower than it will be. */
 function timeLabels(steps: readonly string[]): Content {
-  const at = (step: number, x: string, anchor: string) => {
+  const at = (step: number, x: string, anchor: string, more = '') => {
     const time = steps[step];
     return (
       time !== undefined &&
-      html`<text x="${x}" y="130" text-anchor="${anchor}">${shortTime(time, steps)}</text>`
+      html`<text x="${x}" y="130" text-anchor="${anchor}">${shortTime(time, steps)}${more}</text>`
     );
   };
   return [
     at(0, '0', 'start'),
     at(Math.floor(steps.length / 2), '50%', 'middle'),
-    at(steps.length - 1, '100%', 'end'),
+    at(steps.length - 1, '100%', 'end', ', so far'),
   ];
 }
 

@@ -1,11 +1,11 @@
 // The form of a list's filters, made from the contract: each parameter of the API is a field. A GET form, so the list's state
-// is its address.
+// is its address. On a narrow screen it is folded (console.css), since it would push the list away.
 
 import { z } from 'zod';
 import { type Content, type Html, html } from '../../../web/index.ts';
 
 const LABELS: Readonly<Record<string, string>> = {
-  events: 'What',
+  events: 'Show',
   source: 'Source',
   outcome: 'Outcome',
   status: 'Status as sent',
@@ -33,7 +33,7 @@ const LABELS: Readonly<Record<string, string>> = {
   to: 'To (UTC)',
 };
 
-const TIME_HINT = '24h, 2026-01-31 or 2026-01-31T12:00Z';
+const TIME_HINT = '24h or 2026-01-31';
 
 export type FilterFormOptions = {
   readonly action: string;
@@ -41,6 +41,8 @@ export type FilterFormOptions = {
   /** Shown at once; the others below "more", which is open where one of them is set. */
   readonly first: readonly string[];
   readonly hidden?: readonly string[];
+  /** What the API takes where a filter is not given, if that is not "any". */
+  readonly unset?: Readonly<Record<string, string>>;
   readonly values: Readonly<Record<string, string>>;
   readonly sources: readonly string[];
 };
@@ -51,20 +53,21 @@ export function renderFilterForm(options: FilterFormOptions): Html {
   const shown = first.filter((name) => names.includes(name));
   const more = names.filter((name) => !shown.includes(name));
   const isMoreSet = more.some((name) => values[name] !== undefined);
-  const isSet = Object.keys(values).length > 0;
-  return html`<form class="filters" action="${action}" aria-label="Filters">
+  const set = Object.keys(values).length;
+  return html`<details class="fold"><summary>Filters${set > 0 && ` (${set})`}</summary>
+<form class="filters" action="${action}" aria-label="Filters">
 ${shown.map((name) => renderField(name, options))}${
   more.length > 0 &&
   html`<details${isMoreSet && html` open`}><summary>More filters</summary><div class="filters">${more.map((name) => renderField(name, options))}</div></details>`
-}<span class="actions"><button>Filter</button>${isSet && html`<a href="${action}">Clear</a>`}</span>
-</form>`;
+}<span class="actions"><button>Filter</button>${set > 0 && html`<a href="${action}">Clear</a>`}</span>
+</form></details>`;
 }
 
 export function renderField(
   name: string,
-  { filters, values, sources }: Pick<FilterFormOptions, 'filters' | 'values' | 'sources'>,
+  { filters, values, sources, unset }: Pick<FilterFormOptions, 'filters' | 'values' | 'sources' | 'unset'>,
 ): Html {
-  const value = values[name] ?? '';
+  const value = values[name] ?? unset?.[name] ?? '';
   const choices = name === 'source' ? sources : choicesOf(filters[name]);
   const label = LABELS[name] ?? name;
   if (choices === undefined) {
@@ -73,7 +76,7 @@ export function renderField(
   }
   // A value that is no choice any more, such as a source that was removed, still filters.
   const all = value === '' || choices.includes(value) ? choices : [...choices, value];
-  return html`<label>${label} <select name="${name}"><option value="">any</option>${all.map(
+  return html`<label>${label} <select name="${name}">${unset?.[name] === undefined && html`<option value="">any</option>`}${all.map(
     (choice) => html`<option${choice === value && html` selected`}>${choice}</option>`,
   )}</select></label>\n`;
 }

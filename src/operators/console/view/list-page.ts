@@ -24,6 +24,9 @@ export type ListPageOptions<N extends ListName> = {
   /** The filters that are shown at once. */
   readonly first: readonly string[];
   readonly hidden?: readonly string[];
+  readonly unset?: Readonly<Record<string, string>>;
+  /** Beside the heading. */
+  readonly beside?: (visit: Visit) => Content;
   /** A function where the role decides. */
   readonly columns: readonly Column<ItemOf<N>>[] | ((visit: Visit) => readonly Column<ItemOf<N>>[]);
   /** What would fill the list. */
@@ -44,7 +47,7 @@ export type ListPageOptions<N extends ListName> = {
 };
 
 export function listPage<N extends ListName>(options: ListPageOptions<N>): Page {
-  const { name, title, first, hidden = [], columns, empty, above, around, rows = ROWS } = options;
+  const { name, title, first, hidden, unset, beside, columns, empty, above, around, rows = ROWS } = options;
   const path = `/${name}` as const;
   const action = `/console${path}`;
   const shape: z.ZodRawShape = LISTS[name].filters;
@@ -59,9 +62,11 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
       items: page.items,
       empty: cursor === undefined ? emptyList(title.toLowerCase(), values, empty) : 'There is nothing more.',
     });
+    const form = { action, filters: shape, values, sources: visit.sources, first };
     return {
       title,
-      body: html`${renderFilterForm({ action, filters: shape, first, hidden, values, sources: visit.sources })}
+      beside: beside?.(visit),
+      body: html`${renderFilterForm({ ...form, ...(hidden && { hidden }), ...(unset && { unset }) })}
 ${await above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
 ${pager({ action, values, filters, cursor, next: page.next_cursor })}`,
       sameAs: sameAs(visit.origin, {

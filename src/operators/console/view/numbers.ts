@@ -6,7 +6,11 @@ export const exact = (count: number | bigint): string => count.toLocaleString('e
 /** A count that stopped at a bound says so: `10,000+`. */
 export const capped = (count: number, isExact: boolean): string => `${exact(count)}${isExact ? '' : '+'}`;
 
-const PLURALS: Readonly<Record<string, string>> = { delivery: 'deliveries', entry: 'entries' };
+const PLURALS: Readonly<Record<string, string>> = {
+  copy: 'copies',
+  delivery: 'deliveries',
+  entry: 'entries',
+};
 
 /** `1 event`, `3,214 events`, `10,000+ events`. */
 export function counted(count: number, noun: string, isExact = true): string {
@@ -15,5 +19,8 @@ export function counted(count: number, noun: string, isExact = true): string {
 }
 
 /** Of a rate, which may be below one. */
-export const rate = (value: number): string =>
-  value === 0 ? '0' : value < 10 ? value.toFixed(2) : exact(Math.round(value));
+export function rate(value: number): string {
+  if (value === 0) return '0';
+  if (value < 0.01) return '< 0.01';
+  return value < 10 ? value.toFixed(2) : exact(Math.round(value));
+}

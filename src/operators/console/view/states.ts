@@ -23,7 +23,7 @@ export const MEANINGS: Readonly<Record<string, Meaning>> = {
   confirmed: 'good',
   returned: 'warn',
   nacked: 'warn',
-  done: 'good',
+  published: 'good',
   pending: 'idle',
   parked: 'warn',
   // quarantine and replays
@@ -48,6 +48,9 @@ export const MEANINGS: Readonly<Record<string, Meaning>> = {
   alive: 'good',
   silent: 'bad',
 };
+
+/** The API says `done` of an event that left the outbox. */
+export const publicationState = (word: string): Content => state(word === 'done' ? 'published' : word);
 
 /** A state that we do not know has no colour. */
 export function state(word: string | null | undefined): Content {

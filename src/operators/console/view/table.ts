@@ -1,12 +1,15 @@
 // Lists as tables. On a narrow screen each row becomes a small block, whose values are named by their column.
 
 import { type Content, type Html, html } from '../../../web/index.ts';
+import { isPresent } from './present.ts';
 
 export type Column<Item> = {
   readonly head: string;
   readonly cell: (item: Item) => Content;
   /** `number` is set to the right, `brief` never breaks, `clip` is cut at its width (its cell shows the whole on hover). */
   readonly form?: 'number' | 'brief' | 'clip' | 'long';
+  /** Left out where no row has a value. */
+  readonly isOptional?: true;
 };
 
 export type TableOptions<Item> = {
@@ -17,8 +20,11 @@ export type TableOptions<Item> = {
   readonly empty: Content;
 };
 
-export function renderTable<Item>({ caption, columns, items, empty }: TableOptions<Item>): Html {
+export function renderTable<Item>({ caption, columns: all, items, empty }: TableOptions<Item>): Html {
   if (items.length === 0) return html`<p class="empty">${empty}</p>`;
+  const columns = all.filter(
+    ({ isOptional, cell }) => !isOptional || items.some((item) => isPresent(cell(item))),
+  );
   // The roles: `display: block` on a narrow screen takes the native ones away.
   return html`<div class="scroll"><table class="list" role="table">
 <caption class="unseen">${caption}</caption>

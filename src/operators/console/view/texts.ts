@@ -7,6 +7,12 @@ import { type Content, html } from '../../../web/index.ts';
 export const seen = (text: string | null | undefined): string | undefined =>
   text === null || text === undefined ? undefined : spellUnseen(text);
 
+const NO_QUEUE = '312 NO_ROUTE';
+
+/** Why something was not published, on one line. The broker's own words stay in it, since filters take them. */
+export const explained = (text: string | null): string | null =>
+  text === NO_QUEUE ? `no queue is bound (${NO_QUEUE})` : (seen(text) ?? null);
+
 /** An id, in a font whose characters all differ. */
 export const id = (text: string | null | undefined): Content =>
   text && html`<bdi class="id">${spellUnseen(text)}</bdi>`;

@@ -5,9 +5,17 @@ import { type Content, html } from '../../../web/index.ts';
 /** `2026-11-22 13:40:05`: what the API answers, shortened to whole seconds. The whole stands in `datetime`. */
 export function utc(time: string | null): Content {
   if (time === null) return undefined;
-  const shown = time.replace('T', ' ').replace(/(?:\.\d+)?Z$/, '');
-  return html`<time datetime="${time}" title="${time}, ${ago(time)}">${shown}</time>`;
+  return timeElement(time, time.replace('T', ' ').replace(/(?:\.\d+)?Z$/, ''));
 }
+
+/** `13:40:05`, where the date stands before. */
+export const timeOfDay = (time: string): Content => timeElement(time, time.slice(11, 19));
+
+/** `2026-11-22`, where the day is enough. The time stands in its title. */
+export const day = (time: string): Content => timeElement(time, time.slice(0, 10));
+
+const timeElement = (time: string, shown: string): Content =>
+  html`<time datetime="${time}" title="${time}, ${ago(time)}">${shown}</time>`;
 
 const UNITS: readonly (readonly [seconds: number, name: string])[] = [
   [86_400, 'day'],
@@ -35,8 +43,11 @@ export function span(seconds: number): string {
 export function duration(ms: number | null): string | undefined {
   if (ms === null) return undefined;
   if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
-  const minutes = Math.floor(ms / 60_000);
-  if (minutes < 60) return `${minutes} min ${Math.floor((ms % 60_000) / 1_000)} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 60) return `${(ms / 1_000).toFixed(1)} s`;
+  return seconds < 3_600
+    ? `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+    : hours(Math.round(seconds / 60));
 }
+
+const hours = (minutes: number): string => `${Math.floor(minutes / 60)} h ${minutes % 60} min`;

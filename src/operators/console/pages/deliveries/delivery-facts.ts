@@ -7,14 +7,13 @@ import { eventHref, jobHref } from '../../view/links.ts';
 import { state } from '../../view/states.ts';
 import { renderTable } from '../../view/table.ts';
 import { exact } from '../../view/numbers.ts';
-import { copyable, id, idLink, seen, size } from '../../view/texts.ts';
+import { id, idLink, seen, size } from '../../view/texts.ts';
 import { utc } from '../../view/times.ts';
 
 export function renderDeliveryFacts(delivery: DeliveryDetail): Content {
   const { source, job_id: jobId, event_id: eventId, progress_percentage: percent } = delivery;
   return renderFacts([
-    ['Id', copyable(delivery.id)],
-    ['Outcome', html`${state(delivery.outcome)}, answered ${delivery.http_status}`],
+    ['Outcome', html`${state(delivery.outcome)}, answered with ${delivery.http_status}`],
     ['Reason', seen(delivery.reason)],
     ['Received (UTC)', utc(delivery.received_at)],
     ['Source', source],

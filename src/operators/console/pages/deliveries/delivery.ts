@@ -9,6 +9,7 @@ import { get, type Page, post, type View, type Visit } from '../../page.ts';
 import { sameAs } from '../../same-as.ts';
 import { renderBody } from '../../view/body.ts';
 import { missing } from '../../view/missing.ts';
+import { copyable } from '../../view/texts.ts';
 import { renderDeliveryFacts, renderHeaders } from './delivery-facts.ts';
 import { renderDifference } from './difference.ts';
 
@@ -35,7 +36,7 @@ async function view(visit: Visit, shown: Shown = {}): Promise<View> {
   }
   return {
     title: `Delivery ${delivery.id}`,
-    heading: html`Delivery <span class="id">${delivery.id}</span>`,
+    heading: html`Delivery ${copyable(delivery.id)}`,
     body: html`${delivery.outcome === 'quarantined' && delivery.released_at === null && delivery.discarded_at === null && QUARANTINED}
 ${renderDeliveryFacts(delivery)}
 ${renderDifferencePart(visit, delivery, shown.difference)}

@@ -20,7 +20,7 @@ export const deliveries = listPage({
     },
     { head: 'Outcome', cell: ({ outcome }) => state(outcome), form: 'brief' },
     { head: 'Answer', cell: (item) => item.http_status, form: 'number' },
-    { head: 'Source', cell: ({ source }) => source },
+    { head: 'Source', cell: ({ source }) => source, form: 'brief' },
     {
       head: 'Job',
       cell: ({ source, job_id }) => job_id !== null && idLink(jobHref(source, job_id), job_id),
@@ -32,12 +32,12 @@ export const deliveries = listPage({
         clipped(seen(percent === null ? status : `${status} ${percent} %`) ?? null),
       form: 'clip',
     },
+    { head: 'Body', cell: (item) => size(item.body_bytes), form: 'number' },
     {
       head: 'Reason or error code',
       cell: (item) => clipped(seen(item.reason ?? item.error_code) ?? null),
       form: 'clip',
     },
-    { head: 'Body', cell: (item) => size(item.body_bytes), form: 'number' },
   ],
   empty: html`A delivery appears here for each request of a sender. <a href="/console/sources">How to point a sender at this service</a>`,
 });

@@ -11,10 +11,10 @@ import { prettyJson, renderText } from '../../view/body.ts';
 import { renderFacts } from '../../view/facts.ts';
 import { address, deliveryHref, jobHref, replayHref } from '../../view/links.ts';
 import { missing } from '../../view/missing.ts';
-import { state } from '../../view/states.ts';
+import { publicationState, state } from '../../view/states.ts';
 import { clipped, renderTable } from '../../view/table.ts';
 import { exact } from '../../view/numbers.ts';
-import { copyable, id, idLink, seen } from '../../view/texts.ts';
+import { copyable, explained, id, idLink, seen } from '../../view/texts.ts';
 import { duration, utc } from '../../view/times.ts';
 
 const SHOW = 'showEvent';
@@ -25,7 +25,7 @@ async function view(visit: Visit, eventId: string, message?: SentCloudEventShape
   if (event === undefined) return noEvent(eventId);
   return {
     title: `Event ${seen(event.id)}`,
-    heading: html`Event ${id(event.id)}`,
+    heading: html`Event ${copyable(event.id)}`,
     body: html`${renderEventFacts(event)}
 <h2>Publications</h2>
 ${renderPublications(event)}
@@ -54,7 +54,6 @@ function noEvent(eventId: string): View {
 
 const renderEventFacts = (event: Event): Content =>
   renderFacts([
-    ['Id', copyable(event.id)],
     ['Kind', state(event.kind)],
     ['Source', event.source],
     ['Job', idLink(jobHref(event.source, event.job_id), event.job_id)],
@@ -63,10 +62,10 @@ const renderEventFacts = (event: Event): Content =>
     ['Recorded (UTC)', utc(event.recorded_at)],
     ['Occurred (UTC)', utc(event.occurred_at)],
     ['Late', event.late && 'yes: it came after a later state of its job'],
-    ['Made by', html`<a class="id" href="${deliveryHref(event.delivery_id)}">${event.delivery_id}</a>`],
+    ['Delivery', html`<a class="id" href="${deliveryHref(event.delivery_id)}">${event.delivery_id}</a>`],
     ['Repeated', event.repeats > 0 && `${exact(event.repeats)} ${event.repeats === 1 ? 'time' : 'times'}`],
     ['Sequence', event.sequence],
-    ['On the bus', state(event.publication)],
+    ['On the bus', publicationState(event.publication)],
   ]);
 
 function renderPublications({ id: eventId, publications }: Event): Content {
@@ -77,14 +76,20 @@ function renderPublications({ id: eventId, publications }: Event): Content {
       { head: 'Result', cell: ({ result }) => state(result), form: 'brief' },
       { head: 'Attempt', cell: ({ attempt }) => attempt, form: 'number' },
       { head: 'Took', cell: (item) => duration(item.duration_ms), form: 'number' },
-      { head: 'Detail', cell: ({ detail }) => clipped(seen(detail) ?? null), form: 'clip' },
+      {
+        head: 'Detail',
+        cell: ({ detail }) => clipped(explained(detail)),
+        form: 'clip',
+        isOptional: true,
+      },
       {
         head: 'Replay',
         cell: ({ replay_id: replay }) =>
           replay !== null && html`<a class="id" href="${replayHref(replay)}">${replay}</a>`,
         form: 'brief',
+        isOptional: true,
       },
-      { head: 'Queue', cell: ({ queue }) => id(queue) },
+      { head: 'Queue', cell: ({ queue }) => id(queue), isOptional: true },
     ],
     items: publications,
     empty: html`It was not published yet. It waits in <a href="/console/outbox">the outbox</a>.`,

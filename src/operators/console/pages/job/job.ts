@@ -38,7 +38,7 @@ async function view(visit: Visit, asked: Asked, press?: Press): Promise<View> {
   const body = press?.kind === 'body' ? await shownBody(visit, press.of) : undefined;
   return {
     title: `Job ${seen(jobId)}`,
-    heading: html`Job ${id(jobId)}`,
+    heading: html`Job ${copyable(jobId)}`,
     body: html`${renderJob(story.job, asked)}
 <h2>What happened</h2>
 ${renderTimeLine(story.items, {
@@ -77,10 +77,9 @@ ${
   job === null
     ? html`<div class="notice warn"><p>It has no event yet: all its deliveries are in <a href="${address('/console/quarantine', { source, job_id })}">the quarantine</a>.</p></div>`
     : renderFacts([
-        ['Id', copyable(job_id)],
         ['Source', job.source],
         ['State', state(job.state)],
-        ['Progress', job.highest_progress !== null && `${job.highest_progress} %`],
+        ['Highest progress', job.highest_progress !== null && `${job.highest_progress} %`],
         ['First seen (UTC)', utc(job.first_seen_at)],
         ['Last seen (UTC)', utc(job.last_seen_at)],
         ['Duration', duration(job.duration_ms)],

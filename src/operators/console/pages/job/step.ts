@@ -4,6 +4,7 @@ import type { StoryItem } from '../../../contract/story.ts';
 import { type Content, html } from '../../../../web/index.ts';
 import { deliveryHref, eventHref, replayHref } from '../../view/links.ts';
 import { state } from '../../view/states.ts';
+import { isPresent } from '../../view/present.ts';
 import { exact } from '../../view/numbers.ts';
 import { id, idLink, seen } from '../../view/texts.ts';
 import { duration, utc } from '../../view/times.ts';
@@ -51,10 +52,11 @@ function ofDelivery({ delivery }: Item<'delivery'>, options: TimeLineOptions): S
     what: 'Delivery',
     state: state(delivery.outcome),
     text: joined([
-      html`<a href="${deliveryHref(deliveryId)}">answered ${delivery.http_status}</a>`,
+      html`<a href="${deliveryHref(deliveryId)}">answered with ${delivery.http_status}</a>`,
       seen(percent === null ? status : `${status} ${percent} %`),
       id(delivery.error_code),
       seen(delivery.reason),
+      delivery.outcome === 'duplicate' && repeats(delivery, options),
       delivery.released_at !== null && html`released ${utc(delivery.released_at)}`,
       delivery.discarded_at !== null && html`discarded ${utc(delivery.discarded_at)}`,
     ]),
@@ -63,6 +65,11 @@ function ofDelivery({ delivery }: Item<'delivery'>, options: TimeLineOptions): S
     anchor: anchorOf(deliveryId),
   };
 }
+
+/** Why it has no body to show. */
+const repeats = ({ event_id: eventId }: Item<'delivery'>['delivery'], options: TimeLineOptions): Content =>
+  eventId !== null &&
+  html`repeats ${idLink(eventHref(eventId), shortId(eventId, options))}, so its body is not kept`;
 
 function renderBody(
   { id: deliveryId, body_kept: isKept }: Item<'delivery'>['delivery'],
@@ -188,6 +195,4 @@ function shortId(eventId: string, { job: { source, job_id } }: TimeLineOptions):
 }
 
 const joined = (parts: readonly Content[]): Content =>
-  parts
-    .filter((part) => part !== undefined && part !== null && part !== false && part !== '')
-    .map((part, index) => html`${index > 0 && ' · '}${part}`);
+  parts.filter(isPresent).map((part, index) => html`${index > 0 && ' · '}${part}`);

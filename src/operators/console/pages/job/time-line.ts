@@ -3,7 +3,7 @@
 
 import type { StoryItem } from '../../../contract/story.ts';
 import { type Content, html } from '../../../../web/index.ts';
-import { duration, utc } from '../../view/times.ts';
+import { duration, timeOfDay, utc } from '../../view/times.ts';
 import { describeStep, type Step } from './step.ts';
 
 /** A body that was asked for, and the delivery that it belongs to. */
@@ -23,18 +23,23 @@ export function renderTimeLine(items: readonly StoryItem[], options: TimeLineOpt
   if (items.length === 0) return html`<p class="empty">There is nothing more.</p>`;
   return html`<p class="lanes hint" aria-hidden="true"><span class="lane-delivery">delivery</span><span class="lane-event">event</span><span class="lane-bus">bus</span><span class="lane-operator">operator</span></p>
 <ol class="story">
-${items.map((item) => renderStep(item, describeStep(item, options), options))}</ol>`;
+${items.map((item, index) => renderStep(item, { step: describeStep(item, options), before: items[index - 1], ...options }))}</ol>`;
 }
 
-function renderStep(item: StoryItem, step: Step, { isFirstPage }: TimeLineOptions): Content {
+function renderStep(
+  item: StoryItem,
+  { step, before, isFirstPage }: TimeLineOptions & { step: Step; before: StoryItem | undefined },
+): Content {
   const { at, after_ms: afterMs } = item;
   const isFirst = isFirstPage && afterMs === null;
   // What waits has the time of this reading.
   const isNow = item.what === 'waiting';
   const isLong = !isNow && afterMs !== null && afterMs >= LONG_MS;
   const gap = isFirst || isLong || isNow ? undefined : duration(afterMs);
+  // The date stands once above steps of the same day that follow each other closely.
+  const time = gap !== undefined && before?.at.slice(0, 10) === at.slice(0, 10) ? timeOfDay(at) : utc(at);
   return html`${isLong && html`<li class="gap"><span>${duration(afterMs)} later</span></li>\n`}<li class="step lane-${step.lane}${step.isEffect && ' effect'}"${step.anchor !== undefined && html` id="${step.anchor}"`}>
-<div class="step-head"><strong>${step.what}</strong> ${step.state} <span class="when">${isNow ? 'now' : utc(at)}${gap !== undefined && html` <span class="dim">+${gap}</span>`}</span></div>
+<div class="step-head"><strong>${step.what}</strong> ${step.state} <span class="when">${isNow ? 'now' : time}${gap !== undefined && html` <span class="dim">+${gap}</span>`}</span></div>
 <div class="step-text">${step.text}</div>
 ${step.below}</li>
 `;

@@ -35,7 +35,7 @@ function deliveriesChart({ stats, steps, span }: ChartsOptions): Html {
     summary: `${exact(all)} deliveries in the last ${span}: ${parts}.`,
     steps: steps.map(({ at }) => at),
     series,
-    scale: (top) => `${exact(top)} in ${stepName(stats.step)}`,
+    scale: (top) => `most: ${exact(top)} in ${stepName(stats.step)}`,
   })}
 ${tableOf({ title: 'Deliveries by outcome', steps, series, shown: (value) => exact(value) })}`;
 }
@@ -54,7 +54,7 @@ function timesChart(
     summary: `${what}, in the last ${span}: ${parts}. Each step shows its slowest source.`,
     steps: steps.map(({ at }) => at),
     series,
-    scale: (top) => duration(top) ?? '',
+    scale: (top) => `slowest: ${duration(top)}`,
   })}
 ${tableOf({ title, steps, series, shown: (value) => duration(value) ?? '' })}</div>`;
 }

@@ -86,7 +86,7 @@ function sourceForm({ sources }: Visit, range: Range, source: string | undefined
 }
 
 const entry = (href: string, { count, isExact }: Count) =>
-  html`<a href="${href}">${capped(count, isExact)}</a>`;
+  count === 0 && isExact ? '0' : html`<a href="${href}">${capped(count, isExact)}</a>`;
 const inOutbox = (name: string) => address('/console/outbox', { state: name });
 
 function renderWaiting({ pending, returned, parked, quarantined, stuck, oldestPendingAt }: Situation): Html {

@@ -30,8 +30,10 @@ export function renderRanges({
   /** The filter that links keep. */
   source: string | undefined;
 }): Html {
-  return html`<nav class="ranges" aria-label="Time that the charts show">${Object.entries(RANGES).map(
+  return html`<nav class="ranges" aria-label="Time that the charts show"><span class="dim" aria-hidden="true">Last</span> ${Object.entries(
+    RANGES,
+  ).map(
     ([range, { name }]) =>
-      html`<a href="${address('/console', { range, source })}"${range === chosen && html` aria-current="true"`}>Last ${name}</a> `,
+      html`<a href="${address('/console', { range, source })}"${range === chosen && html` aria-current="true"`}><span class="unseen">Last </span>${name}</a> `,
   )}</nav>`;
 }

@@ -24,7 +24,7 @@ export const source = get('/source', ['listSources'], async ({ query, calls, ori
     heading: html`Source <span class="id">${name}</span>`,
     body: html`${!configured && html`<p class="notice warn">${name === 'unknown' ? 'Deliveries to names that are not set up.' : 'This source is not set up on the replica that answered: its deliveries are refused.'}</p>`}
 ${renderFacts([
-  ['Last delivery', utc(found.last_delivery_at) ?? 'none that is kept'],
+  ['Last delivery (UTC)', utc(found.last_delivery_at) ?? 'none that is kept'],
   [
     'Deliveries a minute',
     `${rate(rates.last_5m)} in 5 minutes, ${rate(rates.last_1h)} in an hour, ${rate(rates.last_24h)} in a day`,
@@ -57,7 +57,7 @@ function renderSecrets({ source: name, secrets }: Source): Content {
           html`<a class="id" href="${address('/console/deliveries', { source: name, secret_fingerprint: fingerprint })}">${fingerprint}</a>`,
         form: 'brief',
       },
-      { head: 'Set up', cell: (secret) => (secret.configured ? 'yes' : 'no'), form: 'brief' },
+      { head: 'Configured', cell: (secret) => (secret.configured ? 'yes' : 'no'), form: 'brief' },
       { head: 'Last matched (UTC)', cell: (secret) => utc(secret.last_matched_at) ?? 'never', form: 'brief' },
     ],
   })}
@@ -72,7 +72,7 @@ const renderDrift = ({ drift }: Source): Content =>
     columns: [
       { head: 'Unknown', cell: ({ kind }) => kind, form: 'brief' },
       { head: 'Name', cell: ({ name }) => name, form: 'long' },
-      { head: 'In', cell: ({ status }) => status, form: 'long' },
+      { head: 'In', cell: ({ kind, status }) => kind === 'field' && status, form: 'long', isOptional: true },
       { head: 'Type', cell: (item) => item.value_type, form: 'brief' },
       { head: 'Times', cell: ({ count }) => exact(count), form: 'number' },
       { head: 'First seen (UTC)', cell: (item) => utc(item.first_seen_at), form: 'brief' },
