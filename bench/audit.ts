@@ -2,7 +2,7 @@
 // each list and of a job's story, an export's rate and memory, and what these cost the intake at the same time. The broker is
 // stopped, so that only Postgres and the service are measured, and the outbox does not change.
 
-import { startRelay } from '../scripts/relay.ts';
+import { NO_LOG, startRelay } from '../scripts/relay.ts';
 import type { Progress } from '../scripts/output.ts';
 import { findFreePort } from '../scripts/services/ports.ts';
 import { newToken } from '../test/support/operators.ts';
@@ -75,7 +75,7 @@ async function withService<T>(stage: Stage, work: (api: Api) => Promise<T>): Pro
       AMQP_URL: stage.rabbitmq.url,
       SIGNING_SECRETS: stage.secret,
     },
-    logFile: '/dev/null',
+    logFile: NO_LOG,
   });
   try {
     const database = { url: stage.databases.url(DATABASE) };

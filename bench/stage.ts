@@ -7,7 +7,7 @@ import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { Client, type QueryResultRow } from 'pg';
 import type { Progress } from '../scripts/output.ts';
-import { startRelay } from '../scripts/relay.ts';
+import { NO_LOG, startRelay } from '../scripts/relay.ts';
 import type { Guard } from '../scripts/services/guard.ts';
 import { findFreePort } from '../scripts/services/ports.ts';
 import { type PostgresServer, startPostgres } from '../scripts/services/postgres.ts';
@@ -122,6 +122,6 @@ async function prepareTemplate(
     SIGNING_SECRETS: secret,
     MIGRATE_ON_START: 'true',
   };
-  const relay = await startRelay(guard, { env, logFile: '/dev/null' });
+  const relay = await startRelay(guard, { env, logFile: NO_LOG });
   await relay.end();
 }

@@ -2,7 +2,7 @@
 // is discarded (Tallyhook still writes a log line for each delivery).
 
 import { readFileSync } from 'node:fs';
-import { startRelay } from '../scripts/relay.ts';
+import { NO_LOG, startRelay } from '../scripts/relay.ts';
 import { findFreePort } from '../scripts/services/ports.ts';
 import type { Stage } from './stage.ts';
 
@@ -48,7 +48,7 @@ export async function startTallyhook(
         NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${options.profileFolder}`,
       }),
     };
-    const { logFile = '/dev/null' } = options;
+    const { logFile = NO_LOG } = options;
     return { port, operatorPort, relay: await startRelay(stage.guard, { env, logFile }) };
   });
   const replicas = await Promise.all(starting);

@@ -18,13 +18,20 @@ const QUIET_LEVELS: readonly unknown[] = ['warn', 'error', 'fatal', 'silent'];
 
 type Relay = Program;
 
-/** `tallyhook serve`, its log appended to `logFile`. Resolves when it is ready. @throws Error with the log's end. */
+/** For `logFile`, where the log itself would disturb: the benchmark. */
+export const NO_LOG = '/dev/null';
+
+/**
+ * `tallyhook serve`, its log appended to `logFile`. Resolves when it is ready. With NO_LOG it cannot be told from another relay that
+ * answers on its ports.
+ * @throws Error with the log's end
+ */
 export async function startRelay(
   guard: Guard,
   { env, logFile }: { env: NodeJS.ProcessEnv; logFile: string },
 ): Promise<Relay> {
   // Another relay may answer on these ports. Only our own one writes to this log.
-  let isListening = false;
+  let isListening = logFile === NO_LOG;
   // Both ports: the operators' one may answer before senders can connect.
   const sides = [env['OPERATOR_PORT'], env['PORT']];
   return startProgram(guard, {
