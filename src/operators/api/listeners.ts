@@ -4,7 +4,7 @@
 import type { Logger } from 'pino';
 import { createLiveStream, type LiveStream } from './live-stream.ts';
 import { ApiError, type Caller } from './operation.ts';
-import { type IsTokenValid, mayGoOn, TOKEN_CHECK_MS } from './token-check.ts';
+import { type IsTokenValid, mayGoOn } from './token-check.ts';
 
 export type Listeners = {
   /** Takes a place, until the stream is closed. @throws ApiError 429 or 503 if there is none left */
@@ -23,9 +23,10 @@ const LISTENERS_PER_TOKEN_MAX = 8;
 const HEARTBEAT_MS = 15_000;
 /** A client that reads nothing for so long is gone, or has missed too much. */
 const STALLED_MS = 60_000;
+/** Each round looks up the tokens of at most LISTENERS_MAX by their keys: whoever signs out sees nothing more soon after. */
 const ROUND_INTERVAL_MS = 5_000;
 
-type Listener = { readonly live: LiveStream; readonly caller: Caller; beatMs: number; checkedMs: number };
+type Listener = { readonly live: LiveStream; readonly caller: Caller; beatMs: number };
 
 export function createListeners(options: {
   isTokenValid: IsTokenValid;
@@ -47,7 +48,7 @@ export function createListeners(options: {
       throw tooMany(503, `${LISTENERS_MAX} listen already: try again when one of them is gone`);
     }
     const live = createLiveStream({ now });
-    const listener = { live, caller, beatMs: now(), checkedMs: now() };
+    const listener = { live, caller, beatMs: now() };
     listeners.add(listener);
     live.stream.once('close', () => {
       listeners.delete(listener);
@@ -70,8 +71,6 @@ export function createListeners(options: {
       listener.beatMs = now();
       live.beat();
     }
-    if (now() - listener.checkedMs < TOKEN_CHECK_MS) return;
-    listener.checkedMs = now();
     const isAllowed = await mayGoOn(listener.caller, {
       isTokenValid,
       what: 'whether a listener may stay',

@@ -4,6 +4,7 @@ import { toApiError } from '../api/answers.ts';
 import { ApiError } from '../api/operation.ts';
 import { FormError, html } from '../../web/index.ts';
 import type { View } from './page.ts';
+import { LABELS } from './view/filter-form.ts';
 
 export const SESSION_ENDED: View = {
   title: 'Your session has ended',
@@ -45,12 +46,18 @@ export function errorView(error: unknown, tell: (error: unknown) => void): View 
   return {
     title: TITLES[status] ?? 'This did not work',
     status,
-    body: html`<p>${sentence(message)}</p><p class="dim">${code}</p>`,
+    body: html`<p>${sentence(inLabels(message))}</p><p class="dim">${code}</p>`,
   };
 }
 
 /** Express throws it for a part of a path, also to somebody who is not signed in. */
 const NOT_ENCODED = new ApiError(400, 'invalid_request', 'the address is not encoded as addresses are');
+
+/** The API names the parameter first; the page's forms have a label for it. */
+const inLabels = (message: string) =>
+  message.replace(/^(\w+): /, (whole, name: string) =>
+    Object.hasOwn(LABELS, name) ? `“${LABELS[name]}” ` : whole,
+  );
 
 const sentence = (text: string) =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;

@@ -214,7 +214,7 @@ test('an order of more than one call goes on under the same bound until all is d
   expect(formOf(second, '/console/quarantine/release')).toEqual(next);
   const last = await visit.submit(next);
 
-  expect(last.text).toContain('That is all of the 120 deliveries');
+  expect(last.text).toContain('The preview was of 120 deliveries');
   expect(await actionsOf(relay)).toHaveLength(120);
 });
 

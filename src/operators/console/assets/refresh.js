@@ -7,16 +7,18 @@ export function refreshItself() {
   const main = document.querySelector('main[data-refresh]');
   if (!main) return;
   const everyMs = Number(main.dataset.refresh) * 1_000;
-  setInterval(() => void refresh(main), everyMs);
+  const rounds = setInterval(() => void refresh(main, () => clearInterval(rounds)), everyMs);
 }
 
-async function refresh(main) {
+async function refresh(main, end) {
   if (document.hidden || isBusy(main)) return;
   const answer = await load();
   if (!answer || document.hidden || isBusy(main)) return;
   const page = new DOMParser().parseFromString(answer, 'text/html');
-  const fresh = page.querySelector('main[data-refresh]');
+  const fresh = page.querySelector('main');
   if (!fresh) return;
+  // What the page told of is over: this is its last state.
+  if (!fresh.hasAttribute('data-refresh')) end();
   keepUnfolded(main, fresh);
   const focused = placeOf(document.activeElement, main);
   const current = main.querySelector('tr.current');

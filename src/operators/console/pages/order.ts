@@ -144,12 +144,12 @@ function result(
   const { count, items, next } = outcome;
   const of = textIn(form, 'of');
   const done = count + doneIn(form);
-  const inAll = `${counted(done, noun)} ${past}`;
+  const inAll = done === 0 && next === null ? `None was ${past}` : `${counted(done, noun)} ${past}`;
   return {
     title: inAll,
     body: html`${
       next === null
-        ? html`<p>That is all${of !== undefined && html` of the ${of} that were shown`}. <a href="${listOf(order)}">Back to the list</a></p>`
+        ? html`<p>${of !== undefined && html`The preview was of ${of}. `}<a href="${listOf(order)}">Back to the list</a></p>`
         : html`<div class="notice warn"><p>There is more: ${of ?? 'as many as were shown'} in all. One step does a part.</p>
 <form method="post" action="/console${order.path}">${hiddenFields({ ...fieldsOf(wanted), note, of, done, cursor: next })}${keyField(nextKey(key))}<p class="actions"><button class="main">${verb} the next ones</button> <a href="${listOf(order)}">Leave the rest</a></p></form></div>`
     }

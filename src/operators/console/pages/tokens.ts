@@ -164,7 +164,7 @@ const confirmRevoke: Page = get(
       title: 'Revoke this token?',
       body: html`${factsOf(found)}
 ${isOwn && html`<div class="notice warn"><p>You signed in with it: your session ends, too.</p></div>`}
-<p>Its next request is refused, its sessions of the console end, and so do its running exports and listeners within a minute. A revoked token stays revoked.</p>
+<p>Its next request is refused, its sessions of the console end, its listeners within seconds, and its running exports within a minute. A revoked token stays revoked.</p>
 <form method="post" action="${revokeHref(id)}">${keyField()}<p class="actions"><button class="danger">Revoke the token</button> <a href="${PATH}">Back to the list</a></p></form>`,
       sameAs: sameAs(origin, { command: ['tokens', 'revoke', id], path: `/tokens/${id}/revoke`, body: {} }),
     };

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { type Content, type Html, html } from '../../../web/index.ts';
 
-const LABELS: Readonly<Record<string, string>> = {
+export const LABELS: Readonly<Record<string, string>> = {
   events: 'Show',
   source: 'Source',
   outcome: 'Outcome',
@@ -55,7 +55,7 @@ export function renderFilterForm(options: FilterFormOptions): Html {
   const isMoreSet = more.some((name) => values[name] !== undefined);
   const set = Object.keys(values).length;
   return html`<details class="fold"><summary>Filters${set > 0 && ` (${set})`}</summary>
-<form class="filters" action="${action}" aria-label="Filters">
+<form class="filters" action="${action}" aria-label="Filters" autocomplete="off">
 ${shown.map((name) => renderField(name, options))}${
   more.length > 0 &&
   html`<details${isMoreSet && html` open`}><summary>More filters</summary><div class="filters">${more.map((name) => renderField(name, options))}</div></details>`

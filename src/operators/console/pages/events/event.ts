@@ -9,7 +9,7 @@ import { get, type Page, post, type View, type Visit } from '../../page.ts';
 import { sameAs } from '../../same-as.ts';
 import { prettyJson, renderText } from '../../view/body.ts';
 import { renderFacts } from '../../view/facts.ts';
-import { address, deliveryHref, jobHref, replayHref } from '../../view/links.ts';
+import { address, deliveryHref, eventHref, jobHref, replayHref } from '../../view/links.ts';
 import { missing } from '../../view/missing.ts';
 import { publicationState, state } from '../../view/states.ts';
 import { clipped, renderTable } from '../../view/table.ts';
@@ -29,6 +29,7 @@ async function view(visit: Visit, eventId: string, message?: SentCloudEventShape
     body: html`${renderEventFacts(event)}
 <h2>Publications</h2>
 ${renderPublications(event)}
+${visit.calls.may('createReplay') && html`<p class="actions"><a class="button" href="${address('/console/replays/new', { event_ids: event.id })}">Replay …</a></p>`}
 <h2 id="message">As a subscriber gets it</h2>
 ${message === undefined ? renderButton(visit, event) : renderMessage(message, event)}`,
     sameAs: sameAs(visit.origin, {
@@ -101,7 +102,7 @@ function renderPublications({ id: eventId, publications }: Event): Content {
 
 function renderButton({ calls }: Visit, event: Event): Content {
   if (!calls.may(MESSAGE)) return html`<p class="dim">The message is for the role auditor and above.</p>`;
-  return html`<form method="post" action="/console/event#message"><input type="hidden" name="id" value="${event.id}"><button>Show the CloudEvent</button></form>
+  return html`<form method="post" action="${eventHref(event.id)}#message"><input type="hidden" name="id" value="${event.id}"><button>Show the CloudEvent</button></form>
 <p class="hint">It is made from the body of the delivery. Each reading is a line of the operator log.</p>`;
 }
 

@@ -39,7 +39,7 @@ async function view(visit: Visit, asked: Asked, press?: Press): Promise<View> {
   return {
     title: `Job ${seen(jobId)}`,
     heading: html`Job ${copyable(jobId)}`,
-    body: html`${renderJob(story.job, asked)}
+    body: html`${renderJob(story.job, asked, calls.may('createReplay'))}
 <h2>What happened</h2>
 ${renderTimeLine(story.items, {
   job: asked,
@@ -68,11 +68,15 @@ const noJob = ({ job_id: jobId }: Asked): View =>
     html`Nothing is recorded of the job ${id(jobId)} in this source. Look for it <a href="${address('/console/jobs', { job_id: jobId })}">in all sources</a>, or <a href="${address('/console/jobs', { job_id_prefix: jobId })}">for jobs that begin so</a>.`,
   );
 
-function renderJob(job: Story['job'], { source, job_id }: Asked): Content {
+function renderJob(job: Story['job'], { source, job_id }: Asked, mayReplay: boolean): Content {
   const lists = ['deliveries', 'events', 'publications'].map(
     (name) => html`<a href="${address(`/console/${name}`, { source, job_id })}">All its ${name}</a>`,
   );
-  return html`<p class="actions">${lists}</p>
+  const replay =
+    mayReplay &&
+    job !== null &&
+    html`<a class="button" href="${address('/console/replays/new', { source, job_id })}">Replay …</a>`;
+  return html`<p class="actions">${lists}${replay}</p>
 ${
   job === null
     ? html`<div class="notice warn"><p>It has no event yet: all its deliveries are in <a href="${address('/console/quarantine', { source, job_id })}">the quarantine</a>.</p></div>`

@@ -2,7 +2,7 @@
 
 import type { StoryItem } from '../../../contract/story.ts';
 import { type Content, html } from '../../../../web/index.ts';
-import { deliveryHref, eventHref, replayHref } from '../../view/links.ts';
+import { address, deliveryHref, eventHref, replayHref } from '../../view/links.ts';
 import { state } from '../../view/states.ts';
 import { isPresent } from '../../view/present.ts';
 import { exact } from '../../view/numbers.ts';
@@ -87,7 +87,7 @@ function renderPress(
   { anchor, name, body }: { anchor: string; name: string; body?: string },
 ): Content {
   const fields = Object.entries({ source, job_id, cursor, body }).filter(([, value]) => value !== undefined);
-  return html`<form method="post" action="/console/job#${anchor}">${fields.map(([field, value]) => html`<input type="hidden" name="${field}" value="${value}">`)}<button class="plain">${name}</button></form>`;
+  return html`<form method="post" action="${address('/console/job', { source, job_id, cursor })}#${anchor}">${fields.map(([field, value]) => html`<input type="hidden" name="${field}" value="${value}">`)}<button class="plain">${name}</button></form>`;
 }
 
 function ofEvent({ event }: Item<'event'>, options: TimeLineOptions): Step {

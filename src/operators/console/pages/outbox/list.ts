@@ -39,11 +39,8 @@ export const outbox = listPage({
   columns: ({ calls }) => (calls.may('retryEntries') ? [CHOOSE, ...COLUMNS, DECIDE] : COLUMNS),
   empty: html`Nothing waits: all events are on the bus. An event stays here until RabbitMQ confirms it.`,
   above: async (page, visit, filters) => html`${countsOf(page)}${await outboxGroups(visit, filters)}`,
-  around: (table, _page, visit, filters) =>
-    !visit.calls.may('retryEntries')
-      ? table
-      : html`<form action="${OUTBOX}/retry">${table}
-<p class="actions"><button>Retry the chosen ones</button> <button formaction="${OUTBOX}/discard">Discard the chosen ones</button>${all(filters)}</p></form>`,
+  around: (table, { items }, { calls }, filters) =>
+    calls.may('retryEntries') && items.length > 0 ? orders(table, items, filters) : table,
 });
 
 const decisions = (entry: Entry): Content =>
@@ -52,6 +49,17 @@ const decisions = (entry: Entry): Content =>
     : entry.state === 'pending' &&
       entry.replay_id === null &&
       html`<a href="${address(`${OUTBOX}/park`, { id: entry.event_id })}">Park</a>`;
+
+function orders(table: Content, items: readonly Entry[], filters: Readonly<Record<string, string>>): Content {
+  if (items.every(({ replay_id: replay }) => replay !== null)) {
+    return html`${table}<p class="hint">A replay decides on its copies: open it to resume or cancel it.</p>`;
+  }
+  const chosen =
+    items.some(isOpen) &&
+    html`<button>Retry the chosen ones</button> <button formaction="${OUTBOX}/discard">Discard the chosen ones</button>`;
+  return html`<form action="${OUTBOX}/retry">${table}
+<p class="actions">${chosen}${all(filters)}</p></form>`;
+}
 
 /** Only entries that wait for a decision are decided on together, and copies of replays never. */
 function all({ state: now, copies, queue, ...filters }: Readonly<Record<string, string>>): Content {

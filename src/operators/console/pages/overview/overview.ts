@@ -19,11 +19,12 @@ import { type Count, renderVerdict, type Situation } from './verdict.ts';
 
 /** A person looks at so many at most; more is `200+`. */
 const STUCK_MAX = 200;
+const PAUSED_MAX = 50;
 const REFRESH_S = 10;
 
 export const overview = get(
   '',
-  ['getStats', 'listOutbox', 'listJobs', 'groupQuarantine', 'listReplicas'],
+  ['getStats', 'listOutbox', 'listJobs', 'listReplays', 'groupQuarantine', 'listReplicas'],
   async (visit) => {
     const range = rangeIn(visit.query);
     const source = visit.query.get('source') || undefined;
@@ -51,10 +52,11 @@ ${renderReplicas(situation.replicas)}`,
 );
 
 async function readSituation({ calls, readiness }: Visit): Promise<Situation> {
-  const [outbox, quarantine, stuck, replicas, ready] = await Promise.all([
+  const [outbox, quarantine, stuck, paused, replicas, ready] = await Promise.all([
     calls.list('outbox', { limit: 1 }),
     calls.call('groupQuarantine', QuarantineGroups, { query: { by: 'source' } }),
     calls.list('jobs', { state: 'stuck', limit: STUCK_MAX }),
+    calls.list('replays', { state: 'paused', limit: PAUSED_MAX }),
     calls.call('listReplicas', ReplicaList),
     readiness(),
   ]);
@@ -71,6 +73,11 @@ async function readSituation({ calls, readiness }: Visit): Promise<Situation> {
     parked: ofOutbox(outbox.counts.parked),
     pending: ofOutbox(outbox.counts.pending),
     oldestPendingAt: outbox.oldest_pending_at,
+    pausedReplays: {
+      // A person who paused one knows.
+      count: paused.items.filter((replay) => replay.paused_because !== null).length,
+      isExact: paused.next_cursor === null,
+    },
     stuck: { count: stuck.items.length, isExact: stuck.next_cursor === null },
     readiness: ready,
     replicas: replicas.items,

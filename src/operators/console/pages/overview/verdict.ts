@@ -15,6 +15,8 @@ export type Situation = {
   readonly parked: Count;
   readonly stuck: Count;
   readonly pending: Count;
+  /** Those that paused by themselves. */
+  readonly pausedReplays: Count;
   readonly oldestPendingAt: string | null;
   readonly readiness: Readiness;
   readonly replicas: readonly Replica[];
@@ -37,7 +39,7 @@ ${decisions.length > 0 && html`<div class="notice warn"><p><strong class="state 
 const entry = (href: string, what: string, why: string, { count }: Count) =>
   count > 0 ? [html`<a href="${href}">${what}</a>: ${why}`] : [];
 
-function decisionsOf({ quarantined, returned, parked, stuck }: Situation): Html[] {
+function decisionsOf({ quarantined, returned, parked, pausedReplays, stuck }: Situation): Html[] {
   const deliveries = quarantined.isExact && quarantined.count === 1 ? 'delivery' : 'deliveries';
   return [
     ...entry(
@@ -57,6 +59,12 @@ function decisionsOf({ quarantined, returned, parked, stuck }: Situation): Html[
       `${counted(parked.count, 'event', parked.isExact)} parked`,
       'all attempts failed. Look at the error, then send them again or discard them.',
       parked,
+    ),
+    ...entry(
+      '/console/replays?state=paused',
+      `${counted(pausedReplays.count, 'replay', pausedReplays.isExact)} paused`,
+      'something stopped it. Its page says what; resume or cancel it there.',
+      pausedReplays,
     ),
     ...entry(
       '/console/jobs?state=stuck',
