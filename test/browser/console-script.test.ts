@@ -149,6 +149,29 @@ describeInBrowser("the console's script", (open) => {
     await page.unrouteAll({ behavior: 'wait' });
   });
 
+  test('a page whose last state does not change any more shows it, and loads itself no more', async () => {
+    await using relay = await startTestService();
+    await using opened = await open({ baseUrl: relay.operators });
+    const { page, context } = opened;
+    await signInBrowser(context, relay);
+    let loads = 0;
+    await page.route('**/console', async (route) => {
+      loads += 1;
+      const response = await route.fetch();
+      const body = await response.text();
+      const last = body.replace(/ data-refresh="\d+"/, '').replace('Overview</h1>', 'The end</h1>');
+      await route.fulfill({
+        response,
+        body: loads === 1 ? body.replace(/data-refresh="\d+"/, 'data-refresh="0.3"') : last,
+      });
+    });
+    await page.goto('/console');
+    await page.getByRole('heading', { name: 'The end' }).waitFor();
+    await page.waitForTimeout(1_000); // nothing may happen, so there is nothing to wait for
+    expect(loads).toBe(2);
+    await page.unrouteAll({ behavior: 'wait' });
+  });
+
   test('the end of the session is seen by a page that loads itself again', async () => {
     await using relay = await startTestService();
     await using opened = await open({ baseUrl: relay.operators });

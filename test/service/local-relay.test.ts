@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { startOnFreePorts } from '../../scripts/local-ports.ts';
-import { startRelay } from '../../scripts/relay.ts';
+import { NO_LOG, startRelay } from '../../scripts/relay.ts';
 import { createGuard } from '../../scripts/services/guard.ts';
 import { findFreePort } from '../../scripts/services/ports.ts';
 import { amqpUrl, UNHEARD } from '../support/bus.ts';
@@ -94,5 +94,13 @@ test('a relay that should log nothing below errors is found ready all the same',
   const { guard, env, logFile } = await prepare();
   const ports = { ...(await freePorts()), LOG_LEVEL: 'error' };
   const relay = await startRelay(guard, { env: { ...env, ...ports }, logFile });
+  expect(relay.hasExited()).toBe(false);
+});
+
+test('a relay without a log, as in the benchmark, is found ready when its ports answer', {
+  timeout: 60_000,
+}, async () => {
+  const { guard, env } = await prepare();
+  const relay = await startRelay(guard, { env: { ...env, ...(await freePorts()) }, logFile: NO_LOG });
   expect(relay.hasExited()).toBe(false);
 });

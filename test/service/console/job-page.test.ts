@@ -31,6 +31,20 @@ const stepsOf = (html: string) =>
     ),
   ].map(([, what, state, action]) => `${what} ${state ?? action ?? ''}`.trim());
 
+test('a job and its event lead to a replay of them', async () => {
+  await using relay = await startTestService();
+  const job = newJobId();
+  await deliver(relay.webhooks, completed(job));
+  const visit = await visitConsole(relay, { role: 'operator' });
+  const replay = { text: 'Replay …', href: `/console/replays/new?source=default&job_id=${job}` };
+  expect((await visit.get(href(job))).links).toContainEqual(replay);
+  const eventId = `default:${job}:completed`;
+  expect((await visit.get(address('/console/event', { id: eventId }))).links).toContainEqual({
+    text: 'Replay …',
+    href: address('/console/replays/new', { event_ids: eventId }),
+  });
+});
+
 test('a job’s story is on one page: deliveries, events, publications, a replay and an operator', async () => {
   const exchange = newExchange();
   await using bus = await listen(exchange, { bindings: ['job.progress.#'] });

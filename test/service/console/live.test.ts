@@ -42,3 +42,14 @@ test('without a session, and for a page of another site, there is no stream', as
   };
   expect((await askConsole(relay, STREAM, { headers })).status).toBe(403);
 });
+
+test('signing out ends the stream of that session within seconds', async () => {
+  await using relay = await startTestService();
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const stream = await fetch(`${relay.operators}${STREAM}`, {
+    headers: { cookie: `${COOKIE_NAME}=${visit.session}`, 'sec-fetch-site': 'same-origin' },
+  });
+  await visit.post('/console/sign-out');
+  await stream.text(); // it ends
+  expect((await askConsole(relay, STREAM)).location).toMatch(/^\/console\/sign-in/);
+});

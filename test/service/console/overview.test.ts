@@ -2,6 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { visitConsole } from '../../support/console.ts';
+import { operators } from '../../support/operators.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
@@ -89,4 +90,25 @@ test('a range that there is not shows the last hour', async () => {
   const { status, text } = await (await visitConsole(relay)).get('/console?range=constructor');
   expect(status).toBe(200);
   expect(text).toContain('in the last hour');
+});
+
+test('a replay that stopped by itself needs a decision, and its copies are left to it', async () => {
+  await using relay = await startTestService();
+  await deliver(relay.webhooks, completed(newJobId()));
+  const api = await operators(relay);
+  const order = { filter: { source: 'default' }, queue: 'no-such-queue', note: 'a test' };
+  expect((await api.post('/replays', order)).status).toBe(202);
+  const visit = await visitConsole(relay);
+  const { links } = await until(
+    'the replay is paused, since its queue is not there',
+    async () => {
+      const page = await visit.get('/console');
+      return page.text.includes('1 replay paused') ? page : undefined;
+    },
+    { limitMs: 20_000 },
+  );
+  expect(links).toContainEqual({ href: '/console/replays?state=paused', text: '1 replay paused' });
+  const { text } = await visit.get('/console/outbox?copies=true');
+  expect(text).toContain('A replay decides on its copies');
+  expect(text).not.toContain('the chosen ones');
 });
