@@ -10,5 +10,6 @@ export function addressWithin(site: string, address: string): string | undefined
   const url = URL.parse(address, 'http://localhost');
   if (url === null) return undefined;
   const { pathname, search } = url;
-  return pathname === site || pathname.startsWith(`${site}/`) ? `${pathname}${search}` : undefined;
+  const isOwn = pathname === site || pathname.startsWith(`${site}/`);
+  return isOwn && !pathname.includes('//') ? `${pathname}${search}` : undefined;
 }

@@ -21,6 +21,7 @@ test.for([
   '/consoles',
   '/console/../metrics',
   '/console/..//elsewhere.example',
+  '/console//elsewhere',
   '/console/%2e%2e/metrics',
   'javascript:alert(1)',
   `/console/${'x'.repeat(2_000)}`,
