@@ -1,7 +1,7 @@
 // What `npm start` prints when all runs: addresses, and lines to paste.
 
 import { relative } from 'node:path';
-import { sampleNotification } from '../src/cli/sample-notification.ts';
+import { sampleNotification } from '../src/testing/index.ts';
 import type { Place } from '../src/cli/sandbox-place.ts';
 import { welcome } from '../src/cli/sandbox-welcome.ts';
 import { namesInFile } from '../src/cli/send-secret.ts';

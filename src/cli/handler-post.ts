@@ -4,7 +4,7 @@
 import { request } from 'undici';
 import { describeError, UsageError } from '../errors.ts';
 import { version } from '../version.ts';
-import { signatureOf } from './sign.ts';
+import { sign } from '../signature/index.ts';
 
 export type HandlerAnswer =
   | {
@@ -46,7 +46,7 @@ export async function postToHandler(
         ...(contentType !== undefined && { 'Content-Type': contentType }),
         'User-Agent': `tallyhook/${version}`,
         'X-Request-Id': deliveryId,
-        'X-Service-Signature': signatureOf(secret, body),
+        'X-Service-Signature': sign(body, secret),
       },
       body,
       reset: true, // a handler in development is restarted often: a kept connection would be dead

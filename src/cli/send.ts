@@ -10,9 +10,10 @@ import { webhookUrlOf } from './local-relay.ts';
 import { readNamedFile } from './named-file.ts';
 import { complain, paint, say } from './output.ts';
 import { clean } from './readable.ts';
-import { KINDS, sampleNotification } from './sample-notification.ts';
+import { KINDS } from '../event/index.ts';
+import { sampleNotification } from '../testing/index.ts';
 import { signingSecret } from './send-secret.ts';
-import { signatureOf } from './sign.ts';
+import { sign } from '../signature/index.ts';
 
 const help = `Signs a realistic notification and sends it to a relay.
 
@@ -56,7 +57,7 @@ async function run(args: string[], given: Env): Promise<number> {
   const env = withLocalRun(given);
   const url = values.url ?? webhookUrlOf(env, source);
   const secret = signingSecret(env, source);
-  const signature = signatureOf(secret, body);
+  const signature = sign(body, secret);
   // Changed after signing: what an attacker on the way could do.
   const sent = tamper === true ? Buffer.concat([body, Buffer.from(' ')]) : body;
   const results = new Set<Result>();

@@ -11,7 +11,7 @@ import type { Command } from './command.ts';
 import { NOTHING_LISTENS, withLocalRun } from './environment.ts';
 import { complain, type Format, paint, say, whenOutputCloses } from './output.ts';
 import { clean, counted } from './readable.ts';
-import { KINDS } from './sample-notification.ts';
+import { KINDS } from '../event/index.ts';
 import { createSeen } from './seen.ts';
 
 const help = `Prints events as a subscriber receives them, until Ctrl-C; NDJSON when piped.

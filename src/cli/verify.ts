@@ -8,7 +8,7 @@ import { parse, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
 import { readNamedFile } from './named-file.ts';
 import { paint, say } from './output.ts';
-import { signatureOf } from './sign.ts';
+import { sign } from '../signature/index.ts';
 import { guessMistakes } from './verify-guesses.ts';
 import { localSecret, type NamedSecret, readSecrets } from './verify-secrets.ts';
 
@@ -48,7 +48,7 @@ async function run(args: string[], env: Env): Promise<number> {
   const { value, faults } = readHeader(signature);
 
   for (const note of notes) say(note);
-  const matching = secrets.find(({ secret }) => signatureOf(secret, body) === value);
+  const matching = secrets.find(({ secret }) => sign(body, secret) === value);
   if (matching !== undefined && faults.length === 0) {
     say(`${paint('green', 'matches')}: signed with the secret in ${matching.name}`);
     say(CHANGED_ON_THE_WAY);
@@ -57,7 +57,7 @@ async function run(args: string[], env: Env): Promise<number> {
   say(paint('red', 'does not match'));
   for (const fault of [...faults, ...faultsOf(value, secrets, body)]) say(`- ${fault}`);
   for (const { name, secret } of secrets) {
-    say(`expected with the secret in ${name}:\n  X-Service-Signature: ${signatureOf(secret, body)}`);
+    say(`expected with the secret in ${name}:\n  X-Service-Signature: ${sign(body, secret)}`);
   }
   return 1;
 }

@@ -10,6 +10,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { UnavailableError } from '../errors.ts';
+import { eventId } from '../event/index.ts';
 import {
   isRefusedContent,
   isRetryable,
@@ -17,7 +18,6 @@ import {
   type DeliveryRecord,
   jobKey,
   type RecordedDelivery,
-  eventId,
 } from '../ledger/index.ts';
 
 export type BatchWriterLimits = {

@@ -4,12 +4,12 @@
 
 import { hash } from 'node:crypto';
 import { UnavailableError } from '../errors.ts';
+import { eventId } from '../event/index.ts';
 import {
   type Delivery,
   type DeliveryOutcome,
   type DeliveryRecord,
   type Drift,
-  eventId,
   type RecordedDelivery,
   type Understanding,
   understand,

@@ -1,7 +1,16 @@
 // What subscribers get of an event: one CloudEvents 1.0 document in structured mode (`application/cloudevents+json`), and its
 // routing key. Pure. One event always gives the same bytes, in a replay's copies and in what operators are shown, too.
 
-import { eventId, type Kind, kindOf, type Status } from './event.ts';
+import {
+  dataSchema,
+  eventId,
+  eventSource,
+  eventType,
+  type Kind,
+  kindOf,
+  SEQUENCE_DIGITS,
+  type Status,
+} from '../event/index.ts';
 
 /** The parts of an event in its outbox entry. */
 export type PublishedEvent = {
@@ -25,24 +34,6 @@ export type CloudEvent = {
   readonly json: string;
 };
 
-export const CLOUD_EVENT_TYPE = 'application/cloudevents+json';
-
-/** Raised only when the form of `data` changes; the new version is then published beside the old one. */
-export const SCHEMA_VERSION = 1;
-
-/** Digits of 2^63-1. Padded to these, sequences sort as text in the order of numbers, as CloudEvents' extension requires. */
-const SEQUENCE_DIGITS = 19;
-
-/** The `$id` of the JSON Schema of `data`, in docs/schemas/. */
-export function dataSchema(kind: Kind): string {
-  return `urn:tallyhook:schema:conversion.job.${kind}:${SCHEMA_VERSION}`;
-}
-
-/** `job.<kind>.<source>`: a subscriber binds `job.completed.*`, `job.*.team-a` or `job.#`. */
-export function routingKey(prefix: string, kind: string, source: string): string {
-  return `${prefix}.${kind}.${source}`;
-}
-
 export function toCloudEvent(event: PublishedEvent): CloudEvent {
   const id = eventId(event.source, event);
   const kind = kindOf(event.status);
@@ -50,8 +41,8 @@ export function toCloudEvent(event: PublishedEvent): CloudEvent {
   const envelope = {
     specversion: '1.0',
     id,
-    type: `conversion.job.${kind}`,
-    source: `/sources/${event.source}`,
+    type: eventType(kind),
+    source: eventSource(event.source),
     subject: event.jobId,
     time: event.occurredAt ?? recordedAt,
     recordedtime: recordedAt,

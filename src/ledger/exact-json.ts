@@ -146,15 +146,6 @@ export function canonicalJson(value: unknown): string {
   return `{${members.join(',')}}`;
 }
 
-/** The type of a value from `parseExactly`, as JSON Schema calls it. */
-export function typeOfJson(value: unknown): 'null' | 'boolean' | 'number' | 'string' | 'array' | 'object' {
-  if (value === null) return 'null';
-  if (typeof value === 'boolean' || typeof value === 'number' || typeof value === 'string')
-    return typeof value as 'boolean' | 'number' | 'string';
-  if (Array.isArray(value)) return 'array';
-  return sourceTextJson.isRawJSON(value) ? 'number' : 'object';
-}
-
 function isDigit(code: number): boolean {
   return code >= ZERO && code <= NINE;
 }

@@ -1,15 +1,9 @@
 // The tables, and what more than one room writes to them or needs to know of them. Does not know these rooms.
 // The door of this room: other rooms import from this file alone.
 
-// What an event is
-export {
-  CLOUD_EVENT_TYPE,
-  dataSchema,
-  type PublishedEvent,
-  routingKey,
-  toCloudEvent,
-} from './cloud-event.ts';
-export { type JobEvent, type Kind, type Status, eventId, isStatus, kindOf, parseEventId } from './event.ts';
+// What a delivery told us
+export { type PublishedEvent, toCloudEvent } from './cloud-event.ts';
+export type { JobEvent } from './event.ts';
 export { type AuthenticBody, type Understanding, understand } from './understand.ts';
 export {
   canonicalJson,
@@ -17,7 +11,6 @@ export {
   inspectStructure,
   parseExactly,
   parseLoosely,
-  typeOfJson,
 } from './exact-json.ts';
 
 // Recording of deliveries

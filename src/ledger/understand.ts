@@ -3,7 +3,6 @@
 // keep every digit, and a body that breaks the schema is kept whole (`quarantined`).
 
 import { hash } from 'node:crypto';
-import { z } from 'zod';
 import {
   canonicalJson,
   decodeUtf8,
@@ -11,12 +10,19 @@ import {
   type JsonObject,
   parseExactly,
   parseLoosely,
-  typeOfJson,
 } from './exact-json.ts';
-import { isStatus, type JobEvent, type Kind, kindOf, type Status } from './event.ts';
+import {
+  addressee,
+  eventSchemas,
+  isStatus,
+  type Kind,
+  kindOf,
+  reasonOf,
+  type Status,
+} from '../event/index.ts';
+import { typeOfJson } from '../json-type.ts';
+import type { JobEvent } from './event.ts';
 import type { Drift } from './drift.ts';
-import { mustBe, reasonOf } from './reasons.ts';
-import { toUtc } from '../utc.ts';
 
 declare const authentic: unique symbol;
 
@@ -43,77 +49,6 @@ const DRIFT_PER_BODY = 20;
  * control characters to search for them, and Postgres takes no NUL.
  */
 const ERROR_CODE = /^\P{C}{1,256}$/u;
-
-/** A job id: printable and without white space, since ids, keys and logs contain it. */
-const anId = mustBe('a string of 1 to 128 bytes, without white space and invisible characters', 'string');
-const identifier = z
-  .string({ error: anId })
-  .regex(/^[^\p{C}\p{Z}]+$/u, { error: anId })
-  .max(128, { error: anId })
-  .refine((id) => Buffer.byteLength(id) <= 128, { error: anId });
-
-/** Any printable text: operators see an unknown status as it came, also with white space. */
-const aStatus = mustBe('a string of 1 to 128 visible characters', 'string');
-const statusText = z
-  .string({ error: aStatus })
-  .regex(/^\P{C}+$/u, { error: aStatus })
-  .max(128, { error: aStatus });
-
-const string = z.string({ error: mustBe('a string', 'string') });
-/** A double holds no integer beyond these exactly. */
-const integer = z.int({
-  error: mustBe(`a whole number from ${Number.MIN_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}`, 'number'),
-});
-const aPercentage = mustBe('a whole number from 0 to 100', 'number');
-const percentage = z
-  .int({ error: aPercentage })
-  .min(0, { error: aPercentage })
-  .max(100, { error: aPercentage });
-const timestamp = z.iso
-  .datetime({
-    offset: true,
-    error: mustBe('a date and time with a time zone, as in 2026-01-31T12:00:00Z', 'string'),
-  })
-  .refine((text) => toUtc(text) !== undefined, 'must be a date between the years 1 and 9999')
-  .overwrite((text) => toUtc(text) ?? text);
-
-/** Without them a delivery belongs to no job. */
-const addressee = z.object({ job_id: identifier, status: statusText });
-
-/** The three kinds of event, with the fields of service interface 6.2. The published JSON Schemas are made from these. */
-export const eventSchemas = {
-  completed: z.object({
-    job_id: identifier,
-    status: z.literal('completed'),
-    job_type: string,
-    progress_percentage: percentage,
-    cost_micros: integer,
-    cost_cents: integer,
-    processing_time_seconds: integer,
-    output_size_bytes: integer,
-    input_format: string,
-    output_format: string,
-    created_at: timestamp,
-    completed_at: timestamp,
-  }),
-  failed: z.object({
-    job_id: identifier,
-    status: z.literal('failed'),
-    job_type: string,
-    progress_percentage: percentage,
-    error_message: string,
-    error_code: string,
-    created_at: timestamp,
-    failed_at: timestamp,
-  }),
-  progress: z.object({
-    job_id: identifier,
-    status: z.literal('processing'),
-    progress_percentage: percentage,
-    // The only optional field: a job may not know its end yet.
-    estimated_completion: timestamp.optional(),
-  }),
-} as const satisfies Record<Kind, z.ZodType>;
 
 const knownFields: Readonly<Record<Kind, ReadonlySet<string>>> = {
   completed: new Set(Object.keys(eventSchemas.completed.shape)),

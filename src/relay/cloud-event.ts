@@ -2,7 +2,8 @@
 // the same body: only the message's headers mark a copy.
 
 import type { OutgoingMessage } from './publisher.ts';
-import { CLOUD_EVENT_TYPE, type PublishedEvent, routingKey, toCloudEvent } from '../ledger/index.ts';
+import { CLOUD_EVENT_TYPE, routingKey } from '../event/index.ts';
+import { type PublishedEvent, toCloudEvent } from '../ledger/index.ts';
 
 export type EntryEvent = PublishedEvent & {
   /** Set only on a replay's copy. */

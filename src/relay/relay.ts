@@ -13,7 +13,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
-import { eventId } from '../ledger/index.ts';
+import { eventId } from '../event/index.ts';
 import { retryDelayMs } from './backoff.ts';
 import { toMessage } from './cloud-event.ts';
 import type { Lease } from './lease.ts';

@@ -10,7 +10,7 @@ import { createLatencies, recordUs, summarize } from '../../bench/load/latency.t
 import { bodyOf, eventIdOf, numberOf, requestOf } from '../../bench/load/notifications.ts';
 import { createQueue } from '../../bench/load/queue.ts';
 import { createSequence, createStock } from '../../bench/load/stock.ts';
-import { eventSchemas } from '../../src/ledger/understand.ts';
+import { eventSchemas } from '../../src/event/index.ts';
 
 function ignore(): void {}
 

@@ -6,13 +6,8 @@ import { findEvent } from '../audit/events.ts';
 import { SentCloudEvent } from '../contract/cloud-event.ts';
 import type { Event } from '../contract/events.ts';
 import { eventIdText } from '../contract/filters.ts';
-import {
-  CLOUD_EVENT_TYPE,
-  type DatabaseConnection,
-  parseEventId,
-  routingKey,
-  toCloudEvent,
-} from '../../ledger/index.ts';
+import { CLOUD_EVENT_TYPE, parseEventId, routingKey } from '../../event/index.ts';
+import { type DatabaseConnection, toCloudEvent } from '../../ledger/index.ts';
 import { prepareCopies } from '../replays/next-events.ts';
 import { BODY_ROLE } from './item-operations.ts';
 import { ApiError, type CallContext, defineRead, notFound, type Operation, scopeOf } from './operation.ts';

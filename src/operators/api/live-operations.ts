@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { type AuditedDelivery, shownTo } from '../audit/deliveries.ts';
 import type { Live, LiveRows } from '../audit/live.ts';
-import { isStatus, kindOf, parseEventId } from '../../ledger/index.ts';
+import { isStatus, kindOf, parseEventId } from '../../event/index.ts';
 import { Delivery } from '../contract/deliveries.ts';
 import { liveFilters } from '../contract/live.ts';
 import { Publication } from '../contract/publications.ts';

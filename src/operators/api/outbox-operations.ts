@@ -2,7 +2,7 @@
 // change is in decisions/. Actions on many: outbox-orders.ts.
 
 import { z } from 'zod';
-import { parseEventId } from '../../ledger/index.ts';
+import { parseEventId } from '../../event/index.ts';
 import { decide, type Decision, judge, lockEntry } from '../decisions/decide.ts';
 import { eventIdText } from '../contract/filters.ts';
 import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';

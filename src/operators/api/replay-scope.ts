@@ -1,7 +1,8 @@
 // Which events and replays a token that is limited to some sources may use.
 
 import type { Transaction } from 'kysely';
-import { type Database, parseEventId } from '../../ledger/index.ts';
+import { parseEventId } from '../../event/index.ts';
+import { type Database } from '../../ledger/index.ts';
 import type { Replay } from '../replays/read-replays.ts';
 import type { ReplayRequest } from '../replays/replays.ts';
 import { findEvents } from '../replays/selection.ts';

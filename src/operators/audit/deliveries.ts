@@ -3,7 +3,8 @@
 import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
 import { NO_SOURCE } from '../../signature-cause.ts';
-import { eventId, type Status, type Database, timeText } from '../../ledger/index.ts';
+import { eventId, type Status } from '../../event/index.ts';
+import { type Database, timeText } from '../../ledger/index.ts';
 import type { Delivery, DeliveryDetail, deliveryFilters } from '../contract/deliveries.ts';
 import type { quarantineFilters, QuarantineState } from '../contract/quarantine.ts';
 import type { Condition } from './access-path.ts';

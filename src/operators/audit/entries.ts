@@ -1,7 +1,8 @@
 // Entries of the outbox as the API shows them, and the conditions that its list, its groups and decisions select them by.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { type Database, eventId, type OutboxState, type Status, timeText } from '../../ledger/index.ts';
+import { eventId, type Status } from '../../event/index.ts';
+import { type Database, type OutboxState, timeText } from '../../ledger/index.ts';
 import type { Entry } from '../contract/outbox.ts';
 import { sourcesIn } from './filters.ts';
 

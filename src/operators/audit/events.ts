@@ -2,7 +2,8 @@
 // without an entry is done.
 
 import { type Kysely, sql } from 'kysely';
-import { eventId, kindOf, parseEventId, type Database, timeText } from '../../ledger/index.ts';
+import { eventId, kindOf, parseEventId } from '../../event/index.ts';
+import { type Database, timeText } from '../../ledger/index.ts';
 import type { Event, eventFilters } from '../contract/events.ts';
 import {
   byColumn,

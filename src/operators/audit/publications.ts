@@ -2,7 +2,8 @@
 // alone, so a job's publications are found through its events.
 
 import { type Kysely, sql } from 'kysely';
-import { eventId, parseEventId, type Status, type Database, timeText } from '../../ledger/index.ts';
+import { eventId, parseEventId, type Status } from '../../event/index.ts';
+import { type Database, timeText } from '../../ledger/index.ts';
 import type { Publication, publicationFilters } from '../contract/publications.ts';
 import type { Condition } from './access-path.ts';
 import {

@@ -3,13 +3,13 @@
 // is still not understood stays in quarantine.
 
 import { CompiledQuery, sql, type Transaction } from 'kysely';
+import { eventId } from '../../event/index.ts';
 import {
   understand,
   type Conflicts,
   findAlike,
   type DatabaseConnection,
   type Statement,
-  eventId,
   type JobEvent,
   correctContentHash,
   type FirstBody,

@@ -1,7 +1,8 @@
 // Reads a replay's next events, and what their copies are made of. Changes nothing.
 
 import { type Kysely, sql } from 'kysely';
-import { type AuthenticBody, type Database, type Status, understand } from '../../ledger/index.ts';
+import { type Status } from '../../event/index.ts';
+import { type AuthenticBody, type Database, understand } from '../../ledger/index.ts';
 import { type Selection, selected } from './selection.ts';
 
 export type RunningReplay = {

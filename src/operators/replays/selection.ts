@@ -10,7 +10,8 @@ import { looseScan } from '../audit/loose-scan.ts';
 import type { deliveryFilters } from '../contract/deliveries.ts';
 import type { Event, eventFilters } from '../contract/events.ts';
 import { firstRows } from '../audit/scan.ts';
-import { eventId, parseEventId, type Status, type Database } from '../../ledger/index.ts';
+import { eventId, parseEventId, type Status } from '../../event/index.ts';
+import { type Database } from '../../ledger/index.ts';
 
 type DeliveryFilter = z.output<z.ZodObject<typeof deliveryFilters>>;
 type OfDelivery = Pick<DeliveryFilter, 'secret_fingerprint' | 'remote_address'>;

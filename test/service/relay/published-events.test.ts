@@ -11,7 +11,7 @@ function createValidator() {
   const ajv = new Ajv2020({ allErrors: true });
   addFormats.default(ajv);
   for (const kind of ['completed', 'failed', 'progress']) {
-    const url = new URL(`../../../docs/schemas/${kind}.v1.json`, import.meta.url);
+    const url = new URL(`../../../contracts/events/${kind}.v1.json`, import.meta.url);
     ajv.addSchema(JSON.parse(readFileSync(url, 'utf8')) as object);
   }
   return ajv;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { eventId, parseEventId } from '../../../src/ledger/event.ts';
-import { listReasons, REASON_MAX_LENGTH } from '../../../src/ledger/reasons.ts';
+import { eventId, parseEventId } from '../../../src/event/index.ts';
+import { listReasons, REASON_MAX_LENGTH } from '../../../src/event/index.ts';
 import { completed, failed, type Notification, progress } from '../../support/sender.ts';
 import { understood } from '../../support/records.ts';
 

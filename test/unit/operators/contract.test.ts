@@ -1,7 +1,7 @@
 // What the contract says by itself, since it imports no other room, is held against the room that knows it.
 
 import { expect, test } from 'vitest';
-import { eventId } from '../../../src/ledger/event.ts';
+import { eventId } from '../../../src/event/index.ts';
 import { ReplayOrder } from '../../../src/operators/contract/replay-order.ts';
 
 const isEventId = (id: string) => ReplayOrder.safeParse({ event_ids: [id] }).success;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CLOUD_EVENT_TYPE } from '../../../src/ledger/cloud-event.ts';
+import { CLOUD_EVENT_TYPE } from '../../../src/event/index.ts';
 import { type EntryEvent, toMessage } from '../../../src/relay/cloud-event.ts';
 
 const completed: EntryEvent = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { routingKey } from '../../../src/ledger/cloud-event.ts';
+import { routingKey } from '../../../src/event/index.ts';
 import { topologyOf } from '../../../src/relay/topology.ts';
 
 test('the broker must have one durable topic exchange, and queues are the subscribers’ own', () => {

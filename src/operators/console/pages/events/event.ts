@@ -3,7 +3,7 @@
 
 import { SentCloudEvent } from '../../../contract/cloud-event.ts';
 import { EventDetail, PUBLICATIONS_SHOWN_MAX } from '../../../contract/events.ts';
-import { parseEventId } from '../../../../ledger/index.ts';
+import { parseEventId } from '../../../../event/index.ts';
 import { type Content, html } from '../../../../web/index.ts';
 import { get, type Page, post, type View, type Visit } from '../../page.ts';
 import { sameAs } from '../../same-as.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { eventSchemas } from '../../../src/ledger/understand.ts';
-import type { Kind } from '../../../src/ledger/event.ts';
-import { dataSchema } from '../../../src/ledger/cloud-event.ts';
+import { eventSchemas } from '../../../src/event/index.ts';
+import type { Kind } from '../../../src/event/index.ts';
+import { dataSchema } from '../../../src/event/index.ts';
 
 const TITLES: Record<Kind, string> = {
   completed: 'The data of a conversion.job.completed event',
@@ -11,7 +11,7 @@ const TITLES: Record<Kind, string> = {
 };
 
 test.for(Object.keys(eventSchemas) as Kind[])(
-  'docs/schemas/%s.v1.json is the schema by which deliveries are understood',
+  'contracts/events/%s.v1.json is the schema by which deliveries are understood',
   async (kind) => {
     const { $schema, ...schema } = z.toJSONSchema(eventSchemas[kind], {
       // Unknown fields pass through, so a subscriber has to expect them.
@@ -20,9 +20,9 @@ test.for(Object.keys(eventSchemas) as Kind[])(
       },
     });
     const published = { $schema, $id: dataSchema(kind), title: TITLES[kind], ...schema };
-    // After a change of the schemas: npm test -- test/unit/relay/event-schemas.test.ts --update
+    // After a change of the schemas: npm test -- test/unit/event/forms.test.ts --update
     await expect(`${JSON.stringify(published, null, 2)}\n`).toMatchFileSnapshot(
-      `../../../docs/schemas/${kind}.v1.json`,
+      `../../../contracts/events/${kind}.v1.json`,
     );
   },
 );

@@ -2,9 +2,7 @@
 // They depend on nothing but the arguments, so that a second call sends the same bytes, as the service's own retries do.
 
 import { randomBytes } from 'node:crypto';
-
-export const KINDS = ['completed', 'failed', 'progress'] as const;
-type Kind = (typeof KINDS)[number];
+import type { Kind } from '../event/index.ts';
 
 const JOB_DURATION_MS = 60_000;
 /** When each sample job ends, unless told otherwise: the time in the examples of the documents. */
