@@ -85,6 +85,7 @@ export function createRelay(options: {
   let inFlight = 0;
   let inFlightBytes = 0;
   let brokerPauseEndsMs = 0;
+  let isReadAnew = true; // since entries were last forgotten, a load has completed
   let exhausted = false; // the last loads found less than they asked for
   let stopping = false;
   let running: Promise<void> | undefined;
@@ -109,6 +110,7 @@ export function createRelay(options: {
     if (now() < refreshAtMs) return;
     refreshAtMs = now() + REFRESH_MS;
     window.forgetIdle();
+    isReadAnew = false;
   }
 
   /** What a load may fetch: `share` of what may be in flight, less what is in memory. Undefined if a load makes no sense now. */
@@ -125,6 +127,7 @@ export function createRelay(options: {
     if (room === undefined) return 0;
     const found = await outbox.load(room);
     for (const entry of found) window.admit(entry);
+    isReadAnew = true;
     exhausted = found.length < room.limit;
     return found.length;
   }
@@ -168,8 +171,8 @@ export function createRelay(options: {
   function takeSuspect(): Lane | undefined {
     if (inFlight > 0) return undefined;
     const lane = window.take(({ position }) => suspects.has(position));
-    if (lane !== undefined) return lane;
-    suspects.clear(); // the rest have left memory: they wait in the database
+    if (lane !== undefined || !isReadAnew) return lane;
+    suspects.clear(); // the rest are not there any more: they wait for a retry, or for an operator
     return window.take();
   }
 

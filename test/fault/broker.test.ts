@@ -10,6 +10,7 @@ import {
   addEntry,
   connectTestDatabase,
   createTestPublisher,
+  createTestRelay,
   newMessage,
   retry,
 } from '../support/relay.ts';
@@ -221,6 +222,52 @@ test('a confirm that is overdue because the broker was blocked is not held again
     await setMemoryAlarm(broker, false);
     proxy.cut();
     await publisher.close();
+  }
+}, 60_000);
+
+test('events in doubt go one by one, also those that are read anew when the one before them is confirmed', async () => {
+  const exchange = newExchange();
+  const limitBytes = 20_000;
+  let aheadMs = 0;
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange, { url: broker.url });
+  await setMaxMessageSize(limitBytes);
+  try {
+    await using test = await createTestRelay({
+      database,
+      exchange,
+      amqpUrl: broker.url,
+      now: () => performance.now() + aheadMs,
+    });
+    const { relay } = test;
+    await test.lease.attempt();
+    const culprit = newJobId();
+    await addEntries(database, [newJobId()]);
+    await addEntry(database, { jobId: culprit, bytes: limitBytes });
+    await addEntries(database, [newJobId()]);
+
+    await relay.runOnce();
+    expect(relay.inFlight()).toBe(3);
+    // The broker closes the channel, and does not say because of which.
+    await vi.waitFor(() => expect(relay.inFlight() === 0 && test.publisher.isReady()).toBe(true));
+    const letPublish = test.holdPublishes();
+    await relay.runOnce();
+    expect(relay.inFlight()).toBe(1);
+
+    aheadMs += 60_000; // so that the entries in memory are read anew
+    const letLoad = test.holdLoads();
+    const round = relay.runOnce();
+    await vi.waitFor(() => expect(test.loads()).toBe(3));
+    letPublish();
+    await bus.received(1);
+    await vi.waitFor(() => expect(relay.inFlight()).toBe(0));
+    letLoad();
+    await round;
+
+    expect(relay.inFlight()).toBe(1);
+    await vi.waitFor(() => expect(relay.inFlight()).toBe(0));
+  } finally {
+    await setMaxMessageSize(MAX_MESSAGE_BYTES);
   }
 }, 60_000);
 

@@ -36,6 +36,8 @@ export type TestRelay = AsyncDisposable & {
   readonly loads: () => number;
   /** From now on publishes wait before they reach the broker, until the returned function is called. */
   readonly holdPublishes: () => () => void;
+  /** From now on loads wait before they reach the database, until the returned function is called. */
+  readonly holdLoads: () => () => void;
   /** Runs rounds until `isDone`. */
   readonly runUntil: (isDone: () => boolean | Promise<boolean>, timeoutMs?: number) => Promise<void>;
 };
@@ -121,6 +123,7 @@ export async function createTestRelay(options: {
     holdPublishes: observed.hold,
     peakLoaded: measured.peak,
     loads: measured.loads,
+    holdLoads: measured.hold,
     runUntil: (isDone, timeoutMs = 15_000) =>
       vi.waitFor(
         async () => {
@@ -210,13 +213,20 @@ function measure(outbox: Outbox) {
   const loaded = new Map<string, number>(); // by position: an entry that is loaded again counts once
   let most = 0;
   let loads = 0;
+  let released = Promise.resolve();
   return {
     peak: () => most,
     loads: () => loads,
+    hold: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      released = promise;
+      return resolve;
+    },
     outbox: {
       ...outbox,
       load: async (...args: Parameters<Outbox['load']>) => {
         loads += 1;
+        await released;
         const found = await outbox.load(...args);
         for (const { position, data } of found) loaded.set(position, data.length);
         most = Math.max(
