@@ -121,6 +121,9 @@ async function compose(
     broker: relay.brokerState,
     now,
   });
+  metrics.gauge('tallyhook_database_connected', '1 while Postgres answers.', async () =>
+    Number((await readiness()).postgres === 'up'),
+  );
   metrics.counted(
     'tallyhook_log_lines_dropped_total',
     'Lines of the log that were dropped while nobody read it, or lost to an error of its output.',

@@ -50,6 +50,7 @@ export {
   isRetryable,
   isTimeout,
 } from './database.ts';
+export { OUTBOX_COUNT_MAX, type OutboxDepth, readOutboxDepth } from './outbox-depth.ts';
 export type { Database, DeliveryOutcome, OutboxState, PublicationResult, ReplayState } from './tables.ts';
 export { TIME_FORMAT, timeText } from './time-text.ts';
 

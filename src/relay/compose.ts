@@ -3,11 +3,11 @@
 import type { Config } from '../config.ts';
 import { cached } from '../cached.ts';
 import { describeError } from '../errors.ts';
-import { type Counts, connectDatabase } from '../ledger/index.ts';
+import { type Counts, connectDatabase, OUTBOX_COUNT_MAX, type OutboxDepth } from '../ledger/index.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Parts } from '../parts.ts';
 import { createLease, type Lease, leaseTimeouts } from './lease.ts';
-import { createOutbox, type Outbox, type OutboxDepth } from './outbox.ts';
+import { createOutbox, type Outbox } from './outbox.ts';
 import { createPublisher, type Publisher } from './publisher.ts';
 import { createRelay, type Relay } from './relay.ts';
 import { topologyOf } from './topology.ts';
@@ -130,19 +130,22 @@ function exposeGauges(parts: {
   gauge('tallyhook_broker_blocked', '1 while the broker accepts no more messages.', () =>
     Number(publisher.state().blocked),
   );
+  const counted = `, counted up to ${OUTBOX_COUNT_MAX}.`;
   // NaN while the database cannot be reached: an error would hide the other metrics, and an old depth would be wrong.
   const known = async (read: (found: OutboxDepth) => number) => depth().then(read, () => Number.NaN);
-  gauge('tallyhook_outbox_pending', 'Events still to be published.', () =>
+  gauge('tallyhook_outbox_pending', `Events still to be published${counted}`, () =>
     known(({ counts }) => counts.pending),
   );
-  gauge('tallyhook_outbox_returned', 'Events that no queue received.', () =>
+  gauge('tallyhook_outbox_returned', `Events that no queue received${counted}`, () =>
     known(({ counts }) => counts.returned),
   );
-  gauge('tallyhook_outbox_parked', 'Events that the relay gave up on.', () =>
+  gauge('tallyhook_outbox_parked', `Events that the relay gave up on${counted}`, () =>
     known(({ counts }) => counts.parked),
   );
-  gauge('tallyhook_replay_entries', "Replays' copies in the outbox.", () => known(({ copies }) => copies));
+  gauge('tallyhook_replay_entries', `Replays' copies in the outbox${counted}`, () =>
+    known(({ copies }) => copies),
+  );
   gauge('tallyhook_outbox_oldest_seconds', 'Age of the oldest event still to be published.', () =>
-    known(({ oldestPendingS }) => oldestPendingS),
+    known(({ oldestPendingS }) => oldestPendingS ?? 0),
   );
 }

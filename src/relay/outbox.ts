@@ -10,9 +10,8 @@
 // An operator's `outbox retry` makes a returned or parked entry pending again (operators/decisions/retry.ts): the next
 // load finds it and the relay publishes it. A replay publishes a copy instead, whose confirm deletes the returned entry.
 
-import { sql } from 'kysely';
 import type { Publication } from './publisher.ts';
-import type { DatabaseConnection, OutboxState } from '../ledger/index.ts';
+import { type DatabaseConnection, type OutboxDepth, readOutboxDepth } from '../ledger/index.ts';
 import type { EntryEvent } from './cloud-event.ts';
 import { LOAD_COPIES, SETTLE_COPIES } from './copies.ts';
 import { LOAD, SETTLE } from './live-entries.ts';
@@ -47,15 +46,6 @@ export type Outbox = {
 /** At most `limit` entries and about `bytes` of data, but always one; none of the positions `except`, live or copies. */
 type LoadOptions = { limit: number; bytes: number; except: readonly string[] };
 
-export type OutboxDepth = {
-  /** Live entries by state. */
-  readonly counts: Readonly<Record<OutboxState, number>>;
-  /** Since the oldest pending event was accepted; 0 if there is none. */
-  readonly oldestPendingS: number;
-  /** Replays' copies, whatever their state. */
-  readonly copies: number;
-};
-
 const DETAIL_MAX_LENGTH = 300;
 
 export function createOutbox(connection: DatabaseConnection, { relayId }: { relayId: string }): Outbox {
@@ -83,7 +73,7 @@ export function createOutbox(connection: DatabaseConnection, { relayId }: { rela
       ]);
     },
 
-    depth: () => readDepth(connection),
+    depth: () => readOutboxDepth(connection.db, null),
   };
 }
 
@@ -103,31 +93,4 @@ function settledColumns(settlements: readonly Settlement[], relayId: string): un
     settlements.map(({ entry }) => entry.source),
     relayId,
   ];
-}
-
-async function readDepth({ db }: DatabaseConnection): Promise<OutboxDepth> {
-  const counts = { pending: 0, returned: 0, parked: 0 };
-  const rows = await db
-    .selectFrom('outbox')
-    .select([
-      'state',
-      sql<string>`count(*) filter (where replay_id is null)`.as('live'),
-      sql<string>`count(replay_id)`.as('copies'),
-    ])
-    .groupBy('state')
-    .execute();
-  for (const row of rows) counts[row.state] = Number(row.live);
-  const oldest = await db
-    .selectFrom('outbox')
-    .select(sql<number>`extract(epoch from now() - recorded_at)::float8`.as('age'))
-    .where('state', '=', 'pending')
-    .where('replay_id', 'is', null)
-    .orderBy('sequence')
-    .limit(1)
-    .executeTakeFirst();
-  return {
-    counts,
-    oldestPendingS: Math.max(0, oldest?.age ?? 0),
-    copies: rows.reduce((sum, row) => sum + Number(row.copies), 0),
-  };
 }

@@ -233,14 +233,14 @@ test('events in doubt go one by one, also those that are read anew when the one 
   await using bus = await listen(exchange, { url: broker.url });
   await setMaxMessageSize(limitBytes);
   try {
-    await using test = await createTestRelay({
+    await using parts = await createTestRelay({
       database,
       exchange,
       amqpUrl: broker.url,
       now: () => performance.now() + aheadMs,
     });
-    const { relay } = test;
-    await test.lease.attempt();
+    const { relay } = parts;
+    await parts.lease.attempt();
     const culprit = newJobId();
     await addEntries(database, [newJobId()]);
     await addEntry(database, { jobId: culprit, bytes: limitBytes });
@@ -249,15 +249,15 @@ test('events in doubt go one by one, also those that are read anew when the one 
     await relay.runOnce();
     expect(relay.inFlight()).toBe(3);
     // The broker closes the channel, and does not say because of which.
-    await vi.waitFor(() => expect(relay.inFlight() === 0 && test.publisher.isReady()).toBe(true));
-    const letPublish = test.holdPublishes();
+    await vi.waitFor(() => expect(relay.inFlight() === 0 && parts.publisher.isReady()).toBe(true));
+    const letPublish = parts.holdPublishes();
     await relay.runOnce();
     expect(relay.inFlight()).toBe(1);
 
     aheadMs += 60_000; // so that the entries in memory are read anew
-    const letLoad = test.holdLoads();
+    const letLoad = parts.holdLoads();
     const round = relay.runOnce();
-    await vi.waitFor(() => expect(test.loads()).toBe(3));
+    await vi.waitFor(() => expect(parts.loads()).toBe(3));
     letPublish();
     await bus.received(1);
     await vi.waitFor(() => expect(relay.inFlight()).toBe(0));

@@ -1,8 +1,7 @@
 // The operations that show lists: jobs, deliveries, events, publications, the quarantine, and the outbox with its depth.
 
 import { z } from 'zod';
-import { readDepth } from '../audit/outbox.ts';
-import type { DatabaseConnection } from '../../ledger/index.ts';
+import { type DatabaseConnection, readOutboxDepth } from '../../ledger/index.ts';
 import { paging } from '../contract/filters.ts';
 import { LISTS, listOperation, readListPage } from './lists.ts';
 import { defineRead, type Operation, scopeOf } from './operation.ts';
@@ -26,11 +25,17 @@ export function createListOperations({
       answers: { 200: { description: 'A page of the outbox.', schema: OutboxPage } },
       run: async ({ query }, { caller }) => {
         const found = await readListPage(outbox, query, { caller, connection });
-        const depth = await readDepth(connection.db, { sources: scopeOf(caller, query.source) });
-        const { counts, copies, is_complete, oldest_pending_at } = depth;
+        const depth = await readOutboxDepth(connection.db, scopeOf(caller, query.source));
+        const { counts, copies, isComplete, oldestPendingAt } = depth;
         return {
           status: 200,
-          body: { ...found, counts, copies, counts_complete: is_complete, oldest_pending_at },
+          body: {
+            ...found,
+            counts,
+            copies,
+            counts_complete: isComplete,
+            oldest_pending_at: oldestPendingAt,
+          },
         };
       },
     }),

@@ -1,13 +1,14 @@
 // How much waits, where there is more of it than is counted: what there is much of must hide nothing of the rest.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readDepth } from '../../../src/operators/audit/outbox.ts';
+import { readOutboxDepth } from '../../../src/ledger/outbox-depth.ts';
 import { connectDatabase } from '../../../src/ledger/database.ts';
 import { type Cli, cliOf } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { costOf } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { operators } from '../../support/operators.ts';
+import { readMetrics } from '../../support/requests.ts';
 import { createTestLog, startTestService, type TestService } from '../../support/service.ts';
 
 /** One more than are counted of a state. */
@@ -115,9 +116,9 @@ test('more pending entries than are counted cost no more than those that are, st
     if (isKnown) await own.query('analyze outbox');
     for (const sources of [null, ['team-a'], ['team-b']]) {
       const costs = await costOf(connection, async (db) => {
-        expect(await readDepth(db, { sources })).toMatchObject({
+        expect(await readOutboxDepth(db, sources)).toMatchObject({
           counts: { pending: sources?.[0] === 'team-b' ? 0 : 100_000 },
-          is_complete: false,
+          isComplete: false,
         });
       });
       expect(costs).toHaveLength(1);
@@ -125,6 +126,15 @@ test('more pending entries than are counted cost no more than those that are, st
     }
   }
 });
+
+test('the metrics count as far as the lists do, whatever more there is', async () => {
+  const samples = await readMetrics(service.operators);
+
+  expect(samples.get('tallyhook_outbox_returned')).toBe(100_000);
+  expect(samples.get('tallyhook_outbox_pending')).toBe(3);
+  expect(samples.get('tallyhook_outbox_oldest_seconds')).toBeGreaterThan(0);
+  expect(samples.get('tallyhook_database_connected')).toBe(1);
+}, 40_000);
 
 test('outbox says that nothing waits only if all was counted', async () => {
   expect(await cli.items('outbox', '--state', 'pending')).toMatchObject([

@@ -7,7 +7,8 @@ import { deliveries, findBody, findDelivery, quarantine } from '../../../src/ope
 import { events, findEvent } from '../../../src/operators/audit/events.ts';
 import { jobs } from '../../../src/operators/audit/jobs.ts';
 import type { List, Page } from '../../../src/operators/audit/lists.ts';
-import { outbox, readDepth } from '../../../src/operators/audit/outbox.ts';
+import { readOutboxDepth } from '../../../src/ledger/outbox-depth.ts';
+import { outbox } from '../../../src/operators/audit/outbox.ts';
 import { publications } from '../../../src/operators/audit/publications.ts';
 import { search } from '../../../src/operators/audit/search.ts';
 import { readStory } from '../../../src/operators/audit/story.ts';
@@ -306,7 +307,7 @@ describe('on a million deliveries', () => {
     expect(costs.flatMap(({ scanned }) => scanned)).toEqual([]);
     expect(costs.reduce((sum, { rows }) => sum + rows, 0)).toBeLessThan(200);
 
-    const [depth] = await costOf(history.connection, (db) => readDepth(db, { sources: null }));
+    const [depth] = await costOf(history.connection, (db) => readOutboxDepth(db, null));
     expect(depth?.rows).toBeLessThanOrEqual(100_001);
   });
 

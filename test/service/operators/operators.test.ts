@@ -165,6 +165,7 @@ describe('metrics', () => {
     expect(samples.get('tallyhook_deliveries_total{source="default",outcome="unavailable"}')).toBe(1);
     expect(samples.get('tallyhook_batch_seconds_count{result="failed"}')).toBe(1);
     expect(samples.get('tallyhook_outbox_pending')).toBeNaN();
+    expect(samples.get('tallyhook_database_connected')).toBe(0);
   });
 });
 
