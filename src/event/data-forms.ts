@@ -42,7 +42,10 @@ const timestamp = z.iso
 /** Without them a delivery belongs to no job. */
 export const addressee = z.object({ job_id: identifier, status: statusText });
 
-/** The three kinds of event, with the fields of service interface 6.2. The published JSON Schemas are made from these. */
+/**
+ * Zod schemas of the `data` of each kind of event. What they parse loses fields that they do not name: use `.loose()` to keep
+ * these. Times are converted to UTC. The published JSON Schemas are made from these (service interface 6.2).
+ */
 export const eventSchemas = {
   completed: z.object({
     job_id: identifier,

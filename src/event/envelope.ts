@@ -31,7 +31,10 @@ export function routingKey(prefix: string, kind: string, source: string): string
 const text = z.string().min(1);
 const utc = z.iso.datetime();
 
-/** Open: attributes that are added later pass through. `data` has a schema for each kind. */
+/**
+ * The zod schema of an event as a CloudEvent. It is open: attributes that are added later pass through. Of `data` it says only that
+ * it is an object; each kind has a schema for that.
+ */
 export const envelope = z.looseObject({
   specversion: z.literal('1.0'),
   id: text,
