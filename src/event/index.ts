@@ -14,5 +14,6 @@ export {
   routingKey,
 } from './envelope.ts';
 export { addressee, eventSchemas } from './data-forms.ts';
+export { type Form, addresseeForm, dataForm, envelopeForm, notificationForm } from './forms.ts';
 export { REASON_MAX_LENGTH, listReasons, reasonOf } from './reasons.ts';
 export { type ParsedEvent, isCompleted, isFailed, isProgress, parseEvent } from './parse-event.ts';
