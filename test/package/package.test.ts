@@ -263,6 +263,30 @@ describe.for(NODES)('on $name', ({ node }) => {
     );
     expect(printed).toBe('true true\n');
   });
+
+  test.skipIf(!node)('a subscriber gets an event', async () => {
+    const printed = await runFile(
+      'subscribe.mjs',
+      `import { connect } from 'amqplib';
+      import { createSubscriber } from 'tallyhook/subscriber';
+      import { messageOf, sampleEvent } from 'tallyhook/testing';
+      const [url, exchange] = [${JSON.stringify(amqpUrl())}, ${JSON.stringify(newExchange())}];
+      const { promise, resolve } = Promise.withResolvers();
+      const queue = { temporary: 'test.package' };
+      const on = { completed: (event) => resolve(event.data.job_id) };
+      const subscriber = await createSubscriber({ url, exchange, declareExchange: true, queue, on });
+      const connection = await connect(url);
+      const channel = await connection.createChannel();
+      const { routingKey, content, properties } = messageOf(sampleEvent({ kind: 'completed' }));
+      channel.publish(exchange, routingKey, content, properties);
+      console.log(await promise);
+      await subscriber.stop();
+      await channel.deleteExchange(exchange);
+      await connection.close();`,
+      node,
+    );
+    expect(printed).toBe('job_sample\n');
+  });
 });
 
 /** As strict as can be, and with our declarations checked, too. */
@@ -273,6 +297,7 @@ const STRICT = {
   skipLibCheck: false,
   noEmit: true,
   target: 'es2024',
+  lib: ['es2024'],
   types: ['node'],
 };
 
@@ -293,8 +318,20 @@ async function check(name: string, options: object, files: readonly string[]): P
   return (await runProgram(tsc, ['-p', name, '--pretty', 'false'], installed.folder)).stdout;
 }
 
+/** The types are those of the kind, not `any`. */
+const TYPED = `
+import type { ConversionEvent } from 'tallyhook/events';
+export const cost = (event: ConversionEvent): number =>
+  event.type === 'conversion.job.completed' ? event.data.cost_cents : 0;
+// @ts-expect-error -- a failed job has no costs
+export const wrong: number = testing.sampleEvent({ kind: 'failed' }).data.cost_cents;
+// @ts-expect-error -- there is no such list
+operators.createOperatorsClient({ url: '', token: '' }).each('nothing');
+// @ts-expect-error -- there is no such kind of event
+void subscriber.createSubscriber({ url: '', queue: '', on: { ended: () => {} } });`;
+
 describe('a TypeScript project', () => {
-  test('compiles the examples of docs/package.md, as nodenext and bundler have it', async () => {
+  test('compiles the page’s examples, and CommonJS that requires each module', async () => {
     const files = await Promise.all(
       (await examples()).map(async (code, index) => {
         await writeFile(join(installed.folder, `example-${index}.ts`), `${code}\nexport {};\n`);
@@ -302,21 +339,11 @@ describe('a TypeScript project', () => {
       }),
     );
     expect(files.length).toBe(6);
-    expect(await check('nodenext.json', { module: 'nodenext' }, files)).toBe('');
+    const required = MODULES.map((name) => `import * as ${name} from 'tallyhook/${name}';\nvoid ${name};`);
+    await writeFile(join(installed.folder, 'required.cts'), [...required, TYPED].join('\n'));
     const bundler = { module: 'esnext', moduleResolution: 'bundler', resolveJsonModule: true };
+    expect(await check('nodenext.json', { module: 'nodenext' }, [...files, 'required.cts'])).toBe('');
     expect(await check('bundler.json', bundler, files)).toBe('');
-  });
-
-  test('compiles CommonJS that requires each module, and knows the types of an event’s fields', async () => {
-    const lines = MODULES.map((name) => `import * as ${name} from 'tallyhook/${name}';\nvoid ${name};`);
-    const typed = `
-      import type { ConversionEvent } from 'tallyhook/events';
-      export const cost = (event: ConversionEvent): number =>
-        event.type === 'conversion.job.completed' ? event.data.cost_cents : 0;
-      // @ts-expect-error -- a failed job has no costs
-      export const wrong: number = testing.sampleEvent({ kind: 'failed' }).data.cost_cents;`;
-    await writeFile(join(installed.folder, 'required.cts'), [...lines, typed].join('\n'));
-    expect(await check('required.json', { module: 'nodenext' }, ['required.cts'])).toBe('');
   });
 
   test('runs the examples of docs/package.md as they stand there', async () => {
