@@ -8,6 +8,7 @@ import { createProgress, explain, type Progress } from './output.ts';
 import { ROOT } from './relay.ts';
 import { findChromium, WITHOUT_CHROMIUM } from './services/find-chromium.ts';
 import { chooseEngine } from './services/find-ffmpeg.ts';
+import { findOldNode, WITHOUT_OLD_NODE } from './services/find-node.ts';
 import { makeThrowAwayFolder, roomInMemory } from './services/folders.ts';
 import type { Guard } from './services/guard.ts';
 import { startPostgres } from './services/postgres.ts';
@@ -38,6 +39,7 @@ async function run(guard: Guard, vitestArgs: string[]): Promise<Tally[]> {
   ]);
   const tests = services === undefined ? FAILED : await runTests(vitestArgs, all, services);
   if (services?.['TEST_CHROMIUM'] === '') progress.note(WITHOUT_CHROMIUM);
+  if (services?.['TEST_OLD_NODE'] === '') progress.note(WITHOUT_OLD_NODE);
   return [...results, tests];
 }
 
@@ -61,7 +63,7 @@ async function startServices(
   const { TEST_DATABASE_URL, TEST_AMQP_URL } = process.env;
   const isThrownAway = TEST_DATABASE_URL === undefined;
   try {
-    const [databaseUrl, amqpUrl, chromium] = await Promise.all([
+    const [databaseUrl, amqpUrl, chromium, oldNode] = await Promise.all([
       TEST_DATABASE_URL ??
         during('Postgres', async () => {
           const place = makeThrowAwayFolder(guard, roomInMemory(DATABASES_BYTES));
@@ -75,6 +77,7 @@ async function startServices(
           return rabbitmq.url;
         }),
       findChromium({ guard, logFile: join(folder, 'install-chromium.log'), log: note }),
+      findOldNode({ guard, logFile: join(folder, 'install-node.log'), log: note }),
       // For the sandbox's conversions: without ffmpeg their tests are skipped, and say so.
       chooseEngine({ guard, logFile: join(folder, 'install-ffmpeg.log'), log: note }),
     ]);
@@ -82,6 +85,7 @@ async function startServices(
       TEST_DATABASE_URL: databaseUrl,
       TEST_AMQP_URL: amqpUrl,
       TEST_CHROMIUM: chromium ?? '',
+      TEST_OLD_NODE: oldNode ?? '',
       // Its databases are deleted with its folder: dropping each of them would take half a minute.
       ...(isThrownAway && { TEST_POSTGRES_IS_THROWN_AWAY: 'true' }),
     };

@@ -97,10 +97,12 @@ export async function startReplica(options: {
   databaseUrl: string;
   exchange?: string;
   env?: Record<string, string>;
+  main?: string;
   waitUntilReady?: boolean;
 }): Promise<Replica> {
   const exchange = options.exchange ?? UNHEARD;
   const command = startCommand(['serve'], {
+    ...(options.main !== undefined && { main: options.main }),
     env: {
       HOST: '127.0.0.1',
       PORT: '0',
