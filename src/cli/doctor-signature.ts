@@ -65,7 +65,7 @@ export async function checkForged(endpoint: Endpoint, secrets: readonly NamedSec
     const changed = await post(endpoint, malformedBody(), { secret, signed: malformedBody() });
     if (!isUnauthorized(changed)) return notRefused('forged', changed, 'a body changed after signing');
   }
-  return ok('forged', 'refused with 401: of another secret, and of a body changed after signing');
+  return ok('forged', 'refused with 401: a signature of another secret, and one of a body that was changed');
 }
 
 export async function checkUnsigned(endpoint: Endpoint): Promise<Finding> {

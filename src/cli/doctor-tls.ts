@@ -51,14 +51,14 @@ function shakeHands(url: URL, timeoutMs: number): Promise<Handshake> {
       // It is judged here, so that the answer can say what is wrong with it. Nothing is sent on this connection.
       rejectUnauthorized: false,
       ALPNProtocols: ['http/1.1'],
-      timeout: timeoutMs,
     });
     const end = (settle: () => void) => {
+      clearTimeout(timer);
       settle();
       socket.destroy();
     };
+    const timer = setTimeout(() => end(() => reject(new Error('it took too long'))), timeoutMs);
     socket.once('secureConnect', () => end(() => resolve(seenOn(socket))));
-    socket.once('timeout', () => end(() => reject(new Error('no answer in time'))));
     socket.once('error', (error) => end(() => reject(error)));
   });
 }
