@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { failed, type Finding, ok, warning } from './doctor-finding.ts';
 import type { Endpoint } from './doctor-probe.ts';
 import { NOTHING_LISTENS } from './environment.ts';
-import { reasonOf } from './no-answer.ts';
+import { isUnrouted, reasonOf } from './no-answer.ts';
 
 /** A name has a few addresses. */
 const ADDRESSES_MAX = 8;
@@ -18,7 +18,8 @@ export const hostOf = ({ hostname }: URL): string => hostname.replaceAll(/^\[|\]
 
 export const isLoopback = (url: URL): boolean => /^(?:localhost|127(?:\.\d+){3}|::1)$/.test(hostOf(url));
 
-type Contact = { readonly address: string; readonly reason?: string };
+/** `isUnrouted`: this machine cannot reach it, as an IPv6 address without IPv6. Another one may. */
+export type Contact = { readonly address: string; readonly reason?: string; readonly isUnrouted?: boolean };
 
 export async function checkAddress({ url, timeoutMs }: Endpoint): Promise<Finding> {
   let addresses: readonly string[];
@@ -28,30 +29,27 @@ export async function checkAddress({ url, timeoutMs }: Endpoint): Promise<Findin
     const mend = 'correct the name in the address, or add it to your DNS';
     return failed('address', { found: reasonOf(error, url), mend });
   }
-  return judge(await Promise.all(addresses.map((address) => contact(address, url, timeoutMs))), url);
+  return judgeContacts(await Promise.all(addresses.map((address) => contact(address, url, timeoutMs))), url);
 }
 
-function judge(contacts: readonly Contact[], url: URL): Finding {
+/** Pure. */
+export function judgeContacts(contacts: readonly Contact[], url: URL): Finding {
   const details = { addresses: contacts.map(({ address }) => address) };
-  const dead = contacts.flatMap(({ address, reason }) =>
-    reason === undefined ? [] : `${address}: ${reason}`,
-  );
-  if (dead.length === 0) return ok('address', `connects to ${details.addresses.join(', ')}`, details);
-  const found = dead.join('; ');
-  if (dead.length < contacts.length) {
-    return warning(
-      'address',
-      {
-        found,
-        mend: 'other addresses connect, but senders may try any of them: mend this one, or remove it from your DNS',
-      },
-      details,
-    );
+  const alive = contacts.filter(({ reason }) => reason === undefined).map(({ address }) => address);
+  const dead = contacts.filter(({ reason }) => reason !== undefined);
+  const words = (some: readonly Contact[]) =>
+    some.map(({ address, reason }) => `${address}: ${reason}`).join('; ');
+  if (alive.length === 0) {
+    const mend = isLoopback(url)
+      ? NOTHING_LISTENS
+      : 'start the service and the proxy, and let the firewall pass this port';
+    return failed('address', { found: words(dead), mend });
   }
-  const mend = isLoopback(url)
-    ? NOTHING_LISTENS
-    : 'start the service and the proxy, and let the firewall pass this port';
-  return failed('address', { found, mend });
+  // "localhost" is ::1, too, where a server often does not listen. No sender is told this name.
+  const counted = isLoopback(url) ? [] : dead.filter((contacted) => !contacted.isUnrouted);
+  if (counted.length === 0) return ok('address', `connects to ${alive.join(', ')}`, details);
+  const mend = 'other addresses connect, but senders may try this one: mend it, or remove it from your DNS';
+  return warning('address', { found: words(counted), mend }, details);
 }
 
 async function resolve(host: string, timeoutMs: number): Promise<readonly string[]> {
@@ -74,7 +72,9 @@ function contact(address: string, url: URL, timeoutMs: number): Promise<Contact>
     };
     socket.once('connect', () => end({ address }));
     socket.once('timeout', () => end({ address, reason: 'no answer in time' }));
-    const host = `port ${port}`;
-    socket.once('error', (error) => end({ address, reason: reasonOf(error, { host, hostname: address }) }));
+    socket.once('error', (error) => {
+      const reason = reasonOf(error, { host: `port ${port}`, hostname: address });
+      end({ address, reason, isUnrouted: isUnrouted(error) });
+    });
   });
 }

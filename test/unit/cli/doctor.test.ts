@@ -1,15 +1,59 @@
 // What `tallyhook doctor` makes of what it saw.
 
 import { describe, expect, test } from 'vitest';
+import { type Contact, judgeContacts } from '../../../src/cli/doctor-address.ts';
 import { explain, isMalformed } from '../../../src/cli/doctor-explain.ts';
 import { failed, ok, skipped, warning } from '../../../src/cli/doctor-finding.ts';
 import { linesOf, sumOf } from '../../../src/cli/doctor-output.ts';
 import type { Answer } from '../../../src/cli/doctor-probe.ts';
 import { judgeTimes } from '../../../src/cli/doctor-time.ts';
-import { judgeTls } from '../../../src/cli/doctor-tls.ts';
+import { checkTls, judgeTls } from '../../../src/cli/doctor-tls.ts';
 
 const NOW = Date.parse('2026-01-15T10:00:00Z');
 const DAY_MS = 24 * 60 * 60 * 1_000;
+
+const judgedAt = (url: string, ...contacts: readonly Contact[]) => judgeContacts(contacts, new URL(url));
+
+describe('addresses', () => {
+  const alive = { address: '203.0.113.5' };
+  const dead = { address: '203.0.113.6', reason: 'nothing listens at port 443' };
+  const unrouted = {
+    address: '2001:db8::1',
+    reason: 'this machine has no way to port 443',
+    isUnrouted: true,
+  };
+
+  test('that all connect are fine; one that does not is a warning, none is a failure', () => {
+    const url = 'https://hooks.example.com/webhooks';
+    expect(judgedAt(url, alive)).toMatchObject({ result: 'ok', found: 'connects to 203.0.113.5' });
+    expect(judgedAt(url, alive, dead)).toMatchObject({
+      result: 'warning',
+      found: '203.0.113.6: nothing listens at port 443',
+      details: { addresses: ['203.0.113.5', '203.0.113.6'] },
+    });
+    expect(judgedAt(url, dead, unrouted)).toMatchObject({ result: 'failed' });
+  });
+
+  test('that only this machine cannot reach, or of localhost, do not count', () => {
+    expect(judgedAt('https://hooks.example.com/webhooks', alive, unrouted)).toMatchObject({ result: 'ok' });
+    expect(judgedAt('http://localhost/webhooks', { address: '127.0.0.1' }, dead)).toMatchObject({
+      result: 'ok',
+    });
+  });
+});
+
+const tlsOf = (url: string) =>
+  checkTls({ url: new URL(url), timeoutMs: 1, signal: new AbortController().signal });
+
+test('plain http is a warning, except on this machine', async () => {
+  expect(await tlsOf('http://hooks.example.com/webhooks')).toMatchObject({
+    result: 'warning',
+    mend: expect.stringContaining('certificate'),
+  });
+  for (const host of ['localhost:8080', '127.0.0.1:8080', '[::1]:8080']) {
+    expect(await tlsOf(`http://${host}/webhooks`)).toMatchObject({ result: 'ok' });
+  }
+});
 
 describe('a certificate', () => {
   const seen = {
