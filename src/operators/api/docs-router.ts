@@ -28,20 +28,24 @@ const PATHS = [
   '/docs.js',
 ];
 
-/** Behind the gate, which counts and logs each request. The files are made at the first request for one. */
+/** Behind the gate, which counts and logs each request. */
 export function createDocsRouter(subjects: DocsSubjects): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  router.get(PATHS, checksToken, serveFiles(subjects));
+  router.all(PATHS, onlyGet);
+  return router;
+}
+
+/** They are made at the first request for one. */
+function serveFiles(subjects: DocsSubjects): RequestHandler {
   let made: Promise<ReadonlyMap<string, DocsFile>> | undefined;
-  const serve: RequestHandler = async (request, response, next) => {
+  return async (request, response, next) => {
     made ??= makeDocsFiles(subjects);
     const file = (await made).get(request.path);
     if (file === undefined) return void notFound(request, response, next);
     // Express answers 304 where the client has this ETag.
     response.set({ ...file.headers, 'Content-Security-Policy': POLICY }).send(file.text);
   };
-  const router = Router({ caseSensitive: true, strict: true });
-  router.get(PATHS, checksToken, serve);
-  router.all(PATHS, onlyGet);
-  return router;
 }
 
 const checksToken: RequestHandler = (request, response, next) => {
