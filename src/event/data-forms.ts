@@ -52,7 +52,8 @@ const createdAt = timestamp.describe('When the job was created.');
 const progressAtEnd = percentage.describe('How much of the job was done at its end, in percent.');
 
 /**
- * The three kinds of event, with the fields of service interface 6.2. The published JSON Schemas, the types for others and their
+ * Zod schemas of the `data` of each kind of event (service interface 6.2). What they parse loses fields that they do not name: use
+ * `.loose()` to keep these. Times are converted to UTC. The published JSON Schemas, the types for others and their
  * comments are made from these. A changed one is a new form: see contracts/README.md.
  */
 export const eventSchemas = {

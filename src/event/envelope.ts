@@ -37,7 +37,7 @@ const utc = z.iso.datetime();
 const SHORT_STRING_MAX = 255;
 
 /**
- * Open: attributes that are added later pass through, and so do new types and versions of the data. `data` has a schema for each
+ * The zod schema of an event as a CloudEvent. It is open: attributes that are added later pass through, and so do new types and versions of the data. `data` has a schema for each
  * kind.
  */
 export const envelope = z.looseObject({
