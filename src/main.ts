@@ -1,13 +1,17 @@
-#!/usr/bin/env node
-// The command line. Finds the command, runs it, and maps its result or error to an exit code:
+// The command line, which bin/tallyhook.js loads. Finds the command, runs it, and maps its result or error to an exit code:
 // 0 done, 1 failed, 2 used wrongly, 70 a bug, 78 a configuration or schema that cannot be used.
 
 import { HelpAsked } from './cli/arguments.ts';
 import type { Command } from './cli/command.ts';
+import { inRepository } from './cli/environment.ts';
 import { complain, exitWhenOutputCloses, say } from './cli/output.ts';
 import { reportError } from './cli/report.ts';
 import { UsageError } from './errors.ts';
 import { version } from './version.ts';
+
+const LOCAL_RUN = inRepository(
+  'For variables that are not set, all commands but serve read .local/env, which "npm start" writes.\n',
+);
 
 const HELP = `Tallyhook receives webhooks, tallies them in Postgres and relays them to RabbitMQ.
 
@@ -49,9 +53,8 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
 
   --help, --version
 
-For variables that are not set, all commands but serve read .local/env, which "npm start" writes. Commands that ask the
-operators' API take its address and token from TALLYHOOK_URL and TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON
-when piped.
+${LOCAL_RUN}Commands that ask the operators' API take its address and token from TALLYHOOK_URL and
+TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON when piped.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or schema.`;
 
 /** Loaded on demand: commands for people start without the server's packages, and the server without theirs. */
