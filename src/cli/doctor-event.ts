@@ -1,7 +1,8 @@
 // The checks with an event: a new one is accepted, and the same bytes once more are found to be a duplicate.
 
 import { randomBytes } from 'node:crypto';
-import { explain, isSuccess } from './doctor-explain.ts';
+import { OUTCOME_STATUS } from '../delivery-answers.ts';
+import { explain, type Fault } from './doctor-explain.ts';
 import { failed, type Finding, ok, skipped } from './doctor-finding.ts';
 import { type Answer, type Endpoint, post } from './doctor-probe.ts';
 import { clean } from './readable.ts';
@@ -32,7 +33,7 @@ export async function* checkEvent(
 ): AsyncGenerator<Finding> {
   const body = notification(job);
   const first = await post(endpoint, body, { secret });
-  const id = eventIdIn(first, { status: 202, outcome: 'accepted' });
+  const id = eventIdIn(first, 'accepted');
   if (id === undefined) {
     yield failed('event', unexpected(first, 'a new event'));
     yield skipped('redelivery', 'there is no event to repeat');
@@ -40,26 +41,24 @@ export async function* checkEvent(
   }
   yield ok('event', `accepted with 202 as ${id}. Ignore the job ${job}`, { job_id: job, event_id: id });
   const second = await post(endpoint, body, { secret });
-  const again = eventIdIn(second, { status: 200, outcome: 'duplicate' });
+  const again = eventIdIn(second, 'duplicate');
   yield again === id
     ? ok('redelivery', 'found to be a duplicate, with 200 and the same event_id')
     : failed('redelivery', unexpected(second, 'the same event once more'));
 }
 
-function eventIdIn(
-  answer: Answer,
-  { status, outcome }: { status: number; outcome: string },
-): string | undefined {
-  if (answer.kind === 'none' || answer.status !== status || answer.fields['outcome'] !== outcome)
-    return undefined;
-  const id = answer.fields['event_id'];
-  return typeof id === 'string' ? clean(id) : undefined;
+function eventIdIn(answer: Answer, outcome: 'accepted' | 'duplicate'): string | undefined {
+  if (answer.kind === 'none' || answer.status !== OUTCOME_STATUS[outcome]) return undefined;
+  const { outcome: said, event_id: id } = answer.fields;
+  return said === outcome && typeof id === 'string' ? clean(id) : undefined;
 }
 
-function unexpected(answer: Answer, sent: string) {
-  if (answer.kind === 'none' || !isSuccess(answer)) return explain(answer, sent);
+function unexpected(answer: Answer, sent: string): Fault {
+  const outcome = answer.kind === 'answer' ? answer.fields['outcome'] : undefined;
+  if (answer.kind === 'none' || typeof outcome !== 'string') return explain(answer, sent);
+  const id = clean(String(answer.fields['event_id']));
   return {
-    found: `${sent} was answered with ${answer.status} and the outcome "${clean(String(answer.fields['outcome']))}"`,
-    mend: 'it is not taken as the sender means it: show the operators of the service this job id',
+    found: `${sent} was answered with ${answer.status}, the outcome "${clean(outcome)}" and the event_id ${id}`,
+    mend: 'it is not taken as the sender means it: show this to the operators of the service',
   };
 }

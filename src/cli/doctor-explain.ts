@@ -1,19 +1,22 @@
 // What an answer to `tallyhook doctor` means, if it is not the expected one: what was seen, and how to mend it. Pure.
 
+import { DELIVERY_ERRORS } from '../delivery-answers.ts';
 import type { Answer } from './doctor-probe.ts';
 import { clean } from './readable.ts';
 import { cut } from './text-width.ts';
 
 export type Fault = { readonly found: string; readonly mend: string };
 
+type ErrorAnswer = { readonly httpStatus: number; readonly error: string };
+
 /** Whether Tallyhook gave this error: a proxy or another service has other words. */
-export function isOwn(answer: Answer, status: number, error: string): boolean {
-  return answer.kind === 'answer' && answer.status === status && answer.fields['error'] === error;
+export function isOwn(answer: Answer, { httpStatus, error }: ErrorAnswer): boolean {
+  return answer.kind === 'answer' && answer.status === httpStatus && answer.fields['error'] === error;
 }
 
 /** The answer to an authentic body that is no notification: its signature was accepted, and it made no event. */
-export const isMalformed = (answer: Answer) => isOwn(answer, 400, 'malformed');
-export const isUnauthorized = (answer: Answer) => isOwn(answer, 401, 'unauthorized');
+export const isMalformed = (answer: Answer) => isOwn(answer, DELIVERY_ERRORS.malformed);
+export const isUnauthorized = (answer: Answer) => isOwn(answer, DELIVERY_ERRORS.unauthorized);
 export const isSuccess = (answer: Answer) =>
   answer.kind === 'answer' && answer.status >= 200 && answer.status < 300;
 
@@ -35,12 +38,9 @@ type Given = Extract<Answer, { kind: 'answer' }>;
 
 function meaningOf(answer: Given): Meaning {
   const { status } = answer;
-  const { error } = answer.fields;
   if (status >= 300 && status < 400) return redirect(answer);
-  if (typeof error === 'string') {
-    const own = OWN[`${status} ${error}`];
-    if (own !== undefined) return own;
-  }
+  const own = OWN.find((meaning) => isOwn(answer, meaning.error));
+  if (own !== undefined) return own;
   return { words: `${quote(answer)}, which Tallyhook does not answer`, mend: mendOther(status) };
 }
 
@@ -48,37 +48,43 @@ function redirect({ headers: { location } }: Given): Meaning {
   const to = location === undefined ? 'another address' : cut(clean(location), QUOTE_WIDTH);
   return {
     words: `a redirect to ${to}. Senders follow no redirect`,
-    mend: `give senders the address that it leads to, if it is the right one, or let the proxy answer here itself`,
+    mend: 'give senders the address that it leads to, if it is the right one, or let the proxy answer here itself',
   };
 }
 
-/** Answers of Tallyhook, by status and error. */
-const OWN: Readonly<Record<string, Meaning>> = {
-  '400 malformed': {
+/** Answers of Tallyhook. */
+const OWN: readonly (Meaning & { readonly error: ErrorAnswer })[] = [
+  {
+    error: DELIVERY_ERRORS.malformed,
     words: 'the signature was accepted',
     mend: 'this should be refused: report it to the operators of the service',
   },
-  '401 unauthorized': {
+  {
+    error: DELIVERY_ERRORS.unauthorized,
     words: 'the signature was refused',
     mend: 'the proxy in front has to pass the body and X-Service-Signature on as they come',
   },
-  '404 not_found': {
+  {
+    error: { httpStatus: 404, error: 'not_found' },
     words: 'Tallyhook has nothing at this path',
     mend: 'the path is /webhooks, or /webhooks/<source>: in lower case, and without a slash at its end. The port is PORT, and not OPERATOR_PORT',
   },
-  '408 request_timeout': {
+  {
+    error: DELIVERY_ERRORS.late,
     words: 'the body did not arrive in time',
     mend: 'look for what slows requests down between this machine and the service',
   },
-  '413 payload_too_large': {
+  {
+    error: DELIVERY_ERRORS.tooLarge,
     words: 'the body is above the limit of the service',
     mend: 'raise BODY_LIMIT_BYTES of the service if senders have larger bodies',
   },
-  '503 unavailable': {
+  {
+    error: DELIVERY_ERRORS.unavailable,
     words: 'Tallyhook cannot record deliveries now',
     mend: 'its Postgres is away or slow, or there is too much load: /readyz and the log of the service say which. Senders send again',
   },
-};
+];
 
 /** Of something in front of Tallyhook, or in its place. */
 function mendOther(status: number): string {

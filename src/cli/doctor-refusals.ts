@@ -1,6 +1,7 @@
 // The checks of what the service refuses by rule: other methods, encoded bodies, and bodies above the limit.
 
 import { gzipSync } from 'node:zlib';
+import { DELIVERY_ERRORS } from '../delivery-answers.ts';
 import { explain, isMalformed, isOwn, isUnauthorized } from './doctor-explain.ts';
 import { failed, type Finding, ok, warning } from './doctor-finding.ts';
 import { type Answer, type Endpoint, post, probe } from './doctor-probe.ts';
@@ -9,7 +10,7 @@ import { count } from './readable.ts';
 
 export async function checkMethod(endpoint: Endpoint): Promise<Finding> {
   const answer = await probe(endpoint, { method: 'GET' });
-  const isRefused = isOwn(answer, 405, 'method_not_allowed');
+  const isRefused = isOwn(answer, DELIVERY_ERRORS.wrongMethod);
   if (isRefused && answer.kind === 'answer' && answer.headers.allow === 'POST') {
     return ok('method', 'GET is refused with 405, and Allow names POST');
   }
@@ -28,7 +29,7 @@ const isClientError = (answer: Answer) =>
 export async function checkEncoding(endpoint: Endpoint, secret: string): Promise<Finding> {
   const headers = { 'Content-Encoding': 'gzip' };
   const answer = await post(endpoint, gzipSync(malformedBody()), { secret, headers });
-  if (answer.kind === 'answer' && answer.status === 415) {
+  if (answer.kind === 'answer' && answer.status === DELIVERY_ERRORS.encoded.httpStatus) {
     return ok('encoding', 'a compressed body is refused with 415');
   }
   if (isUnauthorized(answer)) {
@@ -53,7 +54,7 @@ export async function checkSize(endpoint: Endpoint, secret: string): Promise<Fin
   const above = paddedBody(USUAL_LIMIT_BYTES + 1);
   const refusal = await post(endpoint, above, { secret, holdMs: endpoint.timeoutMs * HOLD_SHARE });
   const limit = limitIn(refusal) ?? USUAL_LIMIT_BYTES;
-  const isRefused = refusal.kind === 'answer' && refusal.status === 413;
+  const isRefused = refusal.kind === 'answer' && refusal.status === DELIVERY_ERRORS.tooLarge.httpStatus;
   if (!isRefused && !isMalformed(refusal)) {
     return failed('size', explain(refusal, `a body of ${count(above.length)} bytes`));
   }
@@ -70,7 +71,7 @@ export async function checkSize(endpoint: Endpoint, secret: string): Promise<Fin
 
 /** As Tallyhook says it. */
 function limitIn(answer: Answer): number | undefined {
-  if (answer.kind === 'none' || !isOwn(answer, 413, 'payload_too_large')) return undefined;
+  if (answer.kind === 'none' || !isOwn(answer, DELIVERY_ERRORS.tooLarge)) return undefined;
   const digits = /larger than (\d{1,8}) bytes/.exec(String(answer.fields['message']))?.[1];
   const limit = Number(digits);
   return limit > 0 && limit <= USUAL_LIMIT_BYTES ? limit : undefined;

@@ -318,7 +318,10 @@ describe('an endpoint', () => {
 
     expect(await examined(forgetful.url, { event: true })).toMatchObject({
       event: { result: 'ok' },
-      redelivery: failedWith('was answered with 202 and the outcome "accepted"', 'job id'),
+      redelivery: failedWith(
+        'was answered with 202, the outcome "accepted" and the event_id e2',
+        'operators',
+      ),
     });
   });
 });
