@@ -46,6 +46,7 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
   development
     send            sign and send a notification
     verify          say what is wrong with a signature, offline
+    doctor          check an endpoint from the sender's side: address, TLS, signatures, limits, time
     forward         send deliveries to your handler
     tail            print events as a subscriber receives them
     sandbox         run a stand-in for the conversion service
@@ -80,6 +81,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   replays: async () => (await import('./cli/replays.ts')).replays,
   send: async () => (await import('./cli/send.ts')).sendCommand,
   verify: async () => (await import('./cli/verify.ts')).verifyCommand,
+  doctor: async () => (await import('./cli/doctor.ts')).doctor,
   forward: async () => (await import('./cli/forward.ts')).forward,
   tail: async () => (await import('./cli/tail.ts')).tailCommand,
   sandbox: async () => (await import('./cli/sandbox.ts')).sandboxCommand,

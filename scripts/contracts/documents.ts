@@ -2,6 +2,7 @@
 
 import { fileURLToPath } from 'node:url';
 import { breaksOf, filesOf, FORMS, makeFile } from './forms.ts';
+import { makeAsyncApi, makeIntake, makeOperators } from './interfaces.ts';
 import { makePython } from './python.ts';
 import { readReleased } from './released.ts';
 import { makeTypeScript } from './typescript.ts';
@@ -12,6 +13,9 @@ type TextMaker = () => string | Promise<string>;
 
 /** Path in contracts/ → how its text is made. The forms are made apart: their versions are in the names of their files. */
 const DOCUMENTS: Readonly<Record<string, TextMaker>> = {
+  'asyncapi.json': makeAsyncApi,
+  'openapi.intake.json': makeIntake,
+  'openapi.operators.json': makeOperators,
   'types/events.ts': makeTypeScript,
   'types/tallyhook_events.py': makePython,
 };
