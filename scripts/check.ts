@@ -42,7 +42,8 @@ async function run(guard: Guard, vitestArgs: string[]): Promise<Tally[]> {
     vitestArgs.length > 0 ? [] : runSteps(all),
   ]);
   const tests = services === undefined ? FAILED : await runTests(vitestArgs, all, services);
-  for (const [name, withoutIt] of Object.entries(WITHOUT)) if (services?.[name] === '') progress.note(withoutIt);
+  for (const [name, withoutIt] of Object.entries(WITHOUT))
+    if (services?.[name] === '') progress.note(withoutIt);
   return [...results, tests];
 }
 

@@ -38,7 +38,8 @@ export async function installPackages(
   });
   closeSync(output);
   const { code } = await installer.exited;
-  if (code !== 0) throw new Error(`apt-get could not install ${names.join(' ')}:\n${lastLines(logFile, LOG_LINES)}`);
+  if (code !== 0)
+    throw new Error(`apt-get could not install ${names.join(' ')}:\n${lastLines(logFile, LOG_LINES)}`);
 }
 
 export function isOnPath(program: string): boolean {
