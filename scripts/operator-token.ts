@@ -30,7 +30,7 @@ export async function findOrCreateToken(options: {
 
 /** An address of the console that signs in once, with the rights of the token; the console's own if no code can be had now. */
 export async function signInAddress({ url, token }: { url: string; token: string }): Promise<string> {
-  const client = createOperatorsClient({ baseUrl: url, token });
+  const client = createOperatorsClient({ url, token });
   try {
     const { code } = await client.signInCode(randomUUID());
     if (code !== undefined) return `${url}/console/sign-in?code=${code}`;

@@ -16,7 +16,7 @@ export function printWelcome(
   { signIn, sandbox }: { readonly signIn: string; readonly sandbox: RunningSandbox | undefined },
 ): void {
   const webhooks = `http://127.0.0.1:${env.PORT}/webhooks`;
-  const body = String(sampleNotification('progress', { job: 'job_by_hand', percent: 45 }));
+  const body = sampleNotification({ kind: 'progress', job: 'job_by_hand', percent: 45 });
   const signature = `sha256=$(printf %s "$body" | openssl dgst -sha256 -hmac "$SIGNING_SECRET" | sed 's/.* //')`;
   const source = namesInFile({ SOURCES_FILE: env.SOURCES_FILE }).find((name) => name !== 'default');
   say(`

@@ -1,4 +1,4 @@
-// The bytes of an answer that may have no end. A connection that is dead without a word, as after a computer slept, would
+// The bytes of an answer that may have no end, or only its beginning. A connection that is dead without a word, as after a computer slept, would
 // never end by itself: silence ends it.
 
 import { NoAnswerError } from './errors.ts';
@@ -28,4 +28,16 @@ export async function* bytesOf(
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Of a longer stream only the beginning; the rest is not read. */
+export async function readUpTo(maxBytes: number, stream: AsyncIterable<unknown>): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let left = maxBytes;
+  for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+    chunks.push(chunk.subarray(0, left));
+    left -= chunk.length;
+    if (left <= 0) break;
+  }
+  return Buffer.concat(chunks);
 }

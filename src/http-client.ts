@@ -22,7 +22,9 @@ export type Call = {
 };
 
 export type HttpClientOptions = {
-  readonly baseUrl: string;
+  /** Of the service, with the path before the API's own if it has one: `https://hooks.example.com`. */
+  readonly url: string;
+  /** Sent to this service alone. */
   readonly token: string;
   readonly fetch?: typeof globalThis.fetch;
   /** For one try: of JSON until the last byte, of a stream until its head (30,000). */
@@ -82,13 +84,13 @@ export function addressFault(url: string): string | undefined {
   return 'the address must be an http or https URL without user, query or fragment';
 }
 
-/** @throws TypeError for a base URL or token that cannot be used; it quotes neither. */
+/** @throws TypeError for a URL or token that cannot be used; it quotes neither. */
 export function createHttpClient(options: HttpClientOptions, api: Api): HttpClient {
   const { token, fetch = globalThis.fetch, timeoutMs = TIMEOUT_MS, maxWaitMs = MAX_WAIT_MS } = options;
   const { onWait, sleep = pause, silenceMs = SILENCE_MS } = options;
-  const fault = tokenFault(token) ?? addressFault(options.baseUrl);
+  const fault = tokenFault(token) ?? addressFault(options.url);
   if (fault !== undefined) throw new TypeError(fault);
-  const base = new URL(options.baseUrl).href.replace(/\/+$/, '') + api.basePath;
+  const base = new URL(options.url).href.replace(/\/+$/, '') + api.basePath;
 
   function send(call: Call, signal: AbortSignal): Promise<Response> {
     const { method, path, query, body, accept = 'application/json', idempotencyKey } = call;

@@ -1,13 +1,17 @@
-#!/usr/bin/env node
-// The command line. Finds the command, runs it, and maps its result or error to an exit code:
+// The command line, which bin/tallyhook.js loads. Finds the command, runs it, and maps its result or error to an exit code:
 // 0 done, 1 failed, 2 used wrongly, 70 a bug, 78 a configuration or schema that cannot be used.
 
 import { HelpAsked } from './cli/arguments.ts';
 import type { Command } from './cli/command.ts';
+import { inRepository } from './cli/environment.ts';
 import { complain, exitWhenOutputCloses, say } from './cli/output.ts';
 import { reportError } from './cli/report.ts';
 import { UsageError } from './errors.ts';
 import { version } from './version.ts';
+
+const LOCAL_RUN = inRepository(
+  'For variables that are not set, all commands but serve read .local/env, which "npm start" writes.\n',
+);
 
 const HELP = `Tallyhook receives webhooks, tallies them in Postgres and relays them to RabbitMQ.
 
@@ -42,15 +46,15 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
   development
     send            sign and send a notification
     verify          say what is wrong with a signature, offline
+    doctor          check an endpoint from the sender's side: address, TLS, signatures, limits, time
     forward         send deliveries to your handler
     tail            print events as a subscriber receives them
     sandbox         run a stand-in for the conversion service
 
   --help, --version
 
-For variables that are not set, all commands but serve read .local/env, which "npm start" writes. Commands that ask the
-operators' API take its address and token from TALLYHOOK_URL and TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON
-when piped.
+${LOCAL_RUN}Commands that ask the operators' API take its address and token from TALLYHOOK_URL and
+TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON when piped.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or schema.`;
 
 /** Loaded on demand: commands for people start without the server's packages, and the server without theirs. */
@@ -77,6 +81,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   replays: async () => (await import('./cli/replays.ts')).replays,
   send: async () => (await import('./cli/send.ts')).sendCommand,
   verify: async () => (await import('./cli/verify.ts')).verifyCommand,
+  doctor: async () => (await import('./cli/doctor.ts')).doctor,
   forward: async () => (await import('./cli/forward.ts')).forward,
   tail: async () => (await import('./cli/tail.ts')).tailCommand,
   sandbox: async () => (await import('./cli/sandbox.ts')).sandboxCommand,

@@ -24,7 +24,7 @@ export async function convertClips(
   sandbox: Sandbox,
   { webhooks, amqpUrl, exchange }: { webhooks: string; amqpUrl: string; exchange: string },
 ): Promise<string[]> {
-  const client = createClient({ baseUrl: sandbox.baseUrl, token: sandbox.token });
+  const client = createClient({ url: sandbox.baseUrl, token: sandbox.token });
   const { engine } = await client.me();
   const means =
     engine?.kind === 'ffmpeg' ? `ffmpeg ${engine.version}` : 'simulated: nothing is really converted';

@@ -10,7 +10,7 @@ import {
   addressFault,
   tokenFault,
 } from '../operators/client/index.ts';
-import { withLocalRun } from './environment.ts';
+import { inRepository, withLocalRun } from './environment.ts';
 import { complain } from './output.ts';
 import { duration } from './readable.ts';
 
@@ -22,8 +22,8 @@ export type Api = {
   readonly nextKey: () => string;
 };
 
-const HOW_TO_GET_A_TOKEN =
-  'make a token with "tallyhook tokens create" on a machine with DATABASE_URL, or start a local run with "npm start"';
+const HOW_TO_GET_A_TOKEN = `make a token with "tallyhook tokens create" on a machine with DATABASE_URL\
+${inRepository(', or start a local run with "npm start"')}`;
 
 /** @throws ConfigError */
 export function openApi(env: Env): Api {
@@ -33,7 +33,7 @@ export function openApi(env: Env): Api {
   return {
     url,
     client: createOperatorsClient({
-      baseUrl: url,
+      url,
       token,
       onWait: (waitMs, { message }) => complain(`${message}: trying again in ${duration(waitMs)}`),
     }),

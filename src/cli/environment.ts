@@ -25,6 +25,13 @@ export function withLocalRun(env: Env): Env {
   };
 }
 
+/** A text about `npm start`, which the repository has and the package has not: there it is `otherwise`. */
+export function inRepository(text: string, otherwise = ''): string {
+  return import.meta.url.endsWith('.ts') ? text : otherwise;
+}
+
 /** What to look at when nothing listens at the address of a local relay or broker. */
-export const NOTHING_LISTENS =
-  'Is "npm start" running? If your shell has read an older .local/env, read it again: . ./.local/env';
+export const NOTHING_LISTENS = inRepository(
+  'Is "npm start" running? If your shell has read an older .local/env, read it again: . ./.local/env',
+  'Is it running? Environment variables say where it is looked for (docs/configuration.md).',
+);

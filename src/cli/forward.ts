@@ -2,6 +2,7 @@
 // signed again. Shows what the handler answers. Each delivery is posted once, one after the other.
 
 import type { Env } from '../config.ts';
+import { readUpTo } from '../byte-stream.ts';
 import { AnswerError } from '../errors.ts';
 import { liveFilters, type OperatorsClient } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
@@ -12,7 +13,7 @@ import { type Delivery, type Followed, followDeliveries, untilAnswered } from '.
 import { createForwarded, type Forwarded, isLocalRelay } from './forward-loop.ts';
 import { createForwardOutput, type Handed, sumOf } from './forward-output.ts';
 import { type ForwardSecrets, readSecrets } from './forward-secrets.ts';
-import { handlerUrl, postToHandler, readUpTo } from './handler-post.ts';
+import { handlerUrl, postToHandler } from './handler-post.ts';
 import { complain } from './output.ts';
 
 /** Authentic ones, whose bodies are kept. */

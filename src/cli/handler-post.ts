@@ -2,8 +2,10 @@
 // no redirect, and always ends in time.
 
 import { request } from 'undici';
-import { describeError, UsageError } from '../errors.ts';
+import { readUpTo } from '../byte-stream.ts';
+import { UsageError } from '../errors.ts';
 import { version } from '../version.ts';
+import { reasonOf } from './no-answer.ts';
 import { sign } from '../signature/index.ts';
 
 export type HandlerAnswer =
@@ -61,25 +63,4 @@ export async function postToHandler(
     const reason = timeout.aborted ? `no whole answer within ${TIMEOUT_MS / 1_000} s` : reasonOf(error, url);
     return { result: 'no_answer', reason };
   }
-}
-
-/** Of a longer stream only the beginning; the rest is not read. */
-export async function readUpTo(maxBytes: number, stream: AsyncIterable<unknown>): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let left = maxBytes;
-  for await (const chunk of stream as AsyncIterable<Uint8Array>) {
-    chunks.push(chunk.subarray(0, left));
-    left -= chunk.length;
-    if (left <= 0) break;
-  }
-  return Buffer.concat(chunks);
-}
-
-function reasonOf(error: unknown, { host, hostname }: URL): string {
-  const { code, message } = describeError(error);
-  if (code === 'ECONNREFUSED') return `nothing listens at ${host}`;
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the name ${hostname} has no address`;
-  if (code === 'ECONNRESET' || code === 'UND_ERR_SOCKET')
-    return 'the connection was closed without an answer';
-  return message;
 }

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { SCOPES, DEFAULT_SETTINGS } from '../sandbox/index.ts';
+import { inRepository } from './environment.ts';
 
 export const LOCAL_FOLDER = '.local';
 export const DATA_NAME = 'sandbox';
@@ -41,7 +42,7 @@ Usage: tallyhook sandbox [command] [options]
     --files DIR               the folder of the file server (that of the data)
     --receiver URL            the address for webhooks that the dashboard proposes for a conversion (the relay's)
 ${SERVING_HELP}
-    Without --data it runs the file server, and works with the relay of "npm start" if that runs: webhooks are signed with
+    Without --data it runs the file server, and works with the relay of "${inRepository('npm start', 'serve')}" if that runs: webhooks are signed with
     the relay's secret, and jobs may use the addresses of both. With --data it runs the file server only with --files-port.
   files                     the file server alone, with a sample clip to convert
     --host HOST --port N      where it listens (${host}, ${FILES_PORT})

@@ -10,6 +10,7 @@ import {
   startSandbox,
 } from '../sandbox/index.ts';
 import { parse } from './arguments.ts';
+import { inRepository } from './environment.ts';
 import { findLocalRelay, type LocalRelay } from './local-relay.ts';
 import { complain, paint } from './output.ts';
 import { makeClips } from './sandbox-clips.ts';
@@ -98,6 +99,6 @@ function webhooksInWords(webhookUrl: string | undefined, isLocalRun: boolean): s
   if (webhookUrl !== undefined) return `to ${webhookUrl}, signed with the secret of that relay`;
   const signed = "signed with the account's secret";
   return isLocalRun
-    ? `to no relay: none runs here. Start one with "npm start", and then the sandbox again`
+    ? `to no relay: none runs here. Start one with "${inRepository('npm start', 'tallyhook serve')}", and then the sandbox again`
     : `to the webhook_url of each job, ${signed}`;
 }

@@ -5,6 +5,7 @@ import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { parseIfJson } from '../json.ts';
 import { DEFAULT_SOURCE, SOURCE_NAME } from '../source-name.ts';
+import { inRepository } from './environment.ts';
 import { readNamedFile } from './named-file.ts';
 
 /** As far as it is what it should be. */
@@ -15,7 +16,8 @@ export function signingSecret(env: Env, source: string = DEFAULT_SOURCE): string
   const secret = (source === DEFAULT_SOURCE ? firstOfList(env) : undefined) ?? secretInFile(env, source);
   if (secret !== undefined) return secret;
   if (source === DEFAULT_SOURCE) {
-    throw new UsageError('no secret to sign with: set SIGNING_SECRETS, or start a relay with "npm start"');
+    const orStart = inRepository(', or start a relay with "npm start"');
+    throw new UsageError(`no secret to sign with: set SIGNING_SECRETS${orStart}`);
   }
   throw new UsageError(unknownSource(source, env));
 }

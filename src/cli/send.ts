@@ -1,5 +1,6 @@
 // `tallyhook send`: signs a realistic notification and sends it to a relay, as the conversion service would.
 
+import { randomBytes } from 'node:crypto';
 import type { Env } from '../config.ts';
 import { describeError, UsageError } from '../errors.ts';
 import { parseIfJson } from '../json.ts';
@@ -74,7 +75,9 @@ function bodyOf(kind: (typeof KINDS)[number], { job, percent, now, file }: Value
   if (file === undefined) {
     if (kind === 'completed' && percent !== undefined)
       throw new UsageError('--percent is for progress and failed: a completed job is at 100');
-    return sampleNotification(kind, { job, percent: percentage, ...(now === true && { endMs: Date.now() }) });
+    const named = job ?? `job_${randomBytes(6).toString('hex')}`;
+    const endMs = now === true ? Date.now() : undefined;
+    return Buffer.from(sampleNotification({ kind, job: named, percent: percentage, endMs }));
   }
   if (job !== undefined || percent !== undefined || now === true) {
     throw new UsageError('--file sends its bytes as they are: --job, --percent and --now cannot change them');

@@ -6,6 +6,7 @@ import { UsageError } from '../errors.ts';
 import { digestIn, faultsInForm, SIGNATURE_HEADER } from '../signature-cause.ts';
 import { parse, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
+import { inRepository } from './environment.ts';
 import { readNamedFile } from './named-file.ts';
 import { paint, say } from './output.ts';
 import { sign } from '../signature/index.ts';
@@ -17,7 +18,7 @@ const help = `Says whether a signature is right for a body, and if not, what is 
   verify
     --secret-file FILE      the signing secret, or several separated by commas, as in SIGNING_SECRETS_FILE: white space
                             around each is not part of it. May be given several times. Without it, the secret that
-                            "send" signs with: SIGNING_SECRETS, or that of the relay that "npm start" runs
+                            "send" signs with: SIGNING_SECRETS${inRepository(', or that of the relay that "npm start" runs')}
     --source NAME           without --secret-file: the first secret of this source of SOURCES_FILE (default)
     --body-file FILE        the body, byte for byte as it was sent; - reads standard input
     --signature VALUE       the value of X-Service-Signature

@@ -39,40 +39,55 @@ const timestamp = z.iso
   .refine((text) => toUtc(text) !== undefined, 'must be a date between the years 1 and 9999')
   .overwrite((text) => toUtc(text) ?? text);
 
-/** Without them a delivery belongs to no job. */
-export const addressee = z.object({ job_id: identifier, status: statusText });
+const jobId = identifier.describe('The job’s id: 1 to 128 bytes in UTF-8.');
 
-/** The three kinds of event, with the fields of service interface 6.2. The published JSON Schemas are made from these. */
+/** Without them a delivery belongs to no job. */
+export const addressee = z.object({
+  job_id: jobId,
+  status: statusText.describe('Tells the kind of the notification: processing, completed or failed.'),
+});
+
+const jobType = string.describe('What kind of conversion it is, in the service’s words.');
+const createdAt = timestamp.describe('When the job was created.');
+const progressAtEnd = percentage.describe('How much of the job was done at its end, in percent.');
+
+/**
+ * Zod schemas of the `data` of each kind of event (service interface 6.2). What they parse loses fields that they do not name: use
+ * `.loose()` to keep these. Times are converted to UTC. The published JSON Schemas, the types for others and their
+ * comments are made from these. A changed one is a new form: see contracts/README.md.
+ */
 export const eventSchemas = {
   completed: z.object({
-    job_id: identifier,
-    status: z.literal('completed'),
-    job_type: string,
-    progress_percentage: percentage,
-    cost_micros: integer,
-    cost_cents: integer,
-    processing_time_seconds: integer,
-    output_size_bytes: integer,
-    input_format: string,
-    output_format: string,
-    created_at: timestamp,
-    completed_at: timestamp,
+    job_id: jobId,
+    status: z.literal('completed').describe('Tells the kind.'),
+    job_type: jobType,
+    progress_percentage: progressAtEnd,
+    cost_micros: integer.describe('The price, in millionths of the currency’s unit.'),
+    cost_cents: integer.describe('The price, in hundredths of the currency’s unit.'),
+    processing_time_seconds: integer.describe('How long the conversion took, in seconds.'),
+    output_size_bytes: integer.describe('The size of the result, in bytes.'),
+    input_format: string.describe('The format of the input file.'),
+    output_format: string.describe('The format of the result.'),
+    created_at: createdAt,
+    completed_at: timestamp.describe('When the job was completed.'),
   }),
   failed: z.object({
-    job_id: identifier,
-    status: z.literal('failed'),
-    job_type: string,
-    progress_percentage: percentage,
-    error_message: string,
-    error_code: string,
-    created_at: timestamp,
-    failed_at: timestamp,
+    job_id: jobId,
+    status: z.literal('failed').describe('Tells the kind.'),
+    job_type: jobType,
+    progress_percentage: progressAtEnd,
+    error_message: string.describe('Why it failed, for people.'),
+    error_code: string.describe('Why it failed, for programs.'),
+    created_at: createdAt,
+    failed_at: timestamp.describe('When the job failed.'),
   }),
   progress: z.object({
-    job_id: identifier,
-    status: z.literal('processing'),
-    progress_percentage: percentage,
+    job_id: jobId,
+    status: z.literal('processing').describe('Tells the kind.'),
+    progress_percentage: percentage.describe('How much of the job is done, in percent.'),
     // The only optional field: a job may not know its end yet.
-    estimated_completion: timestamp.optional(),
+    estimated_completion: timestamp
+      .optional()
+      .describe('When the job will probably end. Absent if that is not known.'),
   }),
 } as const satisfies Record<Kind, z.ZodType>;

@@ -1,6 +1,8 @@
 // The kinds of event, and the id of each: its dedup key in readable form.
 
+/** The kinds of event, as in `conversion.job.completed` and in routing keys. */
 export const KINDS = ['completed', 'failed', 'progress'] as const;
+/** `completed`, `failed` or `progress`. */
 export type Kind = (typeof KINDS)[number];
 export type Status = 'processing' | 'completed' | 'failed';
 

@@ -1,5 +1,5 @@
 // What an event is: its kinds, its id, the form of its data, and the CloudEvent that subscribers get. Knows no server and no
-// client, so that a subscriber can use it alone: this is `tallyhook/events` of the package.
+// client, so that a subscriber can use it alone: `tallyhook/events` of the package is the part of it in public.ts.
 // The door of this room: other rooms import from this file alone.
 
 export type * from '../../contracts/types/events.ts';
@@ -13,6 +13,8 @@ export {
   eventType,
   routingKey,
 } from './envelope.ts';
+export { type RecordedEvent, attributesOf } from './attributes.ts';
 export { addressee, eventSchemas } from './data-forms.ts';
+export { type Form, addresseeForm, dataForm, envelopeForm, notificationForm } from './forms.ts';
 export { REASON_MAX_LENGTH, listReasons, reasonOf } from './reasons.ts';
 export { type ParsedEvent, isCompleted, isFailed, isProgress, parseEvent } from './parse-event.ts';

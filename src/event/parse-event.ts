@@ -42,12 +42,15 @@ export function parseEvent(body: string | Uint8Array | object): ParsedEvent {
   return { outcome: 'event', kind, event: found as ConversionEvent };
 }
 
+/** Whether the job ended well. */
 export const isCompleted = (event: ConversionEvent): event is ConversionCompleted =>
   event.type === eventType('completed');
 
+/** Whether the job ended without a result. */
 export const isFailed = (event: ConversionEvent): event is ConversionFailed =>
   event.type === eventType('failed');
 
+/** Whether the job runs, and told how far it is. */
 export const isProgress = (event: ConversionEvent): event is ConversionProgress =>
   event.type === eventType('progress');
 

@@ -11,9 +11,26 @@ import type { Connections } from './connections.ts';
 /** On each answer: browsers must not guess another content type than we name. */
 export const NOSNIFF = { 'X-Content-Type-Options': 'nosniff' } as const;
 
+type HttpError = { readonly status: number; readonly error: string; readonly message: string };
+
+/** What any server of ours can answer to a request that no route takes or that Node cannot parse. */
+export const HTTP_ERRORS = {
+  badRequest: { status: 400, error: 'bad_request', message: 'the request is not HTTP as we know it' },
+  notFound: { status: 404, error: 'not_found', message: 'there is nothing at this address' },
+  noTunnel: { status: 405, error: 'method_not_allowed', message: 'this is no proxy' },
+  requestTimeout: { status: 408, error: 'request_timeout', message: 'the request did not arrive in time' },
+  expectationFailed: {
+    status: 417,
+    error: 'expectation_failed',
+    message: 'nothing but 100-continue can be expected',
+  },
+  headersTooLarge: { status: 431, error: 'headers_too_large', message: 'the headers are too large' },
+} as const satisfies Record<string, HttpError>;
+
 export const notFound: RequestHandler = (request, response) => {
   closeIfUnread(request, response);
-  response.status(404).json({ error: 'not_found', message: 'there is nothing at this address' });
+  const { status, ...answer } = HTTP_ERRORS.notFound;
+  response.status(status).json(answer);
 };
 
 /** For an address that is only read. Express takes HEAD, too, for each GET. */
@@ -35,33 +52,17 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     if (typeof status === 'number' && status >= 400 && status < 500) {
       return void response
         .status(status)
-        .json({ error: 'bad_request', message: 'the request could not be understood' });
+        .json({ error: HTTP_ERRORS.badRequest.error, message: 'the request could not be understood' });
     }
     log.error({ err: describeError(error), path: request.path }, 'unexpected error');
     return void response.status(500).json({ error: 'internal', message: 'something went wrong on our side' });
   };
 }
 
-type ProtocolError = { readonly status: number; readonly error: string; readonly message: string };
-
-const PROTOCOL_ERRORS: Readonly<Record<string, ProtocolError>> = {
-  HPE_HEADER_OVERFLOW: { status: 431, error: 'headers_too_large', message: 'the headers are too large' },
-  ERR_HTTP_REQUEST_TIMEOUT: {
-    status: 408,
-    error: 'request_timeout',
-    message: 'the request did not arrive in time',
-  },
-};
-const BAD_REQUEST: ProtocolError = {
-  status: 400,
-  error: 'bad_request',
-  message: 'the request is not HTTP as we know it',
-};
-const NO_TUNNEL: ProtocolError = { status: 405, error: 'method_not_allowed', message: 'this is no proxy' };
-const EXPECTATION_FAILED: ProtocolError = {
-  status: 417,
-  error: 'expectation_failed',
-  message: 'nothing but 100-continue can be expected',
+/** By Node's code. */
+const PROTOCOL_ERRORS: Readonly<Record<string, HttpError>> = {
+  HPE_HEADER_OVERFLOW: HTTP_ERRORS.headersTooLarge,
+  ERR_HTTP_REQUEST_TIMEOUT: HTTP_ERRORS.requestTimeout,
 };
 
 /** The headers of each answer on a server, also where Node could not parse a request. Never rejects. */
@@ -72,7 +73,7 @@ export function answerProtocolErrors(
   server: Server,
   { underWay, standing }: { underWay: Connections['underWay']; standing: StandingHeaders },
 ): void {
-  async function part(socket: Duplex, { status, ...answer }: ProtocolError, more = {}): Promise<void> {
+  async function part(socket: Duplex, { status, ...answer }: HttpError, more = {}): Promise<void> {
     hangUp(socket, { status, answer, headers: { ...(await standing(addressOf(socket))), ...more } });
   }
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -85,7 +86,7 @@ export function answerProtocolErrors(
     // handler of a broken request sees the connection close.
     if (whole !== undefined) return closeAfter(whole, socket);
     if (broken?.headersSent) return void socket.destroy();
-    void part(socket, PROTOCOL_ERRORS[error.code ?? ''] ?? BAD_REQUEST);
+    void part(socket, PROTOCOL_ERRORS[error.code ?? ''] ?? HTTP_ERRORS.badRequest);
   });
   // Without a listener Node would destroy the socket, and the answers under way with it.
   server.on('connect', (_request, socket) => {
@@ -93,14 +94,14 @@ export function answerProtocolErrors(
     socket.on('error', () => socket.destroy());
     socket.on('drain', () => underWay(socket)[0]?.emit('drain'));
     const last = underWay(socket).at(-1);
-    if (last === undefined) void part(socket, NO_TUNNEL, { Allow: '' });
+    if (last === undefined) void part(socket, HTTP_ERRORS.noTunnel, { Allow: '' });
     else closeAfter(last, socket);
   });
 }
 
 /** For a request that expects anything but 100-continue: Node would answer it without a body. */
 export function rejectExpectation(response: ServerResponse, standing: StandingHeaders): void {
-  void reject(response, EXPECTATION_FAILED, standing);
+  void reject(response, HTTP_ERRORS.expectationFailed, standing);
 }
 
 /**
@@ -114,7 +115,7 @@ export function rejectWithoutHost(
 ): boolean {
   const hosts = countHosts(request);
   if (hosts === 1 || (hosts === 0 && request.httpVersion !== '1.1')) return false;
-  void reject(response, BAD_REQUEST, standing);
+  void reject(response, HTTP_ERRORS.badRequest, standing);
   return true;
 }
 
@@ -129,7 +130,7 @@ function countHosts({ rawHeaders }: IncomingMessage): number {
 
 async function reject(
   response: ServerResponse,
-  { status, ...answer }: ProtocolError,
+  { status, ...answer }: HttpError,
   standing: StandingHeaders,
 ): Promise<void> {
   const body = JSON.stringify(answer);

@@ -5,7 +5,15 @@
 export { createAppBehind, createExactApp, finishApp } from './app.ts';
 export { composeConnections } from './compose.ts';
 export type { ConnectionLimits, Connections } from './connections.ts';
-export { NOSNIFF, type StandingHeaders, closeIfUnread, hangUp, onlyGet } from './errors.ts';
+export {
+  HTTP_ERRORS,
+  NOSNIFF,
+  type StandingHeaders,
+  closeIfUnread,
+  hangUp,
+  notFound,
+  onlyGet,
+} from './errors.ts';
 export { type Readiness, livez, readyz } from './health.ts';
 export { createStop, listen } from './lifecycle.ts';
 export { type LimitedLines, createLimitedLines } from './limited-lines.ts';
@@ -16,4 +24,4 @@ export {
   peerOf,
   senderOf,
 } from './proxies.ts';
-export { type HttpServer, startServer } from './server.ts';
+export { HEADERS_TIMEOUT_MS, type HttpServer, MAX_HEADER_BYTES, startServer } from './server.ts';

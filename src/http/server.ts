@@ -25,14 +25,14 @@ export type HttpServer = {
 };
 
 /** Heads are small: an honest sender needs milliseconds. */
-const HEADERS_TIMEOUT_MS = 5_000;
+export const HEADERS_TIMEOUT_MS = 5_000;
 /** The sender itself waits for 10 s. The body has a shorter limit of its own. */
 const REQUEST_TIMEOUT_MS = 12_000;
 /** Longer than the 60 s of common balancers: if we closed first, a request on its way would be lost. */
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /** How often Node looks for overdue requests. Its default of 30 s would turn 5 s into 30. */
 const CHECK_INTERVAL_MS = 1_000;
-const MAX_HEADER_BYTES = 16 * 1024;
+export const MAX_HEADER_BYTES = 16 * 1024;
 /** How often `connections` looks for idle ones: as often as Node for overdue requests. */
 const SWEEP_INTERVAL_MS = 1_000;
 /** Node's limit is above that of `connections`, which has to see a new connection to make room for it. */

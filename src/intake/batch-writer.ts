@@ -9,6 +9,7 @@
 // order, and no two batches of ours wait for each other's row locks.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { OUTCOME_STATUS } from '../delivery-answers.ts';
 import { UnavailableError } from '../errors.ts';
 import { eventId } from '../event/index.ts';
 import {
@@ -269,7 +270,12 @@ export function createBatchWriter(options: {
 }
 
 function quarantine(delivery: DeliveryRecord): DeliveryRecord {
-  return { ...delivery, outcome: 'quarantined', httpStatus: 202, reason: VALUES_REFUSED };
+  return {
+    ...delivery,
+    outcome: 'quarantined',
+    httpStatus: OUTCOME_STATUS.quarantined,
+    reason: VALUES_REFUSED,
+  };
 }
 
 function sameKey(a: DeliveryRecord, b: DeliveryRecord): boolean {

@@ -3,6 +3,7 @@
 
 import { randomUUIDv7 } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
+import { DELIVERY_ERRORS, RETRY_AFTER_S } from '../delivery-answers.ts';
 import { UnavailableError } from '../errors.ts';
 import { closeIfUnread, type Connections, NOSNIFF, peerOf, senderOf } from '../http/index.ts';
 import type { Delivery } from '../ledger/index.ts';
@@ -39,32 +40,24 @@ const KEPT_PATH_LENGTH = 256;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** After a 503 the sender should try again soon, but not at once. */
-const RETRY_AFTER_S = 2;
-
 const tooLarge = (limitBytes: number): Refusal => ({
-  httpStatus: 413,
-  error: 'payload_too_large',
+  ...DELIVERY_ERRORS.tooLarge,
   message: `the body is larger than ${limitBytes} bytes`,
 });
 const LATE: Refusal = {
-  httpStatus: 408,
-  error: 'request_timeout',
+  ...DELIVERY_ERRORS.late,
   message: 'the body did not arrive in time',
 };
 const INCOMPLETE: Refusal = {
-  httpStatus: 400,
-  error: 'bad_request',
+  ...DELIVERY_ERRORS.incomplete,
   message: 'the body did not arrive whole',
 };
 const ENCODED: Refusal = {
-  httpStatus: 415,
-  error: 'unsupported_media_type',
+  ...DELIVERY_ERRORS.encoded,
   message: 'the body must be sent without Content-Encoding, since the signature is over the raw bytes',
 };
 const WRONG_METHOD: Refusal = {
-  httpStatus: 405,
-  error: 'method_not_allowed',
+  ...DELIVERY_ERRORS.wrongMethod,
   message: 'send deliveries with POST',
 };
 

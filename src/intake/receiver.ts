@@ -3,6 +3,7 @@
 // (guarantee 2). Knows nothing of HTTP beyond status codes.
 
 import { hash } from 'node:crypto';
+import { DELIVERY_ERRORS, OUTCOME_STATUS } from '../delivery-answers.ts';
 import { UnavailableError } from '../errors.ts';
 import { eventId } from '../event/index.ts';
 import {
@@ -88,11 +89,12 @@ export function createReceiver(options: {
   /** The same words for every cause: an answer must not tell which sources exist. */
   function rejectUnsigned(delivery: Delivery, bodyBytes: number): Answer {
     const source = knownSource(keyRing(), delivery.source);
+    const { httpStatus, error } = DELIVERY_ERRORS.unauthorized;
     return {
-      delivery: { ...delivery, source, bodyBytes, outcome: 'unauthorized', httpStatus: 401 },
+      delivery: { ...delivery, source, bodyBytes, outcome: 'unauthorized', httpStatus },
       outcome: 'unauthorized',
-      httpStatus: 401,
-      body: { error: 'unauthorized', message: 'missing or invalid signature' },
+      httpStatus,
+      body: { error, message: 'missing or invalid signature' },
       isVerified: false,
     };
   }
@@ -168,11 +170,11 @@ function recordOf(
     }
     case 'quarantined': {
       const { outcome, jobId, status, reason } = understood;
-      return { ...signed, outcome, httpStatus: 202, jobId, status, reason };
+      return { ...signed, outcome, httpStatus: OUTCOME_STATUS[outcome], jobId, status, reason };
     }
     case 'malformed': {
       const { outcome, reason } = understood;
-      return { ...signed, outcome, httpStatus: 400, reason };
+      return { ...signed, outcome, httpStatus: DELIVERY_ERRORS[outcome].httpStatus, reason };
     }
   }
 }
@@ -181,17 +183,18 @@ function answerRecorded(delivery: DeliveryRecord, { outcome, late }: RecordedDel
   const isTallied = outcome === 'accepted' || outcome === 'duplicate' || outcome === 'conflict';
   if (delivery.outcome === 'event' && isTallied) {
     const id = eventId(delivery.source, delivery.event);
-    const httpStatus = outcome === 'accepted' ? 202 : 200;
+    const httpStatus = OUTCOME_STATUS[outcome];
     const body = { outcome, event_id: id };
     return { delivery, outcome, httpStatus, body, isVerified: true, eventId: id, late };
   }
   const reason = delivery.reason ?? VALUES_REFUSED;
   if (outcome === 'malformed') {
-    const body = { error: 'malformed', message: reason };
-    return { delivery, outcome, httpStatus: 400, body, isVerified: true, reason };
+    const { httpStatus, error } = DELIVERY_ERRORS.malformed;
+    return { delivery, outcome, httpStatus, body: { error, message: reason }, isVerified: true, reason };
   }
   const body = { outcome: 'quarantined', event_id: null } as const;
-  return { delivery, outcome: 'quarantined', httpStatus: 202, body, isVerified: true, reason };
+  const httpStatus = OUTCOME_STATUS.quarantined;
+  return { delivery, outcome: 'quarantined', httpStatus, body, isVerified: true, reason };
 }
 
 function answerUnavailable(
@@ -200,6 +203,7 @@ function answerUnavailable(
   { isVerified }: { isVerified: boolean },
 ): Answer {
   const message = 'the delivery could not be recorded in time, please send it again';
-  const body = { error: 'unavailable', message };
-  return { delivery, outcome: 'unavailable', httpStatus: 503, body, isVerified, cause };
+  const { httpStatus, error } = DELIVERY_ERRORS.unavailable;
+  const body = { error, message };
+  return { delivery, outcome: 'unavailable', httpStatus, body, isVerified, cause };
 }

@@ -50,11 +50,13 @@ export function checkSchema(databaseUrl: string): Promise<void> {
   });
 }
 
+/** A migration's name is that of its file without its ending: the same here and in the package, where the files are JavaScript. */
+const files = () => new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS });
+
 type Difference = { missing: string[]; unknown: string[] };
 
 async function difference(db: Kysely<unknown>): Promise<Difference> {
-  const files = await fs.readdir(MIGRATIONS);
-  const known = files.filter((file) => file.endsWith('.ts')).map((file) => path.parse(file).name);
+  const known = Object.keys(await files().getMigrations());
   const executed = await executedMigrations(db);
   return {
     missing: known.filter((name) => !executed.includes(name)).toSorted(),
@@ -96,8 +98,7 @@ async function withMigrator<T>(
   pool.on('connect', (client) => client.on('error', () => {}));
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
   try {
-    const provider = new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS });
-    return await use(new Migrator({ db, provider }), db);
+    return await use(new Migrator({ db, provider: files() }), db);
   } finally {
     await db.destroy();
   }

@@ -4,37 +4,10 @@
 import type { Express } from 'express';
 import { createAuthenticator } from './access/authenticator.ts';
 import { createLimits } from './access/limits.ts';
-import { isSessionOpen } from './access/sessions.ts';
-import { isTokenValid } from './access/tokens.ts';
-import { readDeliveriesNamed } from './audit/deliveries.ts';
-import { createLive } from './audit/live.ts';
-import { readPublicationsNamed } from './audit/publications.ts';
-import type { ConfiguredSource } from './audit/sources.ts';
 import type { Config } from '../config.ts';
 import { createApi } from './api/api.ts';
 import { createDocsRouter } from './api/docs-router.ts';
-import { createDifferenceOperations } from './api/difference-operations.ts';
-import { createCloudEventOperations } from './api/cloud-event-operations.ts';
-import { createExportOperations } from './api/export-operations.ts';
-import { createGroupOperations } from './api/group-operations.ts';
-import { createItemOperations } from './api/item-operations.ts';
-import { createListOperations } from './api/list-operations.ts';
-import { listOperation, LISTS } from './api/lists.ts';
-import { createListeners } from './api/listeners.ts';
-import { createLiveOperations } from './api/live-operations.ts';
-import type { Operation } from './api/operation.ts';
 import { createPerform } from './api/perform.ts';
-import { createOutboxOperations } from './api/outbox-operations.ts';
-import { createQuarantineOperations } from './api/quarantine-operations.ts';
-import { createReplayOperations } from './api/replay-operations.ts';
-import { createReplicaOperations } from './api/replica-operations.ts';
-import { createSearchOperations } from './api/search-operations.ts';
-import { createSessionOperations } from './api/session-operations.ts';
-import { createSourceOperations } from './api/source-operations.ts';
-import { createStatsOperations } from './api/stats-operations.ts';
-import { createStoryOperations } from './api/story-operations.ts';
-import type { IsTokenValid } from './api/token-check.ts';
-import { createTokenOperations } from './api/token-operations.ts';
 import { createConsole } from './console/console.ts';
 import { createOperatorApp, type OperatorOptions, operatorHeaders } from './app.ts';
 import {
@@ -44,6 +17,7 @@ import {
   type TrustedProxies,
 } from '../http/index.ts';
 import { connectDatabase, type DatabaseConnection } from '../ledger/index.ts';
+import { type OperationParts, operationsOf } from './operations.ts';
 import type { Parts } from '../parts.ts';
 import { createFeeder } from './replays/feeder.ts';
 
@@ -54,14 +28,10 @@ const TOKEN_TIMEOUT_MS = 2_000;
 const LOCK_TIMEOUT_MS = 1_000;
 /** Above the statement's own time-out, so that Postgres gives up first and rolls back. */
 const DRIVER_SLACK_MS = 1_000;
-/** A commit may take so much longer than the statement time-out of deliveries and the relay to be visible. */
-const COMMIT_SLACK_MS = 1_000;
-
 type OperatorParts = Parts & {
   readonly readiness: () => Promise<Readiness>;
   readonly connections: OperatorOptions['connections'];
-  /** The sources as they are configured now. */
-  readonly configuredSources: () => readonly ConfiguredSource[];
+  readonly configuredSources: OperationParts['configuredSources'];
   /** Where this replica listens for senders. */
   readonly intake: () => { readonly host: string; readonly port: number };
   readonly proxies: TrustedProxies;
@@ -121,7 +91,7 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
     authenticator,
     limits,
     strangerLines,
-    docs: createDocsRouter(operations),
+    docs: createDocsRouter({ operations, bus: config.broker, intake: config.http }),
     api: createApi({ operations, perform, log }),
     console: consolePages,
     isMetricsOpen: config.operator.isMetricsOpen,
@@ -154,53 +124,4 @@ function connectDatabases(config: Config, { log, started }: Parts): Databases {
   });
   started.defer(tokenConnection.close);
   return { connection, tokenConnection };
-}
-
-/** All operations of the API. Routes and the document are made from this list. */
-function operationsOf(config: Config, parts: OperatorParts & Databases): readonly Operation[] {
-  const { connection, tokenConnection, configuredSources, log } = parts;
-  const { environment } = config.operator;
-  const isValid: IsTokenValid = async (tokenId, sessionId) =>
-    (await isTokenValid(tokenConnection, tokenId)) &&
-    (sessionId === undefined || (await isSessionOpen(tokenConnection, sessionId)));
-  return [
-    ...createListOperations({ connection }),
-    ...createGroupOperations({ connection }),
-    ...createItemOperations({ connection }),
-    ...createDifferenceOperations({ connection }),
-    ...createCloudEventOperations({ connection, bus: config.broker }),
-    ...createStoryOperations({ connection }),
-    ...createExportOperations({ connection, isTokenValid: isValid, log }),
-    listOperation(LISTS['operator-log'], connection),
-    ...createTokenOperations({ connection, environment }),
-    ...createSessionOperations({ connection }),
-    ...createReplayOperations({ connection }),
-    ...createQuarantineOperations(),
-    ...createOutboxOperations(),
-    ...createStatsOperations({ connection, now: Date.now }),
-    ...liveOperations(config, parts, isValid),
-    ...createSourceOperations({ connection, configuredSources }),
-    ...createReplicaOperations({ connection }),
-    ...createSearchOperations({ connection, configuredSources }),
-  ];
-}
-
-function liveOperations(
-  config: Config,
-  { connection, ending, now, log, started }: OperatorParts & Databases,
-  isValid: IsTokenValid,
-): readonly Operation[] {
-  const listeners = createListeners({ isTokenValid: isValid, now, log });
-  ending.addEventListener('abort', listeners.end);
-  const live = createLive({
-    connection,
-    readers: {
-      deliveries: (keys) => readDeliveriesNamed(connection.db, keys),
-      publications: (keys) => readPublicationsNamed(connection.db, keys),
-    },
-    lateMs: config.database.statementTimeoutMs + COMMIT_SLACK_MS,
-    log,
-  });
-  started.defer(live.close);
-  return createLiveOperations({ live, listeners });
 }

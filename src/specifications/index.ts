@@ -1,4 +1,8 @@
-// The documents that describe Tallyhook to others, made from the code that checks: AsyncAPI of the events.
+// The documents that describe Tallyhook to others, made from the code that checks and answers: AsyncAPI of the events, OpenAPI of
+// the intake, and the released JSON Schemas.
 // The door of this room: other rooms import from this file alone.
 
-export { version } from '../version.ts';
+export { type AsyncApiDocument, type Bus, createAsyncApiDocument } from './asyncapi.ts';
+export { type IntakeDocument, createIntakeDocument } from './intake.ts';
+export type { IntakeLimits } from './intake-words.ts';
+export { type ReleasedForm, readReleasedForms } from './released.ts';

@@ -1,28 +1,35 @@
 // The notification that `tallyhook send` sends: the fields of service interface 6.2, with values that a real job could have.
-// They depend on nothing but the arguments, so that a second call sends the same bytes, as the service's own retries do.
+// They depend on nothing but the options, so that a second call gives the same bytes, as the service's own retries do.
 
-import { randomBytes } from 'node:crypto';
 import type { Kind } from '../event/index.ts';
 
+export type SampleOptions<K extends Kind = Kind> = {
+  readonly kind: K;
+  /** The job's id (`job_sample`). */
+  readonly job?: string | undefined;
+  /** The progress that it reports, from 0 to 100 (50). A job that is completed is at 100. */
+  readonly percent?: number | undefined;
+  /** When the job ends, in milliseconds since the epoch (2026-01-15T10:35:00Z). */
+  readonly endMs?: number | undefined;
+  /** Fields of the notification in place of the sample's, or beside them: `{ error_code: 'TIMEOUT' }`. */
+  readonly fields?: Readonly<Record<string, unknown>> | undefined;
+};
+
+export const SAMPLE_JOB = 'job_sample';
 const JOB_DURATION_MS = 60_000;
 /** When each sample job ends, unless told otherwise: the time in the examples of the documents. */
-const SAMPLE_END_MS = Date.parse('2026-01-15T10:35:00Z');
+export const SAMPLE_END_MS = Date.parse('2026-01-15T10:35:00Z');
 
-/**
- * `percent` is the progress that it reports; a job that is completed is at 100. `endMs` is when the job ends, in milliseconds
- * since the epoch.
- */
-export function sampleNotification(
-  kind: Kind,
-  {
-    job = `job_${randomBytes(6).toString('hex')}`,
-    percent,
-    endMs = SAMPLE_END_MS,
-  }: { job?: string | undefined; percent: number; endMs?: number | undefined },
-): Buffer {
+/** The body of a notification as the conversion service sends it, as JSON. The same options give the same text. */
+export function sampleNotification(options: SampleOptions): string {
+  return JSON.stringify(sampleFields(options));
+}
+
+export function sampleFields(options: SampleOptions): Record<string, unknown> {
+  const { kind, job = SAMPLE_JOB, percent = 50, endMs = SAMPLE_END_MS, fields } = options;
   const created = new Date(endMs - JOB_DURATION_MS).toISOString();
   const ended = new Date(endMs).toISOString();
-  const fields = {
+  const ofKind = {
     completed: {
       status: 'completed',
       job_type: 'video',
@@ -47,5 +54,5 @@ export function sampleNotification(
     },
     progress: { status: 'processing', progress_percentage: percent, estimated_completion: ended },
   };
-  return Buffer.from(JSON.stringify({ job_id: job, ...fields[kind] }));
+  return { job_id: job, ...ofKind[kind], ...fields };
 }

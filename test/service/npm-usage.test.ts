@@ -11,7 +11,18 @@ import { readStartOptions } from '../../scripts/start-options.ts';
 import { createFolder } from '../support/folder.ts';
 
 const SCRIPTS = fileURLToPath(new URL('../../scripts', import.meta.url));
-const NAMES = ['start', 'demo', 'check', 'check-fast', 'bench', 'torture', 'soak', 'pictures'];
+const NAMES = [
+  'start',
+  'demo',
+  'check',
+  'check-fast',
+  'bench',
+  'torture',
+  'soak',
+  'pictures',
+  'contracts',
+  'pack',
+];
 
 const usageOf = (name: string) => readFileSync(`${SCRIPTS}/usage/${name}.txt`, 'utf8');
 
@@ -75,7 +86,9 @@ test.for([
   [['torture', '--colour'], 'npm run torture'],
   [['soak', '--minutes', 'x'], 'npm run soak'],
   [['pictures', '--colour'], 'npm run pictures'],
+  [['contracts', '--colour'], 'npm run contracts'],
   [['pictures', '--only', 'nothing'], 'npm run pictures'],
+  [['pack', '--colour'], 'npm run pack'],
 ] as const)('%j is wrong usage: exit code 2, what is wrong, and where help is', ([args, command]) => {
   const { status, stdout, stderr } = runScript(...args);
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

@@ -24,17 +24,24 @@ const OIDS = { ecdsa: '2a8648ce3d040302', name: '550403', hosts: '551d11', basic
 const utcTime = (ms: number) =>
   tlv(0x17, Buffer.from(`${new Date(ms).toISOString().replaceAll(/[-:T]/g, '').slice(2, 14)}Z`));
 
-/** Valid for `localhost` and 127.0.0.1, for a day. */
-export function selfSignedCertificate(): Certificate {
+/** Valid for `localhost` and 127.0.0.1, since yesterday and for a day, unless told otherwise. */
+export function selfSignedCertificate({
+  days = 1,
+  isForAddress = true,
+}: {
+  days?: number;
+  isForAddress?: boolean;
+} = {}): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   const name = sequence(tlv(0x31, sequence(oid(OIDS.name), tlv(0x0c, Buffer.from('localhost')))));
-  const hosts = sequence(tlv(0x82, Buffer.from('localhost')), tlv(0x87, Buffer.from([127, 0, 0, 1])));
+  const address = isForAddress ? [tlv(0x87, Buffer.from([127, 0, 0, 1]))] : [];
+  const hosts = sequence(tlv(0x82, Buffer.from('localhost')), ...address);
   const signed = sequence(
     tlv(0xa0, tlv(0x02, Buffer.from([2]))), // version 3
     tlv(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
     sequence(oid(OIDS.ecdsa)),
     name,
-    sequence(utcTime(Date.now() - DAY_MS), utcTime(Date.now() + DAY_MS)),
+    sequence(utcTime(Date.now() - Math.max(1, 1 - days) * DAY_MS), utcTime(Date.now() + days * DAY_MS)),
     name,
     publicKey.export({ type: 'spki', format: 'der' }),
     tlv(

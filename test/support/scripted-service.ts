@@ -55,7 +55,7 @@ export function scriptedClient(
 ): Client & { readonly waits: readonly number[] } {
   const waits: number[] = [];
   const client = createClient({
-    baseUrl: `http://127.0.0.1:${service.port}/v1`,
+    url: `http://127.0.0.1:${service.port}/v1`,
     token: TOKEN,
     sleep: (ms) => {
       waits.push(ms);

@@ -43,7 +43,9 @@ export async function renderDocsPage({
 <nav aria-label="Operations"><ul>${groups.map(linksOf)}<li><a href="#shapes">Shapes</a></li></ul></nav>
 <main>
 <div class="about">${prose(info.description)}
-<p>The same for programs: <a href="openapi.json">OpenAPI 3.1</a>.</p></div>
+<p>The same for programs: <a href="openapi.json">OpenAPI 3.1</a>. For senders: <a href="openapi.intake.json">OpenAPI 3.1 of the
+webhook endpoint</a>. For subscribers: <a href="asyncapi.json">AsyncAPI 3.1</a>. The forms of events and of notifications:
+<a href="schemas">JSON Schemas</a>.</p></div>
 ${groups.map((group) => html`<h2>${group.name}</h2>\n${group.entries.map((entry) => renderOperation(entry, components))}`)}
 <h2 id="shapes">Shapes</h2>
 ${schemas.map(([name, schema]) => renderShape(name, schema))}

@@ -1,13 +1,10 @@
-// The API's documentation, which opens in a browser: an OpenAPI document, a page, and the page's style and script. It holds no
-// data, so it needs no token. A token that is sent all the same is checked, so that a client learns of a wrong one.
+// Serves the documents, which open in a browser and without a token. A token that is sent all the same is checked, so that a
+// client learns of a wrong one.
 
-import { readFileSync } from 'node:fs';
 import { type RequestHandler, Router } from 'express';
-import { onlyGet } from '../../http/index.ts';
-import { renderDocsPage } from './docs-page.ts';
+import { notFound, onlyGet } from '../../http/index.ts';
+import { type DocsFile, type DocsSubjects, makeDocsFiles } from './docs-files.ts';
 import { needsToken } from './gate.ts';
-import { createOpenApiDocument } from './openapi.ts';
-import type { Operation } from './operation.ts';
 
 /** The script calls the API, and nothing else is allowed to. */
 const POLICY = [
@@ -20,39 +17,36 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Behind the gate, which counts and logs each request. The files are made at the first request for one. */
-export function createDocsRouter(operations: readonly Operation[]): Router {
-  let made: Promise<Files> | undefined;
+const PATHS = [
+  '/openapi.json',
+  '/openapi.intake.json',
+  '/asyncapi.json',
+  '/schemas',
+  '/schemas/*name',
+  '/docs',
+  '/docs.css',
+  '/docs.js',
+];
+
+/** Behind the gate, which counts and logs each request. */
+export function createDocsRouter(subjects: DocsSubjects): Router {
   const router = Router({ caseSensitive: true, strict: true });
-  for (const [path, type] of Object.entries(TYPES) as [keyof Files, string][]) {
-    router.get(path, checksToken, async (_request, response) => {
-      made ??= makeFiles(operations);
-      response.set({ 'Content-Type': type, 'Content-Security-Policy': POLICY }).send((await made)[path]);
-    });
-    router.all(path, onlyGet);
-  }
+  router.get(PATHS, checksToken, serveFiles(subjects));
+  router.all(PATHS, onlyGet);
   return router;
 }
 
-const TYPES = {
-  '/openapi.json': 'application/json; charset=utf-8',
-  '/docs': 'text/html; charset=utf-8',
-  '/docs.css': 'text/css; charset=utf-8',
-  '/docs.js': 'text/javascript; charset=utf-8',
-} as const;
-type Files = Readonly<Record<keyof typeof TYPES, string>>;
-
-async function makeFiles(operations: readonly Operation[]): Promise<Files> {
-  const document = createOpenApiDocument(operations);
-  return {
-    '/openapi.json': JSON.stringify(document),
-    '/docs': await renderDocsPage(document),
-    '/docs.css': read('docs-page.css'),
-    '/docs.js': read('docs-page.js'),
+/** They are made at the first request for one. */
+function serveFiles(subjects: DocsSubjects): RequestHandler {
+  let made: Promise<ReadonlyMap<string, DocsFile>> | undefined;
+  return async (request, response, next) => {
+    made ??= makeDocsFiles(subjects);
+    const file = (await made).get(request.path);
+    if (file === undefined) return void notFound(request, response, next);
+    // Express answers 304 where the client has this ETag.
+    response.set({ ...file.headers, 'Content-Security-Policy': POLICY }).send(file.text);
   };
 }
-
-const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
 
 const checksToken: RequestHandler = (request, response, next) => {
   if (request.headers.authorization === undefined) next();

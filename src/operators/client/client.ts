@@ -1,6 +1,7 @@
 // A client of the operators' API. Answers are checked, errors are typed (errors.ts), and limits are honoured
-// (transport.ts). Every action takes an Idempotency-Key, by which the service recognizes a repeated request.
+// (transport.ts). Every action has an Idempotency-Key, by which the service recognizes a repeated request.
 
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { PAGE_LIMIT_MAX } from '../contract/filters.ts';
 import type { ListName, LISTS } from '../contract/lists.ts';
@@ -35,7 +36,13 @@ export type CallOptions = { readonly signal?: AbortSignal | undefined };
 
 export type OperatorsClient = ReturnType<typeof createOperatorsClient>;
 
-/** @throws TypeError for a base URL or token that cannot be used; it quotes neither. */
+/**
+ * A client of the service at `url`, the operators' port, with a token of `tallyhook tokens create`. Each call throws `ApiAnswerError`
+ * for a refusal (its `code` is the API's own), `NoAnswerError` if nothing answered, and `InvalidAnswerError` for an answer in
+ * another form. After a lost connection, a 429 and a 503 it tries again by itself. An action takes an Idempotency-Key as its last
+ * argument: give one to repeat an action in another process. Without it each call has a new one.
+ * @throws TypeError for a URL or token that cannot be used; it quotes neither.
+ */
 export function createOperatorsClient(options: HttpClientOptions) {
   const { json, stream, open } = createTransport(options);
   const get = <T>(path: string, schema: z.ZodType<T>, query?: Query, { signal }: CallOptions = {}) =>
@@ -72,6 +79,7 @@ export function createOperatorsClient(options: HttpClientOptions) {
           : get(`/jobs/${part(source)}/${part(jobId)}`, answers.story, page, callOptions);
       }),
 
+    /** A request as it came in, with its headers and outcome. Its body is `deliveryBody`. */
     delivery: (id: string, callOptions: CallOptions = {}) =>
       get(`/deliveries/${part(id)}`, answers.delivery, {}, callOptions),
     /** Byte for byte as it came. The operator log records that it was read. */
@@ -84,13 +92,18 @@ export function createOperatorsClient(options: HttpClientOptions) {
       }),
     /** How a conflicting delivery differs from its event. The operator log records that both bodies were read. */
     difference: (id: string) => get(`/deliveries/${part(id)}/difference`, answers.difference),
+    /** An event that was accepted, with every attempt to publish it, the newest first. */
     event: (id: string) => get(`/events/${part(id)}`, answers.event),
     /** The operator log records that a body was read. */
     cloudEvent: (id: string) => get(`/events/${part(id)}/cloudevent`, answers.cloudEvent),
+    /** How many events wait to be published, how many were returned and how many are parked. */
     outboxCounts: (query: ListQuery<'outbox'> = {}) =>
       get('/outbox', answers.outboxCounts, { ...query, limit: 1 }),
+    /** Counts and times for each interval and source. */
     stats: (query: Query) => get('/stats', answers.stats, query),
+    /** Who sends: what came from each source, and which of its secrets matched. */
     sources: async () => (await get('/sources', answers.sources)).items,
+    /** The processes of the service, their versions, and which one leads the relay. */
     replicas: async () => (await get('/replicas', answers.replicas)).items,
 
     /** What an id, an error code, a source or the begin of a job's id leads to. */
@@ -106,53 +119,67 @@ export function createOperatorsClient(options: HttpClientOptions) {
     openLive: async (query: LiveQuery, { signal }: { readonly signal: AbortSignal }): Promise<LiveEvents> =>
       readEvents(await open(liveCall(query, signal))),
 
+    /** A replay: its order, and how far it is. */
     replay: (id: string, callOptions: CallOptions = {}) =>
       get(`/replays/${part(id)}`, answers.replayDetail, {}, callOptions),
-    tryReplay: (order: ReplayOrder, key: string) =>
+    /** How many events a replay would publish again. Publishes none. */
+    tryReplay: (order: ReplayOrder, key = newKey()) =>
       act('/replays', answers.replayPreview, key, { ...order, dry_run: true }),
-    createReplay: (order: ReplayOrder, key: string) => act('/replays', items.replays, key, order),
-    steerReplay: (id: string, action: 'pause' | 'resume' | 'cancel', key: string) =>
+    /** Orders events to be published again. */
+    createReplay: (order: ReplayOrder, key = newKey()) => act('/replays', items.replays, key, order),
+    /** Pauses, resumes or cancels a replay. */
+    steerReplay: (id: string, action: 'pause' | 'resume' | 'cancel', key = newKey()) =>
       act(`/replays/${part(id)}/${action}`, items.replays, key),
 
     /** Of the console: the open ones. */
     sessions: async () => (await get('/sessions', answers.sessions)).items,
-    endSession: (id: string, key: string) => act(`/sessions/${part(id)}/end`, answers.endedSession, key),
+    /** Signs a session out of the console. */
+    endSession: (id: string, key = newKey()) => act(`/sessions/${part(id)}/end`, answers.endedSession, key),
     /** For `/console/sign-in?code=…`. A repeated request gets no code. */
-    signInCode: (key: string) => act('/sign-in-codes', answers.signInCode, key),
+    signInCode: (key = newKey()) => act('/sign-in-codes', answers.signInCode, key),
 
-    release: (deliveryId: string, key: string) =>
+    /** Records a delivery in quarantine again, by the rules of now. */
+    release: (deliveryId: string, key = newKey()) =>
       act(`/quarantine/${part(deliveryId)}/release`, answers.release, key),
-    tryRelease: (which: Which<ReleaseOrder>, key: string) =>
+    /** How many deliveries `releaseMany` would release. Releases none. */
+    tryRelease: (which: Which<ReleaseOrder>, key = newKey()) =>
       act('/quarantine/release', answers.quarantinePreview, key, { ...which, dry_run: true }),
     /** Releases many, page by page: each page is an action of its own. */
-    releaseMany: (which: Which<ReleaseOrder>, nextKey: () => string) =>
+    releaseMany: (which: Which<ReleaseOrder>, nextKey = newKey) =>
       pages((cursor) => act('/quarantine/release', answers.releases, nextKey(), { ...which, cursor })),
 
-    discard: (deliveryId: string, note: string, key: string) =>
+    /** Takes a delivery out of quarantine for good. The note says why. */
+    discard: (deliveryId: string, note: string, key = newKey()) =>
       act(`/quarantine/${part(deliveryId)}/discard`, items.quarantine, key, { note }),
-    tryDiscard: (which: Which<DiscardOrder>, key: string) =>
+    /** How many deliveries `discardMany` would discard. Discards none. */
+    tryDiscard: (which: Which<DiscardOrder>, key = newKey()) =>
       act('/quarantine/discard', answers.quarantinePreview, key, { ...which, dry_run: true }),
     /** Discards many, page by page: each page is an action of its own. */
-    discardMany: (order: Which<DiscardOrder> & { readonly note: string }, nextKey: () => string) =>
+    discardMany: (order: Which<DiscardOrder> & { readonly note: string }, nextKey = newKey) =>
       pages((cursor) => act('/quarantine/discard', answers.discards, nextKey(), { ...order, cursor })),
+    /** Deliveries in quarantine, counted by what they have in common. */
     quarantineGroups: (query: QueryOf<typeof quarantineGroupFilters>) =>
       get('/quarantine/groups', answers.quarantineGroups, query),
 
-    /** `id`: the entry's own digits, or an event's id. */
-    decide: (id: string, action: 'retry' | 'discard' | 'park', key: string) =>
+    /** Publishes an event of the outbox again, gives it up, or parks it. `id`: the entry's own digits, or an event's id. */
+    decide: (id: string, action: 'retry' | 'discard' | 'park', key = newKey()) =>
       act(`/outbox/${part(id)}/${action}`, items.outbox, key),
-    tryDecide: (action: 'retry' | 'discard', which: Which<DiscardEntriesOrder>, key: string) =>
+    /** How many entries `retryMany` or `discardEntries` would change. Changes none. */
+    tryDecide: (action: 'retry' | 'discard', which: Which<DiscardEntriesOrder>, key = newKey()) =>
       act(`/outbox/${action}`, answers.outboxPreview, key, { ...which, dry_run: true }),
     /** Retries many, page by page: each page is an action of its own. */
-    retryMany: (which: Which<RetryOrder>, nextKey: () => string) =>
+    retryMany: (which: Which<RetryOrder>, nextKey = newKey) =>
       pages((cursor) => act('/outbox/retry', answers.retried, nextKey(), { ...which, cursor })),
     /** Discards many, page by page: each page is an action of its own. */
-    discardEntries: (which: Which<DiscardEntriesOrder>, nextKey: () => string) =>
+    discardEntries: (which: Which<DiscardEntriesOrder>, nextKey = newKey) =>
       pages((cursor) => act('/outbox/discard', answers.discardedEntries, nextKey(), { ...which, cursor })),
+    /** Entries of the outbox, counted by what they have in common. */
     outboxGroups: (query: QueryOf<typeof outboxGroupFilters>) =>
       get('/outbox/groups', answers.outboxGroups, query),
   };
 }
+
+const newKey = (): string => randomUUID();
 
 const liveCall = (query: LiveQuery, signal: AbortSignal | undefined) =>
   ({ method: 'GET', path: '/live', query, accept: 'text/event-stream', signal }) as const;

@@ -33,7 +33,7 @@ const COMMANDS = [
     'sessions',
   ],
   ['outbox', 'quarantine', 'replay', 'replays'],
-  ['send', 'forward', 'tail', 'sandbox'],
+  ['send', 'verify', 'doctor', 'forward', 'tail', 'sandbox'],
 ].flat();
 
 describe('usage', () => {

@@ -31,7 +31,7 @@ const refusal = (code: string) => ({ error: code, message: `it is ${code}` });
 function clientOf(service: Pick<Receiver, 'port'>, options: { timeoutMs?: number; silenceMs?: number } = {}) {
   const waits: number[] = [];
   const client = createOperatorsClient({
-    baseUrl: `http://127.0.0.1:${service.port}`,
+    url: `http://127.0.0.1:${service.port}`,
     token: TOKEN,
     sleep: (ms) => {
       waits.push(ms);
@@ -256,10 +256,10 @@ test.for([
   ['not a url', TOKEN],
   ['http://127.0.0.1', ''],
   ['http://127.0.0.1', 'pLaNtEd\nX-Other: 1'],
-])('%j with the token %j cannot be used, and neither is quoted', ([baseUrl = '', token = '']) => {
+])('%j with the token %j cannot be used, and neither is quoted', ([url = '', token = '']) => {
   const error = (() => {
     try {
-      createOperatorsClient({ baseUrl, token });
+      createOperatorsClient({ url, token });
     } catch (thrown) {
       return thrown;
     }

@@ -166,7 +166,7 @@ test('an abort ends a call under way and a wait for the limit, with the reason i
       ? hang(response, received, index)
       : reply(response, 429, {}, limitHeaders(Math.floor(Date.now() / 1_000) + 30)),
   );
-  const client = createClient({ baseUrl: `http://127.0.0.1:${service.port}/v1`, token: TOKEN });
+  const client = createClient({ url: `http://127.0.0.1:${service.port}/v1`, token: TOKEN });
   const call = new AbortController();
   const underWay = failure(client.createJob(NEW_JOB, { signal: call.signal }));
   await service.untilReceived(1);
@@ -190,8 +190,8 @@ test('the token is in no error, whatever goes wrong', async () => {
   const errors = [
     await failure(scriptedClient(service).me()),
     await failure(scriptedClient({ port: 9 }, { maxRetries: 0 }).me()),
-    await failure(create({ baseUrl: 'http://127.0.0.1/v1', token: `${TOKEN}\n` })),
-    await failure(create({ baseUrl: 'no address', token: TOKEN })),
+    await failure(create({ url: 'http://127.0.0.1/v1', token: `${TOKEN}\n` })),
+    await failure(create({ url: 'no address', token: TOKEN })),
   ];
 
   expect(errors.every((error) => error instanceof Error)).toBe(true);

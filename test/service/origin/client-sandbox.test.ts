@@ -19,7 +19,7 @@ const newJob = (fields: Record<string, unknown> = {}) => order(fields) as NewJob
 test('a job is created, read and listed, and the account is told', async () => {
   await using files = await startTestFiles();
   await using sandbox = await startTestSandbox();
-  const client = createClient({ baseUrl: sandbox.url, token: sandbox.token });
+  const client = createClient({ url: sandbox.url, token: sandbox.token });
 
   const created = await client.createJob(
     newJob({ input_url: files.input, output_url: files.output('out.webm') }),
@@ -38,7 +38,7 @@ test('a job is created, read and listed, and the account is told', async () => {
 
 test('the iterator finds every job once, whatever the size of the pages', async () => {
   await using sandbox = await startTestSandbox();
-  const client = createClient({ baseUrl: sandbox.url, token: sandbox.token });
+  const client = createClient({ url: sandbox.url, token: sandbox.token });
   const made: string[] = [];
   for (let count = 0; count < 5; count++) made.push((await client.createJob(newJob())).job_id);
 
@@ -50,7 +50,7 @@ test('the iterator finds every job once, whatever the size of the pages', async 
 
 test('each error answer of the sandbox is an error of its own', async () => {
   await using sandbox = await startTestSandbox();
-  const clientWith = (token: string) => createClient({ baseUrl: sandbox.url, token });
+  const clientWith = (token: string) => createClient({ url: sandbox.url, token });
   const reader = clientWith(newToken(sandbox.sandbox, { scopes: ['jobs:read'] }));
 
   const unknown = await failure(clientWith('cvs_test_nobody').me());
@@ -79,7 +79,7 @@ test('a burst that is used up is waited out to its reset, or told at once where 
     waits.push(ms);
     return Promise.resolve();
   };
-  const options = { baseUrl: sandbox.url, token: sandbox.token, sleep };
+  const options = { url: sandbox.url, token: sandbox.token, sleep };
   const client = createClient({ ...options, maxRetries: 1, maxWaitMs: 90_000 });
   await client.me();
   await client.me();

@@ -29,6 +29,7 @@ ${renderFacts([
     'Answer',
     'any 2xx: it is recorded, and need not be sent again. 401: the signature is wrong. 503: send it again later',
   ],
+  ['For programs', html`<a href="/api/v1/openapi.intake.json">OpenAPI 3.1</a>, with every answer`],
 ])}
 <p>Try it. Set <code>SIGNING_SECRET</code> to one of the source’s secrets first; this page does not know them.</p>
 <pre tabindex="0" class="wrapped" data-copy aria-label="Send a signed delivery with curl">${curlLines(url)}</pre>

@@ -1,0 +1,12 @@
+// Prints the value of X-Service-Signature for a body: node sign.mjs SECRET_FILE BODY_FILE
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+/** `secret` is text. `body` is the bytes, as a Buffer: send the same bytes afterwards, and do not make them again. */
+function signatureOf(secret, body) {
+  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+}
+
+const [secretFile, bodyFile] = process.argv.slice(2);
+const secret = readFileSync(secretFile, 'utf8').trim(); // a newline at the file's end is not part of it
+process.stdout.write(`${signatureOf(secret, readFileSync(bodyFile))}\n`);

@@ -1,0 +1,46 @@
+// Every file in contracts/ that `npm run contracts` makes. A test compares each one with the committed file.
+
+import { fileURLToPath } from 'node:url';
+import { breaksOf, filesOf, FORMS, makeFile } from './forms.ts';
+import { makeAsyncApi, makeIntake, makeOperators } from './interfaces.ts';
+import { makePython } from './python.ts';
+import { readReleased } from './released.ts';
+import { makeTypeScript } from './typescript.ts';
+
+export const CONTRACTS = fileURLToPath(new URL('../../contracts', import.meta.url));
+
+type TextMaker = () => string | Promise<string>;
+
+/** Path in contracts/ → how its text is made. The forms are made apart: their versions are in the names of their files. */
+const DOCUMENTS: Readonly<Record<string, TextMaker>> = {
+  'asyncapi.json': makeAsyncApi,
+  'openapi.intake.json': makeIntake,
+  'openapi.operators.json': makeOperators,
+  'types/events.ts': makeTypeScript,
+  'types/tallyhook_events.py': makePython,
+};
+
+export type MadeFile = { readonly path: string; readonly text: string };
+
+/** @param folder that is contracts/: what is released there is not made anew */
+export async function makeAll(folder: string = CONTRACTS): Promise<readonly MadeFile[]> {
+  const forms = makeForms(folder).map(({ made: { path, text } }) => ({ path, text }));
+  const documents = Object.entries(DOCUMENTS).map(async ([path, make]) => ({ path, text: await make() }));
+  return [...forms, ...(await Promise.all(documents))];
+}
+
+/** What each form breaks, also one that is not written yet. */
+export function allBreaks(folder: string = CONTRACTS): readonly string[] {
+  return makeForms(folder).flatMap(({ form, made }) => {
+    const others = filesOf(form, folder).filter(({ path }) => path !== made.path);
+    return breaksOf(form, [...others, made]);
+  });
+}
+
+function makeForms(folder: string) {
+  const released = readReleased(folder);
+  return FORMS.map((form) => ({
+    form,
+    made: makeFile(form, folder, (path) => Object.hasOwn(released, path)),
+  }));
+}

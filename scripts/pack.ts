@@ -1,0 +1,78 @@
+// `npm run pack`: makes the npm package, with its bill of materials beside it. Its options are in usage/pack.txt.
+
+import { copyFileSync, globSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { join, resolve, sep } from 'node:path';
+import { parseArgs } from 'node:util';
+import { endOnRequest } from './ending.ts';
+import { complain, complainOfUsage, createProgress, explain, say } from './output.ts';
+import { billOfMaterials } from './pack/bill.ts';
+import { packageManifest } from './pack/manifest.ts';
+import { createRun } from './pack/run.ts';
+import { stage } from './pack/stage.ts';
+import { ROOT } from './relay.ts';
+import { makeThrowAwayFolder } from './services/folders.ts';
+import { createGuard, type Guard } from './services/guard.ts';
+
+const OUT = join(ROOT, '.local/package');
+
+async function main(args: string[]): Promise<number> {
+  let out: string;
+  try {
+    out = resolve(parseArgs({ args, options: { out: { type: 'string', default: OUT } } }).values.out);
+  } catch (error) {
+    complainOfUsage('npm run pack', error);
+    return 2;
+  }
+  const guard = createGuard();
+  const ending = endOnRequest(guard);
+  try {
+    await pack(guard, out);
+    return 0;
+  } catch (error) {
+    if (!ending.isAsked()) complain(`\n${explain(error)}`);
+    return ending.exitCode() ?? 1;
+  } finally {
+    await guard.close();
+  }
+}
+
+async function pack(guard: Guard, out: string): Promise<void> {
+  const { during } = createProgress();
+  const work = makeThrowAwayFolder(guard);
+  const staging = join(work, 'package');
+  mkdirSync(staging);
+  mkdirSync(out, { recursive: true });
+  const run = createRun(guard, work);
+  const own = await during('JavaScript and declarations', () => stage(run, staging, work));
+  const file = `${own.name}-${own.version}`;
+  await during('package', async () => {
+    await run('npm', ['pack', '--ignore-scripts', '--pack-destination', work], staging);
+    copyFileSync(join(work, `${file}.tgz`), join(out, `${file}.tgz`));
+  });
+  say(`\n${join(out, `${file}.tgz`)}  ${kilobytes(join(out, `${file}.tgz`))}`);
+  for (const line of contentsOf(staging)) say(`  ${line}`);
+  const bill = await during('bill of materials', () => billOfMaterials(run, packageManifest(own), work));
+  const billFile = join(out, `${file}.cdx.json`);
+  writeFileSync(billFile, bill);
+  say(`\n${billFile}  ${kilobytes(billFile)}`);
+}
+
+/** What is in it: each file or folder of its root, with the number of its files. */
+function contentsOf(folder: string): string[] {
+  const counts = new Map<string, number>();
+  for (const { name, parentPath } of globSync('**/*', { cwd: folder, withFileTypes: true }).filter((each) =>
+    each.isFile(),
+  )) {
+    const [first = ''] = join(parentPath, name)
+      .slice(folder.length + 1)
+      .split(sep);
+    counts.set(first, (counts.get(first) ?? 0) + 1);
+  }
+  return [...counts]
+    .toSorted(([a], [b]) => a.localeCompare(b))
+    .map(([name, count]) => (name.includes('.') || name === 'LICENSE' ? name : `${name}/  ${count} files`));
+}
+
+const kilobytes = (path: string) => `${(statSync(path).size / 1_000).toFixed(0)} kB`;
+
+process.exit(await main(process.argv.slice(2)));

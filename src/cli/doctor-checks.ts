@@ -1,0 +1,60 @@
+// The order of the checks of `tallyhook doctor`, and which of them make sense after what was found.
+
+import { checkAddress } from './doctor-address.ts';
+import { checkEvent } from './doctor-event.ts';
+import { CHECKS, type CheckName, type Finding, skipped } from './doctor-finding.ts';
+import type { Endpoint } from './doctor-probe.ts';
+import { checkEncoding, checkMethod, checkSize } from './doctor-refusals.ts';
+import { checkBytes, checkForged, checkSignatures, checkUnsigned } from './doctor-signature.ts';
+import { checkTime } from './doctor-time.ts';
+import { checkTls } from './doctor-tls.ts';
+import type { NamedSecret } from './verify-secrets.ts';
+
+export type Plan = {
+  readonly endpoint: Endpoint;
+  /** At least one. */
+  readonly secrets: readonly NamedSecret[];
+  /** The job of the event that is made, once `mayMake` says yes. Without it there is no event. */
+  readonly event?: { readonly job: string; readonly mayMake: () => Promise<boolean> } | undefined;
+};
+
+/** Each finding as soon as it is there. The checks are made one after the other. */
+export async function* examine(plan: Plan): AsyncGenerator<Finding> {
+  const made = new Set<CheckName>();
+  for await (const finding of findings(plan)) {
+    made.add(finding.check);
+    yield finding;
+  }
+  const isLate = plan.endpoint.signal.aborted;
+  const why = isLate ? 'the time for all checks together was over' : 'it needs what failed before';
+  for (const check of CHECKS) {
+    const isPlanned = plan.event !== undefined || (check !== 'event' && check !== 'redelivery');
+    if (isPlanned && !made.has(check)) yield skipped(check, why);
+  }
+}
+
+/** Ends early where what follows makes no sense. */
+async function* findings({ endpoint, secrets, event }: Plan): AsyncGenerator<Finding> {
+  for (const check of [checkAddress, checkTls]) {
+    const finding = await check(endpoint);
+    yield finding;
+    if (finding.result === 'failed') return;
+  }
+  const { findings: signed, secret, isReceiving } = await checkSignatures(endpoint, secrets);
+  yield* signed;
+  if (!isReceiving) return;
+  yield await checkForged(endpoint, secrets);
+  yield await checkUnsigned(endpoint);
+  if (secret === undefined) return;
+  for (const check of [checkBytes, checkMethod, checkEncoding, checkSize, checkTime]) {
+    if (endpoint.signal.aborted) return;
+    yield await check(endpoint, secret);
+  }
+  if (event === undefined || endpoint.signal.aborted) return;
+  if (await event.mayMake()) {
+    // The time in which somebody thought about the question does not count.
+    const signal = AbortSignal.timeout(2 * endpoint.timeoutMs);
+    yield* checkEvent({ ...endpoint, signal }, { secret, job: event.job });
+  } else
+    yield* [skipped('event', 'you did not want one'), skipped('redelivery', 'you did not want an event')];
+}

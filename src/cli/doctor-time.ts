@@ -1,0 +1,38 @@
+// The check `time`: how long a delivery takes from the begin of its connection to the end of its answer.
+
+import { explain, type Fault, isMalformed } from './doctor-explain.ts';
+import { failed, type Finding, ok, warning } from './doctor-finding.ts';
+import { type Endpoint, post } from './doctor-probe.ts';
+import { malformedBody } from './doctor-signature.ts';
+import { duration } from './readable.ts';
+
+/** Enough for a median. Each is recorded by the service. */
+const PROBES = 5;
+/** With the 10 s of the conversion service: one second. */
+const SLOW_SHARE = 0.1;
+
+export async function checkTime(endpoint: Endpoint, secret: string): Promise<Finding> {
+  const timesMs: number[] = [];
+  for (let probe = 0; probe < PROBES; probe++) {
+    const answer = await post(endpoint, malformedBody(), { secret });
+    if (answer.kind === 'none' || !isMalformed(answer)) {
+      return failed('time', explain(answer, `request ${probe + 1} of ${PROBES}`));
+    }
+    timesMs.push(answer.ms);
+  }
+  return judgeTimes(timesMs, endpoint.timeoutMs);
+}
+
+/** `timeoutMs`: how long a sender waits. Pure. */
+export function judgeTimes(timesMs: readonly number[], timeoutMs: number): Finding {
+  const sorted = timesMs.toSorted((a, b) => a - b);
+  const median = sorted[sorted.length >> 1] ?? 0;
+  const slowest = sorted.at(-1) ?? 0;
+  const found = `the median of ${sorted.length} answers took ${duration(median)}, the slowest ${duration(slowest)}. Senders wait ${duration(timeoutMs)}`;
+  const details = { median_ms: Math.round(median), slowest_ms: Math.round(slowest) };
+  const isSlow = slowest > timeoutMs * SLOW_SHARE;
+  return isSlow ? warning('time', { found, mend: MEND }, details) : ok('time', found, details);
+}
+
+const MEND: Fault['mend'] =
+  'senders that get no answer in time send again. Look at the distance to the service, at its load and at its Postgres: tallyhook stats';

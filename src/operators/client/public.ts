@@ -1,0 +1,17 @@
+// What `tallyhook/operators` of the package exports: a part of this room's door, since what is public once must stay.
+
+export type { Answers, Items } from './answers.ts';
+export {
+  ApiAnswerError,
+  type CallOptions,
+  createOperatorsClient,
+  InvalidAnswerError,
+  type ListQuery,
+  type LiveQuery,
+  NoAnswerError,
+  type OperatorsClient,
+  type ReplayOrder,
+} from './client.ts';
+export type { HttpClientOptions as OperatorsClientOptions } from '../../http-client.ts';
+export type { ServerSentEvent } from './server-sent-events.ts';
+export type { ListName } from '../contract/lists.ts';
