@@ -23,6 +23,7 @@ const EXCHANGE = 'conversion.events';
 /** The jobs whose events arrive while the broker is killed, while an example is stopped, and while another one takes over. */
 const [killed, stopped, takenOver] = [jobsOf(200), jobsOf(25, 200), jobsOf(25, 225)];
 const jobs = [...killed, ...stopped, ...takenOver];
+const ACCOUNT = 'subscriber';
 /** The broker is killed after so many events. */
 const KILLS = [600, 1_400];
 const PATIENCE = { limitMs: 60_000 };
@@ -69,6 +70,7 @@ beforeAll(async () => {
     deadLetters: [],
     trouble: undefined,
   }));
+  await makeAccount();
   await startEach();
   // RabbitMQ 3.10 writes the name of a new quorum queue to its disk after three seconds. Killed before that, it loses the queue.
   await broker.ctl('eval', 'lists:foreach(fun dets:sync/1, dets:all()).');
@@ -108,7 +110,25 @@ async function each(step: (run: Run) => Promise<void>): Promise<void> {
   );
 }
 
-const startEach = () => each(async (run) => void run.processes.push(await run.example.start(broker.url)));
+/** With the rights that docs/subscribers-by-hand.md names, and no others. */
+async function makeAccount(): Promise<void> {
+  const own = '^history-[a-z]+([.]dead)?$';
+  const read = '^(history-[a-z]+([.]dead)?|conversion[.]events)$';
+  await broker.ctl(
+    'eval',
+    `rabbit_auth_backend_internal:add_user(<<"${ACCOUNT}">>, <<"${ACCOUNT}">>, <<"a test">>),
+     rabbit_auth_backend_internal:set_permissions(
+       <<"${ACCOUNT}">>, <<"/">>, <<"${own}">>, <<"${own}">>, <<"${read}">>, <<"a test">>).`,
+  );
+}
+
+function accountUrl(): string {
+  const url = new URL(broker.url);
+  [url.username, url.password] = [ACCOUNT, ACCOUNT];
+  return url.href;
+}
+
+const startEach = () => each(async (run) => void run.processes.push(await run.example.start(accountUrl())));
 
 async function killBroker(): Promise<void> {
   let count = 0;
