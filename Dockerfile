@@ -15,6 +15,7 @@ COPY --from=packages /usr/local/bin/node /usr/local/bin/node
 COPY --from=packages /app/node_modules ./node_modules
 COPY package.json ./
 COPY migrations ./migrations
+COPY contracts ./contracts
 COPY src ./src
 # A user without an account and without rights. It cannot write under /app, and the service writes no files.
 USER 1000:1000

@@ -58,9 +58,9 @@ type Root = { readonly form: Schema; readonly defs: Schema };
 function within(inner: unknown, outer: unknown, path: string, run: Run): Break[] {
   const ones = alternatives(inner, run.innerDefs);
   const others = alternatives(outer, run.outerDefs);
-  if (others?.some(isAnything) || ones?.length === 0) return [];
   if (ones === undefined || others === undefined || path.split('/').length > DEPTH_MAX)
     return [toBreak('unjudged', 'the form', path, [inner, outer], run)];
+  if (others.some(isAnything) || ones.length === 0) return [];
   if (others.length === 0) return [toBreak('others', 'the value', path, [inner, outer], run)];
   return ones.flatMap((one) => {
     const found = others
@@ -137,8 +137,8 @@ function beyondFields(one: Schema, other: Schema, path: string, run: Run): Break
     if (Object.hasOwn(fields, name)) return within(fields[name], outerFields[name], at(name), run);
     if (run.direction === 'readers')
       return [toBreak('field', 'the field', at(name), [undefined, outerFields[name]], run)];
-    // A new optional field. Where any other field was allowed, nothing was promised of this one.
-    return isAnything(rest) ? [] : within(rest, outerFields[name], at(name), run);
+    // A new optional field. An object that allowed any other field promised nothing of this one.
+    return one['type'] === 'object' && isAnything(rest) ? [] : within(rest, outerFields[name], at(name), run);
   };
   return [
     ...((other['required'] ?? []) as string[])

@@ -1,55 +1,22 @@
-// One example of each kind of message, and a copy of a replay. They depend on nothing, so that the document is always the same.
+// Examples of each kind of message: a first copy, the same event as a replay's copy, and for progress a late one.
 
-import {
-  dataSchema,
-  eventId,
-  eventSource,
-  eventType,
-  type Kind,
-  SEQUENCE_DIGITS,
-  type Status,
-} from '../event/index.ts';
-import { parseJson } from '../json.ts';
-import { sampleNotification } from '../testing/index.ts';
+import type { Kind } from '../event/index.ts';
+import { messageOf, sampleEvent } from '../testing/index.ts';
 
-type Example = { readonly name: string; readonly summary: string; readonly payload: object };
+const JOB = 'job_7f3a';
+const REPLAY = { id: '01a1ff88-d40a-7b7c-ba94-bfc2c6257b47', by: 'on call' };
 
-type Data = { readonly status: Status; readonly completed_at?: string; readonly failed_at?: string };
-
-const SOURCE = 'default';
-const JOB_ID = 'job_7f3a';
-const RECORDED_AT = '2026-01-15T10:35:00.250Z';
-const REPLAY = { replay: '01a1ff88-d40a-7b7c-ba94-bfc2c6257b47', replayed_by: 'on call' };
-
+/** As AsyncAPI has them. They depend on nothing else, so that the document is always the same. */
 export function examplesOf(kind: Kind): readonly object[] {
-  const payload = cloudEvent(kind, { percent: 45, sequence: 42 });
-  const first: Example = { name: 'first', summary: 'The first copy of an event.', payload };
-  const copy = { name: 'copy', summary: 'The same event, sent again by an operator.', payload };
-  const late = {
-    name: 'late',
-    summary: 'Progress that arrived after the end of its job.',
-    payload: { ...cloudEvent(kind, { percent: 30, sequence: 44 }), late: true },
-  };
-  return [first, { ...copy, headers: REPLAY }, ...(kind === 'progress' ? [late] : [])];
+  const payload = sampleEvent({ kind, job: JOB, percent: 45, sequence: 42 });
+  const { headers } = messageOf(payload, { replay: REPLAY }).properties;
+  const first = { name: 'first', summary: 'The first copy of an event.', payload };
+  const copy = { name: 'copy', summary: 'The same event, published again by an operator.', headers, payload };
+  return kind === 'progress' ? [first, copy, lateProgress()] : [first, copy];
 }
 
-function cloudEvent(
-  kind: Kind,
-  { percent, sequence }: { readonly percent: number; readonly sequence: number },
-): object {
-  const data = parseJson(sampleNotification(kind, { job: JOB_ID, percent }).toString()) as Data;
-  const progress = kind === 'progress' ? percent : null;
-  return {
-    specversion: '1.0',
-    id: eventId(SOURCE, { jobId: JOB_ID, status: data.status, progress }),
-    type: eventType(kind),
-    source: eventSource(SOURCE),
-    subject: JOB_ID,
-    time: data.completed_at ?? data.failed_at ?? RECORDED_AT,
-    recordedtime: RECORDED_AT,
-    sequence: String(sequence).padStart(SEQUENCE_DIGITS, '0'),
-    datacontenttype: 'application/json',
-    dataschema: dataSchema(kind),
-    data,
-  };
-}
+const lateProgress = () => ({
+  name: 'late',
+  summary: 'Progress that arrived after the end of its job.',
+  payload: sampleEvent({ kind: 'progress', job: JOB, percent: 30, sequence: 44, late: true }),
+});

@@ -21,7 +21,6 @@ const refTo = (pointer: string) => ({ $ref: `#/${pointer}` });
 export function createAsyncApiDocument({ exchange, routingPrefix }: Bus): AsyncApiDocument {
   return {
     asyncapi: '3.1.0',
-    id: 'urn:tallyhook:events',
     info: {
       title: 'Tallyhook for subscribers',
       version,

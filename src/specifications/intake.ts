@@ -43,8 +43,7 @@ export function createIntakeDocument(limits: IntakeLimits): IntakeDocument {
     paths: {
       '/webhooks': { post: operation('deliver', 'Send a notification from the source `default`') },
       '/webhooks/{source}': {
-        parameters: [{ $ref: '#/components/parameters/Source' }],
-        post: operation('deliverFromSource', 'Send a notification from a named source'),
+        post: operation('deliverFromSource', 'Send a notification from a named source', 'Source'),
       },
     },
     components: {
@@ -77,11 +76,11 @@ export function createIntakeDocument(limits: IntakeLimits): IntakeDocument {
   };
 }
 
-const operation = (operationId: string, summary: string) => ({
+const operation = (operationId: string, summary: string, ...parameters: readonly string[]) => ({
   operationId,
   tags: ['webhooks'],
   summary,
-  parameters: [{ $ref: '#/components/parameters/Signature' }],
+  parameters: [...parameters, 'Signature'].map((name) => ({ $ref: `#/components/parameters/${name}` })),
   requestBody: { $ref: '#/components/requestBodies/Notification' },
   responses: responseRefs(),
 });
@@ -100,8 +99,8 @@ const notification = () => ({
       },
       examples: Object.fromEntries(
         KINDS.map((kind) => {
-          const body = sampleNotification(kind, { job: 'job_7f3a', percent: 45 });
-          return [kind, { value: parseJson(body.toString()) }];
+          const body = sampleNotification({ kind, job: 'job_7f3a', percent: 45 });
+          return [kind, { value: parseJson(body) }];
         }),
       ),
     },

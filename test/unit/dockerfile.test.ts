@@ -23,3 +23,11 @@ test('the image runs the service as an account without rights, and tells its hea
   expect(of('ENTRYPOINT')).toEqual(['ENTRYPOINT ["node", "src/main.ts"]']);
   expect(of('HEALTHCHECK').join()).toContain('CMD ["node", "-e"');
 });
+
+test('the image has every folder of ours that the service reads, and the build gets it', () => {
+  const ignored = readFileSync(new URL('../../.dockerignore', import.meta.url), 'utf8');
+  for (const folder of ['migrations', 'contracts', 'src']) {
+    expect(of('COPY')).toContain(`COPY ${folder} ./${folder}`);
+    expect(ignored).toContain(`\n!${folder}\n`);
+  }
+});

@@ -1,0 +1,110 @@
+// How a form is released: what is new gets a file of its own, and what was released is never changed.
+
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { CONTRACTS } from '../../../scripts/contracts/documents.ts';
+import { breaksOf, filesOf, type FrozenForm, makeFile, toText } from '../../../scripts/contracts/forms.ts';
+import { faultsOf, readReleased, release, unreleased } from '../../../scripts/contracts/released.ts';
+import { dataForm, type Form } from '../../../src/event/index.ts';
+import { createFolder } from '../../support/folder.ts';
+
+type Fields = Readonly<Record<string, object>>;
+
+async function copyOfContracts() {
+  const folder = await createFolder();
+  cpSync(CONTRACTS, folder.path('contracts'), { recursive: true });
+  return {
+    ...folder,
+    contracts: folder.path('contracts'),
+    at: (path: string) => folder.path(`contracts/${path}`),
+  };
+}
+
+/** The form of progress with other fields. */
+const changed = (change: (form: Form & { properties: Fields }) => object, version = 1): FrozenForm => ({
+  name: 'events/progress',
+  direction: 'readers',
+  make: () => {
+    const form = { ...dataForm('progress'), $id: `urn:tallyhook:schema:conversion.job.progress:${version}` };
+    return { ...form, ...change(form as Form & { properties: Fields }) };
+  },
+});
+const withField = changed(({ properties }) => ({ properties: { ...properties, step: { type: 'string' } } }));
+
+const isReleased = () => true;
+
+test('a form that only explains more is no new form', () => {
+  const explained = changed(({ properties }) => ({
+    title: 'Another title',
+    properties: { ...properties, status: { ...properties['status'], description: 'new words' } },
+  }));
+  const { path, text } = makeFile(explained, CONTRACTS, isReleased);
+  expect(path).toBe('events/progress.v1.json');
+  expect(text).toBe(readFileSync(`${CONTRACTS}/${path}`, 'utf8'));
+});
+
+test('a new optional field makes the next file of the major version, which breaks nobody', () => {
+  const made = makeFile(withField, CONTRACTS, isReleased);
+  expect(made.path).toBe('events/progress.v1.1.json');
+  expect(JSON.parse(made.text)).toMatchObject({ $id: 'urn:tallyhook:schema:conversion.job.progress:1.1' });
+  expect(breaksOf(withField, [...filesOf(withField, CONTRACTS), made])).toEqual([]);
+});
+
+test('a break is named with the file, the place and the rule, against all earlier forms', () => {
+  const [first] = filesOf(withField, CONTRACTS);
+  if (first === undefined) throw new Error('no file');
+  const second = makeFile(withField, CONTRACTS, isReleased);
+  const wider = changed(({ properties }) => ({
+    properties: { ...properties, progress_percentage: { type: 'integer', minimum: 0, maximum: 200 } },
+  }));
+  const third = { ...makeFile(wider, CONTRACTS, isReleased), path: 'events/progress.v1.2.json', minor: 2 };
+
+  expect(breaksOf(wider, [first, second, third])).toEqual([
+    'events/progress.v1.2.json breaks readers of events/progress.v1.json at /progress_percentage: range loosened (maximum was 100, is 200)',
+    'events/progress.v1.2.json breaks readers of events/progress.v1.1.json at /progress_percentage: range loosened (maximum was 100, is 200)',
+    'events/progress.v1.2.json breaks readers of events/progress.v1.1.json at /step: field removed (the field was {"type":"string"}, is none)',
+  ]);
+});
+
+test('a new major version is a file of its own, which may break', () => {
+  const next = changed(() => ({ properties: {} }), 2);
+  const made = makeFile(next, CONTRACTS, isReleased);
+  expect(made.path).toBe('events/progress.v2.json');
+  expect(breaksOf(next, [...filesOf(next, CONTRACTS), made])).toEqual([]);
+});
+
+test('until it is released a file is made anew, and from then on it is not', async () => {
+  await using copy = await copyOfContracts();
+  const { path, text } = makeFile(withField, copy.contracts, isReleased);
+  writeFileSync(copy.at(path), text);
+  expect(unreleased(copy.contracts)).toEqual([path]);
+  const other = changed(({ properties }) => ({ properties: { ...properties, stage: { type: 'string' } } }));
+  const record = () => readReleased(copy.contracts);
+  expect(makeFile(other, copy.contracts, (name) => name in record()).path).toBe(path);
+
+  release(copy.contracts, unreleased(copy.contracts));
+
+  expect(unreleased(copy.contracts)).toEqual([]);
+  expect(makeFile(other, copy.contracts, (name) => name in record()).path).toBe('events/progress.v1.2.json');
+  expect(record()).toMatchObject(readReleased(CONTRACTS));
+});
+
+test.for(['events/completed.v1.json', 'examples/events/progress.json', 'types/released/events.1.ts'])(
+  'a change to %s is found, and so is its removal, and a release does not hide it',
+  async (path) => {
+    await using copy = await copyOfContracts();
+    expect(faultsOf(copy.contracts)).toEqual([]);
+    writeFileSync(copy.at(path), `${readFileSync(copy.at(path), 'utf8')} `);
+    release(copy.contracts, unreleased(copy.contracts));
+    expect(faultsOf(copy.contracts)).toEqual([`${path} was changed`]);
+    rmSync(copy.at(path));
+    release(copy.contracts, unreleased(copy.contracts));
+    expect(faultsOf(copy.contracts)).toEqual([`${path} was removed`]);
+  },
+);
+
+test('a new example must be released', async () => {
+  await using copy = await copyOfContracts();
+  writeFileSync(copy.at('examples/events/another.json'), toText({}));
+  expect(unreleased(copy.contracts)).toEqual(['examples/events/another.json']);
+});
