@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'amqplib';
 import { placeOf } from '../src/cli/sandbox-place.ts';
-import { type ReceivedEvent, subscribe } from '../src/subscriber/index.ts';
 import { differences, type Received } from './demo/compare.ts';
 import { convertClips } from './demo/conversion.ts';
+import { receive } from './demo/receive.ts';
 import { type Answer, send, story, type Step } from './demo/story.ts';
 import { endOnRequest } from './ending.ts';
 import { forgetLocalRun, given } from './local-env.ts';
@@ -141,8 +141,7 @@ async function play(
   { webhooks, amqpUrl, exchange }: Stage,
 ): Promise<{ answers: Answer[]; received: Received[] }> {
   const received: Received[] = [];
-  const onEvent = (event: ReceivedEvent) => void received.push(event);
-  const subscription = await subscribe({ amqpUrl, exchange, bindings: ['job.#'], onEvent });
+  const subscriber = await receive({ amqpUrl, exchange }, (event) => received.push(event));
   try {
     const answers: Answer[] = [];
     for (const step of steps) answers.push(await send(webhooks, step));
@@ -152,7 +151,7 @@ async function play(
     await sleep(QUIET_MS);
     return { answers, received };
   } finally {
-    await subscription.close();
+    await subscriber.stop();
   }
 }
 

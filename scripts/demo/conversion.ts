@@ -4,9 +4,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CLIP, CORRUPT_CLIP } from '../../src/cli/sandbox-clips.ts';
 import { createClient, type Job } from '../../src/origin/index.ts';
-import { type ReceivedEvent, subscribe } from '../../src/subscriber/index.ts';
 import { paint, say } from '../output.ts';
 import type { Sandbox } from '../sandbox.ts';
+import type { Received } from './compare.ts';
+import { receive } from './receive.ts';
 
 /** The fields of an event that the demo reads. */
 type EventData = {
@@ -30,12 +31,11 @@ export async function convertClips(
     engine?.kind === 'ffmpeg' ? `ffmpeg ${engine.version}` : 'simulated: nothing is really converted';
   say(`\n${paint('bold', `Converted by the sandbox (${means}), received by a subscriber`)}`);
   const events: EventData[] = [];
-  const onEvent = (received: ReceivedEvent) => {
+  const subscriber = await receive({ amqpUrl, exchange }, (received) => {
     const event = toEventData(received);
     events.push(event);
     say(describe(event));
-  };
-  const subscription = await subscribe({ amqpUrl, exchange, bindings: ['job.#'], onEvent });
+  });
   try {
     const order = {
       job_type: 'video',
@@ -64,11 +64,11 @@ export async function convertClips(
       ...compareFailed(await client.getJob(broken.job_id), events),
     ];
   } finally {
-    await subscription.close();
+    await subscriber.stop();
   }
 }
 
-function toEventData({ event, routingKey }: ReceivedEvent): EventData {
+function toEventData({ event, routingKey }: Received): EventData {
   const { subject = '', data = {} } = event as { subject?: string; data?: EventData['data'] };
   return { subject, data, kind: routingKey.split('.')[1] ?? '' };
 }

@@ -4,7 +4,7 @@
 import type { Env } from '../config.ts';
 import { withLocalRun } from './environment.ts';
 import { webhookUrlOf } from './local-relay.ts';
-import { createRemembered } from './seen.ts';
+import { createRemembered } from '../remembered.ts';
 
 /** Above what the relay can have accepted and not told yet. */
 const REMEMBERED_MAX = 20_000;

@@ -3,8 +3,9 @@
 
 import { type Env, loadBus } from '../config.ts';
 import { describeError, UsageError } from '../errors.ts';
+import { parseIfJson } from '../json.ts';
 import { SOURCE_NAME } from '../source-name.ts';
-import { type ConnectionChange, type ReceivedEvent, subscribe } from '../subscriber/index.ts';
+import { createSubscriber, type Delivery, type Notice } from '../subscriber/index.ts';
 import { escapeUnseen } from '../unseen.ts';
 import { parse, someOf, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
@@ -12,7 +13,7 @@ import { NOTHING_LISTENS, withLocalRun } from './environment.ts';
 import { complain, type Format, paint, say, whenOutputCloses } from './output.ts';
 import { clean, counted } from './readable.ts';
 import { KINDS } from '../event/index.ts';
-import { createSeen } from './seen.ts';
+import { createSeen } from '../remembered.ts';
 
 const help = `Prints events as a subscriber receives them, until Ctrl-C; NDJSON when piped.
 
@@ -27,15 +28,12 @@ no event is missed; it keeps at most 100,000 events and 128 MiB while tail is no
 killed, the broker deletes it after 5 minutes. An event that the broker delivers again after a lost connection is printed
 once. A piped line is the body of the message alone; its headers are not shown.`;
 
-const CHANGES: Readonly<Record<ConnectionChange, string>> = {
-  lost: 'the connection to the broker was lost: connecting again',
-  back: 'connected again: the queue has kept what arrived',
-  back_without_queue:
-    'connected again, but the queue was gone: events that were published meanwhile are missing here',
-};
-
-/** AMQP's limit. */
-const QUEUE_NAME_MAX_BYTES = 255;
+/** AMQP's limit, less what the name of a dead-letter queue adds. */
+const QUEUE_NAME_MAX_BYTES = 250;
+/** Then it ends, if it never was connected: whoever called it waits. */
+const CONNECT_ATTEMPTS = 4;
+/** Printing is quick. */
+const PREFETCH = 100;
 /** Ids that are remembered. Above what a consumer has unacknowledged, and what a relay has in flight. */
 const SEEN_MAX = 10_000;
 
@@ -53,46 +51,83 @@ async function run(args: string[], env: Env): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end(0));
   whenOutputCloses(end); // the queue is deleted first
 
-  let told = ''; // each try to connect reports the same error
-  const tellOnce = (line: string) => {
-    if (line !== told) complain(line);
-    told = line;
-  };
   const isCopy = createSeen(SEEN_MAX);
-  const subscription = await subscribe({
-    amqpUrl,
+  const print = (_: unknown, delivery: Delivery) => {
+    const event: unknown = parseIfJson(decoder.decode(delivery.body));
+    // A queue that was there may have other bindings.
+    const { kind, from } = originOf(event);
+    if (types !== undefined && !kinds.includes(kind)) return;
+    if (source !== undefined && source !== from) return;
+    const copy = delivery.messageId !== undefined && isCopy(delivery.messageId);
+    if (copy && delivery.redelivered) return; // it was printed before the connection was lost
+    say(
+      process.stdout.isTTY ? eventLine(event, delivery, copy) : escapeUnseen(decoder.decode(delivery.body)),
+    );
+  };
+  const gaveUp = new AbortController();
+  const subscriber = await createSubscriber({
+    url: amqpUrl,
     exchange,
-    queue,
+    declareExchange: true,
+    queue: queue ?? { temporary: 'tallyhook.subscriber.' },
+    declare: 'missing',
     bindings: kinds.map((kind) => `${routingPrefix}.${kind}.${source ?? '*'}`),
-    onEvent: (event) => {
-      // A queue that was there may have other bindings.
-      const { kind, from } = originOf(event);
-      if (types !== undefined && !kinds.includes(kind)) return;
-      if (source !== undefined && source !== from) return;
-      const copy = event.messageId !== undefined && isCopy(event.messageId);
-      if (copy && event.redelivered) return; // it was printed before the connection was lost
-      say(process.stdout.isTTY ? eventLine(event, copy) : escapeUnseen(event.body.toString('utf8')));
-    },
-    onTrouble: (error) => tellOnce(`the broker: ${describeError(error).message}`),
-    onConnection: (change) => tellOnce(CHANGES[change]),
+    order: 'queue',
+    prefetch: PREFETCH,
+    dedup: false,
+    on: { completed: print, failed: print, progress: print, unknown: print, invalid: print },
+    signal: gaveUp.signal,
+    onNotice: reporter((error) => gaveUp.abort(error)),
   }).catch((error: unknown) => {
     if (describeError(error).code === 'ECONNREFUSED') complain(NOTHING_LISTENS);
     throw error;
   });
-  complain(paint('dim', `listening on queue ${subscription.queue}`));
-  if (subscription.otherConsumers > 0)
-    complain(
-      `it has ${counted(subscription.otherConsumers, 'other consumer')}, which will not get what tail takes`,
-    );
   const code = await ended;
-  await subscription.close();
+  await subscriber.stop();
   return code;
 }
+
+/** Says what happens to the connection. @param giveUp called if it cannot be made at the start */
+function reporter(giveUp: (error: Error) => void): (notice: Notice) => void {
+  let told = ''; // each try to connect reports the same error
+  let wasConnected = false;
+  let failed = 0;
+  const tellOnce = (line: string) => {
+    if (line !== told) complain(line);
+    told = line;
+  };
+  return (notice) => {
+    if (notice.type === 'connected') {
+      wasConnected = true;
+      if (notice.again) tellOnce(notice.queueWasGone ? BACK_WITHOUT_QUEUE : BACK);
+      else complain(paint('dim', `listening on queue ${notice.queue}`));
+      if (!notice.again && notice.otherConsumers > 0)
+        complain(
+          `it has ${counted(notice.otherConsumers, 'other consumer')}, which will not get what tail takes`,
+        );
+    } else if (notice.type === 'lost') {
+      tellOnce(`the broker: ${describeError(notice.error).message}`);
+      tellOnce('the connection to the broker was lost: connecting again');
+    } else if (notice.type === 'unreachable') {
+      failed += 1;
+      if (!wasConnected && failed >= CONNECT_ATTEMPTS) giveUp(notice.error);
+      else if (wasConnected) tellOnce(`the broker: ${describeError(notice.error).message}`);
+    } else if (notice.level === 'warn' || notice.level === 'error') {
+      tellOnce(notice.message);
+    }
+  };
+}
+
+const BACK = 'connected again: the queue has kept what arrived';
+const BACK_WITHOUT_QUEUE =
+  'connected again, but the queue was gone: events that were published meanwhile are missing here';
+
+const decoder = new TextDecoder();
 
 type Data = Readonly<Record<string, unknown>>;
 
 /** By the event itself: a copy that a replay sends to one queue has the queue's name as its routing key. */
-function originOf({ event }: ReceivedEvent): { kind: string; from: string } {
+function originOf(event: unknown): { kind: string; from: string } {
   const { type, source } = (event ?? {}) as Record<string, unknown>;
   return { kind: String(type).split('.').at(-1) ?? '', from: String(source).split('/').at(-1) ?? '' };
 }
@@ -110,7 +145,7 @@ const SHOWN: Readonly<Record<string, { colour: Format; detail: (data: Data) => s
 };
 
 /** On a terminal: when it was accepted, so that the lines are in order, its kind and id, and what the id does not say. */
-function eventLine({ event, messageId, routingKey }: ReceivedEvent, isCopy: boolean): string {
+function eventLine(event: unknown, { messageId, routingKey }: Delivery, isCopy: boolean): string {
   if (typeof event !== 'object' || event === null)
     return `${clean(routingKey)} ${clean(messageId ?? '(no id)')} (not JSON)`;
   const { type, recordedtime, late, data } = event as Record<string, unknown>;

@@ -3,7 +3,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { numberOf } from '../../bench/load/notifications.ts';
-import { subscribe } from '../../src/subscriber/subscribe.ts';
+import { createSubscriber, type Delivery } from '../../src/subscriber/index.ts';
 import { openBits } from './bits.ts';
 import type { SubscriberSample } from './record.ts';
 
@@ -23,22 +23,27 @@ const { amqpUrl, exchange, queue, run, received } = workerData as SubscriberOpti
 const marks = openBits(received);
 const tally = { received: 0, distinct: 0, unexpected: 0 };
 
-const subscription = await subscribe({
-  amqpUrl,
+const count = (_: unknown, { messageId }: Delivery) => {
+  tally.received += 1;
+  const number = numberOf(run, messageId ?? '');
+  if (number === undefined || number >= marks.words.length * 32) tally.unexpected += 1;
+  else if (marks.mark(number)) tally.distinct += 1;
+};
+const subscriber = await createSubscriber({
+  url: amqpUrl,
   exchange,
+  declareExchange: true,
   queue,
   bindings: ['job.#'],
-  onEvent: ({ messageId }) => {
-    tally.received += 1;
-    const number = numberOf(run, messageId ?? '');
-    if (number === undefined || number >= marks.words.length * 32) tally.unexpected += 1;
-    else if (marks.mark(number)) tally.distinct += 1;
-  },
+  order: 'none',
+  prefetch: 100,
+  dedup: false, // copies are counted
+  on: { completed: count, failed: count, progress: count },
 });
 
 const actions: Record<SubscriberCommand, () => void> = {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
   report: () => parentPort?.postMessage({ ...tally } satisfies SubscriberSample),
-  close: () => void subscription.close().finally(() => parentPort?.close()),
+  close: () => void subscriber.stop().finally(() => parentPort?.close()),
 };
 parentPort?.on('message', (command: SubscriberCommand) => actions[command]());

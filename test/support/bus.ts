@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Channel, type ChannelModel, connect } from 'amqplib';
 import { vi } from 'vitest';
-import { subscribe } from '../../src/subscriber/subscribe.ts';
+import { createSubscriber, type Delivery } from '../../src/subscriber/index.ts';
 import { TEMPLATE } from './database.ts';
 import type { Received } from './facts.ts';
 
@@ -102,18 +102,23 @@ export async function subscribeDurably(
   options: { bindings?: string[] } = {},
 ): Promise<DurableSubscriber> {
   const messages: (Received & Pick<BusMessage, 'text'>)[] = [];
-  const subscription = await subscribe({
-    amqpUrl: url,
+  const keep = (event: unknown, { messageId, body }: Delivery) => {
+    messages.push({
+      id: String(messageId),
+      event: event as BusMessage['event'],
+      text: Buffer.from(body).toString('utf8'),
+    });
+  };
+  const subscriber = await createSubscriber({
+    url,
     exchange,
+    declareExchange: true,
     queue: `${exchange}.queue`,
     bindings: options.bindings ?? ['job.#'],
-    onEvent: ({ messageId, event, body }) => {
-      messages.push({
-        id: String(messageId),
-        event: event as BusMessage['event'],
-        text: body.toString('utf8'),
-      });
-    },
+    order: 'queue',
+    dedup: false, // copies are counted
+    on: { completed: keep, failed: keep, progress: keep },
+    onNotice: () => {},
   });
   const ids = () => messages.map(({ id }) => id);
   return {
@@ -128,6 +133,6 @@ export async function subscribeDurably(
         },
         { timeout: timeoutMs, interval: 50 },
       ),
-    [Symbol.asyncDispose]: subscription.close,
+    [Symbol.asyncDispose]: subscriber.stop,
   };
 }

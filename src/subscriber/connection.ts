@@ -1,0 +1,147 @@
+// Keeps one connection to the broker: opens it, sets it up, and opens another one when it is lost, with a growing wait between
+// attempts. Does not use amqplib's recovery, since that waits for ever to close a connection that does not answer.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ChannelModel, connect } from 'amqplib';
+import { backoffMs } from './backoff.ts';
+import { SubscriberError } from './errors.ts';
+
+export type Link = {
+  readonly model: ChannelModel;
+  readonly isOpen: () => boolean;
+  /** Gives the connection up; another one is opened. */
+  readonly fail: (error: Error) => void;
+};
+
+export type Connection = {
+  /** Resolves when the first setup is done. Rejects if what is wrong does not mend itself: access, another form of queue. */
+  readonly started: Promise<void>;
+  /** Safe to call twice. */
+  readonly close: () => Promise<void>;
+};
+
+const HEARTBEAT_S = 10;
+/** A handshake that hangs must not hold up the next attempt. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** A broker that does not answer must not hold up the end. */
+const CLOSE_TIMEOUT_MS = 2_000;
+const BACKOFF = { firstMs: 200, maxMs: 10_000 };
+/** A connection that lasted for less counts as a failed attempt: one that is closed again at once makes no hot loop. */
+const LASTING_MS = 10_000;
+/** They stay until a person changes something. */
+const FAULTS: ReadonlySet<SubscriberError['code']> = new Set(['access_refused', 'queue_differs']);
+
+export function keepConnected(options: {
+  readonly url: string;
+  readonly name: string;
+  /** Declares and consumes, on each connection. If it rejects, the connection is closed. */
+  readonly setup: (link: Link) => Promise<void>;
+  readonly onLost: (error: Error) => void;
+  readonly onFailed: (error: Error, retryInMs: number) => void;
+}): Connection {
+  const closing = new AbortController();
+  const started = Promise.withResolvers<void>();
+  started.promise.catch(() => {}); // whoever waits for it hears of it
+  let close: (() => Promise<void>) | undefined;
+  let hasStarted = false;
+
+  async function run(): Promise<void> {
+    for (let failed = 1; !closing.signal.aborted; failed += 1) {
+      try {
+        const openedMs = performance.now();
+        await liveOnce(() => {
+          hasStarted = true;
+          started.resolve();
+        });
+        if (performance.now() - openedMs > LASTING_MS) failed = 1;
+        await pause(backoffMs(BACKOFF, failed));
+      } catch (error) {
+        if (closing.signal.aborted) return;
+        const reason = toConnectError(error);
+        if (!hasStarted && reason instanceof SubscriberError && FAULTS.has(reason.code)) {
+          started.reject(reason);
+          return;
+        }
+        const retryInMs = backoffMs(BACKOFF, failed);
+        options.onFailed(reason, retryInMs);
+        await pause(retryInMs);
+      }
+    }
+  }
+
+  /** From connecting to the loss. @throws why it never worked */
+  async function liveOnce(onSetUp: () => void): Promise<void> {
+    const model = await connect(withHeartbeat(options.url), {
+      timeout: CONNECT_TIMEOUT_MS,
+      noDelay: true,
+      keepAlive: true,
+      clientProperties: { connection_name: options.name },
+    });
+    const { promise: lost, resolve: lose } = Promise.withResolvers<Error>();
+    let isOpen = true;
+    const fail = (error: Error) => {
+      isOpen = false;
+      lose(error);
+    };
+    model.on('error', fail);
+    model.on('close', (error?: Error) => fail(error ?? new Error('the connection was closed')));
+    close = () => soon(model.close());
+    try {
+      if (closing.signal.aborted) return;
+      const setUp = options.setup({ model, isOpen: () => isOpen, fail });
+      const failure = await Promise.race([setUp, lost]);
+      if (failure instanceof Error) throw failure;
+      onSetUp();
+      const error = await lost;
+      if (!closing.signal.aborted) options.onLost(error);
+    } finally {
+      isOpen = false;
+      await close();
+    }
+  }
+
+  const pause = (ms: number) => sleep(ms, undefined, { signal: closing.signal }).catch(() => {});
+
+  const ended = run();
+  return {
+    started: started.promise,
+    close: async () => {
+      closing.abort();
+      await close?.();
+      await soon(ended);
+      started.reject(new Error('the subscriber was stopped'));
+    },
+  };
+}
+
+/** Waits, but not for long, and not for a result. */
+async function soon(promise: Promise<unknown>): Promise<void> {
+  await Promise.race([promise.catch(() => {}), sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
+}
+
+/** amqplib reads the heartbeat only from the URL. With its default of 60 s a lost connection is noticed after minutes. */
+function withHeartbeat(url: string): string {
+  const parsed = new URL(url);
+  if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', String(HEARTBEAT_S));
+  return parsed.href;
+}
+
+/** The broker refuses an account in the handshake, where amqplib gives no code. */
+function toConnectError(error: unknown): Error {
+  const reason = error instanceof Error ? error : new Error(String(error));
+  if (reason.message.startsWith('Handshake terminated by server: 403'))
+    return new SubscriberError(
+      'access_refused',
+      'the broker refused the name or the password of the account',
+      {
+        cause: reason,
+      },
+    );
+  if (/NOT_ALLOWED|NOT-ALLOWED/.test(reason.message))
+    return new SubscriberError(
+      'access_refused',
+      'the virtual host in the URL does not exist, or the account may not use it',
+      { cause: reason },
+    );
+  return reason;
+}

@@ -1,0 +1,31 @@
+// The errors of a subscriber.
+
+/**
+ * Throw it in a handler to dead-letter the event at once, without another attempt: trying again would not help.
+ */
+export class RejectError extends Error {
+  override readonly name = 'RejectError';
+  readonly code = 'rejected';
+}
+
+/** A handler did not end in time. */
+export class TimeLimitError extends Error {
+  override readonly name = 'TimeLimitError';
+  readonly code = 'time_limit';
+}
+
+/**
+ * The broker does not let the subscriber work. The message says why and what to do.
+ * - `queue_differs`: the queue, or its dead-letter queue, exists with other arguments.
+ * - `access_refused`: the account's password is wrong, or it lacks a permission.
+ * - `exchange_missing`, `queue_missing`: not declared yet by who owns it.
+ */
+export class SubscriberError extends Error {
+  override readonly name = 'SubscriberError';
+  readonly code: 'queue_differs' | 'access_refused' | 'exchange_missing' | 'queue_missing';
+
+  constructor(code: SubscriberError['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}

@@ -1,0 +1,125 @@
+// What becomes of one message: its handler with attempts and a time limit, the dedup store around it, and then the broker is told.
+
+import type { ConversionEvent } from '../event/index.ts';
+import type { DedupStore } from './dedup.ts';
+import type { Delivery } from './delivery.ts';
+import type { Incoming } from './incoming.ts';
+import type { createTeller } from './notices.ts';
+import type { Settings } from './options.ts';
+import { type Attempted, withRetries } from './retry.ts';
+import { type Limit, withTimeLimit } from './time-limit.ts';
+
+type Work = {
+  readonly run: (attempt: number, limit: Limit) => Promise<'done' | 'duplicate'>;
+};
+
+/** Never rejects. A message that was not settled comes again. */
+export function createHandle<Tx>(options: {
+  readonly settings: Settings<Tx>;
+  readonly tell: ReturnType<typeof createTeller>;
+  /** A stop has begun: no further attempts. */
+  readonly stopping: AbortSignal;
+  /** The stop does not wait for longer. */
+  readonly abandoning: AbortSignal;
+}): (incoming: Incoming) => Promise<void> {
+  const { settings, tell, stopping, abandoning } = options;
+  const { on, dedup, topology } = settings;
+
+  async function handle(incoming: Incoming): Promise<void> {
+    if (!incoming.isSettleable()) return;
+    const work = workOf(incoming);
+    if (work === undefined) return;
+    const attempted = await withRetries({
+      attempts: settings.attempts,
+      backoff: settings.backoff,
+      isWanted: () => incoming.isSettleable() && !stopping.aborted,
+      hurry: stopping,
+      run: (attempt) =>
+        withTimeLimit({ limitMs: settings.timeLimitMs, early: abandoning }, (limit) =>
+          work.run(attempt, limit),
+        ),
+      onRetry: (failed) => tell({ type: 'retry', ...incoming.name, ...failed }),
+    });
+    settle(incoming, attempted);
+  }
+
+  /** undefined if there is nothing to do: then it is settled already. */
+  function workOf(incoming: Incoming): Work | undefined {
+    const { found } = incoming;
+    switch (found.outcome) {
+      case 'invalid': {
+        const { invalid } = on;
+        if (invalid) return unprotected(incoming, (delivery) => invalid({ reason: found.reason }, delivery));
+        deadLetter(incoming, 'invalid', new Error(found.reason));
+        return undefined;
+      }
+      case 'unknown': {
+        const { unknown } = on;
+        const { type, dataschema } = found;
+        if (unknown) return unprotected(incoming, (delivery) => unknown({ type, dataschema }, delivery));
+        skip(incoming, 'unknown', `${type} ${dataschema}`.trim());
+        return undefined;
+      }
+      case 'event': {
+        const handler = on[found.kind] as Handler<Tx> | undefined;
+        if (handler) return protectedBy(dedup, incoming, found.event, handler);
+        skip(incoming, 'no_handler', found.event.type);
+        return undefined;
+      }
+    }
+  }
+
+  function protectedBy(
+    store: DedupStore<Tx> | undefined,
+    incoming: Incoming,
+    event: ConversionEvent,
+    handler: Handler<Tx>,
+  ): Work {
+    return {
+      run: async (attempt, { signal, orGiveUp }) => {
+        const effect = async (tx: Tx) => {
+          await orGiveUp(called(() => handler(event, { ...incoming.delivery, attempt, signal, tx })));
+        };
+        const context = { queue: topology.queue, signal, timeLimitMs: settings.timeLimitMs };
+        if (store !== undefined) return await store.once(event.id, effect, context);
+        await effect(undefined as Tx);
+        return 'done';
+      },
+    };
+  }
+
+  function settle(incoming: Incoming, attempted: Attempted<'done' | 'duplicate'>): void {
+    if (attempted.outcome === 'failed') return deadLetter(incoming, attempted.reason, attempted.error);
+    if (attempted.outcome === 'abandoned') return;
+    const acknowledged = incoming.acknowledge();
+    const { name } = incoming;
+    if (attempted.result === 'duplicate') return tell({ type: 'duplicate', ...name });
+    const durationMs = performance.now() - incoming.arrivedMs;
+    tell({ type: 'handled', ...name, attempt: attempted.attempt, durationMs, acknowledged });
+  }
+
+  function deadLetter(incoming: Incoming, reason: 'attempts' | 'rejected' | 'invalid', error: unknown): void {
+    if (incoming.deadLetter()) tell({ type: 'dead_lettered', ...incoming.name, reason, error });
+  }
+
+  function skip(incoming: Incoming, reason: 'unknown' | 'no_handler', eventType: string): void {
+    if (incoming.acknowledge()) tell({ type: 'skipped', ...incoming.name, reason, eventType });
+  }
+
+  return handle;
+}
+
+type Handler<Tx> = (event: ConversionEvent, delivery: Delivery<Tx>) => unknown;
+
+/** Of what is no event: nothing to deduplicate by. */
+function unprotected(incoming: Incoming, handler: (delivery: Delivery) => unknown): Work {
+  return {
+    run: async (attempt, { signal, orGiveUp }) => {
+      await orGiveUp(called(() => handler({ ...incoming.delivery, attempt, signal, tx: undefined })));
+      return 'done';
+    },
+  };
+}
+
+/** A handler may throw without being asynchronous. */
+const called = async (handler: () => unknown): Promise<unknown> => await handler();

@@ -1,0 +1,185 @@
+// What a subscriber needs at the broker: its queue, the queue for dead letters, bindings. Declared on each connection, so that
+// what was deleted exists again. The exchange belongs to Tallyhook: a subscriber's account needs no right to configure it.
+
+import type { Channel, ChannelModel } from 'amqplib';
+import { SubscriberError } from './errors.ts';
+
+export type Topology = {
+  readonly exchange: string;
+  readonly declareExchange: boolean;
+  readonly queue: string;
+  /** `temporary`: deleted by the subscriber at its end. The others: see `SubscriberOptions.declare`. */
+  readonly form: 'always' | 'missing' | 'never' | 'temporary';
+  readonly singleActiveConsumer: boolean;
+  readonly bindings: readonly string[];
+  /** For messages to people: what the account needs. */
+  readonly account: { readonly user: string; readonly virtualHost: string };
+};
+
+export type Declared = {
+  /** The queue did not exist before. */
+  readonly wasMissing: boolean;
+  readonly otherConsumers: number;
+};
+
+/**
+ * How often the broker delivers a message before it dead-letters it: RabbitMQ 4's own default. Each connection that ends adds one
+ * to the count of what it had not acknowledged, also of healthy events, so it is not small.
+ */
+const DELIVERY_LIMIT = 20;
+/** RabbitMQ 4 would drop a dead letter that was looked at 20 times and put back. As good as none, which 3.10 cannot say. */
+const DEAD_DELIVERY_LIMIT = 1_000_000;
+
+/**
+ * A queue for as long as the subscriber runs. It survives a restart of the broker, and goes by itself when the subscriber died.
+ * Without a consumer it has room for five minutes of 300 events a second; beyond that the broker drops the oldest. (Refusing new
+ * ones instead would hold up the relay.)
+ */
+const TEMPORARY = {
+  'x-expires': 5 * 60_000,
+  'x-max-length': 100_000,
+  'x-max-length-bytes': 128 * 1024 * 1024,
+};
+
+const ACCESS_REFUSED = 403;
+const NOT_FOUND = 404;
+const PRECONDITION_FAILED = 406;
+
+/** The exchange and the queue for dead letters have this name. */
+export const deadName = (queue: string): string => `${queue}.dead`;
+
+/**
+ * Idempotent. @throws SubscriberError
+ * @param isBound this subscriber made the queue: it is declared and bound again although it exists
+ */
+export async function declareTopology(
+  model: ChannelModel,
+  topology: Topology,
+  isBound: boolean,
+): Promise<Declared> {
+  const { queue, form } = topology;
+  const found = await findQueue(model, queue);
+  if (form === 'never' && found === undefined)
+    throw new SubscriberError(
+      'queue_missing',
+      `queue '${queue}' does not exist, and this subscriber declares none`,
+    );
+  const isForeign = form === 'never' || (form === 'missing' && found !== undefined && !isBound);
+  if (!isForeign) {
+    await declareExchange(model, topology);
+    await tried(topology, () => onChannel(model, (channel) => declareQueue(channel, topology)));
+  }
+  return { wasMissing: found === undefined, otherConsumers: found?.consumers ?? 0 };
+}
+
+async function declareExchange(model: ChannelModel, topology: Topology): Promise<void> {
+  const { exchange, account } = topology;
+  try {
+    await onChannel(model, (channel) =>
+      topology.declareExchange
+        ? channel.assertExchange(exchange, 'topic', { durable: true })
+        : channel.checkExchange(exchange),
+    );
+  } catch (error) {
+    if (codeOf(error) !== NOT_FOUND) throw toSubscriberError(error, topology);
+    throw new SubscriberError(
+      'exchange_missing',
+      `exchange '${exchange}' does not exist on virtual host '${account.virtualHost}': Tallyhook declares it when it starts`,
+      { cause: error },
+    );
+  }
+}
+
+/** undefined if there is none. */
+async function findQueue(model: ChannelModel, queue: string): Promise<{ consumers: number } | undefined> {
+  try {
+    const { consumerCount } = await onChannel(model, (channel) => channel.checkQueue(queue));
+    return { consumers: consumerCount };
+  } catch (error) {
+    if (codeOf(error) === NOT_FOUND) return undefined;
+    throw error;
+  }
+}
+
+async function declareQueue(channel: Channel, topology: Topology): Promise<void> {
+  const { queue, exchange, form, bindings } = topology;
+  if (form === 'temporary') {
+    await channel.assertQueue(queue, { durable: true, arguments: TEMPORARY });
+  } else {
+    const dead = deadName(queue);
+    await channel.assertExchange(dead, 'fanout', { durable: true });
+    await channel.assertQueue(dead, { durable: true, arguments: DEAD_ARGUMENTS });
+    await channel.bindQueue(dead, dead, '');
+    await channel.assertQueue(queue, { durable: true, arguments: argumentsOf(topology) });
+  }
+  for (const binding of bindings) await channel.bindQueue(queue, exchange, binding);
+}
+
+const DEAD_ARGUMENTS = { 'x-queue-type': 'quorum', 'x-delivery-limit': DEAD_DELIVERY_LIMIT };
+
+/**
+ * At-least-once dead-lettering asks for `reject-publish`. The queue has no maximum length, so nothing is rejected: a subscriber
+ * that is away must not hold up the relay, and loses nothing.
+ */
+const argumentsOf = ({ queue, singleActiveConsumer }: Topology) => ({
+  'x-queue-type': 'quorum',
+  'x-delivery-limit': DELIVERY_LIMIT,
+  'x-dead-letter-exchange': deadName(queue),
+  'x-dead-letter-strategy': 'at-least-once',
+  'x-overflow': 'reject-publish',
+  ...(singleActiveConsumer ? { 'x-single-active-consumer': true } : {}),
+});
+
+/** On a channel of its own: the broker closes the channel of an operation that it refuses. */
+async function onChannel<Result>(
+  model: ChannelModel,
+  work: (channel: Channel) => Promise<Result>,
+): Promise<Result> {
+  const channel = await model.createChannel();
+  channel.on('error', () => {}); // the operation rejects, too
+  const result = await work(channel);
+  await channel.close();
+  return result;
+}
+
+async function tried<Result>(topology: Topology, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw toSubscriberError(error, topology);
+  }
+}
+
+/** An error of the broker in the words of whoever has to do something; others as they are. */
+export function toSubscriberError(error: unknown, topology: Topology): unknown {
+  const code = codeOf(error);
+  const said = /"([A-Z_]+ - )?(.*)"/s.exec(error instanceof Error ? error.message : '')?.[2] ?? '';
+  if (code === PRECONDITION_FAILED)
+    return new SubscriberError(
+      'queue_differs',
+      `a queue or exchange of this name exists in another form (${said}). Choose another name, use the queue as it is (declare: 'never'), or delete it once it is empty`,
+      { cause: error },
+    );
+  if (code === ACCESS_REFUSED)
+    return new SubscriberError(
+      'access_refused',
+      `the broker refused this account something (${said}). It needs: ${grantOf(topology)}`,
+      { cause: error },
+    );
+  return error;
+}
+
+/** The command that gives an account what this subscriber needs, and no more. */
+function grantOf({ queue, exchange, form, declareExchange: declares, account }: Topology): string {
+  const [own, source] = [pattern(queue), pattern(exchange)];
+  const queues = form === 'temporary' ? own : `${own}(\\.dead)?`;
+  const [configure, write, read] =
+    form === 'never'
+      ? ['^$', '^$', `^${own}$`]
+      : [declares ? `^(${queues}|${source})$` : `^${queues}$`, `^${queues}$`, `^(${queues}|${source})$`];
+  return `rabbitmqctl set_permissions -p '${account.virtualHost}' '${account.user}' '${configure}' '${write}' '${read}'`;
+}
+
+const pattern = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+const codeOf = (error: unknown) => (error as { code?: unknown } | null)?.code;
