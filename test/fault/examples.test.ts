@@ -1,6 +1,6 @@
 // The subscribers in examples/ go through the same troubles at the same time, each with a queue and a database of its own: their
-// broker is killed while events and copies arrive, they are stopped at work, alone and with another one that waits, and they get
-// events that they cannot handle.
+// broker is killed while events and copies arrive, they are stopped at work, alone and with another one that waits, they get what
+// they cannot handle, and their database goes away.
 
 import { type Channel, type ChannelModel, connect } from 'amqplib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -26,6 +26,8 @@ const jobs = [...killed, ...stopped, ...takenOver];
 const ACCOUNT = 'subscriber';
 /** The broker is killed after so many events. */
 const KILLS = [600, 1_400];
+/** Of the examples, for an event that cannot be handled. */
+const ATTEMPTS = 4;
 const PATIENCE = { limitMs: 60_000 };
 
 /** An example in the scenario, and what it did. */
@@ -87,6 +89,7 @@ beforeAll(async () => {
   await stopAtWork(takenOver);
   await untilHandled(jobs);
   await sendPoison();
+  await cutDatabases();
   await stopAtWork([]);
 }, 300_000);
 
@@ -174,7 +177,13 @@ const untilHandled = (arrived: readonly string[]) =>
     );
   });
 
-const [poison, after] = ['job_poison', 'job_after'];
+const [poison, after, last] = ['job_poison', 'job_after', 'job_last'];
+const untilEffect = (run: Run, wanted: string) =>
+  until(
+    `${wanted} took effect`,
+    async () => (await effectsOf(run)).some(({ job }) => job === wanted) || undefined,
+    PATIENCE,
+  );
 const firstEventOf = (job: string) => messageOf(lifeOf(job)[0] as Effect);
 
 /** An event that cannot be handled, another version of an event, and what is no event. Then one that can be handled. */
@@ -186,14 +195,29 @@ async function sendPoison(): Promise<void> {
   for (const message of [firstEventOf(poison), { ...other, body }, none, firstEventOf(after)])
     await publish(publisher, message);
   await each(async (run) => {
-    const isDone = async () => (await effectsOf(run)).some(({ job }) => job === after) || undefined;
-    await until('the event after them took effect', isDone, PATIENCE);
+    await untilEffect(run, after);
     const read = async () => {
       const message = await channel.get(`${run.example.queue}.dead`, { noAck: true });
       if (message) run.deadLetters.push(String(message.properties.messageId));
       return run.deadLetters.length >= 2 ? true : undefined;
     };
     await until('two events are in the dead-letter queue', read, PATIENCE);
+  });
+}
+
+/** While an event arrives, and for longer than one is tried that cannot be handled. A file cannot be cut off. */
+async function cutDatabases(): Promise<void> {
+  const restores = new Map<Run, (() => Promise<void>) | undefined>();
+  await each(async (run) => void restores.set(run, await run.example.store.cut?.()));
+  const event = firstEventOf(last);
+  await publish(publisher, event);
+  await each(async (run) => {
+    const failures = () => run.processes[0]?.stderr().split(event.messageId).length ?? 0;
+    const restore = restores.get(run);
+    if (restore !== undefined)
+      await until('it was tried often', () => failures() > ATTEMPTS || undefined, PATIENCE);
+    await restore?.();
+    await untilEffect(run, last);
   });
 }
 
@@ -213,7 +237,7 @@ for (const language of languages) {
 
       const byJob = Object.groupBy(effects, ({ job }) => job);
       for (const job of jobs) expect(byJob[job]).toEqual(lifeOf(job));
-      expect(effects.length).toBe(jobs.length * EVENTS_PER_JOB + 1); // and one after the poison
+      expect(effects.slice(jobs.length * EVENTS_PER_JOB).map(({ job }) => job)).toEqual([after, last]);
     });
 
     test('ends the event at work when it is stopped, and loses and repeats none', () => {
@@ -226,6 +250,13 @@ for (const language of languages) {
       expect(exits).toEqual(Array.from({ length: 3 }, () => ({ code: 0, signal: null })));
     });
 
+    test('waits for a database that is away, and gives up no event', async () => {
+      const { example } = runOf(language);
+
+      expect((await effectsOf(runOf(language))).map(({ job }) => job)).toContain(last);
+      expect(await messagesIn(`${example.queue}.dead`)).toBe(0);
+    });
+
     test('puts what it cannot handle into the dead-letter queue, and goes on', async () => {
       const { deadLetters, example } = runOf(language);
 
@@ -234,7 +265,7 @@ for (const language of languages) {
         'default:job_without_json:processing:0',
       ]);
       expect(await messagesIn(example.queue)).toBe(0);
-      expect((await effectsOf(runOf(language))).at(-1)?.job).toBe(after);
+      expect((await effectsOf(runOf(language))).map(({ job }) => job)).toContain(after);
     });
   });
 }

@@ -8,7 +8,7 @@ import type { Status } from '../../src/event/index.ts';
 import { createTestDatabase } from './database.ts';
 import { createFolder } from './folder.ts';
 import { INHERITED, type RunningCommand, startProgram } from './replica.ts';
-import { openTransaction } from './transaction.ts';
+import { openSession, openTransaction } from './transaction.ts';
 import { until } from './until.ts';
 
 /** A row that an example wrote. */
@@ -28,6 +28,8 @@ type Store = AsyncDisposable & {
   readonly refuse: (job: string) => Promise<void>;
   /** Nothing can be written until the returned function is called. */
   readonly hold: () => Promise<() => Promise<void>>;
+  /** Ends all connections and refuses new ones, until the returned function is called. A file cannot be away. */
+  readonly cut?: () => Promise<() => Promise<void>>;
 };
 
 export type Example = AsyncDisposable & {
@@ -119,8 +121,19 @@ async function createPostgresStore(): Promise<Store> {
       await transaction.query('lock table handled_events in exclusive mode');
       return transaction.rollback;
     },
+    cut: async () => {
+      await setConnections(database.name, false);
+      return () => setConnections(database.name, true);
+    },
     [Symbol.asyncDispose]: database[Symbol.asyncDispose],
   };
+}
+
+async function setConnections(name: string, areAllowed: boolean): Promise<void> {
+  await using server = await openSession({ url: process.env['TEST_DATABASE_URL'] ?? '' });
+  await server.query(`alter database ${name} allow_connections ${areAllowed}`);
+  if (!areAllowed)
+    await server.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name]);
 }
 
 async function createSqliteStore(): Promise<Store> {

@@ -89,7 +89,7 @@ test('every file of ours that a document or a comment names is there', () => {
       .filter((name) => name.endsWith('.md'))
       .map((name) => `docs/${name}`),
   ];
-  const folders = [...rooms, 'src', 'test', 'bench', 'scripts', 'migrations', 'docs'].join('|');
+  const folders = [...rooms, 'src', 'test', 'bench', 'examples', 'scripts', 'migrations', 'docs'].join('|');
   const missing = [...documents, ...sources].flatMap((document) =>
     Array.from(
       (document.endsWith('.ts') ? commentsOf(document) : read(document)).matchAll(
