@@ -9,6 +9,8 @@ import { ROOT } from './relay.ts';
 import { findChromium, WITHOUT_CHROMIUM } from './services/find-chromium.ts';
 import { chooseEngine } from './services/find-ffmpeg.ts';
 import { findOldNode, WITHOUT_OLD_NODE } from './services/find-node.ts';
+import { findGo, WITHOUT_GO } from './services/find-go.ts';
+import { findPython, WITHOUT_PYTHON } from './services/find-python.ts';
 import { makeThrowAwayFolder, roomInMemory } from './services/folders.ts';
 import type { Guard } from './services/guard.ts';
 import { startPostgres } from './services/postgres.ts';
@@ -24,6 +26,14 @@ const THROWN_AWAY = { fsync: 'off', full_page_writes: 'off', autovacuum: 'off' }
 /** Hundreds of databases of 5 MiB, and one with a million deliveries. */
 const DATABASES_BYTES = 8 * 2 ** 30;
 
+/** What did not run, by the variable that names the program it needs. */
+const WITHOUT = {
+  TEST_CHROMIUM: WITHOUT_CHROMIUM,
+  TEST_OLD_NODE: WITHOUT_OLD_NODE,
+  TEST_PYTHON: WITHOUT_PYTHON,
+  TEST_GO: WITHOUT_GO,
+};
+
 /** Tests that need no services (vitest.config.ts). */
 const PURE = /^test\/(?:unit|property)\b/;
 
@@ -38,8 +48,8 @@ async function run(guard: Guard, vitestArgs: string[]): Promise<Tally[]> {
     vitestArgs.length > 0 ? [] : runSteps(all),
   ]);
   const tests = services === undefined ? FAILED : await runTests(vitestArgs, all, services);
-  if (services?.['TEST_CHROMIUM'] === '') progress.note(WITHOUT_CHROMIUM);
-  if (services?.['TEST_OLD_NODE'] === '') progress.note(WITHOUT_OLD_NODE);
+  for (const [name, withoutIt] of Object.entries(WITHOUT))
+    if (services?.[name] === '') progress.note(withoutIt);
   return [...results, tests];
 }
 
@@ -63,7 +73,7 @@ async function startServices(
   const { TEST_DATABASE_URL, TEST_AMQP_URL } = process.env;
   const isThrownAway = TEST_DATABASE_URL === undefined;
   try {
-    const [databaseUrl, amqpUrl, chromium, oldNode] = await Promise.all([
+    const [databaseUrl, amqpUrl, chromium, oldNode, python, go] = await Promise.all([
       TEST_DATABASE_URL ??
         during('Postgres', async () => {
           const place = makeThrowAwayFolder(guard, roomInMemory(DATABASES_BYTES));
@@ -78,6 +88,8 @@ async function startServices(
         }),
       findChromium({ guard, logFile: join(folder, 'install-chromium.log'), log: note }),
       findOldNode({ guard, logFile: join(folder, 'install-node.log'), log: note }),
+      findPython({ guard, logFile: join(folder, 'install-python.log'), log: note }),
+      findGo({ guard, logFile: join(folder, 'install-go.log'), log: note }),
       // For the sandbox's conversions: without ffmpeg their tests are skipped, and say so.
       chooseEngine({ guard, logFile: join(folder, 'install-ffmpeg.log'), log: note }),
     ]);
@@ -86,6 +98,8 @@ async function startServices(
       TEST_AMQP_URL: amqpUrl,
       TEST_CHROMIUM: chromium ?? '',
       TEST_OLD_NODE: oldNode ?? '',
+      TEST_PYTHON: python ?? '',
+      TEST_GO: go ?? '',
       // Its databases are deleted with its folder: dropping each of them would take half a minute.
       ...(isThrownAway && { TEST_POSTGRES_IS_THROWN_AWAY: 'true' }),
     };

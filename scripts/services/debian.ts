@@ -9,7 +9,7 @@ import type { Guard } from './guard.ts';
 
 // One script, since it runs under sudo as a whole. policy-rc.d is Debian's own way to keep an installation from starting
 // services. The script removes ours however it ends.
-const INSTALL = readFileSync(new URL('install-package.sh', import.meta.url), 'utf8');
+const INSTALL = readFileSync(new URL('install-packages.sh', import.meta.url), 'utf8');
 
 const LOG_LINES = 12;
 /** Does not ask for a password. */
@@ -22,11 +22,11 @@ export function mayInstall(): boolean {
 }
 
 /** The installation's output goes to `logFile`. @throws Error with the end of that */
-export async function installPackage(
-  name: string,
+export async function installPackages(
+  names: readonly string[],
   { guard, logFile }: { guard: Guard; logFile: string },
 ): Promise<void> {
-  const script = ['-c', INSTALL, 'install', name];
+  const script = ['-c', INSTALL, 'install', ...names];
   const output = openSync(logFile, 'w', 0o600);
   const [command, args] = isRoot() ? ['/bin/sh', script] : ['sudo', [...SUDO_ARGS, '/bin/sh', ...script]];
   const installer = guard.spawn(command, args, {
@@ -38,7 +38,8 @@ export async function installPackage(
   });
   closeSync(output);
   const { code } = await installer.exited;
-  if (code !== 0) throw new Error(`apt-get could not install ${name}:\n${lastLines(logFile, LOG_LINES)}`);
+  if (code !== 0)
+    throw new Error(`apt-get could not install ${names.join(' ')}:\n${lastLines(logFile, LOG_LINES)}`);
 }
 
 export function isOnPath(program: string): boolean {

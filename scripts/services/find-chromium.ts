@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { explain } from '../output.ts';
-import { installPackage, mayInstall, pathFolders } from './debian.ts';
+import { installPackages, mayInstall, pathFolders } from './debian.ts';
 import type { Guard } from './guard.ts';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
@@ -29,7 +29,7 @@ export async function findChromium(options: {
   if (found !== undefined || !mayInstall()) return found;
   options.log('Chromium is missing: installing Debian’s package with apt-get (once; a minute or so)');
   try {
-    await installPackage('chromium', options);
+    await installPackages(['chromium'], options);
   } catch (error) {
     options.log(explain(error));
   }

@@ -1,7 +1,7 @@
 // Finds ffmpeg for the sandbox's conversions, or installs it if it can.
 
 import { explain } from '../output.ts';
-import { installPackage, isOnPath, mayInstall } from './debian.ts';
+import { installPackages, isOnPath, mayInstall } from './debian.ts';
 import type { Guard } from './guard.ts';
 
 export type SandboxEngine = 'ffmpeg' | 'simulated';
@@ -16,7 +16,7 @@ export async function chooseEngine(options: {
   if (mayInstall()) {
     options.log('ffmpeg is missing: installing Debian’s package with apt-get (once; a minute or so)');
     try {
-      await installPackage('ffmpeg', options);
+      await installPackages(['ffmpeg'], options);
     } catch (error) {
       options.log(explain(error));
     }

@@ -3,7 +3,7 @@
 
 import { join } from 'node:path';
 import { explain } from '../output.ts';
-import { installPackage, isProgram, mayInstall, pathFolders } from './debian.ts';
+import { installPackages, isProgram, mayInstall, pathFolders } from './debian.ts';
 import type { Guard } from './guard.ts';
 
 // The folder of Debian's and Fedora's packages comes first: the programs that they put on the PATH run under their own account
@@ -27,7 +27,7 @@ export async function findRabbitmq(options: {
   if (!mayInstall()) throw new Error(WHAT_TO_DO);
   options.log('RabbitMQ is missing: installing Debian’s rabbitmq-server with apt-get (once; a minute or so)');
   try {
-    await installPackage('rabbitmq-server', options);
+    await installPackages(['rabbitmq-server'], options);
   } catch (error) {
     throw new Error(`${explain(error)}\n\n${WHAT_TO_DO}`, { cause: error });
   }

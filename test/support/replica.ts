@@ -53,7 +53,16 @@ export function startCommand(
   args: readonly string[],
   options: { env?: Record<string, string>; main?: string; cwd?: string } = {},
 ): RunningCommand {
-  const child = spawn(process.execPath, [options.main ?? MAIN, ...args], {
+  return startProgram(process.execPath, [options.main ?? MAIN, ...args], options);
+}
+
+/** The same for any program. */
+export function startProgram(
+  program: string,
+  args: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string } = {},
+): RunningCommand {
+  const child = spawn(program, args, {
     cwd: options.cwd,
     env: { ...INHERITED, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -90,7 +90,17 @@ test('every file of ours that a document or a comment names is there', () => {
       .filter((name) => name.endsWith('.md'))
       .map((name) => `docs/${name}`),
   ];
-  const folders = [...rooms, 'src', 'test', 'bench', 'scripts', 'migrations', 'docs', 'contracts'].join('|');
+  const folders = [
+    ...rooms,
+    'src',
+    'test',
+    'bench',
+    'contracts',
+    'examples',
+    'scripts',
+    'migrations',
+    'docs',
+  ].join('|');
   const missing = [...documents, ...sources].flatMap((document) =>
     Array.from(
       (document.endsWith('.ts') ? commentsOf(document) : read(document)).matchAll(

@@ -16,6 +16,7 @@ const pages = [
   'CHANGELOG.md',
   'bench/README.md',
   'contracts/README.md',
+  'examples/README.md',
   ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),

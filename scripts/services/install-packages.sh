@@ -1,8 +1,7 @@
-# Installs the Debian package $1 for its programs alone. Runs as root; starts and enables no service. If there was no policy file
+# Installs Debian packages for their programs alone. Runs as root; starts and enables no service. If there was no policy file
 # before, ours is deleted however the script ends.
 
 set -e
-package=$1
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 policy=/usr/sbin/policy-rc.d
 apt='apt-get -q -y -o DPkg::Lock::Timeout=120'
@@ -19,16 +18,18 @@ if [ ! -e "$policy" ]; then
 fi
 
 install() {
-  $apt install --no-install-recommends "$package"
+  $apt install --no-install-recommends "$@"
 }
 
 # Package lists may be missing, as in most containers, or too old to be of use.
-install || {
+install "$@" || {
   $apt update
-  install
+  install "$@"
 }
 
 # Debian enables the services that it installs: without this, the next boot would start them.
 if [ -d /run/systemd/system ]; then
-  systemctl disable "$package.service" || true
+  for package; do
+    systemctl disable "$package.service" || true
+  done
 fi
