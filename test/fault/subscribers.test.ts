@@ -125,8 +125,8 @@ test('a subscriber handles each event once and in order for a job over a broker 
 
 test('an account needs the documented permissions and no more; with less, the error says what is missing', async () => {
   await using world = await startSubscriberWorld(broker.url);
-  const queues = `${world.queue.replaceAll('.', '\\.')}(\\.dead)?`;
-  const full = [`^${queues}$`, `^${queues}$`, `^(${queues}|${world.exchange.replaceAll('.', '\\.')})$`];
+  const own = `${world.queue.replaceAll('.', '\\.')}(\\.dead)?`;
+  const full = [`^${own}$`, `^${own}$`, `^(${own}|${world.exchange.replaceAll('.', '\\.')})$`];
   await broker.ctl('add_user', 'billing', 'pa/ss');
   const url = new URL(broker.url);
   [url.username, url.password] = ['billing', encodeURIComponent('pa/ss')];
