@@ -2,7 +2,16 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files that take a minute or two, whatever their size. One of them begun last would be waited for alone. */
-const LONG = ['test/torture/torture', 'test/service/operators/audit-million', 'test/fault/'];
+const LONG = [
+  'test/torture/torture',
+  'test/service/operators/audit-million',
+  'test/fault/',
+  'test/browser/',
+  'test/service/cli/forward',
+  'test/service/sandbox/engine-limits',
+  'test/service/local-run',
+  'test/service/readme',
+];
 
 function rank({ moduleId }: TestSpecification): number {
   const found = LONG.findIndex((part) => moduleId.includes(part));

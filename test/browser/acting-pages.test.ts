@@ -2,11 +2,11 @@
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { describeInBrowser, type OpenPage, type PageOptions } from '../support/browser.ts';
+import { describeInBrowser, type Look, type OpenPage, type PageOptions } from '../support/browser.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { signInBrowser, visitConsole } from '../support/console.ts';
 import type { TokenOptions } from '../support/operators.ts';
-import { axeViolations, overflow } from '../support/page-checks.ts';
+import { faultsIn } from '../support/page-checks.ts';
 import { completed, deliver, failed, newJobId, progress } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
@@ -42,56 +42,64 @@ const press = (page: Page, name: string) => page.getByRole('button', { name, exa
 const follow = (page: Page, name: string) => page.getByRole('link', { name, exact: true }).first().click();
 const heading = (page: Page) => page.getByRole('heading', { level: 1 }).innerText();
 
-const LOOKS: readonly Partial<PageOptions>[] = [
+const WITH_JAVASCRIPT: readonly Look[] = [
   { width: 1280, colorScheme: 'light' },
   { width: 768, colorScheme: 'dark' },
   { width: 390, colorScheme: 'light' },
-  { width: 390, colorScheme: 'dark', javaScriptEnabled: false },
 ];
+const WITHOUT_JAVASCRIPT: readonly Look[] = [{ width: 390, colorScheme: 'dark' }];
 
 describeInBrowser('pages that act', (open) => {
-  test.for(LOOKS)('are accessible and fit: %o', { timeout: 90_000 }, async (look) => {
-    const exchange = newExchange();
-    await using _ = await listen(exchange, { bindings: [] });
-    await using relay = await startTestService({ exchange });
-    await returned(relay, 2);
-    for (const status of ['archived', MARKUP, `\u202e${'x'.repeat(100)}`])
-      await quarantine(relay, MARKUP, status);
-    await deliver(relay.webhooks, progress(newJobId(), 5));
-    await deliver(relay.webhooks, failed(newJobId()));
-    await isReturned(relay, 4);
-    const { page, visit } = await signedIn(open, relay, { ...look, token: { name: MARKUP } });
-    const preview = await visit.get('/console/replays/new?kind=completed');
-    const { location = '' } = await visit.submit(preview.forms.find(({ text }) => text.startsWith('Replay')));
+  test.for([
+    { looks: WITH_JAVASCRIPT, javaScriptEnabled: true },
+    { looks: WITHOUT_JAVASCRIPT, javaScriptEnabled: false },
+  ])(
+    'are accessible and fit, with JavaScript $javaScriptEnabled',
+    { timeout: 90_000 },
+    async ({ looks, javaScriptEnabled }) => {
+      const exchange = newExchange();
+      await using _ = await listen(exchange, { bindings: [] });
+      await using relay = await startTestService({ exchange });
+      await returned(relay, 2);
+      for (const status of ['archived', MARKUP, `\u202e${'x'.repeat(100)}`])
+        await quarantine(relay, MARKUP, status);
+      await deliver(relay.webhooks, progress(newJobId(), 5));
+      await deliver(relay.webhooks, failed(newJobId()));
+      await isReturned(relay, 4);
+      const { page, visit } = await signedIn(open, relay, { javaScriptEnabled, token: { name: MARKUP } });
+      const preview = await visit.get('/console/replays/new?kind=completed');
+      const { location = '' } = await visit.submit(
+        preview.forms.find(({ text }) => text.startsWith('Replay')),
+      );
 
-    const paths = [
-      '/console/outbox',
-      '/console/outbox?state=returned&by=queue',
-      '/console/outbox?source=nothing',
-      '/console/outbox/retry?all=true&state=returned',
-      '/console/outbox/discard?all=true&state=returned',
-      '/console/quarantine',
-      '/console/quarantine?state=released',
-      '/console/quarantine/release?all=true',
-      '/console/quarantine/discard?all=true',
-      '/console/replays',
-      '/console/replays/new',
-      '/console/replays/new?kind=completed&from=24h&queue=billing',
-      location,
-      `${location}/cancel`,
-      '/console/tokens',
-      '/console/tokens/new',
-      `/console/tokens/${visit.token.id}/revoke`,
-      '/console/sessions',
-      '/console/operator-log',
-    ];
-    for (const path of paths) {
-      await page.goto(path);
-      await page.evaluate(`for (const part of document.querySelectorAll('details')) part.open = true`);
-      expect({ path, axe: await axeViolations(page) }).toEqual({ path, axe: [] });
-      expect({ path, over: await overflow(page) }).toEqual({ path, over: [] });
-    }
-  });
+      const paths = [
+        '/console/outbox',
+        '/console/outbox?state=returned&by=queue',
+        '/console/outbox?source=nothing',
+        '/console/outbox/retry?all=true&state=returned',
+        '/console/outbox/discard?all=true&state=returned',
+        '/console/quarantine',
+        '/console/quarantine?state=released',
+        '/console/quarantine/release?all=true',
+        '/console/quarantine/discard?all=true',
+        '/console/replays',
+        '/console/replays/new',
+        '/console/replays/new?kind=completed&from=24h&queue=billing',
+        location,
+        `${location}/cancel`,
+        '/console/tokens',
+        '/console/tokens/new',
+        `/console/tokens/${visit.token.id}/revoke`,
+        '/console/sessions',
+        '/console/operator-log',
+      ];
+      for (const path of paths) {
+        await page.goto(path);
+        await page.evaluate(`for (const part of document.querySelectorAll('details')) part.open = true`);
+        expect({ path, faults: await faultsIn(page, looks) }).toEqual({ path, faults: [] });
+      }
+    },
+  );
 
   test.for([true, false])('stories, with JavaScript: %s', { timeout: 90_000 }, async (javaScriptEnabled) => {
     const exchange = newExchange();

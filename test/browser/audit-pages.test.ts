@@ -3,9 +3,9 @@
 import { expect, test } from 'vitest';
 import type { Page } from 'playwright-core';
 import { address } from '../../src/operators/console/view/links.ts';
-import { describeInBrowser, type PageOptions } from '../support/browser.ts';
+import { describeInBrowser, type Look } from '../support/browser.ts';
 import { signInBrowser } from '../support/console.ts';
-import { axeViolations, overflow } from '../support/page-checks.ts';
+import { faultsIn } from '../support/page-checks.ts';
 import { completed, deliver, failed, progress } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
@@ -76,27 +76,29 @@ async function open(page: Page, [path, press]: Visit): Promise<void> {
   await page.evaluate(`for (const part of document.querySelectorAll('details')) part.open = true`);
 }
 
-const LOOKS: readonly Partial<PageOptions>[] = [
+const WITH_JAVASCRIPT: readonly Look[] = [
   { width: 1280, colorScheme: 'light' },
-  { width: 390, colorScheme: 'light', javaScriptEnabled: false },
   { width: 390, colorScheme: 'dark' },
 ];
+const WITHOUT_JAVASCRIPT: readonly Look[] = [{ width: 390, colorScheme: 'light' }];
 
 describeInBrowser('the pages of jobs, deliveries, events and publications', (openPage) => {
-  test.for(LOOKS)(
-    'are accessible and fit, and what senders wrote is inert: $width pixels, $colorScheme',
+  test.for([
+    { looks: WITH_JAVASCRIPT, javaScriptEnabled: true },
+    { looks: WITHOUT_JAVASCRIPT, javaScriptEnabled: false },
+  ])(
+    'are accessible and fit, and what senders wrote is inert, with JavaScript $javaScriptEnabled',
     { timeout: 180_000 },
-    async (look) => {
+    async ({ looks, javaScriptEnabled }) => {
       await using relay = await startTestService();
       await fill(relay);
-      await using opened = await openPage({ baseUrl: relay.operators, ...look });
+      await using opened = await openPage({ baseUrl: relay.operators, javaScriptEnabled });
       const { page, context } = opened;
       await signInBrowser(context, relay, { role: 'auditor' });
       page.on('dialog', () => expect.unreachable('a script of a sender ran'));
       for (const visit of await visitsOf(relay)) {
         await open(page, visit);
-        expect(await axeViolations(page), `on ${visit.join(' ')}`).toEqual([]);
-        expect(await overflow(page), `on ${visit.join(' ')}`).toEqual([]);
+        expect(await faultsIn(page, looks), `on ${visit.join(' ')}`).toEqual([]);
         expect(await page.locator('h1').count()).toBe(1);
         expect(await page.locator('main script, main img').count()).toBe(0);
       }

@@ -3,11 +3,11 @@
 
 import type { Page } from 'playwright-core';
 import { expect, test, vi } from 'vitest';
-import { describeInBrowser } from '../support/browser.ts';
+import { describeInBrowser, type Look } from '../support/browser.ts';
 import { signedIn } from '../support/dashboard.ts';
 import { createFolder } from '../support/folder.ts';
 import { startHostileSandbox } from '../support/hostile-sandbox.ts';
-import { axeViolations, overflow } from '../support/page-checks.ts';
+import { faultsIn } from '../support/page-checks.ts';
 import { answer, startReceiver } from '../support/receiver.ts';
 import {
   createJob,
@@ -34,23 +34,22 @@ async function signIn(page: Page, on: TestSandbox): Promise<void> {
   await page.waitForURL('**/dashboard');
 }
 
-async function looksRight(page: Page, path: string): Promise<void> {
-  expect({ path, violations: await axeViolations(page) }).toEqual({ path, violations: [] });
-  expect({ path, overflow: await overflow(page) }).toEqual({ path, overflow: [] });
+const LOOKS: readonly Look[] = ([1280, 390] as const).flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
+);
+
+async function looksRight(page: Page, path: string, looks = LOOKS): Promise<void> {
+  expect({ path, faults: await faultsIn(page, looks) }).toEqual({ path, faults: [] });
   expect({ path, title: await page.title() }).toEqual({
     path,
     title: expect.stringContaining('Conversion sandbox'),
   });
 }
 
-const LOOKS = (['light', 'dark'] as const).flatMap((colorScheme) =>
-  ([1280, 390] as const).map((width) => ({ colorScheme, width })),
-);
-
 vi.setConfig({ testTimeout: 90_000 });
 
 describeInBrowser('the sandbox’s dashboard', (open) => {
-  test.for(LOOKS)('every page is sound: $colorScheme at $width pixels', async (look) => {
+  test('every page is sound: light and dark, wide and narrow', async () => {
     await using files = await startFiles();
     await using receiver = await startReceiver(answer(500, 200));
     await using on = await startTestSandbox({ filesUrl: files.url, receiverUrl: receiver.url });
@@ -63,7 +62,7 @@ describeInBrowser('the sandbox’s dashboard', (open) => {
     const { text } = await (await signedIn(on.sandbox)).get(`/jobs/${good.job_id}`);
     const delivery = /whd_\w{24}/.exec(text)?.[0];
 
-    await using opened = await open({ baseUrl: on.sandbox.dashboardUrl, ...look });
+    await using opened = await open({ baseUrl: on.sandbox.dashboardUrl });
     const { page } = opened;
     const visit = async (path: string) => {
       await page.goto(`/dashboard${path}`);
@@ -120,16 +119,16 @@ describeInBrowser('the sandbox’s dashboard', (open) => {
     await page.waitForURL('**/dashboard');
     for (const path of ['', '/jobs', '/jobs/new', '/deliveries', '/tokens']) {
       await page.goto(`/dashboard${path}`);
-      await looksRight(page, path);
+      await looksRight(page, path, [{ width: 1280, colorScheme: 'light' }]);
     }
     expect(await opened.faults()).toEqual([]);
   });
 
-  test.for(LOOKS)('hostile text stays text: $colorScheme at $width pixels', async (look) => {
+  test('hostile text stays text: light and dark, wide and narrow', async () => {
     await using folder = await createFolder();
     await using hostile = await startHostileSandbox(folder);
     const { on, jobId, deliveryId } = hostile;
-    await using opened = await open({ baseUrl: on.sandbox.dashboardUrl, ...look });
+    await using opened = await open({ baseUrl: on.sandbox.dashboardUrl });
     const { page } = opened;
     await signIn(page, on);
     for (const path of [

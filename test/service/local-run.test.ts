@@ -2,16 +2,16 @@
 // what it prints works when it is pasted, and a second sandbox works beside it.
 
 import { execFile, spawn } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { findFreePort } from '../../scripts/services/ports.ts';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { copyProgram } from '../support/clone.ts';
 import { askConsole, sessionIn } from '../support/console.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { createFolder } from '../support/folder.ts';
+import { createFolder, type TestFolder } from '../support/folder.ts';
 import { INHERITED, runCommand } from '../support/replica.ts';
 import { until } from '../support/until.ts';
 
@@ -30,15 +30,23 @@ type LocalRun = {
   readonly output: () => string;
 };
 
+let folder: TestFolder;
+
+/** One copy for all tests, since Node compiles each one anew. */
+beforeAll(async () => {
+  folder = await createFolder();
+  await copyProgram(folder.path('.'), ['scripts']);
+});
+afterAll(() => folder[Symbol.asyncDispose]());
+
 /** `prepare` writes files before the start, and may return variables for it. Ended after the test. */
 async function startLocalRun(
   args: string[],
   prepare: (root: string) => Promise<void | Record<string, string>> = async () => {},
 ): Promise<LocalRun> {
-  const folder = await createFolder();
-  onTestFinished(() => folder[Symbol.asyncDispose]());
   const root = folder.path('.');
-  await copyProgram(root, ['scripts']);
+  await rm(join(root, '.local'), { recursive: true });
+  await mkdir(join(root, '.local'));
   const variables = await prepare(root);
   const exchange = newExchange();
   const bus = await listen(exchange); // removes the exchange after the test

@@ -6,8 +6,7 @@
 //   await using opened = await open({ baseUrl: relay.operators, width: 390, colorScheme: 'dark' });
 //   const { page } = opened;
 //   await page.goto('/console');
-//   expect(await axeViolations(page)).toEqual([]);
-//   expect(await overflow(page)).toEqual([]);
+//   expect(await faultsIn(page, LOOKS)).toEqual([]);
 //
 // - Each `open` is a context of its own, with its own cookies. Open it after the server, so that it is closed before it.
 // - A fault fails the test by itself at its end: a violation of the CSP, a request to another origin, an error or a warning in
@@ -43,6 +42,9 @@ const SWITCHES = [
   '--disable-gpu',
   '--in-process-gpu',
 ];
+
+/** How a page is looked at. */
+export type Look = { readonly width: keyof typeof HEIGHTS; readonly colorScheme: 'light' | 'dark' };
 
 export type PageOptions = Pick<
   BrowserContextOptions,
@@ -89,6 +91,12 @@ export function describeInBrowser(name: string, defineTests: (open: OpenPage) =>
       return openPage(browser, options);
     });
   });
+}
+
+/** Shows a page that is loaded already in another way. Style sheets alone depend on it, so the page is not loaded again. */
+export async function show(page: Page, { width, colorScheme }: Look): Promise<void> {
+  await page.setViewportSize({ width, height: HEIGHTS[width] });
+  await page.emulateMedia({ colorScheme });
 }
 
 /** All that it writes goes to `home`, and to a profile that Playwright removes. */

@@ -123,6 +123,14 @@ export function sample(media: Media, name: string, seconds = 2): Promise<void> {
   return makeSampleClip({ programs: installed(), file: media.path(name), seconds });
 }
 
+/** As `sample`, for a clip that plays long: a short one over and over, since to make each second anew takes too long. */
+export async function longSample(media: Media, name: string, seconds: number): Promise<void> {
+  const once = `once-${name}`;
+  await sample(media, once);
+  const repeated = ['-stream_loop', '-1', '-i', media.path(once), '-c', 'copy', '-t', String(seconds)];
+  await runFfmpeg([...repeated, media.path(name)]);
+}
+
 /** Without any of our own code. @throws Error with ffmpeg's error output. */
 export async function runFfmpeg(args: readonly string[]): Promise<void> {
   await promisify(execFile)(installed().ffmpeg, ['-v', 'error', '-nostdin', ...args]);

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
+import { type Look, show } from './browser.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -14,10 +15,23 @@ const OPTIONS = { resultTypes: ['violations'], preload: false };
 const TIMERS_THAT_RUN = `if (matchMedia('(scripting: none)').matches)
   window.setTimeout = (run) => { Promise.resolve().then(run); return 0; }`;
 
+/** Nothing if the page is accessible and fits in each of the looks; else one line for each fault. Ends with the last look. */
+export async function faultsIn(page: Page, looks: readonly Look[]): Promise<string[]> {
+  const faults: string[] = [];
+  for (const look of looks) {
+    await show(page, look);
+    const found = [...(await axeViolations(page)), ...(await overflow(page))];
+    faults.push(...found.map((fault) => `${look.width} pixels, ${look.colorScheme}: ${fault}`));
+  }
+  return faults;
+}
+
 /** All rules of axe-core that the page breaks, each with its impact and the elements: one line a rule. */
 export async function axeViolations(page: Page): Promise<string[]> {
-  await page.evaluate(TIMERS_THAT_RUN);
-  await page.evaluate(AXE);
+  if (!(await page.evaluate<boolean>(`'axe' in window`))) {
+    await page.evaluate(TIMERS_THAT_RUN);
+    await page.evaluate(AXE);
+  }
   const { violations } = await page.evaluate<AxeResults>(`axe.run(${JSON.stringify(OPTIONS)})`);
   return violations.map(({ id, impact, help, nodes }) => {
     const elements = nodes.map(({ target }) => target.join(' '));

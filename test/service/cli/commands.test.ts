@@ -1,7 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findFreePort } from '../../../scripts/services/ports.ts';
 import { withLocalRun } from '../../../src/cli/environment.ts';
 import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
@@ -558,12 +558,19 @@ describe('the environment of a local run', () => {
   let root: string;
   let main: string;
 
-  /** The program in a folder of its own, where a local run left its file. */
-  beforeEach(async () => {
+  /** The program in a folder of its own: one for all tests, since Node compiles each copy anew. */
+  beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), 'tallyhook-test-'));
-    onTestFinished(() => rm(root, { recursive: true }));
     main = join(root, 'src/main.ts');
     await copyProgram(root);
+  });
+
+  afterAll(() => rm(root, { recursive: true }));
+
+  /** Where a local run leaves its file. */
+  beforeEach(async () => {
+    await rm(join(root, '.local'), { recursive: true });
+    await mkdir(join(root, '.local'));
   });
 
   test('is read by commands where the environment is silent', async () => {

@@ -8,6 +8,7 @@ import { createFolder } from '../../support/folder.ts';
 import {
   factsOf,
   failureOf,
+  longSample,
   makeLiveClip,
   makeStill,
   programs,
@@ -21,6 +22,12 @@ import { startOrigin } from '../../support/origin.ts';
 async function mediaWithClip(limits: Partial<EngineLimits>, seconds: number, name = 'in.mp4') {
   const media = await startMedia({ limits });
   await sample(media, name, seconds);
+  return media;
+}
+
+async function mediaWithLongClip(limits: Partial<EngineLimits> = {}) {
+  const media = await startMedia({ limits });
+  await longSample(media, 'in.mp4', 60);
   return media;
 }
 
@@ -108,7 +115,7 @@ describe.skipIf(programs === undefined)(`a limit${WITHOUT_FFMPEG}`, () => {
   });
 
   test('on the time of the conversion is kept, and ffmpeg is gone', async () => {
-    await using media = await mediaWithClip({ runMs: 400 }, 60);
+    await using media = await mediaWithLongClip({ runMs: 400 });
 
     const message = 'the conversion took longer than 0.4 seconds';
     expect(await failureOf(media, media.order('in.mp4', 'out.webm'))).toEqual(failure('TIMED_OUT', message));
@@ -135,7 +142,7 @@ describe.skipIf(programs === undefined)(`a limit${WITHOUT_FFMPEG}`, () => {
 
 describe.skipIf(programs === undefined)(`a conversion${WITHOUT_FFMPEG}`, () => {
   test('that is cancelled ends ffmpeg, and fails for the reason that was given', async () => {
-    await using media = await mediaWithClip({}, 60);
+    await using media = await mediaWithLongClip();
     const cancelled = new AbortController();
     const running: string[] = [];
 
@@ -161,7 +168,7 @@ describe.skipIf(programs === undefined)(`a conversion${WITHOUT_FFMPEG}`, () => {
   });
 
   test('whose listener fails ends ffmpeg, and fails in the same way', async () => {
-    await using media = await mediaWithClip({}, 60);
+    await using media = await mediaWithLongClip();
     const order = media.order('in.mp4', 'out.webm', {
       onProgress: () => {
         throw new Error('a bug of the listener');

@@ -7,6 +7,7 @@ import { createFolder } from '../../support/folder.ts';
 import {
   factsOf,
   installed,
+  longSample,
   makeLiveClip,
   programs,
   runFfmpeg,
@@ -47,7 +48,7 @@ describe.skipIf(isMissing)(`a conversion${WITHOUT_FFMPEG}`, () => {
 
   test('tells its progress as ffmpeg does: it rises, never falls, and stays below 100', async () => {
     await using media = await startMedia();
-    await sample(media, 'in.mp4', 40);
+    await longSample(media, 'in.mp4', 40);
     const told: { percentage: number; remainingMs: number | undefined }[] = [];
     const onProgress = (percentage: number, remainingMs: number | undefined) =>
       told.push({ percentage, remainingMs });
