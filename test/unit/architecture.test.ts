@@ -84,12 +84,13 @@ test('every file of ours that a document or a comment names is there', () => {
     'README.md',
     'CONTRIBUTING.md',
     'bench/README.md',
+    'contracts/README.md',
     'Dockerfile',
     ...readdirSync(at('docs'), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.md'))
       .map((name) => `docs/${name}`),
   ];
-  const folders = [...rooms, 'src', 'test', 'bench', 'scripts', 'migrations', 'docs'].join('|');
+  const folders = [...rooms, 'src', 'test', 'bench', 'scripts', 'migrations', 'docs', 'contracts'].join('|');
   const missing = [...documents, ...sources].flatMap((document) =>
     Array.from(
       (document.endsWith('.ts') ? commentsOf(document) : read(document)).matchAll(

@@ -15,6 +15,7 @@ const pages = [
   'CONTRIBUTING.md',
   'CHANGELOG.md',
   'bench/README.md',
+  'contracts/README.md',
   ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect, test } from 'vitest';
+import { parseEvent } from '../../../src/event/index.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { poison } from '../../support/exact-json.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
@@ -10,8 +11,8 @@ import { startTestService } from '../../support/service.ts';
 function createValidator() {
   const ajv = new Ajv2020({ allErrors: true });
   addFormats.default(ajv);
-  for (const kind of ['completed', 'failed', 'progress']) {
-    const url = new URL(`../../../contracts/events/${kind}.v1.json`, import.meta.url);
+  for (const name of ['envelope', 'completed', 'failed', 'progress']) {
+    const url = new URL(`../../../contracts/events/${name}.v1.json`, import.meta.url);
     ajv.addSchema(JSON.parse(readFileSync(url, 'utf8')) as object);
   }
   return ajv;
@@ -35,6 +36,8 @@ test('each published event keeps the JSON Schema that it names, unknown fields i
   for (const { event } of messages) {
     const validate = ajv.getSchema(String(event['dataschema']));
     expect(validate?.(event.data)).toBe(true);
+    expect(ajv.validate('urn:tallyhook:schema:envelope:1', event)).toBe(true);
+    expect(parseEvent(event)).toMatchObject({ outcome: 'event' });
   }
   expect(messages[0]?.event.data).toMatchObject({
     estimated_completion: '2026-01-15T10:35:00.25Z',
