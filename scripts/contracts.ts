@@ -1,10 +1,10 @@
 // `npm run contracts`: makes the files in contracts/ again, after a change of the forms or of what describes them. Says what
 // breaks. With --release it records the new forms and examples, which never change from then on.
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { allBreaks, CONTRACTS, makeAll } from './contracts/documents.ts';
+import { allBreaks, CONTRACTS, leftOver, makeAll } from './contracts/documents.ts';
 import { keepTypes } from './contracts/kept-types.ts';
 import { faultsOf, release, unreleased } from './contracts/released.ts';
 import { complain, complainOfUsage, explain, say } from './output.ts';
@@ -26,6 +26,10 @@ async function main(args: string[]): Promise<number> {
 }
 
 async function run(isRelease: boolean): Promise<number> {
+  for (const path of leftOver()) {
+    rmSync(join(CONTRACTS, path));
+    say(`removed, since it was never released: contracts/${path}`);
+  }
   const made = await makeAll();
   const written = made.filter(({ path, text }) => writeIfNew(join(CONTRACTS, path), text));
   for (const { path } of written) say(`contracts/${path}`);

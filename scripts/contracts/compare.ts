@@ -3,6 +3,7 @@
 // in the other only more. A field that is new and optional is right in both. What cannot be judged counts as a break. Pure.
 
 import { isDeepStrictEqual } from 'node:util';
+import { NOTES } from './meaning.ts';
 
 /** Who relies on the older form: those who read the values, or those who send them. */
 export type Direction = 'readers' | 'senders';
@@ -34,8 +35,6 @@ const UPPER = ['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxPrope
 /** Their values are not weighed against each other: any change is a break, unless there was none before. */
 const EXACT = { pattern: 'pattern', format: 'format', multipleOf: 'range', uniqueItems: 'range' } as const;
 const STRUCTURE = ['type', 'const', 'enum', 'properties', 'required', 'additionalProperties', 'items'];
-/** They explain, and allow or forbid nothing. */
-const NOTES = ['title', 'description', '$comment', 'examples', 'default', 'deprecated'];
 const KNOWN = new Set([...LOWER, ...UPPER, ...Object.keys(EXACT), ...STRUCTURE, ...NOTES]);
 
 /** Deeper forms are refused, and with them those that contain themselves. */
@@ -46,13 +45,15 @@ const DEPTH_MAX = 20;
  * @returns all that breaks; nothing if whoever relies on `older` may rely on `newer`
  */
 export function compare(older: Schema, newer: Schema, direction: Direction): readonly Break[] {
-  const [inner, outer] = (direction === 'readers' ? [newer, older] : [older, newer]).map(
-    ({ $schema: _draft, $id: _name, $defs = {}, ...form }) => ({ form, defs: $defs as Schema }),
-  ) as [Root, Root];
+  const [inner, outer] =
+    direction === 'readers' ? [rootOf(newer), rootOf(older)] : [rootOf(older), rootOf(newer)];
   return within(inner.form, outer.form, '', { direction, innerDefs: inner.defs, outerDefs: outer.defs });
 }
 
-type Root = { readonly form: Schema; readonly defs: Schema };
+const rootOf = ({ $schema: _draft, $id: _name, $defs = {}, ...form }: Schema) => ({
+  form,
+  defs: $defs as Schema,
+});
 
 /** What `inner` allows and `outer` does not. */
 function within(inner: unknown, outer: unknown, path: string, run: Run): Break[] {
@@ -124,10 +125,8 @@ function hasMoreValues(one: Schema, other: Schema, keyword: 'const' | 'enum'): b
 }
 
 function beyondFields(one: Schema, other: Schema, path: string, run: Run): Break[] {
-  const [fields, outerFields] = [one, other].map((each) => (each['properties'] ?? {}) as Schema) as [
-    Schema,
-    Schema,
-  ];
+  const fields = (one['properties'] ?? {}) as Schema;
+  const outerFields = (other['properties'] ?? {}) as Schema;
   const { additionalProperties: rest = true } = one;
   const { additionalProperties: outerRest = true } = other;
   const required = (one['required'] ?? []) as string[];
@@ -171,20 +170,3 @@ function toBreak(
   );
   return { path, rule: RULES[rule][direction], message: `${keyword} was ${was}, is ${is}` };
 }
-
-/** What a form allows, without what explains it: two forms with the same meaning are equal. */
-export function meaningOf(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(meaningOf);
-  if (typeof schema !== 'object' || schema === null) return schema;
-  const entries = Object.entries(schema).filter(([keyword]) => ![...NOTES, '$id'].includes(keyword));
-  return Object.fromEntries(
-    entries.map(([keyword, value]) => {
-      if (keyword === 'const' || keyword === 'enum') return [keyword, value];
-      const isOfFields = keyword === 'properties' || keyword === '$defs';
-      return [keyword, isOfFields ? mapFields(value as Schema, meaningOf) : meaningOf(value)];
-    }),
-  );
-}
-
-const mapFields = (fields: Schema, change: (field: unknown) => unknown): Schema =>
-  Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, change(field)]));

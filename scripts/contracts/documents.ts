@@ -37,6 +37,16 @@ export function allBreaks(folder: string = CONTRACTS): readonly string[] {
   });
 }
 
+/** Files of forms that were never released and are not made any more: the change was undone, or became another one. */
+export function leftOver(folder: string = CONTRACTS): readonly string[] {
+  const released = readReleased(folder);
+  return makeForms(folder).flatMap(({ form, made }) =>
+    filesOf(form, folder)
+      .map(({ path }) => path)
+      .filter((path) => path !== made.path && !Object.hasOwn(released, path)),
+  );
+}
+
 function makeForms(folder: string) {
   const released = readReleased(folder);
   return FORMS.map((form) => ({

@@ -13,7 +13,8 @@ import {
   KINDS,
   notificationForm,
 } from '../../src/event/index.ts';
-import { compare, type Direction, meaningOf } from './compare.ts';
+import { compare, type Direction } from './compare.ts';
+import { meaningOf } from './meaning.ts';
 
 export type FrozenForm = {
   /** Its place in contracts/, without the version. */

@@ -43,18 +43,32 @@ export function faultsInDocument(document: object): string[] {
   return isAsyncApi(document) ? [] : inWords(isAsyncApi.errors);
 }
 
-/** By the names that AMQP has for them, for `x-amqp-properties`. */
-const toAmqp = (properties: Readonly<Record<string, unknown>>) =>
-  Object.fromEntries(
-    [
-      ['message_id', properties['messageId']],
-      ['content_type', properties['contentType']],
-      ['type', properties['type']],
-      ['delivery_mode', properties['deliveryMode']],
-      ['timestamp', properties['timestamp']],
-      ['app_id', properties['appId']],
-    ].filter(([, value]) => value !== undefined),
-  ) as Record<string, unknown>;
+/** A message by the names that AMQP 0-9-1 has for its parts, as in contracts/examples/messages. */
+export type AmqpMessage = {
+  readonly routing_key: string;
+  readonly properties: Readonly<Record<string, unknown>>;
+  readonly headers: object;
+  readonly payload: Readonly<Record<string, unknown>>;
+};
+
+/** The properties by amqplib's names. */
+const PROPERTIES = [
+  ['message_id', 'messageId'],
+  ['content_type', 'contentType'],
+  ['type', 'type'],
+  ['delivery_mode', 'deliveryMode'],
+  ['timestamp', 'timestamp'],
+  ['app_id', 'appId'],
+] as const;
+
+export const toAmqp = ({ routingKey, properties, event }: BusMessage): AmqpMessage => ({
+  routing_key: routingKey,
+  properties: Object.fromEntries(
+    PROPERTIES.map(([name, given]) => [name, properties[given]]).filter(([, value]) => value !== undefined),
+  ) as Record<string, unknown>,
+  headers: properties['headers'] ?? {},
+  payload: event,
+});
 
 type Part = 'payload' | 'headers' | 'x-amqp-properties';
 
@@ -74,27 +88,27 @@ export function asyncApiOf(document: AsyncApiDocument) {
     Object.keys(channel.messages).filter((kind) => faultsOfPart(kind, 'payload', payload).length === 0);
 
   /** How a message that came from a channel differs from what the document says of it. */
-  function faultsOf(name: 'events' | 'replayToOneQueue', message: BusMessage): string[] {
+  function faultsOf(name: 'events' | 'replayToOneQueue', message: AmqpMessage): string[] {
     const channel = document.channels[name];
-    const kinds = kindsOf(channel, message.event);
+    const { properties, headers, payload } = message;
+    const kinds = kindsOf(channel, payload);
     const [kind = ''] = kinds;
     const described = document.components.messages[kind];
     if (kinds.length !== 1 || described === undefined)
       return [`it is ${kinds.length} of the messages of ${name}`];
-    const { properties, event } = message;
-    const values = valuesIn(channel, message.routingKey);
+    const values = valuesIn(channel, message.routing_key);
     return [
-      ...faultsOfPart(kind, 'headers', properties['headers'] ?? {}),
-      ...faultsOfPart(kind, 'x-amqp-properties', toAmqp(properties)),
+      ...faultsOfPart(kind, 'headers', headers),
+      ...faultsOfPart(kind, 'x-amqp-properties', properties),
       ...wrong({
-        contentType: [properties['contentType'], described.contentType],
+        contentType: [properties['content_type'], described.contentType],
         messageType: [properties['type'], described.bindings.amqp.messageType],
-        messageId: [properties['messageId'], event['id']],
-        timestamp: [properties['timestamp'], Math.floor(Date.parse(String(event['recordedtime'])) / 1_000)],
+        messageId: [properties['message_id'], payload['id']],
+        timestamp: [properties['timestamp'], Math.floor(Date.parse(String(payload['recordedtime'])) / 1_000)],
         'address fits': [values !== undefined, true],
         ...(name === 'events' && {
           kind: [values?.['kind'], kind],
-          source: [`/sources/${values?.['source']}`, event['source']],
+          source: [`/sources/${values?.['source']}`, payload['source']],
         }),
       }),
     ];

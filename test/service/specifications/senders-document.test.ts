@@ -10,11 +10,12 @@ import { completed, deliver, failed, newJobId, progress, sign } from '../../supp
 import { startTestService, type TestService } from '../../support/service.ts';
 import { openSession } from '../../support/transaction.ts';
 
-/** Two of the cases last so long. */
-const DEADLINE_MS = 2_500;
+/** One of the cases lasts so long. */
+const DEADLINE_MS = 2_000;
 const BODY_LIMIT_BYTES = 2_048;
 
 type Seen = { readonly status: number; readonly headers: Headers; readonly body: Record<string, unknown> };
+type Case = readonly [string, readonly [number, string, Send]];
 type Send = (relay: TestService, jobId: string) => Promise<Seen>;
 
 const sent =
@@ -60,6 +61,8 @@ const heldUp: Send = async (relay, jobId) => {
   return await held; // the session ends with this function
 };
 
+const HELD_UP = 'a ledger that is held up';
+
 /** Status, `outcome` or `error`, and how to get it. */
 const CASES: Readonly<Record<string, readonly [number, string, Send]>> = {
   'a new completion': [202, 'accepted', sent((jobId) => completed(jobId))],
@@ -96,7 +99,7 @@ const CASES: Readonly<Record<string, readonly [number, string, Send]>> = {
   ],
   'another expectation': [417, 'expectation_failed', raw(() => signed('{}', { Expect: 'a miracle' }))],
   'a large head': [431, 'headers_too_large', raw(() => signed('{}', { 'X-Large': 'x'.repeat(20_000) }))],
-  'a ledger that is held up': [503, 'unavailable', heldUp],
+  [HELD_UP]: [503, 'unavailable', heldUp],
 };
 
 test('every answer that the document declares is given, and no other', { timeout: 60_000 }, async () => {
@@ -107,15 +110,18 @@ test('every answer that the document declares is given, and no other', { timeout
   const document = (await served.json()) as Document & { info: { description: string } };
   const { faultsOf, operations } = openApiOf(document);
 
-  const seen = await Promise.all(
-    Object.entries(CASES).map(async ([name, [, , send]]) => ({ name, ...(await send(relay, newJobId())) })),
-  );
+  const give = async ([name, [, , send]]: Case) => ({ name, ...(await send(relay, newJobId())) });
+  const cases = Object.entries(CASES);
+  // A write that is held up would hold up all that are in its batch.
+  const quick = await Promise.all(cases.filter(([name]) => name !== HELD_UP).map(give));
+  const late = await Promise.all(cases.filter(([name]) => name === HELD_UP).map(give));
+  const seen = [...quick, ...late];
 
   expect(await new Validator().validate(structuredClone(document))).toMatchObject({ valid: true });
   expect(document.openapi).toBe('3.1.0');
   expect(operations).toEqual(['POST /webhooks', 'POST /webhooks/{source}']);
   expect(seen.map(({ name, status, body }) => [name, status, body['outcome'] ?? body['error']])).toEqual(
-    Object.entries(CASES).map(([name, [status, word]]) => [name, status, word]),
+    cases.map(([name, [status, word]]) => [name, status, word]),
   );
   for (const operation of operations) {
     expect(seen.flatMap((answer) => faultsOf(operation, answer))).toEqual([]);
@@ -125,8 +131,8 @@ test('every answer that the document declares is given, and no other', { timeout
   }
   const headerOf = (name: string, header: string) =>
     seen.find((answer) => answer.name === name)?.headers.get(header);
-  expect(headerOf('a ledger that is held up', 'retry-after')).toBe('2');
+  expect(headerOf(HELD_UP, 'retry-after')).toBe('2');
   expect(headerOf('another method', 'allow')).toBe('POST');
   expect(document.info.description).toContain('| the body | 2 KiB | 413 |');
-  expect(document.info.description).toContain('| time for the answer | 2.5 s | 503 |');
+  expect(document.info.description).toContain('| time for the answer | 2 s | 503 |');
 });

@@ -5,10 +5,10 @@
 
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type AsyncApiDocument, asyncApiOf, faultsInDocument } from '../../support/asyncapi.ts';
+import { type AsyncApiDocument, asyncApiOf, faultsInDocument, toAmqp } from '../../support/asyncapi.ts';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import { type Operators, operators } from '../../support/operators.ts';
-import { askFrom } from '../../support/requests.ts';
+import { askFrom, fetchAfresh } from '../../support/requests.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
@@ -31,8 +31,8 @@ const it = test.extend<{ running: Running }>({
 const committed = (name: string) =>
   readFileSync(new URL(`../../../contracts/${name}`, import.meta.url), 'utf8');
 
-const served = async ({ relay }: Running, path: string, init?: RequestInit) =>
-  fetch(`${relay.operators}/api/v1${path}`, init);
+const served = ({ relay }: Running, path: string, init?: Parameters<typeof fetchAfresh>[1]) =>
+  fetchAfresh(`${relay.operators}/api/v1${path}`, init);
 
 async function servedDocument(running: Running): Promise<AsyncApiDocument> {
   return (await (await served(running, '/asyncapi.json')).json()) as AsyncApiDocument;
@@ -67,7 +67,7 @@ it('every published message is what the document says: each kind, late progress,
       ['conversion.job.failed', undefined],
     ]),
   );
-  expect(messages.flatMap((message) => faultsOf('events', message))).toEqual([]);
+  expect(messages.flatMap((message) => faultsOf('events', toAmqp(message)))).toEqual([]);
   expect(messages.every(({ properties }) => isEmpty(properties['headers']))).toBe(true);
 });
 
@@ -97,8 +97,10 @@ it('a replay’s copies are what the document says, sent to the exchange or to o
     { replay: toOne.body['id'], replayed_by: operator.token.name },
   ]);
   expect(copyToOne.routingKey).toBe(one.queue);
-  expect([...faultsOf('events', copy), ...faultsOf('replayToOneQueue', copyToOne)]).toEqual([]);
-  expect(faultsOf('events', copyToOne)).not.toEqual([]);
+  expect([...faultsOf('events', toAmqp(copy)), ...faultsOf('replayToOneQueue', toAmqp(copyToOne))]).toEqual(
+    [],
+  );
+  expect(faultsOf('events', toAmqp(copyToOne))).not.toEqual([]);
 });
 
 const ofEvent = (bus: Bus, eventId: string) => bus.messages.filter(({ id }) => id === eventId);

@@ -1,7 +1,7 @@
 // The check that finds breaks: each of its rules with a planted break, in the direction where it is one, and nothing in the other.
 
 import { describe, expect, test } from 'vitest';
-import { compare, type Direction } from '../../../scripts/contracts/compare.ts';
+import { compare, type Direction, RULES } from '../../../scripts/contracts/compare.ts';
 
 type Schema = { readonly [keyword: string]: unknown };
 
@@ -215,6 +215,14 @@ describe('a planted break', () => {
     expect(compare(field(text), field({ type: ['string', 'null'] }), 'readers')).toEqual([
       { path: '/a', rule: 'null allowed', message: 'type was ["string"], is ["string","null"]' },
     ]);
+  });
+
+  test('there is one for each rule', () => {
+    const planted = CHANGES.map(([, , , readers]) => readers.slice(readers.indexOf(' ') + 1));
+    const elsewhere = [RULES.field.readers, RULES.unjudged.readers];
+    expect(new Set([...planted, ...elsewhere])).toEqual(
+      new Set(Object.values(RULES).map(({ readers }) => readers)),
+    );
   });
 
   test('all breaks are found, not only the first', () => {

@@ -2,7 +2,7 @@
 
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { CONTRACTS } from '../../../scripts/contracts/documents.ts';
+import { CONTRACTS, leftOver } from '../../../scripts/contracts/documents.ts';
 import { breaksOf, filesOf, type FrozenForm, makeFile, toText } from '../../../scripts/contracts/forms.ts';
 import { faultsOf, readReleased, release, unreleased } from '../../../scripts/contracts/released.ts';
 import { dataForm, type Form } from '../../../src/event/index.ts';
@@ -33,10 +33,11 @@ const withField = changed(({ properties }) => ({ properties: { ...properties, st
 
 const isReleased = () => true;
 
-test('a form that only explains more is no new form', () => {
+test('a form that only explains more, or in another order, is no new form', () => {
   const explained = changed(({ properties }) => ({
     title: 'Another title',
     properties: { ...properties, status: { ...properties['status'], description: 'new words' } },
+    required: ['progress_percentage', 'status', 'job_id'],
   }));
   const { path, text } = makeFile(explained, CONTRACTS, isReleased);
   expect(path).toBe('events/progress.v1.json');
@@ -78,6 +79,7 @@ test('until it is released a file is made anew, and from then on it is not', asy
   const { path, text } = makeFile(withField, copy.contracts, isReleased);
   writeFileSync(copy.at(path), text);
   expect(unreleased(copy.contracts)).toEqual([path]);
+  expect(leftOver(copy.contracts)).toEqual([path]);
   const other = changed(({ properties }) => ({ properties: { ...properties, stage: { type: 'string' } } }));
   const record = () => readReleased(copy.contracts);
   expect(makeFile(other, copy.contracts, (name) => name in record()).path).toBe(path);
@@ -85,6 +87,7 @@ test('until it is released a file is made anew, and from then on it is not', asy
   release(copy.contracts, unreleased(copy.contracts));
 
   expect(unreleased(copy.contracts)).toEqual([]);
+  expect(leftOver(copy.contracts)).toEqual([]);
   expect(makeFile(other, copy.contracts, (name) => name in record()).path).toBe('events/progress.v1.2.json');
   expect(record()).toMatchObject(readReleased(CONTRACTS));
 });

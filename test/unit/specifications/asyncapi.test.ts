@@ -1,12 +1,16 @@
 // The AsyncAPI document of the events: valid by the specification's own schema, whole in itself, and true of its own examples.
 
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { KINDS } from '../../../src/event/index.ts';
 import { createAsyncApiDocument } from '../../../src/specifications/index.ts';
 import { messageOf, sampleEvent } from '../../../src/testing/index.ts';
-import { type AsyncApiDocument, asyncApiOf, faultsInDocument } from '../../support/asyncapi.ts';
-import type { BusMessage } from '../../support/bus.ts';
+import {
+  type AmqpMessage,
+  type AsyncApiDocument,
+  asyncApiOf,
+  faultsInDocument,
+} from '../../support/asyncapi.ts';
 
 const BUS = { exchange: 'conversion.events', routingPrefix: 'job' };
 // oxlint-disable-next-line typescript/no-explicit-any -- it is taken apart at will
@@ -23,15 +27,24 @@ const withoutWords = (form: object): unknown =>
   );
 
 /** A message as the broker would deliver it. */
-function delivered(event: ReturnType<typeof sampleEvent>, change: object = {}): BusMessage {
+function delivered(
+  event: ReturnType<typeof sampleEvent>,
+  change: { readonly properties?: object; readonly headers?: object } = {},
+): AmqpMessage {
   const { routingKey, properties } = messageOf(event);
-  const { persistent: _, ...others } = properties;
   return {
-    id: event.id,
-    routingKey,
-    text: '',
-    event,
-    properties: { ...others, deliveryMode: 2, headers: {}, ...change },
+    routing_key: routingKey,
+    payload: event,
+    headers: change.headers ?? {},
+    properties: {
+      message_id: properties.messageId,
+      content_type: properties.contentType,
+      type: properties.type,
+      delivery_mode: 2,
+      timestamp: properties.timestamp,
+      app_id: properties.appId,
+      ...change.properties,
+    },
   };
 }
 
@@ -129,24 +142,39 @@ describe('its messages', () => {
   test.for([
     ['half of a replay’s headers', { headers: { replay: crypto.randomUUID() } }],
     ['a replay that is no id', { headers: { replay: '1', replayed_by: 'x' } }],
-    ['another content type', { contentType: 'application/json' }],
-    ['no id', { messageId: undefined }],
-    ['another time', { timestamp: 1 }],
-    ['another delivery mode', { deliveryMode: 1 }],
-    ['another type', { type: 'conversion.job.completed' }],
-  ])('a message with %s is told apart', ([, change]) => {
-    expect(faultsOf('events', delivered(event, change as object))).not.toEqual([]);
-  });
+    ['another content type', { properties: { content_type: 'application/json' } }],
+    ['no id', { properties: { message_id: undefined } }],
+    ['another time', { properties: { timestamp: 1 } }],
+    ['another delivery mode', { properties: { delivery_mode: 1 } }],
+    ['another type', { properties: { type: 'conversion.job.completed' } }],
+  ] satisfies [string, Parameters<typeof delivered>[1]][])(
+    'a message with %s is told apart',
+    ([, change]) => {
+      expect(faultsOf('events', delivered(event, change))).not.toEqual([]);
+    },
+  );
 
   test.for(['job.completed.default', 'job.failed.team-b', 'job.failed', 'other.failed.default'])(
     'a message of the kind failed with the routing key %s is told apart',
     (routingKey) => {
-      expect(faultsOf('events', { ...delivered(event), routingKey })).not.toEqual([]);
+      expect(faultsOf('events', { ...delivered(event), routing_key: routingKey })).not.toEqual([]);
     },
   );
 
   test('headers that the broker adds are no fault', () => {
     const headers = { 'x-delivery-count': 2, 'x-death': [{ count: 1, queue: 'billing' }] };
     expect(faultsOf('events', delivered(event, { headers }))).toEqual([]);
+  });
+
+  test('every message that was ever published as an example is what the document says', () => {
+    const folder = new URL('../../../contracts/examples/messages/', import.meta.url);
+    const names = readdirSync(folder);
+    expect(names.length).toBeGreaterThan(3);
+    for (const name of names) {
+      const text = readFileSync(new URL(name, folder), 'utf8');
+      const message = JSON.parse(text) as AmqpMessage & { readonly exchange: string };
+      const channel = message.exchange === '' ? 'replayToOneQueue' : 'events';
+      expect({ name, faults: faultsOf(channel, message) }).toEqual({ name, faults: [] });
+    }
   });
 });
