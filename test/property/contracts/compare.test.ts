@@ -8,7 +8,11 @@ import { expect, test } from 'vitest';
 import { compare, type Direction } from '../../../scripts/contracts/compare.ts';
 
 type Schema = { readonly [keyword: string]: unknown };
-type Edit = { readonly place: number; readonly way: 'add' | 'remove' | 'replace'; readonly part: Schema };
+type Edit = {
+  readonly place: number;
+  readonly way: 'add' | 'remove' | 'replace' | 'nudge';
+  readonly part: Schema;
+};
 
 /** Each compiles two forms, which takes milliseconds. */
 const RUNS = 600;
@@ -83,7 +87,7 @@ const part = form.map((made): Schema => (typeof made === 'boolean' ? {} : made))
 const root = fc.tuple(part, leaf, leaf).map(([made, one, two]): Schema => ({ ...made, $defs: { one, two } }));
 const edit: fc.Arbitrary<Edit> = fc.record({
   place: fc.nat(20),
-  way: fc.constantFrom('add', 'remove', 'replace'),
+  way: fc.constantFrom('add', 'remove', 'replace', 'nudge'),
   part,
 });
 /** A form and what somebody made of it: two that have nothing in common would nearly always break. */
@@ -97,9 +101,20 @@ function apply(schema: Schema, { place, way, part: other }: Edit): Schema {
     left -= 1;
     if (left !== -1) return inner;
     if (way === 'replace') return other;
+    if (way === 'nudge') return nudged(inner, place);
     if (way === 'add') return { ...inner, ...other };
     return Object.fromEntries(Object.entries(inner).filter(([keyword]) => !(keyword in other)));
   }) as Schema;
+}
+
+/** The nearest other form: each number is one more or less, and the one type that contains another is exchanged for it. */
+function nudged(schema: Schema, place: number): Schema {
+  const near = (value: unknown): unknown => {
+    if (typeof value === 'number') return Math.max(1, value + (place % 2 === 0 ? 1 : -1));
+    if (value === 'integer') return 'number';
+    return value === 'number' ? 'integer' : value;
+  };
+  return Object.fromEntries(Object.entries(schema).map(([keyword, value]) => [keyword, near(value)]));
 }
 
 function placesIn(schema: Schema): number {
