@@ -1,6 +1,6 @@
 // `npm run pack`: makes the npm package, with its bill of materials beside it. Its options are in usage/pack.txt.
 
-import { copyFileSync, globSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, globSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import { endOnRequest } from './ending.ts';
@@ -45,14 +45,15 @@ async function pack(guard: Guard, out: string): Promise<void> {
   const run = createRun(guard, work);
   const own = await during('JavaScript and declarations', () => stage(run, staging, work));
   const file = `${own.name}-${own.version}`;
+  const [tgz, billFile] = [join(out, `${file}.tgz`), join(out, `${file}.cdx.json`)];
+  rmSync(billFile, { force: true }); // of an earlier package, if the new one cannot be made
   await during('package', async () => {
     await run('npm', ['pack', '--ignore-scripts', '--pack-destination', work], staging);
-    copyFileSync(join(work, `${file}.tgz`), join(out, `${file}.tgz`));
+    copyFileSync(join(work, `${file}.tgz`), tgz);
   });
-  say(`\n${join(out, `${file}.tgz`)}  ${kilobytes(join(out, `${file}.tgz`))}`);
+  say(`\n${tgz}  ${kilobytes(tgz)}`);
   for (const line of contentsOf(staging)) say(`  ${line}`);
   const bill = await during('bill of materials', () => billOfMaterials(run, packageManifest(own), work));
-  const billFile = join(out, `${file}.cdx.json`);
   writeFileSync(billFile, bill);
   say(`\n${billFile}  ${kilobytes(billFile)}`);
 }
@@ -60,17 +61,15 @@ async function pack(guard: Guard, out: string): Promise<void> {
 /** What is in it: each file or folder of its root, with the number of its files. */
 function contentsOf(folder: string): string[] {
   const counts = new Map<string, number>();
-  for (const { name, parentPath } of globSync('**/*', { cwd: folder, withFileTypes: true }).filter((each) =>
-    each.isFile(),
+  for (const path of globSync('**/*', { cwd: folder }).filter((each) =>
+    statSync(join(folder, each)).isFile(),
   )) {
-    const [first = ''] = join(parentPath, name)
-      .slice(folder.length + 1)
-      .split(sep);
+    const [first = ''] = path.split(sep);
     counts.set(first, (counts.get(first) ?? 0) + 1);
   }
   return [...counts]
     .toSorted(([a], [b]) => a.localeCompare(b))
-    .map(([name, count]) => (name.includes('.') || name === 'LICENSE' ? name : `${name}/  ${count} files`));
+    .map(([name, count]) => (statSync(join(folder, name)).isFile() ? name : `${name}/  ${count} files`));
 }
 
 const kilobytes = (path: string) => `${(statSync(path).size / 1_000).toFixed(0)} kB`;

@@ -13,10 +13,9 @@ const APART = 'out=$1; shift; exec "$@" >"$out"';
 export function createRun(guard: Guard, folder: string): Run {
   let runs = 0;
   return async (command, args, cwd) => {
-    const [out, notices] = ['out', 'notices'].map((name) => join(folder, `${(runs += 1)}.${name}`)) as [
-      string,
-      string,
-    ];
+    runs += 1;
+    const out = join(folder, `${runs}.out`);
+    const notices = join(folder, `${runs}.log`);
     const output = openSync(notices, 'w');
     const program = guard.spawn('/bin/sh', ['-c', APART, 'sh', out, command, ...args], {
       cwd,

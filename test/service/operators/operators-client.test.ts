@@ -118,6 +118,21 @@ test('an action whose connection was lost is repeated under the same key', async
   ]);
 });
 
+test('an action without a key has one of its own, which each try repeats', async () => {
+  await using service = await startReceiver((response, _received, index) =>
+    index === 0 ? reply(response, 503, refusal('unavailable')) : reply(response, 200, ENTRY),
+  );
+  const { client } = clientOf(service);
+
+  await client.decide('7', 'park');
+  await client.decide('7', 'park');
+
+  const [first, repeated, second] = service.received.map(({ headers }) => headers['idempotency-key']);
+  expect(first).toMatch(/^[\da-f-]{36}$/);
+  expect(repeated).toBe(first);
+  expect(second).not.toBe(first);
+});
+
 test('an action that is still under way by its first try is asked for again', async () => {
   await using service = await startReceiver((response, _received, index) =>
     index === 0 ? reply(response, 409, refusal('in_progress')) : reply(response, 200, ENTRY),
