@@ -126,22 +126,17 @@ function withHeartbeat(url: string): string {
   return parsed.href;
 }
 
-/** The broker refuses an account in the handshake, where amqplib gives no code. */
+/** In the handshake the broker refuses an account, and amqplib gives no code. */
 function toConnectError(error: unknown): Error {
   const reason = error instanceof Error ? error : new Error(String(error));
-  if (reason.message.startsWith('Handshake terminated by server: 403'))
-    return new SubscriberError(
-      'access_refused',
-      'the broker refused the name or the password of the account',
-      {
-        cause: reason,
-      },
-    );
-  if (/NOT_ALLOWED|NOT-ALLOWED/.test(reason.message))
-    return new SubscriberError(
-      'access_refused',
-      'the virtual host in the URL does not exist, or the account may not use it',
-      { cause: reason },
-    );
-  return reason;
+  const refused = REFUSALS.find(([beginning]) => reason.message.startsWith(beginning))?.[1];
+  return refused === undefined ? reason : new SubscriberError('access_refused', refused, { cause: reason });
 }
+
+const REFUSALS = [
+  ['Handshake terminated by server: 403', 'the broker refused the name or the password of the account'],
+  [
+    'Expected ConnectionOpenOk; got <ConnectionClose',
+    'the broker refused the virtual host in the URL: it does not exist, or the account may not use it',
+  ],
+] as const;

@@ -12,7 +12,10 @@ export type PostgresClient = {
 };
 
 /** What this store needs of a `Pool` of `pg`. Its size limits the handlers that run at once, with the subscriber's `concurrency`. */
-export type PostgresPool<Client extends PostgresClient> = { connect(): Promise<Client> };
+export type PostgresPool<Client extends PostgresClient> = {
+  // As in the types of pg: with one form alone the client's type would not be found.
+  connect: { (): Promise<Client>; (callback: never): void };
+};
 
 export type PostgresDedup<Client> = DedupStore<Client> & {
   /** Makes the table if it does not exist. Safe to call from several processes at once. */
@@ -83,8 +86,8 @@ export function postgresDedup<Client extends PostgresClient>(options: {
       isSound = true;
       return result;
     } finally {
-      client.removeListener('error', ignore);
       // A failed transaction ends with its connection: a handler that still runs cannot write through it any more.
+      if (isSound) client.removeListener('error', ignore);
       client.release(!isSound);
     }
   }

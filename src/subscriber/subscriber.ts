@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Channel } from 'amqplib';
 import { keepConnected, type Link } from './connection.ts';
+import { flushAcknowledgements } from './flush.ts';
 import { createHandle } from './handle.ts';
 import { type Incoming, toIncoming } from './incoming.ts';
 import { createLanes } from './lanes.ts';
@@ -123,19 +124,24 @@ export async function createSubscriber<Tx = undefined>(options: SubscriberOption
     isClosing = true;
     // Closing the channel, and not cancelling the consumer first: with a single active consumer the broker would activate the
     // next one at a cancel, while this one still works on a job's earlier events.
-    if (current !== undefined) await close(current.channel);
+    const last = current;
+    current = undefined;
+    if (last !== undefined) await close(last.channel);
     await connection.close();
     signal?.removeEventListener('abort', onAbort);
     tell({ type: 'stopped', returned, unfinished });
     ended.resolve();
   }
 
-  /** The broker has processed all acknowledgements when this resolves. */
   async function close(channel: Channel): Promise<void> {
-    const deleted = topology.form === 'temporary' ? channel.deleteQueue(topology.queue) : undefined;
-    const closed = Promise.resolve(deleted).then(() => channel.close());
+    const { form, queue } = topology;
+    const closed = async () => {
+      if (form === 'temporary') await channel.deleteQueue(queue);
+      else await flushAcknowledgements(channel, queue);
+      await channel.close();
+    };
     await orAfter(
-      closed.catch(() => {}),
+      closed().catch(() => {}), // the connection is gone
       CLOSE_TIMEOUT_MS,
     );
   }
@@ -165,8 +171,8 @@ export async function createSubscriber<Tx = undefined>(options: SubscriberOption
   };
 }
 
-/** A broker that does not answer must not hold up the end. */
-const CLOSE_TIMEOUT_MS = 2_000;
+/** A broker that does not answer must not hold up the end for long; a busy one needs time for many acknowledgements. */
+const CLOSE_TIMEOUT_MS = 5_000;
 
 async function orAfter(promise: Promise<unknown>, ms: number): Promise<void> {
   const over = new AbortController();

@@ -106,11 +106,12 @@ async function declareQueue(channel: Channel, topology: Topology): Promise<void>
   if (form === 'temporary') {
     await channel.assertQueue(queue, { durable: true, arguments: TEMPORARY });
   } else {
+    // This one first: if it exists in another form, nothing has been made.
+    await channel.assertQueue(queue, { durable: true, arguments: argumentsOf(topology) });
     const dead = deadName(queue);
     await channel.assertExchange(dead, 'fanout', { durable: true });
     await channel.assertQueue(dead, { durable: true, arguments: DEAD_ARGUMENTS });
     await channel.bindQueue(dead, dead, '');
-    await channel.assertQueue(queue, { durable: true, arguments: argumentsOf(topology) });
   }
   for (const binding of bindings) await channel.bindQueue(queue, exchange, binding);
 }

@@ -99,7 +99,7 @@ export async function startSubscriberWorld(url = amqpUrl()): Promise<SubscriberW
           notices.push(notice);
           options.onNotice?.(notice);
         },
-      } as SubscriberOptions<undefined>);
+      } as SubscriberOptions);
       subscribers.push(subscriber);
       return subscriber;
     },

@@ -11,7 +11,7 @@ const JOBS = ['job_1', 'job_2', 'job_3'];
 
 /** Events of several jobs, mixed. The earlier one of a job takes longer, so that a handler without lanes ends in reverse order. */
 const mixed = PERCENTS.flatMap((percent) => JOBS.map((job) => ({ job, percent })));
-const percentOf = (event: ConversionEvent) => Number(event.data.progress_percentage);
+const percentOf = (event: ConversionEvent) => event.data.progress_percentage;
 const slowly = (event: ConversionEvent) => pause(30 - Math.floor(percentOf(event) / 4));
 
 test('a job keeps its order with an asynchronous handler, while other jobs run at the same time', async () => {

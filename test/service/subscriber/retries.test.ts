@@ -1,0 +1,118 @@
+// Failing handlers: attempts with a wait, a time limit, dead letters. What stands in one job's way does not hold up others.
+
+import { expect, test } from 'vitest';
+import { RejectError, TimeLimitError } from '../../../src/subscriber/index.ts';
+import { startSubscriberWorld } from '../../support/subscribers.ts';
+
+test('a failing event is tried again, the later ones of its job wait, other jobs go on, and then it is dead-lettered', async () => {
+  await using world = await startSubscriberWorld();
+  const calls: string[] = [];
+  const others = Promise.withResolvers<void>();
+  await world.subscribe({
+    attempts: 3,
+    on: {
+      progress: async ({ id, subject }, { attempt }) => {
+        calls.push(`${id} ${attempt}`);
+        if (subject === 'job_2') others.resolve();
+        if (id !== 'default:job_1:processing:1') return;
+        await others.promise; // other jobs do not wait for this one
+        throw new Error('the bank is closed');
+      },
+    },
+  });
+
+  await world.publish([
+    { job: 'job_1', percent: 1 },
+    { job: 'job_1', percent: 2 },
+    { job: 'job_2', percent: 1 },
+  ]);
+
+  await world.untilNotice('handled', 2);
+  expect(calls.filter((call) => call.includes('job_1'))).toEqual([
+    'default:job_1:processing:1 1',
+    'default:job_1:processing:1 2',
+    'default:job_1:processing:1 3',
+    'default:job_1:processing:2 1',
+  ]);
+  expect(world.noticesOf('retry')).toMatchObject([
+    { id: 'default:job_1:processing:1', attempt: 1, error: { message: 'the bank is closed' } },
+    { id: 'default:job_1:processing:1', attempt: 2 },
+  ]);
+  expect(world.noticesOf('dead_lettered')).toMatchObject([
+    { id: 'default:job_1:processing:1', reason: 'attempts' },
+  ]);
+  const dead = await deadLetter(world);
+  expect(dead.properties.messageId).toBe('default:job_1:processing:1');
+  expect(dead.properties.headers).toMatchObject({
+    'x-death': [expect.objectContaining({ queue: world.queue, reason: 'rejected' })],
+  });
+});
+
+test('a RejectError dead-letters at once', async () => {
+  await using world = await startSubscriberWorld();
+  await world.subscribe({
+    on: {
+      completed: () => {
+        throw new RejectError('no such customer');
+      },
+    },
+  });
+
+  await world.publish([{ job: 'job_1' }]);
+
+  expect(await world.untilNotice('dead_lettered')).toMatchObject([
+    { reason: 'rejected', error: { message: 'no such customer' }, level: 'error' },
+  ]);
+  expect(world.noticesOf('retry')).toEqual([]);
+  await world.untilDepth(`${world.queue}.dead`, 1);
+});
+
+test('a handler beyond its time has its signal aborted, and the attempt counts as failed', async () => {
+  await using world = await startSubscriberWorld();
+  const reasons: unknown[] = [];
+  await world.subscribe({
+    attempts: 2,
+    timeLimitMs: 20,
+    on: {
+      completed: (_, { signal }) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => {
+            reasons.push(signal.reason);
+            reject(new Error('cut off', { cause: signal.reason }));
+          });
+        }),
+    },
+  });
+
+  await world.publish([{ job: 'job_1' }]);
+
+  expect(await world.untilNotice('dead_lettered')).toMatchObject([{ reason: 'attempts' }]);
+  expect(reasons).toEqual([expect.any(TimeLimitError), expect.any(TimeLimitError)]);
+});
+
+test('a message that ends the process is dead-lettered by the broker after 20 returns', async () => {
+  await using world = await startSubscriberWorld();
+  // RabbitMQ allows basic.get on a quorum queue only without a single active consumer.
+  const subscriber = await world.subscribe({ order: 'none', on: { completed: () => {} } });
+  await subscriber.stop();
+  await world.publish([{ job: 'job_1' }]);
+
+  for (let returns = 0; returns <= 20; returns += 1) {
+    const message = await world.channel.get(world.queue);
+    if (message === false) throw new Error(`it is gone after ${returns} returns`);
+    world.channel.reject(message, true); // as when the process had died
+  }
+
+  await world.untilDepth(`${world.queue}.dead`, 1);
+  const dead = await deadLetter(world);
+  expect(dead.properties.headers).toMatchObject({
+    'x-death': [expect.objectContaining({ reason: 'delivery_limit' })],
+  });
+});
+
+async function deadLetter(world: Awaited<ReturnType<typeof startSubscriberWorld>>) {
+  await world.untilDepth(`${world.queue}.dead`, 1);
+  const message = await world.channel.get(`${world.queue}.dead`, { noAck: true });
+  if (message === false) throw new Error('there is no dead letter');
+  return message;
+}
