@@ -31,6 +31,15 @@ export const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !OF_THIS_RUN.test(name)),
 );
 
+/** From npm's cache where it can, and without the minutes for which npm tries to reach a registry. */
+const OPTIONS = [
+  '--prefer-offline',
+  '--fetch-retries=0',
+  '--fetch-timeout=20000',
+  '--no-audit',
+  '--no-fund',
+  '--ignore-scripts',
+];
 const OFFLINE = /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|ETIMEDOUT/;
 
 /** @returns its exit code and output. @throws Error if it cannot be started */
@@ -48,7 +57,8 @@ export async function runProgram(program: string, args: readonly string[], cwd: 
 }
 
 export async function installPackage(): Promise<Installed> {
-  const place = await createFolder();
+  await using resources = new AsyncDisposableStack();
+  const place = resources.use(await createFolder());
   const folder = place.path('project');
   const packed = await runProgram(
     process.execPath,
@@ -60,8 +70,7 @@ export async function installPackage(): Promise<Installed> {
   const tgz = place.path(`out/tallyhook-${version}.tgz`);
   await mkdir(folder);
   await writeFile(join(folder, 'package.json'), '{ "name": "project", "private": true, "type": "module" }\n');
-  const options = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts', '--fetch-retries=1'];
-  const installed = await runProgram('npm', ['install', '--prefix', folder, ...options, tgz], folder);
+  const installed = await runProgram('npm', ['install', '--prefix', folder, ...OPTIONS, tgz], folder);
   if (installed.code !== 0) {
     if (!OFFLINE.test(installed.stderr)) throw new Error(installed.stderr);
     await installOffline(folder, tgz);
@@ -69,7 +78,8 @@ export async function installPackage(): Promise<Installed> {
   const bill = place.path(`out/tallyhook-${version}.cdx.json`);
   const command = join(folder, 'node_modules/tallyhook/bin/tallyhook.js');
   const { stdout: printed } = packed;
-  return { printed, tgz, bill, folder, command, version, [Symbol.asyncDispose]: place[Symbol.asyncDispose] };
+  const owned = resources.move();
+  return { printed, tgz, bill, folder, command, version, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 /** Without a registry: unpacked by hand, with the packages that are installed here, which have the same versions. */

@@ -3,7 +3,7 @@
 import { existsSync, globSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../../scripts/relay.ts';
 import { checkSchema, migrate } from '../../src/ledger/migrate.ts';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
@@ -24,8 +24,8 @@ const oldNode = process.env['TEST_OLD_NODE'];
 let installed: Installed;
 beforeAll(async () => {
   installed = await installPackage();
+  return () => installed[Symbol.asyncDispose]();
 }, INSTALL_MS);
-afterAll(() => installed[Symbol.asyncDispose]());
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8')) as Record<string, unknown>;
 
