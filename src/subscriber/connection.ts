@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ChannelModel, connect } from 'amqplib';
 import { backoffMs } from './backoff.ts';
 import { SubscriberError } from './errors.ts';
+import { orAfter } from './or-after.ts';
 
 export type Link = {
   readonly model: ChannelModel;
@@ -30,6 +31,13 @@ const BACKOFF = { firstMs: 200, maxMs: 10_000 };
 const LASTING_MS = 10_000;
 /** They stay until a person changes something. */
 const FAULTS: ReadonlySet<SubscriberError['code']> = new Set(['access_refused', 'queue_differs']);
+
+/** Waits, but not for long, and not for a result. */
+const soon = (promise: Promise<unknown>) =>
+  orAfter(
+    promise.catch(() => {}),
+    CLOSE_TIMEOUT_MS,
+  );
 
 export function keepConnected(options: {
   readonly url: string;
@@ -112,11 +120,6 @@ export function keepConnected(options: {
       started.reject(new Error('the subscriber was stopped'));
     },
   };
-}
-
-/** Waits, but not for long, and not for a result. */
-async function soon(promise: Promise<unknown>): Promise<void> {
-  await Promise.race([promise.catch(() => {}), sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
 }
 
 /** amqplib reads the heartbeat only from the URL. With its default of 60 s a lost connection is noticed after minutes. */

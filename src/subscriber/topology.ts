@@ -3,18 +3,7 @@
 
 import type { Channel, ChannelModel } from 'amqplib';
 import { SubscriberError } from './errors.ts';
-
-export type Topology = {
-  readonly exchange: string;
-  readonly declareExchange: boolean;
-  readonly queue: string;
-  /** `temporary`: deleted by the subscriber at its end. The others: see `SubscriberOptions.declare`. */
-  readonly form: 'always' | 'missing' | 'never' | 'temporary';
-  readonly singleActiveConsumer: boolean;
-  readonly bindings: readonly string[];
-  /** For messages to people: what the account needs. */
-  readonly account: { readonly user: string; readonly virtualHost: string };
-};
+import type { Topology } from './settings.ts';
 
 export type Declared = {
   /** The queue did not exist before. */

@@ -44,6 +44,7 @@ test('an attempt that nobody wants any more is not followed by another one', asy
     backoff: { firstMs: 1, maxMs: 1 },
     isWanted: () => attempts < 2,
     hurry: never,
+    rest: async (wait) => void (await wait),
     run: async () => {
       attempts += 1;
       throw new Error('it fails');

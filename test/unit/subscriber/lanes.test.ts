@@ -90,3 +90,26 @@ test('closed lanes begin nothing more, and are idle when what runs has ended', a
   expect(begun).toEqual(['a1']);
   expect(lanes.counts()).toEqual({ running: 0, waiting: 0 });
 });
+
+test('an item that rests leaves its place to other lanes, and its own lane waits for it', async () => {
+  const begun: string[] = [];
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const lanes = createLanes<string>({
+    concurrency: 1,
+    run: async (name, rest) => {
+      begun.push(name);
+      if (name === 'a1') await rest(first.promise);
+      if (name === 'b1') await second.promise;
+      begun.push(`${name} ends`);
+    },
+  });
+  for (const name of ['a1', 'a2', 'b1']) lanes.push(name.slice(0, 1), name);
+  expect(begun).toEqual(['a1', 'b1']);
+
+  first.resolve();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(begun).toEqual(['a1', 'b1']); // b1 has the only place
+  second.resolve();
+  await lanes.idle();
+  expect(begun).toEqual(['a1', 'b1', 'b1 ends', 'a1 ends', 'a2', 'a2 ends']);
+});
