@@ -85,7 +85,6 @@ const environment = z.object({
   BATCH_DELIVERIES: whole(1, 5_000, 500),
   BATCH_BYTES: whole(64 * 1024, 64 * 1024 * 1024, 4 * 1024 * 1024),
   BATCHES_IN_FLIGHT: whole(1, 16, 2),
-  BATCH_PACE_MS: whole(0, 1_000, 10),
 
   DATABASE_URL: url('postgres:', 'postgresql:'),
   MIGRATION_DATABASE_URL: url('postgres:', 'postgresql:').optional(),
@@ -228,7 +227,6 @@ function toConfig(
       batchDeliveries: env.BATCH_DELIVERIES,
       batchBytes: env.BATCH_BYTES,
       batchesInFlight: env.BATCHES_IN_FLIGHT,
-      paceMs: env.BATCH_PACE_MS,
     }),
     database: Object.freeze({
       url: env.DATABASE_URL,

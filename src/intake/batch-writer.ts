@@ -1,8 +1,9 @@
 // Group commit: deliveries that arrive while a write is in flight share the next one. Bounded in requests,
 // bytes and time; a delivery is answered only after the commit of its batch.
 //
-// Writes start at a fixed pace, not with each arrival: a statement costs a few hundred microseconds even with
-// few rows, so under load a short pause saves most statements.
+// A statement costs a few hundred microseconds even with few rows, so writes do not follow the arrivals. When nothing is
+// in flight, a write begins at once. A further one begins only when as many jobs wait as the smallest write in flight
+// holds. So batches grow with the load and with the time of a commit, on any machine, without a clock.
 //
 // Each job has a queue, in the order in which its deliveries came. A batch takes at most one event of a job (with
 // its copies), and no other batch takes from that queue until it is written: so a job's events are accepted in
@@ -27,8 +28,6 @@ export type BatchWriterLimits = {
   readonly batchDeliveries: number;
   readonly batchBytes: number;
   readonly batchesInFlight: number;
-  /** From the start of a batch to the start of the next, unless waiting would gain nothing. */
-  readonly paceMs: number;
 };
 
 export type BatchWriter = {
@@ -63,8 +62,7 @@ type Submission = {
 
 /** What waits for one job. `key` is undefined for a delivery that touches no job: it has a queue to itself. */
 type JobQueue = { readonly key: string | undefined; readonly waiting: Submission[] };
-/** `isFull`: more may wait than it could take. */
-type Batch = { readonly queues: JobQueue[]; readonly submissions: Submission[]; isFull: boolean };
+type Batch = { readonly queues: JobQueue[]; readonly submissions: Submission[] };
 
 /** What a waiting delivery costs besides its body: its fields, closures and headers. */
 const OVERHEAD_BYTES = 2_048;
@@ -90,8 +88,7 @@ export function createBatchWriter(options: {
   const ready: JobQueue[] = []; // those that a batch may take from, each at most once
   let head = 0; // where `ready` begins
   const unsettled = { deliveries: 0, bytes: 0 }; // submitted, and neither written nor failed
-  let inFlight = 0;
-  let nextMs = Number.NEGATIVE_INFINITY; // no batch begins earlier
+  const inFlight = new Set<Batch>();
   let isDue = false; // the next batch is scheduled
   let onDrained: (() => void)[] = [];
 
@@ -129,30 +126,33 @@ export function createBatchWriter(options: {
 
   /** A batch begins in the next turn of the loop at the earliest: what arrived in this one joins it. */
   function fill(): void {
-    if (isDue || inFlight >= limits.batchesInFlight || head >= ready.length) return;
+    if (isDue || inFlight.size >= limits.batchesInFlight || !enoughWait()) return;
     isDue = true;
-    const restMs = nextMs - now();
-    if (restMs > 0) setTimeout(begin, restMs);
-    else setImmediate(begin);
+    setImmediate(begin);
+  }
+
+  function enoughWait(): boolean {
+    const waiting = ready.length - head;
+    if (waiting === 0) return false;
+    for (const { queues } of inFlight) if (queues.length <= waiting) return true;
+    return inFlight.size === 0;
   }
 
   function begin(): void {
     isDue = false;
     const batch = takeBatch();
-    nextMs = now() + restAfter(batch);
     if (batch.submissions.length > 0) void write(batch);
     fill();
   }
 
-  /** None after a single delivery, whose sender may wait for the answer before it sends more, and none while batches are full. */
-  function restAfter({ submissions, isFull }: Batch): number {
-    return submissions.length <= 1 || isFull ? 0 : limits.paceMs;
-  }
-
   function takeBatch(): Batch {
-    const batch: Batch = { queues: [], submissions: [], isFull: false };
+    const batch: Batch = { queues: [], submissions: [] };
     let bytes = 0;
-    while (head < ready.length && !batch.isFull) {
+    while (
+      head < ready.length &&
+      batch.submissions.length < limits.batchDeliveries &&
+      bytes < limits.batchBytes
+    ) {
       const queue = ready[head++] as JobQueue;
       const taken = takeCopies(queue, {
         deliveries: limits.batchDeliveries - batch.submissions.length,
@@ -161,7 +161,6 @@ export function createBatchWriter(options: {
       batch.queues.push(queue);
       batch.submissions.push(...taken.submissions);
       bytes += taken.bytes;
-      batch.isFull = batch.submissions.length >= limits.batchDeliveries || bytes >= limits.batchBytes;
     }
     if (head === ready.length || head > READY_SLACK) {
       ready.splice(0, head);
@@ -194,9 +193,9 @@ export function createBatchWriter(options: {
   }
 
   async function write(batch: Batch): Promise<void> {
-    inFlight += 1;
+    inFlight.add(batch);
     await writeOrSplit(batch.submissions);
-    inFlight -= 1;
+    inFlight.delete(batch);
     release(batch.queues);
     fill();
   }

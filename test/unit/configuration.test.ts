@@ -46,7 +46,6 @@ test('the page on configuration states the defaults that hold', () => {
     BATCH_DELIVERIES: String(config.writer.batchDeliveries),
     BATCH_BYTES: String(config.writer.batchBytes),
     BATCHES_IN_FLIGHT: String(config.writer.batchesInFlight),
-    BATCH_PACE_MS: String(config.writer.paceMs),
     MIGRATE_ON_START: String(config.database.migrateOnStart),
     RETENTION_DAYS: String(config.database.retentionDays),
     AMQP_EXCHANGE: config.broker.exchange,

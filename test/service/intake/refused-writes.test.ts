@@ -40,7 +40,6 @@ test('a batch that finds no partition is refused by one statement, and the next 
       batchDeliveries: 500,
       batchBytes: 1e8,
       batchesInFlight: 2,
-      paceMs: 0,
     },
     now,
     observe: ({ error }) => errors.push(error),

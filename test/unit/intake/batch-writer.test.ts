@@ -11,7 +11,6 @@ const LIMITS: BatchWriterLimits = {
   batchDeliveries: 100,
   batchBytes: 4 * 1024 * 1024,
   batchesInFlight: 1,
-  paceMs: 0,
 };
 const NEVER = Number.MAX_SAFE_INTEGER;
 const ACCEPTED: RecordedDelivery = { outcome: 'accepted', late: false };
@@ -201,7 +200,7 @@ describe('grouping', () => {
   test('several batches in flight never hold the same job, and keep its order', async () => {
     const ledger = createLedger();
     const { writer } = createWriter(ledger.record, { batchesInFlight: 4, batchDeliveries: 3 });
-    const jobs = ['a', 'b', 'c', 'd', 'e'];
+    const jobs = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
     const records = Array.from({ length: 100 }, (_, index) =>
       eventRecord(progress(jobs[(index * 7) % jobs.length] ?? 'a', index)),
     );
@@ -225,9 +224,7 @@ describe('grouping', () => {
   });
 });
 
-describe('pace', () => {
-  const NEVER_IN_THIS_TEST_MS = 600_000;
-
+describe('when a write begins', () => {
   test('what arrives in one turn goes in one write', async () => {
     const ledger = createLedger();
     const { writer } = createWriter(ledger.record, { batchesInFlight: 4 });
@@ -240,39 +237,59 @@ describe('pace', () => {
     expect(ledger.ids()).toEqual([ids(records)]);
   });
 
-  test('after a write of several, what comes within the pace goes together, though another write were free', async () => {
+  test('beside a write in flight another begins only when as many jobs wait as that one holds', async () => {
     const ledger = createLedger();
-    const { writer } = createWriter(ledger.record, { batchesInFlight: 4, paceMs: 500 });
-    const records = ['a', 'b', 'c', 'd'].map((job) => eventRecord(completed(job)));
+    const { writer } = createWriter(ledger.record, { batchesInFlight: 4 });
+    const records = ['a', 'b', 'c', 'd', 'e', 'f'].map((job) => eventRecord(completed(job)));
 
-    const answers = records.slice(0, 2).map((record) => writer.submit(record, NEVER));
+    const answers = records.slice(0, 3).map((record) => writer.submit(record, NEVER));
     await ledger.write(1);
-    for (const record of records.slice(2)) {
-      answers.push(writer.submit(record, NEVER));
-      await nextTurn();
-    }
+    for (const record of records.slice(3, 5)) answers.push(writer.submit(record, NEVER));
+    for (let turn = 0; turn < 5; turn++) await nextTurn();
+    expect(ledger.writes).toHaveLength(1);
+    answers.push(writer.submit(records[5] as DeliveryRecord, NEVER));
+    await ledger.write(2);
     await ledger.finishAll(answers);
 
-    expect(ledger.ids()).toEqual([ids(records.slice(0, 2)), ids(records.slice(2))]);
+    expect(ledger.ids()).toEqual([ids(records.slice(0, 3)), ids(records.slice(3))]);
   });
 
-  test('who sends one after the other never waits for the pace', async () => {
+  test('the smallest write in flight says how many have to wait', async () => {
     const ledger = createLedger();
-    const { writer } = createWriter(ledger.record, { paceMs: NEVER_IN_THIS_TEST_MS });
+    const { writer } = createWriter(ledger.record, { batchesInFlight: 3 });
+    const submit = (...jobs: string[]) =>
+      jobs.map((job) => writer.submit(eventRecord(completed(job)), NEVER));
 
-    for (const [index, job] of ['a', 'b', 'c'].entries()) {
-      const answer = writer.submit(eventRecord(completed(job)), NEVER);
-      (await ledger.write(index + 1)).finish();
-      await expect(answer).resolves.toEqual(ACCEPTED);
-    }
+    const answers = submit('a');
+    await ledger.write(1);
+    answers.push(...submit('b', 'c', 'd'));
+    await ledger.write(2);
+    answers.push(...submit('e'));
+    await ledger.write(3);
+    await ledger.finishAll(answers);
+
+    expect(ledger.writes.map(({ batch }) => batch.length)).toEqual([1, 3, 1]);
+  });
+
+  test('what waits goes when nothing is in flight any more, however little it is', async () => {
+    const ledger = createLedger();
+    const { writer } = createWriter(ledger.record, { batchesInFlight: 4 });
+    const many = ['a', 'b', 'c'].map((job) => writer.submit(eventRecord(completed(job)), NEVER));
+    const write = await ledger.write(1);
+    const one = writer.submit(eventRecord(completed('d')), NEVER);
+
+    write.finish();
+    (await ledger.write(2)).finish();
+
+    await expect(Promise.all([...many, one])).resolves.toHaveLength(4);
   });
 
   test.for([
     ['deliveries', { batchDeliveries: 2 }],
     ['bytes', { batchBytes: 4_000 }],
-  ] as const)('full of %s, write follows write without a rest', async ([, limits]) => {
+  ] as const)('full of %s, write follows write', async ([, limits]) => {
     const ledger = createLedger();
-    const { writer } = createWriter(ledger.record, { ...limits, paceMs: NEVER_IN_THIS_TEST_MS });
+    const { writer } = createWriter(ledger.record, limits);
 
     const answers = ['a', 'b', 'c', 'd', 'e', 'f'].map((job) =>
       writer.submit(eventRecord(completed(job)), NEVER),
