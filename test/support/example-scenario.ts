@@ -13,8 +13,13 @@ import { until } from './until.ts';
 export const KILLED = jobsOf(200);
 export const STOPPED = jobsOf(25, 200);
 export const TAKEN_OVER = jobsOf(25, 225);
-/** Jobs with one event each. That of the first can have no effect. The last one arrives while there is no database. */
-export const [POISON, AFTER_POISON, LAST] = ['job_poison', 'job_after', 'job_last'] as const;
+/** Jobs with one event each. That of `POISON` can have no effect. The last one arrives while there is no database. */
+export const [AFTER_KILLS, POISON, AFTER_POISON, LAST] = [
+  'job_after_kills',
+  'job_poison',
+  'job_after_poison',
+  'job_last',
+] as const;
 
 /** An example in the scenario, and what became of it. */
 export type Run = {
@@ -84,7 +89,9 @@ export async function playScenario(programs: ReadonlyMap<Language, string>): Pro
       await broker.start();
     }
     await published;
-    await each((run) => untilHandled(run, KILLED));
+    // Its effect comes after all copies.
+    await publish(publisher, firstEventOf(AFTER_KILLS));
+    await each((run) => untilEffect(run, AFTER_KILLS));
   }
 
   /** While it works at the first of these jobs' events, and the others wait for it. */
@@ -179,7 +186,9 @@ const firstEventOf = (job: string) => messageOf(lifeOf(job)[0] as Effect);
 /** Once, or more often. */
 function untilHandled({ example }: Run, jobs: readonly string[]): Promise<boolean> {
   const expected = jobs.length * EVENTS_PER_JOB;
-  const isDone = async () => (await example.store.effects()).length >= expected || undefined;
+  const wanted = new Set(jobs);
+  const isDone = async () =>
+    (await example.store.effects()).filter(({ job }) => wanted.has(job)).length >= expected || undefined;
   return until(`${expected} events took effect`, isDone, PATIENCE);
 }
 
