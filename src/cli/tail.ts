@@ -20,8 +20,8 @@ const help = `Prints events as a subscriber receives them, until Ctrl-C; NDJSON 
   tail
     --types LIST            only these kinds, comma-separated: ${KINDS.join(',')}
     --source NAME           only events of this source
-    --queue NAME            read this queue as it is, or make a durable one of this name; it is kept. Events that tail
-                            takes from a queue do not reach its other consumers
+    --queue NAME            read this queue as it is, or make a durable one of this name, with its dead-letter queue; they
+                            are kept. Events that tail takes from a queue do not reach its other consumers
 
 Without --queue it has a queue of its own, which is deleted when tail ends. The queue survives a restart of the broker, so
 no event is missed; it keeps at most 100,000 events and 128 MiB while tail is not connected, and if tail is

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ChannelModel, connect } from 'amqplib';
 import { backoffMs } from './backoff.ts';
 import { SubscriberError } from './errors.ts';
+import { orAfter } from './or-after.ts';
 
 export type Link = {
   readonly model: ChannelModel;
@@ -30,6 +31,13 @@ const BACKOFF = { firstMs: 200, maxMs: 10_000 };
 const LASTING_MS = 10_000;
 /** They stay until a person changes something. */
 const FAULTS: ReadonlySet<SubscriberError['code']> = new Set(['access_refused', 'queue_differs']);
+
+/** Waits, but not for long, and not for a result. */
+const soon = (promise: Promise<unknown>) =>
+  orAfter(
+    promise.catch(() => {}),
+    CLOSE_TIMEOUT_MS,
+  );
 
 export function keepConnected(options: {
   readonly url: string;
@@ -114,11 +122,6 @@ export function keepConnected(options: {
   };
 }
 
-/** Waits, but not for long, and not for a result. */
-async function soon(promise: Promise<unknown>): Promise<void> {
-  await Promise.race([promise.catch(() => {}), sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
-}
-
 /** amqplib reads the heartbeat only from the URL. With its default of 60 s a lost connection is noticed after minutes. */
 function withHeartbeat(url: string): string {
   const parsed = new URL(url);
@@ -126,22 +129,17 @@ function withHeartbeat(url: string): string {
   return parsed.href;
 }
 
-/** The broker refuses an account in the handshake, where amqplib gives no code. */
+/** In the handshake the broker refuses an account, and amqplib gives no code. */
 function toConnectError(error: unknown): Error {
   const reason = error instanceof Error ? error : new Error(String(error));
-  if (reason.message.startsWith('Handshake terminated by server: 403'))
-    return new SubscriberError(
-      'access_refused',
-      'the broker refused the name or the password of the account',
-      {
-        cause: reason,
-      },
-    );
-  if (/NOT_ALLOWED|NOT-ALLOWED/.test(reason.message))
-    return new SubscriberError(
-      'access_refused',
-      'the virtual host in the URL does not exist, or the account may not use it',
-      { cause: reason },
-    );
-  return reason;
+  const refused = REFUSALS.find(([beginning]) => reason.message.startsWith(beginning))?.[1];
+  return refused === undefined ? reason : new SubscriberError('access_refused', refused, { cause: reason });
 }
+
+const REFUSALS = [
+  ['Handshake terminated by server: 403', 'the broker refused the name or the password of the account'],
+  [
+    'Expected ConnectionOpenOk; got <ConnectionClose',
+    'the broker refused the virtual host in the URL: it does not exist, or the account may not use it',
+  ],
+] as const;

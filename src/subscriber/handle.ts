@@ -4,8 +4,9 @@ import type { ConversionEvent } from '../event/index.ts';
 import type { DedupStore } from './dedup.ts';
 import type { Delivery } from './delivery.ts';
 import type { Incoming } from './incoming.ts';
-import type { createTeller } from './notices.ts';
-import type { Settings } from './options.ts';
+import type { Rest } from './lanes.ts';
+import type { Tell } from './notices.ts';
+import type { Settings } from './settings.ts';
 import { type Attempted, withRetries } from './retry.ts';
 import { type Limit, withTimeLimit } from './time-limit.ts';
 
@@ -16,16 +17,16 @@ type Work = {
 /** Never rejects. A message that was not settled comes again. */
 export function createHandle<Tx>(options: {
   readonly settings: Settings<Tx>;
-  readonly tell: ReturnType<typeof createTeller>;
+  readonly tell: Tell;
   /** A stop has begun: no further attempts. */
   readonly stopping: AbortSignal;
   /** The stop does not wait for longer. */
   readonly abandoning: AbortSignal;
-}): (incoming: Incoming) => Promise<void> {
+}): (incoming: Incoming, rest: Rest) => Promise<void> {
   const { settings, tell, stopping, abandoning } = options;
   const { on, dedup, topology } = settings;
 
-  async function handle(incoming: Incoming): Promise<void> {
+  async function handle(incoming: Incoming, rest: Rest): Promise<void> {
     if (!incoming.isSettleable()) return;
     const work = workOf(incoming);
     if (work === undefined) return;
@@ -34,6 +35,7 @@ export function createHandle<Tx>(options: {
       backoff: settings.backoff,
       isWanted: () => incoming.isSettleable() && !stopping.aborted,
       hurry: stopping,
+      rest,
       run: (attempt) =>
         withTimeLimit({ limitMs: settings.timeLimitMs, early: abandoning }, (limit) =>
           work.run(attempt, limit),

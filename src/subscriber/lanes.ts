@@ -12,16 +12,21 @@ export type Lanes<Item> = {
   readonly counts: () => { readonly running: number; readonly waiting: number };
 };
 
+/** Waits without a place among those that run, and takes one again. The item's lane stays its own. */
+export type Rest = (wait: Promise<unknown>) => Promise<void>;
+
 /** `run` must not reject. A lane that waits longest for its turn is next. */
 export function createLanes<Item>(options: {
-  /** How many lanes run at once. */
+  /** How many items run at once. */
   readonly concurrency: number;
-  readonly run: (item: Item) => Promise<void>;
+  readonly run: (item: Item, rest: Rest) => Promise<void>;
 }): Lanes<Item> {
   const waiting = new Map<string, Item[]>();
-  const running = new Set<string>();
+  const running = new Set<string>(); // lanes with an item that runs or rests
   const turns: string[] = []; // lanes that wait for their turn
+  const rested: (() => void)[] = []; // items that wait for a place again
   const idlers = new Set<() => void>();
+  let places = options.concurrency;
   let isClosed = false;
 
   function push(lane: string, item: Item): void {
@@ -38,12 +43,19 @@ export function createLanes<Item>(options: {
   }
 
   function begin(): void {
-    while (running.size < options.concurrency) {
-      const lane = turns.shift();
-      if (lane === undefined) return;
-      if (running.has(lane)) continue; // it asks for a turn again at its end
-      const item = take(lane);
-      if (item !== undefined) void work(lane, item);
+    while (places > 0) {
+      const goOn = rested.shift();
+      const lane = goOn === undefined ? turns.shift() : undefined;
+      if (goOn !== undefined) {
+        places -= 1;
+        goOn();
+      } else if (lane === undefined) {
+        return;
+      } else if (!running.has(lane)) {
+        // Otherwise it asks for a turn again at its end.
+        const item = take(lane);
+        if (item !== undefined) void work(lane, item);
+      }
     }
   }
 
@@ -55,14 +67,29 @@ export function createLanes<Item>(options: {
   }
 
   async function work(lane: string, item: Item): Promise<void> {
+    places -= 1;
     running.add(lane);
-    await options.run(item);
+    await options.run(item, rest);
+    places += 1;
     running.delete(lane);
     if (waiting.has(lane)) turns.push(lane);
     begin();
     if (running.size > 0) return;
     for (const resolve of idlers) resolve();
     idlers.clear();
+  }
+
+  async function rest(wait: Promise<unknown>): Promise<void> {
+    places += 1;
+    begin();
+    await wait;
+    if (places > 0 || isClosed) {
+      places -= 1;
+      return;
+    }
+    await new Promise<void>((resolve) => {
+      rested.push(resolve);
+    });
   }
 
   function dropWaiting(isDropped: (item: Item) => boolean): number {
@@ -76,13 +103,18 @@ export function createLanes<Item>(options: {
     return dropped;
   }
 
+  function close(): number {
+    isClosed = true;
+    const dropped = dropWaiting(() => true);
+    places += rested.length; // they only have to end
+    begin();
+    return dropped;
+  }
+
   return {
     push,
     dropWaiting,
-    close: () => {
-      isClosed = true;
-      return dropWaiting(() => true);
-    },
+    close,
     idle: () =>
       running.size === 0
         ? Promise.resolve()

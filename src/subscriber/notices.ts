@@ -75,8 +75,10 @@ export type Notice = (EventNotice | ConnectionNotice) & {
 
 type Untold = EventNotice | ConnectionNotice;
 
+export type Tell = (untold: Untold) => void;
+
 /** Makes notices, and passes them on. A hook that throws does no harm. */
-export function createTeller(onNotice: (notice: Notice) => void = printTroubles): (untold: Untold) => void {
+export function createTeller(onNotice: (notice: Notice) => void = printTroubles): Tell {
   return (untold) => {
     try {
       onNotice({ ...untold, level: levelOf(untold), message: lineOf(untold) });

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backoff, backoffMs } from './backoff.ts';
 import { RejectError } from './errors.ts';
+import type { Rest } from './lanes.ts';
 
 export type Attempted<Result> =
   | { readonly outcome: 'done'; readonly result: Result; readonly attempt: number }
@@ -20,6 +21,7 @@ export async function withRetries<Result>(options: {
   readonly backoff: Backoff;
   readonly isWanted: () => boolean;
   readonly hurry: AbortSignal;
+  readonly rest: Rest;
   readonly run: (attempt: number) => Promise<Result>;
   readonly onRetry: (failed: { attempt: number; retryInMs: number; error: unknown }) => void;
 }): Promise<Attempted<Result>> {
@@ -32,7 +34,7 @@ export async function withRetries<Result>(options: {
       if (attempt >= options.attempts) return { outcome: 'failed', reason: 'attempts', error };
       const retryInMs = backoffMs(options.backoff, attempt);
       options.onRetry({ attempt, retryInMs, error });
-      await sleep(retryInMs, undefined, { signal: options.hurry }).catch(() => {});
+      await options.rest(sleep(retryInMs, undefined, { signal: options.hurry }).catch(() => {}));
       if (!options.isWanted()) return { outcome: 'abandoned' };
     }
   }

@@ -3,18 +3,7 @@
 
 import type { Channel, ChannelModel } from 'amqplib';
 import { SubscriberError } from './errors.ts';
-
-export type Topology = {
-  readonly exchange: string;
-  readonly declareExchange: boolean;
-  readonly queue: string;
-  /** `temporary`: deleted by the subscriber at its end. The others: see `SubscriberOptions.declare`. */
-  readonly form: 'always' | 'missing' | 'never' | 'temporary';
-  readonly singleActiveConsumer: boolean;
-  readonly bindings: readonly string[];
-  /** For messages to people: what the account needs. */
-  readonly account: { readonly user: string; readonly virtualHost: string };
-};
+import type { Topology } from './settings.ts';
 
 export type Declared = {
   /** The queue did not exist before. */
@@ -106,11 +95,12 @@ async function declareQueue(channel: Channel, topology: Topology): Promise<void>
   if (form === 'temporary') {
     await channel.assertQueue(queue, { durable: true, arguments: TEMPORARY });
   } else {
+    // This one first: if it exists in another form, nothing has been made.
+    await channel.assertQueue(queue, { durable: true, arguments: argumentsOf(topology) });
     const dead = deadName(queue);
     await channel.assertExchange(dead, 'fanout', { durable: true });
     await channel.assertQueue(dead, { durable: true, arguments: DEAD_ARGUMENTS });
     await channel.bindQueue(dead, dead, '');
-    await channel.assertQueue(queue, { durable: true, arguments: argumentsOf(topology) });
   }
   for (const binding of bindings) await channel.bindQueue(queue, exchange, binding);
 }

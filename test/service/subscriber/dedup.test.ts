@@ -14,11 +14,17 @@ type Store = AsyncDisposable & { readonly pool: Pool; readonly dedup: ReturnType
 
 const storeOf = (pool: Pool) => postgresDedup({ pool });
 
-/** A store with its table, and a table for effects without a key: it shows each one. */
-async function openStore(database: TestDatabase): Promise<Store> {
+/** The end of the test kills what the pool is about to close. */
+function openPool(database: TestDatabase): Pool {
   const pool = new Pool({ connectionString: database.url, max: 5 });
   pool.on('error', () => {});
-  pool.on('connect', (client) => client.on('error', () => {})); // a kill may arrive while the pool ends
+  pool.on('connect', (client) => client.on('error', () => {}));
+  return pool;
+}
+
+/** A store with its table, and a table for effects without a key: it shows each one. */
+async function openStore(database: TestDatabase): Promise<Store> {
+  const pool = openPool(database);
   const dedup = storeOf(pool);
   await Promise.all([dedup.prepare(), storeOf(pool).prepare()]); // two processes at once
   await database.query('create table if not exists bills (event_id text not null)');
@@ -236,7 +242,7 @@ test('Postgres: of two copies in two processes the second waits for the first, a
 
 test('Postgres: prune forgets old ids only; the documented statements make the same table', async () => {
   await using database = await createTestDatabase({ empty: true });
-  const pool = new Pool({ connectionString: database.url });
+  const pool = openPool(database);
   try {
     await database.query('create schema billing');
     const dedup = postgresDedup({ pool, table: 'billing.handled_events' });

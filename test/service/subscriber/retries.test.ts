@@ -48,6 +48,23 @@ test('a failing event is tried again, the later ones of its job wait, other jobs
   });
 });
 
+test('an event that waits for its next attempt takes no place from others', async () => {
+  await using world = await startSubscriberWorld();
+  await world.subscribe({
+    concurrency: 1,
+    backoff: { firstMs: 60_000, maxMs: 60_000 },
+    on: {
+      completed: ({ subject }) => {
+        if (subject === 'job_1') throw new Error('not yet');
+      },
+    },
+  });
+
+  await world.publish([{ job: 'job_1' }, { job: 'job_2' }]);
+
+  expect(await world.untilNotice('handled')).toMatchObject([{ subject: 'job_2' }]);
+});
+
 test('a RejectError dead-letters at once', async () => {
   await using world = await startSubscriberWorld();
   await world.subscribe({

@@ -4,8 +4,11 @@ import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbi
 import { newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { untilOutboxEmpty } from '../support/facts.ts';
+import { createSubscriber, type SubscriberError } from '../../src/subscriber/index.ts';
 import { type RunningCommand, startCommand, startReplica } from '../support/replica.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
+import { startSubscriberWorld } from '../support/subscribers.ts';
+import { pause } from '../support/until.ts';
 
 let broker: RabbitmqServer;
 
@@ -91,3 +94,72 @@ test('the queue of its own is bounded, expires without tail, and a missing one i
   tail.child.kill('SIGTERM');
   expect(await tail.exited).toEqual({ code: 0, signal: null });
 }, 60_000);
+
+test('a subscriber handles each event once and in order for a job over a broker that is killed', async () => {
+  await using world = await startSubscriberWorld(broker.url);
+  const ended: string[] = [];
+  await world.subscribe({
+    on: {
+      progress: async (event) => {
+        await pause(5 + (event.data.progress_percentage % 3) * 5);
+        ended.push(event.id);
+      },
+    },
+  });
+  const ids = await world.publish(
+    Array.from({ length: 300 }, (_, index) => ({ job: `job_${index % 5}`, percent: Math.floor(index / 5) })),
+  );
+  await vi.waitFor(() => expect(ended.length).toBeGreaterThan(40), PATIENCE);
+
+  await broker.kill('SIGKILL');
+  await broker.start();
+
+  await vi.waitFor(() => expect(new Set(ended).size).toBe(ids.length), PATIENCE);
+  expect(ended).toHaveLength(ids.length); // copies of what was handled are duplicates
+  for (let job = 0; job < 5; job += 1) {
+    const ofJob = (all: readonly string[]) => all.filter((id) => id.startsWith(`default:job_${job}:`));
+    expect(ofJob(ended)).toEqual(ofJob(ids));
+  }
+  expect(world.noticesOf('connected').at(-1)).toMatchObject({ again: true, queueWasGone: false });
+}, 120_000);
+
+test('an account needs the documented permissions and no more; with less, the error says what is missing', async () => {
+  await using world = await startSubscriberWorld(broker.url);
+  const own = `${world.queue.replaceAll('.', '\\.')}(\\.dead)?`;
+  const full = [`^${own}$`, `^${own}$`, `^(${own}|${world.exchange.replaceAll('.', '\\.')})$`];
+  await broker.ctl('add_user', 'billing', 'pa/ss');
+  const url = new URL(broker.url);
+  [url.username, url.password] = ['billing', encodeURIComponent('pa/ss')];
+  const grant = (...patterns: string[]) => broker.ctl('set_permissions', '-p', '/', 'billing', ...patterns);
+  const start = () => world.subscribe({ url: url.href, on: { completed: () => {} } });
+
+  for (const missing of [0, 1, 2]) {
+    await grant(...full.map((pattern, index) => (index === missing ? '^$' : pattern)));
+    const refused = (await start().catch((error: unknown) => error)) as SubscriberError;
+    expect(refused).toMatchObject({ name: 'SubscriberError', code: 'access_refused' });
+    expect(refused.message).toContain("refused for user 'billing'");
+    expect(refused.message).toContain(
+      `rabbitmqctl set_permissions -p '/' 'billing' ${full.map((pattern) => `'${pattern}'`).join(' ')}`,
+    );
+    expect(refused.message).not.toContain('pa/ss');
+    expect(refused.message).not.toContain('pa%2Fss');
+  }
+
+  await grant(...full);
+  const subscriber = await start();
+  await world.publish([{ job: 'job_1' }]);
+  await world.publishRaw('job.completed.default', 'no event', 'a');
+  await world.untilNotice('handled');
+  await world.untilDepth(`${world.queue}.dead`, 1);
+  await subscriber.stop();
+
+  // A queue that others have declared: to read it is enough.
+  await grant('^$', '^$', `^${world.queue.replaceAll('.', '\\.')}$`);
+  const reader = await createSubscriber({
+    url: url.href,
+    queue: world.queue,
+    declare: 'never',
+    on: { completed: () => {} },
+  });
+  await reader.stop();
+}, 120_000);
