@@ -48,6 +48,11 @@ type event struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
+	for _, name := range []string{"AMQP_URL", "DATABASE_URL", "QUEUE"} {
+		if os.Getenv(name) == "" {
+			log.Fatalf("%s is not set", name)
+		}
+	}
 	db, err := sql.Open("postgres", os.Getenv("DATABASE_URL"))
 	if err != nil {
 		log.Fatal(err)

@@ -6,6 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'amqplib';
 import { Pool } from 'pg';
 
+for (const name of ['AMQP_URL', 'DATABASE_URL', 'QUEUE'])
+  if (!process.env[name]) throw new Error(`${name} is not set`);
 const { AMQP_URL, DATABASE_URL, QUEUE } = process.env;
 const EXCHANGE = 'conversion.events';
 const BINDING = 'job.#';

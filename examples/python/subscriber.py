@@ -151,7 +151,7 @@ def handle(database: sqlite3.Connection, event: dict[str, Any]) -> None:
 
 def pause(waits: int, connection: BlockingConnection | None = None) -> None:
     """Each wait is twice as long as the one before. A stop ends it. The connection's heartbeats go on meanwhile."""
-    end = time.monotonic() + min(FIRST_WAIT_S * 2**waits, LONGEST_WAIT_S)
+    end = time.monotonic() + min(FIRST_WAIT_S * 2 ** min(waits, 10), LONGEST_WAIT_S)
     while not stopping and time.monotonic() < end:
         if connection is None:
             time.sleep(LOOK_S)

@@ -41,12 +41,14 @@ export type Example = AsyncDisposable & {
 
 export type Language = 'Node' | 'Python' | 'Go';
 
-/** Undefined where it is missing: `npm test` looks for it, installs it if it may, and names it. */
-export const PROGRAMS: Readonly<Record<Language, string | undefined>> = {
-  Node: process.execPath,
-  Python: process.env['TEST_PYTHON'] || undefined,
-  Go: process.env['TEST_GO'] || undefined,
-};
+/** Of the languages that are there: `npm test` looks for them, installs them if it may, and names them. */
+export const PROGRAMS: ReadonlyMap<Language, string> = new Map(
+  Object.entries({
+    Node: process.execPath,
+    Python: process.env['TEST_PYTHON'],
+    Go: process.env['TEST_GO'],
+  }).filter((entry): entry is [Language, string] => Boolean(entry[1])),
+);
 
 /** From Debian's packages; without a network and without a C compiler. */
 const GO_ENV = {
