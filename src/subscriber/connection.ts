@@ -33,11 +33,14 @@ const LASTING_MS = 10_000;
 const FAULTS: ReadonlySet<SubscriberError['code']> = new Set(['access_refused', 'queue_differs']);
 
 /** Waits, but not for long, and not for a result. */
-const soon = (promise: Promise<unknown>) =>
+const soon = (work: () => Promise<unknown>) =>
   orAfter(
-    promise.catch(() => {}),
+    called(work).catch(() => {}),
     CLOSE_TIMEOUT_MS,
   );
+
+/** amqplib may throw where it returns a promise. */
+const called = async (work: () => Promise<unknown>): Promise<unknown> => await work();
 
 export function keepConnected(options: {
   readonly url: string;
@@ -93,7 +96,7 @@ export function keepConnected(options: {
     };
     model.on('error', fail);
     model.on('close', (error?: Error) => fail(error ?? new Error('the connection was closed')));
-    close = () => soon(model.close());
+    close = () => soon(() => model.close());
     try {
       if (closing.signal.aborted) return;
       const setUp = options.setup({ model, isOpen: () => isOpen, fail });
@@ -116,7 +119,7 @@ export function keepConnected(options: {
     close: async () => {
       closing.abort();
       await close?.();
-      await soon(ended);
+      await soon(() => ended);
       started.reject(new Error('the subscriber was stopped'));
     },
   };

@@ -68,7 +68,7 @@ export async function createSubscriber<Tx = undefined>(options: SubscriberOption
     abandoning.abort(new Error('the subscriber stops'));
     if (unfinished > 0) await orAfter(lanes.idle(), SETTLE_MS);
     await consumer.close();
-    signal?.removeEventListener('abort', stopOnce);
+    signal?.removeEventListener('abort', onAbort);
     tell({ type: 'stopped', returned, unfinished });
     ended.resolve();
   }
@@ -79,8 +79,9 @@ export async function createSubscriber<Tx = undefined>(options: SubscriberOption
     return ended.promise;
   }
 
-  signal?.addEventListener('abort', stopOnce, { once: true });
-  if (signal?.aborted) void stopOnce();
+  const onAbort = () => void stopOnce();
+  signal?.addEventListener('abort', onAbort, { once: true });
+  if (signal?.aborted) onAbort();
   try {
     await consumer.started;
   } catch (error) {
