@@ -14,7 +14,8 @@ export type DedupStore<Tx = undefined> = {
   /**
    * Calls `effect` unless the id is remembered, and remembers the id if `effect` succeeded. Best together: in one transaction.
    *
-   * If `effect` rejects, nothing is remembered and the rejection is passed on. While the same id is in work elsewhere, it waits
+   * If `effect` rejects, nothing is remembered and the rejection is passed on. If it rejects before it calls `effect`, it is taken to be
+   * away: the event is tried again for as long as it takes. While the same id is in work elsewhere, it waits
    * for the result: `duplicate` means that the other one succeeded.
    */
   readonly once: (

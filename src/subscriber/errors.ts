@@ -8,6 +8,15 @@ export class RejectError extends Error {
   readonly code = 'rejected';
 }
 
+/**
+ * Throw it in a handler when the fault is not the event's: what you depend on is away. The event is tried again for as long as it
+ * takes, and no attempt counts. A dedup store that fails before it calls the handler is treated in the same way.
+ */
+export class UnavailableError extends Error {
+  override readonly name = 'UnavailableError';
+  readonly code = 'unavailable';
+}
+
 /** A handler did not end in time. */
 export class TimeLimitError extends Error {
   override readonly name = 'TimeLimitError';

@@ -3,16 +3,15 @@
 import type { ConversionEvent } from '../event/index.ts';
 import type { DedupStore } from './dedup.ts';
 import type { Delivery } from './delivery.ts';
+import { UnavailableError } from './errors.ts';
 import type { Incoming } from './incoming.ts';
 import type { Rest } from './lanes.ts';
-import type { Tell } from './notices.ts';
+import { messageOf, type Tell } from './notices.ts';
 import type { Settings } from './settings.ts';
 import { type Attempted, withRetries } from './retry.ts';
 import { type Limit, withTimeLimit } from './time-limit.ts';
 
-type Work = {
-  readonly run: (attempt: number, limit: Limit) => Promise<'done' | 'duplicate'>;
-};
+type Work = (attempt: number) => Promise<'done' | 'duplicate'>;
 
 /** Never rejects. A message that was not settled comes again. */
 export function createHandle<Tx>(options: {
@@ -36,14 +35,14 @@ export function createHandle<Tx>(options: {
       isWanted: () => incoming.isSettleable() && !stopping.aborted,
       hurry: stopping,
       rest,
-      run: (attempt) =>
-        withTimeLimit({ limitMs: settings.timeLimitMs, early: abandoning }, (limit) =>
-          work.run(attempt, limit),
-        ),
+      run: work,
       onRetry: (failed) => tell({ type: 'retry', ...incoming.name, ...failed }),
     });
     settle(incoming, attempted);
   }
+
+  const limited = <Result>(run: (limit: Limit) => Promise<Result>) =>
+    withTimeLimit({ limitMs: settings.timeLimitMs, early: abandoning }, run);
 
   /** undefined if there is nothing to do: then it is settled already. */
   function workOf(incoming: Incoming): Work | undefined {
@@ -77,17 +76,35 @@ export function createHandle<Tx>(options: {
     event: ConversionEvent,
     handler: Handler<Tx>,
   ): Work {
-    return {
-      run: async (attempt, { signal, orGiveUp }) => {
-        const effect = async (tx: Tx) => {
-          await orGiveUp(called(() => handler(event, { ...incoming.delivery, attempt, signal, tx })));
-        };
-        const context = { queue: topology.queue, signal, timeLimitMs: settings.timeLimitMs };
-        if (store !== undefined) return await store.once(event.id, effect, context);
-        await effect(undefined as Tx);
-        return 'done';
-      },
+    return async (attempt) => {
+      let isCalled = store === undefined;
+      try {
+        return await limited(async ({ signal, orGiveUp }) => {
+          const effect = async (tx: Tx) => {
+            isCalled = true;
+            await orGiveUp(called(() => handler(event, { ...incoming.delivery, attempt, signal, tx })));
+          };
+          const context = { queue: topology.queue, signal, timeLimitMs: settings.timeLimitMs };
+          if (store !== undefined) return await store.once(event.id, effect, context);
+          await effect(undefined as Tx);
+          return 'done';
+        });
+      } catch (error) {
+        // A database that is away is no fault of the events: they must not end as dead letters.
+        throw isCalled
+          ? error
+          : new UnavailableError(`the dedup store: ${messageOf(error)}`, { cause: error });
+      }
     };
+  }
+
+  /** Of what is no event: nothing to deduplicate by. */
+  function unprotected(incoming: Incoming, handler: (delivery: Delivery) => unknown): Work {
+    return (attempt) =>
+      limited(async ({ signal, orGiveUp }) => {
+        await orGiveUp(called(() => handler({ ...incoming.delivery, attempt, signal, tx: undefined })));
+        return 'done' as const;
+      });
   }
 
   function settle(incoming: Incoming, attempted: Attempted<'done' | 'duplicate'>): void {
@@ -112,16 +129,6 @@ export function createHandle<Tx>(options: {
 }
 
 type Handler<Tx> = (event: ConversionEvent, delivery: Delivery<Tx>) => unknown;
-
-/** Of what is no event: nothing to deduplicate by. */
-function unprotected(incoming: Incoming, handler: (delivery: Delivery) => unknown): Work {
-  return {
-    run: async (attempt, { signal, orGiveUp }) => {
-      await orGiveUp(called(() => handler({ ...incoming.delivery, attempt, signal, tx: undefined })));
-      return 'done';
-    },
-  };
-}
 
 /** A handler may throw without being asynchronous. */
 const called = async (handler: () => unknown): Promise<unknown> => await handler();

@@ -6,7 +6,7 @@ export type { SubscriberOptions } from './options.ts';
 export type { Delivery, Handlers, InvalidEvent, UnknownEvent } from './delivery.ts';
 export type { Notice } from './notices.ts';
 export type { Backoff } from './backoff.ts';
-export { RejectError, SubscriberError, TimeLimitError } from './errors.ts';
+export { RejectError, SubscriberError, TimeLimitError, UnavailableError } from './errors.ts';
 export type { DedupContext, DedupStore } from './dedup.ts';
 export { memoryDedup } from './dedup-memory.ts';
 export {

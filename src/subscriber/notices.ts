@@ -26,6 +26,8 @@ type EventNotice =
       readonly type: 'retry';
       /** The one that failed. */
       readonly attempt: number;
+      /** False after an `UnavailableError`, or if the dedup store is away: the same attempt is made again. */
+      readonly counts: boolean;
       readonly retryInMs: number;
       readonly error: unknown;
     })
@@ -122,7 +124,7 @@ function lineOf(untold: Untold): string {
     case 'duplicate':
       return `${nameOf(untold)} was handled before: acknowledged`;
     case 'retry':
-      return `attempt ${untold.attempt} at ${nameOf(untold)} failed, the next one is in ${untold.retryInMs} ms: ${messageOf(untold.error)}`;
+      return `attempt ${untold.attempt} at ${nameOf(untold)} failed${untold.counts ? '' : ' and does not count'}, the next one is in ${untold.retryInMs} ms: ${messageOf(untold.error)}`;
     case 'dead_lettered':
       return `${nameOf(untold)} was dead-lettered (${untold.reason}): ${messageOf(untold.error)}`;
     case 'skipped':
@@ -150,7 +152,8 @@ function connectedLine(notice: Extract<Untold, { type: 'connected' }>): string {
     : `connected: consuming queue ${notice.queue}`;
 }
 
-function messageOf(error: unknown): string {
+/** Of anything that was thrown. */
+export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   // No address of a host could be reached: the message of an AggregateError is empty.
   const inner: unknown = error instanceof AggregateError ? error.errors[0] : undefined;

@@ -33,7 +33,10 @@ export type SubscriberOptions<Tx = undefined> = {
   readonly concurrency?: number;
   /** How many events the broker sends ahead, 1 to 2,000. Default: 5 for each of `concurrency`, at least 20. */
   readonly prefetch?: number;
-  /** How often a handler is called for an event before it is dead-lettered, 1 to 100. Default: 5. */
+  /**
+   * How often a handler is called for an event before it is dead-lettered, 1 to 100. Default: 5. What ends with an
+   * `UnavailableError` does not count, nor does a call that the dedup store made impossible.
+   */
   readonly attempts?: number;
   /**
    * The wait between attempts, doubled each time, with a random part. Default: from 1,000 ms to 30,000 ms. Later events of the

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backoff, backoffMs } from './backoff.ts';
-import { RejectError } from './errors.ts';
+import { RejectError, UnavailableError } from './errors.ts';
 import type { Rest } from './lanes.ts';
 
 export type Attempted<Result> =
@@ -10,6 +10,14 @@ export type Attempted<Result> =
   | { readonly outcome: 'failed'; readonly reason: 'attempts' | 'rejected'; readonly error: unknown }
   /** Another attempt made no sense any more. */
   | { readonly outcome: 'abandoned' };
+
+export type Failed = {
+  readonly attempt: number;
+  /** False if it was no fault of what was attempted: there may be any number of these. */
+  readonly counts: boolean;
+  readonly retryInMs: number;
+  readonly error: unknown;
+};
 
 /**
  * Never rejects.
@@ -23,17 +31,20 @@ export async function withRetries<Result>(options: {
   readonly hurry: AbortSignal;
   readonly rest: Rest;
   readonly run: (attempt: number) => Promise<Result>;
-  readonly onRetry: (failed: { attempt: number; retryInMs: number; error: unknown }) => void;
+  readonly onRetry: (failed: Failed) => void;
 }): Promise<Attempted<Result>> {
-  for (let attempt = 1; ; attempt += 1) {
+  let attempt = 1;
+  for (let tries = 1; ; tries += 1) {
     try {
       return { outcome: 'done', result: await options.run(attempt), attempt };
     } catch (error) {
       if (!options.isWanted()) return { outcome: 'abandoned' };
       if (error instanceof RejectError) return { outcome: 'failed', reason: 'rejected', error };
-      if (attempt >= options.attempts) return { outcome: 'failed', reason: 'attempts', error };
-      const retryInMs = backoffMs(options.backoff, attempt);
-      options.onRetry({ attempt, retryInMs, error });
+      const counts = !(error instanceof UnavailableError);
+      if (counts && attempt >= options.attempts) return { outcome: 'failed', reason: 'attempts', error };
+      const retryInMs = backoffMs(options.backoff, tries);
+      options.onRetry({ attempt, counts, retryInMs, error });
+      if (counts) attempt += 1;
       await options.rest(sleep(retryInMs, undefined, { signal: options.hurry }).catch(() => {}));
       if (!options.isWanted()) return { outcome: 'abandoned' };
     }

@@ -4,6 +4,7 @@ import { Pool, type PoolClient } from 'pg';
 import { expect, expectTypeOf, test } from 'vitest';
 import { type DedupStore, memoryDedup, postgresDedup } from '../../../src/subscriber/index.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { startProxy } from '../../support/proxy.ts';
 import { type SubscriberWorld, startSubscriberWorld } from '../../support/subscribers.ts';
 import { until } from '../../support/until.ts';
 
@@ -15,16 +16,16 @@ type Store = AsyncDisposable & { readonly pool: Pool; readonly dedup: ReturnType
 const storeOf = (pool: Pool) => postgresDedup({ pool });
 
 /** The end of the test kills what the pool is about to close. */
-function openPool(database: TestDatabase): Pool {
-  const pool = new Pool({ connectionString: database.url, max: 5 });
+function openPool(url: string): Pool {
+  const pool = new Pool({ connectionString: url, max: 5 });
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
 
 /** A store with its table, and a table for effects without a key: it shows each one. */
-async function openStore(database: TestDatabase): Promise<Store> {
-  const pool = openPool(database);
+async function openStore(database: TestDatabase, url = database.url): Promise<Store> {
+  const pool = openPool(url);
   const dedup = storeOf(pool);
   await Promise.all([dedup.prepare(), storeOf(pool).prepare()]); // two processes at once
   await database.query('create table if not exists bills (event_id text not null)');
@@ -167,6 +168,31 @@ test.for(['before the effect', 'after the effect', 'at the commit'])(
   },
 );
 
+test('Postgres: while it is away no event is given up, and then each takes effect once', async () => {
+  await using world = await startSubscriberWorld();
+  await using database = await createTestDatabase({ empty: true });
+  await using proxy = await startProxy(database.url, { defaultPort: 5432 });
+  await using store = await openStore(database, proxy.url);
+  proxy.refuse();
+  proxy.cut();
+  await world.subscribe<PoolClient>({
+    dedup: store.dedup,
+    attempts: 2,
+    on: {
+      completed: async (event, { tx }) => void (await tx.query('insert into bills values ($1)', [event.id])),
+    },
+  });
+
+  await world.publish([{ job: 'job_1' }, { job: 'job_2' }]);
+  await world.untilNotice('retry', 10);
+  proxy.heal();
+
+  await world.untilNotice('handled', 2);
+  expect((await bills(database)).toSorted()).toEqual([ID, 'default:job_2:completed']);
+  expect(world.noticesOf('dead_lettered')).toEqual([]);
+  expect(world.noticesOf('retry')[0]?.message).toMatch(/and does not count.*the dedup store: ./);
+});
+
 test('Postgres: after a crash between the commit and the acknowledgement the copy has no second effect', async () => {
   await using world = await startSubscriberWorld();
   await using database = await createTestDatabase({ empty: true });
@@ -242,7 +268,7 @@ test('Postgres: of two copies in two processes the second waits for the first, a
 
 test('Postgres: prune forgets old ids only; the documented statements make the same table', async () => {
   await using database = await createTestDatabase({ empty: true });
-  const pool = openPool(database);
+  const pool = openPool(database.url);
   try {
     await database.query('create schema billing');
     const dedup = postgresDedup({ pool, table: 'billing.handled_events' });

@@ -1,7 +1,7 @@
 // Failing handlers: attempts with a wait, a time limit, dead letters. What stands in one job's way does not hold up others.
 
 import { expect, test } from 'vitest';
-import { RejectError, TimeLimitError } from '../../../src/subscriber/index.ts';
+import { RejectError, TimeLimitError, UnavailableError } from '../../../src/subscriber/index.ts';
 import { startSubscriberWorld } from '../../support/subscribers.ts';
 
 test('a failing event is tried again, the later ones of its job wait, other jobs go on, and then it is dead-lettered', async () => {
@@ -63,6 +63,30 @@ test('an event that waits for its next attempt takes no place from others', asyn
   await world.publish([{ job: 'job_1' }, { job: 'job_2' }]);
 
   expect(await world.untilNotice('handled')).toMatchObject([{ subject: 'job_2' }]);
+});
+
+test('an UnavailableError counts as no attempt: the event is tried again for as long as it takes', async () => {
+  await using world = await startSubscriberWorld();
+  let calls = 0;
+  await world.subscribe({
+    attempts: 2,
+    on: {
+      completed: () => {
+        calls += 1;
+        if (calls === 2) throw new Error('this one counts');
+        if (calls < 10) throw new UnavailableError('the bank is closed');
+      },
+    },
+  });
+
+  await world.publish([{ job: 'job_1' }]);
+
+  expect(await world.untilNotice('handled')).toMatchObject([{ attempt: 2 }]);
+  expect(calls).toBe(10);
+  expect(world.noticesOf('retry').filter(({ counts }) => counts)).toMatchObject([
+    { attempt: 1, error: { message: 'this one counts' } },
+  ]);
+  expect(world.noticesOf('dead_lettered')).toEqual([]);
 });
 
 test('a RejectError dead-letters at once', async () => {

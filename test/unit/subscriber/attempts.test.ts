@@ -65,6 +65,7 @@ test('a notice has a level and a line, and a hook that throws does no harm', () 
     type: 'retry',
     ...name,
     attempt: 1,
+    counts: true,
     retryInMs: 900,
     error: new AggregateError([new Error('no route')]),
   });
