@@ -134,8 +134,8 @@ export function createBatchWriter(options: {
   function enoughWait(): boolean {
     const waiting = ready.length - head;
     if (waiting === 0) return false;
-    for (const { queues } of inFlight) if (queues.length <= waiting) return true;
-    return inFlight.size === 0;
+    const smallest = Math.min(...Array.from(inFlight, (batch) => batch.queues.length));
+    return inFlight.size === 0 || smallest <= waiting;
   }
 
   function begin(): void {
