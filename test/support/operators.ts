@@ -91,6 +91,8 @@ export async function newToken(
   options: TokenOptions = {},
 ): Promise<{ token: Token; value: string }> {
   const pool = new Pool({ connectionString: database.url, max: 1 });
+  pool.on('error', () => {}); // a test may end, and its database, before its connection is closed
+  pool.on('connect', (client) => client.on('error', () => {}));
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   try {
     const made = await db.transaction().execute((trx) =>

@@ -41,9 +41,9 @@ function minutesAgo(minutes: number): string {
 const hoursAgo = (hours: number) => minutesAgo(60 * hours);
 
 async function coarsen({ url }: TestDatabase): Promise<void> {
-  const db = new Kysely<Database>({
-    dialect: new PostgresDialect({ pool: new Pool({ connectionString: url }) }),
-  });
+  const pool = new Pool({ connectionString: url });
+  pool.on('error', () => {}); // the test may end, and its database, before its connection is closed
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   await coarsenRollups(db, 10_000);
   await db.destroy();
 }
