@@ -15,17 +15,18 @@ import { FULL, QUICK } from '../bench/scale.ts';
 import { setStage } from '../bench/stage.ts';
 import { commit, hardware, settings, versions } from '../bench/surroundings.ts';
 import { targetsOf } from '../bench/targets.ts';
-import { endOnRequest } from './ending.ts';
-import { complain, complainOfUsage, createProgress, explain, paint, say, seconds } from './output.ts';
+import { runGuarded } from './guarded.ts';
+import { complain, createProgress, explain, paint, say, seconds } from './output.ts';
 import { ROOT } from './relay.ts';
 import { makeThrowAwayFolder } from './services/folders.ts';
-import { createGuard, type Guard } from './services/guard.ts';
+import type { Guard } from './services/guard.ts';
 
 type Options = {
   readonly cases: readonly Case[];
   readonly isQuick: boolean;
   readonly profile: boolean;
-  readonly render: string | undefined;
+  /** To print, instead of a run. */
+  readonly render: Results | undefined;
   readonly writeDocs: boolean;
   readonly isAudit: boolean;
   readonly command: string;
@@ -36,35 +37,19 @@ const RESULTS = join(ROOT, 'bench/results');
 const PARTIAL = join(ROOT, '.local/bench');
 const ABORTED = 'asked to end';
 
-async function main(args: string[]): Promise<number> {
-  let options: Options;
-  try {
-    options = readOptions(args);
-    if (options.render !== undefined) {
-      say(renderDocument(readResults(options.render)).join('\n'));
-      return 0;
-    }
-  } catch (error) {
-    complainOfUsage('npm run bench', error);
-    return 2;
+async function main(guard: Guard, options: Options, isAskedToEnd: () => boolean): Promise<number> {
+  if (options.render !== undefined) {
+    say(renderDocument(options.render).join('\n'));
+    return 0;
   }
-  const guard = createGuard();
-  const ending = endOnRequest(guard);
-  try {
-    if (options.isAudit) {
-      await runAudit(guard, options);
-      return 0;
-    }
-    const results = await run(guard, options, ending.isAsked);
-    keep(results, options, ending.isAsked());
-    if (ending.isAsked()) throw new Error(ABORTED);
-    return results.failures.length === 0 ? 0 : 1;
-  } catch (error) {
-    if (!ending.isAsked()) complain(`\n${explain(error)}`);
-    return ending.exitCode() ?? 1;
-  } finally {
-    await guard.close();
+  if (options.isAudit) {
+    await runAudit(guard, options);
+    return 0;
   }
+  const results = await run(guard, options, isAskedToEnd);
+  keep(results, options, isAskedToEnd());
+  if (isAskedToEnd()) throw new Error(ABORTED);
+  return results.failures.length === 0 ? 0 : 1;
 }
 
 /** @throws Error with what is wrong with them */
@@ -90,7 +75,7 @@ function readOptions(args: string[]): Options {
     cases,
     isQuick: values.quick,
     profile: values.profile,
-    render: values.render,
+    render: values.render === undefined ? undefined : readResults(values.render),
     writeDocs: isWhole || values['write-docs'],
     isAudit: values.audit,
     command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
@@ -225,4 +210,4 @@ function keep(results: Results, { isQuick, cases, writeDocs }: Options, isCut: b
   for (const failure of results.failures) complain(paint('red', failure));
 }
 
-process.exit(await main(process.argv.slice(2)));
+process.exit(await runGuarded('npm run bench', () => readOptions(process.argv.slice(2)), main));

@@ -3,40 +3,24 @@
 import { copyFileSync, globSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
-import { endOnRequest } from './ending.ts';
-import { complain, complainOfUsage, createProgress, explain, say } from './output.ts';
+import { runGuarded } from './guarded.ts';
+import { createProgress, say } from './output.ts';
 import { billOfMaterials } from './pack/bill.ts';
 import { packageManifest } from './pack/manifest.ts';
 import { createRun } from './pack/run.ts';
 import { stage } from './pack/stage.ts';
 import { ROOT } from './relay.ts';
 import { makeThrowAwayFolder } from './services/folders.ts';
-import { createGuard, type Guard } from './services/guard.ts';
+import type { Guard } from './services/guard.ts';
 
 const OUT = join(ROOT, '.local/package');
 
-async function main(args: string[]): Promise<number> {
-  let out: string;
-  try {
-    out = resolve(parseArgs({ args, options: { out: { type: 'string', default: OUT } } }).values.out);
-  } catch (error) {
-    complainOfUsage('npm run pack', error);
-    return 2;
-  }
-  const guard = createGuard();
-  const ending = endOnRequest(guard);
-  try {
-    await pack(guard, out);
-    return 0;
-  } catch (error) {
-    if (!ending.isAsked()) complain(`\n${explain(error)}`);
-    return ending.exitCode() ?? 1;
-  } finally {
-    await guard.close();
-  }
+/** @throws Error with what is wrong with them */
+function readFolder(args: string[]): string {
+  return resolve(parseArgs({ args, options: { out: { type: 'string', default: OUT } } }).values.out);
 }
 
-async function pack(guard: Guard, out: string): Promise<void> {
+async function pack(guard: Guard, out: string): Promise<number> {
   const { during } = createProgress();
   const work = makeThrowAwayFolder(guard);
   const staging = join(work, 'package');
@@ -56,6 +40,7 @@ async function pack(guard: Guard, out: string): Promise<void> {
   const bill = await during('bill of materials', () => billOfMaterials(run, packageManifest(own), work));
   writeFileSync(billFile, bill);
   say(`\n${billFile}  ${kilobytes(billFile)}`);
+  return 0;
 }
 
 /** What is in it: each file or folder of its root, with the number of its files. */
@@ -74,4 +59,4 @@ function contentsOf(folder: string): string[] {
 
 const kilobytes = (path: string) => `${(statSync(path).size / 1_000).toFixed(0)} kB`;
 
-process.exit(await main(process.argv.slice(2)));
+process.exit(await runGuarded('npm run pack', () => readFolder(process.argv.slice(2)), pack));

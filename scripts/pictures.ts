@@ -4,8 +4,8 @@
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { endOnRequest } from './ending.ts';
-import { complain, complainOfUsage, createProgress, explain, say } from './output.ts';
+import { runGuarded } from './guarded.ts';
+import { createProgress, say } from './output.ts';
 import { launchBrowser, type Looks, openConsole, takePicture } from './pictures/camera.ts';
 import { makeHistory } from './pictures/history.ts';
 import { PICTURES, type Picture } from './pictures/pages.ts';
@@ -13,33 +13,12 @@ import { setStage } from './pictures/stage.ts';
 import { ROOT } from './relay.ts';
 import { findChromium } from './services/find-chromium.ts';
 import { makeThrowAwayFolder } from './services/folders.ts';
-import { createGuard, type Guard } from './services/guard.ts';
+import type { Guard } from './services/guard.ts';
 
 type Options = { readonly folder: string; readonly looks: Looks; readonly pictures: readonly Picture[] };
 
 const FOLDER = join(ROOT, 'docs/console');
 const WIDTH = 1_280;
-
-async function main(args: string[]): Promise<number> {
-  let options: Options;
-  try {
-    options = readOptions(args);
-  } catch (error) {
-    complainOfUsage('npm run pictures', error);
-    return 2;
-  }
-  const guard = createGuard();
-  const ending = endOnRequest(guard);
-  try {
-    await run(guard, options);
-    return 0;
-  } catch (error) {
-    if (!ending.isAsked()) complain(`\n${explain(error)}`);
-    return ending.exitCode() ?? 1;
-  } finally {
-    await guard.close();
-  }
-}
 
 /** @throws Error with what is wrong with them */
 function readOptions(args: string[]): Options {
@@ -67,7 +46,7 @@ function readOptions(args: string[]): Options {
   };
 }
 
-async function run(guard: Guard, { folder, looks, pictures }: Options): Promise<void> {
+async function run(guard: Guard, { folder, looks, pictures }: Options): Promise<number> {
   const progress = createProgress();
   const place = makeThrowAwayFolder(guard);
   const program = await findChromium({ guard, logFile: join(place, 'install.log'), log: progress.note });
@@ -84,9 +63,10 @@ async function run(guard: Guard, { folder, looks, pictures }: Options): Promise<
       const bytes = await takePicture(page, picture, { stage, folder });
       say(`${picture.name}.webp: ${(bytes / 1_000).toFixed(0)} kB`);
     }
+    return 0;
   } finally {
     await browser.close();
   }
 }
 
-process.exit(await main(process.argv.slice(2)));
+process.exit(await runGuarded('npm run pictures', () => readOptions(process.argv.slice(2)), run));

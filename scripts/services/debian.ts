@@ -46,6 +46,9 @@ export function isOnPath(program: string): boolean {
   return pathFolders().some((folder) => isProgram(join(folder, program)));
 }
 
+/** Where a program of this name would be, in the order of the PATH. */
+export const onPath = (name: string): string[] => pathFolders().map((folder) => join(folder, name));
+
 export function pathFolders(): string[] {
   return (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
 }

@@ -1,0 +1,39 @@
+// Finds a program that tests need, or installs Debian's if it can.
+
+import { explain } from '../output.ts';
+import { installPackages, mayInstall } from './debian.ts';
+import type { Guard } from './guard.ts';
+
+export type Search = {
+  /** The variable of the environment that names the program. Then no other one is looked for. */
+  readonly variable: string;
+  /** Whether it can do here what the tests need. */
+  readonly works: (program: string) => boolean;
+  /** Paths, in order. Asked again after the installation. */
+  readonly candidates: () => readonly string[];
+  /** Of Debian. */
+  readonly packages: readonly string[];
+  /** Said before these are installed. */
+  readonly news: string;
+};
+
+/** Of all searches: the tests are busy for long, so a trial may take long, too. */
+export const TRIAL_TIMEOUT_MS = 20_000;
+
+/** The path of a program that works; undefined without one. Never rejects: why an installation failed is in the log. */
+export async function findProgram(
+  { variable, works, candidates, packages, news }: Search,
+  options: { guard: Guard; logFile: string; log: (line: string) => void },
+): Promise<string | undefined> {
+  const named = process.env[variable];
+  if (named) return works(named) ? named : undefined;
+  const found = candidates().find(works);
+  if (found !== undefined || !mayInstall()) return found;
+  options.log(news);
+  try {
+    await installPackages(packages, options);
+  } catch (error) {
+    options.log(explain(error));
+  }
+  return candidates().find(works);
+}
