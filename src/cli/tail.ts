@@ -60,9 +60,7 @@ async function run(args: string[], env: Env): Promise<number> {
     if (source !== undefined && source !== from) return;
     const copy = delivery.messageId !== undefined && isCopy(delivery.messageId);
     if (copy && delivery.redelivered) return; // it was printed before the connection was lost
-    say(
-      process.stdout.isTTY ? eventLine(event, delivery, copy) : escapeUnseen(decoder.decode(delivery.body)),
-    );
+    say(process.stdout.isTTY ? eventLine(event, delivery, copy) : lineOfJson(decoder.decode(delivery.body)));
   };
   const gaveUp = new AbortController();
   const subscriber = await createSubscriber({
@@ -85,6 +83,12 @@ async function run(args: string[], env: Env): Promise<number> {
   const code = await ended;
   await subscriber.stop();
   return code;
+}
+
+/** A body that is JSON in one line as it came; any other as a JSON string, so that each message is one line of NDJSON. */
+function lineOfJson(body: string): string {
+  const isLine = !/[\n\r]/.test(body) && parseIfJson(body) !== undefined;
+  return escapeUnseen(isLine ? body : JSON.stringify(body));
 }
 
 /** Says what happens to the connection. @param giveUp called if it cannot be made at the start */

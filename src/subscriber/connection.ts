@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ChannelModel, connect } from 'amqplib';
 import { backoffMs } from './backoff.ts';
 import { SubscriberError } from './errors.ts';
+import { messageOf } from './notices.ts';
 import { orAfter } from './or-after.ts';
 
 export type Link = {
@@ -134,7 +135,7 @@ function withHeartbeat(url: string): string {
 
 /** In the handshake the broker refuses an account, and amqplib gives no code. */
 function toConnectError(error: unknown): Error {
-  const reason = error instanceof Error ? error : new Error(String(error));
+  const reason = error instanceof Error ? error : new Error(messageOf(error));
   const refused = REFUSALS.find(([beginning]) => reason.message.startsWith(beginning))?.[1];
   return refused === undefined ? reason : new SubscriberError('access_refused', refused, { cause: reason });
 }

@@ -51,7 +51,8 @@ export function createConsumer<Tx>(options: {
     const channel = await link.model.createChannel();
     channel.on('error', link.fail);
     channel.on('close', () => {
-      if (!isClosing) link.fail(new Error('the broker closed the channel'));
+      // Later: if the connection closed with it, that says why.
+      setImmediate(() => isClosing || link.fail(new Error('the broker closed the channel')));
     });
     await channel.prefetch(settings.prefetch);
     await consume(link, channel);

@@ -2,13 +2,17 @@
 // restart, and nothing of other processes.
 
 import { createRemembered } from '../remembered.ts';
-import type { DedupStore } from './dedup.ts';
+import { type DedupStore, refuseUnknown } from './dedup.ts';
 
 /** Above what a consumer has unacknowledged, and what a relay has in flight. About a megabyte. */
 const IDS_MAX = 10_000;
 
 /** @param idsMax beyond it the oldest ids are forgotten. Default: 10,000. */
-export function memoryDedup({ idsMax = IDS_MAX }: { readonly idsMax?: number } = {}): DedupStore {
+export function memoryDedup(options: { readonly idsMax?: number } = {}): DedupStore {
+  const { idsMax = IDS_MAX, ...unknown } = options;
+  refuseUnknown('memoryDedup', unknown);
+  if (!Number.isSafeInteger(idsMax) || idsMax < 1)
+    throw new TypeError('idsMax must be a whole number from 1');
   const done = createRemembered(idsMax);
   const inWork = new Map<string, Promise<unknown>>();
   return {

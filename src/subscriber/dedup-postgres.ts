@@ -1,7 +1,7 @@
 // A dedup store in Postgres, in the handler's own transaction: the event's id and what the handler writes are committed together,
 // or neither is. So an event takes effect once, also if this process, the broker or Postgres ends at any moment.
 
-import type { DedupStore } from './dedup.ts';
+import { type DedupStore, refuseUnknown } from './dedup.ts';
 
 /** What this store needs of a client of `pg`. */
 export type PostgresClient = {
@@ -40,8 +40,9 @@ const PRUNE_ROWS = 10_000;
 const PREPARE_LOCK = 7_350_116;
 
 /**
- * `delivery.tx` is the client, in a transaction. Do not commit, roll back or release it, and use no other one for what belongs to
- * the event.
+ * `delivery.tx` is the client, in a transaction. Do not commit, roll back or release it, await each query, and use no other client
+ * for what belongs to the event. After an error that you catch, Postgres commits nothing of the transaction: put what may fail between
+ * `savepoint` and `rollback to savepoint`. Otherwise the attempt fails.
  * @param pool of `pg`: `new Pool({ connectionString, max })`
  * @param table default: `tallyhook_handled_events`. May have a schema: `billing.handled_events`
  */
@@ -49,7 +50,10 @@ export function postgresDedup<Client extends PostgresClient>(options: {
   readonly pool: PostgresPool<Client>;
   readonly table?: string;
 }): PostgresDedup<Client> {
-  const { pool, table = 'tallyhook_handled_events' } = options;
+  const { pool, table = 'tallyhook_handled_events', ...unknown } = options;
+  refuseUnknown('postgresDedup', unknown);
+  if (typeof (pool as PostgresPool<Client> | undefined)?.connect !== 'function')
+    throw new TypeError('pool must be a Pool of pg');
   if (!TABLE.test(table)) throw new TypeError('table must be a name of lower-case letters, digits and _');
   const name = table.split('.').join('"."');
   const schema = schemaOf(`"${name}"`, `"${table.split('.').at(-1)}_handled_at"`);
@@ -72,7 +76,7 @@ export function postgresDedup<Client extends PostgresClient>(options: {
         return 'duplicate';
       }
       await effect(client);
-      await client.query('commit');
+      await client.query(COMMIT);
       return 'done';
     });
   }
@@ -109,10 +113,17 @@ export function postgresDedup<Client extends PostgresClient>(options: {
   }
 
   async function prepare(): Promise<void> {
-    // Without the lock, two processes that create the table at once collide.
-    await onClient((client) =>
-      client.query(`begin; select pg_advisory_xact_lock(${PREPARE_LOCK}); ${schema} commit;`),
-    );
+    await onClient(async (client) => {
+      // Even if the index exists, `create index if not exists` waits for all transactions that have written to the table, and what
+      // comes later waits for it.
+      const found = await client.query(
+        'select where to_regclass($1) is not null and to_regclass($2) is not null',
+        [`"${name}"`, `"${name}_handled_at"`],
+      );
+      // Without the lock, two processes that create the table at once collide.
+      if (found.rowCount === 0)
+        await client.query(`begin; select pg_advisory_xact_lock(${PREPARE_LOCK}); ${schema} commit;`);
+    });
   }
 
   return { once, prune, prepare, schema };
@@ -134,4 +145,10 @@ create index if not exists ${index} on ${table} (handled_at);
  * A copy waits for the first one no longer than its handler may take. A process that was frozen must not hold the id for ever.
  */
 const beginWith = (timeLimitMs: number) =>
-  `begin; set local lock_timeout = ${Math.ceil(timeLimitMs)}; set local idle_in_transaction_session_timeout = ${Math.ceil(timeLimitMs) + MARGIN_MS}`;
+  `begin; set local lock_timeout = ${Math.ceil(timeLimitMs)}; set local idle_in_transaction_session_timeout = ${Math.ceil(timeLimitMs) + MARGIN_MS}; savepoint tallyhook_event`;
+
+/**
+ * Fails unless the transaction is the one that has the id. Postgres answers a plain `commit` of a failed transaction without an error,
+ * and has rolled back.
+ */
+const COMMIT = 'release savepoint tallyhook_event; commit';

@@ -24,3 +24,9 @@ export type DedupStore<Tx = undefined> = {
     context: DedupContext,
   ) => Promise<'done' | 'duplicate'>;
 };
+
+/** @throws TypeError that names an option that there is not: a mistake in writing would take the default */
+export function refuseUnknown(store: string, unknown: object): void {
+  const [name] = Object.keys(unknown);
+  if (name !== undefined) throw new TypeError(`${store} has no option '${name}'`);
+}

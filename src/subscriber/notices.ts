@@ -1,5 +1,7 @@
 // What a subscriber tells about itself, for logs and metrics: one object for each thing that happened.
 
+import { inspect } from 'node:util';
+
 /** Which message. */
 export type Named = {
   /** The event's id. Of what is no event, AMQP's message id if it has one. */
@@ -154,7 +156,7 @@ function connectedLine(notice: Extract<Untold, { type: 'connected' }>): string {
 
 /** Of anything that was thrown. */
 export function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
+  if (!(error instanceof Error)) return typeof error === 'string' ? error : inspect(error, { depth: 1 });
   // No address of a host could be reached: the message of an AggregateError is empty.
   const inner: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
   return error.message || (inner instanceof Error ? inner.message : error.name);

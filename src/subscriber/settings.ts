@@ -62,7 +62,9 @@ const aFunction = z.custom<never>((value) => typeof value === 'function', 'must 
 /** Strict: a name that is not an option is a mistake in writing. */
 const form = z.strictObject({
   url: z.url({ protocol: /^amqps?$/, error: 'must begin with amqp:// or amqps://' }),
-  queue: z.union([name, z.strictObject({ temporary: name })]),
+  queue: z.union([name, z.strictObject({ temporary: name })], {
+    error: 'must be a name of 1 to 250 bytes, or { temporary: … }',
+  }),
   on: z.strictObject({
     completed: aFunction.optional(),
     failed: aFunction.optional(),
@@ -79,11 +81,14 @@ const form = z.strictObject({
   attempts: whole(1, 100).default(5),
   backoff: z
     .strictObject({ firstMs: whole(1, 600_000), maxMs: whole(1, 600_000) })
+    .refine(({ firstMs, maxMs }) => firstMs <= maxMs, 'firstMs must not be above maxMs')
     .default({ firstMs: 1_000, maxMs: 30_000 }),
   timeLimitMs: whole(1, TIME_LIMIT_MAX_MS).default(60_000),
   stopLimitMs: whole(0, TIME_LIMIT_MAX_MS).default(20_000),
   dedup: z
-    .union([z.literal(false), z.looseObject({ once: aFunction }, 'must be a dedup store, or false')])
+    .union([z.literal(false), z.looseObject({ once: aFunction })], {
+      error: 'must be a dedup store, as memoryDedup() gives one, or false',
+    })
     .optional(),
   declare: z.enum(['always', 'missing', 'never']).default('always'),
   declareExchange: z.boolean().default(false),
@@ -96,7 +101,7 @@ export function settle<Tx>(options: SubscriberOptions<Tx>): Settings<Tx> {
   const checked = form.safeParse(options);
   if (!checked.success)
     throw new TypeError(
-      `the options of the subscriber are not valid: ${checked.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')}`,
+      `the options of the subscriber are not valid: ${checked.error.issues.map(({ path, message }) => [...(path.length > 0 ? [path.join('.')] : []), message].join(': ')).join('; ')}`,
     );
   const { url, queue, order, declare, declareExchange, exchange, ...rest } = checked.data;
   const { on } = options;

@@ -168,6 +168,58 @@ test.for(['before the effect', 'after the effect', 'at the commit'])(
   },
 );
 
+test.for([
+  [
+    'catches the error of a query',
+    async (tx: PoolClient): Promise<void> => void (await tx.query('select 1/0').catch(() => {})),
+  ],
+  [
+    'does not await a query that fails',
+    async (tx: PoolClient): Promise<void> => void tx.query('select 1/0').catch(() => {}),
+  ],
+  ['rolls back', async (tx: PoolClient): Promise<void> => void (await tx.query('rollback'))],
+] as const)('Postgres: a handler that %s has failed, and nothing is lost', async ([, spoil]) => {
+  await using world = await startSubscriberWorld();
+  await using database = await createTestDatabase({ empty: true });
+  await using store = await openStore(database);
+  await world.subscribe<PoolClient>({
+    dedup: store.dedup,
+    on: {
+      completed: async (event, { tx, attempt }) => {
+        await tx.query('insert into bills values ($1)', [event.id]);
+        if (attempt === 1) await spoil(tx);
+      },
+    },
+  });
+
+  await world.publish([{ job: 'job_1' }]);
+
+  expect(await world.untilNotice('handled')).toMatchObject([{ attempt: 2 }]);
+  expect(await bills(database)).toEqual([ID]);
+});
+
+test('Postgres: prepare waits for no handler, once the table is there', async () => {
+  await using database = await createTestDatabase({ empty: true });
+  await using store = await openStore(database);
+  const client = await store.pool.connect();
+  await client.query('begin');
+  await client.query(`insert into tallyhook_handled_events (queue, event_id) values ('a', 'b')`);
+
+  await store.dedup.prepare();
+
+  await client.query('rollback');
+  client.release();
+});
+
+test('a store refuses options that it does not have', () => {
+  expect(() => memoryDedup({ max: 5 } as object)).toThrow("memoryDedup has no option 'max'");
+  expect(() => memoryDedup({ idsMax: 0 })).toThrow('idsMax must be a whole number from 1');
+  expect(() => postgresDedup({} as never)).toThrow('pool must be a Pool of pg');
+  expect(() => postgresDedup({ pool: new Pool(), tabel: 'x' } as never)).toThrow(
+    "postgresDedup has no option 'tabel'",
+  );
+});
+
 test('Postgres: while it is away no event is given up, and then each takes effect once', async () => {
   await using world = await startSubscriberWorld();
   await using database = await createTestDatabase({ empty: true });
