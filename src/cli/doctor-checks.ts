@@ -18,6 +18,18 @@ export type Plan = {
   readonly event?: { readonly job: string; readonly mayMake: () => Promise<boolean> } | undefined;
 };
 
+/** The name, its connection and TLS, 3; forged, unsigned, bytes, method, encoding, 5; size, 2, and what it holds back; time, 2. */
+const TIMEOUTS_ONCE = 13;
+/** That it is accepted, and not for another body. */
+const TIMEOUTS_PER_SECRET = 2;
+
+/**
+ * How long all checks may take, in time-outs of one request: the most that they need if each is answered within it. So no endpoint
+ * fails because of the sum. A dead one ends the checks at the first time-out.
+ */
+export const timeoutsFor = (secrets: readonly NamedSecret[]): number =>
+  TIMEOUTS_ONCE + TIMEOUTS_PER_SECRET * secrets.length;
+
 /** Each finding as soon as it is there. The checks are made one after the other. */
 export async function* examine(plan: Plan): AsyncGenerator<Finding> {
   const made = new Set<CheckName>();
@@ -43,18 +55,19 @@ async function* findings({ endpoint, secrets, event }: Plan): AsyncGenerator<Fin
   const { findings: signed, secret, isReceiving } = await checkSignatures(endpoint, secrets);
   yield* signed;
   if (!isReceiving) return;
-  yield await checkForged(endpoint, secrets);
-  yield await checkUnsigned(endpoint);
+  const reached = { ...endpoint, isReached: true };
+  yield await checkForged(reached, secrets);
+  yield await checkUnsigned(reached);
   if (secret === undefined) return;
   for (const check of [checkBytes, checkMethod, checkEncoding, checkSize, checkTime]) {
     if (endpoint.signal.aborted) return;
-    yield await check(endpoint, secret);
+    yield await check(reached, secret);
   }
   if (event === undefined || endpoint.signal.aborted) return;
   if (await event.mayMake()) {
     // The time in which somebody thought about the question does not count.
     const signal = AbortSignal.timeout(2 * endpoint.timeoutMs);
-    yield* checkEvent({ ...endpoint, signal }, { secret, job: event.job });
+    yield* checkEvent({ ...reached, signal }, { secret, job: event.job });
   } else
     yield* [skipped('event', 'you did not want one'), skipped('redelivery', 'you did not want an event')];
 }

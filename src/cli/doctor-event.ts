@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { OUTCOME_STATUS } from '../delivery-answers.ts';
+import { parseEventId } from '../event/index.ts';
 import { explain, type Fault } from './doctor-explain.ts';
 import { failed, type Finding, ok, skipped } from './doctor-finding.ts';
 import { type Answer, type Endpoint, post } from './doctor-probe.ts';
@@ -37,6 +38,14 @@ export async function* checkEvent(
   if (id === undefined) {
     yield failed('event', unexpected(first, 'a new event'));
     yield skipped('redelivery', 'there is no event to repeat');
+    return;
+  }
+  if (parseEventId(id)?.jobId !== job) {
+    yield failed('event', {
+      found: `the job ${job} was accepted with the event_id ${id}, which is of another job`,
+      mend: 'something in front changes bodies or answers, or another service answers: check host, port, path and proxy',
+    });
+    yield skipped('redelivery', 'the event is not known');
     return;
   }
   yield ok('event', `accepted with 202 as ${id}. Ignore the job ${job}`, { job_id: job, event_id: id });

@@ -25,13 +25,18 @@ export function explain(answer: Answer, sent: string): Fault {
   if (answer.kind === 'none') {
     return {
       found: `no answer to ${sent}: ${clean(answer.reason)}`,
-      mend: 'check the address and the port, that the service and the proxy run, and that a firewall lets senders pass',
+      mend: answer.isReached ? SLOW_OR_BROKEN : UNREACHED,
     };
   }
   const { status } = answer;
   const { words, mend } = meaningOf(answer);
   return { found: `${sent} was answered with ${status}: ${words}`, mend };
 }
+
+const UNREACHED =
+  'check the address and the port, that the service and the proxy run, and that a firewall lets senders pass';
+const SLOW_OR_BROKEN =
+  'other requests were answered, so the address is right. Look at what is slow, or ends connections, on the way to the service, and at its load and its Postgres: tallyhook stats';
 
 type Meaning = { readonly words: string; readonly mend: string };
 type Given = Extract<Answer, { kind: 'answer' }>;

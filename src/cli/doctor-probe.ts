@@ -26,7 +26,12 @@ export type Answer =
       /** From the begin of the connection to the end of the answer. */
       readonly ms: number;
     }
-  | { readonly kind: 'none'; readonly reason: string };
+  | {
+      readonly kind: 'none';
+      readonly reason: string;
+      /** Another request was answered before: the address is right. */
+      readonly isReached?: boolean | undefined;
+    };
 
 export type ProbeRequest = {
   readonly method?: 'POST' | 'GET';
@@ -38,10 +43,12 @@ export type ProbeRequest = {
 
 export type Endpoint = {
   readonly url: URL;
-  /** For one request: until the whole answer is there. */
+  /** For one request: until the whole answer is there. What is held on purpose does not count. */
   readonly timeoutMs: number;
   /** Ends all that is under way. */
   readonly signal: AbortSignal;
+  /** A request was answered before. */
+  readonly isReached?: boolean;
 };
 
 /** Answers of Tallyhook are far shorter. */
@@ -61,8 +68,9 @@ export function post(
 }
 
 export async function probe(endpoint: Endpoint, request: ProbeRequest): Promise<Answer> {
-  const { url, timeoutMs, signal } = endpoint;
-  const late = AbortSignal.timeout(timeoutMs);
+  const { url, timeoutMs, signal, isReached } = endpoint;
+  const late = AbortSignal.timeout(timeoutMs + (request.holdMs ?? 0));
+  const none = (reason: string): Answer => ({ kind: 'none', reason, isReached });
   const startedMs = performance.now();
   try {
     const { response, outgoing } = await send(url, request, AbortSignal.any([signal, late]));
@@ -73,9 +81,9 @@ export async function probe(endpoint: Endpoint, request: ProbeRequest): Promise<
     const { statusCode: status = 0, headers } = response;
     return { kind: 'answer', status, headers, text, fields, ms: performance.now() - startedMs };
   } catch (error) {
-    if (late.aborted) return { kind: 'none', reason: `there was no answer within ${timeoutMs / 1_000} s` };
-    if (signal.aborted) return { kind: 'none', reason: 'the time for all checks together was over' };
-    return { kind: 'none', reason: reasonOf(error, url) };
+    if (late.aborted) return none(`there was no answer within ${timeoutMs / 1_000} s`);
+    if (signal.aborted) return none('the time for all checks together was over');
+    return none(reasonOf(error, url));
   }
 }
 

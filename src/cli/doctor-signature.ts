@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { explain, isMalformed, isSuccess, isUnauthorized } from './doctor-explain.ts';
 import { type CheckName, failed, type Finding, ok, warning } from './doctor-finding.ts';
 import { type Answer, type Endpoint, post, probe } from './doctor-probe.ts';
+import { isTlsByMistake } from './doctor-tls.ts';
 import type { NamedSecret } from './verify-secrets.ts';
 
 /** A JSON object without `job_id` and `status`. Each is another one, so that no answer can come from a cache. */
@@ -23,13 +24,16 @@ export type Signed = {
 export async function checkSignatures(endpoint: Endpoint, secrets: readonly NamedSecret[]): Promise<Signed> {
   const answers: { readonly named: NamedSecret; readonly answer: Answer }[] = [];
   for (const named of secrets) {
-    const answer = await post(endpoint, malformedBody(), named);
+    const isReached = answers.length > 0;
+    const answer = await post({ ...endpoint, isReached }, malformedBody(), named);
     answers.push({ named, answer });
     if (answer.kind === 'none') break; // the others would wait for as long
   }
   const accepted = answers.find(({ answer }) => isMalformed(answer));
+  const isTls = answers.some(({ answer }) => isOfNobody(answer)) && (await isTlsByMistake(endpoint));
+  const isAnotherAccepted = accepted !== undefined;
   return {
-    findings: answers.map(({ named, answer }) => judge(named.name, answer, accepted !== undefined)),
+    findings: answers.map(({ named, answer }) => judge(named.name, answer, { isAnotherAccepted, isTls })),
     secret: accepted?.named.secret,
     isReceiving: answers.some(
       ({ answer }) => isMalformed(answer) || isUnauthorized(answer) || isSuccess(answer),
@@ -37,7 +41,15 @@ export async function checkSignatures(endpoint: Endpoint, secrets: readonly Name
   };
 }
 
-function judge(name: string, answer: Answer, isAnotherAccepted: boolean): Finding {
+/** As a port of TLS answers http: it hangs up, or a proxy says 400. */
+const isOfNobody = (answer: Answer) =>
+  answer.kind === 'none' || (answer.status === 400 && answer.fields['error'] === undefined);
+
+function judge(
+  name: string,
+  answer: Answer,
+  { isAnotherAccepted, isTls }: { isAnotherAccepted: boolean; isTls: boolean },
+): Finding {
   if (isMalformed(answer)) return ok('signature', `accepted, with the secret in ${name}`, { secret: name });
   if (isUnauthorized(answer)) {
     return failed('signature', {
@@ -46,8 +58,10 @@ function judge(name: string, answer: Answer, isAnotherAccepted: boolean): Findin
     });
   }
   const { found, mend } = explain(answer, 'a signed body that is no notification');
-  return failed('signature', { found, mend });
+  return failed('signature', { found, mend: isTls && isOfNobody(answer) ? NEEDS_HTTPS : mend });
 }
+
+const NEEDS_HTTPS = 'this port speaks TLS: use the address with https:// in place of http://';
 
 const ONLY_SECRET =
   'another secret is accepted, so path and proxy are right: add this one to the source, or sign with it no more';

@@ -32,6 +32,18 @@ async function checkHttps({ url, timeoutMs }: Endpoint): Promise<Finding> {
   }
 }
 
+/** A port that speaks TLS answers soon. */
+const SUSPICION_MS = 1_000;
+
+/** Whether the address is one of http, although its port speaks TLS. */
+export async function isTlsByMistake({ url, timeoutMs }: Endpoint): Promise<boolean> {
+  if (url.protocol === 'https:') return false;
+  return shakeHands(url, Math.min(timeoutMs, SUSPICION_MS)).then(
+    () => true,
+    () => false,
+  );
+}
+
 /** What a handshake showed. `fault`: why the certificate is not trusted, as Node names it. */
 export type Handshake = {
   readonly protocol: string;

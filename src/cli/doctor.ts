@@ -7,7 +7,7 @@ import { addressFault } from '../http-client.ts';
 import { decimal, FLAG, parse, TEXT } from './arguments.ts';
 import { confirm, hasSomebody } from './ask.ts';
 import type { Command } from './command.ts';
-import { examine, type Plan } from './doctor-checks.ts';
+import { examine, type Plan, timeoutsFor } from './doctor-checks.ts';
 import { newDoctorJob } from './doctor-event.ts';
 import type { Finding } from './doctor-finding.ts';
 import { printFinding, sumOf } from './doctor-output.ts';
@@ -46,8 +46,6 @@ const OPTIONS = {
 /** The sender's own limit (service interface 6.1). */
 const TIMEOUT_S = 10;
 const TIMEOUT_RANGE_S = { min: 0.1, max: 60 };
-/** For all checks, in time-outs: a healthy endpoint needs a few seconds. A dead one ends the checks at the first time-out. */
-const TIMEOUTS_IN_ALL = 6;
 
 async function run(args: string[], env: Env): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS, 1);
@@ -81,7 +79,7 @@ function planOf(
   if (fault !== undefined) throw new UsageError(fault);
   const { secrets, notes } = files.length > 0 ? readSecrets(files) : localSecret(env, source);
   const timeoutMs = decimal('--timeout', timeout, TIMEOUT_S, TIMEOUT_RANGE_S) * 1_000;
-  const signal = AbortSignal.timeout(TIMEOUTS_IN_ALL * timeoutMs);
+  const signal = AbortSignal.timeout(timeoutsFor(secrets) * timeoutMs);
   return {
     plan: { endpoint: { url: new URL(url), timeoutMs, signal }, secrets, event: eventOf(values) },
     notes,

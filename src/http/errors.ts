@@ -61,6 +61,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
 
 /** By Node's code. */
 const PROTOCOL_ERRORS: Readonly<Record<string, HttpError>> = {
+  HPE_INVALID_EOF_STATE: { ...HTTP_ERRORS.badRequest, message: 'the request ended before it was whole' },
   HPE_HEADER_OVERFLOW: HTTP_ERRORS.headersTooLarge,
   ERR_HTTP_REQUEST_TIMEOUT: HTTP_ERRORS.requestTimeout,
 };

@@ -27,9 +27,27 @@ The exchange \`${exchange}\` is a durable topic exchange; Tallyhook declares it.
 Acknowledge a message after your own work is done and saved, never before. Limit the unacknowledged messages (prefetch).
 Events that no queue is bound for are kept. An operator can send them again when there is a queue.
 
-A message that your program can never handle must not come back for ever: declare the queue as a quorum queue with
-\`x-delivery-limit\`, \`x-dead-letter-exchange\` and \`x-dead-letter-routing-key\`, and bind a second queue for what is given up. (The
-AMQP binding of AsyncAPI has no place for these arguments.)
+## Failures
+
+If your work on an event fails, try it again in your program, after a wait, and begin no later event of its job meanwhile. Never
+requeue a message (\`basic.nack\` or \`basic.reject\` with \`requeue\`): RabbitMQ can deliver it after later events of its job, which
+breaks the order. If what you depend on is away, go on trying. If the event itself is at fault, give up after a few attempts: then,
+and for a message that is no event, use \`basic.reject\` without \`requeue\`, and the broker moves the message to the dead-letter
+exchange. What is not acknowledged within the broker's \`consumer_timeout\` (30 minutes) closes the channel, and comes again.
+
+For that, declare your queue, \`<queue>\`, as a durable quorum queue with these arguments:
+
+| argument | value |
+|---|---|
+| \`x-queue-type\` | \`quorum\` |
+| \`x-dead-letter-exchange\` | \`<queue>.dead\`, a durable fanout exchange |
+| \`x-dead-letter-strategy\` | \`at-least-once\` |
+| \`x-overflow\` | \`reject-publish\`, which \`at-least-once\` needs |
+| \`x-delivery-limit\` | 20 |
+
+Bind a durable quorum queue, also named \`<queue>.dead\`, to that exchange. \`x-delivery-limit\` is not for failures that your program
+sees: it is for an event that ends your program, so that it does not come back for ever. Each lost connection counts as one
+delivery, too. (The AMQP binding of AsyncAPI has no place for these arguments.)
 
 ## Copies
 

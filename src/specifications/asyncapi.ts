@@ -96,7 +96,7 @@ export function createAsyncApiDocument({ exchange, routingPrefix }: Bus): AsyncA
         account: {
           type: 'userPassword',
           description:
-            'An account of the broker. It needs the permissions configure, write and read for its own queues, and read for the exchange.',
+            'An account of the broker. It needs the permissions configure, write and read for its own queues and their dead-letter exchange, and read for the exchange of the events.',
         },
       },
     },

@@ -18,16 +18,17 @@ const OUTCOMES: Readonly<Record<Outcome, string>> = {
 const CAUSES: Readonly<Record<keyof typeof DELIVERY_ERRORS | keyof typeof HTTP_ERRORS, string>> = {
   malformed:
     'the signature is right, but the body is no JSON object in UTF-8 with a usable `job_id` and `status`. The body is kept. The same bytes get the same answer again.',
-  incomplete: 'the body did not arrive whole. Send it again.',
-  badRequest: 'the request is no valid HTTP, or its path is not percent-encoded correctly.',
+  incomplete: 'the body did not arrive whole. Send the same bytes again.',
+  badRequest:
+    'the request is no valid HTTP, or ended before it was whole, or its path is not percent-encoded correctly. Send the same bytes again; if the answer is the same, correct the request.',
   unauthorized:
     'the signature is missing or wrong, or the source is unknown. The answer is the same for every cause; operators can see the cause.',
   notFound: 'another path than `/webhooks` and `/webhooks/{source}`. A slash at the end makes another path.',
   wrongMethod: 'another method than POST.',
   noTunnel: 'CONNECT: this is no proxy.',
-  late: 'the body did not arrive in time. Send it again.',
+  late: 'the body did not arrive in time. Send the same bytes again.',
   requestTimeout:
-    'the head of the request, or the request as a whole, did not arrive in time. Send it again.',
+    'the head of the request, or the request as a whole, did not arrive in time. Send the same bytes again.',
   tooLarge: 'the body is larger than the limit. The same bytes get the same answer again.',
   encoded: 'the request has a `Content-Encoding`. The signature is over the raw bytes: send these.',
   expectationFailed: 'the request has another `Expect` than `100-continue`.',
@@ -98,7 +99,7 @@ export const responseRefs = (): object =>
   ]);
 
 const OTHER =
-  'Anything else: `internal` with 500, or an answer of a proxy in front, which can have another body. Take it as a 503.';
+  'Anything else: `internal` with 500, or an answer of a proxy in front, which can have another body. After a 5xx or a 429, send the same bytes again, later. After any other, correct the request, the address or the proxy first.';
 
 /** For `components.schemas`. */
 export const answerSchemas = {

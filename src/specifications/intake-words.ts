@@ -27,9 +27,11 @@ A source can have several valid secrets while you change them. The secret of one
 | answer | do |
 |---|---|
 | 200, 202 | nothing: the notification is recorded, and is not lost |
-| 503, 408, another 5xx, or none within your time limit | send the same bytes again, later |
+| 503, another 5xx, 408, 429, a broken connection, or none within your time limit | send the same bytes again, later |
 | 400 \`bad_request\` | send the same bytes again; if the answer is the same, correct the request |
-| 400 \`malformed\`, 401, 404, 405, 413, 415, 417, 431 | correct the request or the settings: the same request gets the same answer |
+| 400 \`malformed\`, another 4xx, or a redirect | correct the request or the settings: the same request gets the same answer |
+
+Tallyhook itself answers no 429 and no redirect, and 5xx only as 503 and 500. The others come from a proxy in front.
 
 Sending again does no harm. A notification is the same event as an earlier one if source, \`job_id\` and \`status\` are the same; for
 \`processing\` the \`progress_percentage\` must be the same too. The same content is a \`duplicate\`, other content a \`conflict\`.

@@ -3,8 +3,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findFreePort } from '../../../scripts/services/ports.ts';
-import { examine } from '../../../src/cli/doctor-checks.ts';
+import { examine, timeoutsFor } from '../../../src/cli/doctor-checks.ts';
 import type { Finding } from '../../../src/cli/doctor-finding.ts';
+import { selfSignedCertificate } from '../../support/certificate.ts';
 import { startFront } from '../../support/front.ts';
 import { startOrigin } from '../../support/origin.ts';
 import { answer, hang, startReceiver } from '../../support/receiver.ts';
@@ -74,6 +75,16 @@ describe('an address', () => {
     });
     await using broken = await startOrigin((_request, { socket }) => void socket?.end('SSH-2.0-x\r\n'));
     expect(await examined(broken.url)).toMatchObject({ signature: failedWith('does not speak HTTP') });
+  });
+
+  test('of http whose port speaks TLS is said to need https', async () => {
+    await using secure = await startFront(relay.intake, { certificate: selfSignedCertificate({}) });
+
+    expect(await examined(secure.url.replace('https:', 'http:'))).toMatchObject({
+      signature: failedWith('no answer to a signed body', 'https:// in place of http://'),
+      forged: skipped,
+    });
+    expect(secure.received).toEqual([]);
   });
 
   test('with another path has nothing of Tallyhook', async () => {
@@ -287,6 +298,59 @@ describe('an endpoint', () => {
     });
   });
 
+  test('that answers each request within the time-out passes, however long all take, with a warning', async () => {
+    const timeoutMs = 1_500;
+    await using slow = await startFront(relay.intake, {
+      change: async (passed) => {
+        await delay(timeoutMs * 0.6);
+        return passed;
+      },
+    });
+
+    const found = await examined(slow.url, {
+      timeoutMs,
+      wholeMs: timeoutsFor(secrets) * timeoutMs,
+    });
+    const { time, ...others } = found;
+    expect(Object.values(others).filter(({ result }) => result !== 'ok')).toEqual([]);
+    // Two of them show it.
+    expect(time).toMatchObject(warningWith('slow: the median of 2 answers took', 'Look at'));
+  });
+
+  test('that stops to answer is not looked for at another address', async () => {
+    let requests = 0;
+    await using stopping = await startFront(relay.intake, {
+      change: async (passed) => {
+        requests += 1;
+        if (requests > 10) await delay(2_000);
+        return passed;
+      },
+    });
+
+    const { time } = await examined(stopping.url, { timeoutMs: 1_000 });
+    expect(time).toMatchObject(
+      failedWith(
+        'no answer to request 2 of 5: there was no answer within 1 s. Before it, answers took',
+        'slow',
+      ),
+    );
+    expect(time?.mend).not.toContain('firewall');
+  });
+
+  test('whose event has the id of another job fails', async () => {
+    await using mistaken = await startFront(relay.intake, {
+      change: (passed) =>
+        passed.body.includes('doctor-1')
+          ? { status: 202, text: '{"outcome":"accepted","event_id":"default:job_2:failed"}' }
+          : passed,
+    });
+
+    expect(await examined(mistaken.url, { event: true })).toMatchObject({
+      event: failedWith('the event_id default:job_2:failed, which is of another job', 'another service'),
+      redelivery: skipped,
+    });
+  });
+
   test('that never answers ends the checks after one time-out', async () => {
     await using silent = await startReceiver(hang);
 
@@ -312,7 +376,8 @@ describe('an endpoint', () => {
       change: (passed) => {
         if (!passed.body.includes('doctor-1')) return passed;
         events += 1;
-        return { status: 202, text: JSON.stringify({ outcome: 'accepted', event_id: `e${events}` }) };
+        const id = events === 1 ? 'default:doctor-1:failed' : 'e2';
+        return { status: 202, text: JSON.stringify({ outcome: 'accepted', event_id: id }) };
       },
     });
 

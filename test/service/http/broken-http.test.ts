@@ -136,7 +136,9 @@ describe('bodies that do not come as announced', () => {
     connection.write(rawPost(body, { ...signed(body), 'Content-Length': String(body.length + 1) }));
     connection.end();
 
-    expect(await connection.replies()).toMatchObject([{ status: 400, body: { error: 'bad_request' } }]);
+    expect(await connection.replies()).toMatchObject([
+      { status: 400, body: { error: 'bad_request', message: 'the request ended before it was whole' } },
+    ]);
     await connection.closed;
     await expect
       .poll(() => deliveries(relay.database), { timeout: 5_000 })

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { type Contact, judgeContacts } from '../../../src/cli/doctor-address.ts';
+import { timeoutsFor } from '../../../src/cli/doctor-checks.ts';
 import { explain, isMalformed } from '../../../src/cli/doctor-explain.ts';
 import { failed, ok, skipped, warning } from '../../../src/cli/doctor-finding.ts';
 import { linesOf, sumOf } from '../../../src/cli/doctor-output.ts';
@@ -109,6 +110,13 @@ describe('times', () => {
     });
   });
 
+  test('are the same in words and in values', () => {
+    expect(judgeTimes([4.6, 4.6, 7.9], 10_000)).toMatchObject({
+      found: expect.stringContaining('took 4 ms, the slowest 7 ms'),
+      details: { median_ms: 4, slowest_ms: 7 },
+    });
+  });
+
   test('beyond it are a warning, even one of them', () => {
     expect(judgeTimes([10, 10, 10, 10, 1_001], 10_000)).toMatchObject({ result: 'warning' });
     expect(judgeTimes([101], 1_000)).toMatchObject({ result: 'warning' });
@@ -161,6 +169,23 @@ describe('an answer', () => {
     expect(fault.found.length).toBeLessThan(200);
     expect(fault.found).not.toContain('\u001b');
   });
+});
+
+test('no answer after others is no question of the address', () => {
+  const fault = explain({ kind: 'none', reason: 'it was late', isReached: true }, 'a body');
+
+  expect(fault).toEqual({
+    found: 'no answer to a body: it was late',
+    mend: expect.stringContaining('slow'),
+  });
+  expect(fault.mend).not.toContain('firewall');
+});
+
+test('the checks have time for each request of each secret', () => {
+  const secrets = Array.from({ length: 3 }, () => ({ name: 'x', secret: 'x', raw: 'x' }));
+
+  expect(timeoutsFor(secrets) - timeoutsFor(secrets.slice(1))).toBe(2);
+  expect(timeoutsFor(secrets.slice(2))).toBe(15); // as docs/senders.md says
 });
 
 test('a finding is a line with its result as a word, and what to do stands below it', () => {
