@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { allBreaks, CONTRACTS, leftOver, listMakings } from './contracts/documents.ts';
 import { keepTypes } from './contracts/kept-types.ts';
-import { faultsOf, release, unreleased } from './contracts/released.ts';
+import { faultsOf, majorVersions, release, unreleased } from './contracts/released.ts';
 import { complain, complainOfUsage, explain, say } from './output.ts';
 
 async function main(args: string[]): Promise<number> {
@@ -48,6 +48,16 @@ async function run(isRelease: boolean): Promise<number> {
 }
 
 function releaseAll(): number {
+  const [major] = majorVersions(unreleased(CONTRACTS));
+  if (major !== undefined) {
+    complain(
+      `contracts/${major} begins a new major version, and cannot be released: the service publishes one version.`,
+    );
+    complain(
+      'It must first publish the old version beside the new one. See "A new major version" in contracts/README.md.',
+    );
+    return 1;
+  }
   if (unreleased(CONTRACTS).some((path) => path.startsWith('events/'))) keepTypes(CONTRACTS);
   const paths = unreleased(CONTRACTS);
   release(CONTRACTS, paths);

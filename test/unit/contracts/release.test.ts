@@ -4,7 +4,13 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { CONTRACTS, leftOver } from '../../../scripts/contracts/documents.ts';
 import { breaksOf, filesOf, type FrozenForm, makeFile, toText } from '../../../scripts/contracts/forms.ts';
-import { faultsOf, readReleased, release, unreleased } from '../../../scripts/contracts/released.ts';
+import {
+  faultsOf,
+  majorVersions,
+  readReleased,
+  release,
+  unreleased,
+} from '../../../scripts/contracts/released.ts';
 import { dataForm, type Form } from '../../../src/event/index.ts';
 import { createFolder } from '../../support/folder.ts';
 
@@ -90,6 +96,19 @@ test('a new major version is a file of its own, which may break', () => {
   const made = makeFile(next, CONTRACTS, isReleased);
   expect(made.path).toBe(`events/progress.v${major}.json`);
   expect(breaksOf(next, [...filesOf(next, CONTRACTS), made])).toEqual([]);
+});
+
+test('only the first form of a new major version counts as one', () => {
+  const paths = [
+    'events/new.v1.json',
+    'events/progress.v1.12.json',
+    'events/progress.v2.json',
+    'events/a.v11.json',
+  ];
+  expect(majorVersions([...paths, 'examples/events/progress.json', 'types/released/events.2.ts'])).toEqual([
+    'events/progress.v2.json',
+    'events/a.v11.json',
+  ]);
 });
 
 test('until it is released a file is made anew, and from then on it is not', async () => {
