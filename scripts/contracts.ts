@@ -4,9 +4,9 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { allBreaks, CONTRACTS, leftOver, makeAll } from './contracts/documents.ts';
+import { allBreaks, CONTRACTS, leftOver, listMakings } from './contracts/documents.ts';
 import { keepTypes } from './contracts/kept-types.ts';
-import { faultsOf, release, unreleased } from './contracts/released.ts';
+import { faultsOf, majorVersions, release, unreleased } from './contracts/released.ts';
 import { complain, complainOfUsage, explain, say } from './output.ts';
 
 async function main(args: string[]): Promise<number> {
@@ -30,23 +30,34 @@ async function run(isRelease: boolean): Promise<number> {
     rmSync(join(CONTRACTS, path));
     say(`removed, since it was never released: contracts/${path}`);
   }
-  const made = await makeAll();
+  // Before the documents: where a form breaks, their samples may be wrong, too, and that would hide the break.
+  const faults = [...faultsOf(CONTRACTS), ...allBreaks()];
+  for (const fault of faults) complain(fault);
+  if (faults.length > 0) {
+    complain('Nothing was written. See "How a form changes" in contracts/README.md.');
+    return 1;
+  }
+  const made = await Promise.all(listMakings().map(async ({ path, make }) => ({ path, text: await make() })));
   const written = made.filter(({ path, text }) => writeIfNew(join(CONTRACTS, path), text));
   for (const { path } of written) say(`contracts/${path}`);
   say(`${written.length} of ${made.length} files were written anew`);
 
-  const faults = [...faultsOf(CONTRACTS), ...allBreaks()];
-  for (const fault of faults) complain(fault);
-  if (faults.length > 0) {
-    complain('See "How a form changes" in contracts/README.md.');
-    return 1;
-  }
   if (isRelease) return releaseAll();
   for (const path of unreleased(CONTRACTS)) say(`not released yet: contracts/${path}`);
   return 0;
 }
 
 function releaseAll(): number {
+  const [major] = majorVersions(unreleased(CONTRACTS));
+  if (major !== undefined) {
+    complain(
+      `contracts/${major} begins a new major version, and cannot be released: the service publishes one version.`,
+    );
+    complain(
+      'It must first publish the old version beside the new one. See "A new major version" in contracts/README.md.',
+    );
+    return 1;
+  }
   if (unreleased(CONTRACTS).some((path) => path.startsWith('events/'))) keepTypes(CONTRACTS);
   const paths = unreleased(CONTRACTS);
   release(CONTRACTS, paths);

@@ -25,15 +25,26 @@ export const RULES = {
   enum: { readers: 'enum widened', senders: 'enum narrowed' },
   const: { readers: 'const changed', senders: 'const changed' },
   range: { readers: 'range loosened', senders: 'range tightened' },
-  pattern: { readers: 'pattern loosened', senders: 'pattern tightened' },
-  format: { readers: 'format dropped', senders: 'format added' },
+  otherRange: { readers: 'range changed', senders: 'range changed' },
+  pattern: { readers: 'pattern removed', senders: 'pattern added' },
+  otherPattern: { readers: 'pattern changed', senders: 'pattern changed' },
+  format: { readers: 'format removed', senders: 'format added' },
+  otherFormat: { readers: 'format changed', senders: 'format changed' },
   unjudged: { readers: 'cannot be judged', senders: 'cannot be judged' },
 } as const;
 
 const LOWER = ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties'];
 const UPPER = ['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties'];
-/** Their values are not weighed against each other: any change is a break, unless there was none before. */
-const EXACT = { pattern: 'pattern', format: 'format', multipleOf: 'range', uniqueItems: 'range' } as const;
+/**
+ * Their values are not weighed against each other: one may not come, or go, or become another. The first rule is for where the
+ * keyword is missing, the second for another value.
+ */
+const EXACT = {
+  pattern: ['pattern', 'otherPattern'],
+  format: ['format', 'otherFormat'],
+  multipleOf: ['range', 'otherRange'],
+  uniqueItems: ['range', 'range'],
+} as const;
 const STRUCTURE = ['type', 'const', 'enum', 'properties', 'required', 'additionalProperties', 'items'];
 const KNOWN = new Set([...LOWER, ...UPPER, ...Object.keys(EXACT), ...STRUCTURE, ...NOTES]);
 
@@ -111,7 +122,7 @@ function beyond(one: Schema, other: Schema, path: string, run: Run): Break[] {
     ...UPPER.filter(exceeds((limit, outer) => limit <= outer)).map(found('range')),
     ...Object.entries(EXACT)
       .filter(([keyword]) => (other[keyword] ?? false) !== false && one[keyword] !== other[keyword])
-      .map(([keyword, rule]) => found(rule)(keyword)),
+      .map(([keyword, [missing, another]]) => found(one[keyword] === undefined ? missing : another)(keyword)),
     ...beyondFields(one, other, path, run),
     ...within(one['items'], other['items'], `${path}/*`, run),
   ];

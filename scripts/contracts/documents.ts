@@ -20,13 +20,16 @@ const DOCUMENTS: Readonly<Record<string, TextMaker>> = {
   'types/tallyhook_events.py': makePython,
 };
 
-export type MadeFile = { readonly path: string; readonly text: string };
+/** `make` throws if there is no such document: a sample is no event any more, or a generator cannot write a form. */
+export type Making = { readonly path: string; readonly make: TextMaker };
 
-/** @param folder that is contracts/: what is released there is not made anew */
-export async function makeAll(folder: string = CONTRACTS): Promise<readonly MadeFile[]> {
-  const forms = makeForms(folder).map(({ made: { path, text } }) => ({ path, text }));
-  const documents = Object.entries(DOCUMENTS).map(async ([path, make]) => ({ path, text: await make() }));
-  return [...forms, ...(await Promise.all(documents))];
+/**
+ * All files. Nothing but the forms is made before `make` is called, so that breaks can be named first.
+ * @param folder that is contracts/: what is released there is not made anew
+ */
+export function listMakings(folder: string = CONTRACTS): readonly Making[] {
+  const forms = makeForms(folder).map(({ made: { path, text } }) => ({ path, make: () => text }));
+  return [...forms, ...Object.entries(DOCUMENTS).map(([path, make]) => ({ path, make }))];
 }
 
 /** What each form breaks, also one that is not written yet. */

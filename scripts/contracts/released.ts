@@ -33,6 +33,10 @@ export function unreleased(folder: string): readonly string[] {
   return FOLDERS.flatMap((place) => filesIn(folder, place)).filter((path) => !Object.hasOwn(released, path));
 }
 
+/** The forms among them that begin a new major version, such as `events/progress.v2.json`. */
+export const majorVersions = (paths: readonly string[]): readonly string[] =>
+  paths.filter((path) => /\.v(?!1\.)\d+\.json$/.test(path));
+
 /** Adds the files to the record. What is in it already stays. */
 export function release(folder: string, paths: readonly string[]): void {
   const added = paths.map((path) => [path, digestOf(folder, path)] as const);

@@ -3,11 +3,16 @@
 
 import { dataForm, envelopeForm, type Kind, KINDS, eventType } from '../../src/event/index.ts';
 
+type Literal = string | number | boolean | null;
+type TypeName = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array' | 'null';
+
 /** The keywords that make a type. A form with another one needs a generator that knows it. */
 export type FieldForm = {
-  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'object';
-  readonly const?: string | number | boolean;
-  readonly enum?: readonly (string | number | boolean)[];
+  readonly type?: TypeName | readonly TypeName[];
+  readonly const?: Literal;
+  readonly enum?: readonly Literal[];
+  readonly anyOf?: readonly FieldForm[];
+  readonly items?: FieldForm;
   readonly format?: string;
   readonly description?: string;
   /** The name of a type instead of all others. */
@@ -73,4 +78,6 @@ function objectForm(form: object): ObjectForm {
 
 /** A type has no format, so its comment names it. */
 const withUnit = (field: FieldForm): FieldForm =>
-  field.format === 'date-time' ? { ...field, description: `${field.description} RFC 3339, in UTC.` } : field;
+  field.format === 'date-time'
+    ? { ...field, description: `${field.description ?? ''} RFC 3339, in UTC.`.trim() }
+    : field;

@@ -20,6 +20,8 @@ export async function makeTypeScript(): Promise<string> {
   };
   return compile(root, 'ConversionEvent', {
     bannerComment: HEAD,
+    // An array with a limit would become a union of tuples, one for each length.
+    ignoreMinAndMaxItems: true,
     style: { singleQuote: true, printWidth: 110 },
   });
 }

@@ -1,7 +1,8 @@
 // The forms as JSON Schemas (draft 2020-12), made from the zod schemas that check. They are what contracts/ has, and what the
-// documents and the types for others are made from. Unknown fields are allowed everywhere: events pass them through, and senders
-// may add some.
+// documents and the types for others are made from. Unknown fields are allowed wherever the zod schema does not refuse or check
+// them: events pass them through, and senders may add some.
 
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { addressee, eventSchemas } from './data-forms.ts';
 import { dataSchema, envelope, eventType } from './envelope.ts';
@@ -34,12 +35,23 @@ export const addresseeForm = (): Form =>
     'What every notification has: the job that it is for, and the job’s status',
   );
 
-function toForm(schema: z.ZodType, $id: string, title: string): Form {
+/**
+ * A zod schema as a form.
+ * @param $id the form's URN
+ */
+export function toForm(schema: z.ZodType, $id: string, title: string): Form {
   const { $schema, ...form } = z.toJSONSchema(schema, {
     io: 'input',
-    override: ({ jsonSchema }) => {
-      if (jsonSchema.type === 'object') jsonSchema.additionalProperties = true;
-    },
+    override: ({ jsonSchema }) => allowUnknownFields(jsonSchema),
   });
   return { $schema, $id, title, ...form };
+}
+
+/** A strict object, a record or a catchall says itself what other fields may be: the form must say no less than the code checks. */
+function allowUnknownFields(schema: z.core.JSONSchema.BaseSchema): void {
+  if (schema.type !== 'object') return;
+  const { additionalProperties: others, propertyNames: names } = schema;
+  if (others === undefined || isDeepStrictEqual(others, {})) schema.additionalProperties = true;
+  // In JSON every name is a string, so this says nothing.
+  if (isDeepStrictEqual(names, { type: 'string' })) delete schema.propertyNames;
 }

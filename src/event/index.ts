@@ -15,6 +15,6 @@ export {
 } from './envelope.ts';
 export { type RecordedEvent, attributesOf } from './attributes.ts';
 export { addressee, eventSchemas } from './data-forms.ts';
-export { type Form, addresseeForm, dataForm, envelopeForm, notificationForm } from './forms.ts';
+export { type Form, addresseeForm, dataForm, envelopeForm, notificationForm, toForm } from './forms.ts';
 export { REASON_MAX_LENGTH, listReasons, reasonOf } from './reasons.ts';
 export { type ParsedEvent, isCompleted, isFailed, isProgress, parseEvent } from './parse-event.ts';

@@ -84,9 +84,16 @@ def fits(value, form):
         hints = typing.get_type_hints(form)
         return form.__required_keys__ <= value.keys() and all(
             fits(value[key], hint) for key, hint in hints.items() if key in value)
-    if typing.get_origin(form) is typing.Literal:
-        return value in typing.get_args(form)
-    return isinstance(value, form)
+    origin, parts = typing.get_origin(form), typing.get_args(form)
+    if origin is typing.Literal:
+        return value in parts
+    if origin is typing.Union:
+        return any(fits(value, part) for part in parts)
+    if origin is list:
+        return isinstance(value, list) and all(fits(one, parts[0]) for one in value)
+    if form is typing.Any:
+        return True
+    return isinstance(value, (int, float) if form is float else origin or form)
 
 for path in sorted(pathlib.Path(sys.argv[2]).iterdir()):
     event = json.loads(path.read_text("utf-8"))

@@ -4,7 +4,13 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { CONTRACTS, leftOver } from '../../../scripts/contracts/documents.ts';
 import { breaksOf, filesOf, type FrozenForm, makeFile, toText } from '../../../scripts/contracts/forms.ts';
-import { faultsOf, readReleased, release, unreleased } from '../../../scripts/contracts/released.ts';
+import {
+  faultsOf,
+  majorVersions,
+  readReleased,
+  release,
+  unreleased,
+} from '../../../scripts/contracts/released.ts';
 import { dataForm, type Form } from '../../../src/event/index.ts';
 import { createFolder } from '../../support/folder.ts';
 
@@ -20,58 +26,89 @@ async function copyOfContracts() {
   };
 }
 
+type Progress = Form & { readonly properties: Fields; readonly required: readonly string[] };
+
 /** The form of progress with other fields. */
-const changed = (change: (form: Form & { properties: Fields }) => object, version = 1): FrozenForm => ({
+const changed = (change: (form: Progress) => object): FrozenForm => ({
   name: 'events/progress',
   direction: 'readers',
   make: () => {
-    const form = { ...dataForm('progress'), $id: `urn:tallyhook:schema:conversion.job.progress:${version}` };
-    return { ...form, ...change(form as Form & { properties: Fields }) };
+    const form = dataForm('progress') as Progress;
+    return { ...form, ...change(form) };
   },
 });
-const withField = changed(({ properties }) => ({ properties: { ...properties, step: { type: 'string' } } }));
+const withField = changed(({ properties }) => ({
+  properties: { ...properties, planted: { type: 'string' } },
+}));
+
+/** The form of today, whichever version it has. */
+const newest = filesOf(withField, CONTRACTS).at(-1);
+if (newest === undefined) throw new Error('no file');
+const laterPath = (count: number) => `events/progress.v${newest.major}.${newest.minor + count}.json`;
 
 const isReleased = () => true;
 
 test('a form that only explains more, or in another order, is no new form', () => {
-  const explained = changed(({ properties }) => ({
+  const explained = changed(({ properties, required }) => ({
     title: 'Another title',
     properties: { ...properties, status: { ...properties['status'], description: 'new words' } },
-    required: ['progress_percentage', 'status', 'job_id'],
+    required: required.toReversed(),
   }));
   const { path, text } = makeFile(explained, CONTRACTS, isReleased);
-  expect(path).toBe('events/progress.v1.json');
+  expect(path).toBe(newest.path);
   expect(text).toBe(readFileSync(`${CONTRACTS}/${path}`, 'utf8'));
 });
 
 test('a new optional field makes the next file of the major version, which breaks nobody', () => {
   const made = makeFile(withField, CONTRACTS, isReleased);
-  expect(made.path).toBe('events/progress.v1.1.json');
-  expect(JSON.parse(made.text)).toMatchObject({ $id: 'urn:tallyhook:schema:conversion.job.progress:1.1' });
+  expect(made.path).toBe(laterPath(1));
+  const version = `${newest.major}.${newest.minor + 1}`;
+  expect(JSON.parse(made.text)).toMatchObject({
+    $id: `urn:tallyhook:schema:conversion.job.progress:${version}`,
+  });
   expect(breaksOf(withField, [...filesOf(withField, CONTRACTS), made])).toEqual([]);
 });
 
 test('a break is named with the file, the place and the rule, against all earlier forms', () => {
-  const [first] = filesOf(withField, CONTRACTS);
-  if (first === undefined) throw new Error('no file');
   const second = makeFile(withField, CONTRACTS, isReleased);
   const wider = changed(({ properties }) => ({
     properties: { ...properties, progress_percentage: { type: 'integer', minimum: 0, maximum: 200 } },
   }));
-  const third = { ...makeFile(wider, CONTRACTS, isReleased), path: 'events/progress.v1.2.json', minor: 2 };
+  const third = {
+    ...makeFile(wider, CONTRACTS, isReleased),
+    path: laterPath(2),
+    minor: newest.minor + 2,
+  };
 
-  expect(breaksOf(wider, [first, second, third])).toEqual([
-    'events/progress.v1.2.json breaks readers of events/progress.v1.json at /progress_percentage: range loosened (maximum was 100, is 200)',
-    'events/progress.v1.2.json breaks readers of events/progress.v1.1.json at /progress_percentage: range loosened (maximum was 100, is 200)',
-    'events/progress.v1.2.json breaks readers of events/progress.v1.1.json at /step: field removed (the field was {"type":"string"}, is none)',
+  expect(breaksOf(wider, [newest, second, third])).toEqual([
+    `${laterPath(2)} breaks readers of ${newest.path} at /progress_percentage: range loosened (maximum was 100, is 200)`,
+    `${laterPath(2)} breaks readers of ${laterPath(1)} at /progress_percentage: range loosened (maximum was 100, is 200)`,
+    `${laterPath(2)} breaks readers of ${laterPath(1)} at /planted: field removed (the field was {"type":"string"}, is none)`,
   ]);
 });
 
 test('a new major version is a file of its own, which may break', () => {
-  const next = changed(() => ({ properties: {} }), 2);
+  const major = newest.major + 1;
+  const next = changed(() => ({
+    $id: `urn:tallyhook:schema:conversion.job.progress:${major}`,
+    properties: {},
+  }));
   const made = makeFile(next, CONTRACTS, isReleased);
-  expect(made.path).toBe('events/progress.v2.json');
+  expect(made.path).toBe(`events/progress.v${major}.json`);
   expect(breaksOf(next, [...filesOf(next, CONTRACTS), made])).toEqual([]);
+});
+
+test('only the first form of a new major version counts as one', () => {
+  const paths = [
+    'events/new.v1.json',
+    'events/progress.v1.12.json',
+    'events/progress.v2.json',
+    'events/a.v11.json',
+  ];
+  expect(majorVersions([...paths, 'examples/events/progress.json', 'types/released/events.2.ts'])).toEqual([
+    'events/progress.v2.json',
+    'events/a.v11.json',
+  ]);
 });
 
 test('until it is released a file is made anew, and from then on it is not', async () => {
@@ -80,7 +117,7 @@ test('until it is released a file is made anew, and from then on it is not', asy
   writeFileSync(copy.at(path), text);
   expect(unreleased(copy.contracts)).toEqual([path]);
   expect(leftOver(copy.contracts)).toEqual([path]);
-  const other = changed(({ properties }) => ({ properties: { ...properties, stage: { type: 'string' } } }));
+  const other = changed(({ properties }) => ({ properties: { ...properties, another: { type: 'string' } } }));
   const record = () => readReleased(copy.contracts);
   expect(makeFile(other, copy.contracts, (name) => name in record()).path).toBe(path);
 
@@ -88,7 +125,7 @@ test('until it is released a file is made anew, and from then on it is not', asy
 
   expect(unreleased(copy.contracts)).toEqual([]);
   expect(leftOver(copy.contracts)).toEqual([]);
-  expect(makeFile(other, copy.contracts, (name) => name in record()).path).toBe('events/progress.v1.2.json');
+  expect(makeFile(other, copy.contracts, (name) => name in record()).path).toBe(laterPath(2));
   expect(record()).toMatchObject(readReleased(CONTRACTS));
 });
 

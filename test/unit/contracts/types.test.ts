@@ -12,10 +12,12 @@ import type {
   ProgressData,
 } from '../../../src/event/index.ts';
 
-/** zod writes an optional field as one that may also be undefined; JSON has no undefined. */
-type Present<T> = { [Key in keyof T]: Exclude<T[Key], undefined> };
+/** zod writes an optional field as one that may also be undefined; JSON has no undefined. Objects within are open, too. */
+type Present<T> = { [Key in keyof T]: Within<Exclude<T[Key], undefined>> };
+type Open<T> = Present<T> & { [field: string]: unknown };
+type Within<T> = T extends readonly (infer Item)[] ? Within<Item>[] : T extends object ? Open<T> : T;
 /** What the schema reads, with the fields that it does not know. */
-type Read<T extends z.ZodType> = Present<z.infer<T>> & { [field: string]: unknown };
+type Read<T extends z.ZodType> = Open<z.infer<T>>;
 
 /** `Omit` forgets the named fields of a type that has an index signature. */
 type Without<T, Name> = { [Key in keyof T as Key extends Name ? never : Key]: T[Key] };
