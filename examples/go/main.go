@@ -27,22 +27,22 @@ const (
 	firstWait   = 500 * time.Millisecond
 	longestWait = 10 * time.Second
 	workLimit   = 30 * time.Second // for one event
-	tables      = `
+	// happened_at as sent: it may have more digits than a timestamptz takes.
+	tables = `
 		create table if not exists handled_events (id text primary key, handled_at timestamptz not null default now());
 		create table if not exists job_history (
 			position bigserial primary key, source text not null, job_id text not null, status text not null,
-			progress int, cost_cents bigint, happened_at timestamptz not null)`
+			progress int, cost_cents bigint, happened_at text not null)`
+	completed = "conversion.job.completed"
 )
+
+var types = map[string]bool{completed: true, "conversion.job.failed": true, "conversion.job.progress": true}
 
 var errDatabaseAway = errors.New("the database is away")
 
 type event struct {
-	ID, Source, Subject, Time, DataSchema string
-	Data                                  struct {
-		Status    string
-		Progress  *int   `json:"progress_percentage"`
-		CostCents *int64 `json:"cost_cents"` // of a completed job
-	}
+	id, source, subject, time, kind, dataSchema, status string
+	progress, costCents                                 *int64 // the costs of a completed job
 }
 
 func main() {
@@ -144,20 +144,20 @@ func declare(ch *amqp.Channel, queue string) error {
 
 // settle acknowledges an event after its effect is committed. It never requeues one: that would change the order.
 func settle(ctx context.Context, db *sql.DB, delivery amqp.Delivery) error {
-	var e event
-	if err := json.Unmarshal(delivery.Body, &e); err != nil {
+	e, err := parse(delivery.Body)
+	if err != nil {
 		log.Printf("rejected, since it is no event: %v", err)
 		return delivery.Reject(false)
 	}
-	if !strings.HasSuffix(e.DataSchema, ":1") {
-		return delivery.Ack(false) // another version of the same
+	if !e.isKnown() {
+		return delivery.Ack(false)
 	}
 	for failures, waits := 0, 0; ctx.Err() == nil; waits++ {
 		err := handle(db, e)
 		if err == nil {
 			return delivery.Ack(false)
 		}
-		log.Printf("%s: %v", e.ID, err)
+		log.Printf("%s: %v", e.id, err)
 		if !errors.Is(err, errDatabaseAway) { // that is not the event's fault
 			failures++
 		}
@@ -165,6 +165,41 @@ func settle(ctx context.Context, db *sql.DB, delivery amqp.Delivery) error {
 			return delivery.Reject(false) // to the dead-letter queue
 		}
 		pause(ctx, waits)
+	}
+	return nil
+}
+
+// parse reads the data, too, if the event is known.
+func parse(body []byte) (event, error) {
+	var e event
+	var data json.RawMessage
+	err := read(body, map[string]any{"id": &e.id, "source": &e.source, "subject": &e.subject, "time": &e.time,
+		"type": &e.kind, "dataschema": &e.dataSchema, "data": &data})
+	if err != nil || !e.isKnown() {
+		return e, err
+	}
+	fields := map[string]any{"status": &e.status, "progress_percentage": &e.progress}
+	if e.kind == completed {
+		fields["cost_cents"] = &e.costCents
+	}
+	return e, read(data, fields)
+}
+
+// isKnown is false for new types, and for another version of the same.
+func (e event) isKnown() bool {
+	return types[e.kind] && strings.HasSuffix(e.dataSchema, ":1")
+}
+
+// read takes these fields of a JSON object. Not into a struct: encoding/json would take an unknown "Status" for "status".
+func read(object []byte, fields map[string]any) error {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(object, &values); err != nil {
+		return err
+	}
+	for name, field := range fields {
+		if err := json.Unmarshal(values[name], field); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return nil
 }
@@ -178,7 +213,7 @@ func handle(db *sql.DB, e event) error {
 		return fmt.Errorf("%w: %v", errDatabaseAway, err)
 	}
 	defer tx.Rollback() // does nothing after the commit
-	inserted, err := tx.ExecContext(ctx, "insert into handled_events (id) values ($1) on conflict do nothing", e.ID)
+	inserted, err := tx.ExecContext(ctx, "insert into handled_events (id) values ($1) on conflict do nothing", e.id)
 	if err != nil {
 		return err
 	}
@@ -186,7 +221,7 @@ func handle(db *sql.DB, e event) error {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `insert into job_history (source, job_id, status, progress, cost_cents, happened_at)
-		values ($1, $2, $3, $4, $5, $6)`, e.Source, e.Subject, e.Data.Status, e.Data.Progress, e.Data.CostCents, e.Time)
+		values ($1, $2, $3, $4, $5, $6)`, e.source, e.subject, e.status, e.progress, e.costCents, e.time)
 	if err != nil {
 		return err
 	}

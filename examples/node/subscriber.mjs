@@ -15,11 +15,13 @@ const PREFETCH = 50; // events that the broker sends ahead; they are handled one
 const ATTEMPTS = 4; // at an event whose handling fails; then it goes to the dead-letter queue
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
+const TYPES = ['conversion.job.completed', 'conversion.job.failed', 'conversion.job.progress'];
+// happened_at as sent: it may have more digits than a timestamptz takes.
 const TABLES = `
   create table if not exists handled_events (id text primary key, handled_at timestamptz not null default now());
   create table if not exists job_history (
     position bigserial primary key, source text not null, job_id text not null, status text not null,
-    progress int, cost_cents bigint, happened_at timestamptz not null)`;
+    progress int, cost_cents bigint, happened_at text not null)`;
 
 const warn = (error) => console.warn(error.message);
 
@@ -40,7 +42,7 @@ for (let failures = 0; !stop.signal.aborted; failures += 1) {
   try {
     await consume();
   } catch (error) {
-    console.warn(`connecting again, since the connection was lost: ${error.message}`);
+    console.warn(`connecting again, since ${error.message}`);
   }
   if (performance.now() - startedMs > LONGEST_WAIT_MS) failures = 0;
   await pause(failures, stop.signal);
@@ -53,30 +55,25 @@ async function consume() {
   await pool.query(TABLES);
   const connection = await connect(AMQP_URL, { timeout: 10_000 });
   const lost = new AbortController();
-  connection.on('error', warn); // 'close' follows
-  connection.on('close', () => lost.abort());
+  connection.on('error', () => {}); // 'close' follows, with the same error
+  connection.on('close', (reason) => lost.abort(reason));
   try {
     const channel = await connection.createChannel();
-    channel.on('error', warn);
-    channel.on('close', () => lost.abort());
+    channel.on('error', (reason) => lost.abort(reason));
     await declare(channel);
     const ended = AbortSignal.any([stop.signal, lost.signal]);
     // In a row. amqplib does not wait for an async function: it would start the work at all 50 events at once.
     let work = Promise.resolve();
     await channel.consume(QUEUE, (message) => {
-      if (message === null) return lost.abort(); // the queue was deleted
-      work = work
-        .then(() => settle(channel, message, ended))
-        .catch((error) => {
-          warn(error);
-          lost.abort();
-        });
+      if (message === null) return lost.abort(new Error('the broker ended the consumer'));
+      work = work.then(() => settle(channel, message, ended)).catch((error) => lost.abort(error));
     });
     console.log(`waiting for events in ${QUEUE}`);
     if (!ended.aborted) await once(ended, 'abort');
     await work;
+    lost.signal.throwIfAborted();
     // Not channel.cancel(): a second consumer would then start before the events that this one still holds are back.
-    if (!lost.signal.aborted) await channel.close();
+    await channel.close();
   } finally {
     await connection.close().catch(() => {});
   }
@@ -109,7 +106,8 @@ async function settle(channel, message, ended) {
   let isKnown;
   try {
     event = JSON.parse(message.content.toString());
-    isKnown = event.dataschema.endsWith(':1'); // and not another version of the same
+    if (!event.id || !event.type) throw new TypeError('it has no id or no type');
+    isKnown = event.dataschema.endsWith(':1') && TYPES.includes(event.type); // not a new type, or another version
   } catch (error) {
     console.warn(`rejected, since it is no event: ${error.message}`);
     return channel.reject(message, false);
@@ -145,10 +143,11 @@ async function handle(client, { id, source, subject, time, data }) {
     id,
   ]);
   if (inserted.rowCount === 1) {
+    const cost = data.status === 'completed' ? data.cost_cents : null;
     await client.query(
       `insert into job_history (source, job_id, status, progress, cost_cents, happened_at)
        values ($1, $2, $3, $4, $5, $6)`,
-      [source, subject, data.status, data.progress_percentage, data.cost_cents, time],
+      [source, subject, data.status, data.progress_percentage, cost, time],
     );
   }
   await client.query('commit');

@@ -22,9 +22,13 @@ EXCHANGE = "conversion.events"
 BINDING = "job.#"
 QUEUE = os.environ["QUEUE"]
 PREFETCH = 50  # events that the broker sends ahead; they are handled one after the other
+TYPES = {"conversion.job.completed", "conversion.job.failed", "conversion.job.progress"}
 ATTEMPTS = 4  # at an event whose handling fails; then it goes to the dead-letter queue
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 10.0
 LOOK_S = 0.2  # how often it looks whether it should stop
+AWAY = {  # what SQLite says when it is not the event's fault
+    "database is locked", "unable to open database file", "disk I/O error", "database or disk is full",
+}
 TABLES = """
     create table if not exists handled_events (
       id text primary key, handled_at text not null default current_timestamp);
@@ -108,22 +112,22 @@ def declare(channel: BlockingChannel) -> None:
 def settle(channel: BlockingChannel, tag: int, body: bytes, database: sqlite3.Connection) -> None:
     """Acknowledges an event after its effect is committed. Never requeues one: that would change the order."""
     try:
-        event = json.loads(body)
-        is_known = event["dataschema"].endswith(":1")  # and not another version of the same
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        row = parse(body)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         log.error("rejected, since it is no event: %r", error)
         channel.basic_reject(tag, requeue=False)
+        return
+    if row is None:
+        channel.basic_ack(tag)
         return
     failures = waits = 0
     while not stopping:
         try:
-            if is_known:
-                handle(database, event)
-        except sqlite3.OperationalError as error:  # locked, or the disk is full: not the event's fault
-            log.warning("%s: %r", event["id"], error)
+            handle(database, row)
         except Exception as error:
-            log.warning("%s: %r", event["id"], error)
-            failures += 1
+            log.warning("%s: %r", row["id"], error)
+            if str(error) not in AWAY:
+                failures += 1
         else:
             channel.basic_ack(tag)
             return
@@ -134,18 +138,32 @@ def settle(channel: BlockingChannel, tag: int, body: bytes, database: sqlite3.Co
         waits += 1
 
 
-def handle(database: sqlite3.Connection, event: dict[str, Any]) -> None:
+def parse(body: bytes) -> dict[str, Any] | None:
+    """Returns what handle() writes; None for a new type of event, or another version of the same."""
+    # int() refuses numbers of more than 4,300 digits. An unknown field may have one.
+    event = json.loads(body, parse_int=lambda digits: int(digits) if len(digits) < 20 else digits)
+    if not event["dataschema"].endswith(":1") or event["type"] not in TYPES:
+        return None
+    data = event["data"]
+    return {
+        **{name: event[name] for name in ("id", "source", "subject", "time")},
+        "status": data["status"],
+        "progress": data["progress_percentage"],
+        "cost": data["cost_cents"] if data["status"] == "completed" else None,
+    }
+
+
+def handle(database: sqlite3.Connection, row: dict[str, Any]) -> None:
     """Commits the effect and the event's id in one transaction, so that a copy has no effect."""
     with database:  # commits, or rolls back after an exception
         database.execute("begin immediate")
-        insert_id = "insert into handled_events (id) values (?) on conflict do nothing"
-        if database.execute(insert_id, [event["id"]]).rowcount == 0:
+        insert_id = "insert into handled_events (id) values (:id) on conflict do nothing"
+        if database.execute(insert_id, row).rowcount == 0:
             return
-        data = event["data"]
         database.execute(
             """insert into job_history (source, job_id, status, progress, cost_cents, happened_at)
-               values (:source, :subject, :status, :progress_percentage, :cost_cents, :time)""",
-            {"progress_percentage": None, "cost_cents": None, **data, **event},
+               values (:source, :subject, :status, :progress, :cost, :time)""",
+            row,
         )
 
 

@@ -27,5 +27,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(signatureOf(bytes.TrimSpace(secret), body)) // a newline at the file's end is not part of the secret
+	// White space at its ends and a byte order mark are not part of it.
+	secret = bytes.TrimSpace(bytes.TrimPrefix(secret, []byte("\ufeff")))
+	fmt.Println(signatureOf(secret, body))
 }

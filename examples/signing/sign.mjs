@@ -8,5 +8,5 @@ function signatureOf(secret, body) {
 }
 
 const [secretFile, bodyFile] = process.argv.slice(2);
-const secret = readFileSync(secretFile, 'utf8').trim(); // a newline at the file's end is not part of it
+const secret = readFileSync(secretFile, 'utf8').trim(); // white space at its ends and a byte order mark are not part of it
 process.stdout.write(`${signatureOf(secret, readFileSync(bodyFile))}\n`);

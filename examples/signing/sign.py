@@ -11,5 +11,6 @@ def signature_of(secret: str, body: bytes) -> str:
 
 
 secret_file, body_file = sys.argv[1:]
-secret = Path(secret_file).read_text(encoding="utf-8").strip()  # a newline at the file's end is not part of it
+# White space at its ends and a byte order mark are not part of it.
+secret = Path(secret_file).read_bytes().decode("utf-8-sig").strip()
 print(signature_of(secret, Path(body_file).read_bytes()))

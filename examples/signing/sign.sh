@@ -5,7 +5,13 @@ set -euo pipefail
 
 sha256() { openssl dgst -sha256 -binary; }
 numbers() { od -An -v -tu1; } # one for each byte
-secret() { tr -d '\r\n' < "$1"; } # a newline at the file's end is not part of it
+secret() { # of a file, without white space at its ends and a byte order mark
+  local LC_ALL=C text space
+  text=$(< "$1") text=${text#$'\xef\xbb\xbf'}
+  space=${text%%[![:space:]]*} text=${text#"$space"}
+  space=${text##*[![:space:]]} text=${text%"$space"}
+  printf %s "$text"
+}
 
 key=($(secret "$1" | numbers))
 if ((${#key[@]} > 64)); then key=($(secret "$1" | sha256 | numbers)); fi

@@ -1,7 +1,7 @@
 // The subscribers in examples/ go through the same scenario at the same time, each with a queue and a database of its own.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { EVENTS_PER_JOB, lifeOf } from '../support/example-events.ts';
+import { EVENTS_PER_JOB, lifeOf, ODD_EFFECTS } from '../support/example-events.ts';
 import {
   AFTER_KILLS,
   AFTER_POISON,
@@ -45,7 +45,7 @@ for (const language of ['Node', 'Python', 'Go'] as const) {
       const byJob = Object.groupBy(found, ({ job }) => job);
       for (const job of jobs) expect(byJob[job]).toEqual(lifeOf(job));
       for (const job of [AFTER_KILLS, AFTER_POISON, LAST]) expect(byJob[job]).toHaveLength(1);
-      expect(found).toHaveLength(jobs.length * EVENTS_PER_JOB + 3);
+      expect(found).toHaveLength(jobs.length * EVENTS_PER_JOB + 3 + ODD_EFFECTS.length);
     });
 
     test('ends the event at work when it is stopped, and loses and repeats none', () => {
@@ -64,9 +64,16 @@ for (const language of ['Node', 'Python', 'Go'] as const) {
       expect(deadLetters).toEqual([
         `default:${POISON}:processing:0`,
         'default:job_without_json:processing:0',
+        'default:job_without_id:processing:0',
       ]);
       expect((await effectsOf(language)).map(({ job }) => job)).toContain(AFTER_POISON);
       expect(await scenario?.messagesIn(example.queue)).toBe(0);
+    });
+
+    test('reads the fields that it knows by their exact names, and no others', async () => {
+      const found = await effectsOf(language);
+
+      expect(found.filter(({ job }) => job === 'job_odd')).toEqual(ODD_EFFECTS);
     });
 
     // The database of the Python example is a file: it is always there.

@@ -62,9 +62,11 @@ beforeAll(async () => {
 afterAll(() => folder[Symbol.asyncDispose]());
 
 describe.each(EXAMPLES)('$file', ({ file, program }) => {
+  const source = at(`examples/signing/${file}`);
+  const prepare = async () => (file.endsWith('.go') ? [await compileGo(source)] : [program ?? '', source]);
+
   test.skipIf(program === undefined)('prints the header of each valid vector, and of no other', async () => {
-    const source = at(`examples/signing/${file}`);
-    const [command = '', ...args] = file.endsWith('.go') ? [await compileGo(source)] : [program, source];
+    const [command = '', ...args] = await prepare();
     const printed = new Map<string, string>();
     for (const [index, pair] of pairs.entries()) {
       const files = [folder.path(`${index}.secret`), folder.path(`${index}.body`)];
@@ -74,6 +76,17 @@ describe.each(EXAMPLES)('$file', ({ file, program }) => {
     const matching = vectors.filter((vector) => printed.get(pairOf(vector)) === `${vector.header}\n`);
     expect(matching).toEqual(vectors.filter(({ verdict }) => verdict === 'valid'));
   });
+
+  test.skipIf(program === undefined)(
+    'leaves white space around a secret out, and a byte order mark',
+    async () => {
+      const secret = 'of two  words\r\nand two lines: *é';
+      const files = [await folder.write('odd', `\ufeff \t${secret} \r\n\n`), await folder.write('x', 'x')];
+      const [command = '', ...args] = await prepare();
+
+      expect((await run(command, [...args, ...files])).stdout).toBe(`${sign('x', secret)}\n`);
+    },
+  );
 });
 
 test.skipIf(!HAS_OPENSSL)(

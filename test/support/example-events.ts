@@ -27,7 +27,11 @@ export function lifeOf(job: string): Effect[] {
 
 let sequence = 0;
 
-export function messageOf({ job, status, progress: percent }: Effect): OutgoingMessage {
+/** @param odd further fields of the data as JSON text, and another end of its time */
+export function messageOf(
+  { job, status, progress: percent }: Effect,
+  odd: { readonly fields?: string; readonly occurredAt?: string } = {},
+): OutgoingMessage {
   const notification = { completed, failed, processing: (id: string) => progress(id, percent ?? 0) }[status](
     job,
   );
@@ -40,12 +44,29 @@ export function messageOf({ job, status, progress: percent }: Effect): OutgoingM
     status,
     progress: isProgress ? percent : null,
     late: false,
-    occurredAt: isProgress ? null : '2026-01-15T10:35:00Z',
+    occurredAt: isProgress ? null : (odd.occurredAt ?? '2026-01-15T10:35:00Z'),
     recordedAt: new Date(),
-    data: JSON.stringify(notification),
+    data: `${JSON.stringify(notification).slice(0, -1)}${odd.fields ?? ''}}`,
   };
   return toMessage(event, 'job');
 }
+
+/** What intake accepts although few senders would send it. */
+export const ODD_EFFECTS: readonly Effect[] = [
+  { job: 'job_odd', status: 'processing', progress: 0, cost: null },
+  { job: 'job_odd', status: 'completed', progress: 100, cost: 125 },
+];
+
+export const oddMessages = (): OutgoingMessage[] => {
+  const otherCase = ',"Status":{"code":3},"STATUS":"hello","Cost_Cents":"12.50","Progress_Percentage":7.5';
+  const fields = `${otherCase},"huge":${'9'.repeat(5_001)},"small":1e-999`;
+  const occurredAt = `2026-01-15T10:35:00.${'1'.repeat(150)}Z`;
+  const [started, ended] = ODD_EFFECTS as [Effect, Effect];
+  return [
+    messageOf(started, { fields: `${fields},"cost_cents":"12.50"` }),
+    messageOf(ended, { fields, occurredAt }),
+  ];
+};
 
 /** A replay's copy has the same id and bytes. */
 const copyOf = (message: OutgoingMessage): OutgoingMessage => ({
@@ -74,7 +95,7 @@ export async function publishLives(
   const waiting = [...jobs];
   const publishNext = async () => {
     for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
-      const messages = lifeOf(job).map(messageOf);
+      const messages = lifeOf(job).map((effect) => messageOf(effect));
       for (const [index, message] of messages.entries()) {
         await publish(publisher, message);
         onPublished();

@@ -3,7 +3,15 @@
 
 import { connect } from 'amqplib';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
-import { EVENTS_PER_JOB, jobsOf, lifeOf, messageOf, publish, publishLives } from './example-events.ts';
+import {
+  EVENTS_PER_JOB,
+  jobsOf,
+  lifeOf,
+  messageOf,
+  oddMessages,
+  publish,
+  publishLives,
+} from './example-events.ts';
 import { type Effect, type Example, type Language, prepareExample } from './examples.ts';
 import { createTestPublisher } from './relay.ts';
 import type { RunningCommand } from './replica.ts';
@@ -107,22 +115,31 @@ export async function playScenario(programs: ReadonlyMap<Language, string>): Pro
     });
   }
 
-  /** An event that cannot be handled, another version of an event, and what is no event. Then one that can be handled. */
+  /** An event that cannot be handled, another version and type, and what is no event, twice. Then those that can be handled. */
   async function sendPoison(): Promise<void> {
     await each(({ example }) => example.store.refuse(POISON));
     const other = firstEventOf('job_of_another_version');
     const body = Buffer.from(other.body.toString().replace('progress:1"', 'progress:2"'));
     const none = { ...firstEventOf('job_without_json'), body: Buffer.from('no JSON') };
-    for (const message of [firstEventOf(POISON), { ...other, body }, none, firstEventOf(AFTER_POISON)])
+    const otherType = Buffer.from(other.body.toString().replaceAll('job.progress', 'job.paused'));
+    const ignored = [body, otherType].map((changed) => ({ ...other, body: changed }));
+    for (const message of [
+      firstEventOf(POISON),
+      ...ignored,
+      none,
+      { ...firstEventOf('job_without_id'), body: Buffer.from('{"dataschema":"x:1"}') },
+      ...oddMessages(),
+      firstEventOf(AFTER_POISON),
+    ])
       await publish(publisher, message);
     await each(async (run) => {
       await untilEffect(run, AFTER_POISON);
       const read = async () => {
         const message = await channel.get(`${run.example.queue}.dead`, { noAck: true });
         if (message) run.deadLetters.push(String(message.properties.messageId));
-        return run.deadLetters.length >= 2 || undefined;
+        return run.deadLetters.length >= 3 || undefined;
       };
-      await until('two events are in the dead-letter queue', read, PATIENCE);
+      await until('three messages are in the dead-letter queue', read, PATIENCE);
     });
   }
 
