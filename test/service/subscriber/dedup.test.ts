@@ -205,7 +205,7 @@ test('Postgres: prepare waits for no handler, once the table is there', async ()
   await client.query('begin');
   await client.query(`insert into tallyhook_handled_events (queue, event_id) values ('a', 'b')`);
 
-  await store.dedup.prepare();
+  await expect(store.dedup.prepare()).resolves.toBeUndefined();
 
   await client.query('rollback');
   client.release();
