@@ -37,8 +37,8 @@ const utc = z.iso.datetime();
 const SHORT_STRING_MAX = 255;
 
 /**
- * The zod schema of an event as a CloudEvent. It is open: attributes that are added later pass through, and so do new types and versions of the data. `data` has a schema for each
- * kind.
+ * The zod schema of an event as a CloudEvent. It is open: attributes that are added later pass through, and so do new types and
+ * versions of the data. `data` has a schema for each kind.
  */
 export const envelope = z.looseObject({
   specversion: z.literal('1.0').describe('The version of CloudEvents.'),
