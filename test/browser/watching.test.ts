@@ -84,8 +84,11 @@ describeInBrowser('a watched page', (open) => {
     await using other = await startPage('');
     const asks = `fetch('${OTHER}/').catch(() => {}); new WebSocket('ws://other.example/')`;
     await using site = await startPage(...script(asks), '');
-    await using opened = await visit(open, site);
+    await using opened = await open({ baseUrl: site.baseUrl });
     const { page, context } = opened;
+    // To leave a page gives up its requests, which is no fault: its own have to fail first.
+    const failed = context.waitForEvent('requestfailed', (request) => request.url() === `${OTHER}/`);
+    await Promise.all([failed, page.goto('/')]);
     await page.goto(`${OTHER}/page`).catch(() => {});
     await (await context.newPage()).goto(other.baseUrl);
     const found = await opened.faults();
