@@ -86,9 +86,9 @@ describeInBrowser('a watched page', (open) => {
     await using site = await startPage(...script(asks), '');
     await using opened = await open({ baseUrl: site.baseUrl });
     const { page, context } = opened;
-    // To leave a page gives up its requests, which is no fault: its own have to fail first.
+    // To leave a page gives up its requests, which is no fault: they have to be made and to fail first.
     const failed = context.waitForEvent('requestfailed', (request) => request.url() === `${OTHER}/`);
-    await Promise.all([failed, page.goto('/')]);
+    await Promise.all([failed, page.waitForEvent('websocket'), page.goto('/')]);
     await page.goto(`${OTHER}/page`).catch(() => {});
     await (await context.newPage()).goto(other.baseUrl);
     const found = await opened.faults();
