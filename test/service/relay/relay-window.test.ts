@@ -235,5 +235,6 @@ test('loads go by their index though the outbox was empty when its statistics we
   expect(news).toMatch(/Index Scan using outbox_batches_xid/);
   const held = await planOf(LOAD_HELD, [[], 100, 1_000_000]);
   expect(held).toMatch(/Index Scan using outbox_held_pending/);
-  for (const plan of [all, news, held]) expect(plan).not.toMatch(/Seq Scan on (outbox_batches|outbox_held|events|jobs)|Bitmap/);
+  for (const plan of [all, news, held])
+    expect(plan).not.toMatch(/Seq Scan on (outbox_batches|outbox_held|events|jobs)|Bitmap/);
 });
