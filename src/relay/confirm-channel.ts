@@ -2,6 +2,7 @@
 // used again: the publisher opens a new one on the next connection.
 
 import type { ChannelModel, MessageProperties } from 'amqplib';
+import { corkWrites } from './corked-writes.ts';
 import { createInFlight, type InFlight } from './in-flight.ts';
 import type { OutgoingMessage, Publication } from './publication.ts';
 import { declareTopology, type Topology } from './topology.ts';
@@ -54,6 +55,7 @@ export async function openConfirmChannel(
     onClosed(reason);
     inFlight.failAll(reason?.message ?? 'channel closed', reason?.code);
   });
+  const cork = corkWrites(model);
   await declareTopology(channel, topology);
 
   return {
@@ -74,6 +76,7 @@ export async function openConfirmChannel(
           // Otherwise the channel closed, and its listener fails all messages with the reason.
         },
       );
+      cork();
     },
 
     close: () => {
