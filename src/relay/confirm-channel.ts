@@ -2,7 +2,7 @@
 // used again: the publisher opens a new one on the next connection.
 
 import type { ChannelModel, MessageProperties } from 'amqplib';
-import { corkWrites } from './corked-writes.ts';
+import { brokerSocket } from './broker-socket.ts';
 import { createInFlight, type InFlight } from './in-flight.ts';
 import type { OutgoingMessage, Publication } from './publication.ts';
 import { declareTopology, type Topology } from './topology.ts';
@@ -12,7 +12,7 @@ export type OpenChannel = {
   readonly inFlight: InFlight;
   /** `settled` gets the result, once, and must not throw. Throws if amqplib does; then the channel must not be used again. */
   readonly send: (message: OutgoingMessage, settled: (publication: Publication) => void) => void;
-  /** The connection, too: then the recovery opens a new one. */
+  /** Closes the connection, too, so that the recovery opens a new one. A broker that does not answer delays it by 2 s. */
   readonly close: () => void;
 };
 
@@ -24,6 +24,12 @@ type ReturnedMessage = {
   readonly fields: { readonly replyCode: number; readonly replyText: string };
   readonly properties: MessageProperties;
 };
+
+/**
+ * A broker that is silent does not answer a close, and neither does one whose channel waits for a queue without a leader: for
+ * up to 65 s, RabbitMQ's net_ticktime and 5 s. Until the connection is closed, the recovery does not open another one.
+ */
+const CLOSE_TIMEOUT_MS = 2_000;
 
 /** Its routing keys are names of queues. */
 const DEFAULT_EXCHANGE = '';
@@ -38,6 +44,7 @@ export async function openConfirmChannel(
 ): Promise<OpenChannel> {
   const { topology, now, onClosed } = options;
   const inFlight = createInFlight(now);
+  const socket = brokerSocket(model);
   let isOpen = true;
   let reason: BrokerError | undefined;
   const keepReason = (error: BrokerError) => {
@@ -55,7 +62,6 @@ export async function openConfirmChannel(
     onClosed(reason);
     inFlight.failAll(reason?.message ?? 'channel closed', reason?.code);
   });
-  const cork = corkWrites(model);
   await declareTopology(channel, topology);
 
   return {
@@ -76,11 +82,12 @@ export async function openConfirmChannel(
           // Otherwise the channel closed, and its listener fails all messages with the reason.
         },
       );
-      cork();
+      socket.cork();
     },
 
     close: () => {
       model.close().catch(() => {});
+      setTimeout(socket.destroy, CLOSE_TIMEOUT_MS, 'the broker did not close the connection').unref();
     },
   };
 }
