@@ -3,13 +3,13 @@
 
 import type { ChannelModel, MessageProperties } from 'amqplib';
 import { brokerSocket } from './broker-socket.ts';
-import { createInFlight, type InFlight } from './in-flight.ts';
+import { createSentMessages, type SentMessages } from './sent-messages.ts';
 import type { OutgoingMessage, Publication } from './publication.ts';
 import { declareTopology, type Topology } from './topology.ts';
 
 export type OpenChannel = {
   readonly isOpen: () => boolean;
-  readonly inFlight: InFlight;
+  readonly inFlight: SentMessages;
   /** `settled` gets the result, once, and must not throw. Throws if amqplib does; then the channel must not be used again. */
   readonly send: (message: OutgoingMessage, settled: (publication: Publication) => void) => void;
   /** Closes the connection, too, so that the recovery opens a new one. A broker that does not answer delays it by 2 s. */
@@ -43,7 +43,7 @@ export async function openConfirmChannel(
   options: { topology: Topology; now: () => number; onClosed: (reason: BrokerError | undefined) => void },
 ): Promise<OpenChannel> {
   const { topology, now, onClosed } = options;
-  const inFlight = createInFlight(now);
+  const inFlight = createSentMessages(now);
   const socket = brokerSocket(model);
   let isOpen = true;
   let reason: BrokerError | undefined;

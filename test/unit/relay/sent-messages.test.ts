@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { createInFlight } from '../../../src/relay/in-flight.ts';
+import { createSentMessages } from '../../../src/rela./sent-messages.ts';
 import type { OutgoingMessage, Publication } from '../../../src/relay/publication.ts';
 
 function setUp() {
   const clock = { ms: 1_000 };
-  const inFlight = createInFlight(() => clock.ms);
+  const inFlight = createSentMessages(() => clock.ms);
   const results: [string, Publication][] = [];
   const add = (messageId: string, queue?: string) => {
     const message: OutgoingMessage = {

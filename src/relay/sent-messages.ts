@@ -13,7 +13,7 @@ export type Sent = {
   readonly settled: (publication: Publication) => void;
 };
 
-export type InFlight = {
+export type SentMessages = {
   /** `settled` gets the result, once. It must not throw: the broker settles many messages at a time. */
   readonly add: (message: OutgoingMessage, settled: (publication: Publication) => void) => Sent;
   /** No queue received it. The broker says this before it confirms the message. */
@@ -40,7 +40,7 @@ const CONTENT_ERRORS: ReadonlySet<unknown> = new Set([311, 406, 501, 502, 540, 5
 const ACCESS_REFUSED = 403;
 
 /** `now`: monotonic milliseconds. */
-export function createInFlight(now: () => number): InFlight {
+export function createSentMessages(now: () => number): SentMessages {
   const waiting = new Set<Sent>(); // in the order in which they were sent
   let restartedMs = now();
   let answeredMs: number | undefined;
