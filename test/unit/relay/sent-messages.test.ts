@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createSentMessages } from '../../../src/rela./sent-messages.ts';
+import { createSentMessages } from '../../../src/relay/sent-messages.ts';
 import type { OutgoingMessage, Publication } from '../../../src/relay/publication.ts';
 
 function setUp() {
