@@ -11,8 +11,9 @@ import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Event } from '../contract/events.ts';
 import { untilText } from '../decisions/quarantined.ts';
 import type { Database, ReplayState } from '../../ledger/index.ts';
+import { measureSelected, sampleSelected } from './extent.ts';
 import { findReplay, type Replay } from './read-replays.ts';
-import { measureSelected, type Selection, sampleSelected } from './selection.ts';
+import type { Selection } from './selection.ts';
 
 /** Which events to publish again. */
 export type ReplayRequest = {
