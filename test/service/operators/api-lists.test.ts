@@ -221,13 +221,14 @@ describe('on a month of history', () => {
   test('the outbox tells how much waits, and since when', async () => {
     const { body } = await api.get('/outbox?limit=1');
     const rows = await history.database.query<{ state: string; count: number }>(
-      'select state, count(*)::int as count from outbox where replay_id is null group by state',
+      `select state, count(*)::int as count from outbox_held group by state
+       union all select 'pending', sum(cardinality(sequences))::int from outbox_batches`,
     );
     const {
       rows: [oldest],
     } = await sql<{ at: string }>`
-      select to_char(recorded_at, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at from outbox where state = 'pending'
-        and replay_id is null order by sequence limit 1`.execute(history.connection.db);
+      select to_char(recorded_at, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at from outbox_batches
+        order by first limit 1`.execute(history.connection.db);
     expect(body).toMatchObject({
       counts: Object.fromEntries(rows.map(({ state, count }) => [state, count])),
       counts_complete: true,

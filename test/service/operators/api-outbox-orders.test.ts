@@ -30,7 +30,11 @@ afterEach(async () => {
 const states = async () =>
   (
     await database.query<{ text: string }>(
-      `select sequence || ' ' || state as text from outbox order by sequence`,
+      `select number || ' ' || state as text from (
+         select unnest(sequences) as number, 'pending' as state from outbox_batches
+         union all select sequence, state from outbox_held
+         union all select position, state from replay_copies
+       ) as entries order by number`,
     )
   ).map(({ text }) => text);
 
