@@ -20,6 +20,7 @@ export {
   type DeliveryRecord,
   RELEASE_QUARANTINED,
   type RecordedDelivery,
+  type WriteMark,
   jobKey,
   recordDeliveries,
   releaseColumns,
