@@ -94,7 +94,7 @@ export async function partitionsOf(database: TestDatabase, parent: string): Prom
 export async function holdOutbox(database: TestDatabase): Promise<{ letGo: () => Promise<void> }> {
   await database.query(
     `insert into relay_lease (name, holder, epoch, expires_at)
-     values ('relay', gen_random_uuid(), 1, now() + interval '1 hour')`,
+     values ('outbox', gen_random_uuid(), 1, now() + interval '1 hour')`,
   );
   return { letGo: async () => void (await database.query('delete from relay_lease')) };
 }

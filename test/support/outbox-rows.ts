@@ -29,39 +29,51 @@ const NUMBERS = `
   select n, $3::text as source, 'job_' || n as job_id, $4::timestamptz + n * interval '1 second' as at
   from generate_series($1::bigint, $1 + $2 - 1) as n`;
 
-/** The event `n` is that of `job_n`, completed. It has no delivery, so no body. */
-export async function insertEvents(database: TestDatabase, rows: Rows): Promise<void> {
+/** All entries of the outbox: `sequence`, `source`, `state`, and `replay_id` of copies. */
+export const ENTRIES = `(
+  select e.sequence, e.source, 'pending' as state, null::uuid as replay_id
+  from outbox_batches b cross join unnest(b.sequences) as s (sequence) join events e using (sequence)
+  union all select sequence, source, state, null from outbox_held
+  union all select position, source, state, replay_id from replay_copies
+) as entries`;
+
+/**
+ * The event `n` is that of `job_n`, completed. It has no delivery, so no body.
+ * @param rows.batchOf so many are recorded at the same time, that of the first of them
+ */
+export async function insertEvents(
+  database: TestDatabase,
+  { batchOf = 1, ...rows }: Rows & { readonly batchOf?: number },
+): Promise<void> {
   await database.query(
     `insert into events (sequence, source, job_id, status, late, recorded_at, delivery_id, content_hash, repeats)
        overriding system value
-     select n, source, job_id, 'completed', false, at, gen_random_uuid(), '', 0 from (${NUMBERS}) as numbers`,
+     select n, source, job_id, 'completed', false, at - (n - $1) % $5 * interval '1 second', gen_random_uuid(), '', 0
+     from (${NUMBERS}) as numbers`,
+    [...valuesOf(rows), batchOf],
+  );
+}
+
+/** The jobs of such events. */
+export async function insertJobs(database: TestDatabase, rows: Rows): Promise<void> {
+  await database.query(
+    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at)
+     select source, job_id, at, at, at from (${NUMBERS}) as numbers`,
     valuesOf(rows),
   );
 }
 
-/**
- * Such events, which wait in batches of the outbox for their first attempt.
- * @param rows.batchOf how many a batch has; all of them are recorded when its first one is
- */
+/** Such events, which wait in batches of the outbox for their first attempt: those of one time together. */
 export async function insertPending(
   database: TestDatabase,
-  { batchOf = 1, ...rows }: Rows & { readonly batchOf?: number },
+  rows: Rows & { readonly batchOf?: number },
 ): Promise<void> {
   await insertEvents(database, rows);
-  const [first, count] = [rows.from, rows.count ?? 1];
-  if (batchOf > 1) {
-    await database.query(
-      `update events e set recorded_at = b.recorded_at
-       from events b
-       where e.sequence between $1 and $1 + $2 - 1 and b.sequence = e.sequence - (e.sequence - $1) % $3`,
-      [first, count, batchOf],
-    );
-  }
   await database.query(
     `insert into outbox_batches (first, sequences, bytes, recorded_at)
      select min(sequence), array_agg(sequence order by sequence), 500 * count(*), recorded_at from events
      where sequence between $1 and $1 + $2 - 1 group by recorded_at`,
-    [first, count],
+    [rows.from, rows.count ?? 1],
   );
 }
 
@@ -96,4 +108,10 @@ export async function insertCopies(
      from (${NUMBERS}) as numbers`,
     [...valuesOf(rows), queue, state, error],
   );
+}
+
+/** With its events and their jobs. */
+export async function emptyOutbox(database: TestDatabase): Promise<void> {
+  await database.query('truncate outbox_batches, outbox_held, replay_copies, events, jobs');
+  await database.query('update outbox_version set version = 0');
 }

@@ -1,10 +1,16 @@
 // Events that are still to be published stand many to a row. Each of them is listed, numbered and decided on by itself.
 
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { type Operators, operators } from '../../support/operators.ts';
-import { insertEvents, insertHeld, insertPending } from '../../support/outbox-rows.ts';
+import {
+  emptyOutbox,
+  insertEvents,
+  insertHeld,
+  insertJobs,
+  insertPending,
+} from '../../support/outbox-rows.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
 type Entry = { id: string; event_id: string; state: string; source: string; last_error: string | null };
@@ -13,13 +19,14 @@ type Page = { items: Entry[]; next_cursor: string | null };
 let database: TestDatabase;
 let service: TestService;
 let api: Operators;
-beforeEach(async () => {
+beforeAll(async () => {
   database = await createTestDatabase();
   await holdOutbox(database);
   service = await startTestService({ database });
   api = await operators(service, { role: 'operator', name: 'Ada' });
 });
-afterEach(async () => {
+beforeEach(() => emptyOutbox(database));
+afterAll(async () => {
   await service[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
 });
@@ -110,10 +117,8 @@ test('a job’s entries are in the order of their numbers, whichever of its batc
 
 test('one event of a batch is parked, by its number or its id, and the others stay where they are', async () => {
   await insertPending(database, { from: 1, count: 3, batchOf: 3 });
+  await insertJobs(database, { from: 1, count: 3 });
   await insertHeld(database, { state: 'returned', from: 4 });
-  await database.query(
-    `insert into jobs (source, job_id, first_seen_at, last_seen_at) select source, job_id, now(), now() from events`,
-  );
 
   expect(await api.post<Entry>('/outbox/2/park')).toMatchObject({
     status: 200,

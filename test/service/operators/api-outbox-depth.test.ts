@@ -7,7 +7,7 @@ import { type Cli, cliOf } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { costOf } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
-import { insertHeld, insertPending } from '../../support/outbox-rows.ts';
+import { ENTRIES, insertHeld, insertPending } from '../../support/outbox-rows.ts';
 import { operators } from '../../support/operators.ts';
 import { readMetrics } from '../../support/requests.ts';
 import { createTestLog, startTestService, type TestService } from '../../support/service.ts';
@@ -109,7 +109,7 @@ test('a source whose entries stand behind more of others than are counted is not
 test('more pending entries than are counted cost no more than those that are, statistics or not', async () => {
   await using own = await createTestDatabase();
   await own.query('alter table outbox_batches set (autovacuum_enabled = false)');
-  await seed(own, { state: 'pending', source: 'team-a', from: 1, count: 2 * MANY });
+  await seed(own, { state: 'pending', source: 'team-a', from: 1, count: MANY + BATCH });
   const connection = connect(own);
   await using _ = { [Symbol.asyncDispose]: connection.close };
   for (const isKnown of [false, true]) {
@@ -160,8 +160,5 @@ test('outbox retry puts back what stands behind more than is counted', async () 
   expect(await cli.items('outbox', 'retry', 'returned', '--source', 'team-b')).toEqual([
     { state: 'returned', retried: 1_200 },
   ]);
-  const pending = await database.query(
-    `select sequence from outbox_held where state = 'pending' union all select unnest(sequences) from outbox_batches`,
-  );
-  expect(pending).toHaveLength(1_206);
+  expect(await database.query(`select from ${ENTRIES} where state = 'pending'`)).toHaveLength(1_206);
 }, 40_000);

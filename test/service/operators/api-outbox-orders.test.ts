@@ -5,6 +5,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { holdOutbox } from '../../support/ledger.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { ENTRIES } from '../../support/outbox-rows.ts';
 import { seedEntries } from '../../support/waiting.ts';
 
 type Item = { id: string; event_id: string | null; result: string; reason: string | null };
@@ -30,11 +31,7 @@ afterEach(async () => {
 const states = async () =>
   (
     await database.query<{ text: string }>(
-      `select number || ' ' || state as text from (
-         select unnest(sequences) as number, 'pending' as state from outbox_batches
-         union all select sequence, state from outbox_held
-         union all select position, state from replay_copies
-       ) as entries order by number`,
+      `select sequence || ' ' || state as text from ${ENTRIES} order by sequence`,
     )
   ).map(({ text }) => text);
 
