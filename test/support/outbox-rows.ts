@@ -29,14 +29,6 @@ const NUMBERS = `
   select n, $3::text as source, 'job_' || n as job_id, $4::timestamptz + n * interval '1 second' as at
   from generate_series($1::bigint, $1 + $2 - 1) as n`;
 
-/** All entries of the outbox: `sequence`, `source`, `state`, and `replay_id` of copies. */
-export const ENTRIES = `(
-  select e.sequence, e.source, 'pending' as state, null::uuid as replay_id
-  from outbox_batches b cross join unnest(b.sequences) as s (sequence) join events e using (sequence)
-  union all select sequence, source, state, null from outbox_held
-  union all select position, source, state, replay_id from replay_copies
-) as entries`;
-
 /**
  * The event `n` is that of `job_n`, completed. It has no delivery, so no body.
  * @param rows.batchOf so many are recorded at the same time, that of the first of them

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SEEDED } from '../../../bench/audit-seed.ts';
 import { createHistory, type History } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
-import { ENTRIES } from '../../support/outbox-rows.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 import { type Answer, operators, type Operators } from '../../support/operators.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -118,7 +118,7 @@ describe('on a month of history', () => {
       outbox: ['sequence', 'sequence::text'],
     }[table] as [string, string];
     const wanted = await history.database.query<{ id: string }>(
-      `select ${id} as id from ${table === 'outbox' ? ENTRIES : table} where ${where} order by ${order}`,
+      `select ${id} as id from ${table === 'outbox' ? OUTBOX : table} where ${where} order by ${order}`,
     );
 
     const items = await walk(api, `/${list}?limit=200${query && `&${query}`}`);
@@ -222,7 +222,7 @@ describe('on a month of history', () => {
   test('the outbox tells how much waits, and since when', async () => {
     const { body } = await api.get('/outbox?limit=1');
     const rows = await history.database.query<{ state: string; count: number }>(
-      `select state, count(*)::int as count from ${ENTRIES} where replay_id is null group by state`,
+      `select state, count(*)::int as count from ${OUTBOX} where replay_id is null group by state`,
     );
     const {
       rows: [oldest],

@@ -7,7 +7,8 @@ import { type Cli, cliOf } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { costOf } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
-import { ENTRIES, insertHeld, insertPending } from '../../support/outbox-rows.ts';
+import { insertHeld, insertPending } from '../../support/outbox-rows.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 import { operators } from '../../support/operators.ts';
 import { readMetrics } from '../../support/requests.ts';
 import { createTestLog, startTestService, type TestService } from '../../support/service.ts';
@@ -160,5 +161,5 @@ test('outbox retry puts back what stands behind more than is counted', async () 
   expect(await cli.items('outbox', 'retry', 'returned', '--source', 'team-b')).toEqual([
     { state: 'returned', retried: 1_200 },
   ]);
-  expect(await database.query(`select from ${ENTRIES} where state = 'pending'`)).toHaveLength(1_206);
+  expect(await database.query(`select from ${OUTBOX} where state = 'pending'`)).toHaveLength(1_206);
 }, 40_000);
