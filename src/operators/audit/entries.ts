@@ -3,15 +3,7 @@
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { eventId, type Status } from '../../event/index.ts';
-import {
-  batchedEvents,
-  type BatchedPlace,
-  type Database,
-  eventOf,
-  hasEvent,
-  type OutboxState,
-  timeText,
-} from '../../ledger/index.ts';
+import { batchedEvents, type Database, hasEvent, type OutboxState, timeText } from '../../ledger/index.ts';
 import type { Entry } from '../contract/outbox.ts';
 import { sourcesIn } from './filters.ts';
 
@@ -41,19 +33,29 @@ const copied = sql`
   select c.position as place, c.position as number, c.source, c.job_id, c.status, c.progress_percentage, c.state, c.attempts,
     c.due_at, c.recorded_at, c.last_error, c.replay_id, c.queue`;
 
-/** Part of each table: the next `limit` entries behind a place, the oldest first. */
-type PartOptions = { readonly after: BatchedPlace | undefined; readonly limit: number };
+/**
+ * Where an entry stands in the list: for an event in a batch, the batch's `first`, then its number; for others both are the
+ * number. Batches that were written at the same time interleave: one has the numbers 1 and 3, the other 2 and 4. By its number
+ * alone an event in a batch could not be found at a bounded cost.
+ */
+export type Place = { readonly first: string; readonly number: string };
 
-/** Pending ones. They have never been tried. */
-export const inBatches = (options: PartOptions): RawBuilder<unknown> => sql`
-  ${batched(sql`b.place`)} from (${batchedEvents(options)}) b cross join ${eventOf('b')} e`;
+export const START: Place = { first: '0', number: '0' };
+
+/** Of each table: the next `limit` entries behind a place, the oldest first. */
+type PartOptions = { readonly after: Place; readonly limit: number };
+
+/** Pending ones. They have never been tried. The events of the first batch may all stand before the place. */
+export const inBatches = ({ after: { first, number }, limit }: PartOptions): RawBuilder<unknown> => sql`
+  ${batched(sql`b.first`)} from ${batchedEvents({ from: first, limit: limit + 1 })}
+  where (b.first, e.sequence) > (${first}::bigint, ${number}::bigint) order by b.first, e.sequence limit ${limit}`;
 
 /** By outbox_held_pending, outbox_held_waiting, or the primary key. */
 export const inHeld = (
   state: OutboxState | undefined,
   { after, limit }: PartOptions,
 ): RawBuilder<unknown> => sql`
-  ${held} from outbox_held h where ${inState('h', state)} and h.sequence > ${after?.batch ?? '0'}::bigint
+  ${held} from outbox_held h where ${inState('h', state)} and h.sequence > ${after.first}::bigint
   order by h.sequence limit ${limit}`;
 
 /** By the primary key: the feeder keeps few copies in the outbox. */
@@ -62,7 +64,7 @@ export const inCopies = (
   { after, limit }: PartOptions,
 ): RawBuilder<unknown> => sql`
   ${copied} from replay_copies c
-  where ${state === undefined ? sql`true` : sql`c.state = ${state}`} and c.position > ${after?.batch ?? '0'}::bigint
+  where ${state === undefined ? sql`true` : sql`c.state = ${state}`} and c.position > ${after.first}::bigint
   order by c.position limit ${limit}`;
 
 /** As the predicates of the partial indexes of outbox_held are written. Undefined is any state. */

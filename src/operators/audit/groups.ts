@@ -10,7 +10,7 @@ import {
   type quarantineGroupFilters,
 } from '../contract/groups.ts';
 import { COUNTED_MAX } from '../contract/orders.ts';
-import { batchedEvents, type Database, eventOf, type OutboxState, timeText } from '../../ledger/index.ts';
+import { batchedEvents, batches, type Database, type OutboxState, timeText } from '../../ledger/index.ts';
 import { QUARANTINE_STATES, quarantineConditions, receivedBetween } from './deliveries.ts';
 import { has, inState, ofSources } from './entries.ts';
 import type { Scoped } from './filters.ts';
@@ -85,9 +85,10 @@ const limit = READ_MAX + 1;
 /** Those in batches, whose sources are looked up only where they are asked for, and held ones (outbox_held_pending). */
 const pendingEvents = ({ withSources }: { withSources: boolean }): RawBuilder<unknown> => sql`
   from (
-    select b.place, ${withSources ? sql`e.source` : sql`null::text`} as source, 'pending'::text as state, b.recorded_at,
-      null::text as last_error, null::text as queue
-    from (${batchedEvents({ limit })}) b ${withSources ? sql`cross join ${eventOf('b')} e` : sql``}
+    (select b.first as place, ${withSources ? sql`e.source` : sql`null::text`} as source, 'pending'::text as state,
+       b.recorded_at, null::text as last_error, null::text as queue
+     from ${withSources ? batchedEvents({ limit }) : sql`${batches({ limit })} b cross join unnest(b.sequences)`}
+     order by b.first limit ${limit})
     union all (
       select h.sequence, h.source, h.state, h.recorded_at, h.last_error, null::text
       from outbox_held h where ${inState('h', 'pending')} order by h.sequence limit ${limit})

@@ -1,7 +1,7 @@
 // The list of the outbox's entries, oldest first. The cost is bounded whatever the backlog is: by the entries that a page reads.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { BatchedPlace, Database } from '../../ledger/index.ts';
+import type { Database } from '../../ledger/index.ts';
 import type { Entry, outboxFilters } from '../contract/outbox.ts';
 import type { Position } from './cursor.ts';
 import {
@@ -14,6 +14,8 @@ import {
   ofJob,
   ofJobCte,
   ofSources,
+  type Place,
+  START,
   toEntry,
 } from './entries.ts';
 import type { Scoped } from './filters.ts';
@@ -37,7 +39,7 @@ export const outbox: List<OutboxFilters, Entry> = {
     // Without these filters, each entry of the parts is wanted.
     const isServed = sources === null && reason === undefined && queue === undefined;
     const inspect = isServed ? limit + 1 : INSPECT;
-    const parts = partsOf(filters, { after: after === null ? undefined : toPlace(after), limit: inspect });
+    const parts = partsOf(filters, { after: after === null ? START : toPlace(after), limit: inspect });
     if (parts.length === 0) return { items: [], next: null };
     // One statement, so that `reach`, the place where the entries end that were looked at, is that of these entries.
     const { rows } = await sql<FoundRow>`
@@ -71,7 +73,7 @@ type FoundRow = PlacedRow | { readonly id: null; readonly reach: Position | null
 /** The tables that have such entries. Events in batches are pending and have no error; only copies have a queue. */
 function partsOf(
   { state, copies, reason, queue }: OutboxFilters,
-  options: { after: BatchedPlace | undefined; limit: number },
+  options: { after: Place; limit: number },
 ): RawBuilder<unknown>[] {
   const hasEvents = copies !== true && queue === undefined;
   const hasPending = (state ?? 'pending') === 'pending' && reason === undefined;
@@ -98,7 +100,7 @@ async function readOfJob(
   return pageOf(rows, limit);
 }
 
-const toPlace = ([batch = '0', sequence = '0']: Position): BatchedPlace => ({ batch, sequence });
+const toPlace = ([first = '0', number = '0']: Position): Place => ({ first, number });
 
 const itemOf = ({ place: _place, reach: _reach, ...row }: PlacedRow): Entry => toEntry(row);
 
