@@ -2,7 +2,6 @@
 // Nothing but an authentic body gets past `verifySignature` (guarantee 1), and a 2xx is given only after the commit
 // (guarantee 2). Knows nothing of HTTP beyond status codes.
 
-import { hash } from 'node:crypto';
 import { DELIVERY_ERRORS, OUTCOME_STATUS } from '../delivery-answers.ts';
 import { UnavailableError } from '../errors.ts';
 import { eventId } from '../event/index.ts';
@@ -15,6 +14,7 @@ import {
   type Understanding,
   understand,
 } from '../ledger/index.ts';
+import { sha256 } from '../sha256.ts';
 import { type BatchWriter, VALUES_REFUSED } from './batch-writer.ts';
 import type { DeliveryObserver } from './observer.ts';
 import type { RefusedDelivery } from './refusal-log.ts';
@@ -159,7 +159,7 @@ function recordOf(
     ...delivery,
     secretFingerprint: fingerprint,
     bodyBytes: body.length,
-    bodySha256: hash('sha256', body, 'buffer'),
+    bodySha256: sha256(body),
     body,
   };
   switch (understood.outcome) {
