@@ -34,6 +34,7 @@ import type { Metrics } from '../metrics.ts';
 import type { Parts } from '../parts.ts';
 import { type BatchWriter, createBatchWriter } from './batch-writer.ts';
 import { type Bodies, createBodies } from './bodies.ts';
+import { createDeadlines } from './deadlines.ts';
 import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
 import { createDeliveryObserver } from './observer.ts';
 import { createReceiver } from './receiver.ts';
@@ -78,8 +79,9 @@ export function composeIntake(config: Config, parts: IntakeParts): Intake {
   const trial = createTrial({ keyRing: sources.current, isBusy: busySign.isBusy, now });
   const observer = createDeliveryObserver({ metrics, counts, refusals, trial, log });
   started.defer(observer.close);
-  const receiver = createReceiver({ keyRing: sources.current, writer, observer, now });
-  const bodies = createBodies({ budgetBytes: config.http.unverifiedBodyBytes });
+  const deadlines = createDeadlines({ now });
+  const receiver = createReceiver({ keyRing: sources.current, writer, deadlines, observer });
+  const bodies = createBodies({ budgetBytes: config.http.unverifiedBodyBytes, deadlines });
   exposeGauges({ metrics, writer, bodies });
 
   async function listen(readiness: () => Promise<Readiness>): Promise<HttpServer> {

@@ -65,7 +65,6 @@ type NotBuffered = Exclude<Body, { kind: 'buffered' }> | { readonly kind: 'encod
 
 export function deliveryHandler(options: DeliveryOptions): RequestHandler {
   const { receiver, bodies, observer, connections, bodyLimitBytes, answerDeadlineMs, now } = options;
-  const limits = { limitBytes: bodyLimitBytes, patienceMs: answerDeadlineMs };
 
   function answerNotBuffered(delivery: Delivery, body: NotBuffered): Answer {
     switch (body.kind) {
@@ -91,7 +90,11 @@ export function deliveryHandler(options: DeliveryOptions): RequestHandler {
     const signature = request.get(SIGNATURE_HEADER);
     const body = isEncoded(request)
       ? ({ kind: 'encoded' } as const)
-      : await bodies.read(request, { ...limits, isBuffered: isSignature(signature) });
+      : await bodies.read(request, {
+          isBuffered: isSignature(signature),
+          limitBytes: bodyLimitBytes,
+          deadlineMs,
+        });
     const answer =
       body.kind === 'buffered'
         ? await receiver.receive(delivery, { body: body.bytes, signature, deadlineMs })

@@ -9,13 +9,13 @@ import {
   type Delivery,
   type DeliveryOutcome,
   type DeliveryRecord,
-  type Drift,
   type RecordedDelivery,
   type Understanding,
   understand,
 } from '../ledger/index.ts';
 import { sha256 } from '../sha256.ts';
 import { type BatchWriter, VALUES_REFUSED } from './batch-writer.ts';
+import type { Deadlines } from './deadlines.ts';
 import type { DeliveryObserver } from './observer.ts';
 import type { RefusedDelivery } from './refusal-log.ts';
 import { type KeyRing, type Verified, verifySignature } from './signature.ts';
@@ -67,23 +67,36 @@ export type Receiver = {
 export function createReceiver(options: {
   keyRing: () => KeyRing;
   writer: BatchWriter;
+  deadlines: Deadlines;
   observer: Pick<DeliveryObserver, 'drifted'>;
-  now: () => number;
 }): Receiver {
-  const { keyRing, writer, observer, now } = options;
+  const { keyRing, writer, deadlines, observer } = options;
 
   async function receive(delivery: Delivery, { body, signature, deadlineMs }: Received): Promise<Answer> {
     const verified = verifySignature(keyRing(), delivery.source, signature, body);
     if (verified === undefined) return rejectUnsigned(delivery, body.length);
     const understanding = understand(verified.body);
     const record = recordOf(delivery, verified, understanding);
-    const write = writer.submit(record, deadlineMs);
-    if (understanding.drift !== undefined) void observeDrift(record, understanding.drift, write);
-    try {
-      return answerRecorded(record, await withinDeadline(write, deadlineMs));
-    } catch (error) {
-      return answerUnavailable({ ...delivery, bodyBytes: body.length }, error, { isVerified: true });
-    }
+    const fail = (error: unknown) =>
+      answerUnavailable({ ...delivery, bodyBytes: body.length }, error, { isVerified: true });
+    return new Promise((resolve) => {
+      const deadline = deadlines.add(deadlineMs, () =>
+        resolve(fail(new UnavailableError('late', 'the write was not confirmed in time'))),
+      );
+      // Past the deadline the write goes on, and the sender's repeat finds what it wrote.
+      writer.submit(record, deadlineMs).then(
+        (recorded) => {
+          deadlines.remove(deadline);
+          resolve(answerRecorded(record, recorded));
+          if (understanding.drift !== undefined)
+            observer.drifted(record, understanding.drift, recorded.outcome);
+        },
+        (error: unknown) => {
+          deadlines.remove(deadline);
+          resolve(fail(error));
+        },
+      );
+    });
   }
 
   /** The same words for every cause: an answer must not tell which sources exist. */
@@ -113,33 +126,6 @@ export function createReceiver(options: {
   function turnAway(delivery: Delivery, cause: UnavailableError): Answer {
     const source = knownSource(keyRing(), delivery.source);
     return answerUnavailable({ ...delivery, source }, cause, { isVerified: false });
-  }
-
-  /** Waits for the write, also past the answer's deadline. Never rejects. */
-  async function observeDrift(
-    record: DeliveryRecord,
-    drift: readonly Drift[],
-    write: Promise<RecordedDelivery>,
-  ): Promise<void> {
-    const recorded = await write.catch(() => undefined); // the answer says why
-    if (recorded !== undefined) observer.drifted(record, drift, recorded.outcome);
-  }
-
-  /** Past the deadline the write goes on, and the sender's repeat finds what it wrote. */
-  async function withinDeadline(
-    write: Promise<RecordedDelivery>,
-    deadlineMs: number,
-  ): Promise<RecordedDelivery> {
-    const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(
-      () => reject(new UnavailableError('late', 'the write was not confirmed in time')),
-      Math.max(0, deadlineMs - now()),
-    );
-    try {
-      return await Promise.race([write, late]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   return { receive, rejectUnsigned, refuse, turnAway };
