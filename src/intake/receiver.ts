@@ -76,25 +76,27 @@ export function createReceiver(options: {
     const verified = verifySignature(keyRing(), delivery.source, signature, body);
     if (verified === undefined) return rejectUnsigned(delivery, body.length);
     const understanding = understand(verified.body);
+    const { drift } = understanding;
     const record = recordOf(delivery, verified, understanding);
-    const fail = (error: unknown) =>
+
+    const written = (recorded: RecordedDelivery) => {
+      if (drift !== undefined) observer.drifted(record, drift, recorded.outcome);
+      return answerRecorded(record, recorded);
+    };
+    const failed = (error: unknown) =>
       answerUnavailable({ ...delivery, bodyBytes: body.length }, error, { isVerified: true });
     return new Promise((resolve) => {
-      const deadline = deadlines.add(deadlineMs, () =>
-        resolve(fail(new UnavailableError('late', 'the write was not confirmed in time'))),
-      );
+      const answer = (given: Answer) => {
+        deadlines.remove(deadline);
+        resolve(given);
+      };
       // Past the deadline the write goes on, and the sender's repeat finds what it wrote.
+      const deadline = deadlines.add(deadlineMs, () =>
+        resolve(failed(new UnavailableError('late', 'the write was not confirmed in time'))),
+      );
       writer.submit(record, deadlineMs).then(
-        (recorded) => {
-          deadlines.remove(deadline);
-          resolve(answerRecorded(record, recorded));
-          if (understanding.drift !== undefined)
-            observer.drifted(record, understanding.drift, recorded.outcome);
-        },
-        (error: unknown) => {
-          deadlines.remove(deadline);
-          resolve(fail(error));
-        },
+        (recorded) => answer(written(recorded)),
+        (error: unknown) => answer(failed(error)),
       );
     });
   }
