@@ -90,7 +90,7 @@ moved as (
     last_error = r.detail
   from result r
   where r.next in ('return', 'retry') and c.position = r.position
-    
+    and c.state = 'pending' and c.attempts = r.attempts
   returning c.position
 ),
 paused as (
