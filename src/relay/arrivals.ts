@@ -27,6 +27,8 @@ export type Arrivals = {
   readonly load: (options: { readonly copies: boolean }) => Promise<number>;
   /** Whether a load would find something that must not wait for the next poll. */
   readonly isDue: () => boolean;
+  /** What was held of this job is written. To be called once for each, and not while a load runs. */
+  readonly reopen: (key: string) => void;
   /** All that waits in memory leaves it: this replica does not lead, or an operator has decided about some of it. */
   readonly forget: () => void;
 };
@@ -69,6 +71,8 @@ export function createArrivals(options: {
   let buffered: Written[] = []; // handed over while a load runs that may catch up
   let bufferedEntries = 0;
   let isLoading = false;
+  let isTorn = false; // since the running load began, something was forgotten that it may not find
+  let unknown = handOff.unknown(); // when it was looked at last
   let missed: string | undefined; // the first event that was handed over since a load began, and is not in memory
 
   function roomLeft(of: 'live' | 'copies'): { limit: number; bytes: number } | undefined {
@@ -90,6 +94,7 @@ export function createArrivals(options: {
 
   function fallBehind(): void {
     isCaughtUp = false;
+    isTorn = true;
     since = undefined;
     hasNews = true;
     miss(gates.clear());
@@ -113,7 +118,7 @@ export function createArrivals(options: {
     hasNews ||= written.hasHeld;
     if (isCaughtUp && isOpen() && roomLeft('live') !== undefined) {
       take(written);
-    } else if (!isCaughtUp && isLoading && bufferedEntries < room.live.entries) {
+    } else if (!isCaughtUp && isLoading && !isTorn && bufferedEntries < room.live.entries) {
       buffered.push(written);
       bufferedEntries += written.entries.length;
     } else {
@@ -132,14 +137,18 @@ export function createArrivals(options: {
   }
 
   async function load({ copies: wantsCopies }: { copies: boolean }): Promise<number> {
+    if (!isOpen()) return 0;
+    if (isUnknownNew()) fallBehind();
+    // What waits for a load must not use up the room of all loads.
+    if (roomLeft('live') === undefined && !gates.areOpen()) fallBehind();
     const live = roomLeft('live');
-    if (!isOpen() || live === undefined) return 0;
+    if (live === undefined) return 0;
     const number = ++loads;
-    const unknown = handOff.unknown();
     const next = handOff.next();
     const inFlight = handOff.inFlight();
     hasNews = false;
     missed = undefined;
+    isTorn = false;
     isLoading = true;
     try {
       // The batches last: the others are younger than an event of theirs that must come first, and this load finds that.
@@ -147,7 +156,7 @@ export function createArrivals(options: {
       const held = await outbox.loadHeld({ ...live, except: window.positions() });
       const pending = await outbox.loadPending({ ...live, since, except: window.wholeBatches(), inFlight });
       if (pending.found.length + held.length + copies.length > 0) await handOff.answered();
-      if (handOff.unknown() !== unknown || !isOpen()) {
+      if (isUnknownNew() || !isOpen()) {
         fallBehind();
         return 0;
       }
@@ -161,6 +170,13 @@ export function createArrivals(options: {
     } finally {
       isLoading = false;
     }
+  }
+
+  /** Whether a write has failed, since this was asked last, that may be committed. It may be older than what loads look for. */
+  function isUnknownNew(): boolean {
+    const before = unknown;
+    unknown = handOff.unknown();
+    return unknown !== before;
   }
 
   async function findCopies(): Promise<Entry[]> {
@@ -191,14 +207,13 @@ export function createArrivals(options: {
     const fresh = pending.found.filter(({ entry }) => mayGo(entry));
     const toHold = new Set(fresh.flatMap(({ entry, isHeld }) => (isHeld ? entry : [])));
     const live = [...fresh.map(({ entry }) => entry), ...held.filter(mayGo)].toSorted(byPosition);
-    for (const entry of live) {
+    const due = copies.filter(mayGo);
+    for (const entry of [...live, ...due]) {
       for (const earlier of gates.before(entry)) admit(earlier);
       if (toHold.has(entry)) hold(entry);
       else admit(entry);
     }
-    const due = copies.filter(mayGo);
-    for (const entry of due) admit(entry);
-    if (bound === undefined) catchUp(number, pending.xid);
+    if (bound === undefined && !isTorn) catchUp(number, pending.xid);
     else fallBehind();
     return live.length + due.length;
   }
@@ -225,6 +240,11 @@ export function createArrivals(options: {
   return {
     load,
     isDue: () => isOpen() && (!gates.areOpen() || (hasNews && hasMuchRoom())),
+    reopen: (key) => {
+      // They were handed over before the job was held, perhaps, and would go now before what is held.
+      for (const entry of gates.take(key)) hold(entry);
+      window.reopen(key);
+    },
     forget,
   };
 }
