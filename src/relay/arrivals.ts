@@ -145,7 +145,7 @@ export function createArrivals(options: {
       // The batches last: the others are younger than an event of theirs that must come first, and this load finds that.
       const copies = wantsCopies ? await findCopies() : [];
       const held = await outbox.loadHeld({ ...live, except: window.positions() });
-      const pending = await outbox.loadPending({ ...live, since, except: window.wholeBatches(), inFlight });
+      const pending = await outbox.loadPending({ ...live, since, except: window.inBatches(), inFlight });
       if (pending.found.length + held.length + copies.length > 0) await handOff.answered();
       if (handOff.unknown() !== unknown || !isOpen()) {
         fallBehind();
@@ -179,7 +179,7 @@ export function createArrivals(options: {
   }
 
   function arrive({ number, pending, held, copies }: Found): number {
-    const bound = lowest(pending.nextFirst, missed);
+    const bound = lowest(pending.bound, missed);
     const isBound = ({ position }: Entry) => bound !== undefined && !isBefore(position, bound);
     takeBuffered(isBound);
     const mayGo = (entry: Entry) => {
