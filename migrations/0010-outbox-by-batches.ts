@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
 
-/** The new columns lock `jobs`, and whoever comes after waits behind it. So it gives up soon, and can be run again. */
+/** Whoever writes waits behind the locks. So it gives up soon, and can be run again. */
 const LOCK_TIMEOUT = '3s';
 
 /** As long as the longest lease that a program can be given. */
@@ -13,6 +13,9 @@ const LEASE_MAX_MS = 60_000;
 export async function up(db: Kysely<unknown>): Promise<void> {
   await awaitLeader(db);
   await sql`set local lock_timeout = ${sql.lit(LOCK_TIMEOUT)}`.execute(db);
+  // Old programs write no more from here on: they wait, and then there is no `outbox`. They lock `jobs` before it, so we do, too.
+  await sql`lock table jobs in access exclusive mode`.execute(db);
+  await sql`lock table outbox in access exclusive mode`.execute(db);
   await moveCopies(db);
   await holdWhatWaits(db);
 
@@ -84,8 +87,6 @@ async function moveCopies(db: Kysely<unknown>): Promise<void> {
       last_error text
     ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
             autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000)`.execute(db);
-  // Old programs write no more from here on: they wait for this lock, and then there is no table of this name.
-  await sql`lock table outbox in access exclusive mode`.execute(db);
   await sql`
     with copies as (delete from outbox where replay_id is not null returning *)
     insert into replay_copies (

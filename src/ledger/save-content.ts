@@ -5,6 +5,7 @@
 
 import { type RawBuilder, sql, type Transaction } from 'kysely';
 import { byteaArray, textArray } from './arrays.ts';
+import { hasEvent } from './batched-events.ts';
 import { type Content, contentOf } from './content.ts';
 import type { BeforeDrop } from './drops.ts';
 import type { Database } from './tables.ts';
@@ -65,7 +66,7 @@ async function findNeeded(trx: Transaction<Database>, day: string): Promise<read
         order by h.recorded_at limit ${SLICE_ROWS}
       ) union all (
         select e.sequence, true, d.body ${released}
-          join outbox_batches b on b.recorded_at = e.recorded_at and e.sequence = any(b.sequences)
+          join outbox_batches b on ${hasEvent('e')}
         where ${hasBody} and d.released_at is not null limit ${SLICE_ROWS}
       ) union all (
         select e.sequence, false, d.body ${released} join outbox_held h on h.sequence = e.sequence
@@ -96,7 +97,7 @@ async function moveFromBatches(trx: Transaction<Database>, sequences: readonly s
     )
     select b.first, e.sequence
     from job join events e on e.source = job.source and e.job_id = job.job_id and e.sequence <= job.last
-    join outbox_batches b on b.recorded_at = e.recorded_at and e.sequence = any(b.sequences)
+    join outbox_batches b on ${hasEvent('e')}
     order by b.first for update of b`.execute(trx);
   const moved = sequencesOf(rows);
   const firsts = [...new Set(rows.map(({ first }) => first))];
