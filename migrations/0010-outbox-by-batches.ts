@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
 
-/** The new columns lock `jobs`, and whoever comes after waits behind it. So it gives up soon, and can be run again. */
+/** Whoever writes waits behind the locks. So it gives up soon, and can be run again. */
 const LOCK_TIMEOUT = '3s';
 
 /** As long as the longest lease that a program can be given. */
@@ -13,6 +13,9 @@ const LEASE_MAX_MS = 60_000;
 export async function up(db: Kysely<unknown>): Promise<void> {
   await awaitLeader(db);
   await sql`set local lock_timeout = ${sql.lit(LOCK_TIMEOUT)}`.execute(db);
+  // Old programs write no more from here on: they wait, and then there is no `outbox`. They lock `jobs` before it, so we do, too.
+  await sql`lock table jobs in access exclusive mode`.execute(db);
+  await sql`lock table outbox in access exclusive mode`.execute(db);
   await moveCopies(db);
   await holdWhatWaits(db);
 
@@ -84,8 +87,6 @@ async function moveCopies(db: Kysely<unknown>): Promise<void> {
       last_error text
     ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
             autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000)`.execute(db);
-  // Old programs write no more from here on: they wait for this lock, and then there is no table of this name.
-  await sql`lock table outbox in access exclusive mode`.execute(db);
   await sql`
     with copies as (delete from outbox where replay_id is not null returning *)
     insert into replay_copies (
@@ -123,10 +124,17 @@ async function holdWhatWaits(db: Kysely<unknown>): Promise<void> {
     alter table outbox_held
       drop column replay_id, drop column replay_of, drop column replayed_by, drop column queue,
       -- Null: it is read from the body of the event's delivery.
-      alter column data drop not null`.execute(db);
+      alter column data drop not null,
+      -- Of an event that is not understood any more when the day of its delivery is dropped.
+      add column body bytea`.execute(db);
   await sql`create index outbox_held_pending on outbox_held (sequence) where state = 'pending'`.execute(db);
   await sql`
     create index outbox_held_job on outbox_held (source, job_id, sequence) where state <> 'returned'`.execute(
+    db,
+  );
+  // Before a day of deliveries is dropped, those that need its bodies are found.
+  await sql`
+    create index outbox_held_bodiless on outbox_held (recorded_at) where data is null and body is null`.execute(
     db,
   );
   await sql`create index outbox_held_waiting on outbox_held (state, sequence) where state <> 'pending'`.execute(
@@ -147,13 +155,15 @@ export async function down(db: Kysely<unknown>): Promise<void> {
   );
   if (rows[0]?.some) throw new Error('events are still to be published: let the relay publish them first');
   await sql`drop table outbox_batches, outbox_version`.execute(db);
-  await sql`drop index outbox_held_pending, outbox_held_job, outbox_held_waiting`.execute(db);
+  await sql`drop index outbox_held_pending, outbox_held_job, outbox_held_bodiless, outbox_held_waiting`.execute(
+    db,
+  );
   await sql`alter table outbox_held rename to outbox`.execute(db);
   await sql`alter index outbox_held_pkey rename to outbox_pkey`.execute(db);
   await sql`alter table outbox rename constraint outbox_held_state_check to outbox_state_check`.execute(db);
   await sql`
     alter table outbox
-      alter column data set not null,
+      alter column data set not null, drop column body,
       add column replay_id uuid, add column replay_of bigint, add column replayed_by text, add column queue text,
       add constraint outbox_replay check (num_nonnulls(replay_id, replay_of, replayed_by) in (0, 3)),
       add constraint outbox_queue check (queue is null or replay_id is not null)`.execute(db);

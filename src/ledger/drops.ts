@@ -17,7 +17,10 @@ export type BeforeDrop = (trx: Transaction<Database>, day: string) => Promise<nu
 
 export type Dropped = { names: string[]; hasMore: boolean };
 
-/** An arbitrary constant. Under this advisory lock, replicas make and drop partitions one after another. */
+/**
+ * An arbitrary constant. Under this advisory lock, replicas make and drop partitions one after another. Whoever makes something
+ * of an old day needed again shares it.
+ */
 const PARTITIONS_LOCK = 7_461_193;
 
 /** Short, since writers queue up behind upkeep while it waits for a lock. */
@@ -110,4 +113,12 @@ function inTurn<T>(use: (trx: Transaction<Database>) => Promise<T>) {
 export async function takeTurn(trx: Transaction<Database>): Promise<void> {
   await sql`select pg_advisory_xact_lock(${PARTITIONS_LOCK})`.execute(trx);
   await sql`set local lock_timeout = ${sql.lit(LOCK_TIMEOUT)}`.execute(trx);
+}
+
+/**
+ * Until the transaction ends, no partition is dropped: a delivery's event becomes pending, which the last look before a drop
+ * would not see. To be called before the transaction reads `deliveries`: the drop waits for all who have read them.
+ */
+export async function keepDays(trx: Transaction<Database>): Promise<void> {
+  await sql`select pg_advisory_xact_lock_shared(${PARTITIONS_LOCK})`.execute(trx);
 }

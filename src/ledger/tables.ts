@@ -124,6 +124,7 @@ export interface Database {
     attempts: Generated<number>;
     due_at: Generated<Date>;
     last_error: string | null;
+    body: Buffer | null;
   };
   outbox_version: {
     is_the_row: Generated<boolean>;

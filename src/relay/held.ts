@@ -43,7 +43,7 @@ with next as materialized (
 ),
 found as (
   select ${EVENT_COLUMNS}, next.attempts, next.data, next.occurred_at as "occurredAt",
-         case when next.data is null then ${BODY} end as body
+         case when next.data is null then coalesce(next.body, ${BODY}) end as body
   from next join events e on e.sequence = next.sequence ${JOIN_DELIVERY}
 ),
 sized as (

@@ -2,7 +2,7 @@
 // its own.
 
 import { type Status } from '../event/index.ts';
-import { type AuthenticBody, understand } from '../ledger/index.ts';
+import { type AuthenticBody, contentOf } from '../ledger/index.ts';
 import type { Entry } from './entry.ts';
 
 export type EventRow = {
@@ -30,16 +30,10 @@ export const BODY = `coalesce(d.body, (
          select r.body from deliveries r
          where d.id is null and r.released_at is not null and r.event_sequence = e.sequence and r.id = e.delivery_id))`;
 
-/** The event as it is published: the same bytes as when it was accepted. */
+/** The event as it is published. */
 export function toEntry({ body, ...event }: EventRow, rest: { attempts: number }): Entry {
   const entry = { ...event, ...rest, position: event.sequence };
-  if (body === null) return { ...entry, ...NOTHING, unreadable: 'its body is no longer kept' };
-  const understood = understand(body);
-  if (understood.outcome !== 'event') {
-    return { ...entry, ...NOTHING, unreadable: `it is not understood any more: ${understood.reason}` };
-  }
-  const { occurredAt, data } = understood.event;
-  return { ...entry, occurredAt, data };
+  const content = contentOf(body);
+  if (content.unreadable === undefined) return { ...entry, ...content };
+  return { ...entry, occurredAt: null, data: '', unreadable: content.unreadable };
 }
-
-const NOTHING = { occurredAt: null, data: '' };

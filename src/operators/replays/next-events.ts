@@ -84,7 +84,7 @@ export async function prepareCopies(
         where p.source = e.source and p.job_id = e.job_id and p.state = 'parked' limit 1
       ) is not null as "isBehindParked",
       coalesce(
-        d.body,
+        h.body, d.body,
         (select r.body from deliveries r
          where d.id is null and r.released_at is not null and r.event_sequence = e.sequence and r.id = e.delivery_id)
       ) as body
