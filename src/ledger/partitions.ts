@@ -1,5 +1,5 @@
-// Makes the daily partitions of `deliveries` and `publications` ahead of time and drops those older than the retention. Days are
-// UTC by the database's clock. Safe to run at any time, from any number of replicas.
+// Makes the daily partitions of deliveries and of both tables of publications ahead of time and drops those older than the
+// retention. Days are UTC by the database's clock. Safe to run at any time, from any number of replicas.
 //
 // Functions of the database do both, with the rights of the tables' owner: the service's role need not own anything.
 
@@ -10,7 +10,7 @@ import type { Database } from './tables.ts';
 /** A week, so that upkeep may fail for days before an insert has no partition to go to. */
 export const DAYS_AHEAD = 7;
 
-const PARTITIONED = ['deliveries', 'publications'] as const;
+const PARTITIONED = ['deliveries', 'publications', 'publication_batches'] as const;
 
 /** An arbitrary constant. Under this advisory lock, replicas make and drop partitions one after another. */
 const PARTITIONS_LOCK = 7_461_193;

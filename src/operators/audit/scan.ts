@@ -20,6 +20,20 @@ export type ListSpec<Row> = {
   readonly ties: readonly { readonly column: keyof Row & string; readonly type: ValueType }[];
   /** Joins other tables to the rows of a page (`page`), one row to each. */
   readonly complete?: { readonly columns: RawBuilder<unknown>; readonly joins: RawBuilder<unknown> };
+  /** Where more rows of the list are. */
+  readonly packed?: Packed;
+};
+
+/**
+ * A table with many rows of a list in each of its own, at the same time and with ids that follow each other: nothing stands
+ * between them in the list. A packed row has the id of its first row. So it begins before a place in the list if any of
+ * its rows does, and has the list's indexes.
+ */
+type Packed = {
+  readonly table: 'publication_batches';
+  /** `row` of the list, made of a packed row `t`, and of `joins`. */
+  readonly row: RawBuilder<unknown>;
+  readonly joins: RawBuilder<unknown>;
 };
 
 export type Bounds = {
@@ -59,6 +73,8 @@ const columnsOf = (table: string, names: readonly string[]) =>
 const descending = (table: string, names: readonly string[]) =>
   sql.join(names.map((name) => sql`${sql.ref(`${table}.${name}`)} desc`));
 
+const all = (conditions: readonly Condition[]) => sql.join([sql`true`, ...conditions], sql` and `);
+
 /** The CTE `b` of one row: `upper0`, `upper1`, … is a place in the order, and `lower0` a time. */
 function boundsCte<Row>({ ties }: ListSpec<Row>, { after, from, to }: Bounds): RawBuilder<unknown> {
   // `to` alone is a place, too: that of the smallest ties, so rows at exactly this time are not below it.
@@ -80,12 +96,14 @@ type Range = {
   readonly where: RawBuilder<unknown>;
   /** The columns that the index is sorted by. */
   readonly order: readonly string[];
+  /** Both for packed rows. */
+  readonly ofPacked: Pick<Range, 'where' | 'order'>;
 };
 
 /** The condition that a row is in the path and between the bounds. `bounds`: undefined for any time. */
 function rangeOf<Row>(
   spec: ListSpec<Row>,
-  { lead, only, sorted }: AccessPath,
+  { lead, only, sorted, packed }: AccessPath,
   bounds: Bounds | undefined,
 ): Range {
   const leading = lead?.columns ?? [];
@@ -94,7 +112,7 @@ function rangeOf<Row>(
   const uppers = order.map((_, index) => sql.ref(`b.upper${index}`));
   const time = sql.ref(`t.${spec.time}`);
   const isBelow = sql`(${columnsOf('t', order)}) < (${sql.join(uppers)})`;
-  const conditions: Condition[] = only === undefined ? [sql`true`] : [only];
+  const conditions: Condition[] = only === undefined ? [] : [only];
   if (lead === undefined || sorted !== undefined || bounds === undefined) {
     if (lead) conditions.push(sql`(${columnsOf('t', leading)}) = (${columnsOf('k', leading)})`);
     if (bounds) conditions.push(isBelow, sql`${time} >= b.lower0`);
@@ -108,6 +126,7 @@ function rangeOf<Row>(
     // The leading column is also in the list's order (source of jobs), and the index goes on without it.
     else conditions.push(sql`(${ofRow}, ${time}) <= (${ofKey}, b.upper0)`, isBelow);
   }
+  const ofRows = { where: all(conditions), order: sorted?.by ?? [...leading, ...behind] };
   return {
     ctes: [
       boundsCte(spec, bounds ?? UNBOUNDED),
@@ -116,9 +135,32 @@ function rangeOf<Row>(
         : []),
     ],
     outer: lead ? sql`b cross join k` : sql`b`,
-    where: sql.join(conditions, sql` and `),
-    order: sorted?.by ?? [...leading, ...behind],
+    ...ofRows,
+    ofPacked: packed ? { where: all([packed, isBelow, sql`${time} >= b.lower0`]), order } : ofRows,
   };
+}
+
+/** The rows of a range; with `limit` at most so many, in the order of the index. */
+function rowsOf<Row>(
+  { table, row, packed }: ListSpec<Row>,
+  { where, order, ofPacked }: Range,
+  limit?: number,
+): RawBuilder<unknown> {
+  const firstBy = (columns: readonly string[]) =>
+    limit === undefined ? sql`` : sql`order by ${descending('t', columns)} limit ${limit}`;
+  const ofTable = sql`select ${row} from ${sql.table(table)} t where ${where} ${firstBy(order)}`;
+  if (packed === undefined) return ofTable;
+  // Each packed row gives one row at least, so the limit is enough for them, too. They come in the order of the list, and
+  // only rows of the same time have to be sorted (an incremental sort): no more is unpacked than the limit needs.
+  const inRange = sql`
+    select t.* from ${sql.table(packed.table)} t where ${ofPacked.where} ${firstBy(ofPacked.order)}`;
+  const unpacked = sql`select ${packed.row} from (${inRange}) t ${packed.joins}`;
+  return sql`
+    select t.* from (
+      (${ofTable})
+      union all
+      (select t.* from (${unpacked}) t where ${where} ${firstBy(order)})
+    ) t ${firstBy(order)}`;
 }
 
 /**
@@ -136,17 +178,16 @@ export function pageStatement<Row>(
   },
 ): RawBuilder<Row> {
   const { path, rest, bounds, limit, inspect } = options;
-  const { ctes, outer, where, order } = rangeOf(spec, path, bounds);
-  const inRange = sql`select ${spec.row} from ${sql.table(spec.table)} t where ${where}`;
-  const meetsRest = sql.join([sql`true`, ...rest], sql` and `);
-  const by = descending('t', order);
+  const range = rangeOf(spec, path, bounds);
+  const { ctes, outer, order } = range;
   // A sorted path: offset 0 keeps the planner from using an index of the list's order instead. Other paths: the inner limit
   // is the bound, and the outer one lets Postgres stop earlier, as soon as enough rows meet the conditions.
   const found = path.sorted
-    ? sql`select t.* from (${inRange} offset 0) t where ${meetsRest}`
+    ? sql`select t.* from (${rowsOf(spec, range)} offset 0) t where ${all(rest)}`
     : rest.length === 0
-      ? sql`${inRange} order by ${by} limit ${limit}`
-      : sql`select t.* from (${inRange} order by ${by} limit ${inspect}) t where ${meetsRest} order by ${by} limit ${limit}`;
+      ? rowsOf(spec, range, limit)
+      : sql`select t.* from (${rowsOf(spec, range, inspect)}) t where ${all(rest)}
+          order by ${descending('t', order)} limit ${limit}`;
   const page = sql`
     select ${spec.columns} from (select t.* from ${outer} cross join lateral (${found}) t) t
     order by ${descending('t', orderOf(spec))} limit ${limit}`;
@@ -160,7 +201,8 @@ export function reachStatement<Row>(
   spec: ListSpec<Row>,
   { path, bounds, inspect }: { path: AccessPath; bounds: Bounds; inspect: number },
 ): RawBuilder<Record<string, string>> {
-  const { ctes, outer, where, order } = rangeOf(spec, path, bounds);
+  const range = rangeOf(spec, path, bounds);
+  const { ctes, outer, order } = range;
   const columns = columnsOf('t', [...new Set([...orderOf(spec), ...order])]);
   const place = [
     sql`${timeText(`t.${spec.time}`)} as p0`,
@@ -170,7 +212,7 @@ export function reachStatement<Row>(
   ];
   return sql`with ${sql.join(ctes)}
     select ${sql.join(place)} from ${outer} cross join lateral (
-      select ${columns} from ${sql.table(spec.table)} t where ${where}
+      select ${columns} from (${rowsOf(spec, range, inspect)}) t
       order by ${descending('t', order)} offset ${inspect - 1} limit 1) t
     order by ${descending('t', orderOf(spec))} limit 1`;
 }
