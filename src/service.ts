@@ -111,7 +111,7 @@ async function compose(
     connections: intakeConnections,
     proxies,
     upkeepDatabase: database,
-    onRecorded: relay.nudge,
+    handOff: relay.handOff,
   });
   const readiness = createReadiness({
     database,

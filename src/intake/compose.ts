@@ -25,9 +25,12 @@ import {
   createConflictCheck,
   createFailureLog,
   type DatabaseConnection,
+  type DeliveryRecord,
   isMissingPartition,
   makePartitions,
+  type RecordedDelivery,
   recordDeliveries,
+  type WriteMark,
 } from '../ledger/index.ts';
 import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
@@ -52,8 +55,13 @@ type IntakeParts = Parts & {
   readonly proxies: TrustedProxies;
   /** Makes partitions that are missing. */
   readonly upkeepDatabase: DatabaseConnection;
-  /** Called when there may be something in the outbox. */
-  readonly onRecorded: () => void;
+  /** Every write goes through it: its events are handed to the relay. */
+  readonly handOff: {
+    readonly write: (
+      batch: readonly DeliveryRecord[],
+      record: (mark: WriteMark) => Promise<RecordedDelivery[]>,
+    ) => Promise<RecordedDelivery[]>;
+  };
 };
 
 export type Intake = {
@@ -123,7 +131,7 @@ function createIntakeApp(options: {
 /** From a verified delivery to the ledger. */
 function composeWriter(
   config: Config,
-  { now, log, metrics, started, upkeepDatabase, onRecorded }: IntakeParts,
+  { now, log, metrics, started, upkeepDatabase, handOff }: IntakeParts,
 ): BatchWriter {
   const database = connectDatabase({
     ...config.database,
@@ -145,8 +153,7 @@ function composeWriter(
   });
   return createBatchWriter({
     record: async (batch) => {
-      const recorded = await recordDeliveries(database, batch);
-      onRecorded();
+      const recorded = await handOff.write(batch, (mark) => recordDeliveries(database, batch, mark));
       return checkConflicts(batch, recorded);
     },
     limits: config.writer,

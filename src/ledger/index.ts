@@ -20,6 +20,7 @@ export {
   type DeliveryRecord,
   RELEASE_QUARANTINED,
   type RecordedDelivery,
+  type WriteMark,
   jobKey,
   recordDeliveries,
   releaseColumns,
@@ -50,6 +51,7 @@ export {
   isRetryable,
   isTimeout,
 } from './database.ts';
+export { RELEASE_JOBS } from './hold.ts';
 export { OUTBOX_COUNT_MAX, type OutboxDepth, readOutboxDepth } from './outbox-depth.ts';
 export type { Database, DeliveryOutcome, OutboxState, PublicationResult, ReplayState } from './tables.ts';
 export { TIME_FORMAT, timeText } from './time-text.ts';

@@ -18,7 +18,8 @@ export type Lease = {
   readonly release: () => Promise<void>;
 };
 
-const NAME = 'relay';
+/** Programs before migration 0010 use `relay`: they do not know the outbox of this one. */
+const NAME = 'outbox';
 
 /** A lease outlives two attempts that fail at once. */
 const ATTEMPTS_PER_LEASE = 3;

@@ -1,0 +1,160 @@
+// What publish attempts change: the replays' copies, their replays' counts, and the publications. Each statement may be repeated:
+// a result is written with the change that it makes, and one that changes nothing only if it is not written yet. The order of
+// locks is that of the feeder and of the operators' actions: the replay's row, then its copies.
+
+import type { DatabaseConnection, Statement } from '../ledger/index.ts';
+import type { Attempt } from './entry.ts';
+import { publicationDetail } from './publications.ts';
+
+/**
+ * The results `result` of publish attempts, each with its replay, whose row it locks. Postgres locks before it changes a copy,
+ * since each statement below joins its changes with `result`.
+ */
+const RESULTS = `
+replay as (
+  select id, state from replays where id in (select unnest($1::uuid[])) order by id for update
+),
+result as (
+  select t.*, replay.state as replay_state
+  from replay join unnest(
+    $1::uuid[], $2::bigint[], $3::int[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[], $9::text[],
+    $10::bigint[], $11::text[]
+  ) as t (
+    replay_id, position, attempts, next, retry_in_ms, result, detail, duration_ms, source, event_sequence, queue
+  ) on t.replay_id = replay.id
+)`;
+
+/** A publish attempt of `r` that is written already. A repeat comes within minutes: no older partition is read. */
+const PUBLISHED = `
+    select p.id from publications p -- by index publications_event
+    where p.event_sequence = r.event_sequence and p.replay_id = r.replay_id and p.attempt = r.attempts + 1
+      and p.result = r.result and p.published_at > now() - interval '1 hour'`;
+
+const PUBLISH = `
+insert into publications (
+  published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source, replay_id, queue
+)
+select now(), event_sequence, attempts + 1, result, detail, duration_ms, $12::uuid, source, replay_id, queue`;
+
+/**
+ * Copies that leave the outbox:
+ * - `ended`: those that this statement deletes;
+ * - `news`: what is to be written of them. One that is deleted already was settled before, by this relay or another one, and
+ *   is no news; or it was in flight when its replay was cancelled, which deleted it;
+ * - `counted`: the replays, with the news added. A cancelled copy that arrived counts as well.
+ */
+const END_COPIES: Statement = {
+  name: 'copies-end',
+  text: `
+with ${RESULTS},
+ended as (
+  delete from replay_copies c using result r where c.position = r.position returning c.position
+),
+news as (
+  select r.*, e.position is not null or r.replay_state = 'cancelled' as counts
+  from result r left join ended e using (position)
+  where e.position is not null or (${PUBLISHED} limit 1) is null
+),
+counted as (
+  update replays r set
+    confirmed = r.confirmed + n.confirmed,
+    returned = r.returned + n.returned,
+    failed = r.failed + n.failed,
+    updated_at = now()
+  from (
+    select replay_id,
+           count(*) filter (where result = 'confirmed') as confirmed,
+           count(*) filter (where result = 'returned') as returned,
+           count(*) filter (where result in ('nacked', 'failed')) as failed
+    from news where counts group by replay_id
+  ) n where r.id = n.replay_id
+)
+${PUBLISH} from news order by position`,
+};
+
+/**
+ * Copies that stay in the outbox:
+ * - `moved`: those that wait for their next attempt, or for their queue. One that was settled or cancelled meanwhile is not
+ *   among them. An attempt that does not count (`keep`) moves nothing;
+ * - `paused`: the replays of those that wait for their queue.
+ */
+const KEEP_COPIES: Statement = {
+  name: 'copies-keep',
+  text: `
+with ${RESULTS},
+moved as (
+  update replay_copies c set
+    state = case r.next when 'return' then 'returned' else 'pending' end,
+    attempts = c.attempts + 1,
+    due_at = now() + make_interval(secs => r.retry_in_ms / 1000.0),
+    last_error = r.detail
+  from result r
+  where r.next in ('return', 'retry') and c.position = r.position
+    
+  returning c.position
+),
+paused as (
+  update replays r set state = 'paused', paused_because = m.because, updated_at = now()
+  from (
+    select replay_id, max(case result when 'returned' then 'there is no queue ' || queue else detail end) as because
+    from result join moved using (position) where next = 'return' group by replay_id
+  ) m where r.id = m.replay_id and r.state = 'running'
+)
+${PUBLISH} from result r
+where position in (select position from moved)
+  or (${PUBLISHED} and p.duration_ms = r.duration_ms and p.relay_id = $12::uuid limit 1) is null
+order by position`,
+};
+
+/**
+ * The own entries of events that were returned once. A copy has now reached the queues of the exchange, so the event has. They
+ * block nothing, so their jobs are not released. Locked in the order of all writers.
+ */
+const END_RETURNED: Statement = {
+  name: 'copies-end-returned',
+  text: `
+delete from outbox_held where sequence in (
+  select sequence from outbox_held
+  where sequence = any($1::bigint[]) and state = 'returned' order by sequence for update
+)`,
+};
+
+/**
+ * Records the publications of copies, moves these on, and counts them in their replays. Waits for the locks of these replays.
+ * May be repeated, as a whole, after an error: what is written already is not written again.
+ */
+export async function settleCopies(
+  connection: Pick<DatabaseConnection, 'execute'>,
+  settlements: readonly Attempt[],
+  relayId: string,
+): Promise<void> {
+  const isEnd = ({ next }: Attempt) => next === 'delete';
+  const arrived = settlements.filter(
+    ({ entry, publication }) => publication.result === 'confirmed' && entry.replay?.queue === null,
+  );
+  const ended = settlements.filter(isEnd);
+  const kept = settlements.filter((settlement) => !isEnd(settlement));
+  // First, since it is true whether or not the copies' own results can be written.
+  if (arrived.length > 0) {
+    await connection.execute(END_RETURNED, [arrived.map(({ entry }) => entry.sequence)]);
+  }
+  if (ended.length > 0) await connection.execute(END_COPIES, columnsOf(ended, relayId));
+  if (kept.length > 0) await connection.execute(KEEP_COPIES, columnsOf(kept, relayId));
+}
+
+function columnsOf(settlements: readonly Attempt[], relayId: string): unknown[] {
+  return [
+    settlements.map(({ entry }) => entry.replay?.id),
+    settlements.map(({ entry }) => entry.position),
+    settlements.map(({ entry }) => entry.attempts),
+    settlements.map(({ next }) => next),
+    settlements.map(({ retryInMs }) => retryInMs),
+    settlements.map(({ publication }) => publication.result),
+    settlements.map(({ publication }) => publicationDetail(publication)),
+    settlements.map(({ publication }) => Math.round(publication.durationMs)),
+    settlements.map(({ entry }) => entry.source),
+    settlements.map(({ entry }) => entry.sequence),
+    settlements.map(({ entry }) => entry.replay?.queue),
+    relayId,
+  ];
+}

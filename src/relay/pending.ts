@@ -1,0 +1,229 @@
+// The statements for events that wait to be published for the first time: a row of outbox_batches for all events of a write.
+// Most of them are handed to the relay from memory (hand-off.ts) and never loaded; these loads find what other replicas wrote,
+// and all that was left when a leader took over.
+
+import type { DatabaseConnection, Statement, WriteMark } from '../ledger/index.ts';
+import { type Batch, type Entry, newBatch, type Settlement } from './entry.ts';
+import { publicationDetail } from './publications.ts';
+import { BODY, EVENT_COLUMNS, type EventRow, JOIN_DELIVERY, toEntry } from './rows.ts';
+
+export type PendingLoad = {
+  /** Batches that began with this transaction or later, decimal digits; undefined for all. */
+  readonly since: string | undefined;
+  /** Keys of batches that are in memory whole. */
+  readonly except: readonly string[];
+  /** Writes of this replica that have no answer yet: they are handed over when it comes. */
+  readonly inFlight: readonly WriteMark[];
+  /** Events and bytes of bodies, about; one batch always. */
+  readonly limit: number;
+  readonly bytes: number;
+};
+
+export type Loaded = {
+  /** In the order of their sequences. */
+  readonly found: readonly {
+    readonly entry: Entry;
+    readonly mark: WriteMark | undefined;
+    readonly isHeld: boolean;
+  }[];
+  /** The first batch that is left; undefined if all were loaded. Events before it are all in memory. */
+  readonly nextFirst: string | undefined;
+  /** Transactions before this one had ended, so a later load need not look for their batches. */
+  readonly xid: string;
+  /** Changes when an operator takes an event out of a batch. */
+  readonly version: string;
+};
+
+/**
+ * The oldest batches, at most `$4` events, and no more once those before have `$5` bytes. They are read in the order of their
+ * first sequences, and batches overlap a little: so of two events of a job, the later one may be in a batch that is read, and
+ * the earlier one in the first that is not. `nextFirst` tells: only events before it may be published.
+ *
+ * What is new is found by `xid`, and never by "sequence greater than the last one": a batch with lower sequences may commit
+ * later. And an index scan from the last xid on meets none of the rows that were deleted before, which Postgres cannot
+ * remove while somebody holds an old snapshot (a backup).
+ */
+const load = (name: string, batches: string): Statement => ({
+  name,
+  text: `
+with next as materialized (
+  select b.*, sum(cardinality(sequences)) over earlier as events_before, sum(bytes) over earlier as bytes_before
+  from (
+    select b.* from ${batches} b
+    where b.first <> all($1::bigint[])
+      and not exists (
+        select from unnest($2::bigint[], $3::int[]) as w (writer, number)
+        where w.writer = b.writer and w.number = b.number)
+    order by b.first limit $4::int + 1
+  ) b
+  window earlier as (order by first rows between unbounded preceding and 1 preceding)
+),
+chosen as materialized (
+  select * from next where coalesce(events_before, 0) < $4 and coalesce(bytes_before, 0) < $5::bigint
+),
+found as (
+  select c.first, cardinality(c.sequences) as size, c.writer, c.number, j.hold > 0 as "isHeld", ${EVENT_COLUMNS}, ${BODY} as body
+  from chosen c cross join unnest(c.sequences) as s (event)
+  join events e on e.sequence = s.event
+  join jobs j on j.source = e.source and j.job_id = e.job_id
+  ${JOIN_DELIVERY}
+)
+select (select version from outbox_version) as version, pg_snapshot_xmin(pg_current_snapshot())::text as xid,
+       (select min(first) from next where first > coalesce((select max(first) from chosen), 0)) as "nextFirst", found.*
+from (select) as always left join found on true
+order by found.sequence`,
+});
+
+const LOAD_ALL = load('outbox-load-all', 'outbox_batches');
+/** Offset 0, so that the index of `xid` is used: the other one is in the wanted order, but has all that was deleted. */
+const LOAD_NEW = load('outbox-load-new', '(select * from outbox_batches where xid >= $6::xid8 offset 0)');
+
+type Row = EventRow & {
+  readonly version: string;
+  readonly xid: string;
+  readonly nextFirst: string | null;
+  readonly first: string | null;
+  readonly size: number;
+  readonly writer: string | null;
+  readonly number: number | null;
+  readonly isHeld: boolean;
+};
+
+type Execute = Pick<DatabaseConnection, 'execute'>;
+
+export async function loadPending(connection: Execute, options: PendingLoad): Promise<Loaded> {
+  const { since, except, inFlight, limit, bytes } = options;
+  const values = [
+    except,
+    inFlight.map(({ writer }) => writer),
+    inFlight.map(({ number }) => number),
+    limit,
+    bytes,
+  ];
+  const rows = await (since === undefined
+    ? connection.execute<Row>(LOAD_ALL, values)
+    : connection.execute<Row>(LOAD_NEW, [...values, since]));
+  const [head] = rows;
+  // The left side of the join is one row, whatever is found.
+  if (head === undefined) throw new Error('nothing was loaded');
+  const batches = new Map<string, Batch>();
+  return {
+    found: rows.flatMap((row) => (row.first === null ? [] : [toFound(row, row.first, batches)])),
+    nextFirst: head.nextFirst ?? undefined,
+    xid: head.xid,
+    version: head.version,
+  };
+}
+
+function toFound(row: Row, first: string, batches: Map<string, Batch>): Loaded['found'][number] {
+  const { version: _v, xid: _x, nextFirst: _n, first: _f, size, writer, number, isHeld, ...event } = row;
+  const batch = batches.get(first) ?? newBatch(first, size);
+  batches.set(first, batch);
+  const mark = writer === null || number === null ? undefined : { writer, number };
+  return { entry: { ...toEntry(event, { attempts: 0 }), batch }, mark, isHeld };
+}
+
+/** Deletes batches whose events are all confirmed, with one publication for each event. To repeat it changes nothing. */
+const SETTLE_WHOLE: Statement = {
+  name: 'outbox-settle-whole',
+  text: `
+with gone as (
+  delete from outbox_batches where first = any($1::bigint[]) returning first
+)
+insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_id, source)
+select now(), t.sequence, 1, 'confirmed', t.duration_ms, $6::uuid, t.source
+from unnest($2::bigint[], $3::bigint[], $4::int[], $5::text[]) as t (first, sequence, duration_ms, source)
+join gone using (first)`,
+};
+
+/** @param batches each is whole, and all of its entries are confirmed */
+export async function settleWhole(
+  connection: Execute,
+  batches: readonly Batch[],
+  relayId: string,
+): Promise<void> {
+  const confirmed = batches.flatMap((batch) => batch.confirmed);
+  await connection.execute(SETTLE_WHOLE, [
+    batches.map(({ first }) => first),
+    confirmed.map(({ entry }) => entry.batch?.first),
+    confirmed.map(({ entry }) => entry.sequence),
+    confirmed.map(({ publication }) => Math.round(publication?.durationMs ?? 0)),
+    confirmed.map(({ entry }) => entry.source),
+    relayId,
+  ]);
+}
+
+/**
+ * Takes single events out of their batches: confirmed ones leave the outbox, the others are held from then on, and their jobs
+ * with them, except behind a returned one. Only what is still in its batch is changed: an operator or another relay
+ * may have taken it out before, and to repeat it changes nothing.
+ *
+ * Locks the batches by their keys, then the jobs by theirs, as an operator's decision does.
+ */
+const TAKE_OUT: Statement = {
+  name: 'outbox-take-out',
+  text: `
+with settled as (
+  select * from unnest(
+    $1::bigint[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[]
+  ) as t (first, sequence, next, retry_in_ms, result, detail, duration_ms)
+),
+locked as materialized (
+  select first, sequences from outbox_batches where first in (select first from settled) order by first for update
+),
+taken as materialized (
+  select s.*, e.source, e.job_id, e.status, e.progress_percentage, e.late, e.recorded_at
+  from settled s join locked using (first) join events e on e.sequence = s.sequence
+  where s.sequence = any(locked.sequences)
+),
+rest as materialized (
+  select first, array(
+    select each from unnest(sequences) as each where each not in (select sequence from taken) order by each
+  ) as sequences
+  from locked
+),
+emptied as (
+  delete from outbox_batches b using rest where b.first = rest.first and cardinality(rest.sequences) = 0
+),
+shrunk as (
+  update outbox_batches b set sequences = rest.sequences
+  from rest where b.first = rest.first and cardinality(rest.sequences) > 0
+),
+moved as (
+  insert into outbox_held (
+    sequence, source, job_id, status, progress_percentage, late, recorded_at, state, attempts, due_at, last_error
+  )
+  select sequence, source, job_id, status, progress_percentage, late, recorded_at,
+         case next when 'return' then 'returned' when 'park' then 'parked' else 'pending' end,
+         case next when 'hold' then 0 else 1 end, now() + make_interval(secs => retry_in_ms / 1000.0), detail
+  from taken where next <> 'delete'
+),
+job as materialized (
+  select j.source, j.job_id from jobs j
+  where (j.source, j.job_id) in (select source, job_id from taken where next in ('hold', 'retry', 'park'))
+  order by j.source, j.job_id for update
+),
+held as (
+  update jobs j set hold = hold + 1 from job where j.source = job.source and j.job_id = job.job_id
+)
+insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
+select now(), sequence, 1, result, detail, duration_ms, $8::uuid, source from taken where result is not null`,
+};
+
+/** @param settlements of entries with a batch */
+export async function takeOut(
+  connection: Execute,
+  settlements: readonly Settlement[],
+  relayId: string,
+): Promise<void> {
+  await connection.execute(TAKE_OUT, [
+    settlements.map(({ entry }) => entry.batch?.first),
+    settlements.map(({ entry }) => entry.sequence),
+    settlements.map(({ next }) => next),
+    settlements.map(({ retryInMs }) => retryInMs),
+    settlements.map(({ publication }) => publication?.result),
+    settlements.map(({ publication }) => publicationDetail(publication)),
+    settlements.map(({ publication }) => publication && Math.round(publication.durationMs)),
+    relayId,
+  ]);
+}
