@@ -1,5 +1,6 @@
 // Reads from the ledger, at the end of a run, what the checker compares with what was seen outside.
 
+import { PUBLICATIONS } from '../support/publications.ts';
 import type { Ledger, LedgerDelivery, LedgerEvent, LedgerPublication } from './recorded.ts';
 import type { World } from './world.ts';
 
@@ -13,7 +14,7 @@ to_char(e.recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "r
 ${since('e.recorded_at')} as "recordedMs"
 from events e order by e.sequence`;
 const PUBLICATIONS = `select ${KEY} as "eventId", p.result, ${since('p.published_at')} as "atMs"
-from publications p join events e on e.sequence = p.event_sequence`;
+from ${PUBLICATIONS} p join events e on e.sequence = p.event_sequence`;
 const DELIVERIES = `select headers::json ->> 'x-request-id' as "requestId", outcome, http_status as status,
 job_id as "jobId", secret_fingerprint as "secretFingerprint",
 encode(body_sha256, 'hex') as "bodySha256", body_bytes as "bodyBytes",

@@ -5,6 +5,7 @@ import { SEEDED } from '../../../bench/audit-seed.ts';
 import { createHistory, type History } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { type Answer, operators, type Operators } from '../../support/operators.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
@@ -117,7 +118,7 @@ describe('on a month of history', () => {
       outbox: ['sequence', 'sequence::text'],
     }[table] as [string, string];
     const wanted = await history.database.query<{ id: string }>(
-      `select ${id} as id from ${table} where ${where} order by ${order}`,
+      `select ${id} as id from ${table === 'publications' ? PUBLICATIONS : ''} ${table} where ${where} order by ${order}`,
     );
 
     const items = await walk(api, `/${list}?limit=200${query && `&${query}`}`);
