@@ -365,6 +365,12 @@ create table rollups_hourly (
   constraint rollups_hourly_pkey PRIMARY KEY (hour, measure, source, result, bucket)
 );
 
+create table schema_requirements (
+  migration text not null,
+  oldest_program text not null,
+  constraint schema_requirements_pkey PRIMARY KEY (migration)
+);
+
 create table secret_matches (
   source text collate "C" not null,
   fingerprint text collate "C" not null,

@@ -30,6 +30,7 @@ import {
   makePartitions,
   type RecordedDelivery,
   recordDeliveries,
+  type TalliedDelivery,
   type WriteMark,
 } from '../ledger/index.ts';
 import type { Logger } from '../log.ts';
@@ -59,7 +60,7 @@ type IntakeParts = Parts & {
   readonly handOff: {
     readonly write: (
       batch: readonly DeliveryRecord[],
-      record: (mark: WriteMark) => Promise<RecordedDelivery[]>,
+      record: (mark: WriteMark) => Promise<TalliedDelivery[]>,
     ) => Promise<RecordedDelivery[]>;
   };
 };

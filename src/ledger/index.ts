@@ -20,6 +20,7 @@ export {
   type DeliveryRecord,
   RELEASE_QUARANTINED,
   type RecordedDelivery,
+  type TalliedDelivery,
   type WriteMark,
   jobKey,
   recordDeliveries,
@@ -59,6 +60,6 @@ export { TIME_FORMAT, timeText } from './time-text.ts';
 // Start and upkeep
 export { type Counts, composeCounts, prepareLedger } from './compose.ts';
 export { composeHeartbeat, LATE_AFTER_S } from './heartbeat.ts';
-export { migrate } from './migrate.ts';
+export { checkSchema, migrate } from './migrate.ts';
 export { makePartitions } from './partitions.ts';
 export { createUpkeep } from './upkeep.ts';

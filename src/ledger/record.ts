@@ -47,9 +47,10 @@ export type DeliveryRecord = Delivery &
       }
   );
 
-export type RecordedDelivery = {
-  readonly outcome: DeliveryOutcome;
-  readonly late: boolean;
+export type RecordedDelivery = { readonly outcome: DeliveryOutcome; readonly late: boolean };
+
+/** And what the relay needs to know of it. */
+export type TalliedDelivery = RecordedDelivery & {
   /** Of an accepted event that is in a batch of the outbox now. Null for all others, and for events that are held. */
   readonly pending: { readonly sequence: string; readonly recordedAt: Date } | null;
   /** The delivery before this one of the same job was recorded by another writer, which may have an event still to be published. */
@@ -176,7 +177,7 @@ select id, outcome, late, writer_changed as "writerChanged", outcome = 'accepted
 from delivery`,
 };
 
-type RecordedRow = Pick<RecordedDelivery, 'outcome' | 'late' | 'writerChanged' | 'held'> & {
+type RecordedRow = Pick<TalliedDelivery, 'outcome' | 'late' | 'writerChanged' | 'held'> & {
   readonly id: string;
   readonly sequence: string | null;
   /** The same in each row, so it is not parsed for each. */
@@ -194,7 +195,7 @@ export async function recordDeliveries(
   connection: Pick<DatabaseConnection, 'execute'>,
   batch: readonly DeliveryRecord[],
   mark?: WriteMark,
-): Promise<RecordedDelivery[]> {
+): Promise<TalliedDelivery[]> {
   const rows = await connection.execute<RecordedRow>(RECORD, [
     ...eventColumns(groupByEvent(batch)),
     bytesOfEvents(batch),

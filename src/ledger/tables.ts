@@ -279,4 +279,8 @@ export interface Database {
     fingerprint: string;
     last_matched_at: Timestamp;
   };
+  schema_requirements: {
+    migration: string;
+    oldest_program: string;
+  };
 }

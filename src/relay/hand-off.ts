@@ -11,6 +11,7 @@ import {
   type JobEvent,
   jobKey,
   type RecordedDelivery,
+  type TalliedDelivery,
   type WriteMark,
 } from '../ledger/index.ts';
 import { type Entry, isBefore, newBatch } from './entry.ts';
@@ -29,7 +30,7 @@ export type HandOff = {
   /** Runs `record` under a new mark, and hands over what it has committed. Throws what it throws. */
   readonly write: (
     batch: readonly DeliveryRecord[],
-    record: (mark: WriteMark) => Promise<RecordedDelivery[]>,
+    record: (mark: WriteMark) => Promise<TalliedDelivery[]>,
   ) => Promise<RecordedDelivery[]>;
   /** Calls `listener` with each write that has committed, in the order of the answers. */
   readonly onWritten: (listener: (written: Written) => void) => void;
@@ -97,7 +98,7 @@ const drawWriter = (): string => randomBytes(8).readBigInt64BE().toString();
 const isRolledBack = (error: unknown): boolean =>
   isRetryable(error) || isRefusedContent(error) || isTimeout(error) || isMissingPartition(error);
 
-function whatWasWritten(batch: readonly DeliveryRecord[], recorded: readonly RecordedDelivery[]): Written {
+function whatWasWritten(batch: readonly DeliveryRecord[], recorded: readonly TalliedDelivery[]): Written {
   const changedJobs: string[] = [];
   const events: Event[] = [];
   let hasHeld = false;

@@ -33,7 +33,7 @@ export const NO_EARLIER_HELD = `(
  * The oldest that may be published (index outbox_held_pending): at most `$2`, and no more once those before have `$3` bytes.
  * `$1` are those that the relay has in memory: NOT IN, since Postgres puts these into a hash table.
  */
-const LOAD: Statement = {
+export const LOAD_HELD: Statement = {
   name: 'outbox-load-held',
   text: `
 with next as materialized (
@@ -65,7 +65,7 @@ export async function loadHeld(
   connection: Execute,
   { limit, bytes, except }: { limit: number; bytes: number; except: readonly string[] },
 ): Promise<Entry[]> {
-  const rows = await connection.execute<Row & Record<string, unknown>>(LOAD, [except, limit, bytes]);
+  const rows = await connection.execute<Row & Record<string, unknown>>(LOAD_HELD, [except, limit, bytes]);
   return rows.map(({ size: _s, bytes_before: _b, attempts, data, occurredAt, body, ...event }) =>
     data === null
       ? toEntry({ ...event, body }, { attempts })

@@ -74,9 +74,12 @@ from (select) as always left join found on true
 order by found.sequence`,
 });
 
-const LOAD_ALL = load('outbox-load-all', 'outbox_batches');
+export const LOAD_ALL = load('outbox-load-all', 'outbox_batches');
 /** Offset 0, so that the index of `xid` is used: the other one is in the wanted order, but has all that was deleted. */
-const LOAD_NEW = load('outbox-load-new', '(select * from outbox_batches where xid >= $6::xid8 offset 0)');
+export const LOAD_NEW = load(
+  'outbox-load-new',
+  '(select * from outbox_batches where xid >= $6::xid8 offset 0)',
+);
 
 type Row = EventRow & {
   readonly version: string;

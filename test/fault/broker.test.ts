@@ -18,6 +18,7 @@ import { startProxy } from '../support/proxy.ts';
 import { startReplica } from '../support/replica.ts';
 import { completed, deliver, newJobId, progress } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
+import { OUTBOX } from '../support/outbox.ts';
 
 let broker: RabbitmqServer;
 
@@ -300,7 +301,7 @@ test('an event that is too large for the broker is parked alone, and the others 
     expect(performance.now() - startedMs).toBeLessThan(20_000);
     const waiting = () =>
       database.query<{ state: string; attempts: number; last_error: string | null }>(
-        'select state, attempts, last_error from outbox where job_id = $1 order by sequence',
+        `select state, attempts, last_error from ${OUTBOX} where job_id = $1 order by sequence`,
         [culprit],
       );
     await vi.waitFor(async () => expect((await waiting())[0]?.state).toBe('parked'), {
@@ -314,7 +315,7 @@ test('an event that is too large for the broker is parked alone, and the others 
     ]);
     expect((await waiting())[0]?.last_error).toContain('larger than configured max size');
     const blamed = await database.query<{ job_id: string }>(
-      `select distinct job_id from outbox where attempts > 0 or state <> 'pending'`,
+      `select distinct job_id from ${OUTBOX} where attempts > 0 or state <> 'pending'`,
     );
     expect(blamed).toEqual([{ job_id: culprit }]);
 

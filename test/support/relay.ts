@@ -7,7 +7,9 @@ import { topologyOf } from '../../src/relay/topology.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
 import { keepPartitions } from '../../src/ledger/partitions.ts';
 import { createOutbox, type Outbox } from '../../src/relay/outbox.ts';
+import { createHandOff, type HandOff } from '../../src/relay/hand-off.ts';
 import { createLease, type Lease } from '../../src/relay/lease.ts';
+import { entriesOf } from '../../src/relay/results.ts';
 import { createRelay, type Relay, type RelayLimits } from '../../src/relay/relay.ts';
 import { decide, judge, lockEntry } from '../../src/operators/decisions/decide.ts';
 import { decideEntries } from '../../src/operators/decisions/retry.ts';
@@ -24,6 +26,8 @@ export type TestRelay = AsyncDisposable & {
   readonly relay: Relay;
   readonly lease: Lease;
   readonly outbox: Outbox;
+  /** What is written through it goes to the relay from memory. */
+  readonly handOff: HandOff;
   readonly publisher: Publisher;
   readonly log: readonly Record<string, unknown>[];
   /** Every publish so far, in order. */
@@ -87,14 +91,15 @@ export async function createTestRelay(options: {
   });
   const outbox = createOutbox(connection, { relayId: id });
   const measured = measure(outbox);
+  const handOff = createHandOff();
   const relay = createRelay({
     outbox: measured.outbox,
+    handOff,
     lease,
     publisher: observed.publisher,
     routingPrefix: 'job',
     limits: {
       pollMs: 50,
-      paceMs: 0,
       inFlight: 500,
       inFlightBytes: 16 * 1024 * 1024,
       maxAttempts: 20,
@@ -116,6 +121,7 @@ export async function createTestRelay(options: {
     relay,
     lease,
     outbox,
+    handOff,
     publisher,
     log: lines,
     published: observed.published,
@@ -224,38 +230,58 @@ function measure(outbox: Outbox) {
     },
     outbox: {
       ...outbox,
-      load: async (...args: Parameters<Outbox['load']>) => {
+      loadPending: async (...args: Parameters<Outbox['loadPending']>) => {
         loads += 1;
         await released;
-        const found = await outbox.load(...args);
-        for (const { position, data } of found) loaded.set(position, data.length);
+        const some = await outbox.loadPending(...args);
+        for (const { entry } of some.found) loaded.set(entry.position, entry.data.length);
         most = Math.max(
           most,
           [...loaded.values()].reduce((sum, length) => sum + length, 0),
         );
-        return found;
+        return some;
       },
       settle: async (...args: Parameters<Outbox['settle']>) => {
         await outbox.settle(...args);
-        for (const { entry, next } of args[0]) if (next === 'delete') loaded.delete(entry.position);
+        for (const { position } of entriesOf(args[0])) loaded.delete(position);
       },
     },
   };
 }
 
-/** Adds an event and its outbox entry, as intake does. Returns the sequence. */
+/** Adds an event with its delivery and a batch of its own, as intake does. Returns the sequence. */
 export const ADD_ENTRY = `
-  with event as (
+  with given as (
+    select gen_random_uuid() as id, $1::text as job_id,
+           case when $2::int is null then 'completed' else 'processing' end as status, $2::int as progress
+  ),
+  body as (
+    select id, convert_to(json_build_object('job_id', job_id, 'status', status, 'progress_percentage', progress,
+      'completed_at', case status when 'completed' then '2026-01-15T10:35:00Z' end,
+      'padding', repeat('x', $3::int))::text, 'UTF8') as body
+    from given
+  ),
+  job as (
+    insert into jobs as j (source, job_id, first_seen_at, last_seen_at)
+    select 'default', job_id, now(), now() from given
+    on conflict (source, job_id) do update set last_seen_at = now() returning source, job_id
+  ),
+  event as (
     insert into events (source, job_id, status, progress_percentage, late, occurred_at, recorded_at,
                         delivery_id, content_hash, repeats)
-    values ('default', $1, case when $2::int is null then 'completed' else 'processing' end, $2, false, null, now(),
-            gen_random_uuid(), '', 0)
+    select source, job_id, status, progress, false, null, now(), id, '', 0 from given join job using (job_id)
     returning *
+  ),
+  delivery as (
+    insert into deliveries (id, received_at, source, outcome, http_status, job_id, status, progress_percentage,
+                            event_sequence, path, headers, body_bytes, body)
+    select e.delivery_id, e.recorded_at, e.source, 'accepted', 202, e.job_id, e.status, e.progress_percentage,
+           e.sequence, '/webhooks', '{}', octet_length(body), body
+    from event e join body on body.id = e.delivery_id
   )
-  insert into outbox (sequence, source, job_id, status, progress_percentage, late, occurred_at, recorded_at, data)
-  select sequence, source, job_id, status, progress_percentage, late, null, recorded_at,
-         json_build_object('job_id', job_id, 'padding', repeat('x', $3::int))::text
-  from event returning sequence`;
+  insert into outbox_batches (first, sequences, bytes)
+  select sequence, array[sequence], octet_length(body) from event join body on body.id = event.delivery_id
+  returning first as sequence`;
 
 /** Adds a completed event for each of these jobs, all in one commit. */
 export async function addEntries(database: TestDatabase, jobIds: readonly string[]): Promise<void> {

@@ -8,6 +8,7 @@ import { createReplay } from '../../src/operators/replays/replays.ts';
 import { findEvents, type EventFilter } from '../../src/operators/replays/selection.ts';
 import { createTestLog } from './service.ts';
 import type { TestDatabase } from './database.ts';
+import { OUTBOX } from './outbox.ts';
 
 type Queryable = Pick<TestDatabase, 'query'>;
 
@@ -119,7 +120,7 @@ export function copiesInOutbox(
   return database.query(
     `select source || ':' || job_id || ':' || status || coalesce(':' || progress_percentage, '') as id,
             sequence as position, state, replay_id
-     from outbox where replay_id is not null order by sequence`,
+     from ${OUTBOX} where replay_id is not null order by sequence`,
   );
 }
 

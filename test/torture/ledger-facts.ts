@@ -3,6 +3,7 @@
 import { PUBLICATIONS } from '../support/publications.ts';
 import type { Ledger, LedgerDelivery, LedgerEvent, LedgerPublication } from './recorded.ts';
 import type { World } from './world.ts';
+import { OUTBOX } from '../support/outbox.ts';
 
 const LIMIT_MS = 120_000;
 const KEY = `e.source || ':' || e.job_id || ':' || e.status || coalesce(':' || e.progress_percentage, '')`;
@@ -25,7 +26,7 @@ const COUNTED = 'select coalesce(sum(unauthorized + refused), 0)::int as counted
 export async function readLedger({ query }: World): Promise<Ledger> {
   const origin = [performance.timeOrigin];
   const [counted] = await query<{ counted: number }>(COUNTED, [], LIMIT_MS);
-  const [outbox] = await query<{ left: number }>('select count(*)::int as "left" from outbox');
+  const [outbox] = await query<{ left: number }>(`select count(*)::int as "left" from ${OUTBOX}`);
   return {
     events: await query<LedgerEvent>(EVENTS, origin, LIMIT_MS),
     publications: await query<LedgerPublication>(PUBLICATIONS, origin, LIMIT_MS),

@@ -7,6 +7,7 @@ import { MAIN } from '../../scripts/program.ts';
 import type { Guard } from '../../scripts/services/guard.ts';
 import { until } from '../support/until.ts';
 import type { World } from './world.ts';
+import { OUTBOX } from '../support/outbox.ts';
 
 export type Operator = {
   /**
@@ -32,7 +33,7 @@ select count(*) filter (where recorded_at <= to_timestamp($1::float8 / 1000))::i
        count(*) filter (where state = 'returned')::int as returned,
        count(*) filter (where state = 'parked')::int as parked,
        string_agg(distinct last_error, e'\n') as errors
-from outbox`;
+from ${OUTBOX}`;
 
 /** @param options.onErrors gets the last errors of outbox entries, to be searched for secrets. */
 export function createOperator(options: {

@@ -18,6 +18,7 @@ import { type Senders, startSenders } from './senders.ts';
 import { startSubscriber, type Subscriber } from './subscriber.ts';
 import { pause, until } from '../support/until.ts';
 import { startWorld, type World } from './world.ts';
+import { OUTBOX } from '../support/outbox.ts';
 
 type RunOptions = {
   readonly guard: Guard;
@@ -65,7 +66,7 @@ select from deliveries where concat_ws(e'\\n', reason, path, headers) like any (
 union all
 select from publications where detail like any ($1::text[])
 union all
-select from outbox where last_error like any ($1::text[])
+select from ${OUTBOX} where last_error like any ($1::text[])
 limit 1`;
 const SEARCH_LIMIT_MS = 120_000;
 const ALARM = /"level":"fatal"|uncaughtException|unhandledRejection/;

@@ -8,6 +8,7 @@ import { visitConsole } from '../../support/console.ts';
 import { operators } from '../../support/operators.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 
 type Sent = {
   body: string;
@@ -76,7 +77,7 @@ test('an event that was returned, or that a replay published, is the same', asyn
   await using relay = await startTestService({ exchange });
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
-  const isReturned = `select from outbox where state = 'returned'`;
+  const isReturned = `select from ${OUTBOX} where state = 'returned'`;
   await expect.poll(() => relay.database.query(isReturned), { timeout: 15_000 }).toHaveLength(1);
   const api = await operators(relay);
   const read = async () => (await api.get<Sent>(`/events/default:${job}:completed/cloudevent`)).body.body;
@@ -104,7 +105,7 @@ test('without the role, the event or its body there is no CloudEvent, and no lin
   expect((await viewer.get(path)).status).toBe(403);
   expect((await limited.get(path)).status).toBe(403);
   expect((await auditor.get('/events/default:none:completed/cloudevent')).status).toBe(404);
-  await relay.database.query(`delete from outbox; update deliveries set body = null`);
+  await relay.database.query(`delete from outbox_held; update deliveries set body = null`);
   expect(await auditor.get(path)).toMatchObject({ status: 404, body: { error: 'body_not_kept' } });
   expect(await readings(relay)).toEqual([]);
   const visit = await visitConsole(relay, { role: 'viewer' });

@@ -7,6 +7,7 @@ import { type PageAnswer, type Visit, visitConsole } from '../../support/console
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 
 /** Nothing is bound: every event is returned. @returns the ids of the events */
 async function returned(relay: TestService, count: number): Promise<string[]> {
@@ -20,12 +21,12 @@ async function returned(relay: TestService, count: number): Promise<string[]> {
 }
 
 const statesOf = async ({ database }: TestService) =>
-  (await database.query<{ state: string }>('select state from outbox order by sequence')).map(
+  (await database.query<{ state: string }>(`select state from ${OUTBOX} order by sequence`)).map(
     ({ state }) => state,
   );
 
 const idsOf = async ({ database }: TestService) =>
-  (await database.query<{ id: string }>('select sequence::text as id from outbox order by sequence')).map(
+  (await database.query<{ id: string }>(`select sequence::text as id from ${OUTBOX} order by sequence`)).map(
     ({ id }) => id,
   );
 
@@ -121,7 +122,7 @@ test('one entry is decided on from its row; what was decided meanwhile is said',
   const link = list.links.find(({ text }) => text === 'Discard');
   const confirm = await visit.get(link?.href ?? '');
   expect(confirm.text).toContain('Discard 1 event?');
-  await relay.database.query('delete from outbox');
+  await relay.database.query('delete from outbox_held');
 
   const done = await visit.submit(formOf(confirm, '/console/outbox/discard'));
 

@@ -7,13 +7,14 @@ import { connectTestDatabase, retry } from '../../support/relay.ts';
 import { readMetric } from '../../support/requests.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 
 type Row = { id: string; state: string; attempts: number; last_error: string | null };
 
 function outbox(database: TestDatabase): Promise<Row[]> {
   return database.query<Row>(
     `select concat_ws(':', job_id, status, progress_percentage) as id, state, attempts, last_error
-     from outbox order by sequence`,
+     from ${OUTBOX} order by sequence`,
   );
 }
 

@@ -3,6 +3,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { outboxCount, outOfOrder } from '../../support/facts.ts';
 import { addEntry, connectTestDatabase, createTestRelay, retry } from '../../support/relay.ts';
+import { hold } from '../../support/outbox.ts';
 import { newJobId } from '../../support/sender.ts';
 
 test('guarantee 5: events that waited behind a parked one follow it when an operator sends it again', async () => {
@@ -14,7 +15,7 @@ test('guarantee 5: events that waited behind a parked one follow it when an oper
   const parked = await addEntry(database, { jobId, percent: 1 });
   await addEntry(database, { jobId: newJobId() });
   await addEntry(database, { jobId, percent: 2 });
-  await database.query("update outbox set attempts = 20, state = 'parked' where sequence = $1", [parked]);
+  await hold(database, { state: 'parked', attempts: 20 }, `e.sequence = ${parked}`);
   await using relay = await createTestRelay({ database, exchange });
   await relay.lease.attempt();
   await relay.relay.runOnce();
@@ -47,10 +48,11 @@ test('what an operator parks or discards does not go out, though the relay had r
   expect(relay.published).toHaveLength(15);
 
   // In memory, behind the first of its job and not on its way; and one that waits for its turn.
-  await database.query("update outbox set attempts = 1, state = 'parked' where sequence = $1", [
-    sequences[1],
-  ]);
-  await database.query('delete from outbox where job_id = $1', [others.at(-1)]);
+  await hold(database, { state: 'parked' }, `e.sequence = ${sequences[1]}`);
+  await database.query(
+    'delete from outbox_batches where sequences = array(select sequence from events where job_id = $1)',
+    [others.at(-1)],
+  );
   aheadMs = 10_000;
   await relay.relay.runOnce();
   letGo();

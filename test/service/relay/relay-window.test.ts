@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest';
-import { LOAD } from '../../../src/relay/live-entries.ts';
+import { LOAD_HELD } from '../../../src/relay/held.ts';
+import { LOAD_ALL, LOAD_NEW } from '../../../src/relay/pending.ts';
 import { listen, newExchange, UNHEARD } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { outboxCount, outOfOrder } from '../../support/facts.ts';
@@ -12,6 +13,10 @@ import {
 } from '../../support/relay.ts';
 import { newJobId } from '../../support/sender.ts';
 import { openSession } from '../../support/transaction.ts';
+import { hold, OUTBOX } from '../../support/outbox.ts';
+
+/** All that is pending. */
+const ALL = { since: undefined, except: [], inFlight: [], limit: 10, bytes: 1_000_000 };
 
 test('a relay that does not hold the lease publishes nothing', async () => {
   await using database = await createTestDatabase();
@@ -153,38 +158,45 @@ test('a settlement moves an entry on only from the state and attempts that the r
   await using relay = await createTestRelay({ database, exchange: UNHEARD });
   const jobId = newJobId();
   await addEntry(database, { jobId });
-  const [entry] = await relay.outbox.load({ limit: 1, bytes: 1_000, except: [] });
+  const { found } = await relay.outbox.loadPending(ALL);
+  const [{ entry } = {}] = found;
   if (entry === undefined) throw new Error('nothing was loaded');
   const nacked = { result: 'nacked', detail: 'a test', blame: 'event', durationMs: 1 } as const;
   const state = () =>
-    database.query<{ state: string; attempts: number }>('select state, attempts from outbox');
+    database.query<{ state: string; attempts: number }>(`select state, attempts from ${OUTBOX}`);
+  const settle = (next: 'retry' | 'park' | 'return', kind: 'single' | 'held', attempts = 0) => {
+    const { batch, ...rest } = entry;
+    const settled = { ...rest, attempts, ...(kind === 'single' && batch && { batch }) };
+    const results = [{ entry: settled, publication: nacked, next, retryInMs: 60_000 }];
+    return relay.outbox.settle({ single: [], whole: [], held: [], [kind]: results });
+  };
 
-  await relay.outbox.settle([{ entry, publication: nacked, next: 'retry', retryInMs: 60_000 }]);
+  await settle('retry', 'single');
   expect(await state()).toEqual([{ state: 'pending', attempts: 1 }]);
 
   // A leader of yesterday, with what it saw then.
-  await relay.outbox.settle([{ entry, publication: nacked, next: 'park', retryInMs: 0 }]);
-  await relay.outbox.settle([{ entry, publication: nacked, next: 'return', retryInMs: 0 }]);
+  await settle('park', 'single');
+  await settle('return', 'held');
   expect(await state()).toEqual([{ state: 'pending', attempts: 1 }]);
 
-  await relay.outbox.settle([
-    { entry: { ...entry, attempts: 1 }, publication: nacked, next: 'park', retryInMs: 0 },
-  ]);
+  await settle('park', 'held', 1);
   expect(await state()).toEqual([{ state: 'parked', attempts: 2 }]);
-  expect(await relay.outbox.load({ limit: 1, bytes: 1_000, except: [] })).toEqual([]);
+  expect(await relay.outbox.loadHeld({ limit: 1, bytes: 1_000, except: [] })).toEqual([]);
+  expect((await relay.outbox.loadPending(ALL)).found).toEqual([]);
 });
 
 test('what the relay knows already is not loaded again', async () => {
   await using database = await createTestDatabase();
-  await using connection = connectTestDatabase(database);
   await using relay = await createTestRelay({ database, exchange: UNHEARD });
   const known = await addEntry(database, { jobId: newJobId() });
   const fresh = await addEntry(database, { jobId: newJobId() });
 
-  const loaded = await relay.outbox.load({ limit: 10, bytes: 1_000_000, except: [known] });
-
-  expect(loaded.map(({ sequence }) => sequence)).toEqual([fresh]);
-  expect(await connection.db.selectFrom('outbox').selectAll().execute()).toHaveLength(2);
+  const { found } = await relay.outbox.loadPending({ ...ALL, except: [known] });
+  expect(found.map(({ entry }) => entry.sequence)).toEqual([fresh]);
+  await hold(database, {});
+  const held = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [known] });
+  expect(held.map(({ sequence }) => sequence)).toEqual([fresh]);
+  expect(await outboxCount(database)).toBe(2);
 });
 
 test('an event larger than the whole allowance of bytes is still published', async () => {
@@ -205,37 +217,21 @@ test('an event larger than the whole allowance of bytes is still published', asy
 test('loads go by their index though the outbox was empty when its statistics were taken', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
-  await database.query('analyze outbox');
+  await database.query('analyze outbox_batches, outbox_held');
   await addEntries(database, Array.from({ length: 2_000 }, newJobId));
-  const plan = await connection.execute<{ 'QUERY PLAN': string }>(
-    { name: 'explain-load', text: `explain ${LOAD.text}` },
-    [[], 100, 1_000_000],
-  );
-  const text = plan.map((row) => row['QUERY PLAN']).join('\n');
+  const planOf = async (text: string, values: unknown[]) => {
+    const plan = await connection.execute<{ 'QUERY PLAN': string }>(
+      { name: 'explain', text: `explain ${text}` },
+      values,
+    );
+    return plan.map((row) => row['QUERY PLAN']).join('\n');
+  };
 
-  expect(text).toMatch(/Index Scan using outbox_pending/);
-  expect(text).not.toMatch(/Sort|Seq Scan|Bitmap/);
-});
-
-test('while something is in flight, what comes within the pace is loaded together', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  await using relay = await createTestRelay({ database, exchange, limits: { pollMs: 10, paceMs: 1_500 } });
-  await relay.lease.attempt();
-  const letGo = relay.holdPublishes();
-  await addEntry(database, { jobId: newJobId() });
-  relay.relay.start();
-  await vi.waitFor(() => expect(relay.published).toHaveLength(1));
-  const before = relay.loads();
-
-  for (let count = 0; count < 10; count++) {
-    await addEntry(database, { jobId: newJobId() });
-    relay.relay.nudge();
-  }
-  letGo();
-
-  await bus.received(11);
-  // One that was under way already, perhaps, and one for all.
-  expect(relay.loads() - before).toBeLessThanOrEqual(2);
+  const all = await planOf(LOAD_ALL.text, [[], [], [], 100, 1_000_000]);
+  expect(all).toMatch(/Index Scan using outbox_batches_pkey/);
+  const news = await planOf(LOAD_NEW.text, [[], [], [], 100, 1_000_000, '3']);
+  expect(news).toMatch(/Index Scan using outbox_batches_xid/);
+  const held = await planOf(LOAD_HELD.text, [[], 100, 1_000_000]);
+  expect(held).toMatch(/Index Scan using outbox_held_pending/);
+  for (const plan of [all, news, held]) expect(plan).not.toMatch(/Seq Scan on (outbox|events|jobs)|Bitmap/);
 });
