@@ -3,6 +3,8 @@
 
 import { type Kysely, sql } from 'kysely';
 
+const NAME = '0011-publication-batches';
+
 /** The functions of 0003, which make and drop the days of these tables. */
 const PARENTS = ['deliveries', 'publications'];
 
@@ -29,9 +31,12 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   // Each row has as many ids as it may have publications. A cursor between two of them belongs to one row.
   await sql`alter sequence publications_id increment by 1024`.execute(db);
   await partition(db, [...PARENTS, 'publication_batches']);
+  // An older program would not show what the table has.
+  await sql`insert into schema_requirements values (${NAME}, ${NAME})`.execute(db);
 }
 
 export async function down(db: Kysely<unknown>): Promise<void> {
+  await sql`delete from schema_requirements where migration = ${NAME}`.execute(db);
   await sql`
     insert into publications (published_at, id, event_sequence, attempt, result, duration_ms, relay_id, source)
     select published_at, id + place - 1, sequence, 1, 'confirmed', duration_ms, relay_id, source

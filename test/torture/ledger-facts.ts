@@ -14,7 +14,7 @@ const EVENTS = `select ${KEY} as id, e.sequence::text, e.late,
 to_char(e.recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "recordedAt",
 ${since('e.recorded_at')} as "recordedMs"
 from events e order by e.sequence`;
-const PUBLICATIONS = `select ${KEY} as "eventId", p.result, ${since('p.published_at')} as "atMs"
+const ATTEMPTS = `select ${KEY} as "eventId", p.result, ${since('p.published_at')} as "atMs"
 from ${PUBLICATIONS} p join events e on e.sequence = p.event_sequence`;
 const DELIVERIES = `select headers::json ->> 'x-request-id' as "requestId", outcome, http_status as status,
 job_id as "jobId", secret_fingerprint as "secretFingerprint",
@@ -29,7 +29,7 @@ export async function readLedger({ query }: World): Promise<Ledger> {
   const [outbox] = await query<{ left: number }>(`select count(*)::int as "left" from ${OUTBOX}`);
   return {
     events: await query<LedgerEvent>(EVENTS, origin, LIMIT_MS),
-    publications: await query<LedgerPublication>(PUBLICATIONS, origin, LIMIT_MS),
+    publications: await query<LedgerPublication>(ATTEMPTS, origin, LIMIT_MS),
     deliveries: await query<LedgerDelivery>(DELIVERIES, [], LIMIT_MS),
     countedRefusals: counted?.counted ?? 0,
     outboxLeft: outbox?.left ?? Number.NaN,
