@@ -18,7 +18,7 @@ import {
 } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
 import type { RowKey } from './new-rows.ts';
-import type { ListSpec } from './scan.ts';
+import type { ListSpec } from './range.ts';
 
 export type PublicationFilters = Scoped<typeof publicationFilters>;
 
@@ -85,7 +85,7 @@ export const publications: List<PublicationFilters, Publication> = createList(sp
 
 const notPacked = ({ condition, path }: Filter): Filter => ({
   condition,
-  ...(path && { path: { ...path, packed: sql`false` } }),
+  ...(path && { path: { ...path, packed: null } }),
 });
 
 /** Text that is no event's id finds nothing. */
