@@ -43,6 +43,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       version bigint not null default 0
     ) with (fillfactor = 50)`.execute(db);
   await sql`insert into outbox_version default values`.execute(db);
+
+  await sql`
+    insert into schema_requirements values ('0010-outbox-by-batches', '0010-outbox-by-batches')`.execute(db);
 }
 
 /**
@@ -136,6 +139,7 @@ async function holdWhatWaits(db: Kysely<unknown>): Promise<void> {
 }
 
 export async function down(db: Kysely<unknown>): Promise<void> {
+  await sql`delete from schema_requirements where migration = '0010-outbox-by-batches'`.execute(db);
   await sql`set local lock_timeout = ${sql.lit(LOCK_TIMEOUT)}`.execute(db);
   const { rows } = await sql<{ some: boolean }>`
     select exists (select from outbox_batches) or exists (select from outbox_held where data is null) as some`.execute(

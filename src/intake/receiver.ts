@@ -15,11 +15,12 @@ import {
   type Understanding,
   understand,
 } from '../ledger/index.ts';
-import { type BatchWriter, VALUES_REFUSED } from './batch-writer.ts';
+import type { BatchWriter } from './batch-writer.ts';
 import type { DeliveryObserver } from './observer.ts';
 import type { RefusedDelivery } from './refusal-log.ts';
 import { type KeyRing, type Verified, verifySignature } from './signature.ts';
 import { UNKNOWN_SOURCE } from './sources.ts';
+import { VALUES_REFUSED } from './write-batch.ts';
 
 /** What the sender gets, and what the log line says beside it. */
 export type Answer = {

@@ -8,12 +8,12 @@
 // The order of a job's events (guarantee 5) depends on these rules:
 // - A write without an answer is left out of a load: it is handed over. What a load has found takes its place only when all
 //   writes that had no answer then have one, since one of these may come before it.
-// - If another writer recorded the job's delivery before, the event waits for a load that begins after its commit: it finds
-//   what the other one wrote.
-// - While some batches are not loaded, nothing behind the first of these is published.
+// - If another writer recorded the job's delivery before, the event waits behind a gate (gates.ts).
+// - Nothing goes that is behind an event which is known not to be in memory: the first of a batch that a load has left, or one that
+//   was handed over while there was no room.
 
-import { jobKey } from '../ledger/index.ts';
 import { type Entry, isBefore } from './entry.ts';
+import { createGates } from './gates.ts';
 import type { HandOff, Written } from './hand-off.ts';
 import type { Outbox } from './outbox.ts';
 import type { Loaded } from './pending.ts';
@@ -27,8 +27,6 @@ export type Arrivals = {
   readonly load: (options: { readonly copies: boolean }) => Promise<number>;
   /** Whether a load would find something that must not wait for the next poll. */
   readonly isDue: () => boolean;
-  /** Whether all that is in the outbox is in memory, but for what others wrote since the last poll. */
-  readonly isCaughtUp: () => boolean;
   /** All that waits in memory leaves it: this replica does not lead, or an operator has decided about some of it. */
   readonly forget: () => void;
 };
@@ -36,11 +34,12 @@ export type Arrivals = {
 /** Behind all sequences. */
 const END = String(2n ** 63n - 1n);
 
-/** An event of another writer may come before these. */
-type Gate = {
-  /** The number of the first load that finds it. */
-  readonly load: number;
-  readonly entries: Entry[];
+/** What one load has found. */
+type Found = {
+  readonly number: number;
+  readonly pending: Loaded;
+  readonly held: readonly Entry[];
+  readonly copies: readonly Entry[];
 };
 
 export function createArrivals(options: {
@@ -61,19 +60,16 @@ export function createArrivals(options: {
   onForgotten: () => void;
 }): Arrivals {
   const { outbox, window, handOff, room, isOpen, isStopped, hold, onArrived, onForgotten } = options;
-  const gates = new Map<string, Gate>();
+  const gates = createGates();
   let isCaughtUp = false;
   let since: string | undefined; // what ended before is in memory or published
   let version: string | undefined;
   let loads = 0; // begun
   let hasNews = true; // something is known to wait in the outbox
-  let buffered: Written[] | undefined; // while a load runs that may catch up
-  let waiting = 0; // entries behind gates and in `buffered`
-
-  /** Its lane is closed if an earlier event of its job failed just now. */
-  function admit(entry: Entry): void {
-    if (!window.admit(entry)) hold(entry);
-  }
+  let buffered: Written[] = []; // handed over while a load runs that may catch up
+  let bufferedEntries = 0;
+  let isLoading = false;
+  let missed: string | undefined; // the first event that was handed over since a load began, and is not in memory
 
   function roomLeft(of: 'live' | 'copies'): { limit: number; bytes: number } | undefined {
     const { entries, bytes } = window.size(of);
@@ -84,17 +80,22 @@ export function createArrivals(options: {
   /** For a load of its own: with less room, each would find little. */
   const hasMuchRoom = () => (roomLeft('live')?.limit ?? 0) >= room.live.entries / 2;
 
-  /** What is handed over from now on stays in the outbox until it is loaded. */
-  function fallBehind(): void {
-    for (const { entries } of gates.values()) {
-      for (const { batch } of entries) if (batch !== undefined) batch.isWhole = false;
+  /** They stay in the outbox until they are loaded. */
+  function miss(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      window.drop(entry);
+      if (missed === undefined || isBefore(entry.position, missed)) missed = entry.position;
     }
-    gates.clear();
+  }
+
+  function fallBehind(): void {
     isCaughtUp = false;
     since = undefined;
-    buffered = undefined;
-    waiting = 0;
     hasNews = true;
+    miss(gates.clear());
+    for (const { entries } of buffered) miss(entries);
+    buffered = [];
+    bufferedEntries = 0;
   }
 
   function forget(): void {
@@ -103,38 +104,30 @@ export function createArrivals(options: {
     onForgotten();
   }
 
+  /** Its lane is closed if an earlier event of its job failed just now. */
+  function admit(entry: Entry): void {
+    if (!window.admit(entry)) hold(entry);
+  }
+
   function receive(written: Written): void {
     hasNews ||= written.hasHeld;
-    if (!isOpen() || roomLeft('live') === undefined || waiting > room.live.entries) fallBehind();
-    else if (isCaughtUp) take(written);
-    else if (buffered !== undefined) {
+    if (isCaughtUp && isOpen() && roomLeft('live') !== undefined) {
+      take(written);
+    } else if (!isCaughtUp && isLoading && bufferedEntries < room.live.entries) {
       buffered.push(written);
-      waiting += written.entries.length;
+      bufferedEntries += written.entries.length;
+    } else {
+      fallBehind();
+      miss(written.entries);
     }
     onArrived();
   }
 
   function take({ entries, changedJobs }: Written): void {
-    for (const key of changedJobs)
-      gates.set(key, { load: loads + 1, entries: gates.get(key)?.entries ?? [] });
+    for (const key of changedJobs) gates.close(key, loads + 1);
     for (const entry of entries) {
-      const gate = gates.size === 0 ? undefined : gates.get(jobKey(entry.source, entry.jobId));
-      if (gate === undefined) {
-        admit(entry);
-      } else {
-        gate.entries.push(entry);
-        waiting += 1;
-      }
-    }
-  }
-
-  /** Load number `loaded` has found all that it could. */
-  function openGates(loaded: number): void {
-    for (const [key, gate] of gates) {
-      if (gate.load > loaded) continue;
-      gates.delete(key);
-      waiting -= gate.entries.length;
-      for (const entry of gate.entries) admit(entry);
+      if (gates.add(entry)) window.keep(entry);
+      else admit(entry);
     }
   }
 
@@ -146,10 +139,8 @@ export function createArrivals(options: {
     const next = handOff.next();
     const inFlight = handOff.inFlight();
     hasNews = false;
-    if (!isCaughtUp) {
-      buffered = [];
-      waiting = 0;
-    }
+    missed = undefined;
+    isLoading = true;
     try {
       // The batches last: the others are younger than an event of theirs that must come first, and this load finds that.
       const copies = wantsCopies ? await findCopies() : [];
@@ -161,13 +152,14 @@ export function createArrivals(options: {
         return 0;
       }
       if (isDecidedAnew(pending)) return 1;
-      const found = pending.found.filter(
-        ({ mark }) => mark?.writer !== next.writer || mark.number < next.number,
-      );
-      return arrive(number, { ...pending, found }, held, copies);
+      const isOthers = ({ mark }: Loaded['found'][number]) =>
+        mark?.writer !== next.writer || mark.number < next.number;
+      return arrive({ number, pending: { ...pending, found: pending.found.filter(isOthers) }, held, copies });
     } catch (error) {
       fallBehind();
       throw error;
+    } finally {
+      isLoading = false;
     }
   }
 
@@ -186,49 +178,60 @@ export function createArrivals(options: {
     return isAnew;
   }
 
-  function arrive(number: number, pending: Loaded, held: readonly Entry[], copies: readonly Entry[]): number {
-    const { nextFirst } = pending;
-    const isInOrder = ({ position }: Entry) => nextFirst === undefined || isBefore(position, nextFirst);
+  function arrive({ number, pending, held, copies }: Found): number {
+    const bound = lowest(pending.nextFirst, missed);
+    const isBound = ({ position }: Entry) => bound !== undefined && !isBefore(position, bound);
+    takeBuffered(isBound);
     const mayGo = (entry: Entry) => {
-      const goes = !window.has(entry.position) && isInOrder(entry);
+      const goes = !window.has(entry.position) && !isBound(entry);
       // Of this row, one entry is in memory already or is loaded later.
       if (!goes && entry.batch !== undefined) entry.batch.isWhole = false;
       return goes;
     };
     const fresh = pending.found.filter(({ entry }) => mayGo(entry));
-    const isHeld = new Set(fresh.flatMap(({ entry, isHeld: held }) => (held ? entry : [])));
-    const live = [...fresh.map(({ entry }) => entry), ...held.filter(mayGo)];
-    for (const entry of live.toSorted((a, b) => (isBefore(a.position, b.position) ? -1 : 1))) {
-      if (isHeld.has(entry)) hold(entry);
+    const toHold = new Set(fresh.flatMap(({ entry, isHeld }) => (isHeld ? entry : [])));
+    const live = [...fresh.map(({ entry }) => entry), ...held.filter(mayGo)].toSorted(byPosition);
+    for (const entry of live) {
+      for (const earlier of gates.before(entry)) admit(earlier);
+      if (toHold.has(entry)) hold(entry);
       else admit(entry);
     }
     const due = copies.filter(mayGo);
     for (const entry of due) admit(entry);
-    catchUp(number, nextFirst === undefined ? pending.xid : undefined);
+    if (bound === undefined) catchUp(number, pending.xid);
+    else fallBehind();
     return live.length + due.length;
   }
 
-  /** @param xid undefined if something is left in the outbox */
-  function catchUp(number: number, xid: string | undefined): void {
+  /** What was handed over while the load ran. */
+  function takeBuffered(isBound: (entry: Entry) => boolean): void {
     const late = buffered;
-    if (xid === undefined || (!isCaughtUp && late === undefined)) {
-      fallBehind();
-      return;
+    buffered = [];
+    bufferedEntries = 0;
+    for (const { entries, changedJobs, hasHeld } of late) {
+      take({ entries: entries.filter((entry) => !isBound(entry)), changedJobs, hasHeld });
+      miss(entries.filter(isBound));
     }
+  }
+
+  function catchUp(number: number, xid: string): void {
     since = xid;
-    buffered = undefined;
-    waiting -= late?.reduce((sum, { entries }) => sum + entries.length, 0) ?? 0;
     isCaughtUp = true;
-    openGates(number);
-    for (const written of late ?? []) receive(written);
+    for (const entry of gates.open(number)) admit(entry);
   }
 
   handOff.onWritten(receive);
 
   return {
     load,
-    isDue: () => isOpen() && (gates.size > 0 || (hasNews && hasMuchRoom())),
-    isCaughtUp: () => isCaughtUp,
+    isDue: () => isOpen() && (!gates.areOpen() || (hasNews && hasMuchRoom())),
     forget,
   };
+}
+
+const byPosition = (a: Entry, b: Entry): number => (isBefore(a.position, b.position) ? -1 : 1);
+
+function lowest(a: string | undefined, b: string | undefined): string | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return isBefore(a, b) ? a : b;
 }

@@ -22,7 +22,7 @@ export type Lane = {
 export type Window = {
   /** An entry takes its place. @returns false if its lane is closed */
   readonly admit: (entry: Entry) => boolean;
-  /** It counts as in memory until its result is written, and is not published. */
+  /** It counts as in memory, and is not published until it is admitted. */
   readonly keep: (entry: Entry) => void;
   /** Of all entries in memory, also those whose result is not written yet. */
   readonly has: (position: string) => boolean;
@@ -43,6 +43,8 @@ export type Window = {
   readonly close: (lane: Lane) => Entry[];
   /** What comes for these jobs may be published again. */
   readonly reopen: (keys: readonly string[]) => void;
+  /** It leaves memory without a result, and is loaded again. */
+  readonly drop: (entry: Entry) => void;
   /** The result of this entry is written: it leaves memory. */
   readonly forget: (entry: Entry) => void;
   /** The failure of this copy is written: it leaves memory, with all that have to wait for it. A load finds them when due. */
@@ -70,6 +72,7 @@ export function createWindow(): Window {
   }
 
   function remember(entry: Entry): void {
+    if (known.has(entry.position)) return;
     known.set(entry.position, entry);
     if (entry.batch !== undefined) batches.add(entry.batch);
     count(entry, 1);
@@ -82,7 +85,7 @@ export function createWindow(): Window {
     if (entry.batch !== undefined) batches.delete(entry.batch);
   }
 
-  /** It is loaded again, so its batch is not in memory whole. */
+  /** Its batch is not in memory whole any more. */
   function drop(entry: Entry): void {
     if (entry.batch !== undefined) entry.batch.isWhole = false;
     forget(entry);
@@ -184,6 +187,7 @@ export function createWindow(): Window {
       }
     },
 
+    drop,
     forget,
 
     forgetFailedCopy: (entry) => {

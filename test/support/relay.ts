@@ -16,6 +16,7 @@ import { decideEntries } from '../../src/operators/decisions/retry.ts';
 import { vi } from 'vitest';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';
+import { completed, progress } from './sender.ts';
 import { createTestLog } from './service.ts';
 import { openSession } from './transaction.ts';
 
@@ -249,6 +250,17 @@ function measure(outbox: Outbox) {
   };
 }
 
+type AddedEvent = { readonly jobId: string; readonly percent?: number; readonly bytes?: number };
+
+/** The values of ADD_ENTRY. */
+export const entryValues = ({ jobId, percent, bytes = 0 }: AddedEvent): unknown[] => [
+  jobId,
+  percent ?? null,
+  bytes,
+  JSON.stringify(completed(jobId)),
+  JSON.stringify(progress(jobId, percent ?? 0)),
+];
+
 /** Adds an event with its delivery and a batch of its own, as intake does. Returns the sequence. */
 export const ADD_ENTRY = `
   with given as (
@@ -256,9 +268,10 @@ export const ADD_ENTRY = `
            case when $2::int is null then 'completed' else 'processing' end as status, $2::int as progress
   ),
   body as (
-    select id, convert_to(json_build_object('job_id', job_id, 'status', status, 'progress_percentage', progress,
-      'completed_at', case status when 'completed' then '2026-01-15T10:35:00Z' end,
-      'padding', repeat('x', $3::int))::text, 'UTF8') as body
+    select id, convert_to((case status
+      when 'completed' then $4::jsonb || jsonb_build_object('job_id', job_id)
+      else $5::jsonb || jsonb_build_object('job_id', job_id, 'progress_percentage', progress)
+    end || jsonb_build_object('padding', repeat('x', $3::int)))::text, 'UTF8') as body
     from given
   ),
   job as (
@@ -287,20 +300,13 @@ export const ADD_ENTRY = `
 export async function addEntries(database: TestDatabase, jobIds: readonly string[]): Promise<void> {
   await using session = await openSession(database);
   await session.query('begin');
-  for (const jobId of jobIds) await session.query(ADD_ENTRY, [jobId, null, 0]);
+  for (const jobId of jobIds) await session.query(ADD_ENTRY, entryValues({ jobId }));
   await session.query('commit');
 }
 
 /** Without `percent` it is a completed event. */
-export async function addEntry(
-  database: TestDatabase,
-  event: { jobId: string; percent?: number; bytes?: number },
-): Promise<string> {
-  const [row] = await database.query<{ sequence: string }>(ADD_ENTRY, [
-    event.jobId,
-    event.percent ?? null,
-    event.bytes ?? 0,
-  ]);
+export async function addEntry(database: TestDatabase, event: AddedEvent): Promise<string> {
+  const [row] = await database.query<{ sequence: string }>(ADD_ENTRY, entryValues(event));
   return row?.sequence as string;
 }
 

@@ -40,7 +40,7 @@ const complete = {
 const columns = sql`t.id, ${timeText('t.published_at')} as published_at, t.event_sequence, t.attempt, t.result, t.detail,
   t.duration_ms, t.relay_id, t.replay_id, t.queue`;
 
-const row = sql`t.id, t.published_at, t.event_sequence, t.attempt, t.result, t.detail, t.duration_ms, t.relay_id,
+const rowColumns = sql`t.id, t.published_at, t.event_sequence, t.attempt, t.result, t.detail, t.duration_ms, t.relay_id,
   t.replay_id, t.queue, t.source`;
 
 const packed = {
@@ -53,7 +53,7 @@ const packed = {
 
 const spec: ListSpec<PublicationRow> = {
   table: 'publications',
-  row,
+  row: rowColumns,
   packed,
   columns,
   time: 'published_at',
@@ -150,7 +150,7 @@ export async function readPublicationsOf(
 ): Promise<Publication[]> {
   const { rows } = await sql<PublicationRow>`
     with few as materialized (
-      select ${row} from publications t
+      select ${rowColumns} from publications t
       where t.event_sequence = any(${sequences}::bigint[]) and t.published_at >= ${after.at}::timestamptz
       union all
       select ${packed.row} from publication_batches t ${packed.joins}
@@ -177,7 +177,7 @@ export async function readPublicationsNamed(
         ${keys.map(({ skipped }) => skipped)}::int[])),
     page as materialized (
       select ${columns} from (
-        select ${row} from k join publications t on t.id = k.id and t.published_at = k.at
+        select ${rowColumns} from k join publications t on t.id = k.id and t.published_at = k.at
         union all
         select ${packed.row} from k join publication_batches t on t.id = k.id and t.published_at = k.at ${packed.joins}
         where u.place > k.skipped

@@ -1,13 +1,13 @@
 // Publications that share a row, among those with a row of their own: operators cannot tell one from the other.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectDatabase } from '../../../src/ledger/database.ts';
 import { createNewRows, type RowKey } from '../../../src/operators/audit/new-rows.ts';
 import { readPublicationsNamed } from '../../../src/operators/audit/publications.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { type Answer, operators, type Operators } from '../../support/operators.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
-import { createTestLog, startTestService, type TestService } from '../../support/service.ts';
+import { connectTestDatabase } from '../../support/relay.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
 
 type Item = Record<string, unknown>;
 type Page = { items: Item[]; next_cursor: string | null };
@@ -67,6 +67,7 @@ async function walk(api: Operators, path: string): Promise<Item[]> {
   return items;
 }
 
+const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
 const idsOf = (items: readonly Item[]) => items.map(({ id }) => id);
 
 describe('with publications in both tables', () => {
@@ -90,7 +91,6 @@ describe('with publications in both tables', () => {
         `select id::text from ${PUBLICATIONS} t where ${where} order by published_at desc, t.id desc`,
       ),
     );
-  const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
 
   test.each([
     ['', 'true', 43],
@@ -174,16 +174,7 @@ describe('as they happen', () => {
   test('the newest of a shared row are read, and the others are counted', async () => {
     await using database = await createTestDatabase();
     await database.query(EVENTS);
-    const connection = connectDatabase({
-      url: database.url,
-      name: 'test',
-      connections: 1,
-      statementTimeoutMs: 5_000,
-      lockTimeoutMs: 5_000,
-      queryTimeoutMs: 6_000,
-      log: createTestLog().log,
-    });
-    await using _closed = { [Symbol.asyncDispose]: connection.close };
+    await using connection = connectTestDatabase(database);
     const newRows = createNewRows({
       connection,
       of: {
