@@ -6,6 +6,7 @@ import { parseLines } from '../../support/cli.ts';
 import { createHistory, type History } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { newToken, operators, type Operators } from '../../support/operators.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { deliver, newJobId } from '../../support/sender.ts';
 import { createTestLog, startTestService, type TestService } from '../../support/service.ts';
 
@@ -30,7 +31,9 @@ afterAll(async () => {
 test.each(['jobs', 'deliveries', 'events', 'publications', 'quarantine', 'outbox'])(
   'the export of %s is its list, whole',
   async (list) => {
-    const table = list === 'quarantine' ? `deliveries where outcome = 'quarantined'` : list;
+    const table =
+      { quarantine: `deliveries where outcome = 'quarantined'`, publications: `${PUBLICATIONS} p` }[list] ??
+      list;
     const [row] = await history.database.query<{ count: number }>(
       `select count(*)::int as count from ${table}`,
     );
