@@ -118,13 +118,18 @@ const jobs = (n: number, range: Range) => `
     case when j % 200 <> 7 and j % 50 = 0 then ${at(n)} + interval '2 seconds' end
   from ${eventSeries(range)} where p % 2 = 0`;
 
-/** Entries of the newest events: most are pending, some returned, few parked. */
-const outbox = (entries: number) => `
-  insert into outbox (sequence, source, job_id, status, progress_percentage, late, recorded_at, data, state, attempts)
-  select sequence, source, job_id, status, progress_percentage, late, recorded_at, '{}',
-    case when sequence % 50 = 0 then 'returned' when sequence % 500 = 1 then 'parked' else 'pending' end,
-    case when sequence % 500 = 1 then 20 else 0 end
-  from events order by sequence desc limit ${entries}`;
+/** Entries of the newest events: most are pending, some returned, few parked. Each has a time, and so a batch, of its own. */
+const outbox = (entries: number) => [
+  `insert into outbox_batches (first, sequences, bytes, recorded_at)
+   select sequence, array[sequence], 400, recorded_at from ${newestEvents(entries)}
+   where sequence % 50 <> 0 and sequence % 500 <> 1`,
+  `insert into outbox_held (sequence, source, job_id, status, progress_percentage, late, recorded_at, data, state, attempts)
+   select sequence, source, job_id, status, progress_percentage, late, recorded_at, '{}',
+     case when sequence % 50 = 0 then 'returned' else 'parked' end, case when sequence % 50 = 0 then 0 else 20 end
+   from ${newestEvents(entries)} where sequence % 50 = 0 or sequence % 500 = 1`,
+  'vacuum (analyze) outbox_batches, outbox_held',
+];
+const newestEvents = (count: number) => `(select * from events order by sequence desc limit ${count}) newest`;
 
 type Range = { readonly from: number; readonly to: number };
 /** Runs the statements one after another on one connection. Returns the rows of the last one. */
@@ -164,7 +169,7 @@ export async function seedHistory(
     session,
     TABLES.map((table) => indexes.get(table) ?? []),
   );
-  await session([...FAST, outbox(waiting), 'vacuum (analyze) outbox']);
+  await session([...FAST, ...outbox(waiting)]);
 }
 
 /** Divides the groups of statements among two sessions, one for each core. */

@@ -19,7 +19,8 @@ const UNPACK = [
 const MOVE = [
   `update publications p set published_at = a.at + (p.published_at - e.recorded_at)
    from events e join aged a on a.id = e.delivery_id where p.event_sequence = e.sequence`,
-  `update outbox o set recorded_at = a.at from events e join aged a on a.id = e.delivery_id where o.sequence = e.sequence`,
+  // Batches are empty: all was published, or waits for an operator.
+  `update outbox_held o set recorded_at = a.at from events e join aged a on a.id = e.delivery_id where o.sequence = e.sequence`,
   'update events e set recorded_at = a.at from aged a where a.id = e.delivery_id',
   'update deliveries d set received_at = a.at from aged a where a.id = d.id',
   `update jobs j set first_seen_at = t.first, last_seen_at = t.last,

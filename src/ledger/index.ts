@@ -52,6 +52,7 @@ export {
   isRetryable,
   isTimeout,
 } from './database.ts';
+export { batchedEvents, batches, hasEvent } from './batched-events.ts';
 export { RELEASE_JOBS } from './hold.ts';
 export { OUTBOX_COUNT_MAX, type OutboxDepth, readOutboxDepth } from './outbox-depth.ts';
 export type { Database, DeliveryOutcome, OutboxState, PublicationResult, ReplayState } from './tables.ts';

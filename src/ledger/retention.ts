@@ -59,13 +59,14 @@ const isGone = sql`(seen_at < now() - interval '1 hour' or id not in (
   select id from replicas order by seen_at desc limit ${sql.lit(REPLICAS_MAX)}))`;
 
 export const AGING: readonly Aging[] = [
-  // By outbox_waiting. Times grow with sequences, except for seconds: if the first slice by sequence is too young, so are the
-  // rest, and they are not read. Copies stay: their replay is paused until its queue exists.
+  // By outbox_held_waiting. Times grow with sequences, except for seconds: if the first slice by sequence is too young, so are
+  // the rest, and they are not read. No event waits behind a returned one, so no job is to be released.
+  // Returned copies stay: their replay is paused until its queue exists.
   deleting({
     name: 'returned events',
-    table: 'outbox',
-    rows: () => sql`where state = 'returned' and replay_id is null order by sequence`,
-    isOld: (before) => sql`state = 'returned' and replay_id is null and recorded_at < ${before}`,
+    table: 'outbox_held',
+    rows: () => sql`where state = 'returned' order by sequence`,
+    isOld: (before) => sql`state = 'returned' and recorded_at < ${before}`,
   }),
   // By replays_time. Their replay_skips are deleted with them.
   deleting({

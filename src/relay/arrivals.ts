@@ -69,6 +69,7 @@ export function createArrivals(options: {
   let buffered: Written[] = []; // handed over while a load runs that may catch up
   let bufferedEntries = 0;
   let isLoading = false;
+  let horizon = END; // what is in batches from here on was not in memory after the last load
   let missed: string | undefined; // the first event that was handed over since a load began, and is not in memory
 
   function roomLeft(of: 'live' | 'copies'): { limit: number; bytes: number } | undefined {
@@ -145,7 +146,7 @@ export function createArrivals(options: {
       // The batches last: the others are younger than an event of theirs that must come first, and this load finds that.
       const copies = wantsCopies ? await findCopies() : [];
       const held = await outbox.loadHeld({ ...live, except: window.positions() });
-      const pending = await outbox.loadPending({ ...live, since, except: window.wholeBatches(), inFlight });
+      const pending = await outbox.loadPending({ ...live, since, except: window.inBatches(), inFlight });
       if (pending.found.length + held.length + copies.length > 0) await handOff.answered();
       if (handOff.unknown() !== unknown || !isOpen()) {
         fallBehind();
@@ -166,7 +167,7 @@ export function createArrivals(options: {
   async function findCopies(): Promise<Entry[]> {
     const left = roomLeft('copies');
     if (left === undefined) return [];
-    const found = await outbox.loadCopies({ ...left, except: window.positions(), horizon: END });
+    const found = await outbox.loadCopies({ ...left, except: window.positions(), horizon });
     return found.filter(({ replay }) => !isStopped(replay?.id ?? ''));
   }
 
@@ -179,7 +180,8 @@ export function createArrivals(options: {
   }
 
   function arrive({ number, pending, held, copies }: Found): number {
-    const bound = lowest(pending.nextFirst, missed);
+    const bound = lowest(pending.bound, missed);
+    horizon = bound ?? END;
     const isBound = ({ position }: Entry) => bound !== undefined && !isBefore(position, bound);
     takeBuffered(isBound);
     const mayGo = (entry: Entry) => {
@@ -196,7 +198,8 @@ export function createArrivals(options: {
       if (toHold.has(entry)) hold(entry);
       else admit(entry);
     }
-    const due = copies.filter(mayGo);
+    // Behind a gate are events that a copy of their job must not pass. A later load finds the copy again.
+    const due = copies.filter((copy) => mayGo(copy) && !gates.isClosedFor(copy));
     for (const entry of due) admit(entry);
     if (bound === undefined) catchUp(number, pending.xid);
     else fallBehind();

@@ -1,13 +1,10 @@
-// Replays' copies: which of them may be published now. A copy is an outbox entry of its own,
-// with a position behind all live entries that its job had when the copy was made. It is never published before one of these,
-// and a live entry waits only for a copy that is in flight. A copy is counted in its replay by the statement that deletes it,
-// so exactly once.
+// Replays' copies: which of them may be published now. A copy is an outbox entry of its own, with a position behind all live
+// entries that its job had when the copy was made. It is never published before one of these, and a live entry waits only for a
+// copy that is in flight. What publish attempts change stands in copy-results.ts. The states of a copy:
 //
 //   pending ──confirmed; returned by the exchange; attempts used up──▶ (deleted, counted)
 //      │ ▲ ╲──no such queue──▶ returned   its replay is paused; resuming the replay makes it pending again
 //      └─ nacked, failed: due again after a while, attempts + 1
-//
-// What publish attempts change stands in copy-results.ts.
 
 import type { DatabaseConnection, Statement } from '../ledger/index.ts';
 import type { Entry } from './entry.ts';
@@ -15,8 +12,7 @@ import type { Entry } from './entry.ts';
 /**
  * The next copies of all running replays, at most `$2`, and no more once those before have `$3` bytes. `$1` are the
  * positions that the relay has in memory: NOT IN, since Postgres puts these into a hash table. A copy waits
- * - behind `$4`: from there on events of batches may not be in memory yet. Once they are, the copy is put behind those of its
- *   job;
+ * - behind `$4`, where events of batches are not in memory yet: a deep outbox goes before replays;
  * - for each earlier live entry of its job that is held and not in memory (index outbox_held_job);
  * - while an earlier copy of its job in the same replay has failed and is not due yet (index replay_copies_troubled).
  *
@@ -67,8 +63,10 @@ type CopyRow = Omit<Entry, 'replay'> & { replayId: string; replayedBy: string; q
 
 /**
  * The next publishable copies of the running replays, which take turns. At most `limit` copies and about `bytes` of data, but
- * always one; none at or behind the position `horizon`, and none of the positions `except`. Live entries of `except` have to
- * stay in memory until they are published or this has returned: the copies are put behind them.
+ * always one; none at or behind the position `horizon`, and none of the positions `except`.
+ *
+ * Batches are not looked at here. So the caller reads copies first and pending events then, which finds all that the copies'
+ * jobs had before them, and admits the copies last. Meanwhile, live entries of `except` have to stay in memory.
  */
 export async function loadCopies(
   connection: Pick<DatabaseConnection, 'execute'>,

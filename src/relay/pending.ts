@@ -10,11 +10,11 @@ import { BODY, EVENT_COLUMNS, type EventRow, JOIN_DELIVERY, toEntry } from './ro
 export type PendingLoad = {
   /** Batches that began with this transaction or later, decimal digits; undefined for all. */
   readonly since: string | undefined;
-  /** Keys of batches that are in memory whole. */
-  readonly except: readonly string[];
+  /** What is in memory: keys of batches that are there whole, and events of the others. */
+  readonly except: { readonly batches: readonly string[]; readonly events: readonly string[] };
   /** Writes of this replica that have no answer yet: they are handed over when it comes. */
   readonly inFlight: readonly WriteMark[];
-  /** Events and bytes of bodies, about; one batch always. */
+  /** Events and bytes of bodies, about; one event always. */
   readonly limit: number;
   readonly bytes: number;
 };
@@ -26,18 +26,22 @@ export type Loaded = {
     readonly mark: WriteMark | undefined;
     readonly isHeld: boolean;
   }[];
-  /** The first batch that is left; undefined if all were loaded. Events before it are all in memory. */
-  readonly nextFirst: string | undefined;
+  /** The first event that may be left; undefined if all were loaded. */
+  readonly bound: string | undefined;
   /** Transactions before this one had ended, so a later load need not look for their batches. */
   readonly xid: string;
   /** Changes when an operator takes an event out of a batch. */
   readonly version: string;
 };
 
+/** Batches are read in the order of their first events. Their events overlap, so more batches are read than are needed. */
+const AHEAD = { batches: 100, events: 10_000 };
+
 /**
- * The oldest batches, at most `$4` events, and no more once those before have `$5` bytes. They are read in the order of their
- * first sequences, and batches overlap a little: so of two events of a job, the later one may be in a batch that is read, and
- * the earlier one in the first that is not. `nextFirst` tells: only events before it may be published.
+ * The oldest events: at most `$4`, and no more once those before have `$5` bytes.
+ * - `next`: the first `$6` batches; `read`: those of them that are read, with some `$7` events.
+ * - `unread`: the first event of the first batch that is not read. All events before it are in those that are.
+ * - `event`: these, the oldest first; `chosen`: those within the limits. `bound` is the first that is not.
  *
  * What is new is found by `xid`, and never by "sequence greater than the last one": a batch with lower sequences may commit
  * later. And an index scan from the last xid on meets none of the rows that were deleted before, which Postgres cannot
@@ -47,29 +51,47 @@ const load = (name: string, batches: string): Statement => ({
   name,
   text: `
 with next as materialized (
-  select b.*, sum(cardinality(sequences)) over earlier as events_before, sum(bytes) over earlier as bytes_before
+  select b.*, row_number() over (order by first) as place,
+         sum(cardinality(sequences)) over (order by first rows between unbounded preceding and 1 preceding) as events_before
   from (
     select b.* from ${batches} b
     where b.first <> all($1::bigint[])
       and not exists (
         select from unnest($2::bigint[], $3::int[]) as w (writer, number)
         where w.writer = b.writer and w.number = b.number)
-    order by b.first limit $4::int + 1
+    order by b.first limit $6::int
   ) b
-  window earlier as (order by first rows between unbounded preceding and 1 preceding)
+),
+read as materialized (
+  select * from next where place < $6 and coalesce(events_before, 0) < $7::int
+),
+unread as materialized (
+  select min(first) as first from next where place > (select count(*) from read)
+),
+event as materialized (
+  select e.*, row_number() over (order by sequence) as place,
+         sum(bytes) over (order by sequence rows between unbounded preceding and 1 preceding) as bytes_before
+  from (
+    select s.sequence, r.first, cardinality(r.sequences) as size, r.bytes / cardinality(r.sequences) as bytes, r.writer, r.number
+    from read r cross join unnest(r.sequences) as s (sequence) cross join unread
+    where (unread.first is null or s.sequence < unread.first) and s.sequence not in (select unnest($8::bigint[]))
+    order by s.sequence limit $4::int + 1
+  ) e
 ),
 chosen as materialized (
-  select * from next where coalesce(events_before, 0) < $4 and coalesce(bytes_before, 0) < $5::bigint
+  select * from event where place <= $4 and coalesce(bytes_before, 0) < $5::bigint
 ),
 found as (
-  select c.first, cardinality(c.sequences) as size, c.writer, c.number, j.hold > 0 as "isHeld", ${EVENT_COLUMNS}, ${BODY} as body
-  from chosen c cross join unnest(c.sequences) as s (event)
-  join events e on e.sequence = s.event
+  select c.first, c.size, c.writer, c.number, j.hold > 0 as "isHeld", ${EVENT_COLUMNS}, ${BODY} as body
+  from chosen c
+  join events e on e.sequence = c.sequence
   join jobs j on j.source = e.source and j.job_id = e.job_id
   ${JOIN_DELIVERY}
 )
 select (select version from outbox_version) as version, pg_snapshot_xmin(pg_current_snapshot())::text as xid,
-       (select min(first) from next where first > coalesce((select max(first) from chosen), 0)) as "nextFirst", found.*
+       coalesce(
+         (select min(sequence) from event where place > (select count(*) from chosen)), (select first from unread)
+       ) as bound, found.*
 from (select) as always left join found on true
 order by found.sequence`,
 });
@@ -78,13 +100,13 @@ export const LOAD_ALL = load('outbox-load-all', 'outbox_batches');
 /** Offset 0, so that the index of `xid` is used: the other one is in the wanted order, but has all that was deleted. */
 export const LOAD_NEW = load(
   'outbox-load-new',
-  '(select * from outbox_batches where xid >= $6::xid8 offset 0)',
+  '(select * from outbox_batches where xid >= $9::xid8 offset 0)',
 );
 
 type Row = EventRow & {
   readonly version: string;
   readonly xid: string;
-  readonly nextFirst: string | null;
+  readonly bound: string | null;
   readonly first: string | null;
   readonly size: number;
   readonly writer: string | null;
@@ -95,33 +117,48 @@ type Row = EventRow & {
 type Execute = Pick<DatabaseConnection, 'execute'>;
 
 export async function loadPending(connection: Execute, options: PendingLoad): Promise<Loaded> {
+  for (let factor = 1; ; factor *= 10) {
+    const loaded = toLoaded(await readRows(connection, options, factor));
+    // Of batches that overlap much, the oldest event may be in one that was not read.
+    if (loaded.found.length > 0 || loaded.bound === undefined) return loaded;
+  }
+}
+
+/** @param factor how far to read ahead */
+async function readRows(connection: Execute, options: PendingLoad, factor: number): Promise<Row[]> {
   const { since, except, inFlight, limit, bytes } = options;
   const values = [
-    except,
+    except.batches,
     inFlight.map(({ writer }) => writer),
     inFlight.map(({ number }) => number),
     limit,
     bytes,
+    limit + factor * AHEAD.batches,
+    limit + factor * AHEAD.events,
+    except.events,
   ];
-  const rows = await (since === undefined
+  return since === undefined
     ? connection.execute<Row>(LOAD_ALL, values)
-    : connection.execute<Row>(LOAD_NEW, [...values, since]));
+    : connection.execute<Row>(LOAD_NEW, [...values, since]);
+}
+
+function toLoaded(rows: readonly Row[]): Loaded {
   const [head] = rows;
   // The left side of the join is one row, whatever is found.
   if (head === undefined) throw new Error('nothing was loaded');
   const batches = new Map<string, Batch>();
-  return {
-    found: rows.flatMap((row) => (row.first === null ? [] : [toFound(row, row.first, batches)])),
-    nextFirst: head.nextFirst ?? undefined,
-    xid: head.xid,
-    version: head.version,
-  };
+  const found = rows.flatMap((row) => (row.first === null ? [] : [toFound(row, row.first, batches)]));
+  const { bound, xid, version } = head;
+  return { found, bound: bound ?? undefined, xid, version };
 }
 
+/** A batch is whole once all of its events are found. */
 function toFound(row: Row, first: string, batches: Map<string, Batch>): Loaded['found'][number] {
-  const { version: _v, xid: _x, nextFirst: _n, first: _f, size, writer, number, isHeld, ...event } = row;
-  const batch = batches.get(first) ?? newBatch(first, size);
+  const { version: _v, xid: _x, bound: _b, first: _f, size, writer, number, isHeld, ...event } = row;
+  const batch = batches.get(first) ?? newBatch(first, 0);
   batches.set(first, batch);
+  batch.left += 1;
+  batch.isWhole = batch.left === size;
   const mark = writer === null || number === null ? undefined : { writer, number };
   return { entry: { ...toEntry(event, { attempts: 0 }), batch }, mark, isHeld };
 }

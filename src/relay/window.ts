@@ -28,8 +28,8 @@ export type Window = {
   readonly has: (position: string) => boolean;
   /** Of the entries in memory that have a row of their own. */
   readonly positions: () => string[];
-  /** Of the batches that are in memory whole. */
-  readonly wholeBatches: () => string[];
+  /** The others: the keys of the batches that are in memory whole, and the positions of entries of the rest. */
+  readonly inBatches: () => { batches: string[]; events: string[] };
   readonly size: (of: 'live' | 'copies') => { entries: number; bytes: number };
   /** Takes the next lane to publish from, or out of turn the first one whose first entry `matches`. */
   readonly take: (matches?: (first: Entry) => boolean) => Lane | undefined;
@@ -124,7 +124,12 @@ export function createWindow(): Window {
     has: (position) => known.has(position),
     positions: () =>
       [...known.values()].flatMap(({ batch, position }) => (batch === undefined ? position : [])),
-    wholeBatches: () => [...batches].flatMap(({ first, isWhole }) => (isWhole ? first : [])),
+    inBatches: () => ({
+      batches: [...batches].flatMap(({ first, isWhole }) => (isWhole ? first : [])),
+      events: [...known.values()].flatMap(({ batch, position }) =>
+        batch?.isWhole === false ? position : [],
+      ),
+    }),
     size: (of) => sizes[of],
 
     admit: (entry) => {

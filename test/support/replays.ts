@@ -8,7 +8,6 @@ import { createReplay } from '../../src/operators/replays/replays.ts';
 import { findEvents, type EventFilter } from '../../src/operators/replays/selection.ts';
 import { createTestLog } from './service.ts';
 import type { TestDatabase } from './database.ts';
-import { OUTBOX } from './outbox.ts';
 
 type Queryable = Pick<TestDatabase, 'query'>;
 
@@ -119,8 +118,8 @@ export function copiesInOutbox(
 ): Promise<{ id: string; position: string; state: string; replay_id: string }[]> {
   return database.query(
     `select source || ':' || job_id || ':' || status || coalesce(':' || progress_percentage, '') as id,
-            sequence as position, state, replay_id
-     from ${OUTBOX} where replay_id is not null order by sequence`,
+            position, state, replay_id
+     from replay_copies order by position`,
   );
 }
 

@@ -240,7 +240,12 @@ test('copies of replays are not decided on one by one', async () => {
   await using _ = await listen(relay.exchange, { bindings: [] });
   await returned(relay, 1);
   await relay.database.query(
-    `update outbox set replay_id = gen_random_uuid(), replay_of = sequence, replayed_by = 'a test'`,
+    `with gone as (delete from outbox_held returning *)
+     insert into replay_copies (position, replay_id, replay_of, replayed_by, source, job_id, status, late, recorded_at, data,
+                                state, attempts, last_error)
+     select sequence, gen_random_uuid(), sequence, 'a test', source, job_id, status, late, recorded_at, '{}', state, attempts,
+            last_error
+     from gone`,
   );
   const visit = await visitConsole(relay, { role: 'operator' });
 
@@ -255,7 +260,7 @@ test('an event that is pending is parked, after a page that asks', async () => {
   await using relay = await startAlone();
   await using _ = await listen(relay.exchange, { bindings: [] });
   const [id = ''] = await returned(relay, 1);
-  await relay.database.query(`update outbox set state = 'pending', due_at = now() + interval '1 hour'`);
+  await relay.database.query(`update outbox_held set state = 'pending', due_at = now() + interval '1 hour'`);
   const visit = await visitConsole(relay, { role: 'operator' });
   const link = (await visit.get('/console/outbox')).links.find(({ text }) => text === 'Park');
   const confirm = await visit.get(link?.href ?? '');

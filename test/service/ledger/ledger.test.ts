@@ -15,7 +15,7 @@ import { completed, failed, newJobId, progress } from '../../support/sender.ts';
 import { createTestLog } from '../../support/service.ts';
 import { openSession } from '../../support/transaction.ts';
 
-const ALL_PENDING = { since: undefined, except: [], inFlight: [], bytes: 1_000_000 };
+const ALL_PENDING = { since: undefined, except: { batches: [], events: [] }, inFlight: [], bytes: 1_000_000 };
 
 async function connectTo(
   database: TestDatabase,

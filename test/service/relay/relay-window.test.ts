@@ -19,7 +19,13 @@ import { hold, OUTBOX } from '../../support/outbox.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 
 /** All that is pending. */
-const ALL = { since: undefined, except: [], inFlight: [], limit: 10, bytes: 1_000_000 };
+const ALL = {
+  since: undefined,
+  except: { batches: [], events: [] },
+  inFlight: [],
+  limit: 10,
+  bytes: 1_000_000,
+};
 
 test('a relay that does not hold the lease publishes nothing', async () => {
   await using database = await createTestDatabase();
@@ -194,12 +200,40 @@ test('what the relay knows already is not loaded again', async () => {
   const known = await addEntry(database, { jobId: newJobId() });
   const fresh = await addEntry(database, { jobId: newJobId() });
 
-  const { found } = await relay.outbox.loadPending({ ...ALL, except: [known] });
+  const { found } = await relay.outbox.loadPending({ ...ALL, except: { batches: [known], events: [] } });
   expect(found.map(({ entry }) => entry.sequence)).toEqual([fresh]);
   await hold(database, {});
   const held = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [known] });
   expect(held.map(({ sequence }) => sequence)).toEqual([fresh]);
   expect(await outboxCount(database)).toBe(2);
+});
+
+test('of batches that overlap the oldest events are loaded, and a batch of which some are left is not whole', async () => {
+  await using database = await createTestDatabase();
+  await using relay = await createTestRelay({ database, exchange: UNHEARD });
+  await addEntries(database, Array.from({ length: 6 }, newJobId));
+  await database.query('delete from outbox_batches');
+  await database.query(`
+    insert into outbox_batches (first, sequences, bytes)
+    values (1, '{5}', 500), (2, '{2,4}', 1000), (3, '{3,6}', 1000)`); // 1 has left the first one
+  const load = async (limit: number) => {
+    const { found, bound } = await relay.outbox.loadPending({ ...ALL, limit });
+    return [
+      bound,
+      ...found.map(({ entry }) => `${entry.position} of ${entry.batch?.first} ${entry.batch?.isWhole}`),
+    ];
+  };
+
+  expect(await load(1)).toEqual(['3', '2 of 2 false']);
+  expect(await load(3)).toEqual(['5', '2 of 2 true', '3 of 3 false', '4 of 2 true']);
+  expect(await load(9)).toEqual([
+    undefined,
+    '2 of 2 true',
+    '3 of 3 true',
+    '4 of 2 true',
+    '5 of 1 true',
+    '6 of 3 true',
+  ]);
 });
 
 test('an event larger than the whole allowance of bytes is still published', async () => {
@@ -230,9 +264,9 @@ test('loads go by their index though the outbox was empty when its statistics we
     return plan.map((row) => row['QUERY PLAN']).join('\n');
   };
 
-  const all = await planOf(LOAD_ALL, [[], [], [], 100, 1_000_000]);
+  const all = await planOf(LOAD_ALL, [[], [], [], 100, 1_000_000, 200, 10_000, []]);
   expect(all).toMatch(/Index Scan using outbox_batches_pkey/);
-  const news = await planOf(LOAD_NEW, [[], [], [], 100, 1_000_000, '3']);
+  const news = await planOf(LOAD_NEW, [[], [], [], 100, 1_000_000, 200, 10_000, [], '3']);
   expect(news).toMatch(/Index Scan using outbox_batches_xid/);
   const held = await planOf(LOAD_HELD, [[], 100, 1_000_000]);
   expect(held).toMatch(/Index Scan using outbox_held_pending/);

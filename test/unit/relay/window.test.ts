@@ -148,13 +148,13 @@ test('an entry that arrives later than the next one of its job takes its place b
 test('a batch is whole until one of its entries leaves memory without its result', () => {
   const batch = newBatch('1', 2);
   const window = windowOf({ ...entry('a'), batch }, { ...entry('b'), batch });
-  expect(window.wholeBatches()).toEqual(['1']);
+  expect(window.inBatches()).toEqual({ batches: ['1'], events: [] });
   expect(window.positions()).toEqual([]);
 
   window.forgetIdle();
 
   expect(batch.isWhole).toBe(false);
-  expect(window.wholeBatches()).toEqual([]);
+  expect(window.inBatches()).toEqual({ batches: [], events: [] });
 });
 
 test('a replay that is forgotten leaves what is on its way, and all else', () => {
