@@ -48,7 +48,7 @@ AS $function$
     today constant date := (pg_catalog.now() at time zone 'UTC')::date;
     partition_name constant text := parent || pg_catalog.to_char(day::timestamp, '_YYYYMMDD');
     begin
-      if (parent in ('deliveries', 'publications') and day < today - 1) is not true then
+      if (parent in ('deliveries', 'publications', 'publication_batches') and day < today - 1) is not true then
         raise exception 'no such partition is to be dropped' using errcode = 'invalid_parameter_value';
       end if;
       if not exists (
@@ -70,7 +70,7 @@ AS $function$
     today constant date := (pg_catalog.now() at time zone 'UTC')::date;
     partition_name constant text := parent || pg_catalog.to_char(day::timestamp, '_YYYYMMDD');
     begin
-      if (parent in ('deliveries', 'publications') and day between today - 1 and today + 31) is not true then
+      if (parent in ('deliveries', 'publications', 'publication_batches') and day between today - 1 and today + 31) is not true then
         raise exception 'no such partition is to be made' using errcode = 'invalid_parameter_value';
       end if;
       if exists (
@@ -253,11 +253,9 @@ create table outbox_held (
   attempts integer not null default 0,
   due_at timestamp with time zone not null default now(),
   last_error text,
-  body bytea,
   constraint outbox_held_pkey PRIMARY KEY (sequence),
   constraint outbox_held_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'returned'::text, 'parked'::text])))
 ) with (fillfactor=90, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_analyze_scale_factor=0, autovacuum_analyze_threshold=20000);
-CREATE INDEX outbox_held_bodiless ON public.outbox_held USING btree (recorded_at) WHERE ((data IS NULL) AND (body IS NULL));
 CREATE INDEX outbox_held_job ON public.outbox_held USING btree (source, job_id, sequence) WHERE (state <> 'returned'::text);
 CREATE INDEX outbox_held_pending ON public.outbox_held USING btree (sequence) WHERE (state = 'pending'::text);
 CREATE INDEX outbox_held_waiting ON public.outbox_held USING btree (state, sequence) WHERE (state <> 'pending'::text);
@@ -268,6 +266,19 @@ create table outbox_version (
   constraint outbox_version_is_the_row_check CHECK (is_the_row),
   constraint outbox_version_pkey PRIMARY KEY (is_the_row)
 ) with (fillfactor=50);
+
+create table publication_batches (
+  published_at timestamp with time zone not null,
+  id bigint not null default nextval('publications_id'::regclass),
+  relay_id uuid not null,
+  source text collate "C" not null,
+  first bigint not null,
+  sequences bigint[] not null,
+  durations_ms integer[] not null
+) partition by RANGE (published_at);
+CREATE INDEX publication_batches_first ON ONLY public.publication_batches USING btree (first);
+CREATE INDEX publication_batches_source ON ONLY public.publication_batches USING btree (source, published_at, id);
+CREATE INDEX publication_batches_time ON ONLY public.publication_batches USING btree (published_at, id);
 
 create table publications (
   published_at timestamp with time zone not null,

@@ -284,7 +284,7 @@ test('results that are written again, also at the same time, change nothing', as
   await write(relay, connection, [progress(single, 1), progress(failing, 1)]);
   const { found } = await relay.outbox.loadPending({
     since: undefined,
-    except: [],
+    except: { batches: [], events: [] },
     inFlight: [],
     limit: 10,
     bytes: 1_000_000,

@@ -10,7 +10,7 @@ import { progress } from '../../support/sender.ts';
 
 type Answer = Partial<Pick<TalliedDelivery, 'outcome' | 'writerChanged' | 'held'>> & { sequence?: number };
 
-const NOTHING: Loaded = { found: [], nextFirst: undefined, xid: '100', version: '0' };
+const NOTHING: Loaded = { found: [], bound: undefined, xid: '100', version: '0' };
 
 /** The window of a leader, with an outbox that gives what the test says. */
 function leaderOf({ entries = 10 } = {}) {
@@ -127,7 +127,7 @@ test('what is behind the first batch that is left is not published', async () =>
 
   await leader.load({
     found: [found(entry('a', 1, batch)), found(entry('b', 3, batch)), found(entry('c', 2, other))],
-    nextFirst: '3',
+    bound: '3',
   });
 
   expect(leader.publish()).toEqual([1, 2]);
