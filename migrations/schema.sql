@@ -253,9 +253,11 @@ create table outbox_held (
   attempts integer not null default 0,
   due_at timestamp with time zone not null default now(),
   last_error text,
+  body bytea,
   constraint outbox_held_pkey PRIMARY KEY (sequence),
   constraint outbox_held_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'returned'::text, 'parked'::text])))
 ) with (fillfactor=90, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_analyze_scale_factor=0, autovacuum_analyze_threshold=20000);
+CREATE INDEX outbox_held_bodiless ON public.outbox_held USING btree (recorded_at) WHERE ((data IS NULL) AND (body IS NULL));
 CREATE INDEX outbox_held_job ON public.outbox_held USING btree (source, job_id, sequence) WHERE (state <> 'returned'::text);
 CREATE INDEX outbox_held_pending ON public.outbox_held USING btree (sequence) WHERE (state = 'pending'::text);
 CREATE INDEX outbox_held_waiting ON public.outbox_held USING btree (state, sequence) WHERE (state <> 'pending'::text);
