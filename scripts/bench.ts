@@ -194,11 +194,17 @@ function time(name: string, value: number | undefined): string[] {
   return value === undefined || Number.isNaN(value) ? [] : [`${name} ${value.toFixed(1)} ms`];
 }
 
+const MARKS = {
+  'target met': paint('green', '✓'),
+  'floor met': paint('yellow', '~'),
+  missed: paint('red', '✗'),
+} as const;
+
 /** Writes the results. Those of a run that was interrupted go into the folder for incomplete runs. */
 function keep(results: Results, { isQuick, cases, writeDocs }: Options, isCut: boolean): void {
-  for (const { name, wanted, found, isMet, from } of targetsOf(results.runs)) {
-    const mark = isMet === undefined ? paint('dim', '–') : isMet ? paint('green', '✓') : paint('red', '✗');
-    say(`${mark} ${name}: ${found ?? 'not measured'} (${wanted}; ${from})`);
+  for (const { name, floor, target, found, verdict, from } of targetsOf(results.runs)) {
+    if (verdict === undefined) continue;
+    say(`${MARKS[verdict]} ${name}: ${found} (floor ${floor}, target ${target}; ${from})`);
   }
   const isWhole = !isQuick && !isCut && cases.length === CASES.length;
   const folder = isWhole ? RESULTS : PARTIAL;
