@@ -18,10 +18,8 @@ export function costTable(runs: readonly Run[], name: RunCase): string {
       return [[variant, subject, ...[...cpu, ...written].map(whole)]];
     }),
   );
-  const heads = ['', 'for an event', 'itself', ...ROLES].map((role, index) =>
-    index < 2 ? role : `${role} µs`,
-  );
-  return markdown([...heads, 'WAL bytes', 'tables bytes'], rows);
+  const heads = ['itself', ...ROLES].map((role) => `${role} µs`);
+  return markdown(['for an event', '', ...heads, 'WAL bytes', 'tables bytes'], rows);
 }
 
 /** Both sides of each comparison: events confirmed on the bus, and their ratio. */

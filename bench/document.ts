@@ -67,10 +67,24 @@ export const SECTIONS: readonly Section[] = [
   {
     name: 'gaps',
     cases: [],
-    render: ({ skipped, failures }) =>
-      [...skipped, ...failures].map((each) => `- ${each.split('\n')[0]}`).join('\n') || 'None.',
+    render: ({ runs, skipped, failures }) =>
+      [...unsteady(runs), ...skipped, ...failures].map((each) => `- ${each.split('\n')[0]}`).join('\n') ||
+      'None.',
   },
 ];
+
+/**
+ * Says how many windows began before their subject was steady. Not of runs without a warm-up, and not of those that choose a pool,
+ * where it is short for all.
+ */
+function unsteady(runs: readonly Run[]): string[] {
+  const watched = runs.filter((run) => run.case !== 'tuning' && (run.figures.warmUpS ?? 0) > 0);
+  const early = watched.filter(({ figures }) => figures.isSteady === false);
+  if (early.length === 0) return [];
+  return [
+    `The warm-up of ${early.length} of ${watched.length} runs ended before an event’s CPU time was steady.`,
+  ];
+}
 
 /** Both sides, what they cost, and all figures. */
 function comparison(name: RunCase): Section {

@@ -11,7 +11,7 @@ import { cpuSecondsOf } from './usage.ts';
 type Warmth = Pick<Figures, 'warmUpS' | 'isSteady'>;
 
 export type WarmUp = {
-  /** To be called with each second of the warm-up; nothing changes after its end. */
+  /** To be called with each second. True once, when the warm-up is enough. */
   readonly isSteadyAfter: (second: Pick<LoadSecond, 'atS' | 'answers'>) => boolean;
   /** The warm-up is over. @returns how it went */
   readonly end: () => Warmth;
@@ -26,7 +26,7 @@ export function watchWarmUp(pids: readonly number[]): WarmUp {
   let isOver = false;
   return {
     isSteadyAfter: ({ atS, answers }) => {
-      if (isOver || warmth.isSteady) return warmth.isSteady;
+      if (isOver || warmth.isSteady) return false;
       const answered = Object.values(answers).reduce((sum, count) => sum + count, 0);
       const { subject: cpuS } = cpuSecondsOf({ subject: pids });
       warmth = { warmUpS: atS, isSteady: settle({ answers: answered, cpuS }) };

@@ -91,7 +91,7 @@ describe('costs', () => {
 
   test('a row for each side says what each process used, and what was written', () => {
     const [head, , ...rows] = costTable(runs, 'distance').split('\n');
-    expect(head).toBe('|  | for an event | itself µs | postgres µs | proxy µs | WAL bytes |');
+    expect(head).toBe('| for an event |  | itself µs | postgres µs | proxy µs | WAL bytes |');
     expect(rows).toEqual([
       '| 64 connections | tallyhook | 90 | 40 | 5 | 2,345 |',
       '| 64 connections | baseline | 110 | 80 | 6 | – |',
