@@ -171,8 +171,10 @@ async function run(guard: Guard, options: Options, isAsked: () => boolean): Prom
 }
 
 function summaryOf(figures: Run['figures']): string {
-  const { acksPerS, confirmedPerS, answer, receipt, drainedPerS, kept, fresh, livez, rssGrowthMiB } = figures;
+  const { acksPerS, confirmedPerS, answer, receipt, drainedPerS, pool } = figures;
+  const { kept, fresh, livez, rssGrowthMiB } = figures;
   return [
+    ...(pool === undefined ? [] : [`pool of ${pool}`]),
     ...rate('acks', acksPerS),
     ...rate('confirmed', confirmedPerS),
     ...rate('drained', drainedPerS),
