@@ -76,13 +76,14 @@ export async function loadHeld(
 /**
  * Records the publications and moves the events on. One is changed only while it has the state and the attempts with which it was
  * loaded: an operator or another relay may have changed it since. To repeat it changes nothing, even while the first one still
- * runs: they are locked, in order, before anything is read from them.
+ * runs: they are locked, in order, before anything is read from them. `moved` asks `settled` for the state: Postgres would read
+ * all pending ones by their index for it, and compare each pair.
  */
 const SETTLE: Statement = {
   name: 'outbox-settle-held',
   text: `
 with settled as (
-  select t.*, o.source from unnest(
+  select t.*, o.source, o.state from unnest(
     $1::bigint[], $2::int[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[]
   ) as t (sequence, attempts, next, retry_in_ms, result, detail, duration_ms)
   join outbox_held o on o.sequence = t.sequence and (t.next = 'delete' or o.attempts = t.attempts)
@@ -98,8 +99,7 @@ moved as (
     due_at = now() + make_interval(secs => s.retry_in_ms / 1000.0),
     last_error = s.detail
   from settled s
-  where s.next in ('return', 'retry', 'park') and o.sequence = s.sequence
-    and o.state = 'pending' and o.attempts = s.attempts
+  where s.next in ('return', 'retry', 'park') and s.state = 'pending' and o.sequence = s.sequence
 )
 insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
 select now(), sequence, attempts + 1, result, detail, duration_ms, $8::uuid, source from settled
