@@ -47,7 +47,7 @@ type Found = {
 };
 
 export function createArrivals(options: {
-  outbox: Pick<Outbox, 'loadPending' | 'loadHeld' | 'loadCopies'>;
+  outbox: Pick<Outbox, 'version' | 'loadPending' | 'loadHeld' | 'loadCopies'>;
   window: Window;
   handOff: Omit<HandOff, 'write'>;
   /** Of live entries, and of copies. */
@@ -154,6 +154,7 @@ export function createArrivals(options: {
     isTorn = false;
     isLoading = true;
     try {
+      version ??= await outbox.version();
       // The batches last: the others are younger than an event of theirs that must come first, and this load finds that.
       const copies = wantsCopies ? await findCopies() : [];
       const held = await outbox.loadHeld({ ...live, except: window.positions() });
@@ -163,7 +164,7 @@ export function createArrivals(options: {
         fallBehind();
         return 0;
       }
-      if (isDecidedAnew(pending)) return 1;
+      if (isDecidedAnew(pending)) return await load({ copies: wantsCopies });
       const isOthers = ({ mark }: Loaded['found'][number]) =>
         mark?.writer !== next.writer || mark.number < next.number;
       return arrive({ number, pending: { ...pending, found: pending.found.filter(isOthers) }, held, copies });
@@ -189,9 +190,9 @@ export function createArrivals(options: {
     return found.filter(({ replay }) => !isStopped(replay?.id ?? ''));
   }
 
-  /** An operator has taken an event out of a batch. It may wait in memory, so all that waits there is loaded again. */
+  /** Somebody else has taken an event out of a batch. It may wait in memory, so all that waits there is loaded again. */
   function isDecidedAnew(pending: Loaded): boolean {
-    const isAnew = version !== undefined && version !== pending.version;
+    const isAnew = version !== pending.version;
     ({ version } = pending);
     if (isAnew) forget();
     return isAnew;

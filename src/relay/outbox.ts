@@ -8,7 +8,7 @@ import { loadCopies } from './copies.ts';
 import { settleCopies } from './copy-results.ts';
 import type { Attempt, Entry } from './entry.ts';
 import { loadHeld, settleHeld } from './held.ts';
-import { type Loaded, loadPending, type PendingLoad, settleWhole, takeOut } from './pending.ts';
+import { type Loaded, loadPending, type PendingLoad, readVersion, settleWhole, takeOut } from './pending.ts';
 import type { Unwritten } from './results.ts';
 
 /** At most `limit` entries and about `bytes` of content, but always one; none of the positions `except`. */
@@ -19,6 +19,8 @@ export type LoadOptions = {
 };
 
 export type Outbox = {
+  /** It changes when an operator or a former leader takes an event out of a batch. */
+  readonly version: () => Promise<string>;
   readonly loadPending: (options: PendingLoad) => Promise<Loaded>;
   /** The next held events that are due, in order. */
   readonly loadHeld: (options: LoadOptions) => Promise<Entry[]>;
@@ -33,6 +35,7 @@ export type Outbox = {
 
 export function createOutbox(connection: DatabaseConnection, { relayId }: { relayId: string }): Outbox {
   return {
+    version: () => readVersion(connection),
     loadPending: (options) => loadPending(connection, options),
     loadHeld: (options) => loadHeld(connection, options),
     loadCopies: (options) => loadCopies(connection, options),

@@ -30,7 +30,7 @@ export type Loaded = {
   readonly bound: string | undefined;
   /** Transactions before this one had ended, so a later load need not look for their batches. */
   readonly xid: string;
-  /** Changes when an operator takes an event out of a batch. */
+  /** Changes when an operator or a former leader takes an event out of a batch. */
   readonly version: string;
 };
 
@@ -116,6 +116,17 @@ type Row = EventRow & {
 
 type Execute = Pick<DatabaseConnection, 'execute'>;
 
+const READ_VERSION: Statement = {
+  name: 'outbox-version',
+  text: 'select version from outbox_version',
+};
+
+export async function readVersion(connection: Execute): Promise<string> {
+  const [row] = await connection.execute<{ version: string }>(READ_VERSION, []);
+  if (row === undefined) throw new Error('the outbox has no version');
+  return row.version;
+}
+
 export async function loadPending(connection: Execute, options: PendingLoad): Promise<Loaded> {
   for (let factor = 1; ; factor *= 10) {
     const loaded = toLoaded(await readRows(connection, options, factor));
@@ -199,7 +210,8 @@ export async function settleWhole(
  * with them, except behind a returned one. Only what is still in its batch is changed: an operator or another relay
  * may have taken it out before, and to repeat it changes nothing.
  *
- * Locks the batches by their keys, then the jobs by theirs, as an operator's decision does.
+ * Locks the batches by their keys, then the jobs by theirs, as an operator's decision does. A relay that does not lead any more
+ * tells the leader by the version, which may have looked for the event in both places at the wrong moments.
  */
 const TAKE_OUT: Statement = {
   name: 'outbox-take-out',
@@ -246,6 +258,11 @@ job as materialized (
 ),
 held as (
   update jobs j set hold = hold + 1 from job where j.source = job.source and j.job_id = job.job_id
+),
+told as (
+  update outbox_version set version = version + 1
+  where exists (select from taken where next <> 'delete')
+    and $8::uuid is distinct from (select holder from relay_lease where name = 'outbox')
 ),
 unconfirmed as (
   insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)

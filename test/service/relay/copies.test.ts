@@ -146,6 +146,7 @@ function newArrivals({ connection }: TestOutbox, meanwhileAt: number, meanwhile:
   const room = { entries: 500, bytes: 16_000_000 };
   const arrivals = createArrivals({
     outbox: {
+      version: outbox.version,
       loadCopies: paused(outbox.loadCopies),
       loadHeld: paused(outbox.loadHeld),
       loadPending: paused(outbox.loadPending),

@@ -194,6 +194,27 @@ test('a settlement moves an entry on only from the state and attempts that the r
   expect((await relay.outbox.loadPending(ALL)).found).toEqual([]);
 });
 
+test('a relay that does not lead any more tells the leader which events it takes out of their batches', async () => {
+  await using database = await createTestDatabase();
+  await using relay = await createTestRelay({ database, exchange: UNHEARD });
+  const settleOne = async () => {
+    await addEntry(database, { jobId: newJobId() });
+    const { found } = await relay.outbox.loadPending(ALL);
+    const single = found.map(({ entry }) => ({ entry, next: 'hold' as const, retryInMs: 0 as const }));
+    await relay.outbox.settle({ single, whole: [], held: [] });
+    return relay.outbox.version();
+  };
+  await relay.lease.attempt();
+  expect(await settleOne()).toBe('0');
+  await relay.lease.release();
+  await database.query('update relay_lease set holder = gen_random_uuid()');
+
+  expect(await settleOne()).toBe('1');
+  // There is nothing left of it.
+  await relay.outbox.settle({ single: [], whole: [], held: [] });
+  expect(await relay.outbox.version()).toBe('1');
+});
+
 test('what the relay knows already is not loaded again', async () => {
   await using database = await createTestDatabase();
   await using relay = await createTestRelay({ database, exchange: UNHEARD });

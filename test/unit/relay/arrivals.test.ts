@@ -27,6 +27,7 @@ function leaderOf({ entries = 10 } = {}) {
         asked.push(options);
         return answer;
       },
+      version: async () => '0',
       loadHeld: async () => heldRows,
       loadCopies: async () => [],
     },
