@@ -48,7 +48,7 @@ AS $function$
     today constant date := (pg_catalog.now() at time zone 'UTC')::date;
     partition_name constant text := parent || pg_catalog.to_char(day::timestamp, '_YYYYMMDD');
     begin
-      if (parent in ('deliveries', 'publications') and day < today - 1) is not true then
+      if (parent in ('deliveries', 'publications', 'publication_batches') and day < today - 1) is not true then
         raise exception 'no such partition is to be dropped' using errcode = 'invalid_parameter_value';
       end if;
       if not exists (
@@ -70,7 +70,7 @@ AS $function$
     today constant date := (pg_catalog.now() at time zone 'UTC')::date;
     partition_name constant text := parent || pg_catalog.to_char(day::timestamp, '_YYYYMMDD');
     begin
-      if (parent in ('deliveries', 'publications') and day between today - 1 and today + 31) is not true then
+      if (parent in ('deliveries', 'publications', 'publication_batches') and day between today - 1 and today + 31) is not true then
         raise exception 'no such partition is to be made' using errcode = 'invalid_parameter_value';
       end if;
       if exists (
@@ -268,6 +268,19 @@ create table outbox_version (
   constraint outbox_version_is_the_row_check CHECK (is_the_row),
   constraint outbox_version_pkey PRIMARY KEY (is_the_row)
 ) with (fillfactor=50);
+
+create table publication_batches (
+  published_at timestamp with time zone not null,
+  id bigint not null default nextval('publications_id'::regclass),
+  relay_id uuid not null,
+  source text collate "C" not null,
+  first bigint not null,
+  sequences bigint[] not null,
+  durations_ms integer[] not null
+) partition by RANGE (published_at);
+CREATE INDEX publication_batches_first ON ONLY public.publication_batches USING btree (first);
+CREATE INDEX publication_batches_source ON ONLY public.publication_batches USING btree (source, published_at, id);
+CREATE INDEX publication_batches_time ON ONLY public.publication_batches USING btree (published_at, id);
 
 create table publications (
   published_at timestamp with time zone not null,

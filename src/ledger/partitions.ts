@@ -1,5 +1,5 @@
-// Makes the daily partitions of `deliveries` and `publications` ahead of time and has those dropped that are older than the
-// retention (drops.ts). Days are UTC by the database's clock. Safe to run at any time, from any number of replicas.
+// Makes the daily partitions of deliveries and of both tables of publications ahead of time and has those dropped that are older
+// than the retention (drops.ts). Days are UTC by the database's clock. Safe to run at any time, from any number of replicas.
 //
 // Functions of the database do both, with the rights of the tables' owner: the service's role need not own anything.
 
@@ -10,7 +10,7 @@ import { type BeforeDrop, dropOld, type Dropped, takeTurn } from './drops.ts';
 /** A week, so that upkeep may fail for days before an insert has no partition to go to. */
 export const DAYS_AHEAD = 7;
 
-const PARTITIONED = ['deliveries', 'publications'] as const;
+const PARTITIONED = ['deliveries', 'publications', 'publication_batches'] as const;
 
 /**
  * Makes the missing partitions and drops those that are too old, each part on its own: a drop waits for readers of the table,

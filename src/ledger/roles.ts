@@ -15,6 +15,7 @@ const PRIVILEGES: Record<keyof Database, string> = {
   events: 'select, insert, update (repeats)',
   deliveries: 'select, insert, update (released_at, event_sequence)',
   publications: 'select, insert',
+  publication_batches: 'select, insert',
   refusals: 'select, insert, update, delete',
   refusal_addresses: 'select, insert, update, delete',
   outbox_batches: 'select, insert, update, delete',

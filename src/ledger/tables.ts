@@ -89,6 +89,15 @@ export interface Database {
     replay_id: string | null;
     queue: string | null;
   };
+  publication_batches: {
+    published_at: Timestamp;
+    id: Generated<string>;
+    relay_id: string;
+    source: string;
+    first: Bigint;
+    sequences: string[];
+    durations_ms: number[];
+  };
   refusals: {
     minute: Timestamp;
     source: string;

@@ -27,6 +27,8 @@ export type Arrivals = {
   readonly load: (options: { readonly copies: boolean }) => Promise<number>;
   /** Whether a load would find something that must not wait for the next poll. */
   readonly isDue: () => boolean;
+  /** What was held of this job is written. To be called once for each, and not while a load runs. */
+  readonly reopen: (key: string) => void;
   /** All that waits in memory leaves it: this replica does not lead, or an operator has decided about some of it. */
   readonly forget: () => void;
 };
@@ -70,6 +72,8 @@ export function createArrivals(options: {
   let bufferedEntries = 0;
   let isLoading = false;
   let horizon = END; // what is in batches from here on was not in memory after the last load
+  let isTorn = false; // since the running load began, something was forgotten that it may not find
+  let unknown = handOff.unknown(); // when it was looked at last
   let missed: string | undefined; // the first event that was handed over since a load began, and is not in memory
 
   function roomLeft(of: 'live' | 'copies'): { limit: number; bytes: number } | undefined {
@@ -91,6 +95,7 @@ export function createArrivals(options: {
 
   function fallBehind(): void {
     isCaughtUp = false;
+    isTorn = true;
     since = undefined;
     hasNews = true;
     miss(gates.clear());
@@ -114,7 +119,7 @@ export function createArrivals(options: {
     hasNews ||= written.hasHeld;
     if (isCaughtUp && isOpen() && roomLeft('live') !== undefined) {
       take(written);
-    } else if (!isCaughtUp && isLoading && bufferedEntries < room.live.entries) {
+    } else if (!isCaughtUp && isLoading && !isTorn && bufferedEntries < room.live.entries) {
       buffered.push(written);
       bufferedEntries += written.entries.length;
     } else {
@@ -133,14 +138,18 @@ export function createArrivals(options: {
   }
 
   async function load({ copies: wantsCopies }: { copies: boolean }): Promise<number> {
+    if (!isOpen()) return 0;
+    if (isUnknownNew()) fallBehind();
+    // What waits for a load must not use up the room of all loads.
+    if (roomLeft('live') === undefined && !gates.areOpen()) fallBehind();
     const live = roomLeft('live');
-    if (!isOpen() || live === undefined) return 0;
+    if (live === undefined) return 0;
     const number = ++loads;
-    const unknown = handOff.unknown();
     const next = handOff.next();
     const inFlight = handOff.inFlight();
     hasNews = false;
     missed = undefined;
+    isTorn = false;
     isLoading = true;
     try {
       // The batches last: the others are younger than an event of theirs that must come first, and this load finds that.
@@ -148,7 +157,7 @@ export function createArrivals(options: {
       const held = await outbox.loadHeld({ ...live, except: window.positions() });
       const pending = await outbox.loadPending({ ...live, since, except: window.inBatches(), inFlight });
       if (pending.found.length + held.length + copies.length > 0) await handOff.answered();
-      if (handOff.unknown() !== unknown || !isOpen()) {
+      if (isUnknownNew() || !isOpen()) {
         fallBehind();
         return 0;
       }
@@ -162,6 +171,13 @@ export function createArrivals(options: {
     } finally {
       isLoading = false;
     }
+  }
+
+  /** Whether a write has failed, since this was asked last, that may be committed. It may be older than what loads look for. */
+  function isUnknownNew(): boolean {
+    const before = unknown;
+    unknown = handOff.unknown();
+    return unknown !== before;
   }
 
   async function findCopies(): Promise<Entry[]> {
@@ -193,15 +209,13 @@ export function createArrivals(options: {
     const fresh = pending.found.filter(({ entry }) => mayGo(entry));
     const toHold = new Set(fresh.flatMap(({ entry, isHeld }) => (isHeld ? entry : [])));
     const live = [...fresh.map(({ entry }) => entry), ...held.filter(mayGo)].toSorted(byPosition);
-    for (const entry of live) {
+    const due = copies.filter(mayGo);
+    for (const entry of [...live, ...due]) {
       for (const earlier of gates.before(entry)) admit(earlier);
       if (toHold.has(entry)) hold(entry);
       else admit(entry);
     }
-    // Behind a gate are events that a copy of their job must not pass. A later load finds the copy again.
-    const due = copies.filter((copy) => mayGo(copy) && !gates.isClosedFor(copy));
-    for (const entry of due) admit(entry);
-    if (bound === undefined) catchUp(number, pending.xid);
+    if (bound === undefined && !isTorn) catchUp(number, pending.xid);
     else fallBehind();
     return live.length + due.length;
   }
@@ -228,6 +242,11 @@ export function createArrivals(options: {
   return {
     load,
     isDue: () => isOpen() && (!gates.areOpen() || (hasNews && hasMuchRoom())),
+    reopen: (key) => {
+      // They were handed over before the job was held, perhaps, and would go now before what is held.
+      for (const entry of gates.take(key)) hold(entry);
+      window.reopen(key);
+    },
     forget,
   };
 }

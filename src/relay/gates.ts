@@ -5,7 +5,7 @@ import { jobKey } from '../ledger/index.ts';
 import { type Entry, isBefore } from './entry.ts';
 
 export type Gates = {
-  /** What comes for this job from now on waits for the load with this number. */
+  /** What comes for this job from now on waits for the load with this number. The numbers grow. */
   readonly close: (key: string, load: number) => void;
   /** @returns false if nothing keeps this entry from going */
   readonly add: (entry: Entry) => boolean;
@@ -15,12 +15,25 @@ export type Gates = {
   readonly before: (entry: Entry) => Entry[];
   /** The load with this number has found all that there was. @returns what may go now */
   readonly open: (load: number) => Entry[];
+  /** The gate stays. @returns what has waited for this job */
+  readonly take: (key: string) => Entry[];
   /** @returns what has waited */
   readonly clear: () => Entry[];
   readonly areOpen: () => boolean;
 };
 
-type Gate = { load: number; entries: Entry[] };
+type Waiting = { readonly entry: Entry; readonly load: number };
+/** `load` is that of the next entry. Others may wait for an earlier one: a job that two replicas record in turns goes on. */
+type Gate = { load: number; waiting: Waiting[] };
+
+const entryOf = ({ entry }: Waiting): Entry => entry;
+
+/** Removes those that match, and returns their entries. */
+function takeFrom(gate: Gate, matches: (waiting: Waiting) => boolean): Entry[] {
+  const taken = gate.waiting.filter(matches);
+  gate.waiting = gate.waiting.filter((each) => !matches(each));
+  return taken.map(entryOf);
+}
 
 export function createGates(): Gates {
   const gates = new Map<string, Gate>();
@@ -30,32 +43,33 @@ export function createGates(): Gates {
   return {
     close: (key, load) => {
       const gate = gates.get(key);
-      if (gate === undefined) gates.set(key, { load, entries: [] });
+      if (gate === undefined) gates.set(key, { load, waiting: [] });
       else gate.load = load;
     },
     add: (entry) => {
       const gate = gateOf(entry);
-      gate?.entries.push(entry);
+      gate?.waiting.push({ entry, load: gate.load });
       return gate !== undefined;
     },
     isClosedFor: (entry) => gateOf(entry) !== undefined,
     before: (entry) => {
       const gate = gateOf(entry);
       if (gate === undefined) return [];
-      const earlier = gate.entries.filter(({ position }) => isBefore(position, entry.position));
-      gate.entries = gate.entries.filter(({ position }) => !isBefore(position, entry.position));
-      return earlier;
+      return takeFrom(gate, (each) => isBefore(each.entry.position, entry.position));
     },
     open: (load) =>
       [...gates].flatMap(([key, gate]) => {
-        if (gate.load > load) return [];
-        gates.delete(key);
-        return gate.entries;
+        if (gate.load <= load) gates.delete(key);
+        return takeFrom(gate, (each) => each.load <= load);
       }),
+    take: (key) => {
+      const gate = gates.get(key);
+      return gate === undefined ? [] : takeFrom(gate, () => true);
+    },
     clear: () => {
-      const waiting = [...gates.values()].flatMap(({ entries }) => entries);
+      const all = [...gates.values()].flatMap(({ waiting }) => waiting.map(entryOf));
       gates.clear();
-      return waiting;
+      return all;
     },
     areOpen: () => gates.size === 0,
   };

@@ -44,6 +44,9 @@ export type HandOff = {
   readonly unknown: () => number;
 };
 
+/** A mark's number is an integer column. */
+const WRITES_MAX = 2 ** 30;
+
 export function createHandOff(): HandOff {
   const inFlight = new Map<WriteMark, Promise<void>>();
   let writer = drawWriter();
@@ -58,12 +61,17 @@ export function createHandOff(): HandOff {
   function onFailed(error: unknown): void {
     if (isRolledBack(error)) return;
     unknown += 1;
+    begin();
+  }
+
+  function begin(): void {
     writer = drawWriter();
     number = 0;
   }
 
   return {
     write: async (batch, record) => {
+      if (number === WRITES_MAX) begin();
       const mark = { writer, number: number++ };
       const { promise, resolve } = Promise.withResolvers<void>();
       inFlight.set(mark, promise);

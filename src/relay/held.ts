@@ -75,7 +75,8 @@ export async function loadHeld(
 
 /**
  * Records the publications and moves the events on. One is changed only while it has the state and the attempts with which it was
- * loaded: an operator or another relay may have changed it since. To repeat it changes nothing.
+ * loaded: an operator or another relay may have changed it since. To repeat it changes nothing, even while the first one still
+ * runs: they are locked, in order, before anything is read from them.
  */
 const SETTLE: Statement = {
   name: 'outbox-settle-held',
@@ -85,6 +86,7 @@ with settled as (
     $1::bigint[], $2::int[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[]
   ) as t (sequence, attempts, next, retry_in_ms, result, detail, duration_ms)
   join outbox_held o on o.sequence = t.sequence and (t.next = 'delete' or o.attempts = t.attempts)
+  order by o.sequence for update of o
 ),
 deleted as (
   delete from outbox_held o using settled s where s.next = 'delete' and o.sequence = s.sequence

@@ -4,7 +4,7 @@
 
 import type { DatabaseConnection, Statement, WriteMark } from '../ledger/index.ts';
 import { type Batch, type Entry, newBatch, type Settlement } from './entry.ts';
-import { publicationDetail } from './publications.ts';
+import { insertConfirmed, publicationDetail } from './publications.ts';
 import { BODY, EVENT_COLUMNS, type EventRow, JOIN_DELIVERY, toEntry } from './rows.ts';
 
 export type PendingLoad = {
@@ -163,17 +163,18 @@ function toFound(row: Row, first: string, batches: Map<string, Batch>): Loaded['
   return { entry: { ...toEntry(event, { attempts: 0 }), batch }, mark, isHeld };
 }
 
-/** Deletes batches whose events are all confirmed, with one publication for each event. To repeat it changes nothing. */
+/** Deletes batches whose events are all confirmed, and records the publications of these. To repeat it changes nothing. */
 const SETTLE_WHOLE: Statement = {
   name: 'outbox-settle-whole',
   text: `
 with gone as (
   delete from outbox_batches where first = any($1::bigint[]) returning first
+),
+confirmed as (
+  select t.* from unnest($2::bigint[], $3::bigint[], $4::int[], $5::text[]) as t (first, sequence, duration_ms, source)
+  join gone using (first)
 )
-insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_id, source)
-select now(), t.sequence, 1, 'confirmed', t.duration_ms, $6::uuid, t.source
-from unnest($2::bigint[], $3::bigint[], $4::int[], $5::text[]) as t (first, sequence, duration_ms, source)
-join gone using (first)`,
+${insertConfirmed('confirmed', '$6')}`,
 };
 
 /** @param batches each is whole, and all of its entries are confirmed */
@@ -245,9 +246,15 @@ job as materialized (
 ),
 held as (
   update jobs j set hold = hold + 1 from job where j.source = job.source and j.job_id = job.job_id
+),
+unconfirmed as (
+  insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
+  select now(), sequence, 1, result, detail, duration_ms, $8::uuid, source from taken where result <> 'confirmed'
+),
+confirmed as (
+  select * from taken where result = 'confirmed'
 )
-insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
-select now(), sequence, 1, result, detail, duration_ms, $8::uuid, source from taken where result is not null`,
+${insertConfirmed('confirmed', '$8')}`,
 };
 
 /** @param settlements of entries with a batch */

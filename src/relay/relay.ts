@@ -20,7 +20,7 @@ import { jobKey } from '../ledger/index.ts';
 import { createArrivals, type Room } from './arrivals.ts';
 import { retryDelayMs } from './backoff.ts';
 import { createCopyWrites } from './copy-writes.ts';
-import type { Attempt, Entry } from './entry.ts';
+import type { Attempt, Entry, Settlement } from './entry.ts';
 import type { HandOff } from './hand-off.ts';
 import { createInFlight } from './in-flight.ts';
 import type { Lease } from './lease.ts';
@@ -97,6 +97,7 @@ export function createRelay(options: {
       inFlight.onForgotten();
     },
   });
+  const answered: string[] = []; // jobs whose lanes may be reopened
   let pollAtMs = 0;
   let pollCopiesAtMs = 0;
   let splitAtMs = now() + SPLIT_MS;
@@ -121,7 +122,13 @@ export function createRelay(options: {
   function hold(entry: Entry): void {
     if (entry.batch === undefined) return; // it has a row of its own, and is loaded when it is due
     window.keep(entry);
-    results.add({ entry, next: 'hold', retryInMs: 0 });
+    delay({ entry, next: 'hold', retryInMs: 0 });
+  }
+
+  /** Until this is written, all later events of the job are held, too. */
+  function delay(settlement: Settlement): void {
+    results.add(settlement);
+    for (const entry of window.close(keyOf(settlement))) hold(entry);
   }
 
   function onResult(lane: Lane, publication: Publication, alone: boolean): void {
@@ -141,14 +148,15 @@ export function createRelay(options: {
 
   /** Published, or no queue received it: the job's next event may follow. Otherwise all of the job's events wait from now on. */
   function applyResult(lane: Lane, result: Attempt): void {
-    results.add(result);
-    if (result.next === 'delete' || result.next === 'return') window.advance(lane);
-    else for (const entry of window.close(lane)) results.add({ entry, next: 'hold', retryInMs: 0 });
+    window.advance(lane);
+    if (isDelay(result)) delay(result);
+    else results.add(result);
   }
 
   async function runOnce(): Promise<number> {
     isNudged = false;
     pollAtMs = now() + limits.pollMs;
+    for (const key of answered.splice(0)) arrivals.reopen(key);
     const settled = (await settle()) + copies.write();
     if (!lease.isLeading()) {
       arrivals.forget();
@@ -190,13 +198,12 @@ export function createRelay(options: {
 
   /**
    * From now on the ledger itself holds new events of these jobs. Writes that were committed before have their answers once
-   * those have that are in flight now, and what they hand over still finds its lane closed.
+   * those have that are in flight now, and what they hand over still finds its lane closed. The next round reopens it, while no
+   * load runs that keeps such an event back.
    */
   function reopenLanes({ single, held }: Unwritten): void {
-    const failed = [...single, ...held].filter(({ next }) => next === 'retry' || next === 'park');
-    if (failed.length === 0) return;
-    const keys = failed.map(({ entry }) => jobKey(entry.source, entry.jobId));
-    void handOff.answered().then(() => window.reopen(keys));
+    const keys = [...single, ...held].filter(isDelay).map(keyOf);
+    if (keys.length > 0) void handOff.answered().then(() => answered.push(...keys));
   }
 
   /** Resolves at the next call of `wake`. */
@@ -259,6 +266,10 @@ export function createRelay(options: {
 function roomOf({ inFlight, inFlightBytes }: RelayLimits, share: number): Room {
   return { entries: Math.ceil(inFlight * share), bytes: inFlightBytes * share };
 }
+
+const isDelay = ({ next }: Settlement) => next === 'retry' || next === 'park' || next === 'hold';
+
+const keyOf = ({ entry }: Settlement): string => jobKey(entry.source, entry.jobId);
 
 function wakeNobody(): void {}
 

@@ -15,8 +15,8 @@ export type Lane = {
   readonly entries: Entry[];
   /** Copies that failed, and those behind them of the same replay, until the failure is written. */
   readonly deferred: Entry[];
-  /** A live entry failed: the job's events are held from now on, and none takes its place here. */
-  isClosed: boolean;
+  /** How many of the job's live entries failed or are to be held, until that is written: nothing takes its place here. */
+  closed: number;
 };
 
 export type Window = {
@@ -39,10 +39,12 @@ export type Window = {
   readonly advance: (lane: Lane) => void;
   /** Its first entry is a copy that failed: defers that replay's copies, and the others continue. */
   readonly deferReplay: (lane: Lane) => void;
-  /** Its first entry is a live one that failed: closes the lane. @returns what has to wait behind it and is to be held */
-  readonly close: (lane: Lane) => Entry[];
-  /** What comes for these jobs may be published again. */
-  readonly reopen: (keys: readonly string[]) => void;
+  /**
+   * A live entry of this job failed or is to be held: the lane is closed, until it was reopened as often.
+   * @returns what has waited there and is to be held, too
+   */
+  readonly close: (key: string) => Entry[];
+  readonly reopen: (key: string) => void;
   /** It leaves memory without a result, and is loaded again. */
   readonly drop: (entry: Entry) => void;
   /** The result of this entry is written: it leaves memory. */
@@ -91,10 +93,16 @@ export function createWindow(): Window {
     forget(entry);
   }
 
+  function laneOf(key: string): Lane {
+    const lane = lanes.get(key) ?? { key, entries: [], deferred: [], closed: 0 };
+    lanes.set(key, lane);
+    return lane;
+  }
+
   function removeIfEmpty(lane: Lane): void {
     if (lane.entries.length > 0) return;
     ready.delete(lane);
-    if (lane.deferred.length === 0 && !lane.isClosed) lanes.delete(lane.key);
+    if (lane.deferred.length === 0 && lane.closed === 0) lanes.delete(lane.key);
   }
 
   function makeReady(lane: Lane): void {
@@ -133,11 +141,9 @@ export function createWindow(): Window {
     size: (of) => sizes[of],
 
     admit: (entry) => {
-      const key = jobKey(entry.source, entry.jobId);
-      const lane = lanes.get(key) ?? { key, entries: [], deferred: [], isClosed: false };
-      if (lane.isClosed) return false;
+      const lane = laneOf(jobKey(entry.source, entry.jobId));
+      if (lane.closed > 0) return false;
       remember(entry);
-      lanes.set(key, lane);
       if (lane.deferred.some(isCopyOf(entry.replay?.id))) {
         lane.deferred.push(entry);
         return true;
@@ -173,23 +179,20 @@ export function createWindow(): Window {
       makeReady(lane);
     },
 
-    close: (lane) => {
-      const [failed, ...behind] = lane.entries.splice(0);
-      lane.isClosed = true;
+    close: (key) => {
+      const lane = laneOf(key);
+      lane.closed += 1;
+      const waited = lane.entries.splice(firstIdle(lane));
       ready.delete(lane);
-      const held = behind.filter(({ batch }) => batch !== undefined);
-      // The others have rows of their own, and are not due before the one that failed.
-      for (const each of behind) if (each.batch === undefined) forget(each);
-      return failed === undefined ? [] : held;
+      // The others have rows of their own, and are loaded again.
+      for (const each of waited) if (each.batch === undefined) forget(each);
+      return waited.filter(({ batch }) => batch !== undefined);
     },
 
-    reopen: (keys) => {
-      for (const key of keys) {
-        const lane = lanes.get(key);
-        if (lane === undefined) continue;
-        lane.isClosed = false;
-        removeIfEmpty(lane);
-      }
+    reopen: (key) => {
+      const lane = laneOf(key);
+      lane.closed -= 1;
+      removeIfEmpty(lane);
     },
 
     drop,

@@ -30,7 +30,7 @@ export type Verdict = {
   readonly passed: boolean;
 };
 
-/** Tables that get a row for each delivery, event, job or publication, for good or for RETENTION_DAYS. */
+/** Tables that grow with each delivery, event, job or publication, for good or for RETENTION_DAYS. */
 const LEDGER_TABLES = ['deliveries', 'events', 'jobs', 'publications', 'publication_batches'] as const;
 
 /** They grow with what waits to be published. */

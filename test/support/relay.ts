@@ -69,6 +69,8 @@ export async function createTestRelay(options: {
   confirmDeadlineMs?: number;
   /** The clock of the relay alone, which a test may set ahead of the others. */
   now?: () => number;
+  /** The ids of messages are added to it as the broker confirms them. */
+  confirmed?: string[];
 }): Promise<TestRelay> {
   const { log, lines } = createTestLog();
   const id = randomUUID();
@@ -80,7 +82,7 @@ export async function createTestRelay(options: {
     confirmDeadlineMs: options.confirmDeadlineMs ?? 40_000,
     log,
   });
-  const observed = observe(publisher);
+  const observed = observe(publisher, options.confirmed ?? []);
   const lease = createLease({
     connection,
     holder: id,
@@ -178,7 +180,7 @@ export function newMessage(messageId: string): OutgoingMessage {
 }
 
 /** Wraps the publisher and counts what is unconfirmed. */
-function observe(publisher: Publisher) {
+function observe(publisher: Publisher, confirmed: string[]) {
   const published: OutgoingMessage[] = [];
   const perJob = new Map<string, number>();
   const current = { total: 0, bytes: 0 };
@@ -209,6 +211,7 @@ function observe(publisher: Publisher) {
         await released;
         const publication = await publisher.publish(message);
         count(message, -1);
+        if (publication.result === 'confirmed') confirmed.push(message.messageId);
         return publication;
       },
     },

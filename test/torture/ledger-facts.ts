@@ -1,5 +1,6 @@
 // Reads from the ledger, at the end of a run, what the checker compares with what was seen outside.
 
+import { PUBLICATIONS } from '../support/publications.ts';
 import type { Ledger, LedgerDelivery, LedgerEvent, LedgerPublication } from './recorded.ts';
 import type { World } from './world.ts';
 import { OUTBOX } from '../support/outbox.ts';
@@ -13,8 +14,8 @@ const EVENTS = `select ${KEY} as id, e.sequence::text, e.late,
 to_char(e.recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "recordedAt",
 ${since('e.recorded_at')} as "recordedMs"
 from events e order by e.sequence`;
-const PUBLICATIONS = `select ${KEY} as "eventId", p.result, ${since('p.published_at')} as "atMs"
-from publications p join events e on e.sequence = p.event_sequence`;
+const ATTEMPTS = `select ${KEY} as "eventId", p.result, ${since('p.published_at')} as "atMs"
+from ${PUBLICATIONS} p join events e on e.sequence = p.event_sequence`;
 const DELIVERIES = `select headers::json ->> 'x-request-id' as "requestId", outcome, http_status as status,
 job_id as "jobId", secret_fingerprint as "secretFingerprint",
 encode(body_sha256, 'hex') as "bodySha256", body_bytes as "bodyBytes",
@@ -28,7 +29,7 @@ export async function readLedger({ query }: World): Promise<Ledger> {
   const [outbox] = await query<{ left: number }>(`select count(*)::int as "left" from ${OUTBOX}`);
   return {
     events: await query<LedgerEvent>(EVENTS, origin, LIMIT_MS),
-    publications: await query<LedgerPublication>(PUBLICATIONS, origin, LIMIT_MS),
+    publications: await query<LedgerPublication>(ATTEMPTS, origin, LIMIT_MS),
     deliveries: await query<LedgerDelivery>(DELIVERIES, [], LIMIT_MS),
     countedRefusals: counted?.counted ?? 0,
     outboxLeft: outbox?.left ?? Number.NaN,

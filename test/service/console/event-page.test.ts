@@ -9,6 +9,7 @@ import { operators } from '../../support/operators.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { OUTBOX } from '../../support/outbox.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 
 type Sent = {
   body: string;
@@ -94,7 +95,7 @@ test('without the role, the event or its body there is no CloudEvent, and no lin
   await using relay = await startTestService();
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
-  const isSent = 'select from publications';
+  const isSent = `select from ${PUBLICATIONS} p`;
   await expect.poll(() => relay.database.query(isSent), { timeout: 15_000 }).toHaveLength(1);
   const path = `/events/default:${job}:completed/cloudevent`;
   const [viewer, limited, auditor] = await Promise.all([
@@ -121,7 +122,7 @@ test('an event shows its publications and the delivery that made it; one that th
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
   await expect
-    .poll(() => relay.database.query('select from publications'), { timeout: 15_000 })
+    .poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), { timeout: 15_000 })
     .toHaveLength(1);
   const visit = await visitConsole(relay, { role: 'viewer' });
   const page = await visit.get(`/console/event?id=default:${job}:completed`);

@@ -6,6 +6,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { visitConsole } from '../../support/console.ts';
 import { createFolder } from '../../support/folder.ts';
 import { operators } from '../../support/operators.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { paste } from '../../support/shell.ts';
@@ -21,7 +22,7 @@ const readings = (relay: TestService) =>
   );
 
 const published = (relay: TestService, count: number) =>
-  expect.poll(() => relay.database.query('select from publications'), PATIENCE).toHaveLength(count);
+  expect.poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), PATIENCE).toHaveLength(count);
 
 /** In the order of the page: what each step is. */
 const stepsOf = (html: string) =>

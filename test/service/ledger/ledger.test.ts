@@ -263,7 +263,7 @@ describe('partitions', () => {
     );
 
     expect(results).toEqual(results.map(() => ({ made: [], dropped: [] })));
-    for (const parent of ['deliveries', 'publications']) {
+    for (const parent of ['deliveries', 'publications', 'publication_batches']) {
       expect(await partitionsOf(database, parent)).toEqual(expected.map((day) => `${parent}_${day}`));
     }
   });

@@ -48,7 +48,7 @@ async function addReturned(database: TestDatabase): Promise<void> {
 }
 
 async function addOldPartitions(database: TestDatabase): Promise<void> {
-  for (const parent of ['deliveries', 'publications']) {
+  for (const parent of ['deliveries', 'publications', 'publication_batches']) {
     for (const day of ['2020-01-01', '2020-01-02']) {
       await database.query(
         `create table ${parent}_${day.replaceAll('-', '')} partition of ${parent}

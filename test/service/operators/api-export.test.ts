@@ -7,6 +7,7 @@ import { createHistory, type History } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { OUTBOX } from '../../support/outbox.ts';
 import { newToken, operators, type Operators } from '../../support/operators.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { deliver, newJobId } from '../../support/sender.ts';
 import { createTestLog, startTestService, type TestService } from '../../support/service.ts';
 
@@ -31,7 +32,11 @@ afterAll(async () => {
 test.each(['jobs', 'deliveries', 'events', 'publications', 'quarantine', 'outbox'])(
   'the export of %s is its list, whole',
   async (list) => {
-    const tables = { quarantine: `deliveries where outcome = 'quarantined'`, outbox: OUTBOX };
+    const tables = {
+      quarantine: `deliveries where outcome = 'quarantined'`,
+      outbox: OUTBOX,
+      publications: `${PUBLICATIONS} p`,
+    };
     const table = tables[list as keyof typeof tables] ?? list;
     const [row] = await history.database.query<{ count: number }>(
       `select count(*)::int as count from ${table}`,

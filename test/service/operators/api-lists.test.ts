@@ -6,6 +6,7 @@ import { createHistory, type History } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { OUTBOX } from '../../support/outbox.ts';
 import { type Answer, operators, type Operators } from '../../support/operators.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
@@ -117,8 +118,9 @@ describe('on a month of history', () => {
       jobs: ['first_seen_at desc, source desc, job_id desc', `source || ' ' || job_id`],
       outbox: ['sequence', 'sequence::text'],
     }[table] as [string, string];
+    const tables: Record<string, string> = { outbox: OUTBOX, publications: `${PUBLICATIONS} publications` };
     const wanted = await history.database.query<{ id: string }>(
-      `select ${id} as id from ${table === 'outbox' ? OUTBOX : table} where ${where} order by ${order}`,
+      `select ${id} as id from ${tables[table] ?? table} where ${where} order by ${order}`,
     );
 
     const items = await walk(api, `/${list}?limit=200${query && `&${query}`}`);

@@ -16,6 +16,7 @@ import {
 import { newJobId } from '../../support/sender.ts';
 import { openSession } from '../../support/transaction.ts';
 import { hold, OUTBOX } from '../../support/outbox.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 
 /** All that is pending. */
 const ALL = {
@@ -155,7 +156,7 @@ test('confirms that came back together are settled in one statement', async () =
 
   expect(
     await database.query(
-      'select count(*)::int as rows, count(distinct published_at)::int as times from publications',
+      `select count(*)::int as rows, count(distinct published_at)::int as times from ${PUBLICATIONS} p`,
     ),
   ).toEqual([{ rows: 80, times: 1 }]);
   expect(await outboxCount(database)).toBe(0);

@@ -3,6 +3,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { altered, copies, eventIds, outOfOrder, untilOutboxEmpty } from '../../support/facts.ts';
 import { lifeOf, post } from '../../support/load.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 
@@ -90,7 +91,7 @@ test('a confirmed entry leaves the outbox and its publication says so', async ()
 
   const rows = await relay.database.query(
     `select e.status, p.result, p.attempt, p.detail, p.duration_ms >= 0 as timed
-     from publications p join events e on e.sequence = p.event_sequence order by e.sequence`,
+     from ${PUBLICATIONS} p join events e on e.sequence = p.event_sequence order by e.sequence`,
   );
   expect(rows).toEqual([
     { status: 'processing', result: 'confirmed', attempt: 1, detail: null, timed: true },

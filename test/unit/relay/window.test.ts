@@ -113,7 +113,8 @@ test('the failure of a live entry takes out all that waits behind it, and keeps 
   window.admit(behind);
   const lane = window.take() as Lane; // live is in flight, and fails
 
-  expect(window.close(lane)).toEqual([]);
+  window.advance(lane);
+  expect(window.close(lane.key)).toEqual([]);
   window.forget(live);
   expect(window.positions()).toEqual([copy.position]);
   window.forgetFailedCopy(copy);
@@ -128,14 +129,41 @@ test('while a lane is closed nothing takes its place there, and what has a batch
   const window = windowOf(failed, behind);
   const lane = window.take() as Lane;
 
-  expect(window.close(lane)).toEqual([behind]);
+  window.advance(lane);
+  expect(window.close(lane.key)).toEqual([behind]);
   expect(window.admit(late)).toBe(false);
   expect(window.take()).toBeUndefined();
   window.forget(failed);
-  window.reopen([lane.key]);
+  window.reopen(lane.key);
 
   expect(window.admit(late)).toBe(true);
   expect(firstOf(window.take())).toBe(late);
+});
+
+test('a lane is open again when it was reopened as often as it was closed', () => {
+  const window = createWindow();
+  const [a, b] = [entry('a'), entry('a')];
+  window.close('default a');
+  window.close('default a');
+
+  window.reopen('default a');
+  expect(window.admit(a)).toBe(false);
+  window.reopen('default a');
+  expect(window.admit(b)).toBe(true);
+});
+
+test('a lane that is closed keeps what is on its way, which may be published again', () => {
+  const [flying, behind] = [entry('a'), { ...entry('a'), batch: newBatch('1', 1) }];
+  const window = windowOf(flying, behind);
+  const lane = window.take() as Lane;
+
+  expect(window.close(lane.key)).toEqual([behind]);
+  expect(lane.entries).toEqual([flying]);
+  window.putBack(lane);
+
+  expect(firstOf(window.take())).toBe(flying);
+  window.advance(lane);
+  expect(window.admit(entry('a'))).toBe(false);
 });
 
 test('an entry that arrives later than the next one of its job takes its place before it', () => {

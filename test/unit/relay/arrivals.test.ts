@@ -1,0 +1,207 @@
+import { expect, test } from 'vitest';
+import type { TalliedDelivery } from '../../../src/ledger/index.ts';
+import { createArrivals } from '../../../src/relay/arrivals.ts';
+import { type Entry, newBatch } from '../../../src/relay/entry.ts';
+import { createHandOff } from '../../../src/relay/hand-off.ts';
+import type { Loaded, PendingLoad } from '../../../src/relay/pending.ts';
+import { createWindow } from '../../../src/relay/window.ts';
+import { eventRecord } from '../../support/records.ts';
+import { progress } from '../../support/sender.ts';
+
+type Answer = Partial<Pick<TalliedDelivery, 'outcome' | 'writerChanged' | 'held'>> & { sequence?: number };
+
+const NOTHING: Loaded = { found: [], bound: undefined, xid: '100', version: '0' };
+
+/** The window of a leader, with an outbox that gives what the test says. */
+function leaderOf({ entries = 10 } = {}) {
+  const window = createWindow();
+  const handOff = createHandOff();
+  const held: Entry[] = [];
+  const asked: PendingLoad[] = [];
+  let open = true;
+  let answer: Promise<Loaded> = Promise.resolve(NOTHING);
+  let heldRows: Entry[] = [];
+  const arrivals = createArrivals({
+    outbox: {
+      loadPending: (options) => {
+        asked.push(options);
+        return answer;
+      },
+      loadHeld: async () => heldRows,
+      loadCopies: async () => [],
+    },
+    window,
+    handOff,
+    room: { live: { entries, bytes: 1_000_000 }, copies: { entries, bytes: 1_000_000 } },
+    isOpen: () => open,
+    isStopped: () => false,
+    hold: (entry) => held.push(entry),
+    onArrived: () => {},
+    onForgotten: () => {},
+  });
+  return {
+    window,
+    handOff,
+    arrivals,
+    held,
+    asked,
+    setOpen: (is: boolean) => {
+      open = is;
+    },
+    load: (loaded: Partial<Loaded> | Promise<Loaded> = {}, rows: Entry[] = []) => {
+      answer = loaded instanceof Promise ? loaded : Promise.resolve({ ...NOTHING, ...loaded });
+      heldRows = rows;
+      return arrivals.load({ copies: false });
+    },
+    /** Of one event. */
+    write: async (jobId: string, { sequence, ...rest }: Answer = {}, answered?: Promise<unknown>) => {
+      const percent = sequence ?? 0;
+      await handOff.write([eventRecord(progress(jobId, percent))], async () => {
+        await answered;
+        const pending =
+          sequence === undefined ? null : { sequence: String(sequence), recordedAt: new Date(0) };
+        return [{ outcome: 'accepted', late: false, writerChanged: false, held: false, pending, ...rest }];
+      });
+    },
+    /** Takes all that may be published now, as if it were confirmed at once. */
+    publish: () => {
+      const positions: number[] = [];
+      for (let lane = window.take(); lane !== undefined; lane = window.take()) {
+        positions.push(Number(lane.entries[0]?.position));
+        window.advance(lane);
+      }
+      return positions;
+    },
+  };
+}
+
+function entry(jobId: string, position: number, batch = newBatch(String(position), 1)): Entry {
+  const { event } = eventRecord(progress(jobId, position));
+  const { status, occurredAt, data } = event;
+  const at = { position: String(position), sequence: String(position) };
+  const rest = { source: 'default', late: false, recordedAt: new Date(0), attempts: 0, progress: position };
+  return { ...at, ...rest, jobId, status, occurredAt, data, batch };
+}
+
+const found = (given: Entry, isHeld = false): Loaded['found'][number] => ({
+  entry: given,
+  mark: { writer: '7', number: 1 },
+  isHeld,
+});
+
+test('what is handed over goes at once, but not before a load has found all that there was', async () => {
+  const leader = leaderOf();
+  await leader.write('a', { sequence: 1 });
+  expect(leader.publish()).toEqual([]);
+  expect(leader.arrivals.isDue()).toBe(true);
+
+  await leader.load({ found: [found(entry('a', 1))] });
+  expect(leader.publish()).toEqual([1]);
+  expect(leader.arrivals.isDue()).toBe(false);
+  await leader.write('a', { sequence: 2 });
+
+  expect(leader.publish()).toEqual([2]);
+  expect(leader.arrivals.isDue()).toBe(false);
+});
+
+test('an event behind one of another writer waits for a load that begins after it', async () => {
+  const leader = leaderOf();
+  await leader.load();
+  const loaded = Promise.withResolvers<Loaded>();
+  const load = leader.load(loaded.promise);
+  await leader.write('a', { sequence: 2, writerChanged: true });
+  await leader.write('b', { sequence: 3 });
+  loaded.resolve(NOTHING);
+  await load;
+  expect(leader.publish()).toEqual([3]);
+  expect(leader.arrivals.isDue()).toBe(true);
+
+  await leader.load({ found: [found(entry('a', 1))] });
+
+  expect(leader.publish()).toEqual([1, 2]);
+});
+
+test('what is behind the first batch that is left is not published', async () => {
+  const leader = leaderOf();
+  const [batch, other] = [newBatch('1', 2), newBatch('2', 1)];
+
+  await leader.load({
+    found: [found(entry('a', 1, batch)), found(entry('b', 3, batch)), found(entry('c', 2, other))],
+    bound: '3',
+  });
+
+  expect(leader.publish()).toEqual([1, 2]);
+  expect([batch.isWhole, other.isWhole]).toEqual([false, true]);
+  expect(leader.asked.at(-1)?.since).toBeUndefined();
+});
+
+test('a load that a loss of the broker has crossed is not taken for all that there was', async () => {
+  const leader = leaderOf();
+  await leader.load();
+  const loaded = Promise.withResolvers<Loaded>();
+  const load = leader.load(loaded.promise);
+  // A copy of another writer's event: nothing of it is in memory, but the next event of the job must wait for that one.
+  leader.setOpen(false);
+  await leader.write('a', { outcome: 'duplicate', writerChanged: true });
+  leader.setOpen(true);
+  loaded.resolve(NOTHING);
+  await load;
+  await leader.write('a', { sequence: 2 });
+  expect(leader.publish()).toEqual([]);
+
+  await leader.load({ found: [found(entry('a', 1)), found(entry('a', 2))] });
+
+  expect(leader.asked.at(-1)?.since).toBeUndefined();
+  expect(leader.publish()).toEqual([1, 2]);
+});
+
+test('what is handed over while a load runs that catches up is published behind what it finds', async () => {
+  const leader = leaderOf();
+  const loaded = Promise.withResolvers<Loaded>();
+  const load = leader.load(loaded.promise);
+  await leader.write('a', { sequence: 2 });
+  expect(leader.publish()).toEqual([]);
+  loaded.resolve({ ...NOTHING, found: [found(entry('a', 1))] });
+  await load;
+
+  expect(leader.publish()).toEqual([1, 2]);
+});
+
+test('more than there is room for is left to later loads, with all behind it', async () => {
+  const leader = leaderOf({ entries: 2 });
+  const loaded = Promise.withResolvers<Loaded>();
+  const load = leader.load(loaded.promise);
+  await leader.write('a', { sequence: 2 });
+  await leader.write('b', { sequence: 3 });
+  await leader.write('c', { sequence: 4 });
+  loaded.resolve({ ...NOTHING, found: [found(entry('d', 1)), found(entry('e', 5))] });
+  await load;
+
+  expect(leader.publish()).toEqual([1]);
+});
+
+test('what waits behind a gate when its job was held is held, too', async () => {
+  const leader = leaderOf();
+  await leader.load();
+  await leader.write('a', { sequence: 2, writerChanged: true });
+  leader.window.close('default a');
+
+  leader.arrivals.reopen('default a');
+
+  expect(leader.held.map(({ position }) => position)).toEqual(['2']);
+});
+
+test('a load that finds an unknown write beside it is made again from the beginning', async () => {
+  const leader = leaderOf();
+  await leader.load();
+  const loaded = Promise.withResolvers<Loaded>();
+  const load = leader.load(loaded.promise);
+  await leader.handOff.write([], () => Promise.reject(new Error('lost'))).catch(() => {});
+  loaded.resolve({ ...NOTHING, found: [found(entry('a', 2))] });
+
+  expect(await load).toBe(0);
+  expect(leader.publish()).toEqual([]);
+  await leader.load({ found: [found(entry('a', 1)), found(entry('a', 2))] });
+  expect(leader.asked.map(({ since }) => since)).toEqual([undefined, '100', undefined]);
+  expect(leader.publish()).toEqual([1, 2]);
+});
