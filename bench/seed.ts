@@ -109,9 +109,16 @@ function backlogOf(chunk: Chunk): string[] {
        insert into events
          (source, job_id, status, late, occurred_at, recorded_at, delivery_id, content_hash, repeats)
        select 'default', ${JOB_ID}, 'completed', false, now(), now(), uuidv7(), ${HASH}, 0
-       from ${series(chunk)} returning sequence, source, job_id, recorded_at
+       from ${series(chunk)} returning sequence, source, job_id, recorded_at, delivery_id
+     ),
+     delivery as (
+       insert into deliveries (id, received_at, source, outcome, http_status, job_id, status, event_sequence, path, headers,
+                               body_bytes, body)
+       select delivery_id, recorded_at, source, 'accepted', 202, job_id, 'completed', sequence, '/webhooks', '{}',
+              octet_length(body), convert_to(body, 'UTF8')
+       from (select event.*, ${data} as body from event) as event
      )
-     insert into outbox (sequence, source, job_id, status, late, occurred_at, recorded_at, data)
-     select sequence, source, job_id, 'completed', false, '2026-11-21T10:02:41.917Z', recorded_at, ${data} from event`,
+     insert into outbox_batches (first, sequences, bytes)
+     select min(sequence), array_agg(sequence order by sequence), count(*) * 600 from event group by sequence / ${SETTLED}`,
   ];
 }

@@ -52,7 +52,7 @@ export function createHandOff(): HandOff {
   let writer = drawWriter();
   let number = 0;
   let unknown = 0;
-  let listener: (written: Written) => void = () => {};
+  let listener: ((written: Written) => void) | undefined;
 
   /**
    * A write whose result is unknown may still be committed, at any time. From now on this replica is another writer, so
@@ -77,7 +77,7 @@ export function createHandOff(): HandOff {
       inFlight.set(mark, promise);
       try {
         const recorded = await record(mark);
-        listener(whatWasWritten(batch, recorded));
+        listener?.(whatWasWritten(batch, recorded));
         return recorded;
       } catch (error) {
         onFailed(error);

@@ -79,8 +79,6 @@ export function createInFlight(options: {
 
   /** Never rejects: an entry that cannot be made into a message has failed. */
   async function attempt(entry: Entry): Promise<Publication> {
-    const failed = (detail: string) =>
-      ({ result: 'failed', detail, blame: 'event', durationMs: 0 }) satisfies Publication;
     if (entry.unreadable !== undefined) return failed(entry.unreadable);
     try {
       return await publisher.publish(toMessage(entry, routingPrefix));
@@ -106,3 +104,5 @@ export function createInFlight(options: {
     },
   };
 }
+
+const failed = (detail: string): Publication => ({ result: 'failed', detail, blame: 'event', durationMs: 0 });

@@ -35,7 +35,7 @@ function leaderOf({ entries = 10 } = {}) {
     room: { live: { entries, bytes: 1_000_000 }, copies: { entries, bytes: 1_000_000 } },
     isOpen: () => open,
     isStopped: () => false,
-    hold: (entry) => held.push(entry),
+    hold: (each) => held.push(each),
     onArrived: () => {},
     onForgotten: () => {},
   });
