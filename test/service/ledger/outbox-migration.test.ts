@@ -9,7 +9,6 @@ import { FileMigrationProvider, Migrator } from 'kysely/migration';
 import { Pool } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { migrate } from '../../../src/ledger/migrate.ts';
-import { makePartitions } from '../../../src/ledger/partitions.ts';
 import { recordDeliveries } from '../../../src/ledger/record.ts';
 import { changeReplay } from '../../../src/operators/replays/replays.ts';
 import { listen, newExchange } from '../../support/bus.ts';
@@ -45,8 +44,9 @@ const paused = { id: randomUUID(), queue: QUEUE };
 async function createOldDatabase(): Promise<TestDatabase> {
   const database = await createTestDatabase({ empty: true });
   await migrate(database.url, undefined, upTo(PROGRAM_BEFORE));
-  await using connection = connectTestDatabase(database);
-  await makePartitions(connection);
+  await database.query(`
+    select make_partition(parent, (now() at time zone 'UTC')::date + n)
+    from unnest(array['deliveries', 'publications']) as parent, generate_series(0, 1) as n`);
   return database;
 }
 
