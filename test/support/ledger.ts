@@ -80,6 +80,13 @@ export const lockWaits = (database: TestDatabase): Promise<{ kind: string }[]> =
      where datname = current_database() and wait_event_type = 'Lock'`,
   );
 
+/** The statements that record deliveries and wait for a lock. */
+export const waitingRecords = (database: TestDatabase): Promise<unknown[]> =>
+  database.query(
+    `select from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into jobs%'`,
+  );
+
 /** The names of the partitions of a table, in the order of their days. */
 export async function partitionsOf(database: TestDatabase, parent: string): Promise<string[]> {
   const rows = await database.query<{ name: string }>(

@@ -13,7 +13,7 @@ import { startTestService, type TestService } from '../../support/service.ts';
 import { openTransaction } from '../../support/transaction.ts';
 
 /** The most that an event may make: known is its job, first is the event of its job. All but `alone` in batches of `BATCH_MIN`. */
-const ENTRIES_MAX = { knownProgress: 15, firstCompleted: 18, firstFailed: 23, alone: 18 } as const;
+const ENTRIES_MAX = { knownProgress: 10, firstCompleted: 13, firstFailed: 18, alone: 21 } as const;
 
 /** For entries that events share: those of the counts of a minute, and those of a batch. */
 const SHARED_MAX = 0.5;

@@ -8,6 +8,7 @@ import { outboxCount } from '../../support/facts.ts';
 import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase, createTestRelay, type TestRelay } from '../../support/relay.ts';
 import { type Notification, newJobId, progress } from '../../support/sender.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 
 type Write = {
   /** After the commit. The write has its answer when this resolves; it is lost if this rejects. */
@@ -311,7 +312,7 @@ test('results that are written again, also at the same time, change nothing', as
     held: [],
   };
   const publications = () =>
-    database.query<{ n: number }>('select count(*)::int as n from publications').then(([row]) => row?.n);
+    database.query<{ n: number }>(`select count(*)::int as n from ${PUBLICATIONS}`).then(([row]) => row?.n);
   const holds = () => database.query('select hold from jobs where job_id = $1', [failing]);
 
   await Promise.all([1, 2, 3, 4].map(() => relay.outbox.settle(first)));
