@@ -41,8 +41,8 @@ export type TestRelay = AsyncDisposable & {
   readonly loads: () => number;
   /** From now on publishes wait before they reach the broker, until the returned function is called. */
   readonly holdPublishes: () => () => void;
-  /** From now on loads wait before they reach the database, until the returned function is called. */
-  readonly holdLoads: () => () => void;
+  /** From now on loads wait before they reach the database, until the returned function is called; but `passing` go first. */
+  readonly holdLoads: (passing?: number) => () => void;
   /** Runs rounds until `isDone`. */
   readonly runUntil: (isDone: () => boolean | Promise<boolean>, timeoutMs?: number) => Promise<void>;
 };
@@ -223,20 +223,20 @@ function measure(outbox: Outbox) {
   const loaded = new Map<string, number>(); // by position: an entry that is loaded again counts once
   let most = 0;
   let loads = 0;
-  let released = Promise.resolve();
+  let held = { from: 0, released: Promise.resolve() };
   return {
     peak: () => most,
     loads: () => loads,
-    hold: () => {
+    hold: (passing = 0) => {
       const { promise, resolve } = Promise.withResolvers<void>();
-      released = promise;
+      held = { from: loads + passing, released: promise };
       return resolve;
     },
     outbox: {
       ...outbox,
       loadPending: async (...args: Parameters<Outbox['loadPending']>) => {
         loads += 1;
-        await released;
+        if (loads > held.from) await held.released;
         const some = await outbox.loadPending(...args);
         for (const { entry } of some.found) loaded.set(entry.position, entry.data.length);
         most = Math.max(

@@ -62,16 +62,34 @@ type Source = {
   body: AuthenticBody | null;
 };
 
-/**
- * What each copy is made of, or why the event is skipped. A copy is made from the event's own entry in the outbox, if it was
- * returned and has the data, or else from the body of its delivery. A delivery was received at the time at which its event was
- * recorded, except for released ones (index deliveries_released). A batch has the time of its events (outbox_batches_time).
- */
+/** What each copy is made of, or why the event is skipped. */
 export async function prepareCopies(
   db: Kysely<Database>,
   candidates: readonly Candidate[],
 ): Promise<Prepared[]> {
-  if (candidates.length === 0) return [];
+  const sources = await readSources(db, candidates);
+  return candidates.map((candidate) => {
+    const source = sources.get(candidate.sequence);
+    const reason = source && whyNotNow(source);
+    return reason === undefined ? contentOf(candidate, source) : skipped(candidate, reason);
+  });
+}
+
+/** What the event's message is made of, whether or not it is to be published; or why there is none. */
+export async function readContent(db: Kysely<Database>, event: Candidate): Promise<Prepared> {
+  const sources = await readSources(db, [event]);
+  return contentOf(event, sources.get(event.sequence));
+}
+
+/**
+ * A message is made from the event's own entry in the outbox, if that has the data, or else from the body of its delivery. A delivery was received at the time at which its event was
+ * recorded, except for released ones (index deliveries_released). A batch has the time of its events (outbox_batches_time).
+ */
+async function readSources(
+  db: Kysely<Database>,
+  candidates: readonly Candidate[],
+): Promise<ReadonlyMap<string, Source>> {
+  if (candidates.length === 0) return new Map();
   const sequences = candidates.map(({ sequence }) => sequence);
   const { rows } = await sql<Source>`
     select e.sequence, h.state as held, h.data, h.occurred_at as "occurredAt",
@@ -92,17 +110,26 @@ export async function prepareCopies(
     left join outbox_held h on h.sequence = e.sequence
     left join deliveries d on d.id = e.delivery_id and d.received_at = e.recorded_at
     where e.sequence = any(${sequences}::bigint[])`.execute(db);
-  const sources = new Map(rows.map((row) => [row.sequence, row]));
-  return candidates.map((candidate) => prepareCopy(candidate, sources.get(candidate.sequence)));
+  return new Map(rows.map((row) => [row.sequence, row]));
 }
 
-function prepareCopy(candidate: Candidate, source: Source | undefined): Prepared {
+function whyNotNow({ isInBatch, held, isBehindParked }: Source): string | undefined {
+  if (isInBatch || held === 'pending') return 'it is still to be published';
+  if (held === 'parked') return 'it is parked';
+  return isBehindParked ? BEHIND_PARKED : undefined;
+}
+
+const skipped = ({ sequence }: Candidate, reason: string): Prepared => ({
+  sequence,
+  data: null,
+  occurredAt: null,
+  reason,
+});
+
+function contentOf(candidate: Candidate, source: Source | undefined): Prepared {
   const { sequence } = candidate;
-  const skip = (reason: string): Prepared => ({ sequence, data: null, occurredAt: null, reason });
+  const skip = (reason: string) => skipped(candidate, reason);
   if (source === undefined) return skip('it is not in the ledger any more');
-  if (source.isInBatch || source.held === 'pending') return skip('it is still to be published');
-  if (source.held === 'parked') return skip('it is parked');
-  if (source.isBehindParked) return skip(BEHIND_PARKED);
   if (source.data !== null) {
     return { sequence, data: source.data, occurredAt: source.occurredAt, reason: null };
   }
