@@ -146,6 +146,7 @@ export function createArrivals(options: {
     if (roomLeft('live') === undefined && !gates.areOpen()) fallBehind();
     const live = roomLeft('live');
     if (live === undefined) return 0;
+    if (!isCaughtUp) await begin();
     const number = ++loads;
     const next = handOff.next();
     const inFlight = handOff.inFlight();
@@ -154,7 +155,6 @@ export function createArrivals(options: {
     isTorn = false;
     isLoading = true;
     try {
-      version ??= await outbox.version();
       // The batches last: the others are younger than an event of theirs that must come first, and this load finds that.
       const copies = wantsCopies ? await findCopies() : [];
       const held = await outbox.loadHeld({ ...live, except: window.positions() });
@@ -174,6 +174,16 @@ export function createArrivals(options: {
     } finally {
       isLoading = false;
     }
+  }
+
+  /**
+   * An event in a write without an answer may belong to a job that is held since then, which the hand-off does not tell. So these
+   * events are left to the load, and a decision that comes after this changes the version.
+   */
+  async function begin(): Promise<void> {
+    fallBehind();
+    version = await outbox.version();
+    await handOff.answered();
   }
 
   /** Whether a write has failed, since this was asked last, that may be committed. It may be older than what loads look for. */

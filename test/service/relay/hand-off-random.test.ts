@@ -2,7 +2,7 @@
 // least, and the first copies of a job go out in the order of its sequences. A failure names its seed: set SEED to repeat it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { recordDeliveries } from '../../../src/ledger/index.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -142,10 +142,11 @@ test('no event is lost or passes an earlier one of its job, whatever goes wrong 
       begin(former.relay.stop(0));
       replicas.splice(replicas.indexOf(former), 1);
     }
-    await former.lease.release();
+    // Their connections may have been cut.
+    await untilDone(() => former.lease.release());
     leader = await addReplica();
     replicas.push(leader);
-    await leader.lease.attempt();
+    await untilDone(leader.lease.attempt);
   }
 
   const cutConnections = () =>
@@ -183,6 +184,9 @@ test('no event is lost or passes an earlier one of its job, whatever goes wrong 
     ).toEqual(ids);
   }
 });
+
+/** Again after each error. */
+const untilDone = (work: () => Promise<unknown>) => vi.waitFor(work, { timeout: 10_000, interval: 10 });
 
 const jobOf = (id: string) => id.split(':').slice(0, 2).join(':');
 

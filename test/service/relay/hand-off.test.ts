@@ -5,8 +5,9 @@ import { type DatabaseConnection, recordDeliveries } from '../../../src/ledger/i
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';
+import { hold } from '../../support/outbox.ts';
 import { eventRecord } from '../../support/records.ts';
-import { connectTestDatabase, createTestRelay, type TestRelay } from '../../support/relay.ts';
+import { connectTestDatabase, createTestRelay, retry, type TestRelay } from '../../support/relay.ts';
 import { type Notification, newJobId, progress } from '../../support/sender.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 
@@ -133,9 +134,9 @@ test('an event that was handed over while a load ran stays behind the one that i
   const letLoad = leader.holdLoads();
   const loads = leader.loads();
   const round = leader.relay.runOnce();
-  await vi.waitFor(() => expect(leader.loads()).toBe(loads + 1));
   answer.resolve();
   await written;
+  await vi.waitFor(() => expect(leader.loads()).toBe(loads + 1));
   letLoad();
   await round;
   await leader.relay.runOnce();
@@ -143,6 +144,39 @@ test('an event that was handed over while a load ran stays behind the one that i
   await leader.runUntil(isEmpty(database));
 
   expect(idsOf(leader)).toEqual(ids(jobId, 10, 10, 20));
+});
+
+test('an event whose write had no answer when an earlier one of its job was parked waits behind that one', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using _bus = await listen(exchange);
+  await using connection = connectTestDatabase(database);
+  await using leader = await createTestRelay({ database, exchange });
+  await leader.lease.attempt();
+  await leader.relay.runOnce();
+  const jobId = newJobId();
+  const letGo = leader.holdPublishes();
+  await write(leader, connection, [progress(jobId, 10)]);
+  await write(leader, connection, [progress(jobId, 20)]);
+  const answer = Promise.withResolvers<void>();
+  const committed = Promise.withResolvers<void>();
+  const beforeAnswer = () => (committed.resolve(), answer.promise);
+  const written = write(leader, connection, [progress(jobId, 30)], { beforeAnswer });
+  await committed.promise;
+  await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
+
+  const round = leader.relay.runOnce();
+  answer.resolve();
+  await written;
+  await round;
+  letGo();
+  await leader.runUntil(async () => (await outboxCount(database)) === 2);
+  await leader.relay.runOnce();
+
+  expect(idsOf(leader)).toEqual(ids(jobId, 10));
+  await retry(connection.db, 'parked');
+  await leader.runUntil(isEmpty(database));
+  expect(idsOf(leader)).toEqual(ids(jobId, 10, 20, 30));
 });
 
 test('a committed write whose answer is lost is found, and before what its job has later', async () => {

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { setImmediate } from 'node:timers/promises';
+import { expect, test, vi } from 'vitest';
 import type { TalliedDelivery } from '../../../src/ledger/index.ts';
 import { createArrivals } from '../../../src/relay/arrivals.ts';
 import { type Entry, newBatch } from '../../../src/relay/entry.ts';
@@ -20,14 +21,18 @@ function leaderOf({ entries = 10 } = {}) {
   const asked: PendingLoad[] = [];
   let open = true;
   let answer: Promise<Loaded> = Promise.resolve(NOTHING);
+  let next: Partial<Loaded> | undefined;
   let heldRows: Entry[] = [];
+  let version = '0';
   const arrivals = createArrivals({
     outbox: {
       loadPending: (options) => {
         asked.push(options);
-        return answer;
+        const given = answer;
+        if (next !== undefined) answer = Promise.resolve({ ...NOTHING, ...next });
+        return given;
       },
-      version: async () => '0',
+      version: async () => version,
       loadHeld: async () => heldRows,
       loadCopies: async () => [],
     },
@@ -46,12 +51,21 @@ function leaderOf({ entries = 10 } = {}) {
     arrivals,
     held,
     asked,
+    /** A load has begun to read. */
+    isAsked: () => vi.waitFor(() => expect(asked).toHaveLength(1)),
     setOpen: (is: boolean) => {
       open = is;
     },
     load: (loaded: Partial<Loaded> | Promise<Loaded> = {}, rows: Entry[] = []) => {
       answer = loaded instanceof Promise ? loaded : Promise.resolve({ ...NOTHING, ...loaded });
       heldRows = rows;
+      return arrivals.load({ copies: false });
+    },
+    /** This load finds that an operator has decided, and the next one finds `loaded`. */
+    loadDecided: (loaded: Partial<Loaded>) => {
+      version = '1';
+      answer = Promise.resolve({ ...NOTHING, version });
+      next = { ...loaded, version };
       return arrivals.load({ copies: false });
     },
     /** Of one event. */
@@ -105,11 +119,30 @@ test('what is handed over goes at once, but not before a load has found all that
   expect(leader.arrivals.isDue()).toBe(false);
 });
 
+test('after a decision nothing is loaded before each write has its answer, since its job may be held', async () => {
+  const leader = leaderOf();
+  await leader.load();
+  const answer = Promise.withResolvers<void>();
+  const written = leader.write('a', { sequence: 3 }, answer.promise);
+  const parked = entry('a', 3);
+
+  const load = leader.loadDecided({ found: [found(parked, true)] });
+  for (let turn = 0; turn < 5; turn++) await setImmediate();
+  expect(leader.asked).toHaveLength(2); // the first load, and the one that has found the decision
+  answer.resolve();
+  await Promise.all([written, load]);
+
+  expect(leader.asked).toHaveLength(3);
+  expect(leader.held).toEqual([parked]);
+  expect(leader.publish()).toEqual([]);
+});
+
 test('an event behind one of another writer waits for a load that begins after it', async () => {
   const leader = leaderOf();
   await leader.load();
   const loaded = Promise.withResolvers<Loaded>();
   const load = leader.load(loaded.promise);
+  await leader.isAsked();
   await leader.write('a', { sequence: 2, writerChanged: true });
   await leader.write('b', { sequence: 3 });
   loaded.resolve(NOTHING);
@@ -141,6 +174,7 @@ test('a load that a loss of the broker has crossed is not taken for all that the
   await leader.load();
   const loaded = Promise.withResolvers<Loaded>();
   const load = leader.load(loaded.promise);
+  await leader.isAsked();
   // A copy of another writer's event: nothing of it is in memory, but the next event of the job must wait for that one.
   leader.setOpen(false);
   await leader.write('a', { outcome: 'duplicate', writerChanged: true });
@@ -160,6 +194,7 @@ test('what is handed over while a load runs that catches up is published behind 
   const leader = leaderOf();
   const loaded = Promise.withResolvers<Loaded>();
   const load = leader.load(loaded.promise);
+  await leader.isAsked();
   await leader.write('a', { sequence: 2 });
   expect(leader.publish()).toEqual([]);
   loaded.resolve({ ...NOTHING, found: [found(entry('a', 1))] });
@@ -172,6 +207,7 @@ test('more than there is room for is left to later loads, with all behind it', a
   const leader = leaderOf({ entries: 2 });
   const loaded = Promise.withResolvers<Loaded>();
   const load = leader.load(loaded.promise);
+  await leader.isAsked();
   await leader.write('a', { sequence: 2 });
   await leader.write('b', { sequence: 3 });
   await leader.write('c', { sequence: 4 });
@@ -197,6 +233,7 @@ test('a load that finds an unknown write beside it is made again from the beginn
   await leader.load();
   const loaded = Promise.withResolvers<Loaded>();
   const load = leader.load(loaded.promise);
+  await leader.isAsked();
   await leader.handOff.write([], () => Promise.reject(new Error('lost'))).catch(() => {});
   loaded.resolve({ ...NOTHING, found: [found(entry('a', 2))] });
 
