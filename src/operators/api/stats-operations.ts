@@ -1,13 +1,7 @@
 // GET /stats: counts and times of deliveries and publications, by step of time and source, and in all.
 
 import { z } from 'zod';
-import {
-  type Figures,
-  readStats,
-  readTotal,
-  type StatsRange,
-  type TimeRange,
-} from '../statistics/statistics.ts';
+import { type Figures, readStatistics, type StatsRange, type TimeRange } from '../statistics/statistics.ts';
 import { type DatabaseConnection, MINUTES_KEPT_HOURS } from '../../ledger/index.ts';
 import { time, wholeNumber, source } from '../contract/filters.ts';
 import { ApiError, defineRead, type Operation, scopeOf } from './operation.ts';
@@ -61,24 +55,22 @@ export function createStatsOperations(deps: {
         },
       },
       run: async ({ query }, { caller }) => {
-        const { steps: range, total: asked } = rangesOf(query, now());
-        const sources = scopeOf(caller, query.source);
-        const steps = await readStats(connection, range, sources);
+        const ranges = rangesOf(query, now());
+        const { steps, total } = await readStatistics(connection, ranges, scopeOf(caller, query.source));
         if (steps === undefined) {
           throw invalid(
             'these are too many steps and sources: name a source, or ask for larger steps or less time',
           );
         }
-        const total = await readTotal(connection, asked, sources);
         return {
           status: 200,
           body: {
-            ...toTexts(range),
-            step: range.stepS,
+            ...toTexts(ranges.steps),
+            step: ranges.steps.stepS,
             items: steps.map(
               (step): StatsItem => ({ at: step.at.toISOString(), source: step.source, ...toShown(step) }),
             ),
-            total: { ...toTexts(asked), ...toShown(total) },
+            total: { ...toTexts(ranges.total), ...toShown(total) },
           },
         };
       },

@@ -2,8 +2,8 @@
 // lag. They include answers that leave no delivery (503), up to the last flush of each replica. The deliveries are the exact
 // record.
 
-import { type RawBuilder, sql } from 'kysely';
-import { type DatabaseConnection, bucketMs, NO_TIME_BUCKET } from '../../ledger/index.ts';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type Database, type DatabaseConnection, bucketMs, NO_TIME_BUCKET } from '../../ledger/index.ts';
 
 /** Whole minutes; whole hours if it begins more than MINUTES_KEPT_HOURS ago. `to` is exclusive. */
 export type TimeRange = { readonly from: Date; readonly to: Date };
@@ -45,28 +45,44 @@ type Row = {
 const percentile = (measure: 'answer' | 'lag', share: number) =>
   sql`min(bucket) filter (where measure = ${sql.lit(measure)} and up_to >= total * ${sql.lit(share)}::float8)`;
 
-/**
- * Steps in which something happened, in order of time and source. `sources`: null for all.
- * @returns undefined if there are more than STEPS_MAX
- */
-export async function readStats(
-  connection: DatabaseConnection,
+/** `steps` is undefined if there are more than STEPS_MAX. */
+export type Statistics = { readonly steps: StatsStep[] | undefined; readonly total: Figures };
+
+/** The steps and the total are of one moment: replicas write counts between two statements. `sources`: null for all. */
+export function readStatistics(
+  { db }: DatabaseConnection,
+  ranges: { readonly steps: StatsRange; readonly total: TimeRange },
+  sources: readonly string[] | null,
+): Promise<Statistics> {
+  return db
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .setAccessMode('read only')
+    .execute(async (trx) => ({
+      steps: await readSteps(trx, ranges.steps, sources),
+      total: await readTotal(trx, ranges.total, sources),
+    }));
+}
+
+/** Those in which something happened, in order of time and source. */
+async function readSteps(
+  db: Kysely<Database>,
   { from, to, stepS }: StatsRange,
   sources: readonly string[] | null,
 ): Promise<StatsStep[] | undefined> {
   const at = sql`date_bin(make_interval(secs => ${stepS}::int), begin, timestamptz '1970-01-01 00:00:00+00')`;
-  const rows = await readRows(connection, { from, to }, sources, { at, source: sql`source` });
+  const rows = await readRows(db, { from, to }, sources, { at, source: sql`source` });
   return rows.length > STEPS_MAX ? undefined : rows.map(toStep);
 }
 
 /** Of the whole range and all the sources as one: percentiles are read from the sums of all buckets. */
-export async function readTotal(
-  connection: DatabaseConnection,
+async function readTotal(
+  db: Kysely<Database>,
   { from, to }: TimeRange,
   sources: readonly string[] | null,
 ): Promise<Figures> {
   const all = { at: sql`${from}::timestamptz`, source: sql`''::text` };
-  const [row] = await readRows(connection, { from, to }, sources, all);
+  const [row] = await readRows(db, { from, to }, sources, all);
   return row === undefined ? NOTHING : toFigures(row);
 }
 
@@ -76,7 +92,7 @@ const NOTHING: Figures = { deliveries: {}, answerMs: null, publications: {}, lag
 type Groups = { readonly at: RawBuilder<unknown>; readonly source: RawBuilder<unknown> };
 
 async function readRows(
-  { db }: DatabaseConnection,
+  db: Kysely<Database>,
   { from, to }: TimeRange,
   sources: readonly string[] | null,
   by: Groups,

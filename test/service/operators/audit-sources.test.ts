@@ -2,11 +2,15 @@
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SEEDED } from '../../../bench/audit-seed.ts';
+import type { DatabaseConnection } from '../../../src/ledger/index.ts';
 import { readSources } from '../../../src/operators/audit/sources.ts';
-import { readStats } from '../../../src/operators/statistics/statistics.ts';
+import { readStatistics, type StatsRange } from '../../../src/operators/statistics/statistics.ts';
 import { costOf, createHistory, type History } from '../../support/history.ts';
 
 const HOUR_MS = 3_600_000;
+
+const read = (connection: DatabaseConnection, range: StatsRange) =>
+  readStatistics(connection, { steps: range, total: range }, null);
 
 let history: History;
 beforeAll(async () => {
@@ -60,14 +64,44 @@ test('statistics cost the rollups of their time and no more', async () => {
   const { connection } = history;
   const toMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
   const range = { from: new Date(toMs - 6 * HOUR_MS), to: new Date(toMs), stepS: 300 };
-  const [cost] = await costOf(connection, (db) => readStats({ ...connection, db }, range, null));
-  const steps = await readStats(connection, range, null);
+  const costs = await costOf(connection, (db) => read({ ...connection, db }, range));
+  const { steps } = await read(connection, range);
 
   expect(steps).toHaveLength(6 * 12 * 3);
   expect(steps?.every(({ deliveries }) => deliveries['accepted'] === 250)).toBe(true);
-  expect(cost?.scanned).toEqual([]);
-  // The rows themselves, and four times what they come to: read again for results, buckets and percentiles.
-  expect(cost?.rows).toBeLessThanOrEqual(6 * 60 * 15 + 4 * 6 * 12 * 15);
+  const ofRollups = costs.filter(({ text }) => text.includes('from rollups'));
+  expect(ofRollups).toHaveLength(2);
+  for (const cost of ofRollups) {
+    expect(cost.scanned).toEqual([]);
+    // The rows themselves, and four times what they come to: read again for results, buckets and percentiles.
+    expect(cost.rows).toBeLessThanOrEqual(6 * 60 * 15 + 4 * 6 * 12 * 15);
+  }
+});
+
+test('the steps and the total are of one moment, also while counts are written', async () => {
+  const { connection, database } = history;
+  const toMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS + HOUR_MS;
+  const range = { from: new Date(toMs - 2 * HOUR_MS), to: new Date(toMs), stepS: 300 };
+  let isRead = false;
+  const writing = (async () => {
+    while (!isRead) {
+      await database.query(
+        `insert into rollups (minute, measure, source, result, bucket, count)
+         values (date_trunc('minute', now()), 'answer', 'busy', 'accepted', 20, 1)
+         on conflict (minute, measure, source, result, bucket) do update set count = rollups.count + 1`,
+      );
+    }
+  })();
+  const totals = new Set<number>();
+  for (let n = 0; n < 100; n += 1) {
+    const { steps, total } = await readStatistics(connection, { steps: range, total: range }, ['busy']);
+    const sum = steps?.reduce((all, { deliveries }) => all + (deliveries['accepted'] ?? 0), 0);
+    expect(total.deliveries['accepted'] ?? 0).toBe(sum);
+    totals.add(sum ?? 0);
+  }
+  isRead = true;
+  await writing;
+  expect(totals.size).toBeGreaterThan(1);
 });
 
 test('a year of statistics costs its hours, within the time of a query', async () => {
@@ -81,7 +115,7 @@ test('a year of statistics costs its hours, within the time of a query', async (
   );
   await database.query('vacuum analyze rollups_hourly');
   const range = { from: new Date(toMs - 366 * 24 * HOUR_MS), to: new Date(toMs), stepS: 86_400 };
-  const steps = await readStats(connection, range, null);
+  const { steps } = await read(connection, range);
 
   expect(new Set(steps?.map(({ at }) => at.getTime())).size).toBeGreaterThanOrEqual(366);
   expect(steps?.at(100)?.deliveries).toEqual({ accepted: 1_200 });
