@@ -9,6 +9,7 @@ import { operators } from '../../support/operators.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { until } from '../../support/until.ts';
 import { paste } from '../../support/shell.ts';
 
 const PATIENCE = { timeout: 15_000 };
@@ -131,7 +132,14 @@ test('looking reads no body; a press shows the error message, or a body beside i
   );
   const visit = await visitConsole(relay, { role: 'auditor' });
 
-  const page = await visit.get(href(job));
+  const page = await until(
+    'no queue has received the event',
+    async () => {
+      const found = await visit.get(href(job));
+      return stepsOf(found.html).includes('In the outbox returned') ? found : undefined;
+    },
+    { limitMs: 15_000 },
+  );
   expect(page.html).not.toContain('crooked');
   expect(await readings(relay)).toEqual([]);
 

@@ -149,7 +149,7 @@ test('an event that was handed over while a load ran stays behind the one that i
 test('an event whose write had no answer when an earlier one of its job was parked waits behind that one', async () => {
   const exchange = newExchange();
   await using database = await createTestDatabase();
-  await using _bus = await listen(exchange);
+  await using _ = await listen(exchange);
   await using connection = connectTestDatabase(database);
   await using leader = await createTestRelay({ database, exchange });
   await leader.lease.attempt();
