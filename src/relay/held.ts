@@ -10,7 +10,7 @@
 
 import { type DatabaseConnection, RELEASE_JOBS, type Statement } from '../ledger/index.ts';
 import type { Entry, Settlement } from './entry.ts';
-import { publicationDetail } from './publications.ts';
+import { attemptColumns } from './publications.ts';
 import { BODY, EVENT_COLUMNS, type EventRow, JOIN_DELIVERY, toEntry } from './rows.ts';
 
 /**
@@ -115,11 +115,7 @@ export async function settleHeld(
   await connection.execute(SETTLE, [
     settlements.map(({ entry }) => entry.sequence),
     settlements.map(({ entry }) => entry.attempts),
-    settlements.map(({ next }) => next),
-    settlements.map(({ retryInMs }) => retryInMs),
-    settlements.map(({ publication }) => publication?.result),
-    settlements.map(({ publication }) => publicationDetail(publication)),
-    settlements.map(({ publication }) => publication && Math.round(publication.durationMs)),
+    ...attemptColumns(settlements),
     relayId,
   ]);
   const free = settlements.filter(({ next }) => next === 'delete' || next === 'return');

@@ -4,7 +4,7 @@
 
 import type { DatabaseConnection, Statement, WriteMark } from '../ledger/index.ts';
 import { type Batch, type Entry, newBatch, type Settlement } from './entry.ts';
-import { insertConfirmed, publicationDetail } from './publications.ts';
+import { attemptColumns, insertConfirmed } from './publications.ts';
 import { BODY, EVENT_COLUMNS, type EventRow, JOIN_DELIVERY, toEntry } from './rows.ts';
 
 export type PendingLoad = {
@@ -283,11 +283,7 @@ export async function takeOut(
   await connection.execute(TAKE_OUT, [
     settlements.map(({ entry }) => entry.batch?.first),
     settlements.map(({ entry }) => entry.sequence),
-    settlements.map(({ next }) => next),
-    settlements.map(({ retryInMs }) => retryInMs),
-    settlements.map(({ publication }) => publication?.result),
-    settlements.map(({ publication }) => publicationDetail(publication)),
-    settlements.map(({ publication }) => publication && Math.round(publication.durationMs)),
+    ...attemptColumns(settlements),
     relayId,
   ]);
 }

@@ -1,5 +1,6 @@
 // What the ledger keeps of an attempt to publish.
 
+import type { Settlement } from './entry.ts';
 import type { Publication } from './publisher.ts';
 
 const DETAIL_MAX_LENGTH = 300;
@@ -9,6 +10,15 @@ export function publicationDetail(publication: Publication | undefined): string 
   if (publication === undefined || publication.result === 'confirmed') return null;
   return publication.detail.slice(0, DETAIL_MAX_LENGTH);
 }
+
+/** Of each attempt: what follows, in how many milliseconds, the result, why it was not confirmed, and how long it took. */
+export const attemptColumns = (settlements: readonly Settlement[]): unknown[] => [
+  settlements.map(({ next }) => next),
+  settlements.map(({ retryInMs }) => retryInMs),
+  settlements.map(({ publication }) => publication?.result),
+  settlements.map(({ publication }) => publicationDetail(publication)),
+  settlements.map(({ publication }) => publication && Math.round(publication.durationMs)),
+];
 
 /** As migration 0011 says: so many sequences may share a row. */
 const BLOCK_BITS = 10;
