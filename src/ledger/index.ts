@@ -51,6 +51,7 @@ export {
   isMissingPartition,
   isRefusedContent,
   isRetryable,
+  isLockTimeout,
   isTimeout,
 } from './database.ts';
 export { batchedEvents, batches, hasEvent } from './batched-events.ts';

@@ -70,8 +70,7 @@ export function createArrivals(options: {
   let version: string | undefined;
   let loads = 0; // begun
   let hasNews = true; // something is known to wait in the outbox
-  let buffered: Written[] = []; // handed over while a load runs that may catch up
-  let bufferedEntries = 0;
+  let buffered = emptyBuffer(); // handed over while a load runs that may catch up
   let isLoading = false;
   let horizon = END; // what is in batches from here on was not in memory after the last load
   let isTorn = false; // since the running load began, something was forgotten that it may not find
@@ -83,6 +82,8 @@ export function createArrivals(options: {
     const left = { limit: room[of].entries - entries, bytes: room[of].bytes - bytes };
     return left.limit > 0 && left.bytes > 0 ? left : undefined;
   }
+
+  const hasRoom = ({ entries, bytes }: Room) => entries < room.live.entries && bytes < room.live.bytes;
 
   /** For a load of its own: with less room, each would find little. */
   const hasMuchRoom = () => (roomLeft('live')?.limit ?? 0) >= room.live.entries / 2;
@@ -101,9 +102,8 @@ export function createArrivals(options: {
     since = undefined;
     hasNews = true;
     miss(gates.clear());
-    for (const { entries } of buffered) miss(entries);
-    buffered = [];
-    bufferedEntries = 0;
+    for (const { entries } of buffered.writes) miss(entries);
+    buffered = emptyBuffer();
   }
 
   function forget(): void {
@@ -121,9 +121,10 @@ export function createArrivals(options: {
     hasNews ||= written.hasHeld;
     if (isCaughtUp && isOpen() && roomLeft('live') !== undefined) {
       take(written);
-    } else if (!isCaughtUp && isLoading && !isTorn && bufferedEntries < room.live.entries) {
-      buffered.push(written);
-      bufferedEntries += written.entries.length;
+    } else if (!isCaughtUp && isLoading && !isTorn && hasRoom(buffered)) {
+      buffered.writes.push(written);
+      buffered.entries += written.entries.length;
+      for (const { data } of written.entries) buffered.bytes += data.length;
     } else {
       fallBehind();
       miss(written.entries);
@@ -140,8 +141,9 @@ export function createArrivals(options: {
   }
 
   async function load({ copies: wantsCopies }: { copies: boolean }): Promise<number> {
-    if (!isOpen()) return 0;
     if (isUnknownNew()) fallBehind();
+    if (!isOpen() || roomLeft('live') === undefined) await lookForDecisions();
+    if (!isOpen()) return 0;
     // What waits for a load must not use up the room of all loads.
     if (roomLeft('live') === undefined && !gates.areOpen()) fallBehind();
     const live = roomLeft('live');
@@ -165,6 +167,11 @@ export function createArrivals(options: {
         return 0;
       }
       if (isDecidedAnew(pending)) return await load({ copies: wantsCopies });
+      // A failover has lost transactions: their numbers come again, on rows that this replica has not seen.
+      if (since !== undefined && isBefore(pending.xid, since)) {
+        fallBehind();
+        return await load({ copies: wantsCopies });
+      }
       const isOthers = ({ mark }: Loaded['found'][number]) =>
         mark?.writer !== next.writer || mark.number < next.number;
       return arrive({ number, pending: { ...pending, found: pending.found.filter(isOthers) }, held, copies });
@@ -182,8 +189,15 @@ export function createArrivals(options: {
    */
   async function begin(): Promise<void> {
     fallBehind();
-    version = await outbox.version();
+    await lookForDecisions();
     await handOff.answered();
+  }
+
+  /** What waits in memory was loaded when the version was another. */
+  async function lookForDecisions(): Promise<void> {
+    const before = version;
+    version = await outbox.version();
+    if (before !== undefined && before !== version) forget();
   }
 
   /** Whether a write has failed, since this was asked last, that may be committed. It may be older than what loads look for. */
@@ -235,9 +249,8 @@ export function createArrivals(options: {
 
   /** What was handed over while the load ran. */
   function takeBuffered(isBound: (entry: Entry) => boolean): void {
-    const late = buffered;
-    buffered = [];
-    bufferedEntries = 0;
+    const late = buffered.writes;
+    buffered = emptyBuffer();
     for (const { entries, changedJobs, hasHeld } of late) {
       take({ entries: entries.filter((entry) => !isBound(entry)), changedJobs, hasHeld });
       miss(entries.filter(isBound));
@@ -263,6 +276,8 @@ export function createArrivals(options: {
     forget,
   };
 }
+
+const emptyBuffer = () => ({ writes: [] as Written[], entries: 0, bytes: 0 });
 
 const byPosition = (a: Entry, b: Entry): number => (isBefore(a.position, b.position) ? -1 : 1);
 

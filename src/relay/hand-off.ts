@@ -7,6 +7,7 @@ import {
   isMissingPartition,
   isRefusedContent,
   isRetryable,
+  isLockTimeout,
   isTimeout,
   type JobEvent,
   jobKey,
@@ -104,7 +105,11 @@ const drawWriter = (): string => randomBytes(8).readBigInt64BE().toString();
 
 /** The server has refused the statement, which is a transaction of its own. */
 const isRolledBack = (error: unknown): boolean =>
-  isRetryable(error) || isRefusedContent(error) || isTimeout(error) || isMissingPartition(error);
+  isRetryable(error) ||
+  isRefusedContent(error) ||
+  isTimeout(error) ||
+  isLockTimeout(error) ||
+  isMissingPartition(error);
 
 function whatWasWritten(batch: readonly DeliveryRecord[], recorded: readonly TalliedDelivery[]): Written {
   const changedJobs: string[] = [];

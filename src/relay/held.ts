@@ -29,31 +29,51 @@ export const NO_EARLIER_HELD = `(
       limit 1
     ) is null`;
 
+/** What waits behind parked events is passed over, this many rows in a load, however many there are. */
+const SLICE = 5_000;
+
+/** `o` is behind no event of its job that is pending before this slice, and is not in memory. */
+const NO_EARLIER_SLICE = `(
+      select t.sequence from outbox_held t
+      where t.source = o.source and t.job_id = o.job_id and t.sequence <= $4::bigint and t.state = 'pending'
+        and t.sequence not in (select unnest($1::bigint[]))
+      limit 1
+    ) is null`;
+
 /**
- * The oldest that may be published (index outbox_held_pending): at most `$2`, and no more once those before have `$3` bytes.
- * `$1` are those that the relay has in memory: NOT IN, since Postgres puts these into a hash table.
+ * The oldest after `$4` that may be published (index outbox_held_pending), within one slice: at most `$2`, and no more once those
+ * before have `$3` bytes. `$1` are those that the relay has in memory: NOT IN, since Postgres puts these into a hash table.
+ * `last` is the end of the slice; null if there is nothing after it.
  */
 export const LOAD_HELD: Statement = {
   name: 'outbox-load-held',
   text: `
-with next as materialized (
-  select o.* from outbox_held o
-  where o.state = 'pending' and o.due_at <= now() and o.sequence not in (select unnest($1::bigint[])) and ${NO_EARLIER_HELD}
+with slice as materialized (
+  select sequence, source, job_id, due_at from outbox_held
+  where state = 'pending' and sequence > $4::bigint order by sequence limit ${SLICE}
+),
+next as materialized (
+  select o.sequence from slice o
+  where o.due_at <= now() and o.sequence not in (select unnest($1::bigint[])) and ${NO_EARLIER_HELD}
+    and ($4::bigint = 0 or ${NO_EARLIER_SLICE})
   order by o.sequence limit $2
 ),
 found as (
-  select ${EVENT_COLUMNS}, next.attempts, next.data, next.occurred_at as "occurredAt",
-         case when next.data is null then coalesce(next.body, ${BODY}) end as body
-  from next join events e on e.sequence = next.sequence ${JOIN_DELIVERY}
+  select ${EVENT_COLUMNS}, o.attempts, o.data, o.occurred_at as "occurredAt",
+         case when o.data is null then coalesce(o.body, ${BODY}) end as body
+  from next join outbox_held o using (sequence) join events e on e.sequence = next.sequence ${JOIN_DELIVERY}
 ),
 sized as (
   select found.*, sum(size) over (order by sequence rows between unbounded preceding and 1 preceding) as bytes_before
   from (select found.*, coalesce(octet_length(data), octet_length(body), 0) as size from found) as found
 )
-select * from sized where coalesce(bytes_before, 0) < $3::bigint order by sequence`,
+select (select case count(*) when ${SLICE} then max(sequence) end from slice) as last, sized.*
+from (select) as always left join sized on coalesce(bytes_before, 0) < $3::bigint
+order by sequence`,
 };
 
 type Row = EventRow & {
+  readonly last: string | null;
   readonly attempts: number;
   readonly data: string | null;
   readonly occurredAt: string | null;
@@ -61,16 +81,27 @@ type Row = EventRow & {
 
 type Execute = Pick<DatabaseConnection, 'execute'>;
 
-export async function loadHeld(
-  connection: Execute,
-  { limit, bytes, except }: { limit: number; bytes: number; except: readonly string[] },
-): Promise<Entry[]> {
-  const rows = await connection.execute<Row & Record<string, unknown>>(LOAD_HELD, [except, limit, bytes]);
-  return rows.map(({ size: _s, bytes_before: _b, attempts, data, occurredAt, body, ...event }) =>
-    data === null
-      ? toEntry({ ...event, body }, { attempts })
-      : { ...event, position: event.sequence, attempts, data, occurredAt },
-  );
+type Load = (options: { limit: number; bytes: number; except: readonly string[] }) => Promise<Entry[]>;
+
+/** Each load looks at one slice: at the same one again while it finds something there, then at the next one. */
+export function createHeldLoads(connection: Execute): Load {
+  let after = '0';
+  return async ({ limit, bytes, except }) => {
+    const rows = await connection.execute<Row & Extra>(LOAD_HELD, [except, limit, bytes, after]);
+    const found = rows.filter(({ sequence }) => sequence !== null);
+    if (found.length === 0) after = rows[0]?.last ?? '0';
+    return found.map(toHeldEntry);
+  };
+}
+
+/** What the statement has for itself. */
+type Extra = { readonly size: unknown; readonly bytes_before: unknown };
+
+function toHeldEntry({ last: _l, size: _s, bytes_before: _b, ...row }: Row & Extra): Entry {
+  const { attempts, data, occurredAt, body, ...event } = row;
+  return data === null
+    ? toEntry({ ...event, body }, { attempts })
+    : { ...event, position: event.sequence, attempts, data, occurredAt };
 }
 
 /**
@@ -94,12 +125,13 @@ deleted as (
 ),
 moved as (
   update outbox_held o set
-    state = case s.next when 'return' then 'returned' when 'park' then 'parked' else 'pending' end,
+    state = case when s.state <> 'pending' then s.state when s.next = 'return' then 'returned' when s.next = 'park' then 'parked'
+      else 'pending' end,
     attempts = o.attempts + 1,
     due_at = now() + make_interval(secs => s.retry_in_ms / 1000.0),
-    last_error = s.detail
+    last_error = case when s.state = 'pending' then s.detail else o.last_error end
   from settled s
-  where s.next in ('return', 'retry', 'park') and s.state = 'pending' and o.sequence = s.sequence
+  where s.next in ('return', 'retry', 'park') and o.sequence = s.sequence
 )
 insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
 select now(), sequence, attempts + 1, result, detail, duration_ms, $8::uuid, source from settled

@@ -7,7 +7,7 @@ import { type DatabaseConnection, type OutboxDepth, readOutboxDepth } from '../l
 import { loadCopies } from './copies.ts';
 import { settleCopies } from './copy-results.ts';
 import type { Attempt, Entry } from './entry.ts';
-import { loadHeld, settleHeld } from './held.ts';
+import { createHeldLoads, settleHeld } from './held.ts';
 import { type Loaded, loadPending, type PendingLoad, readVersion, settleWhole, takeOut } from './pending.ts';
 import type { Unwritten } from './results.ts';
 
@@ -22,7 +22,7 @@ export type Outbox = {
   /** It changes when an operator or a former leader takes an event out of a batch. */
   readonly version: () => Promise<string>;
   readonly loadPending: (options: PendingLoad) => Promise<Loaded>;
-  /** The next held events that are due, in order. */
+  /** The next held events that are due, in order. Many that wait behind parked ones are passed over in several loads. */
   readonly loadHeld: (options: LoadOptions) => Promise<Entry[]>;
   /** The next publishable copies of the running replays, which take turns. */
   readonly loadCopies: (options: LoadOptions & { readonly horizon: string }) => Promise<Entry[]>;
@@ -37,7 +37,7 @@ export function createOutbox(connection: DatabaseConnection, { relayId }: { rela
   return {
     version: () => readVersion(connection),
     loadPending: (options) => loadPending(connection, options),
-    loadHeld: (options) => loadHeld(connection, options),
+    loadHeld: createHeldLoads(connection),
     loadCopies: (options) => loadCopies(connection, options),
     settle: async ({ single, whole, held }) => {
       // Batches are deleted whole once those are out of them that are not confirmed.

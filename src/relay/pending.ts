@@ -2,7 +2,7 @@
 // Most of them are handed to the relay from memory (hand-off.ts) and never loaded; these loads find what other replicas wrote,
 // and all that was left when a leader took over.
 
-import type { DatabaseConnection, Statement, WriteMark } from '../ledger/index.ts';
+import { type DatabaseConnection, RELEASE_JOBS, type Statement, type WriteMark } from '../ledger/index.ts';
 import { type Batch, type Entry, newBatch, type Settlement } from './entry.ts';
 import { attemptColumns, insertConfirmed } from './publications.ts';
 import { BODY, EVENT_COLUMNS, type EventRow, JOIN_DELIVERY, toEntry } from './rows.ts';
@@ -179,11 +179,11 @@ const SETTLE_WHOLE: Statement = {
   name: 'outbox-settle-whole',
   text: `
 with gone as (
-  delete from outbox_batches where first = any($1::bigint[]) returning first
+  delete from outbox_batches where first = any($1::bigint[]) returning first, sequences
 ),
 confirmed as (
   select t.* from unnest($2::bigint[], $3::bigint[], $4::int[], $5::text[]) as t (first, sequence, duration_ms, source)
-  join gone using (first)
+  join gone using (first) where t.sequence = any(gone.sequences)
 )
 ${insertConfirmed('confirmed', '$6')}`,
 };
@@ -195,7 +195,7 @@ export async function settleWhole(
   relayId: string,
 ): Promise<void> {
   const confirmed = batches.flatMap((batch) => batch.confirmed);
-  await connection.execute(SETTLE_WHOLE, [
+  const rows = await connection.execute<Recorded>(SETTLE_WHOLE, [
     batches.map(({ first }) => first),
     confirmed.map(({ entry }) => entry.batch?.first),
     confirmed.map(({ entry }) => entry.sequence),
@@ -203,6 +203,44 @@ export async function settleWhole(
     confirmed.map(({ entry }) => entry.source),
     relayId,
   ]);
+  await endElsewhere(connection, confirmed, rows, relayId);
+}
+
+type Recorded = { readonly recorded: number };
+
+/** Events that are held since they were in flight: an operator has parked them, or a drop has saved their content. */
+const END_ELSEWHERE: Statement = {
+  name: 'outbox-end-elsewhere',
+  text: `
+with gone as (
+  delete from outbox_held where sequence in (
+    select sequence from outbox_held where sequence = any($1::bigint[]) order by sequence for update
+  )
+  returning sequence, source, job_id
+),
+published as (
+  insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_id, source)
+  select now(), gone.sequence, 1, 'confirmed', t.duration_ms, $3::uuid, gone.source
+  from gone join unnest($1::bigint[], $2::int[]) as t (sequence, duration_ms) using (sequence)
+)
+select source, job_id as "jobId" from gone`,
+};
+
+/** All of these were confirmed, and so many of them were still in their batches. */
+async function endElsewhere(
+  connection: Execute,
+  confirmed: readonly Settlement[],
+  rows: readonly Recorded[],
+  relayId: string,
+): Promise<void> {
+  if (rows.reduce((sum, { recorded }) => sum + recorded, 0) === confirmed.length) return;
+  const gone = await connection.execute<{ source: string; jobId: string }>(END_ELSEWHERE, [
+    confirmed.map(({ entry }) => entry.sequence),
+    confirmed.map(({ publication }) => Math.round(publication?.durationMs ?? 0)),
+    relayId,
+  ]);
+  if (gone.length === 0) return;
+  await connection.execute(RELEASE_JOBS, [gone.map(({ source }) => source), gone.map(({ jobId }) => jobId)]);
 }
 
 /**
@@ -257,11 +295,11 @@ job as materialized (
   order by j.source, j.job_id for update
 ),
 held as (
-  update jobs j set hold = hold + 1 from job where j.source = job.source and j.job_id = job.job_id
+  update jobs j set hold = hold + 1 from job where j.source = job.source and j.job_id = job.job_id returning j.hold
 ),
 told as (
   update outbox_version set version = version + 1
-  where exists (select from taken where next <> 'delete')
+  where (select count(*) from held) >= 0 and exists (select from taken where next <> 'delete')
     and $8::uuid is distinct from (select holder from relay_lease where name = 'outbox')
 ),
 unconfirmed as (
@@ -280,10 +318,12 @@ export async function takeOut(
   settlements: readonly Settlement[],
   relayId: string,
 ): Promise<void> {
-  await connection.execute(TAKE_OUT, [
+  const rows = await connection.execute<Recorded>(TAKE_OUT, [
     settlements.map(({ entry }) => entry.batch?.first),
     settlements.map(({ entry }) => entry.sequence),
     ...attemptColumns(settlements),
     relayId,
   ]);
+  const confirmed = settlements.filter(({ publication }) => publication?.result === 'confirmed');
+  await endElsewhere(connection, confirmed, rows, relayId);
 }

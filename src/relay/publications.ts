@@ -33,4 +33,5 @@ export const insertConfirmed = (confirmed: string, relayId: string): string => `
 insert into publication_batches (published_at, relay_id, source, first, sequences, durations_ms)
 select now(), ${relayId}::uuid, source, min(sequence), array_agg(sequence order by sequence),
        array_agg(duration_ms order by sequence)
-from ${confirmed} group by source, sequence >> ${BLOCK_BITS}`;
+from ${confirmed} group by source, sequence >> ${BLOCK_BITS}
+returning cardinality(sequences) as recorded`;

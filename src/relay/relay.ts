@@ -67,7 +67,7 @@ const FINISH_PAUSE_MS = 200;
 export function createRelay(options: {
   outbox: Outbox;
   handOff: Omit<HandOff, 'write'>;
-  lease: Pick<Lease, 'isLeading'>;
+  lease: Pick<Lease, 'isLeading' | 'epoch'>;
   publisher: Pick<Publisher, 'isReady' | 'publish'>;
   routingPrefix: string;
   limits: RelayLimits;
@@ -103,11 +103,12 @@ export function createRelay(options: {
   let splitAtMs = now() + SPLIT_MS;
   let isNudged = false;
   let stopping = false;
+  let epoch: string | undefined; // of the lease, when what is in memory was loaded
   let running: Promise<void> | undefined;
   let wake = wakeNobody;
 
   function mayPublish(): boolean {
-    return !stopping && lease.isLeading() && publisher.isReady();
+    return !stopping && lease.isLeading() && lease.epoch() === epoch && publisher.isReady();
   }
 
   const isDue = () => isNudged || results.isDue(inFlight.count()) || copies.isDue() || arrivals.isDue();
@@ -162,6 +163,8 @@ export function createRelay(options: {
       arrivals.forget();
       return settled;
     }
+    if (lease.epoch() !== epoch) arrivals.forget();
+    epoch = lease.epoch();
     return settled + (await load()) + inFlight.publishReady();
   }
 

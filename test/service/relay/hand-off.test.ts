@@ -1,35 +1,13 @@
 // Events that go to the relay from memory, while other replicas write, loads run, publishes fail and leaders change.
 
 import { expect, test, vi } from 'vitest';
-import { type DatabaseConnection, recordDeliveries } from '../../../src/ledger/index.ts';
-import { type Bus, listen, newExchange } from '../../support/bus.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { type Bus } from '../../support/bus.ts';
 import { outboxCount } from '../../support/facts.ts';
 import { hold } from '../../support/outbox.ts';
-import { eventRecord } from '../../support/records.ts';
-import { connectTestDatabase, createTestRelay, retry, type TestRelay } from '../../support/relay.ts';
-import { type Notification, newJobId, progress } from '../../support/sender.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
-
-type Write = {
-  /** After the commit. The write has its answer when this resolves; it is lost if this rejects. */
-  readonly beforeAnswer?: () => Promise<unknown>;
-};
-
-/** Records the notifications in one write, as the intake of this replica does. */
-async function write(
-  { handOff }: Pick<TestRelay, 'handOff'>,
-  connection: Pick<DatabaseConnection, 'execute'>,
-  notifications: readonly Notification[],
-  { beforeAnswer }: Write = {},
-): Promise<void> {
-  const batch = notifications.map((notification) => eventRecord(notification));
-  await handOff.write(batch, async (mark) => {
-    const recorded = await recordDeliveries(connection, batch, mark);
-    await beforeAnswer?.();
-    return recorded;
-  });
-}
+import { createTestRelay, retry } from '../../support/relay.ts';
+import { createStage, ids, idsOf, isEmpty, isIdle, write } from '../../support/relay-stage.ts';
+import { newJobId, progress } from '../../support/sender.ts';
 
 /** From now on the broker refuses each message, until the returned function is called. */
 async function refuseAll({ channel }: Bus, exchange: string): Promise<() => Promise<void>> {
@@ -45,19 +23,11 @@ async function refuseAll({ channel }: Bus, exchange: string): Promise<() => Prom
   };
 }
 
-const idsOf = (relay: TestRelay) => relay.published.map(({ messageId }) => messageId);
-const ids = (jobId: string, ...percents: number[]) =>
-  percents.map((percent) => `default:${jobId}:processing:${percent}`);
-const isIdle = (relay: TestRelay) => vi.waitFor(() => expect(relay.relay.inFlight()).toBe(0));
-const isEmpty = (database: TestDatabase) => async () => (await outboxCount(database)) === 0;
-
 test('an event behind a gate stays behind the one before it that fails meanwhile', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  await using connection = connectTestDatabase(database);
-  await using leader = await createTestRelay({ database, exchange });
-  await using other = await createTestRelay({ database, exchange });
+  await using stage = await createStage();
+  const { exchange, database, bus, connection } = stage;
+  const leader = await stage.addRelay();
+  const other = await stage.addRelay();
   await leader.lease.attempt();
   const accept = await refuseAll(bus, exchange);
   const jobId = newJobId();
@@ -77,12 +47,10 @@ test('an event behind a gate stays behind the one before it that fails meanwhile
 });
 
 test('an event in a batch goes before a later one of its job that is held', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  await using connection = connectTestDatabase(database);
+  await using stage = await createStage();
+  const { exchange, database, bus, connection } = stage;
   const accept = await refuseAll(bus, exchange);
-  await using next = await createTestRelay({ database, exchange });
+  const next = await stage.addRelay();
   const jobId = newJobId();
   {
     await using former = await createTestRelay({ database, exchange });
@@ -109,11 +77,9 @@ test('an event in a batch goes before a later one of its job that is held', asyn
 });
 
 test('an event that was handed over while a load ran stays behind the one that is held since', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  await using connection = connectTestDatabase(database);
-  await using leader = await createTestRelay({ database, exchange });
+  await using stage = await createStage();
+  const { exchange, database, bus, connection } = stage;
+  const leader = await stage.addRelay();
   await leader.lease.attempt();
   await leader.relay.runOnce();
   const accept = await refuseAll(bus, exchange);
@@ -147,11 +113,9 @@ test('an event that was handed over while a load ran stays behind the one that i
 });
 
 test('an event whose write had no answer when an earlier one of its job was parked waits behind that one', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using _ = await listen(exchange);
-  await using connection = connectTestDatabase(database);
-  await using leader = await createTestRelay({ database, exchange });
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const leader = await stage.addRelay();
   await leader.lease.attempt();
   await leader.relay.runOnce();
   const jobId = newJobId();
@@ -180,11 +144,9 @@ test('an event whose write had no answer when an earlier one of its job was park
 });
 
 test('a committed write whose answer is lost is found, and before what its job has later', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  await using connection = connectTestDatabase(database);
-  await using leader = await createTestRelay({ database, exchange });
+  await using stage = await createStage();
+  const { database, bus, connection } = stage;
+  const leader = await stage.addRelay();
   await leader.lease.attempt();
   await leader.relay.runOnce();
   const jobId = newJobId();
@@ -206,12 +168,10 @@ test('a committed write whose answer is lost is found, and before what its job h
 });
 
 test('events that wait for a load do not use up the room of that load', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  await using connection = connectTestDatabase(database);
-  await using leader = await createTestRelay({ database, exchange, limits: { inFlight: 2 } });
-  await using other = await createTestRelay({ database, exchange });
+  await using stage = await createStage();
+  const { database, bus, connection } = stage;
+  const leader = await stage.addRelay({ limits: { inFlight: 2 } });
+  const other = await stage.addRelay();
   await leader.lease.attempt();
   await leader.relay.runOnce();
   const jobs = Array.from({ length: 9 }, newJobId);
@@ -235,12 +195,10 @@ test('events that wait for a load do not use up the room of that load', async ()
 });
 
 test('two replicas that take turns with the events of one job publish each once, and in order', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  await using connection = connectTestDatabase(database);
-  await using leader = await createTestRelay({ database, exchange });
-  await using other = await createTestRelay({ database, exchange });
+  await using stage = await createStage();
+  const { bus, connection } = stage;
+  const leader = await stage.addRelay();
+  const other = await stage.addRelay();
   await leader.lease.attempt();
   leader.relay.start();
   other.relay.start();
@@ -260,12 +218,10 @@ test('two replicas that take turns with the events of one job publish each once,
 });
 
 test('an idle relay loads once a poll, and one whose own events come from memory does not load for them', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  await using connection = connectTestDatabase(database);
+  await using stage = await createStage();
+  const { bus, connection } = stage;
   const pollMs = 200;
-  await using leader = await createTestRelay({ database, exchange, limits: { pollMs } });
+  const leader = await stage.addRelay({ limits: { pollMs } });
   await leader.lease.attempt();
   const startedMs = performance.now();
   leader.relay.start();
@@ -278,12 +234,10 @@ test('an idle relay loads once a poll, and one whose own events come from memory
 });
 
 test('a former leader that writes its results late takes nothing from the next one', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  await using connection = connectTestDatabase(database);
-  await using former = await createTestRelay({ database, exchange });
-  await using next = await createTestRelay({ database, exchange });
+  await using stage = await createStage();
+  const { exchange, database, bus, connection } = stage;
+  const former = await stage.addRelay();
+  const next = await stage.addRelay();
   await former.lease.attempt();
   await former.relay.runOnce();
   const accept = await refuseAll(bus, exchange);
@@ -310,10 +264,9 @@ test('a former leader that writes its results late takes nothing from the next o
 });
 
 test('results that are written again, also at the same time, change nothing', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using connection = connectTestDatabase(database);
-  await using relay = await createTestRelay({ database, exchange });
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const relay = await stage.addRelay();
   const [whole, single, failing] = [newJobId(), newJobId(), newJobId()];
   await write(relay, connection, [progress(whole, 1), progress(whole.replace('job', 'other'), 1)]);
   await write(relay, connection, [progress(single, 1), progress(failing, 1)]);

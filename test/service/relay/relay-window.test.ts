@@ -289,7 +289,7 @@ test('loads go by their index though the outbox was empty when its statistics we
   expect(all).toMatch(/Index Scan using outbox_batches_pkey/);
   const news = await planOf(LOAD_NEW, [[], [], [], 100, 1_000_000, 200, 10_000, [], '3']);
   expect(news).toMatch(/Index Scan using outbox_batches_xid/);
-  const held = await planOf(LOAD_HELD, [[], 100, 1_000_000]);
+  const held = await planOf(LOAD_HELD, [[], 100, 1_000_000, 0]);
   expect(held).toMatch(/Index Scan using outbox_held_pending/);
   for (const plan of [all, news, held])
     expect(plan).not.toMatch(/Seq Scan on (outbox_batches|outbox_held|events|jobs)|Bitmap/);

@@ -243,3 +243,65 @@ test('a load that finds an unknown write beside it is made again from the beginn
   expect(leader.asked.map(({ since }) => since)).toEqual([undefined, '100', undefined]);
   expect(leader.publish()).toEqual([1, 2]);
 });
+
+test('a decision between two loads is seen, though the relay is behind', async () => {
+  const leader = leaderOf();
+  await leader.load({ found: [found(entry('a', 1)), found(entry('a', 2))], bound: '9' });
+
+  await leader.loadDecided({ found: [found(entry('a', 1))], bound: '9' });
+
+  expect(leader.publish()).not.toContain(2);
+});
+
+test('a decision is seen, though there is no room for more', async () => {
+  const leader = leaderOf({ entries: 2 });
+  await leader.load({ found: [found(entry('a', 1)), found(entry('a', 2))], bound: '9' });
+
+  await leader.loadDecided({ found: [found(entry('a', 1))], bound: '9' });
+
+  expect(leader.publish()).not.toContain(2);
+});
+
+test('a decision is seen while the broker takes no messages, before it takes some again', async () => {
+  const leader = leaderOf();
+  await leader.load({ found: [found(entry('a', 1)), found(entry('a', 2))] });
+  leader.setOpen(false);
+  await leader.loadDecided({ found: [found(entry('a', 1))] });
+  leader.setOpen(true);
+
+  expect(leader.publish()).not.toContain(2);
+});
+
+test('what is handed over while a load runs is bounded in bytes, too', async () => {
+  const leader = leaderOf({ entries: 1_000 });
+  const loaded = Promise.withResolvers<Loaded>();
+  const load = leader.load(loaded.promise);
+  await leader.isAsked();
+  const data = JSON.stringify({ padding: 'x'.repeat(100_000) });
+  for (let sequence = 1; sequence <= 100; sequence++) {
+    const record = eventRecord(progress(`job_${sequence}`, 1));
+    if (record.outcome !== 'event') throw new Error('no event');
+    await leader.handOff.write([{ ...record, event: { ...record.event, data } }], async () => [
+      {
+        outcome: 'accepted',
+        late: false,
+        writerChanged: false,
+        held: false,
+        pending: { sequence: String(sequence), recordedAt: new Date(0) },
+      },
+    ]);
+  }
+  loaded.resolve(NOTHING);
+  await load;
+  expect(leader.window.size('live').bytes).toBeLessThan(1_300_000); // the room is 1,000,000, and a write may exceed it
+});
+
+test('after a failover that lost transactions, whose numbers come again, all is read anew', async () => {
+  const leader = leaderOf();
+  await leader.load({ xid: '1000' });
+  await leader.load({ xid: '900' }); // the server that is asked now has not reached 1000 yet
+  await leader.load({ xid: '901' });
+
+  expect(leader.asked.at(-1)?.since).not.toBe('1000');
+  expect(leader.asked.some(({ since }, index) => index > 0 && since === undefined)).toBe(true);
+});

@@ -1,0 +1,199 @@
+// What an operator or another leader decides about an event while it is in a relay's memory or on its way.
+
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+import type { DatabaseConnection } from '../../../src/ledger/index.ts';
+import { decide, lockEntry } from '../../../src/operators/decisions/decide.ts';
+import { decideEntries } from '../../../src/operators/decisions/retry.ts';
+import { outboxCount } from '../../support/facts.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
+import { addEntry, type TestRelay } from '../../support/relay.ts';
+import { createStage, endLease, ids, idsOf, isEmpty, isIdle, write } from '../../support/relay-stage.ts';
+import { newJobId, progress } from '../../support/sender.ts';
+import { pause } from '../../support/until.ts';
+
+const NACKED = {
+  publication: { result: 'nacked', detail: 'a test', blame: 'event', durationMs: 1 },
+  retryInMs: 1_000,
+} as const;
+
+async function park({ db }: DatabaseConnection, sequence = ''): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const entry = await lockEntry(trx, sequence);
+    if (entry === undefined) throw new Error('no such entry');
+    await decide(trx, { entry, decision: 'park', by: 'a test' });
+  });
+}
+
+const discardParked = ({ db }: DatabaseConnection) =>
+  decideEntries(db, 'discard', { state: 'parked', sources: null });
+
+async function allPending({ outbox }: TestRelay) {
+  const except = { batches: [], events: [] };
+  const { found } = await outbox.loadPending({
+    since: undefined,
+    except,
+    inFlight: [],
+    limit: 10,
+    bytes: 1_000_000,
+  });
+  return found.map(({ entry }) => entry);
+}
+
+test('what is discarded while the relay has no room for more does not go out', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const jobId = newJobId();
+  const sequences: string[] = [];
+  for (const percent of [1, 2, 3, 4, 5]) sequences.push(await addEntry(database, { jobId, percent }));
+  const relay = await stage.addRelay({ limits: { inFlight: 2 } }); // room for 4
+  await relay.lease.attempt();
+  const letGo = relay.holdPublishes();
+  await relay.relay.runOnce();
+  expect(idsOf(relay)).toEqual(ids(jobId, 1));
+
+  await park(connection, sequences[2]);
+  await discardParked(connection);
+  await relay.relay.runOnce();
+  letGo();
+  await relay.runUntil(isEmpty(database));
+
+  expect(idsOf(relay)).toEqual(ids(jobId, 1, 2, 4, 5));
+});
+
+test('an event that is parked on its way and then confirmed has a publication, and its job goes on', async () => {
+  for (const rest of [[], [2]]) {
+    await using stage = await createStage();
+    const { database, connection, bus } = stage;
+    const jobId = newJobId();
+    const relay = await stage.addRelay();
+    await relay.lease.attempt();
+    await relay.relay.runOnce();
+    const letGo = relay.holdPublishes();
+    // Alone in its batch, and with another one.
+    const others = rest.map((percent) => progress(newJobId(), percent));
+    await write(relay, connection, [progress(jobId, 1), ...others]);
+    const [row] = await database.query<{ sequence: string }>(
+      'select sequence from events where job_id = $1',
+      [jobId],
+    );
+    await park(connection, row?.sequence);
+    letGo();
+    await bus.received(1 + rest.length);
+    await isIdle(relay);
+    await write(relay, connection, [progress(jobId, 50)]);
+    await relay.runUntil(isEmpty(database));
+
+    expect(idsOf(relay).filter((id) => id.includes(jobId))).toEqual(ids(jobId, 1, 50));
+    expect(await database.query(`select from ${PUBLICATIONS} p`)).toHaveLength(2 + rest.length);
+    expect(await database.query('select from jobs where hold > 0')).toEqual([]);
+  }
+});
+
+test('a repeated settle of an event that an operator has parked records its publication once', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const relay = await stage.addRelay();
+  const sequence = await addEntry(database, { jobId: newJobId(), percent: 1 });
+  await park(connection, sequence);
+  await connection.db.updateTable('outbox_held').set({ state: 'pending' }).execute();
+  const [entry] = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [] });
+  if (entry === undefined) throw new Error('nothing is held');
+  await park(connection, sequence); // on its way
+
+  const unwritten = { single: [], whole: [], held: [{ entry, next: 'retry', ...NACKED }] } as const;
+  await relay.outbox.settle(unwritten);
+  await relay.outbox.settle(unwritten); // the first answer was lost
+
+  expect(await database.query(`select from ${PUBLICATIONS} p`)).toHaveLength(1);
+  expect(await database.query('select state, attempts, last_error from outbox_held')).toEqual([
+    { state: 'parked', attempts: 2, last_error: 'parked by a test' },
+  ]);
+});
+
+test('a leader that lost its lease and has it again does not publish what was discarded meanwhile', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const jobId = newJobId();
+  for (const percent of [1, 2]) await addEntry(database, { jobId, percent });
+  const relay = await stage.addRelay();
+  const other = await stage.addRelay();
+  await relay.lease.attempt();
+  const letGo = relay.holdPublishes();
+  await relay.relay.runOnce(); // 1 is on its way, 2 waits
+
+  await endLease(database);
+  await other.lease.attempt();
+  expect(await relay.lease.attempt()).toBe(false);
+  const [, second] = await allPending(other);
+  if (second === undefined) throw new Error('not all were loaded');
+  await other.outbox.settle({ single: [{ entry: second, next: 'park', ...NACKED }], whole: [], held: [] });
+  await discardParked(connection);
+  await other.lease.release();
+  await endLease(database);
+  expect(await relay.lease.attempt()).toBe(true);
+  await relay.relay.runOnce();
+  letGo();
+  await relay.runUntil(isEmpty(database));
+
+  expect(idsOf(relay)).toEqual(ids(jobId, 1));
+});
+
+test('nor what waits behind an event that the other leader has held', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const jobId = newJobId();
+  const relay = await stage.addRelay();
+  const other = await stage.addRelay();
+  await relay.lease.attempt();
+  await relay.relay.runOnce();
+  await write(other, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]); // behind a gate
+
+  await endLease(database);
+  await other.lease.attempt();
+  const [first, second] = await allPending(other);
+  if (!first || !second) throw new Error('not all were loaded');
+  const single = [
+    { entry: first, next: 'retry', ...NACKED },
+    { entry: second, next: 'hold', retryInMs: 0 },
+  ] as const;
+  await other.outbox.settle({ single, whole: [], held: [] });
+  await other.lease.release();
+  await endLease(database);
+  await relay.lease.attempt();
+  await relay.runUntil(isEmpty(database));
+
+  expect(idsOf(relay)).toEqual(ids(jobId, 10, 20));
+});
+
+test('a former leader that writes a failure, and an operator who parks an event of that job, do not lock each other out', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const former = await stage.addRelay();
+  const jobId = newJobId();
+  await addEntry(database, { jobId, percent: 1 });
+  const single = (await allPending(former)).map(
+    (entry) => ({ ...NACKED, entry, next: 'retry', retryInMs: 0 }) as const,
+  );
+  let settled: Promise<void> | undefined;
+  // As a park of another event of the job does: first the job, then the version.
+  const parked = connection.db.transaction().execute(async (trx) => {
+    await sql`select from jobs where job_id = ${jobId} for update`.execute(trx);
+    settled = former.outbox.settle({ single, whole: [], held: [] });
+    settled.catch(() => {});
+    const waits = async () => {
+      const rows = await database.query(
+        `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%settled as%'
+         and datname = current_database()`,
+      );
+      return rows.length;
+    };
+    while ((await waits()) === 0) await pause(10);
+    await sql`update outbox_version set version = version + 1`.execute(trx);
+  });
+
+  await expect(parked).resolves.toBeUndefined();
+  await expect(settled).resolves.toBeUndefined();
+  expect(await outboxCount(database)).toBe(1);
+});
