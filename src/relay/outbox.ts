@@ -1,14 +1,15 @@
 // The outbox as the relay uses it: loads the entries that may be published now, and writes their results. An entry is in one of
-// three places, each with a file of its own: in a batch with the other events of its write (pending.ts), held (held.ts), or a
+// three places, each with a file of its own: in a batch with the other events of its write (pending.ts, batch-results.ts), held (held.ts), or a
 // replay's copy (copies.ts). Each write may be repeated: if two relays believe for a moment that they lead, a message
 // may get a second copy, but none is lost.
 
 import { type DatabaseConnection, type OutboxDepth, readOutboxDepth } from '../ledger/index.ts';
+import { settleWhole, takeOut } from './batch-results.ts';
 import { loadCopies } from './copies.ts';
 import { settleCopies } from './copy-results.ts';
 import type { Attempt, Entry } from './entry.ts';
 import { createHeldLoads, settleHeld } from './held.ts';
-import { type Loaded, loadPending, type PendingLoad, readVersion, settleWhole, takeOut } from './pending.ts';
+import { type Loaded, loadPending, type PendingLoad, readVersion } from './pending.ts';
 import type { Unwritten } from './results.ts';
 
 /** At most `limit` entries and about `bytes` of content, but always one; none of the positions `except`. */

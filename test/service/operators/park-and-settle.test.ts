@@ -7,7 +7,7 @@ import type { Database } from '../../../src/ledger/tables.ts';
 import type { DatabaseConnection } from '../../../src/ledger/database.ts';
 import { decide, judge, lockEntry } from '../../../src/operators/decisions/decide.ts';
 import { newBatch, type Entry, type Settlement } from '../../../src/relay/entry.ts';
-import { settleWhole, takeOut } from '../../../src/relay/pending.ts';
+import { settleWhole, takeOut } from '../../../src/relay/batch-results.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import type { DatabaseConnection } from '../../../src/ledger/index.ts';
 import { decide, lockEntry } from '../../../src/operators/decisions/decide.ts';
 import { decideEntries } from '../../../src/operators/decisions/retry.ts';
+import type { TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { addEntry, type TestRelay } from '../../support/relay.ts';
@@ -27,6 +28,14 @@ async function park({ db }: DatabaseConnection, sequence = ''): Promise<void> {
 
 const discardParked = ({ db }: DatabaseConnection) =>
   decideEntries(db, 'discard', { state: 'parked', sources: null });
+
+async function settlesThatWait(database: TestDatabase): Promise<number> {
+  const rows = await database.query(
+    `select from pg_stat_activity
+     where wait_event_type = 'Lock' and query like '%settled as%' and datname = current_database()`,
+  );
+  return rows.length;
+}
 
 async function allPending({ outbox }: TestRelay) {
   const except = { batches: [], events: [] };
@@ -182,14 +191,7 @@ test('a former leader that writes a failure, and an operator who parks an event 
     await sql`select from jobs where job_id = ${jobId} for update`.execute(trx);
     settled = former.outbox.settle({ single, whole: [], held: [] });
     settled.catch(() => {});
-    const waits = async () => {
-      const rows = await database.query(
-        `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%settled as%'
-         and datname = current_database()`,
-      );
-      return rows.length;
-    };
-    while ((await waits()) === 0) await pause(10);
+    while ((await settlesThatWait(database)) === 0) await pause(10);
     await sql`update outbox_version set version = version + 1`.execute(trx);
   });
 

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { type Entry, newBatch, type Settlement } from '../../../src/relay/entry.ts';
-import { settleWhole, takeOut } from '../../../src/relay/pending.ts';
+import { settleWhole, takeOut } from '../../../src/relay/batch-results.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { connectTestDatabase } from '../../support/relay.ts';

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { createHandOff } from '../../../src/relay/hand-off.ts';
 
-const fail = (error: Error) => () => Promise.reject(error);
+const fail = (error: Error) => async () => {
+  throw error;
+};
 const refusal = (code: string) => Object.assign(new Error('refused'), { code });
 
 test('a write that the server has refused is known to be undone: no load has to look for it', async () => {
@@ -14,7 +16,7 @@ test('a write that the server has refused is known to be undone: no load has to 
   expect(handOff.unknown()).toBe(0);
   expect(handOff.next().writer).toBe(writer);
 
-  await expect(handOff.write([], fail(new Error('the connection is lost')))).rejects.toThrow();
+  await expect(handOff.write([], fail(new Error('the connection is lost')))).rejects.toThrow('lost');
   expect(handOff.unknown()).toBe(1);
   expect(handOff.next().writer).not.toBe(writer);
 });
