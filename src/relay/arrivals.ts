@@ -140,12 +140,19 @@ export function createArrivals(options: {
   }
 
   async function load({ copies: wantsCopies }: { copies: boolean }): Promise<number> {
-    if (!isOpen()) return 0;
+    if (!isOpen()) {
+      // It may take long until entries may be published, and what is decided until then is not read.
+      forget();
+      return 0;
+    }
     if (isUnknownNew()) fallBehind();
     // What waits for a load must not use up the room of all loads.
     if (roomLeft('live') === undefined && !gates.areOpen()) fallBehind();
     const live = roomLeft('live');
-    if (live === undefined) return 0;
+    if (live === undefined) {
+      noteVersion(await outbox.version());
+      return 0;
+    }
     if (!isCaughtUp) await begin();
     const number = ++loads;
     const next = handOff.next();
@@ -164,7 +171,7 @@ export function createArrivals(options: {
         fallBehind();
         return 0;
       }
-      if (isDecidedAnew(pending)) return await load({ copies: wantsCopies });
+      if (noteVersion(pending.version)) return await load({ copies: wantsCopies });
       const isOthers = ({ mark }: Loaded['found'][number]) =>
         mark?.writer !== next.writer || mark.number < next.number;
       return arrive({ number, pending: { ...pending, found: pending.found.filter(isOthers) }, held, copies });
@@ -182,7 +189,7 @@ export function createArrivals(options: {
    */
   async function begin(): Promise<void> {
     fallBehind();
-    version = await outbox.version();
+    noteVersion(await outbox.version());
     await handOff.answered();
   }
 
@@ -201,11 +208,11 @@ export function createArrivals(options: {
   }
 
   /** Somebody else has taken an event out of a batch. It may wait in memory, so all that waits there is loaded again. */
-  function isDecidedAnew(pending: Loaded): boolean {
-    const isAnew = version !== pending.version;
-    ({ version } = pending);
-    if (isAnew) forget();
-    return isAnew;
+  function noteVersion(found: string): boolean {
+    const isNew = version !== found;
+    version = found;
+    if (isNew) forget();
+    return isNew;
   }
 
   function arrive({ number, pending, held, copies }: Found): number {

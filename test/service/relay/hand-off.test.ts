@@ -2,10 +2,11 @@
 
 import { expect, test, vi } from 'vitest';
 import { type DatabaseConnection, recordDeliveries } from '../../../src/ledger/index.ts';
-import { type Bus, listen, newExchange } from '../../support/bus.ts';
+import { amqpUrl, type Bus, listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';
 import { hold } from '../../support/outbox.ts';
+import { startProxy } from '../../support/proxy.ts';
 import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase, createTestRelay, retry, type TestRelay } from '../../support/relay.ts';
 import { type Notification, newJobId, progress } from '../../support/sender.ts';
@@ -149,7 +150,7 @@ test('an event that was handed over while a load ran stays behind the one that i
 test('an event whose write had no answer when an earlier one of its job was parked waits behind that one', async () => {
   const exchange = newExchange();
   await using database = await createTestDatabase();
-  await using _bus = await listen(exchange);
+  await using bus = await listen(exchange);
   await using connection = connectTestDatabase(database);
   await using leader = await createTestRelay({ database, exchange });
   await leader.lease.attempt();
@@ -173,6 +174,7 @@ test('an event whose write had no answer when an earlier one of its job was park
   await leader.runUntil(async () => (await outboxCount(database)) === 2);
   await leader.relay.runOnce();
 
+  await bus.received(1);
   expect(idsOf(leader)).toEqual(ids(jobId, 10));
   await retry(connection.db, 'parked');
   await leader.runUntil(isEmpty(database));
@@ -363,4 +365,29 @@ test('results that are written again, also at the same time, change nothing', as
   expect(await publications()).toBe(6);
   expect(await holds()).toEqual([{ hold: 0 }]);
   expect(await outboxCount(database)).toBe(0);
+});
+
+test('an attempt that ends with the connection is on record, and does not count', async () => {
+  const exchange = newExchange();
+  await using database = await createTestDatabase();
+  await using bus = await listen(exchange);
+  await using connection = connectTestDatabase(database);
+  await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672, counts: 'bytes' });
+  await using leader = await createTestRelay({ database, exchange, amqpUrl: proxy.url });
+  await leader.lease.attempt();
+  await leader.relay.runOnce();
+  proxy.silence();
+  await write(leader, connection, [progress(newJobId(), 10)]);
+  proxy.reset();
+  proxy.heal();
+
+  await leader.runUntil(isEmpty(database), 20_000);
+
+  await bus.received(1);
+  expect(await database.query(`select attempt, result from ${PUBLICATIONS} p order by published_at`)).toEqual(
+    [
+      { attempt: 1, result: 'failed' },
+      { attempt: 1, result: 'confirmed' },
+    ],
+  );
 });
