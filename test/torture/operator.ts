@@ -17,6 +17,8 @@ export type Operator = {
   readonly drain: (sinceMs: number, limitMs: number) => Promise<number | undefined>;
   /** How often the command was run. */
   readonly retries: () => number;
+  /** Of a token with the role of an operator. */
+  readonly token: () => Promise<string>;
 };
 
 type Depth = {
@@ -28,12 +30,14 @@ type Depth = {
 
 const COMMAND_END_MS = 5_000;
 const POLL_MS = 100;
+/** Without the jobs that decisions.ts has parked an event of for a while. */
 const DEPTH = `
+with own as (select distinct source, job_id from outbox_held where state = 'parked' and last_error like 'parked by %')
 select count(*) filter (where recorded_at <= to_timestamp($1::float8 / 1000))::int as old,
        count(*) filter (where state = 'returned')::int as returned,
        count(*) filter (where state = 'parked')::int as parked,
        string_agg(distinct last_error, e'\n') as errors
-from ${OUTBOX}`;
+from ${OUTBOX} where (source, job_id) not in (select source, job_id from own)`;
 
 /** @param options.onErrors gets the last errors of outbox entries, to be searched for secrets. */
 export function createOperator(options: {
@@ -43,7 +47,8 @@ export function createOperator(options: {
 }): Operator {
   const { world, guard, onErrors } = options;
   let retries = 0;
-  let token: string | undefined;
+  let made: Promise<string> | undefined;
+  const token = () => (made ??= makeToken());
 
   async function run(args: readonly string[], env: NodeJS.ProcessEnv, logFile: string): Promise<void> {
     const output = openSync(join(world.folder, logFile), 'a', 0o600);
@@ -66,11 +71,10 @@ export function createOperator(options: {
 
   async function retry(state: 'returned' | 'parked'): Promise<void> {
     retries += 1;
-    token ??= await makeToken();
     const ready = await Promise.all(world.replicas.map((replica) => replica.isReady().catch(() => false)));
     // If none is ready the command fails, and the next poll tries again.
     const replica = world.replicas[Math.max(0, ready.indexOf(true))];
-    const env = { TALLYHOOK_URL: replica?.operators, TALLYHOOK_TOKEN: token };
+    const env = { TALLYHOOK_URL: replica?.operators, TALLYHOOK_TOKEN: await token() };
     await run(['outbox', 'retry', state], env, 'operator.log');
   }
 
@@ -88,5 +92,5 @@ export function createOperator(options: {
     return until('the outbox is drained', isDrained, { limitMs, pollMs: POLL_MS }).catch(() => undefined);
   }
 
-  return { drain, retries: () => retries };
+  return { drain, retries: () => retries, token };
 }

@@ -89,6 +89,7 @@ export function summary(results: Results): string[] {
     `${episodes.alone} faults alone, ${episodes.together} times several together, in ${seconds(results.lastedMs)}`,
     `${counts.requests} requests, ${counts.acknowledged} acknowledged, ${counts.events} events, ${counts.messages} messages`,
     `lost ${counts.lost}, unexpected ${counts.unexpected}, duplicated ${counts.duplicated}, recovered ${counts.recovered}`,
+    `${counts.parked} parks held, ${counts.discarded} events discarded`,
     ...(violations.length === 0
       ? ['every promise was kept']
       : [`${violations.length} promises broken:`, ...shown, ...(more > 0 ? [`  and ${more} more`] : [])]),

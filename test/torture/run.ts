@@ -10,6 +10,7 @@ import { playEpisode, RECOVERY_LIMIT_MS } from './episodes.ts';
 import type { Fault, Stage } from './faults/index.ts';
 import { readLedger } from './ledger-facts.ts';
 import { createOperator, type Operator } from './operator.ts';
+import { type Decisions, startDecisions } from './decisions.ts';
 import { createRandom } from './random.ts';
 import type { Episode, Recorded, Injection } from './recorded.ts';
 import { type PlannedEpisode, planEpisodes } from './schedule.ts';
@@ -94,6 +95,7 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     guard,
     onErrors: (text) => search.scan('the outbox', text),
   });
+  await operator.token(); // before any fault strikes
   const startMs = performance.now();
   const senders = startSenders({
     random: random.fork('senders'),
@@ -102,12 +104,13 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     sources: world.sources,
     onAnswer: (text) => search.scan('an answer', text),
   });
+  const decisions = startDecisions({ world, random: random.fork('decisions'), token: operator.token });
   const stage: Stage = { world, subscriber, redeliver: senders.redeliver };
   try {
     const { faults, skipped } = strikable(options.faults, stage);
     for (const line of skipped) log(line);
     if (faults.length === 0) throw new CannotStrikeError(skipped.join('; '));
-    const parts = { world, stage, subscriber, senders, operator, search };
+    const parts = { world, stage, subscriber, senders, operator, decisions, search };
     const plan = planEpisodes(random.fork('schedule'), faults, options.pace);
     const awaited = new Set(options.untilAllStruck === true ? faults.map(({ name: each }) => each) : []);
     const { episodes, injections } = await playAll(plan, { ...parts, forMs, awaited, log });
@@ -122,7 +125,7 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     keepLogs(world, options.evidence);
     throw error;
   } finally {
-    await senders.stop(0);
+    await Promise.allSettled([senders.stop(0), decisions.stop(0)]);
   }
 }
 
@@ -142,6 +145,7 @@ type Parts = {
   readonly subscriber: Subscriber;
   readonly senders: Senders;
   readonly operator: Operator;
+  readonly decisions: Decisions;
   readonly search: SecretsSearch;
 };
 
@@ -173,7 +177,10 @@ async function playAll(
     injections.push(...played.injections);
     const { recoveredMs, endMs: healedMs } = played.episode;
     const well = recoveredMs === undefined ? 'NOT WELL' : `well in ${Math.round(recoveredMs - healedMs)} ms`;
-    log(`${String(planned.number).padStart(3)}  ${name(planned)}: ${well}`);
+    const left = played.injections.flatMap(({ unpublished }) =>
+      unpublished === undefined ? [] : [`, ${unpublished} committed and not published`],
+    );
+    log(`${String(planned.number).padStart(3)}  ${name(planned)}: ${well}${left.join('')}`);
     if (recoveredMs === undefined) break; // later faults would show nothing
   }
   return { episodes, injections };
@@ -196,10 +203,12 @@ async function finish(
     injections: readonly Injection[];
   },
 ): Promise<Recorded> {
-  const { world, subscriber, senders, operator, search, seed, startMs, episodes, injections } = parts;
+  const { world, subscriber, senders, operator, decisions, search, seed, startMs, episodes, injections } =
+    parts;
   await senders.stop(FINISH_LIMIT_MS);
+  await decisions.stop(FINISH_LIMIT_MS);
   const finalDrainMs = await operator.drain(performance.now(), RECOVERY_LIMIT_MS);
-  await untilReceived(world, subscriber);
+  await untilReceived(world, subscriber, decisions);
   await pause(QUIET_MS);
   // Counts of refused deliveries are written every 2 s, and the last of them by a replica that stops in order.
   for (const replica of world.replicas) await replica.stop();
@@ -215,6 +224,7 @@ async function finish(
     attempts: senders.attempts,
     messages: subscriber.messages,
     ledger,
+    parked: decisions.parked,
     injections,
     episodes,
     exits: world.exits,
@@ -227,12 +237,14 @@ async function finish(
 }
 
 /** Waits for every event of the ledger and an empty queue. What does not arrive the checker reports as lost. */
-async function untilReceived(world: World, subscriber: Subscriber): Promise<void> {
+async function untilReceived(world: World, subscriber: Subscriber, { parked }: Decisions): Promise<void> {
+  const discarded = new Set(parked.flatMap(({ eventId, isDiscarded }) => (isDiscarded ? eventId : [])));
   const isAll = async () => {
     const rows = await world.query<{ id: string }>(
       `select source || ':' || job_id || ':' || status || coalesce(':' || progress_percentage, '') as id from events`,
     );
-    return rows.every(({ id }) => subscriber.has(id)) && (await subscriber.waiting()) === 0
+    return rows.every(({ id }) => discarded.has(id) || subscriber.has(id)) &&
+      (await subscriber.waiting()) === 0
       ? true
       : undefined;
   };

@@ -1,6 +1,7 @@
 // All faults, by name.
 
 import { brokerFaults } from './broker.ts';
+import { handOffFaults } from './hand-off.ts';
 import { insideFaults } from './inside.ts';
 import { networkFaults } from './network.ts';
 import { processFaults } from './processes.ts';
@@ -10,6 +11,7 @@ export type { Fault, Stage, Struck, Subject } from './types.ts';
 
 export const FAULTS: readonly Fault[] = [
   ...processFaults,
+  ...handOffFaults,
   ...networkFaults,
   ...brokerFaults,
   ...insideFaults,
