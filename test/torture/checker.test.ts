@@ -247,6 +247,22 @@ test('a park has its effect once a fault is over that kept what was in flight on
   expect(parkedDuring('sender-link-cut', 3_600)).toContain('revived');
 });
 
+/** The second event is parked while RabbitMQ is frozen and comes at 2,000, the first one of its job then. */
+const cameBehind = (firstMs: number) =>
+  kinds({
+    ...during('rabbitmq-freeze'),
+    ...parkedAt(100),
+    messages: [
+      { ...(messages[0] as Message), atMs: firstMs },
+      { ...(messages[1] as Message), atMs: 2_000 },
+    ],
+  });
+
+test('an event was not in flight when it was parked if the one before it of its job came later', () => {
+  expect(cameBehind(1_500)).not.toContain('revived');
+  expect(cameBehind(1_700)).toContain('revived');
+});
+
 test('what two leaders have published is on record once, if the first could not know of the second', () => {
   const copy = { ...(messages[0] as Message), atMs: 400 };
   const twice = (fault: string) => kinds({ ...during(fault), messages: [...messages, copy] });

@@ -31,9 +31,11 @@ const AGAIN_MS = 400;
 const ANSWER_LIMIT_MS = 8_000;
 const QUERY_LIMIT_MS = 1_000;
 
+/** Those behind another event of their job more often: they are not in flight, and may wait in the leader's memory. */
 const PENDING = `
 select o.sequence::text, ${EVENT_KEY} as id from ${OUTBOX.replace(/as outbox$/, 'as o')} join events e on e.sequence = o.sequence
-where o.state = 'pending' and o.replay_id is null order by random() limit $1`;
+where o.state = 'pending' and o.replay_id is null
+order by random() + (row_number() over (partition by o.source, o.job_id order by o.sequence) = 1)::int * 0.8 limit $1`;
 
 export function startDecisions(options: {
   world: World;

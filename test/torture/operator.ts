@@ -24,7 +24,8 @@ export type Operator = {
 type Depth = {
   readonly old: number;
   readonly returned: number;
-  readonly parked: number;
+  /** Why the relay gave up on an event; null if there is none. */
+  readonly parked: string | null;
   readonly errors: string | null;
 };
 
@@ -35,7 +36,7 @@ const DEPTH = `
 with own as (select distinct source, job_id from outbox_held where state = 'parked' and last_error like 'parked by %')
 select count(*) filter (where recorded_at <= to_timestamp($1::float8 / 1000))::int as old,
        count(*) filter (where state = 'returned')::int as returned,
-       count(*) filter (where state = 'parked')::int as parked,
+       min(last_error) filter (where state = 'parked') as parked,
        string_agg(distinct last_error, e'\n') as errors
 from ${OUTBOX} where (source, job_id) not in (select source, job_id from own)`;
 
@@ -48,7 +49,15 @@ export function createOperator(options: {
   const { world, guard, onErrors } = options;
   let retries = 0;
   let made: Promise<string> | undefined;
-  const token = () => (made ??= makeToken());
+
+  /** Made once, when the replicas have migrated the ledger. */
+  function token(): Promise<string> {
+    made ??= makeToken().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  }
 
   async function run(args: readonly string[], env: NodeJS.ProcessEnv, logFile: string): Promise<void> {
     const output = openSync(join(world.folder, logFile), 'a', 0o600);
@@ -69,13 +78,13 @@ export function createOperator(options: {
     return (JSON.parse(lines.at(-1) ?? '') as { value: string }).value;
   }
 
-  async function retry(state: 'returned' | 'parked'): Promise<void> {
+  async function retry(...which: string[]): Promise<void> {
     retries += 1;
     const ready = await Promise.all(world.replicas.map((replica) => replica.isReady().catch(() => false)));
     // If none is ready the command fails, and the next poll tries again.
     const replica = world.replicas[Math.max(0, ready.indexOf(true))];
     const env = { TALLYHOOK_URL: replica?.operators, TALLYHOOK_TOKEN: await token() };
-    await run(['outbox', 'retry', state], env, 'operator.log');
+    await run(['outbox', 'retry', ...which], env, 'operator.log');
   }
 
   async function drain(sinceMs: number, limitMs: number): Promise<number | undefined> {
@@ -85,8 +94,9 @@ export function createOperator(options: {
       if (depth === undefined) return undefined;
       onErrors(depth.errors ?? '');
       if (depth.returned > 0) await retry('returned');
-      if (depth.parked > 0) await retry('parked');
-      const isEmpty = depth.old + depth.returned + depth.parked === 0;
+      // Not `outbox retry parked`, which would undo the decisions of decisions.ts, too.
+      if (depth.parked !== null) await retry('--all', '--state', 'parked', '--reason', depth.parked, '--yes');
+      const isEmpty = depth.old + depth.returned === 0 && depth.parked === null;
       return isEmpty ? performance.now() - startMs : undefined;
     };
     return until('the outbox is drained', isDrained, { limitMs, pollMs: POLL_MS }).catch(() => undefined);

@@ -13,7 +13,8 @@ import { createOperator, type Operator } from './operator.ts';
 import { type Decisions, startDecisions } from './decisions.ts';
 import { createRandom } from './random.ts';
 import type { Episode, Recorded, Injection } from './recorded.ts';
-import { type PlannedEpisode, planEpisodes } from './schedule.ts';
+import { fillOldLedger } from './old-ledger.ts';
+import { type PlannedEpisode, planRun } from './schedule.ts';
 import { createSecretsSearch, type SecretsSearch } from './secrets-search.ts';
 import { type Senders, startSenders } from './senders.ts';
 import { startSubscriber, type Subscriber } from './subscriber.ts';
@@ -83,6 +84,7 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     replicas: options.replicas,
     diskMegabytes: DISK_MEGABYTES + Math.ceil((forMs / 60_000) * DISK_MEGABYTES_A_MINUTE),
     env: options.env ?? {},
+    startsReplicas: false,
   });
   const search = createSecretsSearch(world);
   await using subscriber = await startSubscriber({
@@ -95,13 +97,14 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     guard,
     onErrors: (text) => search.scan('the outbox', text),
   });
-  await operator.token(); // before any fault strikes
   const startMs = performance.now();
+  const earlier = await fillOldLedger(world, random.fork('old ledger'));
   const senders = startSenders({
     random: random.fork('senders'),
     senders: options.senders,
     intakes: world.replicas.map(({ intake }) => intake),
     sources: world.sources,
+    earlier,
     onAnswer: (text) => search.scan('an answer', text),
   });
   const decisions = startDecisions({ world, random: random.fork('decisions'), token: operator.token });
@@ -111,7 +114,7 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     for (const line of skipped) log(line);
     if (faults.length === 0) throw new CannotStrikeError(skipped.join('; '));
     const parts = { world, stage, subscriber, senders, operator, decisions, search };
-    const plan = planEpisodes(random.fork('schedule'), faults, options.pace);
+    const plan = planRun(random.fork('schedule'), faults, options.pace);
     const awaited = new Set(options.untilAllStruck === true ? faults.map(({ name: each }) => each) : []);
     const { episodes, injections } = await playAll(plan, { ...parts, forMs, awaited, log });
     await untilAcknowledged(senders, options.leastEvents ?? 0);

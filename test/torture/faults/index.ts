@@ -7,6 +7,7 @@ import { networkFaults } from './network.ts';
 import { processFaults } from './processes.ts';
 import type { Fault } from './types.ts';
 
+export { MIGRATION } from './migration.ts';
 export type { Fault, Stage, Struck, Subject } from './types.ts';
 
 export const FAULTS: readonly Fault[] = [
