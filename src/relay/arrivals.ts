@@ -141,13 +141,19 @@ export function createArrivals(options: {
   }
 
   async function load({ copies: wantsCopies }: { copies: boolean }): Promise<number> {
+    if (!isOpen()) {
+      // It may take long until entries may be published, and what is decided until then is not read.
+      forget();
+      return 0;
+    }
     if (isUnknownNew()) fallBehind();
-    if (!isOpen() || roomLeft('live') === undefined) await lookForDecisions();
-    if (!isOpen()) return 0;
     // What waits for a load must not use up the room of all loads.
     if (roomLeft('live') === undefined && !gates.areOpen()) fallBehind();
     const live = roomLeft('live');
-    if (live === undefined) return 0;
+    if (live === undefined) {
+      noteVersion(await outbox.version());
+      return 0;
+    }
     if (!isCaughtUp) await begin();
     const number = ++loads;
     const next = handOff.next();
@@ -166,7 +172,7 @@ export function createArrivals(options: {
         fallBehind();
         return 0;
       }
-      if (isDecidedAnew(pending)) return await load({ copies: wantsCopies });
+      if (noteVersion(pending.version)) return await load({ copies: wantsCopies });
       // A failover has lost transactions: their numbers come again, on rows that this replica has not seen.
       if (since !== undefined && isBefore(pending.xid, since)) {
         fallBehind();
@@ -189,15 +195,8 @@ export function createArrivals(options: {
    */
   async function begin(): Promise<void> {
     fallBehind();
-    await lookForDecisions();
+    noteVersion(await outbox.version());
     await handOff.answered();
-  }
-
-  /** What waits in memory was loaded when the version was another. */
-  async function lookForDecisions(): Promise<void> {
-    const before = version;
-    version = await outbox.version();
-    if (before !== undefined && before !== version) forget();
   }
 
   /** Whether a write has failed, since this was asked last, that may be committed. It may be older than what loads look for. */
@@ -215,11 +214,11 @@ export function createArrivals(options: {
   }
 
   /** Somebody else has taken an event out of a batch. It may wait in memory, so all that waits there is loaded again. */
-  function isDecidedAnew(pending: Loaded): boolean {
-    const isAnew = version !== pending.version;
-    ({ version } = pending);
-    if (isAnew) forget();
-    return isAnew;
+  function noteVersion(found: string): boolean {
+    const isNew = version !== found;
+    version = found;
+    if (isNew) forget();
+    return isNew;
   }
 
   function arrive({ number, pending, held, copies }: Found): number {

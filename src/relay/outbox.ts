@@ -10,6 +10,7 @@ import { settleCopies } from './copy-results.ts';
 import type { Attempt, Entry } from './entry.ts';
 import { createHeldLoads, settleHeld } from './held.ts';
 import { type Loaded, loadPending, type PendingLoad, readVersion } from './pending.ts';
+import { recordKept } from './publications.ts';
 import type { Unwritten } from './results.ts';
 
 /** At most `limit` entries and about `bytes` of content, but always one; none of the positions `except`. */
@@ -42,9 +43,13 @@ export function createOutbox(connection: DatabaseConnection, { relayId }: { rela
     loadCopies: (options) => loadCopies(connection, options),
     settle: async ({ single, whole, held }) => {
       // Batches are deleted whole once those are out of them that are not confirmed.
-      if (single.length > 0) await takeOut(connection, single, relayId);
+      const taken = single.filter(({ next }) => next !== 'keep');
+      if (taken.length > 0) await takeOut(connection, taken, relayId);
       if (whole.length > 0) await settleWhole(connection, whole, relayId);
       if (held.length > 0) await settleHeld(connection, held, relayId);
+      // Last: if one of the others fails, all are written again, and these would be on record twice.
+      const kept = single.filter(({ next }) => next === 'keep');
+      if (kept.length > 0) await recordKept(connection, kept, relayId);
     },
     settleCopies: (attempts) => settleCopies(connection, attempts, relayId),
     depth: () => readOutboxDepth(connection.db, null),

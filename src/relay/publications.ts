@@ -1,5 +1,6 @@
 // What the ledger keeps of an attempt to publish.
 
+import type { DatabaseConnection, Statement } from '../ledger/index.ts';
 import type { Settlement } from './entry.ts';
 import type { Publication } from './publisher.ts';
 
@@ -35,3 +36,29 @@ select now(), ${relayId}::uuid, source, min(sequence), array_agg(sequence order 
        array_agg(duration_ms order by sequence)
 from ${confirmed} group by source, sequence >> ${BLOCK_BITS}
 returning cardinality(sequences) as recorded`;
+
+const RECORD_KEPT: Statement = {
+  name: 'publications-kept',
+  text: `
+insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
+select now(), sequence, attempts + 1, result, detail, duration_ms, $7::uuid, source
+from unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::int[], $6::text[])
+  as t (sequence, attempts, result, detail, duration_ms, source)`,
+};
+
+/** Attempts that the broker made fail: they do not count, and the entries stay as they are. */
+export async function recordKept(
+  connection: Pick<DatabaseConnection, 'execute'>,
+  kept: readonly Settlement[],
+  relayId: string,
+): Promise<void> {
+  await connection.execute(RECORD_KEPT, [
+    kept.map(({ entry }) => entry.sequence),
+    kept.map(({ entry }) => entry.attempts),
+    kept.map(({ publication }) => publication?.result),
+    kept.map(({ publication }) => publicationDetail(publication)),
+    kept.map(({ publication }) => Math.round(publication?.durationMs ?? 0)),
+    kept.map(({ entry }) => entry.source),
+    relayId,
+  ]);
+}

@@ -138,13 +138,23 @@ export function createRelay(options: {
     const next = nextStep(entry, publication, { alone, maxAttempts: limits.maxAttempts });
     const retryInMs = next === 'retry' ? retryDelayMs(entry.attempts + 1, random()) : 0;
     const result: Attempt = { entry, publication, next, retryInMs };
-    if (next === 'keep') inFlight.publishAgain(lane, publication);
+    if (next === 'keep') keep(lane, result);
     else if (entry.replay === undefined) applyResult(lane, result);
     else copies.add(lane, result);
     if (next === 'park') {
       log.error({ event: eventId(entry.source, entry), attempts: entry.attempts + 1 }, 'event parked');
     }
     goOn();
+  }
+
+  /**
+   * An operator may have decided about it while it was on its way, and so long ago that the leader has read that already. So
+   * it is read from the outbox again, and all that waits there with it.
+   */
+  function keep(lane: Lane, result: Attempt): void {
+    if (result.entry.replay === undefined) results.add(result);
+    inFlight.publishAgain(lane, result.publication);
+    arrivals.forget();
   }
 
   /** Published, or no queue received it: the job's next event may follow. Otherwise all of the job's events wait from now on. */

@@ -5,14 +5,14 @@ import type { Batch, Entry, Settlement } from './entry.ts';
 
 /** What one round writes, in this order. */
 export type Unwritten = {
-  /** Events that are taken out of their batches. */
+  /** Events that are taken out of their batches, and attempts that do not count. */
   readonly single: readonly Settlement[];
   readonly whole: readonly Batch[];
   readonly held: readonly Settlement[];
 };
 
 export type Results = {
-  /** Of a live entry. Results of `keep` change nothing, and are not given. */
+  /** Of a live entry. One with `keep` is only recorded: the entry still has no result. */
   readonly add: (settlement: Settlement) => void;
   /** Takes what can be written now. Undefined if there is nothing. */
   readonly take: () => Unwritten | undefined;
@@ -59,6 +59,7 @@ export function createResults(): Results {
     add: (settlement) => {
       const { batch } = settlement.entry;
       if (batch === undefined) held.push(settlement);
+      else if (settlement.next === 'keep') single.push(settlement);
       else addOfBatch(batch, settlement);
     },
     take: () => {
@@ -96,7 +97,9 @@ export function createResults(): Results {
   };
 }
 
-/** The entries of what was written. */
+/** The entries that have their result once this is written. */
 export function entriesOf({ single, whole, held }: Unwritten): Entry[] {
-  return [...single, ...whole.flatMap((batch) => batch.confirmed), ...held].map(({ entry }) => entry);
+  return [...single, ...whole.flatMap((batch) => batch.confirmed), ...held].flatMap(({ entry, next }) =>
+    next === 'keep' ? [] : entry,
+  );
 }

@@ -4,6 +4,7 @@ import type { DeliveryRecord } from '../../src/ledger/record.ts';
 import { eventRecord } from './records.ts';
 import { completed, type Notification } from './sender.ts';
 
+type EventRecord = DeliveryRecord & { outcome: 'event' };
 type Queryable = { readonly query: (text: string, values?: unknown[]) => Promise<unknown> };
 
 /** Its statement for deliveries, word for word. */
@@ -86,8 +87,12 @@ export async function recordBefore(database: Queryable, ...contents: readonly No
 }
 
 export function valuesBefore(contents: readonly Notification[]): unknown[] {
-  const records = contents.map((content) => eventRecord(content));
-  const column = (pick: (record: DeliveryRecord & { outcome: 'event' }) => unknown) => records.map(pick);
+  return columnsBefore(contents.map((content) => eventRecord(content)));
+}
+
+/** The values of `RECORD_BEFORE`: events of different jobs. */
+export function columnsBefore(records: readonly EventRecord[]): unknown[] {
+  const column = (pick: (record: EventRecord) => unknown) => records.map(pick);
   return [
     column(({ source }) => source),
     column(({ event }) => event.jobId),

@@ -6,15 +6,16 @@ import type { World } from './world.ts';
 import { OUTBOX } from '../support/outbox.ts';
 
 const LIMIT_MS = 120_000;
-const KEY = `e.source || ':' || e.job_id || ':' || e.status || coalesce(':' || e.progress_percentage, '')`;
+/** The id of the event `e`. */
+export const EVENT_KEY = `e.source || ':' || e.job_id || ':' || e.status || coalesce(':' || e.progress_percentage, '')`;
 /** On the clock of the harness: Postgres runs on the same machine. */
 const since = (column: string) => `extract(epoch from ${column})::float8 * 1000 - $1::float8`;
 
-const EVENTS = `select ${KEY} as id, e.sequence::text, e.late,
+const EVENTS = `select ${EVENT_KEY} as id, e.sequence::text, e.late,
 to_char(e.recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "recordedAt",
 ${since('e.recorded_at')} as "recordedMs"
 from events e order by e.sequence`;
-const ATTEMPTS = `select ${KEY} as "eventId", p.result, ${since('p.published_at')} as "atMs"
+const ATTEMPTS = `select ${EVENT_KEY} as "eventId", p.result, ${since('p.published_at')} as "atMs"
 from ${PUBLICATIONS} p join events e on e.sequence = p.event_sequence`;
 const DELIVERIES = `select headers::json ->> 'x-request-id' as "requestId", outcome, http_status as status,
 job_id as "jobId", secret_fingerprint as "secretFingerprint",

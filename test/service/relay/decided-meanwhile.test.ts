@@ -1,12 +1,15 @@
 // What an operator or another leader decides about an event while it is in a relay's memory or on its way.
 
 import { sql } from 'kysely';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { DatabaseConnection } from '../../../src/ledger/index.ts';
 import { decide, lockEntry } from '../../../src/operators/decisions/decide.ts';
 import { decideEntries } from '../../../src/operators/decisions/retry.ts';
+import { amqpUrl } from '../../support/bus.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';
+import { hold } from '../../support/outbox.ts';
+import { startProxy } from '../../support/proxy.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { addEntry, type TestRelay } from '../../support/relay.ts';
 import { createStage, endLease, ids, idsOf, isEmpty, isIdle, write } from '../../support/relay-stage.ts';
@@ -68,6 +71,105 @@ test('what is discarded while the relay has no room for more does not go out', a
   await relay.runUntil(isEmpty(database));
 
   expect(idsOf(relay)).toEqual(ids(jobId, 1, 2, 4, 5));
+});
+
+test('what an operator parks does not go out, though the relay has no room to load anything', async () => {
+  await using stage = await createStage();
+  const { database, connection, bus } = stage;
+  const relay = await stage.addRelay({ limits: { inFlight: 1 } });
+  await relay.lease.attempt();
+  await relay.relay.runOnce();
+  const jobId = newJobId();
+  const letGo = relay.holdPublishes();
+  await write(relay, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]);
+  await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
+
+  await relay.relay.runOnce();
+  letGo();
+  await relay.runUntil(async () => (await outboxCount(database)) === 1);
+  await relay.relay.runOnce();
+
+  await bus.received(1);
+  expect(idsOf(relay)).toEqual(ids(jobId, 10));
+});
+
+test('what an operator parks does not go out, though the relay reads its whole outbox again', async () => {
+  await using stage = await createStage();
+  const { database, connection, bus } = stage;
+  const relay = await stage.addRelay();
+  await relay.lease.attempt();
+  await relay.relay.runOnce();
+  const jobId = newJobId();
+  const letGo = relay.holdPublishes();
+  await write(relay, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]);
+  await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
+  // Nobody knows whether this one was committed, so the next load begins anew.
+  await expect(relay.handOff.write([], () => Promise.reject(new Error('no answer')))).rejects.toThrow(
+    'no answer',
+  );
+
+  await relay.relay.runOnce();
+  letGo();
+  await relay.runUntil(async () => (await outboxCount(database)) === 1);
+  await relay.relay.runOnce();
+
+  await bus.received(1);
+  expect(idsOf(relay)).toEqual(ids(jobId, 10));
+});
+
+test('what an operator parks while it is on its way is not published again when the broker is back', async () => {
+  await using stage = await createStage();
+  const { database, connection, bus } = stage;
+  await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672, counts: 'bytes' });
+  const relay = await stage.addRelay({ amqpUrl: proxy.url });
+  await relay.lease.attempt();
+  await relay.relay.runOnce();
+  const [jobId, other] = [newJobId(), newJobId()];
+  proxy.silence();
+  await write(relay, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]);
+  await write(relay, connection, [progress(other, 30)]);
+  await write(relay, connection, [progress(other, 40)]);
+  await hold(database, { state: 'parked' }, 'e.progress_percentage in (10, 40)');
+  await relay.relay.runOnce();
+  proxy.reset();
+  proxy.heal();
+  await vi.waitFor(() => expect(relay.publisher.isReady()).toBe(false));
+  await vi.waitFor(() => expect(relay.publisher.isReady()).toBe(true), { timeout: 10_000 });
+
+  await relay.runUntil(async () => (await outboxCount(database)) === 3);
+  await relay.relay.runOnce();
+
+  await bus.received(1);
+  expect(idsOf(relay)).toEqual([...ids(jobId, 10), ...ids(other, 30, 30)]);
+});
+
+test('what an operator parks while the broker is away is not published when it is back', async () => {
+  await using stage = await createStage();
+  const { database, connection, bus } = stage;
+  await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672, counts: 'bytes' });
+  const relay = await stage.addRelay({ amqpUrl: proxy.url });
+  await relay.lease.attempt();
+  await relay.relay.runOnce();
+  const jobId = newJobId();
+  proxy.silence();
+  await write(relay, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]);
+  proxy.refuse();
+  proxy.reset();
+  await vi.waitFor(() => expect(relay.publisher.isReady()).toBe(false));
+  await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
+  await write(relay, connection, [progress(newJobId(), 30)]);
+  await relay.relay.runOnce();
+  proxy.heal();
+
+  await relay.runUntil(async () => (await outboxCount(database)) === 1);
+  await relay.relay.runOnce();
+
+  await bus.received(1);
+  expect(idsOf(relay)).not.toContain(ids(jobId, 20)[0]);
 });
 
 test('an event that is parked on its way and then confirmed has a publication, and its job goes on', async () => {

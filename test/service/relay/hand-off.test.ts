@@ -1,9 +1,10 @@
 // Events that go to the relay from memory, while other replicas write, loads run, publishes fail and leaders change.
 
 import { expect, test, vi } from 'vitest';
-import { type Bus } from '../../support/bus.ts';
+import { amqpUrl, type Bus } from '../../support/bus.ts';
 import { outboxCount } from '../../support/facts.ts';
 import { hold } from '../../support/outbox.ts';
+import { startProxy } from '../../support/proxy.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { createTestRelay, retry } from '../../support/relay.ts';
 import { createStage, ids, idsOf, isEmpty, isIdle, write } from '../../support/relay-stage.ts';
@@ -316,4 +317,27 @@ test('results that are written again, also at the same time, change nothing', as
   expect(await publications()).toBe(6);
   expect(await holds()).toEqual([{ hold: 0 }]);
   expect(await outboxCount(database)).toBe(0);
+});
+
+test('an attempt that ends with the connection is on record, and does not count', async () => {
+  await using stage = await createStage();
+  const { database, bus, connection } = stage;
+  await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672, counts: 'bytes' });
+  const leader = await stage.addRelay({ amqpUrl: proxy.url });
+  await leader.lease.attempt();
+  await leader.relay.runOnce();
+  proxy.silence();
+  await write(leader, connection, [progress(newJobId(), 10)]);
+  proxy.reset();
+  proxy.heal();
+
+  await leader.runUntil(isEmpty(database), 20_000);
+
+  await bus.received(1);
+  expect(await database.query(`select attempt, result from ${PUBLICATIONS} p order by published_at`)).toEqual(
+    [
+      { attempt: 1, result: 'failed' },
+      { attempt: 1, result: 'confirmed' },
+    ],
+  );
 });
