@@ -8,6 +8,7 @@ import type { Statement } from './database.ts';
  *
  * `hold` changes with each delivery of a held job and with each event that is held. Here it is compared with what it was when
  * this statement began. So if an event was recorded behind the last held one meanwhile, nothing is changed: its own end does it.
+ * A duplicate at that moment leaves the job held, too, with nothing to wait for: its next event is held, published and ends that.
  */
 export const RELEASE_JOBS: Statement = {
   name: 'release-jobs',

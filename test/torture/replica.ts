@@ -180,8 +180,8 @@ export async function createReplica(options: {
       () => Number(readFileSync(reportFile, 'utf8')) || undefined,
       limit,
     ).catch(() => 0);
-    // It has sent itself the signal by now, or never will.
-    await kill(signal);
+    // It sends itself the signal now, or never will. A second SIGSTOP that came before its own would leave it stopped for good.
+    if (kept === 0 || signal === 'SIGKILL') await kill(signal);
     return kept;
   }
 
