@@ -98,10 +98,12 @@ with settled as (
 locked as materialized (
   select first, sequences from outbox_batches where first in (select first from settled) order by first for update
 ),
+left_in as (
+  select first, unnest(sequences) as sequence from locked
+),
 taken as materialized (
   select s.*, e.source, e.job_id, e.status, e.progress_percentage, e.late, e.recorded_at
-  from settled s join locked using (first) join events e on e.sequence = s.sequence
-  where s.sequence = any(locked.sequences)
+  from settled s join left_in using (first, sequence) join events e on e.sequence = s.sequence
 ),
 rest as materialized (
   select first, array(

@@ -9,7 +9,7 @@ import { loadCopies } from './copies.ts';
 import { settleCopies } from './copy-results.ts';
 import type { Attempt, Entry } from './entry.ts';
 import { createHeldLoads, settleHeld } from './held.ts';
-import { type Loaded, loadPending, type PendingLoad, readVersion } from './pending.ts';
+import { createPendingLoads, type Loaded, type PendingLoad, readVersion } from './pending.ts';
 import { recordKept } from './publications.ts';
 import type { Unwritten } from './results.ts';
 
@@ -38,7 +38,7 @@ export type Outbox = {
 export function createOutbox(connection: DatabaseConnection, { relayId }: { relayId: string }): Outbox {
   return {
     version: () => readVersion(connection),
-    loadPending: (options) => loadPending(connection, options),
+    loadPending: createPendingLoads(connection),
     loadHeld: createHeldLoads(connection),
     loadCopies: (options) => loadCopies(connection, options),
     settle: async ({ single, whole, held }) => {

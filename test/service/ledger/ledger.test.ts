@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/database.ts';
 import { DAYS_AHEAD, keepPartitions } from '../../../src/ledger/partitions.ts';
 import { hold } from '../../support/outbox.ts';
-import { loadPending } from '../../../src/relay/pending.ts';
+import { createPendingLoads } from '../../../src/relay/pending.ts';
 import { recordDeliveries } from '../../../src/ledger/record.ts';
 import { addRefusals } from '../../../src/ledger/refusals.ts';
 import { keepUp } from '../../../src/ledger/upkeep.ts';
@@ -134,7 +134,7 @@ describe('recording a batch', () => {
       '0001-01-01T00:00:00.000000Z',
       '9999-12-31T23:59:59.999999Z',
     ]);
-    const { found } = await loadPending(connection, { ...ALL_PENDING, limit: times.length });
+    const { found } = await createPendingLoads(connection)({ ...ALL_PENDING, limit: times.length });
     expect(found.map(({ entry }) => entry.occurredAt)).toEqual(times);
   });
 
