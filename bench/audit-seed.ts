@@ -88,12 +88,27 @@ const events = (n: number, range: Range) => `
     case when ${STATUS} <> 'processing' then ${at(n)} end, ${at(n)}, ${uuidOf('g')}, '\\x00', 0, ${ERROR}
   from ${eventSeries(range)}`;
 
+const RESULT = `case when j % 1000 = 5 then 'nacked' when j % 5000 = 6 then 'returned' else 'confirmed' end`;
+const RELAY = `'00000000-0000-4000-8000-000000000001'::uuid`;
+
+/** A third has rows of its own, as after a long outage of the broker. */
+const SHARES_ROW = `${RESULT} = 'confirmed' and ${b} % 3 <> 0`;
+
 const publications = (n: number, range: Range) => `
   insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
-  select ${at(n)} + interval '20 ms', sequence, 1,
-    case when j % 1000 = 5 then 'nacked' when j % 5000 = 6 then 'returned' else 'confirmed' end,
-    case when j % 1000 = 5 then 'the broker refused it' end, 3, '00000000-0000-4000-8000-000000000001', ${SOURCE}
-  from ${eventSeries(range)}`;
+  select ${at(n)} + interval '20 ms', sequence, 1, ${RESULT},
+    case when j % 1000 = 5 then 'the broker refused it' end, 3, ${RELAY}, ${SOURCE}
+  from ${eventSeries(range)} where not (${SHARES_ROW})`;
+
+/** Half of them as a relay settles them at a high rate, a group at once, and half as it does at a low one. */
+const publicationBatches = (n: number, range: Range) => `
+  insert into publication_batches (published_at, relay_id, source, first, sequences, durations_ms)
+  select max(at), ${RELAY}, source, min(sequence), array_agg(sequence order by sequence), array_agg(3)
+  from (
+    select ${at(n)} + interval '20 ms' as at, ${b} as b, sequence, ${SOURCE} as source from ${eventSeries(range)}
+    where ${SHARES_ROW}
+  ) settled
+  group by b, source, sequence >> 10, case when b % 2 = 0 then sequence end`;
 
 const jobs = (n: number, range: Range) => `
   insert into jobs (source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at)
@@ -103,13 +118,18 @@ const jobs = (n: number, range: Range) => `
     case when j % 200 <> 7 and j % 50 = 0 then ${at(n)} + interval '2 seconds' end
   from ${eventSeries(range)} where p % 2 = 0`;
 
-/** Entries of the newest events: most are pending, some returned, few parked. */
-const outbox = (entries: number) => `
-  insert into outbox (sequence, source, job_id, status, progress_percentage, late, recorded_at, data, state, attempts)
-  select sequence, source, job_id, status, progress_percentage, late, recorded_at, '{}',
-    case when sequence % 50 = 0 then 'returned' when sequence % 500 = 1 then 'parked' else 'pending' end,
-    case when sequence % 500 = 1 then 20 else 0 end
-  from events order by sequence desc limit ${entries}`;
+/** Entries of the newest events: most are pending, some returned, few parked. Each has a time, and so a batch, of its own. */
+const outbox = (entries: number) => [
+  `insert into outbox_batches (first, sequences, bytes, recorded_at)
+   select sequence, array[sequence], 400, recorded_at from ${newestEvents(entries)}
+   where sequence % 50 <> 0 and sequence % 500 <> 1`,
+  `insert into outbox_held (sequence, source, job_id, status, progress_percentage, late, recorded_at, data, state, attempts)
+   select sequence, source, job_id, status, progress_percentage, late, recorded_at, '{}',
+     case when sequence % 50 = 0 then 'returned' else 'parked' end, case when sequence % 50 = 0 then 0 else 20 end
+   from ${newestEvents(entries)} where sequence % 50 = 0 or sequence % 500 = 1`,
+  'vacuum (analyze) outbox_batches, outbox_held',
+];
+const newestEvents = (count: number) => `(select * from events order by sequence desc limit ${count}) newest`;
 
 type Range = { readonly from: number; readonly to: number };
 /** Runs the statements one after another on one connection. Returns the rows of the last one. */
@@ -118,7 +138,7 @@ type Session = <Row extends QueryResultRow>(statements: readonly string[]) => Pr
 type Index = { table: string; index: string; constraint: string | null; definition: string };
 
 const FAST = ['set synchronous_commit = off', "set work_mem = '128MB'", "set maintenance_work_mem = '256MB'"];
-const TABLES = ['deliveries', 'events', 'jobs', 'publications'] as const;
+const TABLES = ['deliveries', 'events', 'jobs', 'publications', 'publication_batches'] as const;
 
 /**
  * Fills the empty, migrated ledger with `count` deliveries (a multiple of 20) and what belongs to them, in two sessions at once.
@@ -135,7 +155,7 @@ export async function seedHistory(
     session([...FAST, deliveries(count, all)]),
     session([
       ...FAST,
-      ...[events, jobs, publications].map((rows) => rows(count, all)),
+      ...[events, jobs, publications, publicationBatches].map((rows) => rows(count, all)),
       `select setval(pg_get_serial_sequence('events', 'sequence'), (select max(sequence) from events))`,
     ]),
   ]);
@@ -149,7 +169,7 @@ export async function seedHistory(
     session,
     TABLES.map((table) => indexes.get(table) ?? []),
   );
-  await session([...FAST, outbox(waiting), 'vacuum (analyze) outbox']);
+  await session([...FAST, ...outbox(waiting)]);
 }
 
 /** Divides the groups of statements among two sessions, one for each core. */
@@ -190,7 +210,7 @@ const WITHOUT_WAL = `
   declare name text;
   begin
     for name in select c.relname from pg_class c where c.relkind = 'r' and
-      c.relname ~ '^(events|jobs|deliveries_\\d+|publications_\\d+)$' order by 1
+      c.relname ~ '^(events|jobs|(deliveries|publications|publication_batches)_\\d+)$' order by 1
     loop
       execute format('alter table %I set unlogged', name);
     end loop;
@@ -198,7 +218,7 @@ const WITHOUT_WAL = `
 
 /** The service itself makes those of the coming days. */
 function partitionsOfThePast(): string[] {
-  return ['deliveries', 'publications'].map(
+  return ['deliveries', 'publications', 'publication_batches'].map(
     (parent) => `
     do $$
     declare day date; name text;

@@ -11,8 +11,9 @@ import { measurePages, pagesToAsk, signIn } from './audit-pages.ts';
 import type { AuditReport, AuditScale } from './audit-report.ts';
 import { seedHistory } from './audit-seed.ts';
 import { SMALLEST_BODY_BYTES } from './load/notifications.ts';
-import { measureLoad, newRun } from './measure.ts';
+import { measureLoad } from './measure.ts';
 import type { Stage } from './stage.ts';
+import { newRun } from './subscribing.ts';
 import { memoryOf } from './usage.ts';
 
 export const AUDIT_FULL: AuditScale = { deliveries: 1_000_000, asked: 51, rounds: 3, loadS: 10 };

@@ -1,33 +1,37 @@
-// The cases: what is compared with what, under which load, how often and in which order. Subjects that are compared take turns
-// (A B A B). A case that only shows a tendency is measured once.
+// The cases: what is compared with what, under which load, how often and in which order. Subjects that are compared take turns.
+// A case that only shows a tendency is measured once.
 
 import { withstandFloods } from './floods.ts';
 import { drainBacklog, sitOutOutage } from './long-cases.ts';
 import { findPgbench, type Pgbench } from './pgbench.ts';
-import { type Case, type Run, spreadOf, type SubjectName } from './results.ts';
+import { bestPool, choosePool, compare, loadName } from './compare.ts';
+import { peakOf } from './peaks.ts';
+import type { Case } from './results.ts';
+import { runPgbenchInserts, runPublisher } from './rival-runs.ts';
 import {
   type Bench,
   CONCURRENCY,
   runBaseline,
   runCeiling,
-  runPgbenchInserts,
-  runPublisher,
   runTallyhook,
   runTallyhookWithoutBroker,
   runVerifyRoute,
-  type Variation,
 } from './runs.ts';
+import { DISTANCE_MS, LONE, LONE_PER_S } from './scale.ts';
 import { seedLedger } from './seed.ts';
+import { withDistance, withSlowCommits } from './slow-servers.ts';
 
 const OPEN_CONNECTIONS = 256;
 const CEILING_S = 4;
 
 export const CASE_WORK: Readonly<Record<Case, (bench: Bench) => Promise<void>>> = {
   ceiling,
-  tuning,
   bus,
   intake,
   concurrency,
+  lone,
+  commits,
+  distance,
   rates,
   growth,
   replicas,
@@ -39,11 +43,19 @@ export const CASE_WORK: Readonly<Record<Case, (bench: Bench) => Promise<void>>> 
   floods: withstandFloods,
 };
 
-const connectionsLabel = (count: number) => `${count} connections`;
+/** So many connections, each of which sends its next notification when it has its answer. */
+const closedBy = (count: number) => ({
+  variant: connectionsLabel(count),
+  load: { loop: { kind: 'closed', concurrency: count } as const },
+});
+const connectionsLabel = (count: number) =>
+  `${count.toLocaleString('en')} ${count === 1 ? 'connection' : 'connections'}`;
 const eventsLabel = (count: number) => `${count.toLocaleString('en')} events`;
 const bodyLabel = (bytes: number) => `${bytes / 1_024} KiB`;
-const duplicatesLabel = (share: number) => `${share * 100} % duplicates`;
+const duplicatesLabel = (share: number) => `${Math.round(share * 100)} % duplicates`;
 const replicasLabel = (count: number) => `${count} ${count === 1 ? 'replica' : 'replicas'}`;
+const commitsLabel = (delayMs: number, connections: number) =>
+  `${delayMs} ms longer, ${connectionsLabel(connections)}`;
 const shareLabel = (share: number) => `${share * 100} % of the peak`;
 
 async function ceiling(bench: Bench): Promise<void> {
@@ -53,21 +65,13 @@ async function ceiling(bench: Bench): Promise<void> {
   }
 }
 
-/** Finds the baseline's best pool size, which it has from here on. */
-async function tuning(bench: Bench): Promise<void> {
-  for (const round of rounds(bench).slice(0, 2))
-    for (const pool of bench.scale.pools)
-      await runBaseline(bench, { case: 'tuning', variant: `pool of ${pool}`, round, pool });
-}
-
 /** Tallyhook and the baseline with events on the bus, and for comparison the bare publisher and the bare route. */
 async function bus(bench: Bench): Promise<void> {
+  const variation = { case: 'bus', variant: connectionsLabel(CONCURRENCY) } as const;
+  await compare(bench, variation, bench.scale.rounds);
   for (const round of rounds(bench)) {
-    const variation = { case: 'bus', variant: connectionsLabel(CONCURRENCY), round } as const;
-    await runTallyhook(bench, variation);
-    await runBaseline(bench, variation);
-    await runVerifyRoute(bench, variation);
-    await runPublisher(bench, variation);
+    await runVerifyRoute(bench, { ...variation, round });
+    await runPublisher(bench, { ...variation, round });
   }
 }
 
@@ -77,10 +81,9 @@ async function intake(bench: Bench): Promise<void> {
   await bench.stage.rabbitmq.stop();
   try {
     for (const round of rounds(bench)) {
-      const variation = { case: 'intake', variant: connectionsLabel(CONCURRENCY), round } as const;
-      await runTallyhookWithoutBroker(bench, variation);
+      for (const count of bench.scale.intakes)
+        await runTallyhookWithoutBroker(bench, { case: 'intake', round, ...closedBy(count) });
       if (pgbench !== undefined) await runPgbenchInserts(bench, pgbench, round);
-      await runVerifyRoute(bench, variation);
     }
   } finally {
     await bench.stage.rabbitmq.start();
@@ -88,44 +91,55 @@ async function intake(bench: Bench): Promise<void> {
 }
 
 async function concurrency(bench: Bench): Promise<void> {
-  for (const count of bench.scale.concurrencies) {
-    const load = { loop: { kind: 'closed', concurrency: count } } as const;
-    const variation = { case: 'concurrency', variant: connectionsLabel(count), round: 1, load } as const;
-    await runBeside(bench, variation);
-  }
+  for (const count of bench.scale.concurrencies)
+    await compare(bench, { case: 'concurrency', ...closedBy(count) }, bench.scale.rounds);
+}
+
+/** A delivery now and then, which finds nothing to share a write with. */
+async function lone(bench: Bench): Promise<void> {
+  const loop = { kind: 'open', ratePerS: LONE_PER_S, connections: 1 } as const;
+  const comparison = { case: 'lone', variant: LONE, load: { loop } } as const;
+  await compare(bench, comparison, bench.scale.rounds);
+}
+
+/** With a disk that takes longer, such as one over a network. */
+async function commits(bench: Bench): Promise<void> {
+  for (const delayMs of new Set(bench.scale.commits.map((each) => each.delayMs)))
+    await withSlowCommits(bench, delayMs, async () => {
+      for (const { connections } of bench.scale.commits.filter((each) => each.delayMs === delayMs)) {
+        const { load } = closedBy(connections);
+        const variant = commitsLabel(delayMs, connections);
+        await compare(bench, { case: 'commits', variant, load }, bench.scale.rounds);
+      }
+    });
+}
+
+/** With Postgres and RabbitMQ on other machines. */
+async function distance(bench: Bench): Promise<void> {
+  await withDistance(bench, DISTANCE_MS, async (broker) => {
+    for (const count of bench.scale.distances)
+      await compare(bench, { case: 'distance', ...closedBy(count), broker }, bench.scale.rounds);
+  });
 }
 
 /** Open loop, at shares of the highest rate of a closed loop. The baseline's shares are of its own highest rate. */
 async function rates(bench: Bench): Promise<void> {
-  const known = () => peakOf(bench.runs, 'tallyhook');
-  if (known() === undefined)
-    await runTallyhook(bench, { case: 'rates', variant: connectionsLabel(CONCURRENCY), round: 1 });
-  const ownPeak = known();
-  if (ownPeak === undefined) throw new Error('without a peak there are no shares of it');
-  const baselinePeak = peakOf(bench.runs, 'baseline');
+  if (peakOf(bench.runs, 'tallyhook') === undefined)
+    await compare(bench, { case: 'rates', ...closedBy(CONCURRENCY) }, 1);
+  const [own, theirs] = [peakOf(bench.runs, 'tallyhook'), peakOf(bench.runs, 'baseline')];
+  if (own === undefined || theirs === undefined) throw new Error('without a peak there are no shares of it');
+  const pool = bestPool(bench.runs, loadName(theirs)) ?? (await choosePool(bench, theirs));
   for (const share of bench.scale.shares) {
+    const at = (perS: number) => ({
+      loop: { kind: 'open', ratePerS: Math.round(perS * share), connections: OPEN_CONNECTIONS } as const,
+    });
     // The share with a target is measured as often as what it is compared with.
     for (const round of share === 0.5 ? rounds(bench) : [1]) {
-      const at = (peak: number) => ({
-        loop: { kind: 'open', ratePerS: Math.round(peak * share), connections: OPEN_CONNECTIONS } as const,
-      });
       const variation = { case: 'rates', variant: shareLabel(share), round } as const;
-      await runTallyhook(bench, { ...variation, load: at(ownPeak) });
-      if (bench.scale.withBaseline && share === 0.5 && baselinePeak !== undefined)
-        await runBaseline(bench, { ...variation, load: at(baselinePeak) });
+      await runTallyhook(bench, { ...variation, load: at(own.perS) });
+      if (share === 0.5) await runBaseline(bench, { ...variation, load: at(theirs.perS), pool });
     }
   }
-}
-
-function peakOf(runs: readonly Run[], subject: SubjectName): number | undefined {
-  const found = (['bus', 'concurrency', 'rates'] as const).flatMap((each) => {
-    const closed = runs.filter((run) => run.case === each && run.variant.endsWith('connections'));
-    return [...new Set(closed.map(({ variant }) => variant))].flatMap(
-      (variant) =>
-        spreadOf(closed, { case: each, subject, variant }, ({ acksPerS }) => acksPerS)?.median ?? [],
-    );
-  });
-  return found.length === 0 ? undefined : Math.max(...found);
 }
 
 /** Ledgers with history, made beforehand, which take turns. */
@@ -153,35 +167,27 @@ async function replicas(bench: Bench): Promise<void> {
 
 async function payload(bench: Bench): Promise<void> {
   for (const bodyBytes of bench.scale.bodies) {
-    const variation = {
-      case: 'payload',
-      variant: bodyLabel(bodyBytes),
-      round: 1,
-      load: { bodyBytes },
-    } as const;
-    await runBeside(bench, variation);
+    const load = { bodyBytes };
+    // The largest has a target.
+    const times = bodyBytes === Math.max(...bench.scale.bodies) ? bench.scale.rounds : 1;
+    await compare(bench, { case: 'payload', variant: bodyLabel(bodyBytes), load }, times);
   }
 }
 
 async function duplicates(bench: Bench): Promise<void> {
   for (const share of bench.scale.duplicates) {
     const load = { duplicateShare: share };
-    const variation = { case: 'duplicates', variant: duplicatesLabel(share), round: 1, load } as const;
-    await runBeside(bench, variation);
+    const times = share === Math.max(...bench.scale.duplicates) ? bench.scale.rounds : 1;
+    await compare(bench, { case: 'duplicates', variant: duplicatesLabel(share), load }, times);
   }
 }
 
 async function queues(bench: Bench): Promise<void> {
   for (const queueType of bench.scale.queues) {
-    const variation = { case: 'queues', variant: queueType, round: 1, queueType } as const;
-    await runBeside(bench, variation);
-    if (bench.scale.withBaseline) await runPublisher(bench, variation);
+    const comparison = { case: 'queues', variant: queueType, queueType } as const;
+    await compare(bench, comparison, 1);
+    await runPublisher(bench, { ...comparison, round: 1 });
   }
-}
-
-async function runBeside(bench: Bench, variation: Variation): Promise<void> {
-  await runTallyhook(bench, variation);
-  if (bench.scale.withBaseline) await runBaseline(bench, variation);
 }
 
 function pgbenchOrSkip(bench: Bench): Pgbench | undefined {

@@ -5,10 +5,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { ROOT } from '../scripts/relay.ts';
 import { barPlot, linePlot } from './plots.ts';
-import { type Case, type Figures, type Results, type Run, spreadOf } from './results.ts';
+import { comparisonTable, costTable, tuningTable } from './cost-tables.ts';
+import { acks, confirmed, type Figure, sizeOf } from './figures.ts';
+import { PGBENCH_CLIENTS } from './pgbench.ts';
+import { type Results, type Run, type RunCase, spreadOf } from './results.ts';
 import {
   aboutTable,
-  cpuTable,
   floodsTable,
   longCasesTable,
   ratiosTable,
@@ -19,35 +21,34 @@ import {
   variantsOf,
   variantsTable,
 } from './tables.ts';
-import { acks, confirmed, sizeOf } from './targets.ts';
 
 const DOCUMENT = join(ROOT, 'docs/performance.md');
 const PLOTS = join(ROOT, 'docs/plots');
 
 type Section = {
   readonly name: string;
-  readonly cases: readonly Case[];
+  readonly cases: readonly RunCase[];
   readonly render: (results: Results) => string;
 };
 
 /** By the name in the document's markers: `<!-- bench:targets -->` … `<!-- /bench:targets -->`. */
-const SECTIONS: readonly Section[] = [
+export const SECTIONS: readonly Section[] = [
   { name: 'about', cases: [], render: aboutTable },
   { name: 'targets', cases: [], render: targetsTable },
   {
     name: 'side-by-side',
     cases: ['bus'],
-    render: ({ runs }) => `${subjectsTable(runs, 'bus')}\n\n${cpuTable(runs, 'bus')}`,
+    render: ({ runs }) => `${subjectsTable(runs, 'bus')}\n\n${costTable(runs, 'bus')}`,
   },
   {
     name: 'intake',
     cases: ['intake'],
-    render: ({ runs }) => `${subjectsTable(runs, 'intake')}\n\n${cpuTable(runs, 'intake')}`,
+    render: ({ runs }) => `${subjectsTable(runs, 'intake')}\n\n${costTable(runs, 'intake')}`,
   },
   { name: 'ratios', cases: ['bus'], render: ({ runs }) => ratiosTable(runs) },
   { name: 'ceiling', cases: ['ceiling'], render: ({ runs }) => subjectsTable(runs, 'ceiling') },
-  { name: 'tuning', cases: ['tuning'], render: ({ runs }) => variantsTable(runs, 'tuning') },
-  { name: 'concurrency', cases: ['concurrency'], render: ({ runs }) => variantsTable(runs, 'concurrency') },
+  { name: 'tuning', cases: ['tuning'], render: ({ runs }) => tuningTable(runs) },
+  ...(['concurrency', 'lone', 'commits', 'distance'] as const).map((name) => comparison(name)),
   { name: 'rates', cases: ['rates'], render: ({ runs }) => variantsTable(runs, 'rates') },
   {
     name: 'growth',
@@ -59,23 +60,47 @@ const SECTIONS: readonly Section[] = [
     cases: ['replicas'],
     render: ({ runs }) => `${sharesTable(runs, 'replicas')}\n\n${variantsTable(runs, 'replicas')}`,
   },
-  { name: 'payload', cases: ['payload'], render: ({ runs }) => variantsTable(runs, 'payload') },
-  { name: 'duplicates', cases: ['duplicates'], render: ({ runs }) => variantsTable(runs, 'duplicates') },
+  ...(['payload', 'duplicates'] as const).map((name) => comparison(name)),
   { name: 'queues', cases: ['queues'], render: ({ runs }) => variantsTable(runs, 'queues') },
   { name: 'trouble', cases: ['backlog', 'outage'], render: ({ runs }) => longCasesTable(runs) },
   { name: 'floods', cases: ['floods'], render: ({ runs }) => floodsTable(runs) },
   {
     name: 'gaps',
     cases: [],
-    render: ({ skipped, failures }) =>
-      [...skipped, ...failures].map((each) => `- ${each.split('\n')[0]}`).join('\n') || 'None.',
+    render: ({ runs, skipped, failures }) =>
+      [...unsteady(runs), ...skipped, ...failures].map((each) => `- ${each.split('\n')[0]}`).join('\n') ||
+      'None.',
   },
 ];
+
+/**
+ * Says how many windows began before their subject was steady. Not of runs without a warm-up, and not of those that choose a pool,
+ * where it is short for all.
+ */
+function unsteady(runs: readonly Run[]): string[] {
+  const watched = runs.filter((run) => run.case !== 'tuning' && (run.figures.warmUpS ?? 0) > 0);
+  const early = watched.filter(({ figures }) => figures.isSteady === false);
+  if (early.length === 0) return [];
+  return [
+    `The warm-up of ${early.length} of ${watched.length} runs ended before an event’s CPU time was steady.`,
+  ];
+}
+
+/** Both sides, what they cost, and all figures. */
+function comparison(name: RunCase): Section {
+  return {
+    name,
+    cases: [name],
+    render: ({ runs }) =>
+      [comparisonTable(runs, name), costTable(runs, name), variantsTable(runs, name)].join('\n\n'),
+  };
+}
 
 /** Writes both. Sections whose cases were not measured stay as they are. @returns the paths */
 export function renderDocument(results: Results): string[] {
   const measured = new Set(results.runs.map((run) => run.case));
-  const isShown = (cases: readonly Case[]) => cases.length === 0 || cases.some((name) => measured.has(name));
+  const isShown = (cases: readonly RunCase[]) =>
+    cases.length === 0 || cases.some((name) => measured.has(name));
   let text = readFileSync(DOCUMENT, 'utf8');
   for (const { name, cases, render } of SECTIONS)
     if (isShown(cases)) text = fillIn(text, name, render(results));
@@ -98,7 +123,6 @@ export function fillIn(text: string, name: string, content: string): string {
 }
 
 type Plot = { readonly name: string; readonly svg: string };
-type Figure = (figures: Figures) => number | undefined;
 
 function plotsOf(runs: readonly Run[]): Plot[] {
   return [
@@ -123,9 +147,11 @@ function medianOf(
 
 function sideBySidePlot(runs: readonly Run[]): Plot[] {
   const shown = (['bus', 'intake'] as const).flatMap((name) =>
-    subjectsOf(runs, name)
-      .filter((subject) => name === 'bus' || subject !== 'verify route')
-      .map((subject) => ({ case: name, subject })),
+    subjectsOf(runs, name).map((subject) => ({
+      case: name,
+      subject,
+      variant: subject === 'pgbench' ? `${PGBENCH_CLIENTS} clients` : '64 connections',
+    })),
   );
   if (shown.length === 0) return [];
   const svg = barPlot({
@@ -142,7 +168,7 @@ function sideBySidePlot(runs: readonly Run[]): Plot[] {
 }
 
 function curvePlots(runs: readonly Run[]): Plot[] {
-  const lines = (name: Case, x: (run: Run) => number, figure: Figure) =>
+  const lines = (name: RunCase, x: (run: Run) => number, figure: Figure) =>
     subjectsOf(runs, name).map((subject) => ({
       name: subject,
       points: variantsOf(runs, name)
@@ -154,7 +180,7 @@ function curvePlots(runs: readonly Run[]): Plot[] {
         })
         .toSorted(([a], [b]) => a - b),
     }));
-  const concurrency = lines('concurrency', ({ variant }) => sizeOf(variant), acks);
+  const concurrency = lines('concurrency', ({ variant }) => sizeOf(variant), confirmed);
   const p99 = lines(
     'rates',
     ({ figures }) => figures.acksPerS ?? 0,
@@ -167,9 +193,9 @@ function curvePlots(runs: readonly Run[]): Plot[] {
           {
             name: 'concurrency',
             svg: linePlot({
-              title: 'Answers by concurrency, closed loop',
+              title: 'Confirmed on the bus by concurrency, closed loop',
               x: { name: 'connections' },
-              y: { name: 'acks', unit: '/s', min: 0 },
+              y: { name: 'confirmed', unit: '/s', min: 0 },
               series: concurrency,
             }),
           },
@@ -191,7 +217,7 @@ function curvePlots(runs: readonly Run[]): Plot[] {
   ];
 }
 
-function variantPlot(runs: readonly Run[], name: Case, title: string): Plot[] {
+function variantPlot(runs: readonly Run[], name: RunCase, title: string): Plot[] {
   const groups = variantsOf(runs, name);
   if (groups.length === 0) return [];
   const series = subjectsOf(runs, name).flatMap((subject) =>

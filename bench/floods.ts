@@ -5,15 +5,16 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { startFlood } from '../test/support/floods.ts';
+import { endAfter } from './arena.ts';
 import type { LoadPlan, LoadReport } from './load/plan.ts';
 import { SMALLEST_BODY_BYTES } from './load/notifications.ts';
-import { newRun, startSubscriber } from './measure.ts';
 import { type Generator, startGenerator } from './parts.ts';
 import type { Figures, Served } from './results.ts';
-import { type Bench, endAfter, startTallyhookIn } from './runs.ts';
+import { type Bench, startTallyhookIn } from './runs.ts';
 import type { FloodSpec, Scale } from './scale.ts';
 import type { Stage } from './stage.ts';
 import type { Subject } from './subjects.ts';
+import { newRun, startSubscriber } from './subscribing.ts';
 import { resetPeak, memoryOf } from './usage.ts';
 
 /** Five, so that the limit of connections an address does not end a flood. */
@@ -94,7 +95,7 @@ function startBeside(
   stage: Stage,
   run: string,
   { ports, operatorPorts }: Pick<Subject, 'ports' | 'operatorPorts'>,
-  { warmUpS, floodS }: Scale,
+  { shortWarmUpS: warmUpS, floodS }: Scale,
 ): Promise<Generator[]> {
   const plan = {
     secret: stage.secret,

@@ -2,12 +2,14 @@
 // grow.
 
 import { performance } from 'node:perf_hooks';
-import { measureLoad, newRun, startSubscriber, type Subscriber } from './measure.ts';
+import { createRunDatabase, databaseName, endAfter } from './arena.ts';
+import { measureLoad } from './measure.ts';
 import type { Figures } from './results.ts';
-import { type Bench, databaseName, endAfter, createRunDatabase, loadOf, startTallyhookIn } from './runs.ts';
+import { type Bench, loadOf, startTallyhookIn } from './runs.ts';
 import { RATED_PER_S } from './scale.ts';
 import { addBacklog, seedBacklog } from './seed.ts';
 import type { Stage } from './stage.ts';
+import { newRun, startSubscriber, type Subscriber } from './subscribing.ts';
 import { memoryOf } from './usage.ts';
 
 type Series = [number, number][];

@@ -109,6 +109,8 @@ export type Generator = {
     readonly windowEnds: Promise<number>;
     readonly report: Promise<LoadReport>;
   };
+  /** Ends the warm-up now. */
+  readonly begin: () => void;
   /** Ends the window now. The report follows. */
   readonly stop: () => void;
   readonly end: () => Promise<void>;
@@ -131,6 +133,7 @@ export async function startGenerator(
   part.on('second', (second) => onSecond(second as LoadSecond));
   return {
     pid: part.pid,
+    begin: () => part.tell('begin'),
     stop: () => part.tell('stop'),
     end: part.end,
     go: () => {

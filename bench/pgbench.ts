@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { ROOT } from '../scripts/relay.ts';
-import { meter } from './measure.ts';
+import { createMeter } from './meter.ts';
 import type { Figures } from './results.ts';
 import type { Stage } from './stage.ts';
 
@@ -83,7 +83,7 @@ function librariesIn(place: string): string {
 export async function runPgbench(
   stage: Stage,
   pgbench: Pgbench,
-  options: { databaseUrl: string; body: string; seconds: number },
+  options: { databaseUrl: string; database: string; body: string; seconds: number },
 ): Promise<Figures> {
   const script = join(stage.folder, 'pgbench.sql');
   writeFileSync(script, SCRIPT);
@@ -93,6 +93,8 @@ export async function runPgbench(
   const args = ['-n', '-M', 'prepared', '-c', String(PGBENCH_CLIENTS), '-j', String(THREADS)];
   const connection = ['-h', url.hostname, '-p', url.port, '-U', url.username, url.pathname.slice(1)];
   const variables = ['-D', 'n=0', '-D', `body=${options.body}`];
+  await using meter = await createMeter(stage, { roles: {}, database: options.database });
+  await meter.begin();
   const running = stage.guard.spawn(
     pgbench.program,
     [...args, '-T', String(options.seconds), '-f', script, ...variables, ...connection],
@@ -109,14 +111,16 @@ export async function runPgbench(
     },
   );
   closeSync(output);
-  const usage = meter(stage, {});
-  usage.begin();
   const { code } = await running.exited;
   const text = readFileSync(outputFile, 'utf8');
   if (code !== 0)
     throw new Error(`pgbench failed:\n${text.split('\n').filter(isError).slice(0, 3).join('\n')}`);
   const { tps, meanMs, transactions } = parsePgbench(text);
-  return { acksPerS: tps, answerMeanMs: meanMs, cpuMsPer1000: usage.end(transactions) };
+  return {
+    acksPerS: tps,
+    answerMeanMs: meanMs,
+    ...(await meter.end({ window: transactions, inAll: transactions })),
+  };
 }
 
 const isError = (line: string) => /error|fatal/i.test(line);

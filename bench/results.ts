@@ -4,14 +4,16 @@
 import type { FloodReport } from '../test/support/floods.ts';
 import type { Latency } from './load/latency.ts';
 
-export const SCHEMA = 1;
+export const SCHEMA = 2;
 
 export const CASES = [
   'ceiling',
-  'tuning',
   'bus',
   'intake',
   'concurrency',
+  'lone',
+  'commits',
+  'distance',
   'rates',
   'growth',
   'replicas',
@@ -23,6 +25,8 @@ export const CASES = [
   'floods',
 ] as const;
 export type Case = (typeof CASES)[number];
+/** `tuning` are the baseline's runs that choose its pool for a case. */
+export type RunCase = Case | 'tuning';
 
 /** `generator` is the generator's own ceiling, against the bare responder; `broker down` is Tallyhook without a broker. */
 export type SubjectName =
@@ -51,6 +55,15 @@ export type Figures = {
   readonly drainS?: number;
   /** CPU milliseconds for 1,000 events, for each process with its children, drain included. */
   readonly cpuMsPer1000?: Readonly<Record<string, number>>;
+  /** Bytes of WAL for each event of the same time. */
+  readonly walBytesPerEvent?: number;
+  /** Bytes by which tables and indexes grew over the whole run, vacuumed, for each of its events. */
+  readonly diskBytesPerEvent?: number;
+  /** How long the subject was warmed up, and whether its CPU time for an event was steady by then. */
+  readonly warmUpS?: number;
+  readonly isSteady?: boolean;
+  /** The baseline's connections to Postgres. */
+  readonly pool?: number;
   /** The sum of the subject's processes. */
   readonly peakRssMiB?: number;
   /** Counts in the window, by status. */
@@ -88,7 +101,7 @@ export type Served = {
 };
 
 export type Run = {
-  readonly case: Case;
+  readonly case: RunCase;
   readonly subject: SubjectName;
   /** The value that was varied, with its unit: `64 connections`, `4,096 bytes`. */
   readonly variant: string;
@@ -121,7 +134,7 @@ export type Spread = { readonly median: number; readonly min: number; readonly m
 /** Over all rounds of the runs that match; undefined if none has the figure. */
 export function spreadOf(
   runs: readonly Run[],
-  where: { case: Case; subject?: SubjectName; variant?: string },
+  where: { case: RunCase; subject?: SubjectName; variant?: string },
   figure: (figures: Figures) => number | undefined,
 ): Spread | undefined {
   const values = runs

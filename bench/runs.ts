@@ -1,22 +1,13 @@
 // Single runs: one subject with its own processes, database, exchange and queue, under one load. All of these are removed
 // afterwards, also after a failure. cases.ts decides which runs are made, how often and in which order.
 
-import { setTimeout as sleep } from 'node:timers/promises';
-import { bodyOf, SMALLEST_BODY_BYTES } from './load/notifications.ts';
-import type { PublishPlan, PublishReport } from './load/plan.ts';
-import {
-  exchangeOf,
-  type Load,
-  measureLoad,
-  meter,
-  newRun,
-  type QueueType,
-  startSubscriber,
-} from './measure.ts';
-import { PGBENCH_CLIENTS, type Pgbench, runPgbench } from './pgbench.ts';
-import { type Case, type Figures, type Run, spreadOf, type SubjectName } from './results.ts';
+import { type Arena, createRunDatabase, databaseName, endAfter } from './arena.ts';
+import { SMALLEST_BODY_BYTES } from './load/notifications.ts';
+import { type Load, measureLoad } from './measure.ts';
+import type { Figures, Run, RunCase, SubjectName } from './results.ts';
 import type { Scale } from './scale.ts';
 import type { Stage } from './stage.ts';
+import { exchangeOf, newRun, type QueueType, startSubscriber } from './subscribing.ts';
 import {
   BASELINE_SCHEMA,
   startBaseline,
@@ -25,7 +16,6 @@ import {
   startVerifyRoute,
   type Subject,
 } from './subjects.ts';
-import { confirmed, sizeOf } from './targets.ts';
 
 export type Bench = {
   readonly stage: Stage;
@@ -39,27 +29,27 @@ export type Bench = {
 
 /** Of most closed loops: enough for batches to form, and far below any limit. */
 export const CONCURRENCY = 64;
-/** More than any subject here answers. The rest of the stock is not used. */
-const STOCK_PER_S = 12_000;
+/** More than any subject here answers, in all and on one connection. The rest of the stock is not used. */
+const STOCK_PER_S = 15_000;
+const STOCK_PER_CONNECTION_S = 3_000;
 const STOCK_MAX_BYTES = 1.5 * 1_024 ** 3;
 /** The bare responder answers several times what others do. */
 const CEILING_STOCK = 300_000;
-const USUAL_POOL = 20;
-/** The default of RELAY_IN_FLIGHT. */
-const PUBLISHER_IN_FLIGHT = 500;
-const PUBLISHER_TIMEOUT_MS = 60_000;
-/** Time for what a run leaves to do: sessions to close, a last flush. */
-const SETTLE_MS = 150;
+
+/** RabbitMQ behind a proxy, whose process is measured, too. */
+export type FarBroker = { readonly url: string; readonly pid: number };
 
 export type Variation = {
-  readonly case: Case;
+  readonly case: RunCase;
   readonly variant: string;
   readonly round: number;
   readonly load?: Partial<Load>;
   readonly queueType?: QueueType;
   readonly replicas?: number;
-  /** Connections of the baseline. The best number by default. */
+  /** Connections of the baseline. */
   readonly pool?: number;
+  /** Instead of the stage's. */
+  readonly broker?: FarBroker;
   /** An existing one, which is kept. */
   readonly database?: string;
 };
@@ -74,17 +64,11 @@ export function loadOf(bench: Bench, changes: Partial<Load> = {}): Load {
     durationS,
     ...changes,
   } as const;
-  const perS = load.loop.kind === 'open' ? load.loop.ratePerS : STOCK_PER_S;
+  const { loop } = load;
+  const perS =
+    loop.kind === 'open' ? loop.ratePerS : Math.min(STOCK_PER_S, loop.concurrency * STOCK_PER_CONNECTION_S);
   const wanted = perS * (load.warmUpS + load.durationS) * (1 - load.duplicateShare) + 5_000;
   return { stock: Math.ceil(Math.min(wanted, STOCK_MAX_BYTES / (load.bodyBytes + 250))), ...load };
-}
-
-/** The pool size with which the baseline was fastest; the usual size if that was not measured. */
-export function bestPool(runs: readonly Run[]): number {
-  const sizes = [...new Set(runs.filter((run) => run.case === 'tuning').map(({ variant }) => variant))];
-  const rate = (variant: string) => spreadOf(runs, { case: 'tuning', variant }, confirmed)?.median ?? 0;
-  const best = sizes.toSorted((a, b) => rate(b) - rate(a))[0];
-  return best === undefined ? USUAL_POOL : sizeOf(best);
 }
 
 /** The generator against the bare responder. */
@@ -101,6 +85,7 @@ export function runTallyhook(bench: Bench, variation: Variation): Promise<void> 
   return runSubject(bench, variation, {
     subject: 'tallyhook',
     hasSubscriber: true,
+    hasDatabase: true,
     start: (arena) => startTallyhookIn(arena, bench, variation),
   });
 }
@@ -110,6 +95,7 @@ export function runTallyhookWithoutBroker(bench: Bench, variation: Variation): P
   return runSubject(bench, variation, {
     subject: 'tallyhook, broker down',
     role: 'tallyhook',
+    hasDatabase: true,
     start: (arena) => startTallyhookIn(arena, bench, variation),
   });
 }
@@ -121,12 +107,13 @@ export async function startTallyhookIn(
   {
     database,
     replicas = 1,
+    broker,
     logFile,
-  }: Pick<Variation, 'database' | 'replicas'> & { readonly logFile?: string } = {},
+  }: Pick<Variation, 'database' | 'replicas' | 'broker'> & { readonly logFile?: string } = {},
 ): Promise<Subject> {
   return startTallyhook(stage, {
     databaseUrl: database ? stage.databases.url(database) : await createRunDatabase(cleanup, stage, run),
-    amqpUrl: stage.rabbitmq.url,
+    amqpUrl: (broker ?? stage.rabbitmq).url,
     exchange: exchangeOf(run),
     replicas,
     profileFolder,
@@ -134,18 +121,21 @@ export async function startTallyhookIn(
   });
 }
 
-export function runBaseline(bench: Bench, variation: Variation): Promise<void> {
+/** With `variation.pool` connections to Postgres. */
+export function runBaseline(bench: Bench, variation: Variation & { readonly pool: number }): Promise<void> {
   const { stage } = bench;
+  const { pool, broker = stage.rabbitmq } = variation;
   return runSubject(bench, variation, {
     subject: 'baseline',
     hasSubscriber: true,
+    hasDatabase: true,
     start: async ({ run, cleanup }) => {
       const databaseUrl = await createRunDatabase(cleanup, stage, run, 'template0');
       await stage.databases.run(databaseName(run), [BASELINE_SCHEMA]);
       return startBaseline(stage, {
         databaseUrl,
-        databaseConnections: variation.pool ?? bestPool(bench.runs),
-        amqpUrl: stage.rabbitmq.url,
+        databaseConnections: pool,
+        amqpUrl: broker.url,
         exchange: exchangeOf(run),
       });
     },
@@ -159,9 +149,6 @@ export function runVerifyRoute(bench: Bench, variation: Variation): Promise<void
   });
 }
 
-/** A run's name, and what is removed after it. */
-type Arena = { readonly run: string; readonly cleanup: AsyncDisposableStack };
-
 /** Starts a subject, measures it under the variation's load, and ends it. */
 async function runSubject(
   bench: Bench,
@@ -171,12 +158,14 @@ async function runSubject(
     /** The name of its processes in the table of CPU times. The subject's by default. */
     role?: string;
     hasSubscriber?: boolean;
+    hasDatabase?: boolean;
     stock?: number;
     start: (arena: Arena) => Promise<Subject>;
   },
 ): Promise<void> {
   const { stage } = bench;
-  const { role = options.subject, hasSubscriber = false, stock } = options;
+  const { pool, broker, database } = variation;
+  const { role = options.subject, hasSubscriber = false, hasDatabase = false, stock } = options;
   await bench.measure({ ...nameOf(variation), subject: options.subject }, async () => {
     const run = newRun();
     await using cleanup = new AsyncDisposableStack();
@@ -184,91 +173,19 @@ async function runSubject(
       ? endAfter(cleanup, await startSubscriber(stage, run, variation.queueType ?? 'quorum'))
       : undefined;
     const { ports, pids } = endAfter(cleanup, await options.start({ run, cleanup }));
-    return await measureLoad(stage, {
+    const figures = await measureLoad(stage, {
       load: { ...loadOf(bench, variation.load), ...(stock !== undefined && { stock }) },
       run,
       ports,
       subject: { name: role, pids },
       ...(subscriber && { subscriber }),
+      ...(hasDatabase && { database: database ?? databaseName(run) }),
+      ...(broker && { roles: { proxy: [broker.pid] } }),
     });
+    return { ...figures, ...(pool !== undefined && { pool }) };
   });
 }
 
-export async function runPublisher(bench: Bench, variation: Variation): Promise<void> {
-  const { stage, scale } = bench;
-  await bench.measure({ ...nameOf(variation), subject: 'confirm publisher' }, async () => {
-    const run = newRun();
-    await using cleanup = new AsyncDisposableStack();
-    const subscriber = endAfter(cleanup, await startSubscriber(stage, run, variation.queueType ?? 'quorum'));
-    const env = { AMQP_URL: stage.rabbitmq.url, EXCHANGE: exchangeOf(run) };
-    const publisher = endAfter(cleanup, await stage.parts.start('rivals/confirm-publisher.ts', env));
-    const { warmUpS, durationS } = scale;
-    const plan: PublishPlan = {
-      run,
-      bodyBytes: SMALLEST_BODY_BYTES,
-      inFlight: PUBLISHER_IN_FLIGHT,
-      warmUpS,
-      durationS,
-    };
-    const ready = publisher.next('ready', PUBLISHER_TIMEOUT_MS);
-    publisher.tell('plan', plan);
-    await ready;
-    const usage = meter(stage, { 'confirm publisher': [publisher.pid] }, subscriber);
-    const done = publisher.next<PublishReport>('done', PUBLISHER_TIMEOUT_MS + (warmUpS + durationS) * 1_000);
-    publisher.tell('go');
-    const before = await publisher.next<number>('window', PUBLISHER_TIMEOUT_MS);
-    usage.begin();
-    const report = await done;
-    await subscriber.until('received', report.confirmed);
-    return {
-      confirmedPerS: report.confirmedPerS,
-      answer: report.latency,
-      cpuMsPer1000: usage.end(report.confirmed - before),
-    };
-  });
-}
-
-export async function runPgbenchInserts(bench: Bench, pgbench: Pgbench, round: number): Promise<void> {
-  const { stage, scale } = bench;
-  const name = { case: 'intake', subject: 'pgbench', variant: `${PGBENCH_CLIENTS} clients`, round } as const;
-  await bench.measure(name, async () => {
-    const run = newRun();
-    await using cleanup = new AsyncDisposableStack();
-    const databaseUrl = await createRunDatabase(cleanup, stage, run, 'template0');
-    await stage.databases.run(databaseName(run), [BASELINE_SCHEMA]);
-    const body = bodyOf(run, 2, SMALLEST_BODY_BYTES);
-    // The warm-up, whose figures are not used.
-    await runPgbench(stage, pgbench, { databaseUrl, body, seconds: Math.ceil(scale.warmUpS) });
-    await stage.databases.run(databaseName(run), ['truncate webhook_events']);
-    return await runPgbench(stage, pgbench, { databaseUrl, body, seconds: Math.ceil(scale.durationS) });
-  });
-}
-
-/** Ends the part after the run, also after a failure, and before the parts that were started earlier. */
-export function endAfter<T extends { readonly end: () => Promise<void> }>(
-  cleanup: AsyncDisposableStack,
-  part: T,
-): T {
-  cleanup.defer(async () => {
-    await part.end();
-    await sleep(SETTLE_MS);
-  });
-  return part;
-}
-
-/** Creates the run's database, which is dropped after the run. @returns its URL */
-export async function createRunDatabase(
-  cleanup: AsyncDisposableStack,
-  { databases }: Stage,
-  run: string,
-  template?: 'template0',
-): Promise<string> {
-  cleanup.defer(() => databases.drop(databaseName(run)));
-  return databases.create(databaseName(run), template);
-}
-
-export const databaseName = (run: string) => `bench_${run}`;
-
-function nameOf({ case: name, variant, round }: Variation): Pick<Run, 'case' | 'variant' | 'round'> {
+export function nameOf({ case: name, variant, round }: Variation): Pick<Run, 'case' | 'variant' | 'round'> {
   return { case: name, variant, round };
 }

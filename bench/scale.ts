@@ -1,16 +1,24 @@
-// How much is measured: everything, or a little of each case in two minutes.
+// How much is measured: everything, or a little of each case in some minutes.
 
 import type { Flood } from '../test/support/floods.ts';
 
 export type Scale = {
   readonly rounds: number;
-  /** Measure the baseline with each variation, and not only in the comparisons. */
-  readonly withBaseline: boolean;
-  /** Sizes of the baseline's pool to choose the best from. */
+  /** Sizes of the baseline's pool, from which the best is chosen for each load. */
   readonly pools: readonly number[];
+  /** The longest warm-up. It ends earlier when the subject's CPU time for an event is steady (settling.ts). */
   readonly warmUpS: number;
+  /** The warm-up where nothing tells when it is enough: choosing a pool, the bare publisher, pgbench, floods. */
+  readonly shortWarmUpS: number;
   readonly durationS: number;
+  /** The window of a run that chooses a pool. */
+  readonly tuningS: number;
+  readonly intakes: readonly number[];
   readonly concurrencies: readonly number[];
+  /** Commits that take so much longer, and the connections. */
+  readonly commits: readonly { readonly delayMs: number; readonly connections: number }[];
+  /** Connections of senders while Postgres and RabbitMQ are `DISTANCE_MS` away. */
+  readonly distances: readonly number[];
   /** Rates of the open loop, as shares of the peak. The one with a target is a half. */
   readonly shares: readonly number[];
   readonly ledgers: readonly number[];
@@ -35,6 +43,13 @@ export type FloodSpec = Required<Pick<Flood, 'kind' | 'connections' | 'reopenAft
 /** The sustained rate that a machine of two cores has to take. Backlog and outage are measured at it. */
 export const RATED_PER_S = 500;
 
+/** So few that an answer is there long before the next delivery, on any machine. */
+export const LONE_PER_S = 20;
+export const LONE = `${LONE_PER_S}/s on one connection`;
+
+/** From a request to its answer, as between two zones of a data centre. */
+export const DISTANCE_MS = 1;
+
 /** A client that pipelines is disconnected early and connects again at once. */
 const PIPELINING = { kind: 'pipelining', connections: 200, reopenAfterMs: 10 } as const;
 const IDLE = { kind: 'idle', reopenAfterMs: 200 } as const;
@@ -54,12 +69,21 @@ const FLOODS: readonly FloodSpec[] = [
 ];
 
 export const FULL: Scale = {
-  rounds: 2,
-  withBaseline: true,
-  pools: [10, 20, 40],
-  warmUpS: 4,
-  durationS: 4,
-  concurrencies: [1, 8, 32, 256],
+  rounds: 3,
+  // Postgres has 100 connections by default, some of which are kept for others.
+  pools: [10, 20, 40, 90],
+  warmUpS: 10,
+  shortWarmUpS: 3,
+  durationS: 6,
+  tuningS: 3,
+  intakes: [64, 256],
+  concurrencies: [1, 8, 32, 256, 1_000],
+  commits: [
+    { delayMs: 2, connections: 64 },
+    { delayMs: 2, connections: 256 },
+    { delayMs: 10, connections: 256 },
+  ],
+  distances: [64, 256],
   shares: [0.5, 0.75, 0.9],
   ledgers: [0, 1_000_000, 10_000_000],
   replicas: [1, 2, 4],
@@ -75,11 +99,15 @@ export const FULL: Scale = {
 
 export const QUICK: Scale = {
   rounds: 1,
-  withBaseline: false,
   pools: [],
   warmUpS: 1,
+  shortWarmUpS: 1,
   durationS: 2,
-  concurrencies: [],
+  tuningS: 1,
+  intakes: [64],
+  concurrencies: [8, 1_000],
+  commits: [{ delayMs: 10, connections: 256 }],
+  distances: [64],
   shares: [0.5],
   ledgers: [0, 100_000],
   replicas: [2],

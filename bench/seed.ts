@@ -11,6 +11,8 @@ import type { Stage } from './stage.ts';
 /** Rows of deliveries and publications that a month's retention leaves of a long history. */
 const KEPT_ROWS = 1_000_000;
 const CHUNK = 250_000;
+/** Events that the relay settles together under load; 1,024 is a multiple, so they share a row. */
+const SETTLED = 256;
 
 /** One for each core. Each runs pairs of statements, since the two of a pair differ in cost. */
 const SESSIONS = 2;
@@ -90,9 +92,9 @@ function deliveriesOf(chunk: Chunk): string {
 }
 
 function publicationsOf(chunk: Chunk): string {
-  return `insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id)
-    select ${TODAY}, g, 1, 'confirmed', null, 3, '00000000-0000-4000-8000-000000000001'
-    from ${series(chunk)}`;
+  return `insert into publication_batches (published_at, relay_id, source, first, sequences, durations_ms)
+    select ${TODAY}, '00000000-0000-4000-8000-000000000001', 'default', min(g), array_agg(g order by g), array_agg(3)
+    from ${series(chunk)} group by g / ${SETTLED}`;
 }
 
 function backlogOf(chunk: Chunk): string[] {
@@ -107,9 +109,16 @@ function backlogOf(chunk: Chunk): string[] {
        insert into events
          (source, job_id, status, late, occurred_at, recorded_at, delivery_id, content_hash, repeats)
        select 'default', ${JOB_ID}, 'completed', false, now(), now(), uuidv7(), ${HASH}, 0
-       from ${series(chunk)} returning sequence, source, job_id, recorded_at
+       from ${series(chunk)} returning sequence, source, job_id, recorded_at, delivery_id
+     ),
+     delivery as (
+       insert into deliveries (id, received_at, source, outcome, http_status, job_id, status, event_sequence, path, headers,
+                               body_bytes, body)
+       select delivery_id, recorded_at, source, 'accepted', 202, job_id, 'completed', sequence, '/webhooks', '{}',
+              octet_length(body), convert_to(body, 'UTF8')
+       from (select event.*, ${data} as body from event) as event
      )
-     insert into outbox (sequence, source, job_id, status, late, occurred_at, recorded_at, data)
-     select sequence, source, job_id, 'completed', false, '2026-11-21T10:02:41.917Z', recorded_at, ${data} from event`,
+     insert into outbox_batches (first, sequences, bytes)
+     select min(sequence), array_agg(sequence order by sequence), count(*) * 600 from event group by sequence / ${SETTLED}`,
   ];
 }

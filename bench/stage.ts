@@ -22,6 +22,8 @@ export type Stage = {
   readonly rabbitmq: RabbitmqServer;
   readonly databases: Databases;
   readonly secret: string;
+  /** Restarts Postgres with these variables added to its environment, until the next restart. */
+  readonly restartPostgres: (env?: Readonly<Record<string, string>>) => Promise<void>;
 };
 
 type Databases = {
@@ -31,6 +33,7 @@ type Databases = {
   readonly url: (name: string) => string;
   /** Runs the statements in one session, each committed by itself. Returns the rows of the last one. */
   readonly run: <Row extends QueryResultRow>(name: string, statements: readonly string[]) => Promise<Row[]>;
+  readonly connect: (name: string) => Promise<Client>;
 };
 
 const TEMPLATE = 'bench_template';
@@ -54,9 +57,11 @@ const SECRET_BYTES = 32;
 
 export async function setStage(guard: Guard, folder: string, progress: Progress): Promise<Stage> {
   const { during, note: log } = progress;
+  let added: Readonly<Record<string, string>> = {};
+  const ofPostgres = withEnvironment(guard, () => added);
   const [postgres, rabbitmq] = await Promise.all([
     during('Postgres', () =>
-      startPostgres({ dir: join(folder, 'postgres'), guard, log, settings: POSTGRES_SETTINGS }),
+      startPostgres({ dir: join(folder, 'postgres'), guard: ofPostgres, log, settings: POSTGRES_SETTINGS }),
     ),
     during('RabbitMQ', () => startRabbitmq({ dir: join(folder, 'rabbitmq'), guard, log })),
   ]);
@@ -65,7 +70,22 @@ export async function setStage(guard: Guard, folder: string, progress: Progress)
   const databases = createDatabases(postgres.url);
   const secret = randomBytes(SECRET_BYTES).toString('hex');
   await during('schema', () => prepareTemplate(guard, { databases, amqpUrl: rabbitmq.url, secret }));
-  return { guard, folder, parts: await openParts(guard, logs), postgres, rabbitmq, databases, secret };
+  const restartPostgres = async (env: Readonly<Record<string, string>> = {}) => {
+    await postgres.stop();
+    added = env;
+    await postgres.start();
+  };
+  const parts = await openParts(guard, logs);
+  return { guard, folder, parts, postgres, rabbitmq, databases, secret, restartPostgres };
+}
+
+/** A guard that adds variables to what is started through it. */
+function withEnvironment(guard: Guard, added: () => NodeJS.ProcessEnv): Guard {
+  return {
+    ...guard,
+    spawn: (command, args, options) =>
+      guard.spawn(command, args, { ...options, env: { ...options.env, ...added() } }),
+  };
 }
 
 function createDatabases(serverUrl: string): Databases {
@@ -75,13 +95,18 @@ function createDatabases(serverUrl: string): Databases {
     return changed.href;
   };
 
+  async function connect(name: string): Promise<Client> {
+    const client = new Client({ connectionString: url(name) });
+    client.on('error', () => {});
+    await client.connect();
+    return client;
+  }
+
   async function run<Row extends QueryResultRow>(
     name: string,
     statements: readonly string[],
   ): Promise<Row[]> {
-    const client = new Client({ connectionString: url(name) });
-    client.on('error', () => {});
-    await client.connect();
+    const client = await connect(name);
     try {
       let rows: Row[] = [];
       for (const statement of statements) rows = (await client.query<Row>(statement)).rows;
@@ -97,6 +122,7 @@ function createDatabases(serverUrl: string): Databases {
   return {
     url,
     run,
+    connect,
     drop,
     create: async (name, template) => {
       await drop(name);

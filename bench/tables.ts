@@ -1,27 +1,26 @@
 // Renders the results as Markdown tables. Pure. Figures are medians over the rounds, followed by the lowest and highest if there
 // was more than one. A dash means not measured.
 
+import { acks, confirmed, type Figure, sizeOf } from './figures.ts';
+import { missedIn } from './flood-targets.ts';
 import {
-  type Case,
   type Figures,
   type Results,
   type Run,
+  type RunCase,
   type Served,
   type Spread,
   spreadOf,
   type SubjectName,
 } from './results.ts';
-import { acks, confirmed, missedIn, sizeOf, targetsOf } from './targets.ts';
+import { targetsOf } from './targets.ts';
 
-type Figure = (figures: Figures) => number | undefined;
 type Column = {
   readonly name: string;
   readonly cell: (found: (figure: Figure) => Spread | undefined) => string;
 };
 
-const NONE = '–';
-
-const ROLES = ['postgres', 'rabbitmq', 'generator', 'subscriber'] as const;
+export const NONE = '–';
 
 const RATES: readonly Column[] = [
   { name: 'acks/s', cell: (found) => withSpread(found(acks)) },
@@ -68,55 +67,47 @@ function runRows({ command, commit, startedAt, endedAt }: Results): [string, str
 
 export function targetsTable({ runs }: Results): string {
   return markdown(
-    ['target', 'wanted', 'found', '', 'from'],
-    targetsOf(runs).map(({ name, wanted, found, isMet, from }) => [
+    ['', 'floor', 'target', 'found', 'verdict', 'from'],
+    targetsOf(runs).map(({ name, floor, target, found, verdict, from }) => [
       name,
-      wanted,
+      floor,
+      target,
       found ?? NONE,
-      isMet === undefined ? NONE : isMet ? 'met' : '**missed**',
+      verdict === undefined ? NONE : verdict === 'missed' ? '**missed**' : verdict,
       from,
     ]),
   );
 }
 
 /** All figures of the subjects that a case compares. */
-export function subjectsTable(runs: readonly Run[], name: Case): string {
+export function subjectsTable(runs: readonly Run[], name: RunCase): string {
   const columns = [...RATES, ...ANSWERS, ANSWER_MEAN, ...RECEIPTS, MEMORY];
   return tableOf(runs, name, { by: 'subject', columns });
 }
 
 /** A row for each variant. Its `share` is relative to the subject's first variant. */
-export function variantsTable(runs: readonly Run[], name: Case): string {
+export function variantsTable(runs: readonly Run[], name: RunCase): string {
   const columns = [...RATES, ...ANSWERS, ...RECEIPTS, MEMORY];
   return tableOf(runs, name, { by: 'variant', columns });
 }
 
-/** CPU seconds of each process with its children for 1,000 events. */
-export function cpuTable(runs: readonly Run[], name: Case): string {
-  const rows = subjectsOf(runs, name).map((subject) => {
-    const own = subject.startsWith('tallyhook') ? 'tallyhook' : subject;
-    return [
-      subject,
-      ...[own, ...ROLES].map((role) => cpuSeconds(spreadOf(runs, { case: name, subject }, cpuOf(role)))),
-    ];
-  });
-  return markdown(['CPU s / 1,000 events', 'itself', ...ROLES], rows);
-}
+/** What the ratios of Tallyhook's figures are of. Each rival has one variant alone. */
+const AT_64 = '64 connections';
 
 export function ratiosTable(runs: readonly Run[]): string {
-  const rivals: readonly (readonly [string, Case, SubjectName, Figure])[] = [
+  const rivals: readonly (readonly [string, RunCase, SubjectName, Figure])[] = [
     ['baseline', 'bus', 'baseline', confirmed],
     ['verify route', 'bus', 'verify route', acks],
     ['pgbench', 'intake', 'pgbench', acks],
     ['confirm publisher', 'bus', 'confirm publisher', confirmed],
   ];
-  const ours: readonly (readonly [string, Case, SubjectName, Figure])[] = [
+  const ours: readonly (readonly [string, RunCase, SubjectName, Figure])[] = [
     ['accepted and confirmed', 'bus', 'tallyhook', confirmed],
     ['acks', 'bus', 'tallyhook', acks],
     ['acks, broker stopped', 'intake', 'tallyhook, broker down', acks],
   ];
   const rows = ours.map(([label, name, subject, figure]) => {
-    const own = spreadOf(runs, { case: name, subject }, figure)?.median;
+    const own = spreadOf(runs, { case: name, subject, variant: AT_64 }, figure)?.median;
     const ratios = rivals.map(([, rivalCase, rival, rivalFigure]) => {
       const theirs = spreadOf(runs, { case: rivalCase, subject: rival }, rivalFigure)?.median;
       return own === undefined || !theirs ? NONE : `${(own / theirs).toFixed(2)} ×`;
@@ -127,7 +118,7 @@ export function ratiosTable(runs: readonly Run[]): string {
 }
 
 /** The rates of each ledger, replica count and so on, as shares of the first one's. */
-export function sharesTable(runs: readonly Run[], name: Case): string {
+export function sharesTable(runs: readonly Run[], name: RunCase): string {
   const variants = variantsOf(runs, name);
   const rows = variants.map((variant) => [
     variant,
@@ -206,7 +197,7 @@ function memoryOver({ rssSecondTenthMiB, rssLastTenthMiB, peakRssMiB }: Figures)
 
 function tableOf(
   runs: readonly Run[],
-  name: Case,
+  name: RunCase,
   { by, columns }: { by: 'subject' | 'variant'; columns: readonly Column[] },
 ): string {
   const rows = variantsOf(runs, name).flatMap((variant) =>
@@ -222,12 +213,12 @@ function tableOf(
   return markdown([...heads, ...columns.map((column) => column.name)], rows);
 }
 
-export function subjectsOf(runs: readonly Run[], name: Case): SubjectName[] {
+export function subjectsOf(runs: readonly Run[], name: RunCase): SubjectName[] {
   return [...new Set(runs.filter((run) => run.case === name).map(({ subject }) => subject))];
 }
 
 /** In numeric order, from the smallest to the largest. */
-export function variantsOf(runs: readonly Run[], name: Case): string[] {
+export function variantsOf(runs: readonly Run[], name: RunCase): string[] {
   const found = [...new Set(runs.filter((run) => run.case === name).map(({ variant }) => variant))];
   return found.toSorted((a, b) => sizeOf(a) - sizeOf(b));
 }
@@ -243,18 +234,13 @@ export function markdown(heads: readonly string[], rows: readonly (readonly stri
   return [line(heads), rule, ...rows.map(line)].join('\n');
 }
 
-function withSpread(found: Spread | undefined): string {
+export function withSpread(found: Spread | undefined): string {
   if (found === undefined) return NONE;
   if (found.min === found.max) return rate(found.median);
   return `${rate(found.median)} (${rate(found.min)} – ${rate(found.max)})`;
 }
 
-const cpuOf =
-  (role: string): Figure =>
-  ({ cpuMsPer1000 }) =>
-    cpuMsPer1000?.[role];
-const cpuSeconds = (found: Spread | undefined) => (found ? (found.median / 1_000).toFixed(3) : NONE);
-const rate = (value: number) => Math.round(value).toLocaleString('en');
+export const rate = (value: number) => Math.round(value).toLocaleString('en');
 const count = (found: Spread | undefined) => (found ? rate(found.median) : NONE);
 const seconds = (found: Spread | undefined) => (found ? `${found.median.toFixed(1)} s` : NONE);
 const mib = (found: Spread | undefined) => (found ? toMib(found.median) : NONE);

@@ -48,7 +48,7 @@ AS $function$
     today constant date := (pg_catalog.now() at time zone 'UTC')::date;
     partition_name constant text := parent || pg_catalog.to_char(day::timestamp, '_YYYYMMDD');
     begin
-      if (parent in ('deliveries', 'publications') and day < today - 1) is not true then
+      if (parent in ('deliveries', 'publications', 'publication_batches') and day < today - 1) is not true then
         raise exception 'no such partition is to be dropped' using errcode = 'invalid_parameter_value';
       end if;
       if not exists (
@@ -70,7 +70,7 @@ AS $function$
     today constant date := (pg_catalog.now() at time zone 'UTC')::date;
     partition_name constant text := parent || pg_catalog.to_char(day::timestamp, '_YYYYMMDD');
     begin
-      if (parent in ('deliveries', 'publications') and day between today - 1 and today + 31) is not true then
+      if (parent in ('deliveries', 'publications', 'publication_batches') and day between today - 1 and today + 31) is not true then
         raise exception 'no such partition is to be made' using errcode = 'invalid_parameter_value';
       end if;
       if exists (
@@ -196,6 +196,9 @@ CASE
     WHEN ((failed_at IS NULL) OR (completed_at > failed_at)) THEN 'completed'::text
     ELSE 'failed'::text
 END) stored,
+  last_writer bigint,
+  writer_changed boolean not null default false,
+  hold integer not null default 0,
   constraint jobs_pkey PRIMARY KEY (source, job_id)
 ) with (fillfactor=85);
 CREATE INDEX jobs_source ON public.jobs USING btree (source, first_seen_at, job_id);
@@ -223,7 +226,20 @@ CREATE INDEX operator_log_time ON public.operator_log USING btree (at, id);
 CREATE INDEX operator_log_token ON public.operator_log USING btree (token_id, at, id);
 CREATE TRIGGER operator_log_is_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.operator_log FOR EACH STATEMENT EXECUTE FUNCTION operator_log_is_append_only();
 
-create table outbox (
+create table outbox_batches (
+  first bigint not null,
+  sequences bigint[] not null,
+  bytes integer not null,
+  writer bigint,
+  number integer,
+  recorded_at timestamp with time zone not null default now(),
+  xid xid8 not null default pg_current_xact_id(),
+  constraint outbox_batches_pkey PRIMARY KEY (first)
+) with (fillfactor=90, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_analyze_scale_factor=0, autovacuum_analyze_threshold=20000);
+CREATE INDEX outbox_batches_time ON public.outbox_batches USING btree (recorded_at);
+CREATE INDEX outbox_batches_xid ON public.outbox_batches USING btree (xid);
+
+create table outbox_held (
   sequence bigint not null,
   source text collate "C" not null,
   job_id text collate "C" not null,
@@ -232,25 +248,39 @@ create table outbox (
   late boolean not null,
   occurred_at text,
   recorded_at timestamp with time zone not null,
-  data text not null,
+  data text,
   state text not null default 'pending'::text,
   attempts integer not null default 0,
   due_at timestamp with time zone not null default now(),
   last_error text,
-  replay_id uuid,
-  replay_of bigint,
-  replayed_by text,
-  queue text,
-  constraint outbox_pkey PRIMARY KEY (sequence),
-  constraint outbox_queue CHECK (((queue IS NULL) OR (replay_id IS NOT NULL))),
-  constraint outbox_replay CHECK ((num_nonnulls(replay_id, replay_of, replayed_by) = ANY (ARRAY[0, 3]))),
-  constraint outbox_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'returned'::text, 'parked'::text])))
+  body bytea,
+  constraint outbox_held_pkey PRIMARY KEY (sequence),
+  constraint outbox_held_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'returned'::text, 'parked'::text])))
 ) with (fillfactor=90, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_analyze_scale_factor=0, autovacuum_analyze_threshold=20000);
-CREATE INDEX outbox_pending ON public.outbox USING btree (sequence) WHERE ((state = 'pending'::text) AND (replay_id IS NULL));
-CREATE INDEX outbox_replay ON public.outbox USING btree (replay_id, sequence) WHERE (replay_id IS NOT NULL);
-CREATE INDEX outbox_troubled ON public.outbox USING btree (source, job_id, sequence) WHERE ((attempts > 0) AND (state <> 'returned'::text) AND (replay_id IS NULL));
-CREATE INDEX outbox_troubled_copies ON public.outbox USING btree (replay_id, source, job_id, sequence) WHERE ((attempts > 0) AND (replay_id IS NOT NULL));
-CREATE INDEX outbox_waiting ON public.outbox USING btree (state, sequence) WHERE (state <> 'pending'::text);
+CREATE INDEX outbox_held_bodiless ON public.outbox_held USING btree (recorded_at) WHERE ((data IS NULL) AND (body IS NULL));
+CREATE INDEX outbox_held_job ON public.outbox_held USING btree (source, job_id, sequence) WHERE (state <> 'returned'::text);
+CREATE INDEX outbox_held_pending ON public.outbox_held USING btree (sequence) WHERE (state = 'pending'::text);
+CREATE INDEX outbox_held_waiting ON public.outbox_held USING btree (state, sequence) WHERE (state <> 'pending'::text);
+
+create table outbox_version (
+  is_the_row boolean not null default true,
+  version bigint not null default 0,
+  constraint outbox_version_is_the_row_check CHECK (is_the_row),
+  constraint outbox_version_pkey PRIMARY KEY (is_the_row)
+) with (fillfactor=50);
+
+create table publication_batches (
+  published_at timestamp with time zone not null,
+  id bigint not null default nextval('publications_id'::regclass),
+  relay_id uuid not null,
+  source text collate "C" not null,
+  first bigint not null,
+  sequences bigint[] not null,
+  durations_ms integer[] not null
+) partition by RANGE (published_at);
+CREATE INDEX publication_batches_first ON ONLY public.publication_batches USING btree (first);
+CREATE INDEX publication_batches_source ON ONLY public.publication_batches USING btree (source, published_at, id);
+CREATE INDEX publication_batches_time ON ONLY public.publication_batches USING btree (published_at, id);
 
 create table publications (
   published_at timestamp with time zone not null,
@@ -295,6 +325,30 @@ create table relay_lease (
   expires_at timestamp with time zone not null,
   constraint relay_lease_pkey PRIMARY KEY (name)
 );
+
+create table replay_copies (
+  "position" bigint not null,
+  replay_id uuid not null,
+  replay_of bigint not null,
+  replayed_by text not null,
+  queue text,
+  source text collate "C" not null,
+  job_id text collate "C" not null,
+  status text not null,
+  progress_percentage smallint,
+  late boolean not null,
+  occurred_at text,
+  recorded_at timestamp with time zone not null,
+  data text not null,
+  state text not null default 'pending'::text,
+  attempts integer not null default 0,
+  due_at timestamp with time zone not null default now(),
+  last_error text,
+  constraint replay_copies_pkey PRIMARY KEY ("position"),
+  constraint replay_copies_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'returned'::text])))
+) with (fillfactor=90, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_analyze_scale_factor=0, autovacuum_analyze_threshold=20000);
+CREATE INDEX replay_copies_order ON public.replay_copies USING btree (replay_id, "position");
+CREATE INDEX replay_copies_troubled ON public.replay_copies USING btree (replay_id, source, job_id, "position") WHERE (attempts > 0);
 
 create table replay_skips (
   replay_id uuid not null,
@@ -363,6 +417,12 @@ create table rollups_hourly (
   count bigint not null,
   constraint rollups_hourly_measure_check CHECK ((measure = ANY (ARRAY['answer'::text, 'lag'::text]))),
   constraint rollups_hourly_pkey PRIMARY KEY (hour, measure, source, result, bucket)
+);
+
+create table schema_requirements (
+  migration text not null,
+  oldest_program text not null,
+  constraint schema_requirements_pkey PRIMARY KEY (migration)
 );
 
 create table secret_matches (

@@ -171,8 +171,10 @@ async function run(guard: Guard, options: Options, isAsked: () => boolean): Prom
 }
 
 function summaryOf(figures: Run['figures']): string {
-  const { acksPerS, confirmedPerS, answer, receipt, drainedPerS, kept, fresh, livez, rssGrowthMiB } = figures;
+  const { acksPerS, confirmedPerS, answer, receipt, drainedPerS, pool } = figures;
+  const { kept, fresh, livez, rssGrowthMiB } = figures;
   return [
+    ...(pool === undefined ? [] : [`pool of ${pool}`]),
     ...rate('acks', acksPerS),
     ...rate('confirmed', confirmedPerS),
     ...rate('drained', drainedPerS),
@@ -194,11 +196,17 @@ function time(name: string, value: number | undefined): string[] {
   return value === undefined || Number.isNaN(value) ? [] : [`${name} ${value.toFixed(1)} ms`];
 }
 
+const MARKS = {
+  'target met': paint('green', '✓'),
+  'floor met': paint('yellow', '~'),
+  missed: paint('red', '✗'),
+} as const;
+
 /** Writes the results. Those of a run that was interrupted go into the folder for incomplete runs. */
 function keep(results: Results, { isQuick, cases, writeDocs }: Options, isCut: boolean): void {
-  for (const { name, wanted, found, isMet, from } of targetsOf(results.runs)) {
-    const mark = isMet === undefined ? paint('dim', '–') : isMet ? paint('green', '✓') : paint('red', '✗');
-    say(`${mark} ${name}: ${found ?? 'not measured'} (${wanted}; ${from})`);
+  for (const { name, floor, target, found, verdict, from } of targetsOf(results.runs)) {
+    if (verdict === undefined) continue;
+    say(`${MARKS[verdict]} ${name}: ${found} (floor ${floor}, target ${target}; ${from})`);
   }
   const isWhole = !isQuick && !isCut && cases.length === CASES.length;
   const folder = isWhole ? RESULTS : PARTIAL;

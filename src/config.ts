@@ -100,7 +100,6 @@ const environment = z.object({
 
   RELAY_LEASE_MS: whole(500, 60_000, 3_000),
   RELAY_POLL_MS: whole(10, 60_000, 200),
-  RELAY_PACE_MS: whole(0, 1_000, 20),
   RELAY_IN_FLIGHT: whole(1, 10_000, 500),
   RELAY_IN_FLIGHT_BYTES: whole(1024 * 1024, 1024 ** 3, 16 * 1024 * 1024),
   RELAY_MAX_ATTEMPTS: whole(1, 1_000, 20),
@@ -248,7 +247,6 @@ function toConfig(
     relay: Object.freeze({
       leaseMs: env.RELAY_LEASE_MS,
       pollMs: env.RELAY_POLL_MS,
-      paceMs: env.RELAY_PACE_MS,
       inFlight: env.RELAY_IN_FLIGHT,
       inFlightBytes: env.RELAY_IN_FLIGHT_BYTES,
       maxAttempts: env.RELAY_MAX_ATTEMPTS,

@@ -26,6 +26,16 @@ export class SchemaError extends Error {
   }
 }
 
+/** What is still needed of an old day of deliveries could not be saved. So that its bodies are not lost, the day is kept. */
+export class DayKeptError extends Error {
+  override readonly name = 'DayKeptError';
+  readonly code = 'day_kept';
+
+  constructor(day: string, cause: unknown) {
+    super(`the deliveries of ${day} are kept: ${describeError(cause).message}`, { cause });
+  }
+}
+
 /** A delivery could not be recorded now. It is answered with 503, and the sender should try again. */
 export class UnavailableError extends Error {
   override readonly name = 'UnavailableError';

@@ -17,6 +17,7 @@ import {
   connectDatabase,
   createUpkeep,
   prepareLedger,
+  saveContent,
 } from './ledger/index.ts';
 import type { Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
@@ -89,7 +90,7 @@ async function compose(
     log,
   });
   started.defer(database.close);
-  const upkeep = createUpkeep(config, database, parts); // before the servers, whose stop must not wait for it
+  const upkeep = createUpkeep(config, database, { ...parts, beforeDrop: saveContent }); // before the servers, whose stop must not wait for it
   const heartbeat = composeHeartbeat(config, parts);
   const counts = composeCounts(config, parts);
   const relay = composeRelay(config, { ...parts, counts });
@@ -111,7 +112,7 @@ async function compose(
     connections: intakeConnections,
     proxies,
     upkeepDatabase: database,
-    onRecorded: relay.nudge,
+    handOff: relay.handOff,
   });
   const readiness = createReadiness({
     database,

@@ -73,8 +73,9 @@ async function run(plan: LoadPlan, stock: Stock, { tell, on }: Line): Promise<vo
   );
   const stopped = new Promise<void>((resolve) => on('stop', () => resolve()));
   const ended = Promise.race([stopped, over.promise]);
+  const begun = new Promise<void>((resolve) => on('begin', () => resolve()));
 
-  const window = await measure(plan, { tally, ended, fresh: sequence.fresh, tell });
+  const window = await measure(plan, { tally, begun, ended, fresh: sequence.fresh, tell });
   flow.stop();
   await Promise.race([over.promise, delay(LAST_ANSWERS_MS)]);
   clearInterval(ticks);
@@ -97,10 +98,17 @@ async function run(plan: LoadPlan, stock: Stock, { tell, on }: Line): Promise<vo
 /** Waits for the warm-up, then for the window, and reports when each ends, so that others measure at the same time. */
 async function measure(
   plan: LoadPlan,
-  parts: { tally: Tally; ended: Promise<void>; fresh: () => number; tell: Control['tell'] },
+  parts: {
+    tally: Tally;
+    /** Ends the warm-up early. */
+    begun: Promise<void>;
+    ended: Promise<void>;
+    fresh: () => number;
+    tell: Control['tell'];
+  },
 ): Promise<Pick<LoadReport, 'fromUs' | 'toUs' | 'answers' | 'answersPerS' | 'firstNumber' | 'endNumber'>> {
-  const { tally, ended, fresh, tell } = parts;
-  await Promise.race([delay(plan.warmUpS * SECOND_MS), ended]);
+  const { tally, begun, ended, fresh, tell } = parts;
+  await Promise.race([delay(plan.warmUpS * SECOND_MS), begun, ended]);
   const [fromUs, firstNumber] = [monotonicUs(), fresh()];
   tally.fromUs = fromUs;
   tell('window', tally.acknowledged);

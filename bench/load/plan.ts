@@ -24,6 +24,7 @@ export type LoadPlan = {
     | { readonly kind: 'closed'; readonly concurrency: number }
     /** At fixed intended times, independent of the answers. Latency counts from the intended time. */
     | { readonly kind: 'open'; readonly ratePerS: number; readonly connections: number };
+  /** Ends earlier when the benchmark says so. */
   readonly warmUpS: number;
   /** The measured window after the warm-up. It ends earlier when `deliveries` are answered. */
   readonly durationS: number;
@@ -73,6 +74,13 @@ export type LoadReport = {
   /** Nothing failed: everything was answered, and each with a 2xx. */
   readonly isClean: boolean;
 };
+
+/** A rate does not count if some deliveries failed. @throws Error */
+export function assertClean({ isClean, answersInAll, unanswered }: LoadReport): void {
+  if (isClean) return;
+  const late = unanswered > 0 ? `, and ${unanswered} without any: the rate cannot be served` : '';
+  throw new Error(`not every answer was a 2xx: ${JSON.stringify(answersInAll)}${late}`);
+}
 
 /** For the bare confirm publisher. Its report follows. */
 export type PublishPlan = {

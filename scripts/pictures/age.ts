@@ -8,10 +8,19 @@ const YESTERDAY = ['deliveries', 'publications'].map(
   (parent) => `select make_partition('${parent}', (now() at time zone 'UTC')::date - 1)`,
 );
 
+/** Each publication moves with its own event. */
+const UNPACK = [
+  `insert into publications (published_at, id, event_sequence, attempt, result, duration_ms, relay_id, source)
+   select published_at, id + place - 1, event_sequence, 1, 'confirmed', duration_ms, relay_id, source
+   from publication_batches, unnest(sequences, durations_ms) with ordinality as u (event_sequence, duration_ms, place)`,
+  'delete from publication_batches',
+];
+
 const MOVE = [
   `update publications p set published_at = a.at + (p.published_at - e.recorded_at)
    from events e join aged a on a.id = e.delivery_id where p.event_sequence = e.sequence`,
-  `update outbox o set recorded_at = a.at from events e join aged a on a.id = e.delivery_id where o.sequence = e.sequence`,
+  // Batches are empty: all was published, or waits for an operator.
+  `update outbox_held o set recorded_at = a.at from events e join aged a on a.id = e.delivery_id where o.sequence = e.sequence`,
   'update events e set recorded_at = a.at from aged a where a.id = e.delivery_id',
   'update deliveries d set received_at = a.at from aged a where a.id = d.id',
   `update jobs j set first_seen_at = t.first, last_seen_at = t.last,
@@ -64,6 +73,6 @@ export async function moveBack(client: Client, minutesAgo: readonly number[]): P
   const { rows } = await client.query('select from aged where id is null or at is null');
   if (rows.length > 0)
     throw new Error(`${rows.length} deliveries were sent and not recorded, or the reverse`);
-  for (const statement of [...YESTERDAY, ...MOVE, ...SPREAD]) await client.query(statement);
+  for (const statement of [...YESTERDAY, ...UNPACK, ...MOVE, ...SPREAD]) await client.query(statement);
   await client.query('commit');
 }

@@ -76,8 +76,9 @@ async function waitUntilQuiet(client: Client, answers: number): Promise<void> {
   const deadlineMs = performance.now() + TIMEOUT_MS;
   while (performance.now() < deadlineMs) {
     const { rows } = await client.query<{ quiet: boolean }>(
-      `select not exists (select from outbox where state = 'pending')
-         and (select count(*) from publications) =
+      `select not exists (select from outbox_batches) and not exists (select from outbox_held where state = 'pending')
+         and (select count(*) from publications)
+             + (select coalesce(sum(cardinality(sequences)), 0) from publication_batches) =
            coalesce((select sum(count) from rollups where measure = 'lag'), 0)
          and coalesce((select sum(count) from rollups where measure = 'answer'), 0) >= $1 as quiet`,
       [answers],

@@ -1,7 +1,7 @@
 // `tallyhook migrate`: brings the database's schema up to date. The daily partitions are made by `serve`.
 
 import { loadUrls } from '../config.ts';
-import { migrate } from '../ledger/index.ts';
+import { checkSchema, migrate } from '../ledger/index.ts';
 import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
@@ -9,6 +9,7 @@ import { say } from './output.ts';
 
 const help = `Brings the schema of the database in DATABASE_URL up to date. Safe to run again, and several at once.
 With MIGRATION_DATABASE_URL it connects as that role, and grants the role of DATABASE_URL what the service needs.
+On a newer schema it changes and grants nothing: it succeeds if this program may run on that schema, or ends with 78.
 
   migrate`;
 
@@ -18,7 +19,14 @@ export const migrateCommand: Command = {
     parse(args, {});
     const { databaseUrl, migrationUrl } = loadUrls(withLocalRun(env));
     const ran = await migrate(databaseUrl, migrationUrl);
-    say(ran.length === 0 ? 'the schema is up to date' : `migrated: ${ran.join(', ')}`);
+    const newer = await checkSchema(databaseUrl);
+    say(summary(ran, newer));
     return 0;
   },
 };
+
+function summary(ran: readonly string[], newer: readonly string[]): string {
+  if (ran.length > 0) return `migrated: ${ran.join(', ')}`;
+  if (newer.length === 0) return 'the schema is up to date';
+  return `the schema has ${newer.join(', ')}, and this older program may run on it: nothing was changed`;
+}

@@ -16,5 +16,6 @@ export {
 export { type RecordedEvent, attributesOf } from './attributes.ts';
 export { addressee, eventSchemas } from './data-forms.ts';
 export { type Form, addresseeForm, dataForm, envelopeForm, notificationForm, toForm } from './forms.ts';
+export { type PlainValue, isUsual } from './usual-data.ts';
 export { REASON_MAX_LENGTH, listReasons, reasonOf } from './reasons.ts';
 export { type ParsedEvent, isCompleted, isFailed, isProgress, parseEvent } from './parse-event.ts';

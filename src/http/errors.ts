@@ -42,6 +42,9 @@ export const onlyGet: RequestHandler = (request, response) => {
     .json({ error: 'method_not_allowed', message: 'use GET or HEAD' });
 };
 
+/** The answer with status 500. */
+export const INTERNAL = { error: 'internal', message: 'something went wrong on our side' } as const;
+
 /** For requests that Express could not parse (4xx) and for unexpected errors (500, logged). */
 export function errorHandler(log: Logger): ErrorRequestHandler {
   return (error: unknown, request, response, next) => {
@@ -55,7 +58,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
         .json({ error: HTTP_ERRORS.badRequest.error, message: 'the request could not be understood' });
     }
     log.error({ err: describeError(error), path: request.path }, 'unexpected error');
-    return void response.status(500).json({ error: 'internal', message: 'something went wrong on our side' });
+    return void response.status(500).json(INTERNAL);
   };
 }
 

@@ -7,6 +7,7 @@ export { composeConnections } from './compose.ts';
 export type { ConnectionLimits, Connections } from './connections.ts';
 export {
   HTTP_ERRORS,
+  INTERNAL,
   NOSNIFF,
   type StandingHeaders,
   closeIfUnread,

@@ -2,6 +2,7 @@
 // TRUSTED_PROXIES, since anybody can write them. Express walks the hops from the right, by the app's setting `trust proxy`.
 // This file says which addresses it trusts, and handles hops that are no addresses.
 
+import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Request } from 'express';
 import ipaddr from 'ipaddr.js';
@@ -56,7 +57,7 @@ export function senderOf(request: Request): string | null {
 }
 
 /** The other end of the connection. */
-export function peerOf(request: Request): string | null {
+export function peerOf(request: IncomingMessage): string | null {
   return request.socket.remoteAddress ?? null;
 }
 

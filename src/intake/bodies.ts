@@ -3,6 +3,7 @@
 // has arrived, never by what a request announces.
 
 import type { IncomingMessage } from 'node:http';
+import type { Deadlines } from './deadlines.ts';
 
 export type Body =
   | { readonly kind: 'buffered'; readonly bytes: Buffer }
@@ -14,10 +15,11 @@ export type Body =
    */
   | { readonly kind: 'too-large' | 'late' | 'incomplete' | 'shed' };
 
-export type ReadOptions = { isBuffered: boolean; limitBytes: number; patienceMs: number };
+/** `deadlineMs`: on the clock of the deadlines. */
+export type ReadOptions = { isBuffered: boolean; limitBytes: number; deadlineMs: number };
 
 export type Bodies = {
-  /** Reads a request's body, at most `limitBytes` and for `patienceMs`. Never rejects. */
+  /** Reads a request's body, at most `limitBytes` and until `deadlineMs`. Never rejects. */
   readonly read: (request: IncomingMessage, options: ReadOptions) => Promise<Body>;
   /** Memory of all bodies that are being read now. */
   readonly bufferedBytes: () => number;
@@ -42,7 +44,13 @@ type Reading = { readonly buffered: Buffered; readonly shed: () => void };
  * stalls. Its memory is freed at once, but it is answered only when its time is over: answered at once, thousands of senders
  * would try again at once, and keep all others waiting.
  */
-export function createBodies({ budgetBytes }: { budgetBytes: number }): Bodies {
+export function createBodies({
+  budgetBytes,
+  deadlines,
+}: {
+  budgetBytes: number;
+  deadlines: Deadlines;
+}): Bodies {
   const readings = new Set<Reading>(); // in the order in which they began
   let bufferedBytes = 0;
 
@@ -56,7 +64,7 @@ export function createBodies({ budgetBytes }: { budgetBytes: number }): Bodies {
 
   function read(
     request: IncomingMessage,
-    { isBuffered, limitBytes, patienceMs }: ReadOptions,
+    { isBuffered, limitBytes, deadlineMs }: ReadOptions,
   ): Promise<Body> {
     const announced = Number(request.headers['content-length'] ?? 0);
     if (announced > limitBytes) return Promise.resolve({ kind: 'too-large' });
@@ -65,10 +73,10 @@ export function createBodies({ budgetBytes }: { budgetBytes: number }): Bodies {
       const reading: Reading = { buffered, shed };
       let length = 0;
       let isShed = false;
-      const timer = setTimeout(() => {
+      const deadline = deadlines.add(deadlineMs, () => {
         if (isShed) request.socket.resume(); // unread bytes in the socket would reset it before the answer is read
         finish({ kind: isShed ? 'shed' : 'late' });
-      }, patienceMs);
+      });
 
       function stopReading({ isKept }: { isKept: boolean }): void {
         request.off('data', onData).off('end', onEnd);
@@ -87,7 +95,7 @@ export function createBodies({ budgetBytes }: { budgetBytes: number }): Bodies {
       }
 
       function finish(body: Body): void {
-        clearTimeout(timer);
+        deadlines.remove(deadline);
         stopReading({ isKept: body.kind === 'buffered' });
         request.off('error', onBroken).off('close', onBroken);
         // The request is not paused: without a listener, what still comes is dropped until the answer ends the connection. A

@@ -25,16 +25,28 @@ import {
   createConflictCheck,
   createFailureLog,
   type DatabaseConnection,
+  type DeliveryRecord,
   isMissingPartition,
   makePartitions,
+  type RecordedDelivery,
   recordDeliveries,
+  type TalliedDelivery,
+  type WriteMark,
 } from '../ledger/index.ts';
 import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Parts } from '../parts.ts';
+import { aheadOf } from './ahead.ts';
 import { type BatchWriter, createBatchWriter } from './batch-writer.ts';
 import { type Bodies, createBodies } from './bodies.ts';
-import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
+import { createDeadlines } from './deadlines.ts';
+import {
+  createDeliver,
+  type Deliver,
+  type DeliveryOptions,
+  deliveryHandler,
+  wrongMethodHandler,
+} from './delivery.ts';
 import { createDeliveryObserver } from './observer.ts';
 import { createReceiver } from './receiver.ts';
 import { createBusySign } from './busy-sign.ts';
@@ -52,8 +64,13 @@ type IntakeParts = Parts & {
   readonly proxies: TrustedProxies;
   /** Makes partitions that are missing. */
   readonly upkeepDatabase: DatabaseConnection;
-  /** Called when there may be something in the outbox. */
-  readonly onRecorded: () => void;
+  /** Every write goes through it: its events are handed to the relay. */
+  readonly handOff: {
+    readonly write: (
+      batch: readonly DeliveryRecord[],
+      record: (mark: WriteMark) => Promise<TalliedDelivery[]>,
+    ) => Promise<RecordedDelivery[]>;
+  };
 };
 
 export type Intake = {
@@ -78,17 +95,20 @@ export function composeIntake(config: Config, parts: IntakeParts): Intake {
   const trial = createTrial({ keyRing: sources.current, isBusy: busySign.isBusy, now });
   const observer = createDeliveryObserver({ metrics, counts, refusals, trial, log });
   started.defer(observer.close);
-  const receiver = createReceiver({ keyRing: sources.current, writer, observer, now });
-  const bodies = createBodies({ budgetBytes: config.http.unverifiedBodyBytes });
+  const deadlines = createDeadlines({ now });
+  const receiver = createReceiver({ keyRing: sources.current, writer, deadlines, observer });
+  const bodies = createBodies({ budgetBytes: config.http.unverifiedBodyBytes, deadlines });
   exposeGauges({ metrics, writer, bodies });
 
   async function listen(readiness: () => Promise<Readiness>): Promise<HttpServer> {
     const delivery = { ...config.http, receiver, bodies, observer, connections, now };
+    const deliver = createDeliver(delivery);
+    const app = createIntakeApp({ delivery, deliver, readiness, proxies, log });
     const server = await startServer({
       ...config.http,
       connections,
       standingHeaders,
-      listener: createIntakeApp({ delivery, readiness, proxies, log }),
+      listener: aheadOf(app, { deliver, log }),
     });
     started.defer(() => server.stop(graceMs()));
     return server;
@@ -102,14 +122,15 @@ const standingHeaders: StandingHeaders = async () => NOSNIFF;
 
 function createIntakeApp(options: {
   delivery: DeliveryOptions;
+  deliver: Deliver;
   readiness: () => Promise<Readiness>;
   proxies: TrustedProxies;
   log: Logger;
 }): Express {
-  const { delivery, readiness, proxies, log } = options;
+  const { delivery, deliver, readiness, proxies, log } = options;
   const app = createAppBehind(proxies);
   const paths = ['/webhooks', '/webhooks/:source'];
-  app.post(paths, deliveryHandler(delivery));
+  app.post(paths, deliveryHandler(deliver));
   app.all(paths, wrongMethodHandler(delivery));
   app.use((_request, response, next) => {
     response.set(NOSNIFF);
@@ -123,7 +144,7 @@ function createIntakeApp(options: {
 /** From a verified delivery to the ledger. */
 function composeWriter(
   config: Config,
-  { now, log, metrics, started, upkeepDatabase, onRecorded }: IntakeParts,
+  { now, log, metrics, started, upkeepDatabase, handOff }: IntakeParts,
 ): BatchWriter {
   const database = connectDatabase({
     ...config.database,
@@ -145,8 +166,7 @@ function composeWriter(
   });
   return createBatchWriter({
     record: async (batch) => {
-      const recorded = await recordDeliveries(database, batch);
-      onRecorded();
+      const recorded = await handOff.write(batch, (mark) => recordDeliveries(database, batch, mark));
       return checkConflicts(batch, recorded);
     },
     limits: config.writer,

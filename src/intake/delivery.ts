@@ -2,7 +2,8 @@
 // cannot read: another method, an encoded body, and a body that is too large, too slow or not whole.
 
 import { randomUUIDv7 } from 'node:crypto';
-import type { Request, RequestHandler, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Request, RequestHandler } from 'express';
 import { DELIVERY_ERRORS, RETRY_AFTER_S } from '../delivery-answers.ts';
 import { UnavailableError } from '../errors.ts';
 import { closeIfUnread, type Connections, NOSNIFF, peerOf, senderOf } from '../http/index.ts';
@@ -63,9 +64,14 @@ const WRONG_METHOD: Refusal = {
 
 type NotBuffered = Exclude<Body, { kind: 'buffered' }> | { readonly kind: 'encoded' };
 
-export function deliveryHandler(options: DeliveryOptions): RequestHandler {
+/** What the address of a request says, and who sent it. */
+type Routed = { readonly source: string; readonly path: string; readonly sender: string | null };
+
+/** Rejects for a bug only. */
+export type Deliver = (request: IncomingMessage, response: ServerResponse, routed: Routed) => Promise<void>;
+
+export function createDeliver(options: DeliveryOptions): Deliver {
   const { receiver, bodies, observer, connections, bodyLimitBytes, answerDeadlineMs, now } = options;
-  const limits = { limitBytes: bodyLimitBytes, patienceMs: answerDeadlineMs };
 
   function answerNotBuffered(delivery: Delivery, body: NotBuffered): Answer {
     switch (body.kind) {
@@ -84,14 +90,18 @@ export function deliveryHandler(options: DeliveryOptions): RequestHandler {
     }
   }
 
-  return async (request, response) => {
+  return async (request, response, routed) => {
     const startedMs = now();
     const deadlineMs = startedMs + answerDeadlineMs;
-    const delivery = deliveryOf(request);
-    const signature = request.get(SIGNATURE_HEADER);
+    const delivery = deliveryOf(request, routed);
+    const signature = textOf(request, SIGNATURE_HEADER);
     const body = isEncoded(request)
       ? ({ kind: 'encoded' } as const)
-      : await bodies.read(request, { ...limits, isBuffered: isSignature(signature) });
+      : await bodies.read(request, {
+          isBuffered: isSignature(signature),
+          limitBytes: bodyLimitBytes,
+          deadlineMs,
+        });
     const answer =
       body.kind === 'buffered'
         ? await receiver.receive(delivery, { body: body.bytes, signature, deadlineMs })
@@ -103,25 +113,34 @@ export function deliveryHandler(options: DeliveryOptions): RequestHandler {
   };
 }
 
+/** In Express. `ahead.ts` has the same without it. */
+export const deliveryHandler =
+  (deliver: Deliver): RequestHandler =>
+  (request, response) =>
+    deliver(request, response, routedBy(request));
+
 export function wrongMethodHandler({ receiver, observer, now }: DeliveryOptions): RequestHandler {
   return (request, response) => {
     const startedMs = now();
-    const answer = receiver.refuse(deliveryOf(request), WRONG_METHOD);
+    const answer = receiver.refuse(deliveryOf(request, routedBy(request)), WRONG_METHOD);
     response.set('Allow', 'POST');
     send(request, response, answer);
     observer.answered(answer, now() - startedMs, { headers: request.headers, body: undefined });
   };
 }
 
-/** What the head of a request says. */
-function deliveryOf(request: Request): Delivery {
+function routedBy(request: Request): Routed {
   const { source = DEFAULT_SOURCE } = request.params;
-  const sender = senderOf(request);
+  return { source: String(source), path: request.path, sender: senderOf(request) };
+}
+
+/** What the head of a request says. */
+function deliveryOf(request: IncomingMessage, { source, path, sender }: Routed): Delivery {
   const peer = peerOf(request);
   return {
     id: randomUUIDv7(),
-    source: String(source),
-    path: request.path.slice(0, KEPT_PATH_LENGTH),
+    source,
+    path: path.slice(0, KEPT_PATH_LENGTH),
     remoteAddress: sender,
     peerAddress: peer === sender ? null : peer,
     headers: keptHeaders(request),
@@ -137,7 +156,7 @@ function deliveryOf(request: Request): Delivery {
   };
 }
 
-function keptHeaders(request: Request): string {
+function keptHeaders(request: IncomingMessage): string {
   const kept: Record<string, string> = {};
   for (const name of KEPT_HEADERS) {
     const value = request.headers[name];
@@ -150,16 +169,19 @@ function keptHeaders(request: Request): string {
   return JSON.stringify(kept);
 }
 
-function isEncoded(request: Request): boolean {
-  const encoding = request.get('content-encoding');
+/** Only `Set-Cookie` would be a list. */
+const textOf = ({ headers }: IncomingMessage, name: string) => headers[name] as string | undefined;
+
+function isEncoded(request: IncomingMessage): boolean {
+  const encoding = textOf(request, 'content-encoding');
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') return true;
   // Node treats `gzip, chunked` as chunked and would give us the compressed bytes.
-  const transfer = request.get('transfer-encoding');
+  const transfer = textOf(request, 'transfer-encoding');
   return transfer !== undefined && transfer.trim().toLowerCase() !== 'chunked';
 }
 
-function send(request: Request, response: Response, { httpStatus, body }: Answer): void {
-  if (httpStatus === 503) response.set('Retry-After', String(RETRY_AFTER_S));
+function send(request: IncomingMessage, response: ServerResponse, { httpStatus, body }: Answer): void {
+  if (httpStatus === 503) response.setHeader('Retry-After', String(RETRY_AFTER_S));
   closeIfUnread(request, response);
   // As response.json() would, without its search for a charset and an ETag.
   const json = JSON.stringify(body);

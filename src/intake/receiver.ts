@@ -2,7 +2,6 @@
 // Nothing but an authentic body gets past `verifySignature` (guarantee 1), and a 2xx is given only after the commit
 // (guarantee 2). Knows nothing of HTTP beyond status codes.
 
-import { hash } from 'node:crypto';
 import { DELIVERY_ERRORS, OUTCOME_STATUS } from '../delivery-answers.ts';
 import { UnavailableError } from '../errors.ts';
 import { eventId } from '../event/index.ts';
@@ -10,16 +9,18 @@ import {
   type Delivery,
   type DeliveryOutcome,
   type DeliveryRecord,
-  type Drift,
   type RecordedDelivery,
   type Understanding,
   understand,
 } from '../ledger/index.ts';
-import { type BatchWriter, VALUES_REFUSED } from './batch-writer.ts';
+import { sha256 } from '../sha256.ts';
+import type { BatchWriter } from './batch-writer.ts';
+import type { Deadlines } from './deadlines.ts';
 import type { DeliveryObserver } from './observer.ts';
 import type { RefusedDelivery } from './refusal-log.ts';
 import { type KeyRing, type Verified, verifySignature } from './signature.ts';
 import { UNKNOWN_SOURCE } from './sources.ts';
+import { VALUES_REFUSED } from './write-batch.ts';
 
 /** What the sender gets, and what the log line says beside it. */
 export type Answer = {
@@ -67,23 +68,38 @@ export type Receiver = {
 export function createReceiver(options: {
   keyRing: () => KeyRing;
   writer: BatchWriter;
+  deadlines: Deadlines;
   observer: Pick<DeliveryObserver, 'drifted'>;
-  now: () => number;
 }): Receiver {
-  const { keyRing, writer, observer, now } = options;
+  const { keyRing, writer, deadlines, observer } = options;
 
   async function receive(delivery: Delivery, { body, signature, deadlineMs }: Received): Promise<Answer> {
     const verified = verifySignature(keyRing(), delivery.source, signature, body);
     if (verified === undefined) return rejectUnsigned(delivery, body.length);
     const understanding = understand(verified.body);
+    const { drift } = understanding;
     const record = recordOf(delivery, verified, understanding);
-    const write = writer.submit(record, deadlineMs);
-    if (understanding.drift !== undefined) void observeDrift(record, understanding.drift, write);
-    try {
-      return answerRecorded(record, await withinDeadline(write, deadlineMs));
-    } catch (error) {
-      return answerUnavailable({ ...delivery, bodyBytes: body.length }, error, { isVerified: true });
-    }
+
+    const written = (recorded: RecordedDelivery) => {
+      if (drift !== undefined) observer.drifted(record, drift, recorded.outcome);
+      return answerRecorded(record, recorded);
+    };
+    const failed = (error: unknown) =>
+      answerUnavailable({ ...delivery, bodyBytes: body.length }, error, { isVerified: true });
+    return new Promise((resolve) => {
+      const answer = (given: Answer) => {
+        deadlines.remove(deadline);
+        resolve(given);
+      };
+      // Past the deadline the write goes on, and the sender's repeat finds what it wrote.
+      const deadline = deadlines.add(deadlineMs, () =>
+        resolve(failed(new UnavailableError('late', 'the write was not confirmed in time'))),
+      );
+      writer.submit(record, deadlineMs).then(
+        (recorded) => answer(written(recorded)),
+        (error: unknown) => answer(failed(error)),
+      );
+    });
   }
 
   /** The same words for every cause: an answer must not tell which sources exist. */
@@ -115,33 +131,6 @@ export function createReceiver(options: {
     return answerUnavailable({ ...delivery, source }, cause, { isVerified: false });
   }
 
-  /** Waits for the write, also past the answer's deadline. Never rejects. */
-  async function observeDrift(
-    record: DeliveryRecord,
-    drift: readonly Drift[],
-    write: Promise<RecordedDelivery>,
-  ): Promise<void> {
-    const recorded = await write.catch(() => undefined); // the answer says why
-    if (recorded !== undefined) observer.drifted(record, drift, recorded.outcome);
-  }
-
-  /** Past the deadline the write goes on, and the sender's repeat finds what it wrote. */
-  async function withinDeadline(
-    write: Promise<RecordedDelivery>,
-    deadlineMs: number,
-  ): Promise<RecordedDelivery> {
-    const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(
-      () => reject(new UnavailableError('late', 'the write was not confirmed in time')),
-      Math.max(0, deadlineMs - now()),
-    );
-    try {
-      return await Promise.race([write, late]);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
   return { receive, rejectUnsigned, refuse, turnAway };
 }
 
@@ -159,7 +148,7 @@ function recordOf(
     ...delivery,
     secretFingerprint: fingerprint,
     bodyBytes: body.length,
-    bodySha256: hash('sha256', body, 'buffer'),
+    bodySha256: sha256(body),
     body,
   };
   switch (understood.outcome) {

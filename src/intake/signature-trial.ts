@@ -6,7 +6,8 @@ import { timingSafeEqual } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { NO_MATCH, NO_SOURCE, NOT_TRIED, withOtherEnd } from '../signature-cause.ts';
 import type { Secret } from '../secret.ts';
-import { claimedDigest, digestOf, type KeyRing } from './signature.ts';
+import { hmacSha256 } from '../sha256.ts';
+import { claimedDigest, type KeyRing } from './signature.ts';
 import { UNKNOWN_SOURCE } from './sources.ts';
 
 /** `signedBy`: another source, whose secret signed the body. The reason does not tell it, since not everybody may know. */
@@ -37,9 +38,9 @@ export function createTrial(options: {
   isBusy: () => boolean;
   /** Monotonic milliseconds. */
   now: () => number;
-  digest?: typeof digestOf;
+  digest?: typeof hmacSha256;
 }): Trial {
-  const { keyRing, isBusy, now, digest = digestOf } = options;
+  const { keyRing, isBusy, now, digest = hmacSha256 } = options;
   const started: number[] = []; // the times of this second's trials
   let held = 0;
   let last: Promise<unknown> = Promise.resolve();
@@ -94,7 +95,7 @@ function attemptsOn(ring: KeyRing, source: string, body: Buffer): readonly Attem
 async function tryAll(
   attempts: readonly Attempt[],
   claimed: Buffer,
-  digest: typeof digestOf,
+  digest: typeof hmacSha256,
 ): Promise<Partial<Cause> | undefined> {
   let found: Partial<Cause> | undefined;
   for (const [index, attempt] of attempts.entries()) {

@@ -2,9 +2,10 @@
 // compared in constant time. The time does not show which secret matched, or whether the source exists:
 // every call computes and compares the same number of digests.
 
-import { createHmac, createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { AuthenticBody } from '../ledger/index.ts';
 import type { Secret } from '../secret.ts';
+import { hmacSha256 } from '../sha256.ts';
 
 /** The secrets that are valid now: an immutable snapshot, replaced as a whole when the sources change. */
 export type KeyRing = {
@@ -43,10 +44,6 @@ export function isSignature(header: string | undefined): boolean {
   return header !== undefined && SIGNATURE.test(header);
 }
 
-/** The digest that a right signature has. */
-export const digestOf = (key: KeyObject, body: Buffer): Buffer =>
-  createHmac('sha256', key).update(body).digest();
-
 /** The digest that a header of the form of a signature claims. */
 export function claimedDigest(header: string | undefined): Buffer | undefined {
   const hex = SIGNATURE.exec(header ?? '')?.[1];
@@ -67,7 +64,7 @@ export function verifySignature(
   const claimed = claimedDigest(header);
   let fingerprint: string | undefined;
   for (const secret of ring.secretsOf(source)) {
-    const expected = digestOf(secret.key, body);
+    const expected = hmacSha256(secret.key, body);
     // No early exit: a match in the first place must take as long as one in the last.
     if (timingSafeEqual(expected, claimed ?? NO_SIGNATURE)) fingerprint = secret.fingerprint;
   }

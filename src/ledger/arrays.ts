@@ -3,7 +3,7 @@
 // The layout is that of `array_send` in Postgres' src/backend/utils/adt/arrayfuncs.c.
 
 /** The types' object ids, which are fixed in Postgres' pg_type.dat. */
-const OID = { bytea: 17, int2: 21, int4: 23, text: 25, uuid: 2950 } as const;
+const OID = { bytea: 17, int8: 20, int2: 21, int4: 23, text: 25, uuid: 2950 } as const;
 
 /** Five numbers: dimensions, the flag for nulls, the element type, the size and the lower bound of the one dimension. */
 const HEAD_BYTES = 5 * 4;
@@ -37,6 +37,12 @@ const int4: Format<number> = {
   bytes: () => 4,
   write: (to, value, at) => to.writeInt32BE(value, at),
 };
+/** Decimal digits: not all of them fit into a number of JavaScript. */
+const int8: Format<string> = {
+  oid: OID.int8,
+  bytes: () => 8,
+  write: (to, value, at) => to.writeBigInt64BE(BigInt(value), at),
+};
 const uuid: Format<string> = {
   oid: OID.uuid,
   bytes: () => UUID_BYTES,
@@ -50,6 +56,8 @@ export const byteaArray = (values: readonly (Buffer | null)[]) => encode(bytea, 
 export const int2Array = (values: readonly (number | null)[]) => encode(int2, values);
 /** @throws RangeError for a number that does not fit into the type */
 export const int4Array = (values: readonly (number | null)[]) => encode(int4, values);
+/** @throws RangeError or SyntaxError for text that is no such number */
+export const int8Array = (values: readonly (string | null)[]) => encode(int8, values);
 /** UUIDs in their usual form of 36 characters. */
 export const uuidArray = (values: readonly (string | null)[]) => encode(uuid, values);
 

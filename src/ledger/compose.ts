@@ -78,8 +78,10 @@ export async function prepareLedger(
       if (config.database.migrateOnStart) {
         const ran = await migrate(config.database.url, config.database.migrationUrl);
         if (ran.length > 0) log.info({ migrations: ran }, 'schema migrated');
-      } else {
-        await checkSchema(config.database.url);
+      }
+      const newer = await checkSchema(config.database.url);
+      if (newer.length > 0) {
+        log.warn({ migrations: newer }, 'the schema is newer than this program, which may still run on it');
       }
       await makePartitions(database);
       return;

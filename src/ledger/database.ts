@@ -147,6 +147,11 @@ export function isTimeout(error: unknown): boolean {
   return codeOf(error) === '57014';
 }
 
+/** The server gave the statement up at its lock_timeout. */
+export function isLockTimeout(error: unknown): boolean {
+  return codeOf(error) === '55P03';
+}
+
 /** There is no partition for this day: reported as a check violation that names no constraint. */
 export function isMissingPartition(error: unknown): boolean {
   return codeOf(error) === '23514' && (error as { constraint?: unknown }).constraint === undefined;

@@ -62,7 +62,7 @@ export type Structure = {
 const PLAIN_DIGITS = 15;
 
 const QUOTE = 0x22;
-const ZERO = 0x30;
+export const ZERO = 0x30;
 const NINE = 0x39;
 const LOWER_E = 0x65;
 const UPPER_E = 0x45;
@@ -146,18 +146,18 @@ export function canonicalJson(value: unknown): string {
   return `{${members.join(',')}}`;
 }
 
-function isDigit(code: number): boolean {
+export function isDigit(code: number): boolean {
   return code >= ZERO && code <= NINE;
 }
 
-function endOfDigits(text: string, start: number): number {
+export function endOfDigits(text: string, start: number): number {
   let end = start + 1;
   while (isDigit(text.charCodeAt(end))) end++;
   return end;
 }
 
 /** Whether the digits from `start` to `end` are a whole number by themselves: no exponent, no minus zero. */
-function isPlain(text: string, start: number, end: number): boolean {
+export function isPlain(text: string, start: number, end: number): boolean {
   const isMinusZero = text.charCodeAt(start) === ZERO && text.charCodeAt(start - 1) === MINUS;
   return end - start <= PLAIN_DIGITS && text.charCodeAt(end) !== LOWER_E && !isMinusZero;
 }

@@ -3,6 +3,7 @@
 
 // What a delivery told us
 export { type PublishedEvent, toCloudEvent } from './cloud-event.ts';
+export { contentOf } from './content.ts';
 export type { JobEvent } from './event.ts';
 export { type AuthenticBody, type Understanding, understand } from './understand.ts';
 export {
@@ -20,6 +21,8 @@ export {
   type DeliveryRecord,
   RELEASE_QUARANTINED,
   type RecordedDelivery,
+  type TalliedDelivery,
+  type WriteMark,
   jobKey,
   recordDeliveries,
   releaseColumns,
@@ -48,8 +51,12 @@ export {
   isMissingPartition,
   isRefusedContent,
   isRetryable,
+  isLockTimeout,
   isTimeout,
 } from './database.ts';
+export { batchedEvents, batches, hasEvent } from './batched-events.ts';
+export { keepDays } from './drops.ts';
+export { RELEASE_JOBS } from './hold.ts';
 export { OUTBOX_COUNT_MAX, type OutboxDepth, readOutboxDepth } from './outbox-depth.ts';
 export type { Database, DeliveryOutcome, OutboxState, PublicationResult, ReplayState } from './tables.ts';
 export { TIME_FORMAT, timeText } from './time-text.ts';
@@ -57,6 +64,7 @@ export { TIME_FORMAT, timeText } from './time-text.ts';
 // Start and upkeep
 export { type Counts, composeCounts, prepareLedger } from './compose.ts';
 export { composeHeartbeat, LATE_AFTER_S } from './heartbeat.ts';
-export { migrate } from './migrate.ts';
+export { checkSchema, migrate } from './migrate.ts';
 export { makePartitions } from './partitions.ts';
+export { saveContent } from './save-content.ts';
 export { createUpkeep } from './upkeep.ts';

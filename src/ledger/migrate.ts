@@ -4,45 +4,68 @@
 import { promises as fs } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Kysely, PostgresDialect, sql } from 'kysely';
-import { DEFAULT_MIGRATION_TABLE, FileMigrationProvider, Migrator } from 'kysely/migration';
+import { Kysely, PostgresDialect } from 'kysely';
+import { FileMigrationProvider, type MigrationProvider, Migrator } from 'kysely/migration';
 import { Pool } from 'pg';
 import { SchemaError } from '../errors.ts';
 import { checkMigratingRole, checkRunningRole, currentRole, grantToRunningRole } from './roles.ts';
+import { readSchemaFit } from './schema-fit.ts';
 
-const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url));
+/** A migration's name is that of its file without its ending: the same here and in the package, where the files are JavaScript. */
+const FILES: MigrationProvider = new FileMigrationProvider({
+  fs,
+  path,
+  migrationFolder: fileURLToPath(new URL('../../migrations', import.meta.url)),
+});
 
 /**
  * Runs every migration that has not run yet, in order. With a `migrationUrl` it runs them as that role, which then owns the
- * tables, and grants the role of `databaseUrl` what the service needs. Idempotent.
+ * tables, and grants the role of `databaseUrl` what the service needs. Idempotent. On a schema that is newer than this program,
+ * and on which it may run, it changes and grants nothing: that would take rights from the newer programs.
+ * @param migrations those that this program knows
  * @returns the names of those that ran.
- * @throws SchemaError if the schema is newer than this program, a migration failed (and was rolled back), or the two roles do
+ * @throws SchemaError if this program is too old for the schema, a migration failed (and was rolled back), or the two roles do
  *   not fit.
  */
-export async function migrate(databaseUrl: string, migrationUrl?: string): Promise<string[]> {
-  const running = migrationUrl && (await withMigrator(databaseUrl, (_migrator, db) => currentRole(db)));
-  return withMigrator(migrationUrl ?? databaseUrl, async (migrator, db) => {
+export async function migrate(
+  databaseUrl: string,
+  migrationUrl?: string,
+  migrations: MigrationProvider = FILES,
+): Promise<string[]> {
+  const known = Object.keys(await migrations.getMigrations());
+  const isNewer = async (db: Kysely<unknown>) => (await readSchemaFit(db, known)).newer.length > 0;
+  const running = migrationUrl && (await withDatabase(databaseUrl, currentRole));
+  return withDatabase(migrationUrl ?? databaseUrl, async (db) => {
     const other = running === (await currentRole(db)) ? undefined : running;
     if (other) await checkMigratingRole(db, other);
-    refuseNewer(await difference(db));
-    const { error, results = [] } = await migrator.migrateToLatest();
+    if (await isNewer(db)) return [];
+    const { error, results = [] } = await new Migrator({ db, provider: migrations }).migrateToLatest();
     if (error !== undefined) {
+      // A newer program migrated while we waited for the Migrator's lock: ours then ran nothing.
+      if (await isNewer(db)) return [];
       const failed = results.find((result) => result.status === 'Error')?.migrationName ?? 'unknown';
       throw new SchemaError('migration_failed', `migration ${failed} failed and was undone`, {
         cause: error,
       });
     }
-    if (other) await grantToRunningRole(db, other);
+    if (other) await grantToRunningRole(db, other, { unless: isNewer });
     return results.filter((result) => result.status === 'Success').map((result) => result.migrationName);
   });
 }
 
-/** @throws SchemaError unless the schema is exactly the one of this program, and our role may use it. */
-export function checkSchema(databaseUrl: string): Promise<void> {
-  return withMigrator(databaseUrl, async (_migrator, db) => {
+/**
+ * Checks that this program, which knows `migrations`, may run on the schema.
+ * @returns the migrations of newer programs on which it may run; none if the schema is exactly its own
+ * @throws SchemaError if the schema lacks a migration, this program is too old for it, or our role may not use it.
+ */
+export function checkSchema(
+  databaseUrl: string,
+  migrations: MigrationProvider = FILES,
+): Promise<readonly string[]> {
+  return withDatabase(databaseUrl, async (db) => {
     await checkRunningRole(db);
-    const { missing } = refuseNewer(await difference(db));
-    if (missing.length === 0) return;
+    const { missing, newer } = await readSchemaFit(db, Object.keys(await migrations.getMigrations()));
+    if (missing.length === 0) return newer;
     throw new SchemaError(
       'schema_older',
       `the database lacks ${missing.join(', ')}: run "tallyhook migrate" or set MIGRATE_ON_START=true`,
@@ -50,43 +73,7 @@ export function checkSchema(databaseUrl: string): Promise<void> {
   });
 }
 
-/** A migration's name is that of its file without its ending: the same here and in the package, where the files are JavaScript. */
-const files = () => new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS });
-
-type Difference = { missing: string[]; unknown: string[] };
-
-async function difference(db: Kysely<unknown>): Promise<Difference> {
-  const known = Object.keys(await files().getMigrations());
-  const executed = await executedMigrations(db);
-  return {
-    missing: known.filter((name) => !executed.includes(name)).toSorted(),
-    unknown: executed.filter((name) => !known.includes(name)).toSorted(),
-  };
-}
-
-/** Read from its table, since the Migrator reports only migrations whose file it has. */
-async function executedMigrations(db: Kysely<unknown>): Promise<string[]> {
-  const { rows: tables } = await sql<{ exists: boolean }>`
-    select to_regclass(${DEFAULT_MIGRATION_TABLE}) is not null as exists`.execute(db);
-  if (!tables[0]?.exists) return [];
-  const { rows } = await sql<{
-    name: string;
-  }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db);
-  return rows.map((row) => row.name);
-}
-
-function refuseNewer(found: Difference): Difference {
-  if (found.unknown.length === 0) return found;
-  throw new SchemaError(
-    'schema_newer',
-    `the database has ${found.unknown.join(', ')}, which this program does not know: run a newer Tallyhook`,
-  );
-}
-
-async function withMigrator<T>(
-  databaseUrl: string,
-  use: (migrator: Migrator, db: Kysely<unknown>) => Promise<T>,
-): Promise<T> {
+async function withDatabase<T>(databaseUrl: string, use: (db: Kysely<unknown>) => Promise<T>): Promise<T> {
   // A pool of its own, without the service's statement time-out: an index on a large table takes long.
   const pool = new Pool({
     connectionString: databaseUrl,
@@ -98,7 +85,7 @@ async function withMigrator<T>(
   pool.on('connect', (client) => client.on('error', () => {}));
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
   try {
-    return await use(new Migrator({ db, provider: files() }), db);
+    return await use(db);
   } finally {
     await db.destroy();
   }

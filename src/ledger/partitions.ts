@@ -1,38 +1,43 @@
-// Makes the daily partitions of `deliveries` and `publications` ahead of time and drops those older than the retention. Days are
-// UTC by the database's clock. Safe to run at any time, from any number of replicas.
+// Makes the daily partitions of deliveries and of both tables of publications ahead of time and has those dropped that are older
+// than the retention (drops.ts). Days are UTC by the database's clock. Safe to run at any time, from any number of replicas.
 //
 // Functions of the database do both, with the rights of the tables' owner: the service's role need not own anything.
 
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import type { DatabaseConnection } from './database.ts';
-import type { Database } from './tables.ts';
+import { type BeforeDrop, dropOld, type Dropped, takeTurn } from './drops.ts';
 
 /** A week, so that upkeep may fail for days before an insert has no partition to go to. */
 export const DAYS_AHEAD = 7;
 
-const PARTITIONED = ['deliveries', 'publications'] as const;
-
-/** An arbitrary constant. Under this advisory lock, replicas make and drop partitions one after another. */
-const PARTITIONS_LOCK = 7_461_193;
-
-/** Short, since writers queue up behind upkeep while it waits for a lock. */
-const LOCK_TIMEOUT = '1s';
+const PARTITIONED = ['deliveries', 'publications', 'publication_batches'] as const;
 
 /**
  * Makes the missing partitions and drops those that are too old, each part on its own: a drop waits for readers of the table,
  * and a long read must stop neither the creation of partitions nor the other table's drops. Starts no further drop once `signal`
- * is aborted.
+ * is aborted. A day of `deliveries` is dropped only when `beforeDrop` finds nothing to save: if it fails, the day is kept.
+ * @returns `hasMore` if a day was too large to be saved in one run: run it again soon
  * @throws the first error, after all parts were tried.
  */
 export async function keepPartitions(
   connection: DatabaseConnection,
-  options: { retentionDays: number; signal?: AbortSignal },
-): Promise<{ made: string[]; dropped: string[] }> {
-  const [made = [], ...dropped] = await allInTurn([
-    () => makePartitions(connection),
-    ...PARTITIONED.map((parent) => () => dropOld(connection, parent, options)),
+  {
+    beforeDrop,
+    ...options
+  }: { retentionDays: number; beforeDrop?: BeforeDrop | undefined; signal?: AbortSignal },
+): Promise<{ made: string[]; dropped: string[]; hasMore?: true }> {
+  const [made, ...drops] = await allInTurn<Dropped>([
+    async () => ({ names: await makePartitions(connection), hasMore: false }),
+    ...PARTITIONED.map((parent) => {
+      const own = { ...options, beforeDrop: parent === 'deliveries' ? beforeDrop : undefined };
+      return () => dropOld(connection, parent, own);
+    }),
   ]);
-  return { made, dropped: dropped.flat() };
+  return {
+    made: made?.names ?? [],
+    dropped: drops.flatMap(({ names }) => names),
+    ...(drops.some(({ hasMore }) => hasMore) && { hasMore: true as const }),
+  };
 }
 
 /** Makes those of yesterday (the clock may step back over midnight), today and the days ahead. */
@@ -46,43 +51,6 @@ export function makePartitions({ db }: DatabaseConnection): Promise<string[]> {
     );
     return rows.flatMap(({ made }) => made ?? []).toSorted();
   });
-}
-
-/**
- * Drops the partitions that are completely older than `retentionDays`. A drop locks the parent against readers and writers, so
- * each drop has a transaction of its own with nothing else in it. The first that waits too long for its lock ends this run:
- * each further one would keep senders waiting again.
- */
-async function dropOld(
-  { db }: DatabaseConnection,
-  parent: (typeof PARTITIONED)[number],
-  { retentionDays, signal }: { retentionDays: number; signal?: AbortSignal },
-): Promise<string[]> {
-  if (signal?.aborted) return [];
-  const { rows: old } = await sql<{ day: string }>`
-    select to_char(day, 'YYYY-MM-DD') as day
-    from pg_inherits i join pg_class c on c.oid = i.inhrelid,
-         -- A partition with another form of name is not ours, and stays.
-         lateral (select case when c.relname ~ '_\\d{8}$' then to_date(right(c.relname, 8), 'YYYYMMDD') end as day) as days
-    where i.inhparent = ${parent}::regclass and day < (now() at time zone 'UTC')::date - ${retentionDays}::int
-    order by 1`.execute(db);
-  const dropped: string[] = [];
-  for (const { day } of old) {
-    if (signal?.aborted) break;
-    const { rows } = await db.transaction().execute(async (trx) => {
-      await takeTurn(trx);
-      return sql<{ name: string | null }>`select drop_partition(${parent}, ${day}::date) as name`.execute(
-        trx,
-      );
-    });
-    dropped.push(...rows.flatMap(({ name }) => name ?? []));
-  }
-  return dropped;
-}
-
-async function takeTurn(trx: Transaction<Database>): Promise<void> {
-  await sql`select pg_advisory_xact_lock(${PARTITIONS_LOCK})`.execute(trx);
-  await sql`set local lock_timeout = ${sql.lit(LOCK_TIMEOUT)}`.execute(trx);
 }
 
 async function allInTurn<T>(parts: readonly (() => Promise<T>)[]): Promise<T[]> {

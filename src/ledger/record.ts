@@ -4,6 +4,7 @@
 //
 // It is one statement and no transaction block on purpose: a replica that freezes cannot hold its locks.
 
+import { types } from 'pg';
 import { byteaArray, int2Array, int4Array, textArray, uuidArray } from './arrays.ts';
 import type { DatabaseConnection, Statement } from './database.ts';
 import type { JobEvent } from './event.ts';
@@ -48,6 +49,19 @@ export type DeliveryRecord = Delivery &
 
 export type RecordedDelivery = { readonly outcome: DeliveryOutcome; readonly late: boolean };
 
+/** And what the relay needs to know of it. */
+export type TalliedDelivery = RecordedDelivery & {
+  /** Of an accepted event that is in a batch of the outbox now. Null for all others, and for events that are held. */
+  readonly pending: { readonly sequence: string; readonly recordedAt: Date } | null;
+  /** The delivery before this one of the same job was recorded by another writer, which may have an event still to be published. */
+  readonly writerChanged: boolean;
+  /** The event was accepted behind one of its job that is held, so it is held, too. */
+  readonly held: boolean;
+};
+
+/** Names one write: the writer (a 64-bit number), and the write's number among those of this writer. */
+export type WriteMark = { readonly writer: string; readonly number: number };
+
 /** Deliveries of one event: the first is accepted if the event is new, the others are its copies. */
 type EventGroup = {
   readonly event: JobEvent;
@@ -60,8 +74,11 @@ type EventGroup = {
  * Lock order, which every batch of every replica shares: rows of `jobs` sorted by (source, job_id) as bytes. `events`
  * rows are touched only under their job's lock, so two batches cannot deadlock there in any order.
  *
- * `job` runs before `event` for each row, since `event` joins what `job` returns: a sequence number is drawn
- * only under the job's row lock, which is held until the commit. So a job's numbers grow in commit order.
+ * - `job` runs before `event` for each row, since `event` joins what `job` returns: a sequence number is drawn only under
+ *   the job's row lock, which is held until the commit. So a job's numbers grow in commit order.
+ * - `fresh` has the events that are new. They are still to be published, all as one row of `batch`; but if an event of the
+ *   job is held, a new one stands behind it, in `held`. `jobs.hold` tells, since a look into outbox_held could miss what was
+ *   committed while this statement waited for the job's lock.
  *
  * `late` needs no read of the job's former row: highest_progress exceeds this event's only if an earlier event's
  * did, and a progress event never sets terminal_at itself.
@@ -71,21 +88,25 @@ type EventGroup = {
 const TALLY = `
 with incoming as (
   select * from unnest(
-    $1::text[], $2::text[], $3::text[], $4::smallint[], $5::bytea[], $6::text[], $7::text[], $8::text[], $9::uuid[],
-    $10::int[]
-  ) as t (source, job_id, status, progress, content_hash, occurred_at, error_code, data, delivery_id, copies)
+    $1::text[], $2::text[], $3::text[], $4::smallint[], $5::bytea[], $6::text[], $7::text[], $8::uuid[], $9::int[]
+  ) as t (source, job_id, status, progress, content_hash, occurred_at, error_code, delivery_id, copies)
 ),
 job as (
-  insert into jobs as j (source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at)
+  insert into jobs as j (
+    source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at, last_writer
+  )
   select source, job_id, now(), now(), progress,
-         case status when 'completed' then now() end, case status when 'failed' then now() end
+         case status when 'completed' then now() end, case status when 'failed' then now() end, $11::bigint
   from incoming order by source collate "C", job_id collate "C"
   on conflict (source, job_id) do update set
     last_seen_at = greatest(j.last_seen_at, excluded.last_seen_at),
     highest_progress = greatest(j.highest_progress, excluded.highest_progress),
     completed_at = coalesce(j.completed_at, excluded.completed_at),
-    failed_at = coalesce(j.failed_at, excluded.failed_at)
-  returning j.source, j.job_id, j.highest_progress, j.terminal_at
+    failed_at = coalesce(j.failed_at, excluded.failed_at),
+    last_writer = excluded.last_writer,
+    writer_changed = j.last_writer is distinct from excluded.last_writer,
+    hold = j.hold + (j.hold > 0)::int
+  returning j.source, j.job_id, j.highest_progress, j.terminal_at, j.writer_changed, j.hold
 ),
 event as (
   insert into events as e (
@@ -100,13 +121,19 @@ event as (
   on conflict on constraint events_dedup_key do update set repeats = e.repeats + excluded.repeats + 1
   returning e.sequence, e.source, e.job_id, e.late, e.recorded_at, e.delivery_id, e.content_hash
 ),
-entry as (
-  insert into outbox (
-    sequence, source, job_id, status, progress_percentage, late, occurred_at, recorded_at, data
-  )
-  select event.sequence, i.source, i.job_id, i.status, i.progress, event.late, i.occurred_at, event.recorded_at, i.data
-  from incoming i join event using (source, job_id)
+fresh as (
+  select event.sequence, event.late, event.recorded_at, i.source, i.job_id, i.status, i.progress, job.hold
+  from incoming i join event using (source, job_id) join job using (source, job_id)
   where event.delivery_id = i.delivery_id
+),
+batch as (
+  insert into outbox_batches (first, sequences, bytes, writer, number)
+  select min(sequence), array_agg(sequence order by sequence), $10::int, $11::bigint, $12::int
+  from fresh where hold = 0 having count(*) > 0
+),
+held as (
+  insert into outbox_held (sequence, source, job_id, status, progress_percentage, late, recorded_at)
+  select sequence, source, job_id, status, progress, late, recorded_at from fresh where hold > 0
 )`;
 
 const RECORD: Statement = {
@@ -114,6 +141,7 @@ const RECORD: Statement = {
   text: `${TALLY},
 delivery as (
   select t.*, event.sequence as event_sequence, coalesce(event.late, false) as late,
+         coalesce(job.writer_changed, false) as writer_changed, coalesce(job.hold, 0) as hold,
          case
            when t.known_outcome <> 'event' then t.known_outcome
            when event.delivery_id = t.id then 'accepted'
@@ -121,15 +149,16 @@ delivery as (
            else 'conflict'
          end as outcome
   from unnest(
-    $11::uuid[], $12::text[], $13::text[], $14::smallint[], $15::text[], $16::text[], $17::text[], $18::smallint[],
-    $19::text[], $20::bytea[], $21::text[], $22::text[], $23::text[], $24::text[], $25::int[], $26::bytea[],
-    $27::bytea[], $28::text[], $29::text[]
+    $13::uuid[], $14::text[], $15::text[], $16::smallint[], $17::text[], $18::text[], $19::text[], $20::smallint[],
+    $21::text[], $22::bytea[], $23::text[], $24::text[], $25::text[], $26::text[], $27::int[], $28::bytea[],
+    $29::bytea[], $30::text[], $31::text[]
   ) as t (
     id, source, known_outcome, http_status, reason, job_id, status, progress, error_code,
     content_hash, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body,
     peer_address, signed_by
   )
   left join event on t.known_outcome = 'event' and event.source = t.source and event.job_id = t.job_id
+  left join job on t.known_outcome = 'event' and job.source = t.source and job.job_id = t.job_id
 ),
 audit as (
   insert into deliveries (
@@ -143,30 +172,59 @@ audit as (
          body_bytes, body_sha256, case when outcome <> 'duplicate' then body end, peer_address, signed_by
   from delivery
 )
-select id, outcome, late from delivery`,
+select id, outcome, late, writer_changed as "writerChanged", outcome = 'accepted' and hold > 0 as held,
+       case when outcome = 'accepted' and hold = 0 then event_sequence end as sequence, now()::text as "recordedAt"
+from delivery`,
+};
+
+type RecordedRow = Pick<TalliedDelivery, 'outcome' | 'late' | 'writerChanged' | 'held'> & {
+  readonly id: string;
+  readonly sequence: string | null;
+  /** The same in each row, so it is not parsed for each. */
+  readonly recordedAt: string;
 };
 
 /**
  * Records the batch, all or nothing, and returns each delivery's outcome, in the order of the batch.
  * A batch has at most one dedup key per job, since its events share the job's row. The batch writer ensures this.
  * Not idempotent: if the result is unknown, let the sender repeat: the dedup key finds what was written.
+ * @param mark not used before. Without it no relay has the events in memory
  * @throws the driver's errors; `isRetryable` and `isRefusedContent` say what to do.
  */
 export async function recordDeliveries(
   connection: Pick<DatabaseConnection, 'execute'>,
   batch: readonly DeliveryRecord[],
-): Promise<RecordedDelivery[]> {
-  const rows = await connection.execute<{ id: string; outcome: DeliveryOutcome; late: boolean }>(RECORD, [
+  mark?: WriteMark,
+): Promise<TalliedDelivery[]> {
+  const rows = await connection.execute<RecordedRow>(RECORD, [
     ...eventColumns(groupByEvent(batch)),
+    bytesOfEvents(batch),
+    mark?.writer ?? null,
+    mark?.number ?? null,
     ...deliveryColumns(batch),
   ]);
   const byId = new Map(rows.map((row) => [row.id, row]));
+  const recordedAt = toTime(rows[0]?.recordedAt ?? '');
   return batch.map((delivery) => {
     const row = byId.get(delivery.id);
     if (row === undefined) throw new Error('the ledger answered for other deliveries than it was given');
-    return { outcome: row.outcome, late: row.late };
+    const { outcome, late, writerChanged, held, sequence } = row;
+    return {
+      outcome,
+      late,
+      writerChanged,
+      held,
+      pending: sequence === null ? null : { sequence, recordedAt },
+    };
   });
 }
+
+/** As the driver reads a time, so that an event has the same one whether it comes from here or from a table. */
+const toTime: (text: string) => Date = types.getTypeParser(types.builtins.TIMESTAMPTZ);
+
+/** About: a body that comes again counts again. */
+const bytesOfEvents = (batch: readonly DeliveryRecord[]): number =>
+  batch.reduce((sum, { outcome, body }) => sum + (outcome === 'event' ? (body?.length ?? 0) : 0), 0);
 
 function groupByEvent(batch: readonly DeliveryRecord[]): EventGroup[] {
   const groups = new Map<string, EventGroup>();
@@ -200,13 +258,18 @@ released as (
 )
 select id, outcome from released`;
 
-/** The values of `RELEASE_QUARANTINED`: one event a job at most. */
+/** The values of `RELEASE_QUARANTINED`: one event a job at most. Their batch is of no writer: no relay has it in memory. */
 export function releaseColumns(
   released: readonly { source: string; deliveryId: string; event: JobEvent }[],
-): Buffer[] {
-  return eventColumns(
-    released.map(({ source, deliveryId, event }) => ({ source, event, firstId: deliveryId, copies: 1 })),
-  );
+): unknown[] {
+  const bytes = released.reduce((sum, { event }) => sum + event.data.length, 0);
+  const groups = released.map(({ source, deliveryId, event }) => ({
+    source,
+    event,
+    firstId: deliveryId,
+    copies: 1,
+  }));
+  return [...eventColumns(groups), bytes, null, null];
 }
 
 /** Names one job across sources. Neither part can contain a space. */
@@ -223,7 +286,6 @@ function eventColumns(groups: readonly EventGroup[]): Buffer[] {
     byteaArray(groups.map((group) => group.event.contentHash)),
     textArray(groups.map((group) => group.event.occurredAt)),
     textArray(groups.map((group) => group.event.errorCode)),
-    textArray(groups.map((group) => group.event.data)),
     uuidArray(groups.map((group) => group.firstId)),
     int4Array(groups.map((group) => group.copies)),
   ];

@@ -1,10 +1,11 @@
-// Deletes rows that are too old, the oldest first, in slices. Each slice is a short transaction that takes no lock which a
-// delivery needs. So nothing waits, however much there is to delete, and a failed slice undoes no earlier one.
-// Tables with daily partitions are not deleted from: their old partitions are dropped (partitions.ts).
+// Deletes rows that are too old, the oldest first, in slices (slices.ts). A slice takes no lock which a delivery needs. So nothing
+// waits, however much there is to delete.
+// Tables with daily partitions are not deleted from: their old partitions are dropped (drops.ts).
 
-import { type RawBuilder, sql } from 'kysely';
+import { type RawBuilder, type Transaction, sql } from 'kysely';
 import type { DatabaseConnection } from './database.ts';
 import { coarsenRollups } from './rollups.ts';
+import { inSlices } from './slices.ts';
 import type { Database } from './tables.ts';
 
 /** One kind of rows that are deleted when old. */
@@ -18,8 +19,6 @@ export type Aging = {
 export const SLICE_ROWS = 2_000;
 /** Fewer, since each replay has up to a thousand rows of replay_skips, which are deleted with it. */
 const SLICE_REPLAYS = 10;
-/** So a run deletes up to 200,000 rows of a kind. The next run deletes the rest. */
-const SLICES_PER_RUN = 100;
 
 /** An arbitrary constant. Under this advisory lock, one replica at a time deletes rows of a kind. */
 const RETENTION_LOCK = 7_461_194;
@@ -60,13 +59,14 @@ const isGone = sql`(seen_at < now() - interval '1 hour' or id not in (
   select id from replicas order by seen_at desc limit ${sql.lit(REPLICAS_MAX)}))`;
 
 export const AGING: readonly Aging[] = [
-  // By outbox_waiting. Times grow with sequences, except for seconds: if the first slice by sequence is too young, so are the
-  // rest, and they are not read. Copies stay: their replay is paused until its queue exists.
+  // By outbox_held_waiting. Times grow with sequences, except for seconds: if the first slice by sequence is too young, so are
+  // the rest, and they are not read. No event waits behind a returned one, so no job is to be released.
+  // Returned copies stay: their replay is paused until its queue exists.
   deleting({
     name: 'returned events',
-    table: 'outbox',
-    rows: () => sql`where state = 'returned' and replay_id is null order by sequence`,
-    isOld: (before) => sql`state = 'returned' and replay_id is null and recorded_at < ${before}`,
+    table: 'outbox_held',
+    rows: () => sql`where state = 'returned' order by sequence`,
+    isOld: (before) => sql`state = 'returned' and recorded_at < ${before}`,
   }),
   // By replays_time. Their replay_skips are deleted with them.
   deleting({
@@ -93,18 +93,15 @@ export const AGING: readonly Aging[] = [
  * Deletes slices of one kind until no old row is left, up to a run's limit.
  * @returns true if nothing is left, or another replica is deleting this kind
  */
-export async function ageOut(
-  { db }: DatabaseConnection,
+export function ageOut(
+  connection: DatabaseConnection,
   { name, slice }: Aging,
   options: { retentionDays: number; signal?: AbortSignal },
 ): Promise<boolean> {
-  for (let slices = 0; slices < SLICES_PER_RUN && !options.signal?.aborted; slices++) {
-    const isLast = await db.transaction().execute(async (trx) => {
-      const { rows } = await sql<{ isOurs: boolean }>`
-        select pg_try_advisory_xact_lock(${RETENTION_LOCK}, hashtext(${name})) as "isOurs"`.execute(trx);
-      return !rows[0]?.isOurs || (await slice(trx, options)) === 0;
-    });
-    if (isLast) return true;
-  }
-  return false;
+  const ourSlice = async (trx: Transaction<Database>) => {
+    const { rows } = await sql<{ isOurs: boolean }>`
+      select pg_try_advisory_xact_lock(${RETENTION_LOCK}, hashtext(${name})) as "isOurs"`.execute(trx);
+    return rows[0]?.isOurs ? slice(trx, options) : 0;
+  };
+  return inSlices(connection, ourSlice, options.signal);
 }

@@ -3,7 +3,7 @@
 // log, nor what was recorded, except in the few ways that docs/database-roles.md lists. With one role for both, none of this
 // is used.
 
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type Kysely, type RawBuilder, type Transaction, sql } from 'kysely';
 import { DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
 import { SchemaError } from '../errors.ts';
 import { codeOf } from './database.ts';
@@ -15,9 +15,13 @@ const PRIVILEGES: Record<keyof Database, string> = {
   events: 'select, insert, update (repeats)',
   deliveries: 'select, insert, update (released_at, event_sequence)',
   publications: 'select, insert',
+  publication_batches: 'select, insert',
   refusals: 'select, insert, update, delete',
   refusal_addresses: 'select, insert, update, delete',
-  outbox: 'select, insert, update, delete',
+  outbox_batches: 'select, insert, update, delete',
+  outbox_held: 'select, insert, update, delete',
+  outbox_version: 'select, update',
+  replay_copies: 'select, insert, update, delete',
   relay_lease: 'select, insert, update',
   replicas: 'select, insert, update, delete',
   replays: 'select, insert, update, delete',
@@ -31,6 +35,7 @@ const PRIVILEGES: Record<keyof Database, string> = {
   rollups_hourly: 'select, insert, update, delete',
   drift: 'select, insert, update, delete',
   secret_matches: 'select, insert, update',
+  schema_requirements: 'select',
 };
 
 /** Sequences that statements name in nextval(); identity columns need no right. It may draw numbers, but not set them. */
@@ -84,12 +89,20 @@ export async function checkMigratingRole(db: Kysely<unknown>, running: string): 
 }
 
 /**
- * Grants the running role what it needs in the present schema and revokes everything else. Idempotent.
+ * Grants the running role what it needs in the present schema and revokes everything else. Idempotent. Nothing, if `unless` says
+ * so: it is asked under the lock of all grants, so a newer program's grants always come after ours.
  * @throws SchemaError if some of the tables, sequences or functions belong to a third role.
  */
-export async function grantToRunningRole(db: Kysely<unknown>, running: string): Promise<void> {
+export async function grantToRunningRole(
+  db: Kysely<unknown>,
+  running: string,
+  { unless }: { unless: (trx: Transaction<unknown>) => Promise<boolean> },
+): Promise<void> {
   try {
-    await grantAll(db, sql.id(running));
+    await db.transaction().execute(async (trx) => {
+      await sql`select pg_advisory_xact_lock(${GRANT_LOCK})`.execute(trx);
+      if (!(await unless(trx))) await grantAll(trx, sql.id(running));
+    });
   } catch (error) {
     if (codeOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
     throw new SchemaError(
@@ -101,19 +114,16 @@ export async function grantToRunningRole(db: Kysely<unknown>, running: string): 
   }
 }
 
-function grantAll(db: Kysely<unknown>, role: RawBuilder<unknown>): Promise<void> {
-  return db.transaction().execute(async (trx) => {
-    await sql`select pg_advisory_xact_lock(${GRANT_LOCK})`.execute(trx);
-    const { rows } = await sql<{ schema: string }>`select current_schema() as schema`.execute(trx);
-    const schema = sql.id(rows[0]?.schema ?? 'public');
-    await sql`grant usage on schema ${schema} to ${role}`.execute(trx);
-    for (const [table, privileges] of Object.entries(ALL_PRIVILEGES)) {
-      await sql`revoke all on ${sql.table(table)} from ${role}`.execute(trx);
-      await sql`grant ${sql.raw(privileges)} on ${sql.table(table)} to ${role}`.execute(trx);
-    }
-    await sql`grant usage on sequence ${sql.raw(SEQUENCES.join(', '))} to ${role}`.execute(trx);
-    await sql`grant execute on function ${sql.raw(FUNCTIONS.join(', '))} to ${role}`.execute(trx);
-  });
+async function grantAll(trx: Transaction<unknown>, role: RawBuilder<unknown>): Promise<void> {
+  const { rows } = await sql<{ schema: string }>`select current_schema() as schema`.execute(trx);
+  const schema = sql.id(rows[0]?.schema ?? 'public');
+  await sql`grant usage on schema ${schema} to ${role}`.execute(trx);
+  for (const [table, privileges] of Object.entries(ALL_PRIVILEGES)) {
+    await sql`revoke all on ${sql.table(table)} from ${role}`.execute(trx);
+    await sql`grant ${sql.raw(privileges)} on ${sql.table(table)} to ${role}`.execute(trx);
+  }
+  await sql`grant usage on sequence ${sql.raw(SEQUENCES.join(', '))} to ${role}`.execute(trx);
+  await sql`grant execute on function ${sql.raw(FUNCTIONS.join(', '))} to ${role}`.execute(trx);
 }
 
 /** @throws SchemaError if our role may not read some of the tables: then the rights were not granted. */

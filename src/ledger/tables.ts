@@ -32,6 +32,9 @@ export interface Database {
     failed_at: Timestamp | null;
     terminal_at: GeneratedAlways<Date | null>;
     last_status: GeneratedAlways<string>;
+    last_writer: Generated<string | null>;
+    writer_changed: Generated<boolean>;
+    hold: Generated<number>;
   };
   events: {
     sequence: GeneratedAlways<string>;
@@ -86,6 +89,15 @@ export interface Database {
     replay_id: string | null;
     queue: string | null;
   };
+  publication_batches: {
+    published_at: Timestamp;
+    id: Generated<string>;
+    relay_id: string;
+    source: string;
+    first: Bigint;
+    sequences: string[];
+    durations_ms: number[];
+  };
   refusals: {
     minute: Timestamp;
     source: string;
@@ -98,7 +110,16 @@ export interface Database {
     address: string;
     count: Bigint;
   };
-  outbox: {
+  outbox_batches: {
+    first: Bigint;
+    sequences: string[];
+    bytes: number;
+    writer: Bigint | null;
+    number: number | null;
+    recorded_at: Generated<Date>;
+    xid: Generated<string>;
+  };
+  outbox_held: {
     sequence: Bigint;
     source: string;
     job_id: string;
@@ -107,15 +128,35 @@ export interface Database {
     late: boolean;
     occurred_at: string | null;
     recorded_at: Timestamp;
-    data: string;
+    data: string | null;
     state: Generated<OutboxState>;
     attempts: Generated<number>;
     due_at: Generated<Date>;
     last_error: string | null;
-    replay_id: string | null;
-    replay_of: Bigint | null;
-    replayed_by: string | null;
+    body: Buffer | null;
+  };
+  outbox_version: {
+    is_the_row: Generated<boolean>;
+    version: Generated<string>;
+  };
+  replay_copies: {
+    position: Bigint;
+    replay_id: string;
+    replay_of: Bigint;
+    replayed_by: string;
     queue: string | null;
+    source: string;
+    job_id: string;
+    status: string;
+    progress_percentage: number | null;
+    late: boolean;
+    occurred_at: string | null;
+    recorded_at: Timestamp;
+    data: string;
+    state: Generated<'pending' | 'returned'>;
+    attempts: Generated<number>;
+    due_at: Generated<Date>;
+    last_error: string | null;
   };
   replicas: {
     id: string;
@@ -238,5 +279,9 @@ export interface Database {
     source: string;
     fingerprint: string;
     last_matched_at: Timestamp;
+  };
+  schema_requirements: {
+    migration: string;
+    oldest_program: string;
   };
 }

@@ -6,11 +6,12 @@ import { describeError } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { Parts } from '../parts.ts';
 import type { DatabaseConnection } from './database.ts';
+import type { BeforeDrop } from './drops.ts';
 import { keepPartitions } from './partitions.ts';
 import { AGING, ageOut } from './retention.ts';
 
 const INTERVAL_MS = 60 * 60 * 1_000;
-/** After a run that left rows to delete. Not sooner, so that the database has most of its time for other work. */
+/** After a run that left something to do. Not sooner, so that the database has most of its time for other work. */
 const CATCH_UP_MS = 10_000;
 
 export type Upkeep = {
@@ -22,7 +23,7 @@ export type Upkeep = {
 export function createUpkeep(
   config: Config,
   database: DatabaseConnection,
-  { log, started }: Pick<Parts, 'log' | 'started'>,
+  { log, started, beforeDrop }: Pick<Parts, 'log' | 'started'> & { beforeDrop?: BeforeDrop | undefined },
 ): Upkeep {
   const { retentionDays } = config.database;
   const ending = new AbortController();
@@ -30,7 +31,7 @@ export function createUpkeep(
   let running = Promise.resolve();
 
   async function run(): Promise<void> {
-    const isDone = await keepUp(database, { retentionDays, signal: ending.signal, log });
+    const isDone = await keepUp(database, { retentionDays, beforeDrop, signal: ending.signal, log });
     if (!ending.signal.aborted) timer = setTimeout(start, isDone ? INTERVAL_MS : CATCH_UP_MS);
   }
 
@@ -52,11 +53,11 @@ export function createUpkeep(
 
 /**
  * One run. Never rejects. Ends soon after `signal` is aborted.
- * @returns false if there was more to delete than a run deletes: run it again soon
+ * @returns false if there was more to do than a run does: run it again soon
  */
 export async function keepUp(
   connection: DatabaseConnection,
-  options: { retentionDays: number; signal?: AbortSignal; log: Logger },
+  options: { retentionDays: number; beforeDrop?: BeforeDrop | undefined; signal?: AbortSignal; log: Logger },
 ): Promise<boolean> {
   const { signal, log } = options;
   let isDone = true;
@@ -68,7 +69,7 @@ export async function keepUp(
       log.warn({ part: name, err: describeError(error) }, 'upkeep failed');
     }
   }
-  await part('partitions', () => keepPartitions(connection, options));
+  await part('partitions', async () => !(await keepPartitions(connection, options)).hasMore);
   for (const aging of AGING) await part(aging.name, () => ageOut(connection, aging, options));
   return isDone;
 }

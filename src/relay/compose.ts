@@ -6,6 +6,7 @@ import { describeError } from '../errors.ts';
 import { type Counts, connectDatabase, OUTBOX_COUNT_MAX, type OutboxDepth } from '../ledger/index.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Parts } from '../parts.ts';
+import { createHandOff, type HandOff } from './hand-off.ts';
 import { createLease, type Lease, leaseTimeouts } from './lease.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createPublisher, type Publisher } from './publisher.ts';
@@ -24,8 +25,10 @@ const DEPTH_CACHE_MS = 5_000;
 export type Relaying = {
   /** Whether this replica leads at this moment. */
   readonly isLeading: () => boolean;
-  /** There may be something to publish. */
+  /** There may be something to publish in the outbox. */
   readonly nudge: () => void;
+  /** For the intake's writes: their events go to the relay from memory. */
+  readonly handOff: Pick<HandOff, 'write'>;
   readonly brokerState: Publisher['state'];
   readonly start: () => void;
 };
@@ -77,8 +80,10 @@ export function composeRelay(
   });
   started.defer(relayDatabase.close);
   const outbox = createOutbox(relayDatabase, { relayId: replicaId });
+  const handOff = createHandOff();
   const relay = createRelay({
     outbox,
+    handOff,
     lease,
     publisher,
     routingPrefix: config.broker.routingPrefix,
@@ -103,6 +108,7 @@ export function composeRelay(
   return {
     isLeading: lease.isLeading,
     nudge: relay.nudge,
+    handOff,
     brokerState: publisher.state,
     start: () => {
       lease.start();

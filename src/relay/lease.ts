@@ -10,6 +10,8 @@ export type Lease = {
   readonly holder: string;
   /** Whether this replica may publish at this moment. Ask before each publish: it costs one reading of the clock. */
   readonly isLeading: () => boolean;
+  /** Changes when another replica has led in between. */
+  readonly epoch: () => string | undefined;
   /** One attempt to take or renew the lease. Returns whether this replica leads now. Throws the database's errors. */
   readonly attempt: () => Promise<boolean>;
   /** Attempts until `release`, three times a lease; at once after an attempt that took longer than that. */
@@ -18,7 +20,8 @@ export type Lease = {
   readonly release: () => Promise<void>;
 };
 
-const NAME = 'relay';
+/** Programs before migration 0010 use `relay`: they do not know the outbox of this one. */
+const NAME = 'outbox';
 
 /** A lease outlives two attempts that fail at once. */
 const ATTEMPTS_PER_LEASE = 3;
@@ -80,6 +83,7 @@ export function createLease(options: {
 }): Lease {
   const { connection, holder, leaseMs, now, log, mayLead, onTaken } = options;
   let validUntilMs = Number.NEGATIVE_INFINITY;
+  let epoch: string | undefined;
   let timer: NodeJS.Timeout | undefined;
   let attempting: Promise<void> = Promise.resolve();
   let released = false;
@@ -91,6 +95,7 @@ export function createLease(options: {
     const wasLeading = isLeading();
     const rows = await connection.execute<{ epoch: string }>(TAKE, [NAME, holder, leaseMs / 1_000]);
     validUntilMs = rows.length === 1 && !released ? askedMs + leaseMs : Number.NEGATIVE_INFINITY;
+    epoch = rows[0]?.epoch ?? epoch;
     if (isLeading() && !wasLeading) {
       log.info({ epoch: rows[0]?.epoch }, 'this replica leads the relay');
       onTaken();
@@ -127,6 +132,7 @@ export function createLease(options: {
   return {
     holder,
     isLeading,
+    epoch: () => epoch,
     attempt,
     start: run,
     release: async () => {

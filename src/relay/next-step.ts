@@ -1,7 +1,7 @@
 // What happens to an outbox entry after a publish attempt. Pure.
 
 import type { Publication } from './publisher.ts';
-import type { Entry } from './outbox.ts';
+import type { Entry } from './entry.ts';
 
 /**
  * - `delete`: its entry leaves the outbox.

@@ -4,7 +4,7 @@
 // not wait for a copy that failed. Does not know the broker or the database.
 
 import { jobKey } from '../ledger/index.ts';
-import type { Entry } from './outbox.ts';
+import { type Batch, type Entry, isBefore } from './entry.ts';
 
 /**
  * One job's entries. Either the lane is in `ready`; or its first entry is in flight, or failed and that is not written yet;
@@ -15,13 +15,21 @@ export type Lane = {
   readonly entries: Entry[];
   /** Copies that failed, and those behind them of the same replay, until the failure is written. */
   readonly deferred: Entry[];
+  /** How many of the job's live entries failed or are to be held, until that is written: nothing takes its place here. */
+  closed: number;
 };
 
 export type Window = {
-  /** A loaded entry takes its place. */
-  readonly admit: (entry: Entry) => void;
+  /** An entry takes its place. @returns false if its lane is closed */
+  readonly admit: (entry: Entry) => boolean;
+  /** It counts as in memory, and is not published until it is admitted. */
+  readonly keep: (entry: Entry) => void;
   /** Of all entries in memory, also those whose result is not written yet. */
+  readonly has: (position: string) => boolean;
+  /** Of the entries in memory that have a row of their own. */
   readonly positions: () => string[];
+  /** The others: the keys of the batches that are in memory whole, and the positions of entries of the rest. */
+  readonly inBatches: () => { batches: string[]; events: string[] };
   readonly size: (of: 'live' | 'copies') => { entries: number; bytes: number };
   /** Takes the next lane to publish from, or out of turn the first one whose first entry `matches`. */
   readonly take: (matches?: (first: Entry) => boolean) => Lane | undefined;
@@ -31,10 +39,18 @@ export type Window = {
   readonly advance: (lane: Lane) => void;
   /** Its first entry is a copy that failed: defers that replay's copies, and the others continue. */
   readonly deferReplay: (lane: Lane) => void;
+  /**
+   * A live entry of this job failed or is to be held: the lane is closed, until it was reopened as often.
+   * @returns what has waited there and is to be held, too
+   */
+  readonly close: (key: string) => Entry[];
+  readonly reopen: (key: string) => void;
+  /** It leaves memory without a result, and is loaded again. */
+  readonly drop: (entry: Entry) => void;
   /** The result of this entry is written: it leaves memory. */
   readonly forget: (entry: Entry) => void;
-  /** The failure of this entry is written: it leaves memory, with all that have to wait for it. A load finds them when due. */
-  readonly forgetFailed: (entry: Entry) => void;
+  /** The failure of this copy is written: it leaves memory, with all that have to wait for it. A load finds them when due. */
+  readonly forgetFailedCopy: (entry: Entry) => void;
   /** All of a replay's copies that are not in flight leave memory. */
   readonly forgetReplay: (replayId: string) => void;
   /** All entries leave memory that are neither in flight nor wait for their result to be written. */
@@ -46,6 +62,7 @@ const isCopyOf = (replayId: string | undefined) => (entry: Entry) =>
 
 export function createWindow(): Window {
   const known = new Map<string, Entry>();
+  const batches = new Set<Batch>();
   const lanes = new Map<string, Lane>();
   const ready = new Set<Lane>(); // in the order of their turns
   const sizes = { live: { entries: 0, bytes: 0 }, copies: { entries: 0, bytes: 0 } };
@@ -56,14 +73,36 @@ export function createWindow(): Window {
     size.bytes += by * entry.data.length;
   }
 
+  function remember(entry: Entry): void {
+    if (known.has(entry.position)) return;
+    known.set(entry.position, entry);
+    if (entry.batch !== undefined) batches.add(entry.batch);
+    count(entry, 1);
+  }
+
   function forget(entry: Entry): void {
-    if (known.delete(entry.position)) count(entry, -1);
+    if (!known.delete(entry.position)) return;
+    count(entry, -1);
+    // The row is gone with its first entry, or is loaded again.
+    if (entry.batch !== undefined) batches.delete(entry.batch);
+  }
+
+  /** Its batch is not in memory whole any more. */
+  function drop(entry: Entry): void {
+    if (entry.batch !== undefined) entry.batch.isWhole = false;
+    forget(entry);
+  }
+
+  function laneOf(key: string): Lane {
+    const lane = lanes.get(key) ?? { key, entries: [], deferred: [], closed: 0 };
+    lanes.set(key, lane);
+    return lane;
   }
 
   function removeIfEmpty(lane: Lane): void {
     if (lane.entries.length > 0) return;
     ready.delete(lane);
-    if (lane.deferred.length === 0) lanes.delete(lane.key);
+    if (lane.deferred.length === 0 && lane.closed === 0) lanes.delete(lane.key);
   }
 
   function makeReady(lane: Lane): void {
@@ -76,31 +115,42 @@ export function createWindow(): Window {
     return ready.has(lane) ? 0 : 1;
   }
 
-  /** A live entry's place is before all copies, but behind a first entry that is in flight. */
+  /** A live entry's place is before later ones and all copies, but behind a first entry that is in flight. */
   function placeIn(lane: Lane, entry: Entry): number {
     const { entries } = lane;
     if (entry.replay !== undefined) return entries.length;
     const start = firstIdle(lane);
-    const copy = entries.findIndex((each, index) => index >= start && each.replay !== undefined);
-    return copy === -1 ? entries.length : copy;
+    const next = entries.findIndex(
+      (each, index) =>
+        index >= start && (each.replay !== undefined || isBefore(entry.position, each.position)),
+    );
+    return next === -1 ? entries.length : next;
   }
 
   return {
-    positions: () => [...known.keys()],
+    keep: remember,
+    has: (position) => known.has(position),
+    positions: () =>
+      [...known.values()].flatMap(({ batch, position }) => (batch === undefined ? position : [])),
+    inBatches: () => ({
+      batches: [...batches].flatMap(({ first, isWhole }) => (isWhole ? first : [])),
+      events: [...known.values()].flatMap(({ batch, position }) =>
+        batch?.isWhole === false ? position : [],
+      ),
+    }),
     size: (of) => sizes[of],
 
     admit: (entry) => {
-      known.set(entry.position, entry);
-      count(entry, 1);
-      const key = jobKey(entry.source, entry.jobId);
-      const lane = lanes.get(key) ?? { key, entries: [], deferred: [] };
-      lanes.set(key, lane);
+      const lane = laneOf(jobKey(entry.source, entry.jobId));
+      if (lane.closed > 0) return false;
+      remember(entry);
       if (lane.deferred.some(isCopyOf(entry.replay?.id))) {
         lane.deferred.push(entry);
-        return;
+        return true;
       }
       lane.entries.splice(placeIn(lane, entry), 0, entry);
       if (lane.entries.length === 1) ready.add(lane);
+      return true;
     },
 
     take: (matches = () => true) => {
@@ -129,18 +179,31 @@ export function createWindow(): Window {
       makeReady(lane);
     },
 
+    close: (key) => {
+      const lane = laneOf(key);
+      lane.closed += 1;
+      const waited = lane.entries.splice(firstIdle(lane));
+      ready.delete(lane);
+      // The others have rows of their own, and are loaded again.
+      for (const each of waited) if (each.batch === undefined) forget(each);
+      return waited.filter(({ batch }) => batch !== undefined);
+    },
+
+    reopen: (key) => {
+      const lane = laneOf(key);
+      lane.closed -= 1;
+      removeIfEmpty(lane);
+    },
+
+    drop,
     forget,
 
-    forgetFailed: (entry) => {
+    forgetFailedCopy: (entry) => {
       const lane = lanes.get(jobKey(entry.source, entry.jobId));
-      if (lane === undefined) return forget(entry);
-      const gone =
-        entry.replay === undefined
-          ? lane.entries.splice(0)
-          : extract(lane.deferred, isCopyOf(entry.replay.id));
+      const gone = lane === undefined ? [] : extract(lane.deferred, isCopyOf(entry.replay?.id));
       for (const each of gone) forget(each);
       forget(entry);
-      removeIfEmpty(lane);
+      if (lane !== undefined) removeIfEmpty(lane);
     },
 
     forgetReplay: (replayId) => {
@@ -152,7 +215,7 @@ export function createWindow(): Window {
 
     forgetIdle: () => {
       for (const lane of lanes.values()) {
-        for (const entry of lane.entries.splice(firstIdle(lane))) forget(entry);
+        for (const entry of lane.entries.splice(firstIdle(lane))) drop(entry);
         removeIfEmpty(lane);
       }
     },

@@ -9,18 +9,19 @@ import type { TokenOptions } from '../support/operators.ts';
 import { faultsIn } from '../support/page-checks.ts';
 import { completed, deliver, failed, newJobId, progress } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { OUTBOX } from '../support/outbox.ts';
 
 const PATIENCE = { timeout: 15_000 };
 const MARKUP = '</td><script>alert(1)</script><img src=x onerror=alert(1)>';
 
 async function isReturned(relay: TestService, count: number): Promise<void> {
-  const read = () => relay.database.query(`select from outbox where state = 'returned'`);
+  const read = () => relay.database.query(`select from ${OUTBOX} where state = 'returned'`);
   await expect.poll(read, PATIENCE).toHaveLength(count);
 }
 
 /** Nothing is bound, so every event is returned. */
 async function returned(relay: TestService, count: number): Promise<void> {
-  const before = await relay.database.query(`select from outbox where state = 'returned'`);
+  const before = await relay.database.query(`select from ${OUTBOX} where state = 'returned'`);
   for (let at = 0; at < count; at++) await deliver(relay.webhooks, completed(newJobId()));
   await isReturned(relay, before.length + count);
 }

@@ -6,6 +6,7 @@ import { address } from '../../src/operators/console/view/links.ts';
 import { describeInBrowser, type Look } from '../support/browser.ts';
 import { signInBrowser } from '../support/console.ts';
 import { faultsIn } from '../support/page-checks.ts';
+import { PUBLICATIONS } from '../support/publications.ts';
 import { completed, deliver, failed, progress } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
@@ -31,7 +32,7 @@ async function fill(relay: TestService): Promise<void> {
   await relay.database.query(
     `update deliveries set body = decode('00ff', 'hex') || body where outcome = 'quarantined'`,
   );
-  await expect.poll(() => relay.database.query('select from publications'), PATIENCE).toHaveLength(34);
+  await expect.poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), PATIENCE).toHaveLength(34);
 }
 
 /** A page's address, and the button that is pressed on it. */
@@ -143,7 +144,9 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
     async (javaScriptEnabled) => {
       await using relay = await startTestService();
       await deliver(relay.webhooks, completed('job_story'));
-      await expect.poll(() => relay.database.query('select from publications'), PATIENCE).toHaveLength(1);
+      await expect
+        .poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), PATIENCE)
+        .toHaveLength(1);
       await using opened = await openPage({ baseUrl: relay.operators, javaScriptEnabled });
       const { page, context } = opened;
       await signInBrowser(context, relay, { role: 'auditor' });

@@ -3,6 +3,7 @@ import { type Bus, listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { copies, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
 import { type Load, post, startLoad } from '../support/load.ts';
+import { PUBLICATIONS } from '../support/publications.ts';
 import { addEntries } from '../support/relay.ts';
 import { startReplica, untilLeading } from '../support/replica.ts';
 import { completed, isAcknowledged, newJobId } from '../support/sender.ts';
@@ -17,9 +18,9 @@ test('SIGKILL between publish and mark: nothing is lost, and there is at most on
   await using leader = await startReplica({ databaseUrl: database.url, exchange, env });
   await untilLeading(leader);
   {
-    // Only marking an event as published writes to this table. So the leader publishes but cannot mark.
+    // Only marking an event as published writes to these tables. So the leader publishes but cannot mark.
     await using lock = await openTransaction(database);
-    await lock.query('lock table publications in exclusive mode');
+    await lock.query('lock table publications, publication_batches in exclusive mode');
     // All in one commit, so that the leader loads them together, before the first mark blocks.
     await addEntries(database, jobs);
     await bus.received(jobs.length);
@@ -103,7 +104,7 @@ test('a leader frozen beyond its lease is replaced within 5 s, and publishes not
   await expectAllArrived(load, database, bus);
   // Everything after the takeover was published by one replica.
   const relays = await database.query(
-    'select distinct relay_id from publications where event_sequence > $1',
+    `select distinct relay_id from ${PUBLICATIONS} p where event_sequence > $1`,
     [before?.sequence],
   );
   expect(relays).toHaveLength(1);

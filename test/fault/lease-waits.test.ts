@@ -90,7 +90,7 @@ test('the lease is renewed while all else beside deliveries waits for Postgres',
   });
   await using lock = await openTransaction(database);
   await lock.query(
-    'lock table rollups, drift, secret_matches, refusals, replays, outbox in access exclusive mode',
+    'lock table rollups, drift, secret_matches, refusals, replays, outbox_batches in access exclusive mode',
   );
 
   // Each has waited until its time-out, and tries again: rounds of the relay, replays, counts, and the gauges.

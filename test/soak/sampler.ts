@@ -8,6 +8,7 @@ import { readMetrics } from '../support/requests.ts';
 import type { Replica } from '../torture/replica.ts';
 import type { World } from '../torture/world.ts';
 import type { BrokerSample, PostgresSample, ReplicaSample, TableSample } from './record.ts';
+import { OUTBOX } from '../support/outbox.ts';
 
 type WorldSample = {
   readonly replicas: Readonly<Record<string, ReplicaSample | null>>;
@@ -38,7 +39,7 @@ where s.schemaname = 'public' and s.relname not like 'kysely%'
   and not exists (select from pg_partitioned_table p where p.partrelid = s.relid)
 group by 1 order by 1`;
 
-const OUTBOX = 'select state as name, count(*)::int as count from outbox group by 1 order by 1';
+const STATES = `select state as name, count(*)::int as count from ${OUTBOX} group by 1 order by 1`;
 
 export async function sampleWorld(world: World, queue: string): Promise<WorldSample> {
   const [replicas, postgres, queued] = await Promise.all([
@@ -64,7 +65,7 @@ function nameOf({ index }: Pick<Replica, 'index'>): string {
 }
 
 export async function outboxOf(world: World): Promise<Record<string, number>> {
-  const rows = await world.query<{ name: string; count: number }>(OUTBOX);
+  const rows = await world.query<{ name: string; count: number }>(STATES);
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]));
 }
 
@@ -106,7 +107,7 @@ async function samplePostgres(url: string): Promise<PostgresSample> {
     return {
       connections: Object.fromEntries(await counts(CONNECTIONS)),
       tables: Object.fromEntries(tables.map(({ name, ...table }) => [name, table])),
-      outbox: Object.fromEntries(await counts(OUTBOX)),
+      outbox: Object.fromEntries(await counts(STATES)),
     };
   } finally {
     // Not awaited: a frozen server never closes the connection.

@@ -66,7 +66,7 @@ function sampleAt(atS: number, shape: Shape): Sample {
       connections: { 'tallyhook intake': value(shape.connections, 6) },
       tables: {
         events: { tableBytes: bytes / 2, indexBytes: bytes / 2, live: acknowledged - dead, dead },
-        outbox: {
+        outbox_batches: {
           tableBytes: value(shape.outboxMib, 30) * MIB,
           indexBytes: 0,
           live: 10,
@@ -130,7 +130,7 @@ describe('the verdict of a soak', () => {
     ['replica 1: open file descriptors', { fds: (minute) => 90 + Math.floor(minute / 2) }],
     ['connections at Postgres', { connections: (minute) => 6 + Math.floor(minute / 5) }],
     ['outbox with its indexes', { outboxMib: (minute) => 30 + minute }],
-    ['outbox: dead rows', { outboxDead: (minute) => 20_000 + minute * 400 }],
+    ['outbox_batches: dead rows', { outboxDead: (minute) => 20_000 + minute * 400 }],
     ['events: table and indexes', { bytesPerEvent: (minute) => 300 + minute * 2 }],
     ['events: dead rows', { deadShare: (minute) => 20 + minute / 3 }],
   ])('%s that grows is found, and it alone', (what, shape) => {

@@ -30,8 +30,11 @@ export type Verdict = {
   readonly passed: boolean;
 };
 
-/** Tables that get a row for each delivery, event, job or publication, for good or for RETENTION_DAYS. */
-const LEDGER_TABLES = ['deliveries', 'events', 'jobs', 'publications'] as const;
+/** Tables that grow with each delivery, event, job or publication, for good or for RETENTION_DAYS. */
+const LEDGER_TABLES = ['deliveries', 'events', 'jobs', 'publications', 'publication_batches'] as const;
+
+/** They grow with what waits to be published. */
+const OUTBOX_TABLES: readonly string[] = ['outbox_batches', 'outbox_held'];
 
 /** Of the level. A greater rise is growth. */
 const ALLOWED_SHARE = 0.1;
@@ -151,7 +154,9 @@ function outboxSeries(half: readonly Sample[], record: SoakRecord): Series[] {
   const size: Series = {
     what: 'outbox with its indexes',
     unit: 'MiB',
-    points: pointsOf(half, (sample) => mib(bytesOf(sample.postgres?.tables['outbox']))),
+    points: pointsOf(half, ({ postgres }) =>
+      postgres ? mib(sum(OUTBOX_TABLES.map((name) => bytesOf(postgres.tables[name]) ?? 0))) : null,
+    ),
     explained: (entries * OUTBOX_ENTRY_BYTES) / MIB,
   };
   const dead = tables.map(
@@ -159,7 +164,7 @@ function outboxSeries(half: readonly Sample[], record: SoakRecord): Series[] {
       what: `${name}: dead rows`,
       unit: 'rows',
       points: pointsOf(half, ({ postgres }) => postgres?.tables[name]?.dead ?? null),
-      ...(name === 'outbox' && { explained: entries }),
+      ...(OUTBOX_TABLES.includes(name) && { explained: entries }),
     }),
   );
   return [size, ...dead];

@@ -9,6 +9,7 @@ import { operators } from './operators.ts';
 import { completed, deliver, newJobId } from './sender.ts';
 import { newToken } from './operators.ts';
 import type { TestService } from './service.ts';
+import { OUTBOX } from './outbox.ts';
 
 /** As `PAGES` has it: `post /replays/:id/pause`. */
 export type PageName = `${'get' | 'post'} ${string}`;
@@ -98,7 +99,7 @@ export async function newRequests(relay: TestService): Promise<ReadonlyMap<PageN
   const [outbox, quarantine] = ['/console/outbox', '/console/quarantine'];
   const delivery = `/console/deliveries/${conflict}`;
   const [one] = await relay.database.query<{ id: string }>(
-    'select sequence::text as id from outbox where job_id = $1 and replay_id is null',
+    `select sequence::text as id from ${OUTBOX} where job_id = $1 and replay_id is null`,
     [eventId.split(':')[1]],
   );
   const entry = one?.id ?? '';
@@ -192,8 +193,12 @@ const CHANGEABLE = [
   'idempotency_keys',
   'jobs',
   'operator_log',
-  'outbox',
+  'outbox_batches',
+  'outbox_held',
+  'outbox_version',
+  'publication_batches',
   'publications',
+  'replay_copies',
   'replays',
   'sessions',
   'sign_in_codes',

@@ -3,6 +3,7 @@
 import { vi } from 'vitest';
 import type { BusMessage } from './bus.ts';
 import type { TestDatabase } from './database.ts';
+import { OUTBOX } from './outbox.ts';
 
 export type Received = Pick<BusMessage, 'id' | 'event'>;
 
@@ -55,7 +56,7 @@ export async function eventIds(database: Queryable): Promise<string[]> {
 }
 
 export async function outboxCount(database: Queryable): Promise<number> {
-  const [row] = await database.query<{ count: number }>('select count(*)::int as count from outbox');
+  const [row] = await database.query<{ count: number }>(`select count(*)::int as count from ${OUTBOX}`);
   return row?.count ?? Number.NaN;
 }
 

@@ -6,6 +6,7 @@ import { seedHistory } from '../../bench/audit-seed.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
 import type { Database } from '../../src/ledger/tables.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
+import { PUBLICATIONS } from './publications.ts';
 import { createTestLog } from './service.ts';
 import { openSession } from './transaction.ts';
 
@@ -140,7 +141,7 @@ export async function placeAt(
   const { rows } = await sql<Record<string, string>>`
     select to_char(${sql.ref(time)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as place0,
       ${sql.join(ties.map((tie, index) => sql`${sql.ref(tie)}::text as ${sql.ref(`place${index + 1}`)}`))}
-    from ${sql.table(table)}
+    from ${table === 'publications' ? sql.raw(PUBLICATIONS) : sql``} ${sql.table(table)}
     order by ${sql.join([time, ...ties].map((name) => sql`${sql.ref(name)} desc`))}
     offset ${offset} limit 1`.execute(db);
   return Object.values(rows[0] ?? {});

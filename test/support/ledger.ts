@@ -2,6 +2,7 @@
 // reads it.
 
 import type { TestDatabase } from './database.ts';
+import { OUTBOX } from './outbox.ts';
 
 export type DeliveryRow = {
   id: string;
@@ -54,8 +55,6 @@ type OutboxRow = {
   job_id: string;
   status: string;
   late: boolean;
-  occurred_at: string | null;
-  data: string;
   state: string;
 };
 type RefusalRow = { minute: Date; source: string; unauthorized: string; refused: string };
@@ -67,7 +66,7 @@ export const events = (database: TestDatabase): Promise<EventRow[]> =>
 export const jobs = (database: TestDatabase): Promise<JobRow[]> =>
   database.query<JobRow>('select * from jobs order by source, job_id');
 export const outbox = (database: TestDatabase): Promise<OutboxRow[]> =>
-  database.query<OutboxRow>('select * from outbox order by sequence');
+  database.query<OutboxRow>(`select * from ${OUTBOX} order by sequence`);
 export const refusals = (database: TestDatabase): Promise<RefusalRow[]> =>
   database.query<RefusalRow>('select * from refusals order by source, minute');
 
@@ -79,6 +78,13 @@ export const lockWaits = (database: TestDatabase): Promise<{ kind: string }[]> =
   database.query(
     `select wait_event as kind from pg_stat_activity
      where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+
+/** The statements that record deliveries and wait for a lock. */
+export const waitingRecords = (database: TestDatabase): Promise<unknown[]> =>
+  database.query(
+    `select from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into jobs%'`,
   );
 
 /** The names of the partitions of a table, in the order of their days. */
@@ -94,7 +100,7 @@ export async function partitionsOf(database: TestDatabase, parent: string): Prom
 export async function holdOutbox(database: TestDatabase): Promise<{ letGo: () => Promise<void> }> {
   await database.query(
     `insert into relay_lease (name, holder, epoch, expires_at)
-     values ('relay', gen_random_uuid(), 1, now() + interval '1 hour')`,
+     values ('outbox', gen_random_uuid(), 1, now() + interval '1 hour')`,
   );
   return { letGo: async () => void (await database.query('delete from relay_lease')) };
 }

@@ -7,13 +7,16 @@ import { topologyOf } from '../../src/relay/topology.ts';
 import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
 import { keepPartitions } from '../../src/ledger/partitions.ts';
 import { createOutbox, type Outbox } from '../../src/relay/outbox.ts';
+import { createHandOff, type HandOff } from '../../src/relay/hand-off.ts';
 import { createLease, type Lease } from '../../src/relay/lease.ts';
+import { entriesOf } from '../../src/relay/results.ts';
 import { createRelay, type Relay, type RelayLimits } from '../../src/relay/relay.ts';
 import { decide, judge, lockEntry } from '../../src/operators/decisions/decide.ts';
 import { decideEntries } from '../../src/operators/decisions/retry.ts';
 import { vi } from 'vitest';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';
+import { completed, progress } from './sender.ts';
 import { createTestLog } from './service.ts';
 import { openSession } from './transaction.ts';
 
@@ -24,6 +27,8 @@ export type TestRelay = AsyncDisposable & {
   readonly relay: Relay;
   readonly lease: Lease;
   readonly outbox: Outbox;
+  /** What is written through it goes to the relay from memory. */
+  readonly handOff: HandOff;
   readonly publisher: Publisher;
   readonly log: readonly Record<string, unknown>[];
   /** Every publish so far, in order. */
@@ -36,8 +41,8 @@ export type TestRelay = AsyncDisposable & {
   readonly loads: () => number;
   /** From now on publishes wait before they reach the broker, until the returned function is called. */
   readonly holdPublishes: () => () => void;
-  /** From now on loads wait before they reach the database, until the returned function is called. */
-  readonly holdLoads: () => () => void;
+  /** From now on loads wait before they reach the database, until the returned function is called; but `passing` go first. */
+  readonly holdLoads: (passing?: number) => () => void;
   /** Runs rounds until `isDone`. */
   readonly runUntil: (isDone: () => boolean | Promise<boolean>, timeoutMs?: number) => Promise<void>;
 };
@@ -64,6 +69,8 @@ export async function createTestRelay(options: {
   confirmDeadlineMs?: number;
   /** The clock of the relay alone, which a test may set ahead of the others. */
   now?: () => number;
+  /** The ids of messages are added to it as the broker confirms them. */
+  confirmed?: string[];
 }): Promise<TestRelay> {
   const { log, lines } = createTestLog();
   const id = randomUUID();
@@ -75,7 +82,7 @@ export async function createTestRelay(options: {
     confirmDeadlineMs: options.confirmDeadlineMs ?? 40_000,
     log,
   });
-  const observed = observe(publisher);
+  const observed = observe(publisher, options.confirmed ?? []);
   const lease = createLease({
     connection,
     holder: id,
@@ -87,14 +94,15 @@ export async function createTestRelay(options: {
   });
   const outbox = createOutbox(connection, { relayId: id });
   const measured = measure(outbox);
+  const handOff = createHandOff();
   const relay = createRelay({
     outbox: measured.outbox,
+    handOff,
     lease,
     publisher: observed.publisher,
     routingPrefix: 'job',
     limits: {
       pollMs: 50,
-      paceMs: 0,
       inFlight: 500,
       inFlightBytes: 16 * 1024 * 1024,
       maxAttempts: 20,
@@ -116,6 +124,7 @@ export async function createTestRelay(options: {
     relay,
     lease,
     outbox,
+    handOff,
     publisher,
     log: lines,
     published: observed.published,
@@ -171,7 +180,7 @@ export function newMessage(messageId: string): OutgoingMessage {
 }
 
 /** Wraps the publisher and counts what is unconfirmed. */
-function observe(publisher: Publisher) {
+function observe(publisher: Publisher, confirmed: string[]) {
   const published: OutgoingMessage[] = [];
   const perJob = new Map<string, number>();
   const current = { total: 0, bytes: 0 };
@@ -202,6 +211,7 @@ function observe(publisher: Publisher) {
         await released;
         const publication = await publisher.publish(message);
         count(message, -1);
+        if (publication.result === 'confirmed') confirmed.push(message.messageId);
         return publication;
       },
     },
@@ -213,68 +223,93 @@ function measure(outbox: Outbox) {
   const loaded = new Map<string, number>(); // by position: an entry that is loaded again counts once
   let most = 0;
   let loads = 0;
-  let released = Promise.resolve();
+  let held = { from: 0, released: Promise.resolve() };
   return {
     peak: () => most,
     loads: () => loads,
-    hold: () => {
+    hold: (passing = 0) => {
       const { promise, resolve } = Promise.withResolvers<void>();
-      released = promise;
+      held = { from: loads + passing, released: promise };
       return resolve;
     },
     outbox: {
       ...outbox,
-      load: async (...args: Parameters<Outbox['load']>) => {
+      loadPending: async (...args: Parameters<Outbox['loadPending']>) => {
         loads += 1;
-        await released;
-        const found = await outbox.load(...args);
-        for (const { position, data } of found) loaded.set(position, data.length);
+        if (loads > held.from) await held.released;
+        const some = await outbox.loadPending(...args);
+        for (const { entry } of some.found) loaded.set(entry.position, entry.data.length);
         most = Math.max(
           most,
           [...loaded.values()].reduce((sum, length) => sum + length, 0),
         );
-        return found;
+        return some;
       },
       settle: async (...args: Parameters<Outbox['settle']>) => {
         await outbox.settle(...args);
-        for (const { entry, next } of args[0]) if (next === 'delete') loaded.delete(entry.position);
+        for (const { position } of entriesOf(args[0])) loaded.delete(position);
       },
     },
   };
 }
 
-/** Adds an event and its outbox entry, as intake does. Returns the sequence. */
+type AddedEvent = { readonly jobId: string; readonly percent?: number; readonly bytes?: number };
+
+/** The values of ADD_ENTRY. */
+export const entryValues = ({ jobId, percent, bytes = 0 }: AddedEvent): unknown[] => [
+  jobId,
+  percent ?? null,
+  bytes,
+  JSON.stringify(completed(jobId)),
+  JSON.stringify(progress(jobId, percent ?? 0)),
+];
+
+/** Adds an event with its delivery and a batch of its own, as intake does. Returns the sequence. */
 export const ADD_ENTRY = `
-  with event as (
+  with given as (
+    select gen_random_uuid() as id, $1::text as job_id,
+           case when $2::int is null then 'completed' else 'processing' end as status, $2::int as progress
+  ),
+  body as (
+    select id, convert_to((case status
+      when 'completed' then $4::jsonb || jsonb_build_object('job_id', job_id)
+      else $5::jsonb || jsonb_build_object('job_id', job_id, 'progress_percentage', progress)
+    end || jsonb_build_object('padding', repeat('x', $3::int)))::text, 'UTF8') as body
+    from given
+  ),
+  job as (
+    insert into jobs as j (source, job_id, first_seen_at, last_seen_at)
+    select 'default', job_id, now(), now() from given
+    on conflict (source, job_id) do update set last_seen_at = now() returning source, job_id
+  ),
+  event as (
     insert into events (source, job_id, status, progress_percentage, late, occurred_at, recorded_at,
                         delivery_id, content_hash, repeats)
-    values ('default', $1, case when $2::int is null then 'completed' else 'processing' end, $2, false, null, now(),
-            gen_random_uuid(), '', 0)
+    select source, job_id, status, progress, false, null, now(), id, '', 0 from given join job using (job_id)
     returning *
+  ),
+  delivery as (
+    insert into deliveries (id, received_at, source, outcome, http_status, job_id, status, progress_percentage,
+                            event_sequence, path, headers, body_bytes, body)
+    select e.delivery_id, e.recorded_at, e.source, 'accepted', 202, e.job_id, e.status, e.progress_percentage,
+           e.sequence, '/webhooks', '{}', octet_length(body), body
+    from event e join body on body.id = e.delivery_id
   )
-  insert into outbox (sequence, source, job_id, status, progress_percentage, late, occurred_at, recorded_at, data)
-  select sequence, source, job_id, status, progress_percentage, late, null, recorded_at,
-         json_build_object('job_id', job_id, 'padding', repeat('x', $3::int))::text
-  from event returning sequence`;
+  insert into outbox_batches (first, sequences, bytes)
+  select sequence, array[sequence], octet_length(body) from event join body on body.id = event.delivery_id
+  returning first as sequence`;
 
 /** Adds a completed event for each of these jobs, all in one commit. */
 export async function addEntries(database: TestDatabase, jobIds: readonly string[]): Promise<void> {
   await using session = await openSession(database);
   await session.query('begin');
-  for (const jobId of jobIds) await session.query(ADD_ENTRY, [jobId, null, 0]);
+  for (const jobId of jobIds) await session.query(ADD_ENTRY, entryValues({ jobId }));
   await session.query('commit');
 }
 
 /** Without `percent` it is a completed event. */
-export async function addEntry(
-  database: TestDatabase,
-  event: { jobId: string; percent?: number; bytes?: number },
-): Promise<string> {
-  const [row] = await database.query<{ sequence: string }>(ADD_ENTRY, [
-    event.jobId,
-    event.percent ?? null,
-    event.bytes ?? 0,
-  ]);
+export async function addEntry(database: TestDatabase, event: AddedEvent): Promise<string> {
+  const [row] = await database.query<{ sequence: string }>(ADD_ENTRY, entryValues(event));
   return row?.sequence as string;
 }
 

@@ -118,8 +118,8 @@ export function copiesInOutbox(
 ): Promise<{ id: string; position: string; state: string; replay_id: string }[]> {
   return database.query(
     `select source || ':' || job_id || ':' || status || coalesce(':' || progress_percentage, '') as id,
-            sequence as position, state, replay_id
-     from outbox where replay_id is not null order by sequence`,
+            position, state, replay_id
+     from replay_copies order by position`,
   );
 }
 

@@ -1,6 +1,7 @@
 // Fills the outbox and the quarantine with what waits for an operator, as many as a test wants.
 
 import type { TestDatabase } from './database.ts';
+import { insertCopies, insertEvents, insertHeld, insertPending } from './outbox-rows.ts';
 
 type Entries = {
   readonly state: 'pending' | 'returned' | 'parked';
@@ -11,28 +12,21 @@ type Entries = {
   readonly error?: string;
   /** Copies of a replay, for this queue. */
   readonly queue?: string;
+  /** Of pending events: how many a batch has. */
+  readonly batchOf?: number;
 };
 
 /** With their events. `job_7` of entry 7 is completed, and recorded seven seconds after the others' beginning. */
 export async function seedEntries(database: TestDatabase, entries: Entries): Promise<void> {
-  const { state, from, count = 1, source = 'default', error = '312 NO_ROUTE', queue = null } = entries;
-  await database.query(
-    `with event as (
-       insert into events (sequence, source, job_id, status, late, recorded_at, delivery_id, content_hash, repeats)
-         overriding system value
-       select n, $3, 'job_' || n, 'completed', false, now() - interval '1 day' + n * interval '1 second',
-              gen_random_uuid(), '', 0
-       from generate_series($1::bigint, $1 + $2 - 1) as n returning *
-     )
-     insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts, last_error, queue,
-                         replay_id, replay_of, replayed_by)
-     select sequence, source, job_id, status, late, recorded_at, '{}', $4, case $4 when 'pending' then 0 else 1 end,
-            case $4 when 'pending' then null else $5 end, $6,
-            case when $6::text is null then null else gen_random_uuid() end,
-            case when $6::text is null then null else 1 end, case when $6::text is null then null else 'a test' end
-     from event`,
-    [from, count, source, state, error, queue],
-  );
+  const { state, queue, error = '312 NO_ROUTE', batchOf, ...rows } = entries;
+  if (queue === undefined && state === 'pending') {
+    await insertPending(database, { ...rows, ...(batchOf && { batchOf }) });
+    return;
+  }
+  await insertEvents(database, rows);
+  if (queue === undefined) await insertHeld(database, { ...rows, state, error });
+  else if (state === 'parked') throw new Error('a copy is never parked');
+  else await insertCopies(database, { ...rows, state, queue, ...(state === 'returned' && { error }) });
 }
 
 /** Deliveries in quarantine, a millisecond one after the other, up to now. Returns their ids, oldest first. */

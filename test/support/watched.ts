@@ -6,6 +6,7 @@ import { createTestDatabase, type TestDatabase } from './database.ts';
 import { holdOutbox } from './ledger.ts';
 import { completed, deliver, newJobId, SECRET } from './sender.ts';
 import { startTestService, type TestService } from './service.ts';
+import { OUTBOX } from './outbox.ts';
 
 /** The prefix of jobs that are sent only to see that everything before them was published. */
 export const SENTINEL = 'sentinel_';
@@ -45,7 +46,7 @@ export async function startWatchedService(
         // Jobs do not wait for each other: all else must be confirmed before the sentinel is sent. The queue keeps the order.
         await vi.waitFor(async () => {
           const [row] = await database.query<{ pending: string }>(
-            `select count(*) as pending from outbox where state = 'pending' and attempts = 0`,
+            `select count(*) as pending from ${OUTBOX} where state = 'pending' and attempts = 0`,
           );
           if (row?.pending !== '0') throw new Error(`${row?.pending} events are still to be published`);
         }, PATIENCE);

@@ -9,6 +9,7 @@ import type {
   LedgerDelivery,
   LedgerEvent,
   Message,
+  Parked,
   Recorded,
   Injection,
 } from './recorded.ts';
@@ -153,6 +154,7 @@ const kept: Recorded = {
     countedRefusals: 1,
     outboxLeft: 0,
   },
+  parked: [],
   injections: [],
   episodes: [],
   exits: [{ replica: 0, atMs: 99_000, asked: 'SIGTERM', code: 0, signal: null }],
@@ -209,8 +211,91 @@ test('a run that kept every promise has no violations, and is counted', () => {
       unexpected: 0,
       duplicated: 0,
       recovered: 0,
+      parked: 0,
+      discarded: 0,
     },
   });
+});
+
+/** The second event, which came at 122, was parked when so much time had passed. */
+const parkedAt = (parkedMs: number, change: Change<Parked> = {}): Change<Recorded> => ({
+  parked: [
+    { eventId: String(second.eventId), parkedMs, settledMs: undefined, isDiscarded: false, ...change },
+  ],
+});
+
+test('a parked event that comes more than a second later is revived, unless it was to be published again', () => {
+  expect(whats(parkedAt(-2_000))).toEqual([
+    'revived: default:job_1:processing:20 came 2122 ms after it was parked',
+  ]);
+  expect(whats(parkedAt(-1_000))).toEqual([]);
+  expect(whats(parkedAt(-2_000, { settledMs: 121 }))).toEqual([]);
+  expect(whats(parkedAt(-2_000, { settledMs: 123 }))).toHaveLength(1);
+});
+
+/** The second event is parked while the fault is at work, and arrives then. */
+const parkedDuring = (fault: string, atMs: number) =>
+  kinds({
+    ...during(fault),
+    ...parkedAt(100),
+    messages: [...messages, { ...(messages[1] as Message), atMs }],
+  });
+
+test('a park has its effect once a fault is over that kept what was in flight on its way', () => {
+  expect(parkedDuring('rabbitmq-freeze', 3_600)).not.toContain('revived');
+  expect(parkedDuring('rabbitmq-freeze', 3_700)).toContain('revived');
+  expect(parkedDuring('sender-link-cut', 3_600)).toContain('revived');
+});
+
+/** The second event is parked while RabbitMQ is frozen and comes at 2,000, the first one of its job then. */
+const cameBehind = (firstMs: number) =>
+  kinds({
+    ...during('rabbitmq-freeze'),
+    ...parkedAt(100),
+    messages: [
+      { ...(messages[0] as Message), atMs: firstMs },
+      { ...(messages[1] as Message), atMs: 2_000 },
+    ],
+  });
+
+test('an event was not in flight when it was parked if the one before it of its job came later', () => {
+  expect(cameBehind(1_500)).not.toContain('revived');
+  expect(cameBehind(1_700)).toContain('revived');
+});
+
+test('what two leaders have published is on record once, if the first could not know of the second', () => {
+  const copy = { ...(messages[0] as Message), atMs: 400 };
+  const twice = (fault: string) => kinds({ ...during(fault), messages: [...messages, copy] });
+  expect(twice('hand-off-freeze')).toEqual(new Set());
+  expect(twice('rabbitmq-freeze')).toEqual(new Set(['too many copies']));
+  expect(kinds({ ...during('hand-off-freeze'), messages: [...messages, copy, copy] })).toEqual(
+    new Set(['too many copies']),
+  );
+});
+
+test('a discarded event is not lost, and one that comes all the same is revived', () => {
+  const only = { messages: messages.slice(0, 1) };
+  expect(whats({ ...only, ...parkedAt(100, { isDiscarded: true }) })).toEqual([]);
+  expect(whats({ ...only, ...parkedAt(100) })).toEqual(['lost: default:job_1:processing:20']);
+  expect(whats(parkedAt(-2_000, { isDiscarded: true }))).toEqual([
+    'revived: default:job_1:processing:20 came 2122 ms after it was parked, and was discarded',
+  ]);
+});
+
+test('a parked event may have a second copy, since it may have been in flight, and no third', () => {
+  const copy = { ...(messages[1] as Message), atMs: 400 };
+  const parked = parkedAt(100, { settledMs: 300 });
+  expect(kinds({ messages: [...messages, copy], ...parked })).toEqual(new Set());
+  expect(kinds({ messages: [...messages, copy, copy], ...parked })).toEqual(new Set(['too many copies']));
+});
+
+test('events that were sent at the same moment may be numbered in either order', () => {
+  const events = kept.ledger.events.map((event, at) => ({ ...event, sequence: String(2 - at) }));
+  const inSequence = [message(second), message(first, { sequence: 2 })];
+  const beside = attempts.map((each) =>
+    each.notice.kind === 'new' ? { ...each, notice: { ...each.notice, isBeside: true } } : each,
+  );
+  expect(kinds({ attempts: beside, messages: inSequence, ...ledger({ events }) })).toEqual(new Set());
 });
 
 test('an acknowledged event that never came is lost', () => {

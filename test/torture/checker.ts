@@ -5,6 +5,7 @@ import { audit } from './checks/audit.ts';
 import { lateAnswers, missingRetryAfter, wrongAnswers } from './checks/answers.ts';
 import { altered, copies, freshCopies, groupBy, ids, lost, order, unexpected } from './checks/bus.ts';
 import { type Violation, violation } from './checks/violation.ts';
+import { effectiveParks, parks } from './checks/parks.ts';
 import { RECOVERY_LIMIT_MS } from './episodes.ts';
 import type { Recorded } from './recorded.ts';
 import { isAcknowledged } from '../support/sender.ts';
@@ -26,6 +27,9 @@ export type Verdict = {
     readonly duplicated: number;
     /** Events on the bus of which a request failed or a publication was not confirmed. */
     readonly recovered: number;
+    /** Parks that lasted long enough to be checked. */
+    readonly parked: number;
+    readonly discarded: number;
   };
 };
 
@@ -36,6 +40,7 @@ export function check(recorded: Recorded): Verdict {
     ...altered(recorded),
     ...copies(recorded),
     ...order(recorded),
+    ...parks(recorded),
     ...ids(recorded),
     ...audit(recorded),
     ...lateAnswers(recorded),
@@ -111,5 +116,7 @@ function count(recorded: Recorded, violations: readonly Violation[]): Verdict['c
     unexpected: ofKind('unexpected'),
     duplicated: [...received.values()].reduce((sum, { length }) => sum + length - 1, 0),
     recovered: [...received.keys()].filter((id) => troubled.has(id)).length,
+    parked: effectiveParks(recorded),
+    discarded: recorded.parked.filter(({ isDiscarded }) => isDiscarded).length,
   };
 }

@@ -60,6 +60,7 @@ async function inject(planned: PlannedFault, episode: number, stage: Stage): Pro
       replicas: struck.replicas,
       silences: fault.silences === true,
       unbinds: fault.unbinds === true,
+      unpublished: struck.unpublished,
       startMs,
       endMs,
       healedMs: performance.now(),

@@ -29,6 +29,8 @@ export type Notice = {
   readonly isTwin?: boolean;
   /** Sent at the same time as the one before: either may be recorded first. */
   readonly isRace?: boolean;
+  /** Another event of the same job is sent at the same time, to another replica: either may be numbered first. */
+  readonly isBeside?: boolean;
 };
 
 /** Planted in forged and refused bodies: it must be found nowhere. */
@@ -42,7 +44,7 @@ export const HEADER_SECRETS = {
 
 const TERMINALS = ['completed', 'failed'] as const;
 const MOVED_BY_MINUTES = [0, 0, 0, 90, -330] as const;
-const CHANCE = { repeat: 0.25, twin: 0.08, race: 0.04, conflict: 0.1, nonEvent: 0.12 } as const;
+const CHANCE = { repeat: 0.25, twin: 0.08, race: 0.04, conflict: 0.1, nonEvent: 0.12, beside: 0.25 } as const;
 const LARGEST_SAFE = 9_007_199_254_740_991;
 
 /** The notices of one job, in the order in which they are to be sent. */
@@ -57,7 +59,20 @@ export function drawJob(random: Random, name: string): Notice[] {
   for (const percent of distinct) notices.push(...drawEvent(draw, 'processing', percent));
   notices.push(...drawEvent(draw, random.chance(0.8) ? 'completed' : 'failed'));
   if (random.chance(0.1)) notices.push(...drawEvent(draw, random.pick(TERMINALS)));
-  return notices;
+  return pairUp(random, notices);
+}
+
+/** Some events that follow each other directly are sent at the same time. */
+function pairUp(random: Random, notices: readonly Notice[]): Notice[] {
+  const paired = [...notices];
+  for (let at = 0; at + 1 < paired.length; at++) {
+    const [one, next] = [paired[at] as Notice, paired[at + 1] as Notice];
+    const areNew = one.kind === 'new' && next.kind === 'new' && one.eventId !== next.eventId;
+    if (!areNew || one.isTwin || next.isTwin || !random.chance(CHANCE.beside)) continue;
+    paired.splice(at, 2, { ...one, isBeside: true }, { ...next, isBeside: true });
+    at += 1;
+  }
+  return paired;
 }
 
 type Draw = { readonly random: Random; readonly source: SourceName; readonly jobId: string; count: number };

@@ -7,6 +7,7 @@ import { MAIN } from '../../scripts/program.ts';
 import type { Guard } from '../../scripts/services/guard.ts';
 import { until } from '../support/until.ts';
 import type { World } from './world.ts';
+import { OUTBOX } from '../support/outbox.ts';
 
 export type Operator = {
   /**
@@ -16,23 +17,28 @@ export type Operator = {
   readonly drain: (sinceMs: number, limitMs: number) => Promise<number | undefined>;
   /** How often the command was run. */
   readonly retries: () => number;
+  /** Of a token with the role of an operator. */
+  readonly token: () => Promise<string>;
 };
 
 type Depth = {
   readonly old: number;
   readonly returned: number;
-  readonly parked: number;
+  /** Why the relay gave up on an event; null if there is none. */
+  readonly parked: string | null;
   readonly errors: string | null;
 };
 
 const COMMAND_END_MS = 5_000;
 const POLL_MS = 100;
+/** Without the jobs that decisions.ts has parked an event of for a while. */
 const DEPTH = `
+with own as (select distinct source, job_id from outbox_held where state = 'parked' and last_error like 'parked by %')
 select count(*) filter (where recorded_at <= to_timestamp($1::float8 / 1000))::int as old,
        count(*) filter (where state = 'returned')::int as returned,
-       count(*) filter (where state = 'parked')::int as parked,
+       min(last_error) filter (where state = 'parked') as parked,
        string_agg(distinct last_error, e'\n') as errors
-from outbox`;
+from ${OUTBOX} where (source, job_id) not in (select source, job_id from own)`;
 
 /** @param options.onErrors gets the last errors of outbox entries, to be searched for secrets. */
 export function createOperator(options: {
@@ -42,7 +48,16 @@ export function createOperator(options: {
 }): Operator {
   const { world, guard, onErrors } = options;
   let retries = 0;
-  let token: string | undefined;
+  let made: Promise<string> | undefined;
+
+  /** Made once, when the replicas have migrated the ledger. */
+  function token(): Promise<string> {
+    made ??= makeToken().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  }
 
   async function run(args: readonly string[], env: NodeJS.ProcessEnv, logFile: string): Promise<void> {
     const output = openSync(join(world.folder, logFile), 'a', 0o600);
@@ -63,14 +78,13 @@ export function createOperator(options: {
     return (JSON.parse(lines.at(-1) ?? '') as { value: string }).value;
   }
 
-  async function retry(state: 'returned' | 'parked'): Promise<void> {
+  async function retry(...which: string[]): Promise<void> {
     retries += 1;
-    token ??= await makeToken();
     const ready = await Promise.all(world.replicas.map((replica) => replica.isReady().catch(() => false)));
     // If none is ready the command fails, and the next poll tries again.
     const replica = world.replicas[Math.max(0, ready.indexOf(true))];
-    const env = { TALLYHOOK_URL: replica?.operators, TALLYHOOK_TOKEN: token };
-    await run(['outbox', 'retry', state], env, 'operator.log');
+    const env = { TALLYHOOK_URL: replica?.operators, TALLYHOOK_TOKEN: await token() };
+    await run(['outbox', 'retry', ...which], env, 'operator.log');
   }
 
   async function drain(sinceMs: number, limitMs: number): Promise<number | undefined> {
@@ -80,12 +94,13 @@ export function createOperator(options: {
       if (depth === undefined) return undefined;
       onErrors(depth.errors ?? '');
       if (depth.returned > 0) await retry('returned');
-      if (depth.parked > 0) await retry('parked');
-      const isEmpty = depth.old + depth.returned + depth.parked === 0;
+      // Not `outbox retry parked`, which would undo the decisions of decisions.ts, too.
+      if (depth.parked !== null) await retry('--all', '--state', 'parked', '--reason', depth.parked, '--yes');
+      const isEmpty = depth.old + depth.returned === 0 && depth.parked === null;
       return isEmpty ? performance.now() - startMs : undefined;
     };
     return until('the outbox is drained', isDrained, { limitMs, pollMs: POLL_MS }).catch(() => undefined);
   }
 
-  return { drain, retries: () => retries };
+  return { drain, retries: () => retries, token };
 }

@@ -1,10 +1,13 @@
 // Loaded into a replica before the program (`node --import`), which knows nothing of it: lets the harness move the
-// replica's wall clock and block its event loop. Commands come from the port TORTURE_CONTROL, one a line:
+// replica's wall clock, block its event loop, and end or stop it between a commit and its publish. Commands come from the
+// port TORTURE_CONTROL, one a line:
 //   shift <ms>   from now on Date is off by so much; performance.now() is not, as when a real clock is set
 //   stall <ms>   the event loop is blocked for so long
+//   hand-off <signal> <ms> <limit ms>   see hand-off-strike.ts
 
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
+import { strikeAtHandOff } from './hand-off-strike.ts';
 
 const RealDate = Date;
 let shiftMs = 0;
@@ -28,8 +31,9 @@ if (port !== undefined) {
   socket.on('error', () => {}); // the harness is gone
   socket.unref();
   createInterface({ input: socket }).on('line', (line) => {
-    const [command, ms] = line.split(' ');
+    const [command, ms, ...rest] = line.split(' ');
     if (command === 'shift') shiftMs = Number(ms);
     else if (command === 'stall') stall(Number(ms));
+    else if (command === 'hand-off') strikeAtHandOff(ms as NodeJS.Signals, rest.map(Number));
   });
 }

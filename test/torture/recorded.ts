@@ -43,6 +43,17 @@ export type Message = {
   readonly text: string;
 };
 
+/** An event that the operator parked while it was still to be published. */
+export type Parked = {
+  readonly eventId: string;
+  /** When that was answered. */
+  readonly parkedMs: number;
+  /** When the operator asked for it to be published after all; undefined if it was to be discarded. */
+  settledMs: number | undefined;
+  /** A discard was answered as done. */
+  isDiscarded: boolean;
+};
+
 /** One strike of a fault, until it was healed. */
 export type Injection = {
   readonly fault: string;
@@ -51,6 +62,8 @@ export type Injection = {
   readonly replicas: readonly number[];
   readonly silences: boolean;
   readonly unbinds: boolean;
+  /** Events that were committed and not published yet when it struck, if it is a fault of the hand-off. */
+  readonly unpublished?: number | undefined;
   readonly startMs: number;
   /** When healing began: the fault's end. */
   readonly endMs: number;
@@ -106,6 +119,7 @@ export type Recorded = {
   readonly attempts: readonly Attempt[];
   readonly messages: readonly Message[];
   readonly ledger: Ledger;
+  readonly parked: readonly Parked[];
   readonly injections: readonly Injection[];
   readonly episodes: readonly Episode[];
   readonly exits: readonly RecordedExit[];

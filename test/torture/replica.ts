@@ -2,7 +2,7 @@
 // proxy on each of its links. It can be killed, frozen and restarted, its clock moved and its event loop blocked. Records
 // whether an exit was asked for; restarts nothing by itself.
 
-import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { MAIN } from '../../scripts/program.ts';
@@ -42,6 +42,11 @@ export type Replica = AsyncDisposable & {
   readonly shiftClock: (byMs: number) => void;
   /** Blocks its event loop. */
   readonly stall: (forMs: number) => void;
+  /**
+   * Sends it the signal between a commit and its publish, `holdMs` after the first message that it keeps back. If there is none
+   * in time, at once. @returns how many messages it has kept back
+   */
+  readonly strikeAtHandOff: (signal: 'SIGKILL' | 'SIGSTOP', holdMs: number) => Promise<number>;
   readonly isReady: () => Promise<boolean>;
   /** One sample of /metrics. */
   readonly metric: (name: string) => Promise<number>;
@@ -58,6 +63,8 @@ const READY_LIMIT_MS = 60_000;
 /** Longer than its own grace time of 20 s, after which it ends by itself. */
 const ENDING = { signal: 'SIGTERM', graceMs: 30_000 } as const;
 const PROBE_LIMIT_MS = 2_000;
+/** With senders, a leader publishes all the time, unless another fault keeps it from that. */
+const HAND_OFF_LIMIT_MS = 3_000;
 
 /** Makes its ports, proxies and control socket. `start` starts the process. */
 export async function createReplica(options: {
@@ -84,6 +91,7 @@ export async function createReplica(options: {
   const control = stack.use(await listenForReplica());
   const logFile = `${folder}/replica-${index}.log`;
   closeSync(openSync(logFile, 'a', 0o600));
+  const reportFile = `${folder}/hand-off-${index}`;
 
   let running: Guarded | undefined;
   let asked: NodeJS.Signals | undefined;
@@ -98,6 +106,7 @@ export async function createReplica(options: {
         PATH: process.env['PATH'],
         NODE_COMPILE_CACHE: COMPILE_CACHE,
         TORTURE_CONTROL: String(control.port),
+        TORTURE_REPORT: reportFile,
         HOST: '127.0.0.1',
         PORT: String(port),
         OPERATOR_PORT: String(operatorPort),
@@ -161,6 +170,21 @@ export async function createReplica(options: {
     if (signal === 'SIGKILL') await running?.exited;
   }
 
+  async function strikeAtHandOff(signal: 'SIGKILL' | 'SIGSTOP', holdMs: number): Promise<number> {
+    rmSync(reportFile, { force: true });
+    if (signal === 'SIGKILL') asked = signal;
+    control.send(`hand-off ${signal} ${holdMs} ${HAND_OFF_LIMIT_MS}`);
+    const limit = { limitMs: HAND_OFF_LIMIT_MS + holdMs + PROBE_LIMIT_MS };
+    const kept = await until(
+      'it is struck',
+      () => Number(readFileSync(reportFile, 'utf8')) || undefined,
+      limit,
+    ).catch(() => 0);
+    // It sends itself the signal now, or never will. A second SIGSTOP that came before its own would leave it stopped for good.
+    if (kept === 0 || signal === 'SIGKILL') await kill(signal);
+    return kept;
+  }
+
   stack.defer(stop);
   return {
     index,
@@ -173,6 +197,7 @@ export async function createReplica(options: {
     kill,
     shiftClock: (byMs) => control.send(`shift ${byMs}`),
     stall: (forMs) => control.send(`stall ${forMs}`),
+    strikeAtHandOff,
     isReady,
     metric: (name) => readMetric(operators, name, { limitMs: PROBE_LIMIT_MS }),
     log,

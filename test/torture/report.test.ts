@@ -18,6 +18,8 @@ const results: Results = {
     lost: 0,
     unexpected: 0,
     duplicated: 0,
+    parked: 4,
+    discarded: 1,
     recovered: 1,
   },
   operatorRetries: 0,

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import type { Verdict, Violation } from './checker.ts';
 import { type Effect, TOGETHER } from './effects.ts';
-import { FAULTS } from './faults/index.ts';
+import { FAULTS, MIGRATION } from './faults/index.ts';
 import type { Run } from './run.ts';
 
 /** The settings that repeat a run. */
@@ -89,6 +89,7 @@ export function summary(results: Results): string[] {
     `${episodes.alone} faults alone, ${episodes.together} times several together, in ${seconds(results.lastedMs)}`,
     `${counts.requests} requests, ${counts.acknowledged} acknowledged, ${counts.events} events, ${counts.messages} messages`,
     `lost ${counts.lost}, unexpected ${counts.unexpected}, duplicated ${counts.duplicated}, recovered ${counts.recovered}`,
+    `${counts.parked} parks held, ${counts.discarded} events discarded`,
     ...(violations.length === 0
       ? ['every promise was kept']
       : [`${violations.length} promises broken:`, ...shown, ...(more > 0 ? [`  and ${more} more`] : [])]),
@@ -127,7 +128,8 @@ function markdown(results: Results): string[] {
 
 function row(effect: Effect): string {
   const { fault, strikes, lastedMs, sender, subscriber, heal } = effect;
-  const what = FAULTS.find(({ name }) => name === fault)?.what ?? 'two or three faults that overlap';
+  const what =
+    [MIGRATION, ...FAULTS].find(({ name }) => name === fault)?.what ?? 'two or three faults that overlap';
   const saw = Object.entries(sender.saw)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([status, count]) => `${count} × ${status}`)

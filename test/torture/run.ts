@@ -10,14 +10,17 @@ import { playEpisode, RECOVERY_LIMIT_MS } from './episodes.ts';
 import type { Fault, Stage } from './faults/index.ts';
 import { readLedger } from './ledger-facts.ts';
 import { createOperator, type Operator } from './operator.ts';
+import { type Decisions, startDecisions } from './decisions.ts';
 import { createRandom } from './random.ts';
 import type { Episode, Recorded, Injection } from './recorded.ts';
-import { type PlannedEpisode, planEpisodes } from './schedule.ts';
+import { fillOldLedger } from './old-ledger.ts';
+import { type PlannedEpisode, planRun } from './schedule.ts';
 import { createSecretsSearch, type SecretsSearch } from './secrets-search.ts';
 import { type Senders, startSenders } from './senders.ts';
 import { startSubscriber, type Subscriber } from './subscriber.ts';
 import { pause, until } from '../support/until.ts';
 import { startWorld, type World } from './world.ts';
+import { OUTBOX } from '../support/outbox.ts';
 
 type RunOptions = {
   readonly guard: Guard;
@@ -65,7 +68,7 @@ select from deliveries where concat_ws(e'\\n', reason, path, headers) like any (
 union all
 select from publications where detail like any ($1::text[])
 union all
-select from outbox where last_error like any ($1::text[])
+select from ${OUTBOX} where last_error like any ($1::text[])
 limit 1`;
 const SEARCH_LIMIT_MS = 120_000;
 const ALARM = /"level":"fatal"|uncaughtException|unhandledRejection/;
@@ -81,6 +84,7 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     replicas: options.replicas,
     diskMegabytes: DISK_MEGABYTES + Math.ceil((forMs / 60_000) * DISK_MEGABYTES_A_MINUTE),
     env: options.env ?? {},
+    startsReplicas: false,
   });
   const search = createSecretsSearch(world);
   await using subscriber = await startSubscriber({
@@ -94,20 +98,23 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     onErrors: (text) => search.scan('the outbox', text),
   });
   const startMs = performance.now();
+  const earlier = await fillOldLedger(world, random.fork('old ledger'));
   const senders = startSenders({
     random: random.fork('senders'),
     senders: options.senders,
     intakes: world.replicas.map(({ intake }) => intake),
     sources: world.sources,
+    earlier,
     onAnswer: (text) => search.scan('an answer', text),
   });
+  const decisions = startDecisions({ world, random: random.fork('decisions'), token: operator.token });
   const stage: Stage = { world, subscriber, redeliver: senders.redeliver };
   try {
     const { faults, skipped } = strikable(options.faults, stage);
     for (const line of skipped) log(line);
     if (faults.length === 0) throw new CannotStrikeError(skipped.join('; '));
-    const parts = { world, stage, subscriber, senders, operator, search };
-    const plan = planEpisodes(random.fork('schedule'), faults, options.pace);
+    const parts = { world, stage, subscriber, senders, operator, decisions, search };
+    const plan = planRun(random.fork('schedule'), faults, options.pace);
     const awaited = new Set(options.untilAllStruck === true ? faults.map(({ name: each }) => each) : []);
     const { episodes, injections } = await playAll(plan, { ...parts, forMs, awaited, log });
     await untilAcknowledged(senders, options.leastEvents ?? 0);
@@ -121,7 +128,7 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     keepLogs(world, options.evidence);
     throw error;
   } finally {
-    await senders.stop(0);
+    await Promise.allSettled([senders.stop(0), decisions.stop(0)]);
   }
 }
 
@@ -141,6 +148,7 @@ type Parts = {
   readonly subscriber: Subscriber;
   readonly senders: Senders;
   readonly operator: Operator;
+  readonly decisions: Decisions;
   readonly search: SecretsSearch;
 };
 
@@ -172,7 +180,10 @@ async function playAll(
     injections.push(...played.injections);
     const { recoveredMs, endMs: healedMs } = played.episode;
     const well = recoveredMs === undefined ? 'NOT WELL' : `well in ${Math.round(recoveredMs - healedMs)} ms`;
-    log(`${String(planned.number).padStart(3)}  ${name(planned)}: ${well}`);
+    const left = played.injections.flatMap(({ unpublished }) =>
+      unpublished === undefined ? [] : [`, ${unpublished} committed and not published`],
+    );
+    log(`${String(planned.number).padStart(3)}  ${name(planned)}: ${well}${left.join('')}`);
     if (recoveredMs === undefined) break; // later faults would show nothing
   }
   return { episodes, injections };
@@ -195,10 +206,12 @@ async function finish(
     injections: readonly Injection[];
   },
 ): Promise<Recorded> {
-  const { world, subscriber, senders, operator, search, seed, startMs, episodes, injections } = parts;
+  const { world, subscriber, senders, operator, decisions, search, seed, startMs, episodes, injections } =
+    parts;
   await senders.stop(FINISH_LIMIT_MS);
+  await decisions.stop(FINISH_LIMIT_MS);
   const finalDrainMs = await operator.drain(performance.now(), RECOVERY_LIMIT_MS);
-  await untilReceived(world, subscriber);
+  await untilReceived(world, subscriber, decisions);
   await pause(QUIET_MS);
   // Counts of refused deliveries are written every 2 s, and the last of them by a replica that stops in order.
   for (const replica of world.replicas) await replica.stop();
@@ -214,6 +227,7 @@ async function finish(
     attempts: senders.attempts,
     messages: subscriber.messages,
     ledger,
+    parked: decisions.parked,
     injections,
     episodes,
     exits: world.exits,
@@ -226,12 +240,14 @@ async function finish(
 }
 
 /** Waits for every event of the ledger and an empty queue. What does not arrive the checker reports as lost. */
-async function untilReceived(world: World, subscriber: Subscriber): Promise<void> {
+async function untilReceived(world: World, subscriber: Subscriber, { parked }: Decisions): Promise<void> {
+  const discarded = new Set(parked.flatMap(({ eventId, isDiscarded }) => (isDiscarded ? eventId : [])));
   const isAll = async () => {
     const rows = await world.query<{ id: string }>(
       `select source || ':' || job_id || ':' || status || coalesce(':' || progress_percentage, '') as id from events`,
     );
-    return rows.every(({ id }) => subscriber.has(id)) && (await subscriber.waiting()) === 0
+    return rows.every(({ id }) => discarded.has(id) || subscriber.has(id)) &&
+      (await subscriber.waiting()) === 0
       ? true
       : undefined;
   };

@@ -48,6 +48,7 @@ test('the history has every kind of delivery in it', () => {
   expect(new Set(notices.flatMap(({ forgery }) => forgery ?? [])).size).toBe(6);
   expect(notices.some(({ isTwin }) => isTwin)).toBe(true);
   expect(notices.some(({ isRace }) => isRace)).toBe(true);
+  expect(notices.some(({ isBeside }) => isBeside)).toBe(true);
 });
 
 test('xoshiro128** spreads its draws evenly', () => {

@@ -1,7 +1,7 @@
 // Which faults strike, when and for how long: drawn from the seed alone. Each fault strikes alone once before any does so
 // again; after every two of these, two or three strike together and overlap.
 
-import type { Fault, Subject } from './faults/index.ts';
+import { type Fault, MIGRATION, type Subject } from './faults/index.ts';
 import type { Random } from './random.ts';
 
 export type PlannedFault = {
@@ -26,6 +26,20 @@ const DURATION_MS = [400, 7_000] as const;
 const OFFSET_MS = [0, 2_500] as const;
 const TOGETHER = [2, 3] as const;
 const ALONE_BETWEEN = 2;
+
+/** For so long senders find no replica. */
+const BEFORE_MIGRATION_MS = 500;
+
+/** The replicas start and migrate first. */
+export function* planRun(random: Random, faults: readonly Fault[], pace = 1): Generator<PlannedEpisode> {
+  const draw = random.fork('migration');
+  yield {
+    number: 0,
+    gapMs: 0,
+    faults: [{ fault: MIGRATION, atMs: 0, forMs: BEFORE_MIGRATION_MS, random: draw }],
+  };
+  yield* planEpisodes(random, faults, pace);
+}
 
 /** Endless, and the same for the same random and faults. `pace` below 1 makes all times shorter by this factor. */
 export function* planEpisodes(random: Random, faults: readonly Fault[], pace = 1): Generator<PlannedEpisode> {

@@ -28,6 +28,8 @@ export type Senders = {
 const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 2_000;
 const PAUSE_MS = [5, 120] as const;
+/** Of so many jobs each request goes to the replica behind that of the request before; of the others, to any. */
+const ALTERNATING = 0.5;
 const STORM_CONCURRENCY = 64;
 /** How many acknowledged notices are remembered, to be sent again. */
 const REMEMBERED = 2_000;
@@ -41,11 +43,13 @@ export function startSenders(options: {
   /** The address of each replica, through its proxy. */
   intakes: readonly string[];
   sources: Sources;
+  /** Requests of senders before these. */
+  earlier: readonly Attempt[];
   /** Gets every answer with its headers, to be searched for secrets. */
   onAnswer: (text: string) => void;
 }): Senders {
   const { random, intakes, sources, onAnswer } = options;
-  const attempts: Attempt[] = [];
+  const attempts = [...options.earlier];
   const remembered: Notice[] = [];
   const open = new Set<string>();
   let stopping = false;
@@ -95,10 +99,14 @@ export function startSenders(options: {
   }
 
   /** Sends until it is acknowledged, or rejected for good, or the run is over. */
-  async function deliver(notice: Notice, draw: Random, agent: Agent | false): Promise<void> {
+  async function deliver(
+    notice: Notice,
+    draw: Random,
+    { agent, next }: { agent: Agent | false; next: () => number },
+  ): Promise<void> {
     open.add(notice.id);
     for (let retryMs = RETRY_FIRST_MS; performance.now() < stopByMs; ) {
-      const replica = draw.whole(0, intakes.length - 1);
+      const replica = next();
       const replicas = notice.isTwin ? intakes.map((_, index) => index) : [replica];
       const answers = await Promise.all(replicas.map((index) => attempt(notice, index, agent)));
       if (answers.some(isDone)) {
@@ -117,9 +125,15 @@ export function startSenders(options: {
     const agent = index % 2 === 0 ? new Agent({ keepAlive: true, maxSockets: 64 }) : false;
     for (let job = 0; !stopping; job++) {
       const notices = drawJob(draw.fork(`job ${job}`), `${index}x${job}`);
+      const alternates = draw.chance(ALTERNATING);
+      let turn = job;
+      const inTurn = () => turn++ % intakes.length;
+      const anywhere = () => draw.whole(0, intakes.length - 1);
       while (notices.length > 0 && performance.now() < stopByMs) {
-        const together = notices.splice(0, notices[1]?.isRace ? 2 : 1);
-        await Promise.all(together.map((notice) => deliver(notice, draw, agent)));
+        const isPair = notices[1]?.isRace || (notices[0]?.isBeside && notices[1]?.isBeside);
+        const together = notices.splice(0, isPair ? 2 : 1);
+        const next = alternates || together[0]?.isBeside ? inTurn : anywhere;
+        await Promise.all(together.map((notice) => deliver(notice, draw, { agent, next })));
         await pause(draw.whole(...PAUSE_MS));
       }
     }

@@ -14,7 +14,11 @@ const LEAST_EVENTS = 200;
 const LIMIT_MS = 240_000;
 
 const runs: readonly [what: string, seed: number, faults: readonly string[]][] = [
-  ['processes', 1, ['postgres-kill', 'rabbitmq-kill', 'memory-alarm', 'replica-kill', 'replica-freeze']],
+  [
+    'processes',
+    1,
+    ['postgres-kill', 'rabbitmq-kill', 'memory-alarm', 'replica-freeze', 'hand-off-kill', 'hand-off-freeze'],
+  ],
   [
     'what outlasts its limit, is refused or falls silent',
     2,
@@ -50,6 +54,9 @@ test.for(runs)(
       expect(missed.filter((name) => !skipped.some((line) => line.startsWith(`${name} is skipped`)))).toEqual(
         [],
       );
+      const struckBetween = recorded.injections.filter(({ unpublished = 0 }) => unpublished > 0);
+      const between = new Set(struckBetween.map(({ fault }) => fault));
+      expect(names.filter((name) => name.startsWith('hand-off-') && !between.has(name))).toEqual([]);
       expect(verdict.counts.events).toBeGreaterThanOrEqual(LEAST_EVENTS);
     } finally {
       await guard.close();

@@ -43,7 +43,7 @@ const CONNECT_LIMIT_MS = 3_000;
 const SMALL_LOG = { max_wal_size: '128MB' };
 
 /**
- * Resolves when every replica is ready. The guard ends everything if this process cannot.
+ * Resolves when every replica is ready, unless they are not to be started yet. The guard ends everything if this process cannot.
  * @param options.diskMegabytes the size of a disk for Postgres alone, where one can be mounted.
  * @param options.env settings of the replicas besides the addresses.
  */
@@ -53,9 +53,10 @@ export async function startWorld(options: {
   random: Random;
   diskMegabytes?: number;
   env?: Readonly<Record<string, string>>;
+  startsReplicas?: boolean;
   log?: (line: string) => void;
 }): Promise<World> {
-  const { guard, random, log = () => {} } = options;
+  const { guard, random, startsReplicas = true, log = () => {} } = options;
   const stack = new AsyncDisposableStack();
   try {
     const folder = makeThrowAwayFolder(guard);
@@ -85,7 +86,7 @@ export async function startWorld(options: {
       });
       replicas.push(stack.use(replica));
     }
-    await Promise.all(replicas.map((replica) => replica.start()));
+    if (startsReplicas) await Promise.all(replicas.map((replica) => replica.start()));
     return {
       folder,
       exchange: EXCHANGE,

@@ -55,7 +55,6 @@ test('the page on configuration states the defaults that hold', () => {
     AMQP_CONFIRM_DEADLINE_MS: String(config.broker.confirmDeadlineMs),
     RELAY_LEASE_MS: String(config.relay.leaseMs),
     RELAY_POLL_MS: String(config.relay.pollMs),
-    RELAY_PACE_MS: String(config.relay.paceMs),
     RELAY_IN_FLIGHT: String(config.relay.inFlight),
     RELAY_IN_FLIGHT_BYTES: String(config.relay.inFlightBytes),
     RELAY_MAX_ATTEMPTS: String(config.relay.maxAttempts),

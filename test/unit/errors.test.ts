@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ConfigError, describeError, SchemaError, UnavailableError } from '../../src/errors.ts';
+import { ConfigError, DayKeptError, describeError, SchemaError, UnavailableError } from '../../src/errors.ts';
 
 test('each error has a literal name and a stable code', () => {
   expect(new ConfigError(['PORT must be set'])).toMatchObject({
@@ -8,6 +8,7 @@ test('each error has a literal name and a stable code', () => {
   });
   expect(new SchemaError('schema_newer', '')).toMatchObject({ name: 'SchemaError', code: 'schema_newer' });
   expect(new UnavailableError('full', '')).toMatchObject({ name: 'UnavailableError', code: 'full' });
+  expect(new DayKeptError('', '')).toMatchObject({ name: 'DayKeptError', code: 'day_kept' });
 });
 
 test('a ConfigError lists every fault on a line of its own', () => {

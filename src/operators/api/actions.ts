@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type { Transaction } from 'kysely';
 import { claimKey, keepAnswer } from '../access/idempotency.ts';
 import { appendAllToLog } from '../access/operator-log.ts';
-import { type DatabaseConnection, isRetryable, type Database } from '../../ledger/index.ts';
+import { type Database, type DatabaseConnection, isLockTimeout, isRetryable } from '../../ledger/index.ts';
 import { parseJson } from '../../json.ts';
 import { toJson } from './answers.ts';
 import type { Input } from './input.ts';
@@ -39,7 +39,7 @@ export async function act({ db }: Pick<DatabaseConnection, 'db'>, call: Call): P
 async function runOnce(trx: Transaction<Database>, call: Call, key: string): Promise<Acted> {
   const { tokenId } = call.context.caller;
   const claim = await claimKey(trx, { tokenId, key, requestHash: hashOf(call) }).catch((error: unknown) => {
-    if ((error as { code?: unknown }).code !== '55P03') throw error;
+    if (!isLockTimeout(error)) throw error;
     throw new ApiError(409, 'in_progress', 'a request with this Idempotency-Key is still under way');
   });
   if (claim.outcome === 'reused') {

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 import { describeError } from '../../errors.ts';
 import { closeIfUnread } from '../../http/index.ts';
-import { isTimeout } from '../../ledger/index.ts';
+import { isLockTimeout, isTimeout } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { ApiError, type Operation, type Reply, unavailable } from './operation.ts';
 
@@ -87,7 +87,7 @@ export function toApiError(error: unknown): ApiError | undefined {
       'the database took too long for this: narrow the filter, or try again',
     );
   }
-  if (code === '55P03') {
+  if (isLockTimeout(error)) {
     return new ApiError(503, 'query_timeout', 'something else holds what this needs: try again');
   }
   // Class 22: a value that does not fit its type. The schemas should have rejected it, but it came from the caller.

@@ -8,7 +8,7 @@ import type { Event } from '../contract/events.ts';
 import { eventIdText } from '../contract/filters.ts';
 import { CLOUD_EVENT_TYPE, parseEventId, routingKey } from '../../event/index.ts';
 import { type DatabaseConnection, toCloudEvent } from '../../ledger/index.ts';
-import { prepareCopies } from '../replays/next-events.ts';
+import { readContent } from '../replays/next-events.ts';
 import { BODY_ROLE } from './item-operations.ts';
 import { ApiError, type CallContext, defineRead, notFound, type Operation, scopeOf } from './operation.ts';
 
@@ -66,13 +66,15 @@ async function readMessage({ connection: { db }, bus }: Deps, id: string, { call
 /** @throws ApiError 404 */
 async function readData(db: DatabaseConnection['db'], event: Event) {
   const { sequence, job_id, status, progress_percentage } = event;
-  const [copy] = await prepareCopies(db, [{ sequence, job_id, status, progress_percentage, bytes: 0 }]);
-  if (copy === undefined || copy.data === null) {
-    throw new ApiError(
-      404,
-      'body_not_kept',
-      `the message cannot be made again: ${copy?.reason ?? 'it is gone'}`,
-    );
+  const { data, occurredAt, reason } = await readContent(db, {
+    sequence,
+    job_id,
+    status,
+    progress_percentage,
+    bytes: 0,
+  });
+  if (data === null) {
+    throw new ApiError(404, 'body_not_kept', `the message cannot be made again: ${reason ?? 'it is gone'}`);
   }
-  return { data: copy.data, occurredAt: copy.occurredAt };
+  return { data, occurredAt };
 }

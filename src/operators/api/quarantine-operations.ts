@@ -2,6 +2,7 @@
 // can be. Discard: it no longer waits. Actions on many: quarantine-orders.ts.
 
 import { z } from 'zod';
+import { keepDays } from '../../ledger/index.ts';
 import { discardOne } from '../decisions/discard.ts';
 import { NOT_WAITING, type NotWaiting, sourceOfDelivery } from '../decisions/quarantined.ts';
 import { releaseOne } from '../decisions/release.ts';
@@ -36,6 +37,7 @@ function releaseOneOperation(): Operation {
     params,
     answers: { 200: { description: 'What became of it.', schema: ReleaseResult } },
     run: async ({ params: { id } }, { caller, trx, record }) => {
+      await keepDays(trx);
       await requireVisible(id, { caller, trx });
       const release = requireWaiting(await releaseOne(trx, id));
       await record(releaseLine(release));

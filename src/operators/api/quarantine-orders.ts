@@ -1,5 +1,6 @@
 // The API's actions on many deliveries in quarantine: release and discard, by ids or by a filter, with a dry run.
 
+import { keepDays } from '../../ledger/index.ts';
 import type { LogEntry } from '../access/operator-log.ts';
 import { encodeCursor } from '../audit/cursor.ts';
 import {
@@ -43,6 +44,7 @@ function releaseOperation(): Operation {
     run: async ({ body: { dry_run: isDry, limit, cursor, ...order } }, context) => {
       if (isDry) return { status: 200, body: await preview(order, context) };
       const { trx, record } = context;
+      await keepDays(trx);
       const { pages, ids, filter, sources } = wantedBy('release', order, context);
       const place = { sources, limit, after: pages.placeOf(cursor) };
       const { releases, others, next } =

@@ -24,6 +24,11 @@ export type AccessPath = {
   };
   /** A condition on all rows of the part; for a partial index its predicate, as the migrations write it. */
   readonly only?: Condition;
+  /**
+   * A condition on packed rows (ListSpec.packed) that replaces the two above, if these are not for packed rows. The rows in
+   * them must meet the two above all the same. Null if no packed row has any of the wanted ones.
+   */
+  readonly packed?: Condition | null;
   /** Set if the index does not go on in the order of the list. */
   readonly sorted?: {
     /** The index's own order, from its first column on. */

@@ -18,7 +18,7 @@ import {
   statusOf,
 } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
-import type { ListSpec } from './scan.ts';
+import type { ListSpec } from './range.ts';
 
 export type DeliveryFilters = Scoped<typeof deliveryFilters>;
 export type QuarantineFilters = Scoped<typeof quarantineFilters>;

@@ -1,9 +1,9 @@
-// The list of events, and one event by its id. The state of its publication is that of its entry in the outbox: an event
-// without an entry is done.
+// The list of events, and one event by its id. The state of its publication is that of its entry in the outbox: an event in a
+// batch is pending, and one without an entry is done.
 
 import { type Kysely, sql } from 'kysely';
 import { eventId, kindOf, parseEventId } from '../../event/index.ts';
-import { type Database, timeText } from '../../ledger/index.ts';
+import { type Database, hasEvent, timeText } from '../../ledger/index.ts';
 import type { Event, eventFilters } from '../contract/events.ts';
 import {
   byColumn,
@@ -14,16 +14,19 @@ import {
   statusOf,
 } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
-import type { ListSpec } from './scan.ts';
+import type { ListSpec } from './range.ts';
 
 export type EventFilters = Scoped<typeof eventFilters>;
 
 type EventRow = Omit<Event, 'id' | 'kind'>;
 
-// The event's own entry by its primary key. Copies that a replay made have sequences of their own.
+// The event's own entry, by the primary key or outbox_batches_time. Copies that a replay made have numbers of their own.
 const complete = {
-  columns: sql`page.*, coalesce(o.state, 'done') as publication`,
-  joins: sql`left join outbox o on o.sequence = page.sequence`,
+  columns: sql`page.*, coalesce(
+    h.state, case when exists (select from outbox_batches b where ${hasEvent('t')}) then 'pending' else 'done' end
+  ) as publication`,
+  joins: sql`left join outbox_held h on h.sequence = page.sequence
+    cross join lateral (select page.sequence, page.recorded_at::timestamptz as recorded_at) t`,
 };
 
 export const eventSpec: ListSpec<EventRow> = {

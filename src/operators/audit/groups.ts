@@ -10,9 +10,9 @@ import {
   type quarantineGroupFilters,
 } from '../contract/groups.ts';
 import { COUNTED_MAX } from '../contract/orders.ts';
-import { type Database, type OutboxState, timeText } from '../../ledger/index.ts';
+import { batchedEvents, batches, type Database, type OutboxState, timeText } from '../../ledger/index.ts';
 import { QUARANTINE_STATES, quarantineConditions, receivedBetween } from './deliveries.ts';
-import { has, inState, ofKind, ofSources } from './entries.ts';
+import { has, inState, ofSources } from './entries.ts';
 import type { Scoped } from './filters.ts';
 
 export type OutboxGroupsAsked = Scoped<typeof outboxGroupFilters>;
@@ -45,7 +45,7 @@ type Row<State> = {
   readonly rows_read: number;
 };
 
-/** Live entries by their state (outbox_pending, outbox_waiting), and the copies of replays (outbox_replay). */
+/** Events by their state, and the copies of replays. */
 export async function groupOutbox(
   db: Kysely<Database>,
   { by, state, copies, reason, queue, sources }: OutboxGroupsAsked,
@@ -54,23 +54,24 @@ export async function groupOutbox(
   const columns = { state: sql`o.state`, at: sql`o.recorded_at` };
   const ofFilters = sql`${ofSources(sources)} and ${has('last_error', reason)} and ${has('queue', queue)}`;
   const states: readonly OutboxState[] = state === undefined ? ['pending', 'returned', 'parked'] : [state];
-  const live = states.map(
+  const pending = pendingEvents({ withSources: by === 'source' || sources !== null });
+  const events = states.map(
     (one): Part => ({
       columns,
       value,
       copies: false,
-      scan: one === 'pending' ? PENDING : waitingIn(one),
-      matches: sql`${ofFilters} and ${ofKind(false)}`,
+      scan: one === 'pending' ? pending : waitingIn(one),
+      matches: ofFilters,
     }),
   );
   const ofReplays: Part = {
     columns,
     value,
     copies: true,
-    scan: sql`from outbox o where ${ofKind(true)} order by o.replay_id, o.sequence`,
-    matches: sql`${ofFilters} and ${inState(state)}`,
+    scan: sql`from replay_copies o order by o.replay_id, o.position`,
+    matches: sql`${ofFilters} and ${state === undefined ? sql`true` : sql`o.state = ${state}`}`,
   };
-  const parts = [...(copies === true ? [] : live), ...(copies === false ? [] : [ofReplays])];
+  const parts = [...(copies === true ? [] : events), ...(copies === false ? [] : [ofReplays])];
   const { rows, ...rest } = await readGroups<OutboxState>(db, parts);
   return {
     items: rows.map((row) => ({ ...toGroup(row), state: row.state, copies: row.copies })),
@@ -78,18 +79,30 @@ export async function groupOutbox(
   };
 }
 
-/** By outbox_pending, which has no copies. */
-const PENDING = sql`from outbox o where ${inState('pending')} and ${ofKind(false)} order by o.sequence`;
+/** One row more is read than READ_MAX, to tell whether there are more. */
+const limit = READ_MAX + 1;
+
+/** Those in batches, whose sources are looked up only where they are asked for, and held ones (outbox_held_pending). */
+const pendingEvents = ({ withSources }: { withSources: boolean }): RawBuilder<unknown> => sql`
+  from (
+    (select b.first as place, ${withSources ? sql`e.source` : sql`null::text`} as source, 'pending'::text as state,
+       b.recorded_at, null::text as last_error, null::text as queue
+     from ${withSources ? batchedEvents({ limit }) : sql`${batches({ limit })} b cross join unnest(b.sequences)`}
+     order by b.first limit ${limit})
+    union all (
+      select h.sequence, h.source, h.state, h.recorded_at, h.last_error, null::text
+      from outbox_held h where ${inState('h', 'pending')} order by h.sequence limit ${limit})
+  ) o order by o.place`;
 
 /**
- * By outbox_waiting, which has a few copies. Between two places of the index, whose state the planner does not see: for an
- * equal state it would take the order to be that of the primary key, and read all entries before the first one of this state.
+ * By outbox_held_waiting. Between two places of the index, whose state the planner does not see: for an equal state it would
+ * take the order to be that of the primary key, and read all entries before the first one of this state.
  */
 const waitingIn = (state: OutboxState): RawBuilder<unknown> => sql`
   from (select ${state}::text as state offset 0) k cross join lateral (
-    select * from outbox o
-    where o.state <> 'pending' and (o.state, o.sequence) > (k.state, 0) and (o.state, o.sequence) < (k.state, ${MAX_NUMBER})
-    order by o.state, o.sequence limit ${READ_MAX + 1}) o`;
+    select h.*, null::text as queue from outbox_held h
+    where h.state <> 'pending' and (h.state, h.sequence) > (k.state, 0) and (h.state, h.sequence) < (k.state, ${MAX_NUMBER})
+    order by h.state, h.sequence limit ${limit}) o`;
 
 /** By the partial index of the state, as the list of the quarantine. */
 export async function groupQuarantine(
@@ -132,13 +145,12 @@ const groupsOf = ({ columns: { state, at }, value, copies, scan, matches }: Part
      min(r.at) filter (where r.matches) as oldest, max(r.at) filter (where r.matches) as newest,
      (sum(count(*)) over ())::int as rows_read
    from (select ${state} as state, ${value} as value, ${at} as at, (${matches}) as matches
-         ${scan} limit ${READ_MAX + 1}) r
+         ${scan} limit ${limit}) r
    group by r.state, r.value order by count desc, min(r.at) limit ${GROUPS_MAX + 1})`;
 
 const largestFirst = (a: Row<unknown>, b: Row<unknown>): number =>
   b.count - a.count || (a.oldest < b.oldest ? -1 : 1);
 
-/** One row more than READ_MAX is read, to tell whether there are more. */
 const isRead = ({ rows_read }: Row<unknown>): boolean => rows_read <= READ_MAX;
 
 const toGroup = (row: Row<unknown>): QuarantineGroups['items'][number] => ({

@@ -6,7 +6,7 @@ import { type Database, timeText } from '../../ledger/index.ts';
 import type { Job, jobFilters } from '../contract/jobs.ts';
 import { byColumn, type FilterTable, type Scoped, sourcesAndJobs } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
-import type { ListSpec } from './scan.ts';
+import type { ListSpec } from './range.ts';
 
 /** `from` and `to` are of when a job was first seen. */
 export type JobFilters = Scoped<typeof jobFilters>;

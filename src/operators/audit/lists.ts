@@ -7,7 +7,8 @@ import type { Database } from '../../ledger/index.ts';
 import type { AccessPath, Condition } from './access-path.ts';
 import type { Position, ValueType } from './cursor.ts';
 import { type Filter, type FilterTable, filtersOf } from './filters.ts';
-import { type Bounds, type ListSpec, orderOf, pageStatement, reachStatement } from './scan.ts';
+import { type Bounds, type ListSpec, orderOf } from './range.ts';
+import { pageStatement, reachStatement } from './scan.ts';
 
 /** What is asked of a list. */
 export type Question = { readonly filters: readonly Filter[] } & Pick<Bounds, 'from' | 'to'>;

@@ -73,7 +73,11 @@ export function createLive<Delivery, Publication>(options: {
       }),
       publications: createNewRows({
         connection,
-        of: { table: 'publications', time: 'published_at' },
+        of: {
+          table: 'publications',
+          time: 'published_at',
+          packed: { table: 'publication_batches', array: 'durations_ms' },
+        },
         lateMs,
         rowsMax: ROWS_PER_POLL,
       }),

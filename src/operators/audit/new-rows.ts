@@ -5,7 +5,12 @@
 import { type DatabaseConnection, type Statement, TIME_FORMAT } from '../../ledger/index.ts';
 
 /** Finds a row by the index of its time, which has microseconds. */
-export type RowKey = { readonly id: string; readonly at: string };
+export type RowKey = {
+  readonly id: string;
+  readonly at: string;
+  /** Of a packed row, how many of its first rows are left out. */
+  readonly skipped: number;
+};
 
 export type PollResult<Row> = {
   readonly rows: readonly Row[];
@@ -29,24 +34,35 @@ export type NewRowsOf = {
   readonly table: 'deliveries' | 'publications';
   /** The first column of the index on time and id. */
   readonly time: 'received_at' | 'published_at';
+  /** A table whose rows hold many rows each (ListSpec.packed), and an array with one value of each. It has the same index. */
+  readonly packed?: { readonly table: 'publication_batches'; readonly array: 'durations_ms' };
 };
 
 /** Ids of the last seconds that a poll reads: all of them at the rates of one machine. 200 bytes each in memory. */
 const IDS_MAX = 20_000;
 
 /** By an index-only scan of the newest rows. */
-const pollOf = ({ table, time }: NewRowsOf): Statement => ({
-  name: `new-${table}`,
-  text: `
-select asked.at as asked_at, found.id, found.at
+function pollOf({ table, time, packed }: NewRowsOf): Statement {
+  const newest = (from: string, count: string) => `(
+    select id, ${time} as time, ${count} as count from ${from}
+    where ${time} >= coalesce($1::timestamptz, now()) - make_interval(secs => $2)
+    order by ${time} desc, id desc limit $3)`;
+  const both = [
+    newest(table, '1'),
+    ...(packed ? [newest(packed.table, `cardinality(${packed.array})`)] : []),
+  ];
+  return {
+    name: `new-${table}`,
+    text: `
+select asked.at as asked_at, found.id::text as id, to_char(found.time at time zone 'UTC', ${TIME_FORMAT}) as at, found.count
 from (select to_char(now() at time zone 'UTC', ${TIME_FORMAT}) as at) as asked
 left join lateral (
-  select id::text as id, to_char(${time} at time zone 'UTC', ${TIME_FORMAT}) as at
-  from ${table}
-  where ${time} >= coalesce($1::timestamptz, now()) - make_interval(secs => $2)
-  order by ${time} desc, ${table}.id desc limit $3
+  select * from (${both.join(' union all ')}) as rows order by time desc, id desc limit $3
 ) as found on true`,
-});
+  };
+}
+
+type Found = { asked_at: string } & Record<'id' | 'at', string | null> & { count: number | null };
 
 export function createNewRows(options: {
   connection: DatabaseConnection;
@@ -64,16 +80,12 @@ export function createNewRows(options: {
   async function poll<Row>(
     read: (keys: readonly RowKey[]) => Promise<readonly Row[]>,
   ): Promise<PollResult<Row>> {
-    const found = await connection.execute<{ asked_at: string; id: string | null; at: string | null }>(
-      statement,
-      [askedAt, lateMs / 1_000, IDS_MAX],
+    const found = await connection.execute<Found>(statement, [askedAt, lateMs / 1_000, IDS_MAX]);
+    const unseen = found.flatMap(({ id, at, count }) =>
+      id === null || at === null || count === null || seen.has(id) ? [] : [{ id, at, count }],
     );
-    const unseen = found.flatMap(({ id, at }) =>
-      id === null || at === null || seen.has(id) ? [] : [{ id, at }],
-    );
-    const newest = askedAt === null ? [] : unseen.slice(0, rowsMax).toReversed();
-    const rows = newest.length > 0 ? await read(newest) : [];
-    const leftOut = askedAt === null ? 0 : unseen.length - newest.length;
+    const { keys, leftOut } = askedAt === null ? { keys: [], leftOut: 0 } : newestOf(unseen, rowsMax);
+    const rows = keys.length > 0 ? await read(keys.toReversed()) : [];
     for (const { id, at } of unseen) seen.set(id, at);
     forgetBefore(askedAt);
     const [{ asked_at: now } = { asked_at: '' }] = found;
@@ -89,4 +101,21 @@ export function createNewRows(options: {
   }
 
   return { poll };
+}
+
+/** The keys of the newest rows, at most `rowsMax`, and how many rows are older. `found`: newest first. */
+function newestOf(
+  found: readonly { readonly id: string; readonly at: string; readonly count: number }[],
+  rowsMax: number,
+): { keys: RowKey[]; leftOut: number } {
+  const keys: RowKey[] = [];
+  let room = rowsMax;
+  let leftOut = 0;
+  for (const { id, at, count } of found) {
+    const skipped = Math.max(0, count - room);
+    if (skipped < count) keys.push({ id, at, skipped });
+    room -= count - skipped;
+    leftOut += skipped;
+  }
+  return { keys, leftOut };
 }

@@ -7,7 +7,7 @@ import { timeText } from '../../ledger/index.ts';
 import type { logFilters, LogLine } from '../contract/operator-log.ts';
 import { byColumn, type FilterTable } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
-import type { ListSpec } from './scan.ts';
+import type { ListSpec } from './range.ts';
 
 type LogFilters = z.output<z.ZodObject<typeof logFilters>>;
 type Line = z.output<typeof LogLine>;

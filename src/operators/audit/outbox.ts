@@ -3,77 +3,111 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../ledger/index.ts';
 import type { Entry, outboxFilters } from '../contract/outbox.ts';
-import { columns, type EntryRow, has, inState, ofJobCte, ofKind, ofSources, toEntry } from './entries.ts';
+import type { Position } from './cursor.ts';
+import {
+  columns,
+  type EntryRow,
+  has,
+  inBatches,
+  inCopies,
+  inHeld,
+  ofJob,
+  ofJobCte,
+  ofSources,
+  type Place,
+  START,
+  toEntry,
+} from './entries.ts';
 import type { Scoped } from './filters.ts';
 import { cutPage, type List, type Page, type PageOptions } from './lists.ts';
 
 export type OutboxFilters = Scoped<typeof outboxFilters>;
 
-/** Some 20 ms of entries in memory. */
-const INSPECT = 10_000;
+/** Some 20 ms of entries in memory: of an event in a batch, the batch and the event are read. */
+const INSPECT = 5_000;
+
 /**
- * By sequence, and not by time as other lists, so it has statements of its own. Their indexes are in its order: outbox_pending
- * (pending and no copy), outbox_waiting (other states), or the primary key. Copies are found by outbox_replay, and sorted:
- * the feeder keeps few in the outbox.
+ * By the entry's place and number, and not by time as other lists, so it has statements of its own. Each table has an index in
+ * this order.
  */
 export const outbox: List<OutboxFilters, Entry> = {
-  types: ['bigint'],
+  types: ['bigint', 'bigint'],
   read: async (db, filters, options) => {
-    const { job_id, reason, queue } = filters;
-    if (job_id !== undefined) return ofJob(db, { ...filters, job_id }, options);
+    const { sources, job_id, reason, queue } = filters;
+    if (job_id !== undefined) return readOfJob(db, { ...filters, job_id }, options);
     const { after, limit } = options;
-    const run = async <T>(statement: RawBuilder<T>) => (await statement.execute(db)).rows;
-    // Only copies have a queue.
-    const copies = filters.copies ?? (queue === undefined ? undefined : true);
-    // Copies first, by their index (offset 0): in the order of the list they may stand behind all live entries.
-    const entries = copies ? sql`(select * from outbox where replay_id is not null offset 0)` : sql`outbox`;
-    const isPending = filters.state === 'pending';
-    const scan = sql`from ${entries} o where ${inState(filters.state)}
-        and ${copies === false && isPending ? ofKind(false) : sql`true`}
-        and o.sequence > ${after?.[0] ?? '0'}::bigint
-      order by o.sequence`;
-    const { sources } = filters;
-    // Without these filters, an index holds just the wanted entries, or most entries are wanted.
+    // Without these filters, each entry of the parts is wanted.
     const isServed = sources === null && reason === undefined && queue === undefined;
-    if (isServed && (copies !== false || isPending)) {
-      const rows = await run(sql<EntryRow>`select ${columns} ${scan} limit ${limit + 1}`);
-      return pageOf(rows, limit);
-    }
-    const rows = await run(sql<EntryRow>`
-      select ${columns} from (select o.* ${scan} limit ${INSPECT}) o
-      where ${ofSources(sources)} and ${ofKind(copies)} and ${has('last_error', reason)} and ${has('queue', queue)}
-      order by o.sequence limit ${limit + 1}`);
-    if (rows.length > limit) return pageOf(rows, limit);
-    const [end] = await run(
-      sql<{ id: string }>`select o.sequence as id ${scan} offset ${INSPECT - 1} limit 1`,
-    );
-    // Where the first INSPECT entries end. Entries that are deleted between the two statements move it further on.
-    return { items: rows.map(toEntry), next: end === undefined ? null : [end.id] };
+    const inspect = isServed ? limit + 1 : INSPECT;
+    const parts = partsOf(filters, { after: after === null ? START : toPlace(after), limit: inspect });
+    if (parts.length === 0) return { items: [], next: null };
+    // One statement, so that `reach`, the place where the entries end that were looked at, is that of these entries.
+    const { rows } = await sql<FoundRow>`
+      with looked_at as materialized (
+        select * from (${sql.join(
+          parts.map((part) => sql`(${part})`),
+          sql` union all `,
+        )}) o
+        order by o.place, o.number limit ${inspect}
+      )
+      select r.reach, f.* from (
+        select (
+          select array[o.place::text, o.number::text] from looked_at o order by o.place, o.number
+          offset ${inspect - 1} limit 1
+        ) as reach
+      ) r left join (
+        select o.place, ${columns} from looked_at o
+        where ${ofSources(sources)} and ${has('last_error', reason)} and ${has('queue', queue)}
+        order by o.place, o.number limit ${limit + 1}
+      ) f on true order by f.place, f.id`.execute(db);
+    const found = rows.filter((row): row is PlacedRow => row.id !== null);
+    return found.length > limit
+      ? pageOf(found, limit)
+      : { items: found.map(itemOf), next: rows[0]?.reach ?? null };
   },
 };
 
-/** Live entries by their events' sequences (events_dedup_key, the primary key); copies, which are few, by outbox_replay. */
-async function ofJob(
+type PlacedRow = EntryRow & { readonly place: string; readonly reach?: Position | null };
+type FoundRow = PlacedRow | { readonly id: null; readonly reach: Position | null };
+
+/** The tables that have such entries. Events in batches are pending and have no error; only copies have a queue. */
+function partsOf(
+  { state, copies, reason, queue }: OutboxFilters,
+  options: { after: Place; limit: number },
+): RawBuilder<unknown>[] {
+  const hasEvents = copies !== true && queue === undefined;
+  const hasPending = (state ?? 'pending') === 'pending' && reason === undefined;
+  return [
+    ...(hasEvents && hasPending ? [inBatches(options)] : []),
+    ...(hasEvents ? [inHeld(state, options)] : []),
+    ...(copies === false ? [] : [inCopies(state, options)]),
+  ];
+}
+
+/** One job's entries, by their numbers alone: they are few. */
+async function readOfJob(
   db: Kysely<Database>,
   { sources, state, copies, reason, queue, job_id: jobId }: OutboxFilters & { job_id: string },
   { after, limit }: PageOptions,
 ): Promise<Page<Entry>> {
-  const statement = sql<EntryRow>`
-    with ${ofJobCte(jobId, sources)},
-    found as (
-      select o.* from outbox o where o.sequence in (select sequence from of_job)
-      union all
-      select o.* from outbox o where o.replay_id is not null and o.replay_of in (select sequence from of_job)
-    )
-    select ${columns} from found o
-    where ${inState(state)} and ${ofKind(copies)} and ${has('last_error', reason)} and ${has('queue', queue)}
-      and o.sequence > ${after?.[0] ?? '0'}::bigint
-    order by o.sequence limit ${limit + 1}`;
-  return pageOf((await statement.execute(db)).rows, limit);
+  const isOfKind = copies === undefined ? sql`true` : sql`(o.replay_id is not null) = ${copies}`;
+  const { rows } = await sql<PlacedRow>`
+    with ${ofJobCte(jobId, sources)}
+    select o.place, ${columns} from (${ofJob}) o
+    where ${state === undefined ? sql`true` : sql`o.state = ${state}`} and ${isOfKind}
+      and ${has('last_error', reason)} and ${has('queue', queue)} and o.number > ${after?.[1] ?? '0'}::bigint
+    order by o.number limit ${limit + 1}`.execute(db);
+  return pageOf(rows, limit);
 }
 
-const pageOf = (rows: readonly EntryRow[], limit: number): Page<Entry> =>
-  cutPage(rows.map(toEntry), limit, ({ id }) => [id]);
+const toPlace = ([first = '0', number = '0']: Position): Place => ({ first, number });
+
+const itemOf = ({ place: _place, reach: _reach, ...row }: PlacedRow): Entry => toEntry(row);
+
+function pageOf(rows: readonly PlacedRow[], limit: number): Page<Entry> {
+  const { items, next } = cutPage(rows, limit, ({ place, id }) => [place, id]);
+  return { items: items.map(itemOf), next };
+}
 
 /** One job's entries, the first `limit`. */
 export async function readEntriesOfJob(
@@ -81,6 +115,6 @@ export async function readEntriesOfJob(
   job: { source: string; jobId: string },
   limit: number,
 ): Promise<Entry[]> {
-  const { items } = await ofJob(db, { sources: [job.source], job_id: job.jobId }, { after: null, limit });
+  const { items } = await readOfJob(db, { sources: [job.source], job_id: job.jobId }, { after: null, limit });
   return [...items];
 }

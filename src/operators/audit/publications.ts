@@ -1,7 +1,8 @@
-// The list of publications: the result of each attempt to publish an event. A publication names its event by the sequence
-// alone, so a job's publications are found through its events.
+// The list of publications: the result of each attempt to publish an event. Confirmed first attempts are packed, many in a row
+// of publication_batches; each of the others has a row of its own. A publication names its event by the sequence alone, so
+// a job's publications are found through its events.
 
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { eventId, parseEventId, type Status } from '../../event/index.ts';
 import { type Database, timeText } from '../../ledger/index.ts';
 import type { Publication, publicationFilters } from '../contract/publications.ts';
@@ -16,7 +17,8 @@ import {
   sourcesIn,
 } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
-import type { ListSpec } from './scan.ts';
+import type { RowKey } from './new-rows.ts';
+import type { ListSpec } from './range.ts';
 
 export type PublicationFilters = Scoped<typeof publicationFilters>;
 
@@ -38,10 +40,21 @@ const complete = {
 const columns = sql`t.id, ${timeText('t.published_at')} as published_at, t.event_sequence, t.attempt, t.result, t.detail,
   t.duration_ms, t.relay_id, t.replay_id, t.queue`;
 
+const rowColumns = sql`t.id, t.published_at, t.event_sequence, t.attempt, t.result, t.detail, t.duration_ms, t.relay_id,
+  t.replay_id, t.queue, t.source`;
+
+const packed = {
+  table: 'publication_batches',
+  row: sql`t.id + u.place - 1 as id, t.published_at, u.event_sequence, 1 as attempt, 'confirmed' as result,
+    null as detail, u.duration_ms, t.relay_id, null::uuid as replay_id, null as queue, t.source`,
+  joins: sql`cross join lateral
+    unnest(t.sequences, t.durations_ms) with ordinality as u (event_sequence, duration_ms, place)`,
+} as const;
+
 const spec: ListSpec<PublicationRow> = {
   table: 'publications',
-  row: sql`t.id, t.published_at, t.event_sequence, t.attempt, t.result, t.detail, t.duration_ms, t.relay_id,
-    t.replay_id, t.queue, t.source`,
+  row: rowColumns,
+  packed,
   columns,
   time: 'published_at',
   ties: [{ column: 'id', type: 'bigint' }],
@@ -56,17 +69,23 @@ const publicationTable: FilterTable<PublicationFilters> = {
   job_id_prefix: (prefix, { sources }) =>
     ofEvents(hasPrefix('e.job_id', prefix), { sources, atMost: EVENTS_MAX }),
   // Index publications_replay.
-  replay_id: (id) => byColumn('replay_id', id, { type: 'uuid', only: sql`t.replay_id is not null` }),
+  replay_id: (id) =>
+    notPacked(byColumn('replay_id', id, { type: 'uuid', only: sql`t.replay_id is not null` })),
   // Index publications_result.
   result: (result) =>
-    byColumn('result', result, { usual: ['confirmed'], only: sql`t.result <> 'confirmed'` }),
-  // Index publications_source.
+    notPacked(byColumn('result', result, { usual: ['confirmed'], only: sql`t.result <> 'confirmed'` })),
+  // Indexes publications_source and publication_batches_source.
   sources: bySources,
 };
 
 export const publications: List<PublicationFilters, Publication> = createList(spec, {
   toQuestion: questionOf(publicationTable),
   toItem: toPublication,
+});
+
+const notPacked = ({ condition, path }: Filter): Filter => ({
+  condition,
+  ...(path && { path: { ...path, packed: null } }),
 });
 
 /** Text that is no event's id finds nothing. */
@@ -81,8 +100,8 @@ function ofEvent(id: string, sources: readonly string[] | null): Filter {
 }
 
 /**
- * Finds the events that meet the condition by events_dedup_key, and their publications by publications_event. `atMost`: if
- * there are more events, another path is taken.
+ * Finds the events that meet the condition by events_dedup_key, and their publications by publications_event and
+ * publication_batches_first. `atMost`: if there are more events, another path is taken.
  */
 function ofEvents(
   condition: Condition,
@@ -98,17 +117,32 @@ function ofEvents(
         and ${sources === null ? sql`true` : sql`e.source = any(${sources}::text[])`})`,
     path: {
       only: sql`t.event_sequence = any(array(${found}))`,
+      packed: holdsOneOf(found),
       sorted: { by: ['event_sequence'], ...(atMost !== undefined && { onlyIf: { rows: found, atMost } }) },
     },
   };
 }
+
+/**
+ * A packed row with a publication of one of these events, by publication_batches_first. An event is published at most once at
+ * its first attempt, so the search for it ends where it is found. Most often that is the first row: the arrays of rows
+ * that are written one after another interleave little.
+ */
+const holdsOneOf = (sequences: RawBuilder<unknown>): Condition => sql`t.first = any(array(
+  select b.first from (${sequences}) e (sequence) cross join lateral (
+    select b.first from publication_batches b
+    where b.first between e.sequence >> 10 << 10 and e.sequence and e.sequence = any(b.sequences)
+    order by b.first desc limit 1) b))`;
 
 function toPublication(row: PublicationRow): Publication {
   const { event_sequence: _, event_status: status, event_progress: progress, ...shown } = row;
   return { ...shown, event_id: eventId(row.source, { jobId: row.job_id, status, progress }) };
 }
 
-/** The publications of these events (index publications_event), oldest first, from behind the place (time, id). */
+/**
+ * The publications of these events (indexes publications_event and publication_batches_first), oldest first, from behind the
+ * place (time, id).
+ */
 export async function readPublicationsOf(
   db: Kysely<Database>,
   sequences: readonly string[],
@@ -116,8 +150,12 @@ export async function readPublicationsOf(
 ): Promise<Publication[]> {
   const { rows } = await sql<PublicationRow>`
     with few as materialized (
-      select ${spec.row} from publications t
-      where t.event_sequence = any(${sequences}::bigint[]) and t.published_at >= ${after.at}::timestamptz),
+      select ${rowColumns} from publications t
+      where t.event_sequence = any(${sequences}::bigint[]) and t.published_at >= ${after.at}::timestamptz
+      union all
+      select ${packed.row} from publication_batches t ${packed.joins}
+      where ${holdsOneOf(sql`select unnest(${sequences}::bigint[])`)} and t.published_at >= ${after.at}::timestamptz
+        and u.event_sequence = any(${sequences}::bigint[])),
     page as materialized (
       select ${columns} from few t
       where (t.published_at, t.id) > (${after.at}::timestamptz, ${after.id}::bigint)
@@ -128,17 +166,21 @@ export async function readPublicationsOf(
   return rows.map(toPublication);
 }
 
-/** The publications with these ids and times (index publications_time), in the order of their time. */
+/** The publications with these keys (indexes publications_time and publication_batches_time), in the order of their time. */
 export async function readPublicationsNamed(
   db: Kysely<Database>,
-  keys: readonly { readonly id: string; readonly at: string }[],
+  keys: readonly RowKey[],
 ): Promise<Publication[]> {
   const { rows } = await sql<PublicationRow>`
-    with page as materialized (
+    with k (id, at, skipped) as materialized (
+      select * from unnest(${keys.map(({ id }) => id)}::bigint[], ${keys.map(({ at }) => at)}::timestamptz[],
+        ${keys.map(({ skipped }) => skipped)}::int[])),
+    page as materialized (
       select ${columns} from (
-        select ${spec.row}
-        from unnest(${keys.map(({ id }) => id)}::bigint[], ${keys.map(({ at }) => at)}::timestamptz[]) as k (id, at)
-        join publications t on t.id = k.id and t.published_at = k.at
+        select ${rowColumns} from k join publications t on t.id = k.id and t.published_at = k.at
+        union all
+        select ${packed.row} from k join publication_batches t on t.id = k.id and t.published_at = k.at ${packed.joins}
+        where u.place > k.skipped
       ) t)
     select ${complete.columns} from page ${complete.joins} order by page.published_at, page.id::bigint`.execute(
     db,

@@ -1,125 +1,10 @@
-// The statements behind the lists: they read rows by one index, in the order of the list, from any place on. A statement
-// reads about as many rows as its limits say, whatever the planner estimates: the order is that of the index, and the bounds
-// stand in a materialized CTE, which hides their values from the planner. (When it saw them, it once expected few rows and
-// sorted 660,000.)
+// The statements behind the lists: they read rows by one index, in the order of the list, from any place on (range.ts). A
+// statement reads about as many rows as its limits say, whatever the planner estimates: the order is that of the index.
 
 import { type RawBuilder, sql } from 'kysely';
 import { timeText } from '../../ledger/index.ts';
 import type { AccessPath, Condition } from './access-path.ts';
-import type { Position, ValueType } from './cursor.ts';
-
-/** A table as a list shows it, newest first. `Row`: a row of a page's statement. */
-export type ListSpec<Row> = {
-  readonly table: 'deliveries' | 'events' | 'jobs' | 'operator_log' | 'publications' | 'replays';
-  /** The columns of `t` that are read, without bodies, and under their own names. */
-  readonly row: RawBuilder<unknown>;
-  /** What is shown of them, times as text. */
-  readonly columns: RawBuilder<unknown>;
-  /** The order: the column of time, and the columns that order rows of one time. */
-  readonly time: keyof Row & string;
-  readonly ties: readonly { readonly column: keyof Row & string; readonly type: ValueType }[];
-  /** Joins other tables to the rows of a page (`page`), one row to each. */
-  readonly complete?: { readonly columns: RawBuilder<unknown>; readonly joins: RawBuilder<unknown> };
-};
-
-export type Bounds = {
-  /** Only rows behind this place. */
-  readonly after: Position | null;
-  /** RFC 3339. */
-  readonly from: string | undefined;
-  readonly to: string | RawBuilder<unknown> | undefined;
-};
-
-const UNBOUNDED: Bounds = { after: null, from: undefined, to: undefined };
-
-const SMALLEST: Readonly<Record<ValueType, string>> = {
-  time: '-infinity',
-  uuid: '00000000-0000-0000-0000-000000000000',
-  bigint: '0',
-  text: '',
-  rank: '0',
-};
-const PG_TYPES: Readonly<Record<ValueType, string>> = {
-  time: 'timestamptz',
-  uuid: 'uuid',
-  bigint: 'bigint',
-  // The collation of the columns, which they are sorted by.
-  text: 'text collate "C"',
-  rank: 'int',
-};
-
-/** The columns of a list's order. */
-export const orderOf = <Row>({ time, ties }: ListSpec<Row>): readonly (keyof Row & string)[] => [
-  time,
-  ...ties.map(({ column }) => column),
-];
-
-const columnsOf = (table: string, names: readonly string[]) =>
-  sql.join(names.map((name) => sql.ref(`${table}.${name}`)));
-const descending = (table: string, names: readonly string[]) =>
-  sql.join(names.map((name) => sql`${sql.ref(`${table}.${name}`)} desc`));
-
-/** The CTE `b` of one row: `upper0`, `upper1`, … is a place in the order, and `lower0` a time. */
-function boundsCte<Row>({ ties }: ListSpec<Row>, { after, from, to }: Bounds): RawBuilder<unknown> {
-  // `to` alone is a place, too: that of the smallest ties, so rows at exactly this time are not below it.
-  const uppers = ties.map(
-    ({ type }, index) =>
-      sql`${after?.[index + 1] ?? SMALLEST[type]}::${sql.raw(PG_TYPES[type])} as ${sql.ref(`upper${index + 1}`)}`,
-  );
-  return sql`b as materialized (${sql.join([
-    sql`select (${after?.[0] ?? to ?? 'infinity'})::timestamptz as upper0`,
-    sql`${from ?? '-infinity'}::timestamptz as lower0`,
-    ...uppers,
-  ])})`;
-}
-
-type Range = {
-  readonly ctes: readonly RawBuilder<unknown>[];
-  /** To be joined with the rows: the bounds `b`, and the keys `k` of the path. */
-  readonly outer: RawBuilder<unknown>;
-  readonly where: RawBuilder<unknown>;
-  /** The columns that the index is sorted by. */
-  readonly order: readonly string[];
-};
-
-/** The condition that a row is in the path and between the bounds. `bounds`: undefined for any time. */
-function rangeOf<Row>(
-  spec: ListSpec<Row>,
-  { lead, only, sorted }: AccessPath,
-  bounds: Bounds | undefined,
-): Range {
-  const leading = lead?.columns ?? [];
-  const order = orderOf(spec);
-  const behind = order.filter((name) => !leading.includes(name));
-  const uppers = order.map((_, index) => sql.ref(`b.upper${index}`));
-  const time = sql.ref(`t.${spec.time}`);
-  const isBelow = sql`(${columnsOf('t', order)}) < (${sql.join(uppers)})`;
-  const conditions: Condition[] = only === undefined ? [sql`true`] : [only];
-  if (lead === undefined || sorted !== undefined || bounds === undefined) {
-    if (lead) conditions.push(sql`(${columnsOf('t', leading)}) = (${columnsOf('k', leading)})`);
-    if (bounds) conditions.push(isBelow, sql`${time} >= b.lower0`);
-  } else {
-    // Between two places of the index, instead of by equality: for an equal job id the planner may estimate few rows, read
-    // all of them and sort.
-    const [ofRow, ofKey] = [columnsOf('t', leading), columnsOf('k', leading)];
-    conditions.push(sql`(${ofRow}, ${time}) >= (${ofKey}, b.lower0)`);
-    if (behind.length === order.length)
-      conditions.push(sql`(${ofRow}, ${columnsOf('t', order)}) < (${ofKey}, ${sql.join(uppers)})`);
-    // The leading column is also in the list's order (source of jobs), and the index goes on without it.
-    else conditions.push(sql`(${ofRow}, ${time}) <= (${ofKey}, b.upper0)`, isBelow);
-  }
-  return {
-    ctes: [
-      boundsCte(spec, bounds ?? UNBOUNDED),
-      ...(lead
-        ? [sql`k (${sql.join(leading.map((name) => sql.ref(name)))}) as materialized (${lead.keys})`]
-        : []),
-    ],
-    outer: lead ? sql`b cross join k` : sql`b`,
-    where: sql.join(conditions, sql` and `),
-    order: sorted?.by ?? [...leading, ...behind],
-  };
-}
+import { all, type Bounds, columnsOf, descending, type ListSpec, orderOf, rangeOf, rowsOf } from './range.ts';
 
 /**
  * One page: at most `limit` rows. `rest` are conditions that the index does not serve: with these, at most `inspect` rows of
@@ -136,17 +21,16 @@ export function pageStatement<Row>(
   },
 ): RawBuilder<Row> {
   const { path, rest, bounds, limit, inspect } = options;
-  const { ctes, outer, where, order } = rangeOf(spec, path, bounds);
-  const inRange = sql`select ${spec.row} from ${sql.table(spec.table)} t where ${where}`;
-  const meetsRest = sql.join([sql`true`, ...rest], sql` and `);
-  const by = descending('t', order);
+  const range = rangeOf(spec, path, bounds);
+  const { ctes, outer, order } = range;
   // A sorted path: offset 0 keeps the planner from using an index of the list's order instead. Other paths: the inner limit
   // is the bound, and the outer one lets Postgres stop earlier, as soon as enough rows meet the conditions.
   const found = path.sorted
-    ? sql`select t.* from (${inRange} offset 0) t where ${meetsRest}`
+    ? sql`select t.* from (${rowsOf(spec, range)} offset 0) t where ${all(rest)}`
     : rest.length === 0
-      ? sql`${inRange} order by ${by} limit ${limit}`
-      : sql`select t.* from (${inRange} order by ${by} limit ${inspect}) t where ${meetsRest} order by ${by} limit ${limit}`;
+      ? rowsOf(spec, range, limit)
+      : sql`select t.* from (${rowsOf(spec, range, inspect)}) t where ${all(rest)}
+          order by ${descending('t', order)} limit ${limit}`;
   const page = sql`
     select ${spec.columns} from (select t.* from ${outer} cross join lateral (${found}) t) t
     order by ${descending('t', orderOf(spec))} limit ${limit}`;
@@ -160,7 +44,8 @@ export function reachStatement<Row>(
   spec: ListSpec<Row>,
   { path, bounds, inspect }: { path: AccessPath; bounds: Bounds; inspect: number },
 ): RawBuilder<Record<string, string>> {
-  const { ctes, outer, where, order } = rangeOf(spec, path, bounds);
+  const range = rangeOf(spec, path, bounds);
+  const { ctes, outer, order } = range;
   const columns = columnsOf('t', [...new Set([...orderOf(spec), ...order])]);
   const place = [
     sql`${timeText(`t.${spec.time}`)} as p0`,
@@ -170,7 +55,7 @@ export function reachStatement<Row>(
   ];
   return sql`with ${sql.join(ctes)}
     select ${sql.join(place)} from ${outer} cross join lateral (
-      select ${columns} from ${sql.table(spec.table)} t where ${where}
+      select ${columns} from (${rowsOf(spec, range, inspect)}) t
       order by ${descending('t', order)} offset ${inspect - 1} limit 1) t
     order by ${descending('t', orderOf(spec))} limit 1`;
 }

@@ -1,11 +1,12 @@
 // An operator's decision on one entry of the outbox. Retry: a returned or parked event is sent again. Discard: it is never
 // published. Park: it is held back. Replays' copies are not decided on singly: their replay is paused, resumed or cancelled.
 
-import { sql, type Transaction } from 'kysely';
+import type { Transaction } from 'kysely';
 import { findEntry } from '../audit/entries.ts';
 import type { Entry } from '../contract/outbox.ts';
 import type { Database, OutboxState } from '../../ledger/index.ts';
 import { findEvents } from '../replays/selection.ts';
+import { lockBatchOf, park } from './park.ts';
 import { decideLocked } from './retry.ts';
 
 export type Decision = 'retry' | 'discard' | 'park';
@@ -44,17 +45,26 @@ export function entryNumber(id: string): string | undefined {
   return BigInt(id).toString();
 }
 
-/** Locks the entry with this number, or the event's own entry by the event's id. */
+/**
+ * Locks the entry with this number, or the event's own entry by the event's id. Batches first: an event may go from there into
+ * outbox_held, and never back, so it is not missed. Nothing is decided about copies, so these are not locked.
+ */
 export async function lockEntry(trx: Transaction<Database>, id: string): Promise<Entry | undefined> {
   const sequence = entryNumber(id) ?? (await sequenceOf(trx, id));
   if (sequence === undefined) return undefined;
+  const isLocked = (await lockBatchOf(trx, sequence)) || (await lockHeld(trx, sequence));
+  const entry = await findEntry(trx, sequence);
+  return isLocked || entry?.replay_id ? entry : undefined;
+}
+
+async function lockHeld(trx: Transaction<Database>, sequence: string): Promise<boolean> {
   const row = await trx
-    .selectFrom('outbox')
+    .selectFrom('outbox_held')
     .select('sequence')
     .where('sequence', '=', sequence)
     .forUpdate()
     .executeTakeFirst();
-  return row && findEntry(trx, row.sequence);
+  return row !== undefined;
 }
 
 /** By the key of `events`, since the outbox has no index on it. An event and its entry have the same number. */
@@ -74,19 +84,7 @@ export async function decide(
   trx: Transaction<Database>,
   { entry, decision, by }: { entry: Entry; decision: Decision; by: string },
 ): Promise<Entry> {
-  if (decision === 'park') await parkEntry(trx, entry.id, by);
+  if (decision === 'park') await park(trx, entry.id, by);
   else await decideLocked(trx, decision, [entry.id]);
   return (await findEntry(trx, entry.id)) ?? entry;
-}
-
-async function parkEntry(trx: Transaction<Database>, sequence: string, by: string): Promise<void> {
-  await trx
-    .updateTable('outbox')
-    .set({
-      state: 'parked',
-      attempts: sql<number>`greatest(attempts, 1)`, // index outbox_troubled has entries with attempts alone
-      last_error: `parked by ${by}`,
-    })
-    .where('sequence', '=', sequence)
-    .execute();
 }

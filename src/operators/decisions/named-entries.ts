@@ -2,7 +2,7 @@
 // not allow the decision, keeps back none of the others: each id gets its own result.
 
 import { type RawBuilder, sql, type Transaction } from 'kysely';
-import { columns, type EntryRow, ofSources, toEntry } from '../audit/entries.ts';
+import { columns, type EntryRow, held, ofSources, readEntriesNamed, toEntry } from '../audit/entries.ts';
 import { SAMPLE_MAX } from '../contract/orders.ts';
 import type { EntryItem, OutboxPreview } from '../contract/outbox-orders.ts';
 import type { Entry } from '../contract/outbox.ts';
@@ -72,7 +72,10 @@ export async function previewNamed(
   };
 }
 
-/** By the ids as they were given; by the primary key. Locks in the order of the numbers, so that two orders do not deadlock. */
+/**
+ * By the ids as they were given. Locks held ones in the order of their numbers, so that two orders do not deadlock. Others are not
+ * decided on, and not locked. They are read before: an event may go from a batch into outbox_held meanwhile, but never back.
+ */
 async function readNamed(
   trx: Transaction<Database>,
   { ids, sources }: Named,
@@ -84,11 +87,18 @@ async function readNamed(
     const number = entryNumber(id);
     if (number !== undefined) sequences.set(id, number);
   }
+  const numbers = [...sequences.values()];
+  const all = await readEntriesNamed(trx, numbers);
   const { rows } = await sql<EntryRow>`
-    select ${columns} from outbox o
-    where o.sequence = any(${[...sequences.values()]}::bigint[]) and ${ofSources(sources)}
-    order by o.sequence ${lock}`.execute(trx);
-  const entries = new Map(rows.map((row) => [row.id, toEntry(row)]));
+    select ${columns} from (
+      ${held} from (select * from outbox_held o where o.sequence = any(${numbers}::bigint[]) and ${ofSources(sources)}) h
+      order by h.sequence ${lock}
+    ) o`.execute(trx);
+  const isSeen = ({ source }: Entry) => sources === null || sources.includes(source);
+  const unlocked = all.filter(
+    (entry) => isSeen(entry) && (entry.replay_id !== null || entry.state === 'pending'),
+  );
+  const entries = new Map([...unlocked, ...rows.map(toEntry)].map((entry) => [entry.id, entry]));
   return new Map(
     Array.from(sequences).flatMap(([id, sequence]): [string, Entry][] => {
       const entry = entries.get(sequence);

@@ -2,7 +2,7 @@
 // tallied and put into the outbox like any others. The delivery's row stays, with the time of its release. A delivery that
 // is still not understood stays in quarantine.
 
-import { CompiledQuery, sql, type Transaction } from 'kysely';
+import { CompiledQuery, type Transaction } from 'kysely';
 import { eventId } from '../../event/index.ts';
 import {
   understand,
@@ -19,6 +19,7 @@ import {
   releaseColumns,
   type Database,
 } from '../../ledger/index.ts';
+import { limitIdleTime } from './job-holds.ts';
 import { lockNamed, type NamedRequest, type PassedOver } from './named-deliveries.ts';
 import {
   lock,
@@ -39,13 +40,6 @@ export type Release = {
   readonly event_id: string | null;
   readonly reason: string | null;
 };
-
-/**
- * The intake of other replicas waits for the locked jobs, 2 s with the default of `ANSWER_DEADLINE_MS`. A replica that freezes
- * while it has them locked loses the locks before. Set only once all bodies are understood: a large one takes longer
- * than this, and no job is locked by then.
- */
-const IDLE_IN_TRANSACTION_MS = 1_000;
 
 /** @returns undefined if there is no such delivery */
 export async function releaseOne(
@@ -113,6 +107,7 @@ async function tally(
   if (released.length === 0) return outcomes;
   const execute = executeIn(trx);
   const corrections = await findCorrections(execute, released);
+  // Not before, since to understand a large body takes longer than the limit, and no job is locked by then.
   await limitIdleTime(trx);
   for (const wave of inWaves(released)) {
     const { rows } = await trx.executeQuery<{ id: string; outcome: Release['result'] }>(
@@ -150,13 +145,6 @@ async function findCorrections(
 function executeIn(trx: Transaction<Database>): DatabaseConnection['execute'] {
   return async <Row>({ text }: Statement, values: unknown[]) =>
     (await trx.executeQuery<Row>(CompiledQuery.raw(text, values))).rows;
-}
-
-/** Postgres rolls the transaction back if this replica freezes. */
-async function limitIdleTime(trx: Transaction<Database>): Promise<void> {
-  await sql`select set_config('idle_in_transaction_session_timeout', ${`${IDLE_IN_TRANSACTION_MS}ms`}, true)`.execute(
-    trx,
-  );
 }
 
 /**

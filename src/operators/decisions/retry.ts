@@ -2,11 +2,12 @@
 // it as any other. A discarded one leaves the outbox. For one entry: decide.ts; for many by their ids: named-entries.ts.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { columns, type EntryRow, toEntry } from '../audit/entries.ts';
+import { columns, type EntryRow, held, toEntry } from '../audit/entries.ts';
 import type { Entry } from '../contract/outbox.ts';
 import { DECIDED_AT_ONCE } from '../contract/outbox-orders.ts';
 import type { Database } from '../../ledger/index.ts';
 import { entriesIn, type EntryPlace, type Wanted, wholeOutbox } from './entries.ts';
+import { holding, limitIdleTime, releaseJobs } from './job-holds.ts';
 
 export type ManyDecision = 'retry' | 'discard';
 
@@ -58,22 +59,28 @@ export async function decideEntries(
   return { decided, next: left.rows.length > 0 ? next : undefined };
 }
 
-const STATEMENTS: Readonly<Record<ManyDecision, RawBuilder<unknown>>> = {
-  retry: sql`update outbox o set state = 'pending', attempts = 0, due_at = now() from picked p`,
-  discard: sql`delete from outbox o using picked p`,
+const CHANGES: Readonly<Record<ManyDecision, RawBuilder<unknown>>> = {
+  retry: sql`update outbox_held o set state = 'pending', attempts = 0, due_at = now() from picked p`,
+  discard: sql`delete from outbox_held o using picked p`,
 };
 
 /**
  * `picked` is materialized, so that it runs once. As the inner side of a join it could run again for each outer row: it would
  * then miss the rows that it has changed, and lock further ones beyond its limit.
+ *
+ * A retried event holds its job, so that later ones wait for it. A discarded one may have been the last that did.
  */
 async function carryOut(
   db: Kysely<Database>,
   decision: ManyDecision,
   picked: RawBuilder<unknown>,
 ): Promise<DecidedEntry[]> {
+  await limitIdleTime(db);
   const { rows } = await sql<EntryRow>`
-    with picked as materialized (${picked}) ${STATEMENTS[decision]} where o.sequence = p.sequence
-    returning ${columns}`.execute(db);
+    with picked as materialized (${picked}),
+    decided as (${CHANGES[decision]} where o.sequence = p.sequence returning o.*)
+    ${decision === 'retry' ? sql`, ${holding('decided')}` : sql``}
+    select ${columns} from (${held} from decided h) o`.execute(db);
+  if (decision === 'discard') await releaseJobs(db, rows);
   return rows.map(toEntry).toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
 }

@@ -2,7 +2,13 @@
 // guards the statement, so a copy is made once, also when two replicas feed the same replay or one is killed meanwhile.
 
 import { type DatabaseConnection, type Statement, textArray } from '../../ledger/index.ts';
-import { type Candidate, nextEvents, prepareCopies, type RunningReplay } from './next-events.ts';
+import {
+  BEHIND_PARKED,
+  type Candidate,
+  nextEvents,
+  prepareCopies,
+  type RunningReplay,
+} from './next-events.ts';
 
 /** Bodies in memory at one time. The first event is taken whatever its size. */
 const STEP_BYTES = 4 * 1024 * 1024;
@@ -10,19 +16,16 @@ const STEP_BYTES = 4 * 1024 * 1024;
 const SKIPS_KEPT = 1_000;
 
 /**
- * Makes the copies of one step. Each part by an example: replay R has fed its events up to 100, and the next ones are 101 and
- * 102 of job a, 103 of job b. 101 has its data; the body of 102 is no longer kept; job b has a parked event.
+ * Makes the copies of one step. An example: replay R has fed its events up to 100. The next ones are 101 of job a, which has
+ * its data, and 102 of job b, which has a reason to be skipped.
  *
- * - `replay` locks R's row, if it still runs and its cursor is still 100. If not, `replay` is empty, and the other parts
- *   write nothing.
- * - `given` joins the parameters (sequence; data or reason) with the rows of 101, 102 and 103 in `events`.
- * - `checked` adds why an event is skipped: null for 101, 'its body is no longer kept' for 102 (from the parameters), 'an
- *   event of its job is parked' for 103 (from the outbox).
- * - `job` locks the row of job a, which has an event to copy. All writers lock jobs in this order, so none deadlock.
- * - `copy` inserts 101 into the outbox as 9001, say, with `replay_of` 101. The number is drawn under the lock of the job, so
- *   the copy stands behind every live entry that job a has by then.
- * - `skip` records 102 and 103 with their reasons.
- * - The last part sets R's cursor to 103 and adds 1 to `queued` and 2 to `skipped`.
+ * - `replay` locks R's row, if it still runs and its cursor is still 100. If not, it is empty, and so are the other parts.
+ * - `given` joins the parameters (sequence; data or reason) with the rows of 101 and 102 in `events`, by their primary key.
+ * - `allowed` is 101. It locks the row of job a. All writers lock jobs in the order of their primary key, so none deadlock.
+ * - `copy` inserts the copy of 101 at position 9001, say. The number is drawn under the lock of the job, so the copy stands
+ *   behind every live entry that job a has by then.
+ * - `skip` records 102 with its reason.
+ * - The last part sets R's cursor to 102 and adds 1 to `queued` and 1 to `skipped`.
  */
 const FEED: Statement = {
   name: 'replay-feed',
@@ -32,56 +35,35 @@ with replay as (
   where id = $1::uuid and state = 'running' and cursor_sequence = $2::bigint for update
 ),
 given as (
-  select e.sequence, e.source, e.job_id, e.status, e.progress_percentage, e.late, e.recorded_at,
-         t.occurred_at, t.data, t.reason
-  from unnest($4::bigint[], $5::text[], $6::text[], $7::text[]) as t (sequence, occurred_at, data, reason)
+  select e.*, t.data, t.event_time, t.reason
+  from replay
+  cross join unnest($4::bigint[], $5::text[], $6::text[], $7::text[]) as t (sequence, event_time, data, reason)
   join events e on e.sequence = t.sequence
 ),
-checked as (
-  select g.*, case
-    when o.state = 'pending' then 'it is still to be published'
-    when o.state = 'parked' then 'it is parked'
-    -- By index outbox_troubled: its condition (attempts, state) is repeated so that the planner uses it.
-    when exists (
-      select from outbox t
-      where t.source = g.source and t.job_id = g.job_id and t.replay_id is null
-        and t.attempts > 0 and t.state <> 'returned' and t.state = 'parked'
-    ) then 'an event of its job is parked'
-    when not exists (select from jobs j where j.source = g.source and j.job_id = g.job_id)
-      then 'its job is not in the ledger'
-    else g.reason
-  end as skip_reason
-  from given g left join outbox o on o.sequence = g.sequence
-),
-job as materialized (
-  select j.source, j.job_id from jobs j
-  where (select count(*) from replay) = 1
-    and (j.source, j.job_id) in (select source, job_id from checked where skip_reason is null)
-  order by j.source, j.job_id for update of j
+allowed as (
+  select given.* from given join jobs j on j.source = given.source and j.job_id = given.job_id
+  where given.reason is null order by j.source, j.job_id for update of j
 ),
 copy as (
-  insert into outbox (
-    sequence, source, job_id, status, progress_percentage, late, occurred_at, recorded_at, data,
-    replay_id, replay_of, replayed_by, queue
+  insert into replay_copies (
+    position, replay_id, replay_of, replayed_by, queue,
+    source, job_id, status, progress_percentage, late, occurred_at, recorded_at, data
   )
-  select nextval('events_sequence_seq'), c.source, c.job_id, c.status, c.progress_percentage, c.late, c.occurred_at,
-         c.recorded_at, c.data, replay.id, c.sequence, replay.created_by, replay.queue
-  from (
-    select checked.* from checked join job using (source, job_id) where skip_reason is null order by sequence offset 0
-  ) as c cross join replay
-  returning sequence
+  select nextval('events_sequence_seq'), replay.id, g.sequence, replay.created_by, replay.queue,
+         g.source, g.job_id, g.status, g.progress_percentage, g.late, g.event_time, g.recorded_at, g.data
+  -- OFFSET keeps the sort, and with it all locks, before the first number is drawn.
+  from (select * from allowed order by sequence offset 0) as g cross join replay
+  returning replay_of
 ),
 skip as (
-  insert into replay_skips (replay_id, event_sequence, reason)
-  select replay.id, checked.sequence, checked.skip_reason from checked cross join replay
-  where checked.skip_reason is not null
-  order by checked.sequence limit greatest(0, ${SKIPS_KEPT} - coalesce((select skipped from replay), 0))
-  on conflict do nothing
+  ${recordSkips(`
+    select sequence, coalesce(reason, 'its job is not in the ledger') as reason
+    from given where sequence not in (select replay_of from copy)`)}
 )
 update replays r set
   cursor_sequence = $3::bigint,
   queued = r.queued + (select count(*) from copy),
-  skipped = r.skipped + (select count(*) from checked where skip_reason is not null),
+  skipped = r.skipped + (select count(*) from given) - (select count(*) from copy),
   updated_at = now()
 from replay where r.id = replay.id
 returning (select count(*) from copy)::int as copies`,
@@ -89,7 +71,7 @@ returning (select count(*) from copy)::int as copies`,
 
 /**
  * Deletes copies that stand behind an event which was parked since, and counts them as skipped: they would wait for an
- * operator's decision, and the replay with them. Locks the replay's row first (indexes outbox_replay, outbox_troubled).
+ * operator's decision, and the replay with them. Locks the replay's row first (indexes replay_copies_order, outbox_held_job).
  */
 const GIVE_UP_ON_PARKED: Statement = {
   name: 'replay-give-up-on-parked',
@@ -98,19 +80,15 @@ with replay as (
   select id, skipped from replays where id = $1::uuid and state = 'running' for update
 ),
 gone as (
-  delete from outbox c using replay
-  where c.replay_id = replay.id and exists (
-    select from outbox t
-    where t.source = c.source and t.job_id = c.job_id and t.sequence < c.sequence and t.replay_id is null
-      and t.attempts > 0 and t.state <> 'returned' and t.state = 'parked'
-  )
+  delete from replay_copies c using replay
+  where c.replay_id = replay.id and (
+    select h.sequence from outbox_held h
+    where h.source = c.source and h.job_id = c.job_id and h.sequence < c.position and h.state = 'parked' limit 1
+  ) is not null
   returning c.replay_of
 ),
 skip as (
-  insert into replay_skips (replay_id, event_sequence, reason)
-  select replay.id, gone.replay_of, 'an event of its job is parked' from gone cross join replay
-  order by gone.replay_of limit greatest(0, ${SKIPS_KEPT} - coalesce((select skipped from replay), 0))
-  on conflict do nothing
+  ${recordSkips(`select replay_of as sequence, '${BEHIND_PARKED}' as reason from gone`)}
 )
 update replays r set
   queued = r.queued - (select count(*) from gone),
@@ -125,7 +103,7 @@ const FINISH: Statement = {
   text: `
 update replays r set state = 'finished', finished_at = now(), updated_at = now()
 where r.id = $1::uuid and r.state = 'running' and r.cursor_sequence >= r.up_to_sequence
-  and not exists (select from outbox o where o.replay_id = r.id)
+  and not exists (select from replay_copies c where c.replay_id = r.id)
 returning id`,
 };
 
@@ -173,4 +151,12 @@ export async function finishReplay(
 
 function bytesBefore(found: readonly Candidate[], index: number): number {
   return found.slice(0, index).reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** `skipped`: a query for sequences and reasons. The statement has the replay's locked row in `replay`. */
+function recordSkips(skipped: string): string {
+  return `insert into replay_skips (replay_id, event_sequence, reason)
+  select replay.id, s.sequence, s.reason from (${skipped}) as s cross join replay
+  order by s.sequence limit greatest(0, ${SKIPS_KEPT} - coalesce((select skipped from replay), 0))
+  on conflict do nothing`;
 }

@@ -2,7 +2,7 @@
 
 import { type Kysely, sql } from 'kysely';
 import { type Status } from '../../event/index.ts';
-import { type AuthenticBody, type Database, understand } from '../../ledger/index.ts';
+import { type AuthenticBody, type Database, type OutboxState, understand } from '../../ledger/index.ts';
 import { type Selection, selected } from './selection.ts';
 
 export type RunningReplay = {
@@ -12,6 +12,9 @@ export type RunningReplay = {
   readonly cursor: string;
   readonly upTo: string;
 };
+
+/** Why an event is skipped whose job has a parked one: its copy would wait for an operator's decision. */
+export const BEHIND_PARKED = 'an event of its job is parked';
 
 /** A copy to be made, or the reason why the event is skipped. */
 export type Prepared = {
@@ -49,38 +52,83 @@ export async function nextEvents(
 
 type Source = {
   sequence: string;
-  body: AuthenticBody | null;
+  /** The state of its own entry, if that is held. */
+  held: OutboxState | null;
+  isInBatch: boolean;
+  isBehindParked: boolean;
+  /** Of its own entry, if that has it. */
   data: string | null;
   occurredAt: string | null;
+  body: AuthenticBody | null;
 };
 
-/**
- * A copy is made from the event's own entry in the outbox, if it was returned, or from the body of its delivery. A delivery
- * was received at the time at which its event was recorded, except for released ones (index deliveries_released).
- */
+/** What each copy is made of, or why the event is skipped. */
 export async function prepareCopies(
   db: Kysely<Database>,
   candidates: readonly Candidate[],
 ): Promise<Prepared[]> {
-  if (candidates.length === 0) return [];
-  const sequences = candidates.map(({ sequence }) => sequence);
-  const { rows } = await sql<Source>`
-    select e.sequence, o.data, o.occurred_at as "occurredAt", coalesce(
-      d.body,
-      (select r.body from deliveries r
-       where d.id is null and r.released_at is not null and r.event_sequence = e.sequence and r.id = e.delivery_id)
-    ) as body
-    from events e
-    left join outbox o on o.sequence = e.sequence and o.state = 'returned'
-    left join deliveries d on d.id = e.delivery_id and d.received_at = e.recorded_at
-    where e.sequence = any(${sequences}::bigint[])`.execute(db);
-  const sources = new Map(rows.map((row) => [row.sequence, row]));
-  return candidates.map((candidate) => prepareCopy(candidate, sources.get(candidate.sequence)));
+  const sources = await readSources(db, candidates);
+  return candidates.map((candidate) => {
+    const source = sources.get(candidate.sequence);
+    const reason = source && whyNotNow(source);
+    return reason === undefined ? contentOf(candidate, source) : skipped(candidate, reason);
+  });
 }
 
-function prepareCopy(candidate: Candidate, source: Source | undefined): Prepared {
+/** What the event's message is made of, whether or not it is to be published; or why there is none. */
+export async function readContent(db: Kysely<Database>, event: Candidate): Promise<Prepared> {
+  const sources = await readSources(db, [event]);
+  return contentOf(event, sources.get(event.sequence));
+}
+
+/**
+ * A message is made from the event's own entry in the outbox, if that has the data, or else from the body of its delivery. A delivery was received at the time at which its event was
+ * recorded, except for released ones (index deliveries_released). A batch has the time of its events (outbox_batches_time).
+ */
+async function readSources(
+  db: Kysely<Database>,
+  candidates: readonly Candidate[],
+): Promise<ReadonlyMap<string, Source>> {
+  if (candidates.length === 0) return new Map();
+  const sequences = candidates.map(({ sequence }) => sequence);
+  const { rows } = await sql<Source>`
+    select e.sequence, h.state as held, h.data, h.occurred_at as "occurredAt",
+      (
+        select b.first from outbox_batches b
+        where b.recorded_at = e.recorded_at and e.sequence = any(b.sequences) limit 1
+      ) is not null as "isInBatch",
+      (
+        select p.sequence from outbox_held p -- by index outbox_held_job
+        where p.source = e.source and p.job_id = e.job_id and p.state = 'parked' limit 1
+      ) is not null as "isBehindParked",
+      coalesce(
+        h.body, d.body,
+        (select r.body from deliveries r
+         where d.id is null and r.released_at is not null and r.event_sequence = e.sequence and r.id = e.delivery_id)
+      ) as body
+    from events e
+    left join outbox_held h on h.sequence = e.sequence
+    left join deliveries d on d.id = e.delivery_id and d.received_at = e.recorded_at
+    where e.sequence = any(${sequences}::bigint[])`.execute(db);
+  return new Map(rows.map((row) => [row.sequence, row]));
+}
+
+function whyNotNow({ isInBatch, held, isBehindParked }: Source): string | undefined {
+  if (isInBatch || held === 'pending') return 'it is still to be published';
+  if (held === 'parked') return 'it is parked';
+  return isBehindParked ? BEHIND_PARKED : undefined;
+}
+
+const skipped = ({ sequence }: Candidate, reason: string): Prepared => ({
+  sequence,
+  data: null,
+  occurredAt: null,
+  reason,
+});
+
+function contentOf(candidate: Candidate, source: Source | undefined): Prepared {
   const { sequence } = candidate;
-  const skip = (reason: string): Prepared => ({ sequence, data: null, occurredAt: null, reason });
+  const skip = (reason: string) => skipped(candidate, reason);
   if (source === undefined) return skip('it is not in the ledger any more');
   if (source.data !== null) {
     return { sequence, data: source.data, occurredAt: source.occurredAt, reason: null };

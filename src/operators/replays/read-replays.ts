@@ -5,7 +5,7 @@ import { parseJson } from '../../json.ts';
 import { type Database, type ReplayState, timeText } from '../../ledger/index.ts';
 import { byPartialIndex, type FilterTable, filtersOf } from '../audit/filters.ts';
 import { createList, type List } from '../audit/lists.ts';
-import type { ListSpec } from '../audit/scan.ts';
+import type { ListSpec } from '../audit/range.ts';
 import type { EventFilter, Selection } from './selection.ts';
 
 export type Replay = {

@@ -11,8 +11,9 @@ import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Event } from '../contract/events.ts';
 import { untilText } from '../decisions/quarantined.ts';
 import type { Database, ReplayState } from '../../ledger/index.ts';
+import { measureSelected, sampleSelected } from './extent.ts';
 import { findReplay, type Replay } from './read-replays.ts';
-import { measureSelected, type Selection, sampleSelected } from './selection.ts';
+import type { Selection } from './selection.ts';
 
 /** Which events to publish again. */
 export type ReplayRequest = {
@@ -140,7 +141,7 @@ export async function changeReplay(
   return { changed, replay: (await findReplay(trx, id)) as Replay };
 }
 
-/** Finds the copies by index outbox_replay: at most as many as the feeder lets into the outbox. */
+/** Finds the copies by index replay_copies_order: at most as many as the feeder lets into the outbox. */
 async function apply(trx: Transaction<Database>, id: string, change: Change): Promise<void> {
   await trx
     .updateTable('replays')
@@ -152,10 +153,10 @@ async function apply(trx: Transaction<Database>, id: string, change: Change): Pr
     })
     .where('id', '=', id)
     .execute();
-  if (change === 'cancel') await trx.deleteFrom('outbox').where('replay_id', '=', id).execute();
+  if (change === 'cancel') await trx.deleteFrom('replay_copies').where('replay_id', '=', id).execute();
   if (change === 'resume') {
     await trx
-      .updateTable('outbox')
+      .updateTable('replay_copies')
       .set({ state: 'pending', attempts: 0, due_at: sql<Date>`now()` })
       .where('replay_id', '=', id)
       .where('state', '=', 'returned')

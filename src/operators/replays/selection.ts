@@ -1,15 +1,14 @@
-// Which events a replay is for: named by their ids, or by a filter as in the list of events. Finds and counts them in the
-// ledger; what is done with them stands elsewhere.
+// Which events a replay is for: named by their ids, or by a filter as in the list of events. As conditions of SQL; what is done
+// with them stands elsewhere.
 
 import { type Expression, type Kysely, type SqlBool, sql } from 'kysely';
 import type { z } from 'zod';
 import type { Condition } from '../audit/access-path.ts';
-import { type EventFilters, eventSpec, eventTable, readEventsNumbered } from '../audit/events.ts';
+import { type EventFilters, eventTable } from '../audit/events.ts';
 import { bySources, type Filter, type FilterTable, filtersOf } from '../audit/filters.ts';
 import { looseScan } from '../audit/loose-scan.ts';
 import type { deliveryFilters } from '../contract/deliveries.ts';
-import type { Event, eventFilters } from '../contract/events.ts';
-import { firstRows } from '../audit/scan.ts';
+import type { eventFilters } from '../contract/events.ts';
 import { eventId, parseEventId, type Status } from '../../event/index.ts';
 import { type Database } from '../../ledger/index.ts';
 
@@ -80,8 +79,8 @@ function byDelivery({ secret_fingerprint: secret, remote_address: address }: OfD
   };
 }
 
-/** `sources`: only events of these; null for all. */
-function filtersIn(selection: Selection, sources: readonly string[] | null): Filter[] {
+/** The selection as filters of the list of events. `sources`: only events of these; null for all. */
+export function filtersIn(selection: Selection, sources: readonly string[] | null): Filter[] {
   if ('sequences' in selection) {
     const condition = sql`t.sequence = any(${[...selection.sequences]}::bigint[])`;
     const named = { condition, path: { only: condition, sorted: { by: ['sequence'] } } };
@@ -106,106 +105,11 @@ export function selected(selection: Selection, sources: readonly string[] | null
   return sql<SqlBool>`(${sql.join(conditions, sql` and `)})`;
 }
 
-function timesOf(selection: Selection): Condition[] {
+/** The conditions on the time of `events as t`. */
+export function timesOf(selection: Selection): Condition[] {
   const { from, to } = 'filter' in selection ? selection.filter : {};
   return [
     ...(from === undefined ? [] : [sql`t.recorded_at >= ${from}::timestamptz`]),
     ...(to === undefined ? [] : [sql`t.recorded_at < ${to}::timestamptz`]),
   ];
-}
-
-/** Between which sequences the events of a replay are: behind `after`, and up to `upTo`. */
-export type Extent = {
-  readonly matched: number;
-  /** False if there were too many events to read: then `matched` is a lower bound. */
-  readonly isExact: boolean;
-  readonly after: string;
-  readonly upTo: string;
-};
-
-/** Events that are read at most, in the order of the table: a microsecond or two each. */
-const READ_MAX = 1_000_000;
-/** The same if each costs a random access: to the table for a prefix of jobs' ids, or to the deliveries. */
-const RANDOM_READ_MAX = 100_000;
-/** No statement takes so long from its begin, which is the event's time, to drawing the event's sequence. */
-const DRAWN_WITHIN = sql`interval '1 hour'`;
-
-/**
- * Counts the events, and finds between which sequences they are. Reads a bounded number of events, at most `lookMax`, since
- * the ledger keeps them for good.
- *
- * If there are more, `upTo` is the highest sequence of all events: those committed before this statement have no higher one.
- * An event that is committed later may have a lower one, as it may in between the events that were counted: it is replayed, too.
- */
-export async function measureSelected(
-  db: Kysely<Database>,
-  selection: Selection,
-  { sources, lookMax }: { sources: readonly string[] | null; lookMax?: number },
-): Promise<Extent> {
-  const { read, limit } = boundedRead(selection, sources, lookMax);
-  const from = 'filter' in selection ? (selection.filter.from ?? null) : null;
-  const { rows } = await sql<{
-    read: string;
-    matched: string;
-    first: string;
-    last: string;
-    before: string;
-    newest: string;
-  }>`
-    select count(*) as read, count(*) filter (where is_meant) as matched,
-      coalesce(min(sequence) filter (where is_meant), 1) as first,
-      coalesce(max(sequence) filter (where is_meant), 0) as last,
-      -- One row each: by events_time, and by the primary key.
-      coalesce((
-        select b.sequence from events b where b.recorded_at < ${from}::timestamptz - ${DRAWN_WITHIN}
-        order by b.recorded_at desc, b.sequence desc limit 1
-      ), 0) as before,
-      coalesce((select max(a.sequence) from events a), 0) as newest
-    from (select t.sequence, ${selected(selection, sources)} as is_meant from (${read}) t offset 0) as events_read`.execute(
-    db,
-  );
-  const [row] = rows;
-  if (row === undefined) throw new Error('an aggregate has one row');
-  const matched = Math.min(Number(row.matched), limit);
-  return Number(row.read) > limit
-    ? { matched, isExact: false, after: row.before, upTo: row.newest }
-    : { matched, isExact: true, after: String(BigInt(row.first) - 1n), upTo: row.last };
-}
-
-/** The first of those that are counted, as the API shows events. */
-export async function sampleSelected(
-  db: Kysely<Database>,
-  selection: Selection,
-  { sources, limit, lookMax }: { sources: readonly string[] | null; limit: number; lookMax?: number },
-): Promise<Event[]> {
-  const { read } = boundedRead(selection, sources, lookMax);
-  const { rows } = await sql<{ sequence: string }>`
-    select t.sequence from (${read}) t where ${selected(selection, sources)}
-    order by t.sequence limit ${limit}`.execute(db);
-  return readEventsNumbered(
-    db,
-    rows.map(({ sequence }) => sequence),
-  );
-}
-
-/**
- * The events that may be selected, by one index: the first of the filters' table, which is the narrowest as a rule. At most one
- * more than the limit, and in the order of the index, so that the planner does not read the whole table instead.
- */
-function boundedRead(selection: Selection, sources: readonly string[] | null, lookMax = READ_MAX) {
-  const path = filtersIn(selection, sources).find((filter) => filter.path !== undefined)?.path ?? {};
-  const filter = 'filter' in selection ? selection.filter : {};
-  const isRandom = [
-    filter.job_id,
-    filter.job_id_prefix,
-    filter.secret_fingerprint,
-    filter.remote_address,
-  ].some((value) => value !== undefined);
-  const limit = Math.min(lookMax, isRandom ? RANDOM_READ_MAX : READ_MAX);
-  // Only what the conditions need, since a million rows may be read.
-  const columns = sql`t.sequence, t.source, t.job_id, t.status, t.error_code, t.late, t.recorded_at, t.delivery_id`;
-  // Of jobs those of any time: their index is not in the order of time, so the others would be read all the same.
-  const conditions = path.sorted ? [] : timesOf(selection);
-  const read = firstRows(eventSpec, path, { columns, conditions, limit: limit + 1 });
-  return { read, limit };
 }

@@ -7,6 +7,7 @@ import { ENTRY } from '../../support/operators.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { completed, deliver, failed, newJobId } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 
 /** A relay on whose exchange only completions are wanted, and an operator. */
 async function start() {
@@ -93,7 +94,7 @@ test('what a replay holds in the outbox is no event to be put back, but is told 
   });
   expect(await cli.items('outbox')).toMatchObject([{ replay_id: null }]);
   expect(await cli.items('outbox', 'list')).toHaveLength(2);
-  expect(await relay.database.query('select from outbox')).toHaveLength(2);
+  expect(await relay.database.query(`select from ${OUTBOX}`)).toHaveLength(2);
   if (!hasTerminal) return;
   expect((await cli.onTerminal(['outbox'])).screen).toContain('; 1 copy of replays');
 }, 40_000);

@@ -6,6 +6,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { holdOutbox } from '../../support/ledger.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { seedEntries, seedQuarantine } from '../../support/waiting.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 
 let database: TestDatabase;
 let service: TestService;
@@ -27,7 +28,7 @@ const NOBODY = '00000000-0000-4000-8000-000000000000';
 const states = async () =>
   (
     await database.query<{ text: string }>(
-      `select sequence || ' ' || state as text from outbox order by sequence`,
+      `select sequence || ' ' || state as text from ${OUTBOX} order by sequence`,
     )
   ).map(({ text }) => text);
 

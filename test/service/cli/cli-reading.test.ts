@@ -8,6 +8,7 @@ import { createFolder, type TestFolder } from '../../support/folder.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { completed, deliver, failed, newJobId, type Notification, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 
 type Item = Record<string, unknown>;
 
@@ -17,7 +18,7 @@ const only = (items: readonly Item[], ...names: string[]) =>
 /** Waits until the relay is through with all that was sent. */
 async function untilPublished(relay: TestService): Promise<void> {
   await expect
-    .poll(() => relay.database.query(`select from outbox where state = 'pending'`), { timeout: 10_000 })
+    .poll(() => relay.database.query(`select from ${OUTBOX} where state = 'pending'`), { timeout: 10_000 })
     .toEqual([]);
 }
 

@@ -176,6 +176,19 @@ describe('migrate', () => {
     expect(await database.query('select from events')).toEqual([]);
   });
 
+  test('of an older program succeeds on a newer schema on which it may run, and says that it changes nothing', async () => {
+    await using database = await createTestDatabase();
+    await database.query(`insert into schema_requirements
+      select '9999-of-tomorrow', max(name) from kysely_migration`);
+    await database.query(`insert into kysely_migration values ('9999-of-tomorrow', now()::text)`);
+
+    expect(await runCommand(['migrate'], { env: { DATABASE_URL: database.url } })).toEqual({
+      code: 0,
+      stdout: 'the schema has 9999-of-tomorrow, and this older program may run on it: nothing was changed\n',
+      stderr: '',
+    });
+  });
+
   test('started several times at once, one makes the schema and all succeed', async () => {
     await using database = await createTestDatabase({ empty: true });
     const runs = await Promise.all(

@@ -6,6 +6,7 @@ import { address } from '../../../src/operators/console/view/links.ts';
 import { type PageAnswer, type Visit, visitConsole } from '../../support/console.ts';
 import { createFolder } from '../../support/folder.ts';
 import { operators } from '../../support/operators.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, failed, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { paste } from '../../support/shell.ts';
@@ -27,7 +28,7 @@ const NAMES = Object.keys(LISTS) as Name[];
 
 async function fill(relay: TestService, jobs: number): Promise<void> {
   for (let at = 0; at < jobs; at++) await deliver(relay.webhooks, progress(`job_${100 + at}`, 10));
-  await expect.poll(() => relay.database.query(`select from publications`), PATIENCE).toHaveLength(jobs);
+  await expect.poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), PATIENCE).toHaveLength(jobs);
 }
 
 /** The rows by what tells them apart. */
@@ -120,7 +121,7 @@ test.for(NAMES)('each filter of %s gives the API’s rows, and stays in the form
   await deliver(relay.webhooks, failed('job_a', { error_message: 'another' }));
   await deliver(relay.webhooks, progress('job_a', 20));
   await deliver(relay.webhooks, completed('job_b'));
-  await expect.poll(() => relay.database.query('select from publications'), PATIENCE).toHaveLength(4);
+  await expect.poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), PATIENCE).toHaveLength(4);
   const visit = await visitConsole(relay, { role: 'viewer' });
   const api = await operators(relay, { role: 'viewer' });
   const all = (await api.get<ListPage>(`/${name}`)).body.items;
@@ -239,7 +240,7 @@ test('a token that is limited to sources sees theirs alone', async () => {
     await deliver(`${relay.webhooks}/${name}`, completed(`job_${name}`), {
       secret: secretOf(name),
     });
-  await expect.poll(() => relay.database.query('select from publications'), PATIENCE).toHaveLength(2);
+  await expect.poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), PATIENCE).toHaveLength(2);
   const visit = await visitConsole(relay, { role: 'auditor', sources: ['alpha'] });
   for (const name of NAMES) {
     const page = await visit.get(`/console/${name}`);

@@ -8,6 +8,8 @@ import { visitConsole } from '../../support/console.ts';
 import { operators } from '../../support/operators.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { OUTBOX } from '../../support/outbox.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 
 type Sent = {
   body: string;
@@ -76,7 +78,7 @@ test('an event that was returned, or that a replay published, is the same', asyn
   await using relay = await startTestService({ exchange });
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
-  const isReturned = `select from outbox where state = 'returned'`;
+  const isReturned = `select from ${OUTBOX} where state = 'returned'`;
   await expect.poll(() => relay.database.query(isReturned), { timeout: 15_000 }).toHaveLength(1);
   const api = await operators(relay);
   const read = async () => (await api.get<Sent>(`/events/default:${job}:completed/cloudevent`)).body.body;
@@ -93,7 +95,7 @@ test('without the role, the event or its body there is no CloudEvent, and no lin
   await using relay = await startTestService();
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
-  const isSent = 'select from publications';
+  const isSent = `select from ${PUBLICATIONS} p`;
   await expect.poll(() => relay.database.query(isSent), { timeout: 15_000 }).toHaveLength(1);
   const path = `/events/default:${job}:completed/cloudevent`;
   const [viewer, limited, auditor] = await Promise.all([
@@ -104,7 +106,7 @@ test('without the role, the event or its body there is no CloudEvent, and no lin
   expect((await viewer.get(path)).status).toBe(403);
   expect((await limited.get(path)).status).toBe(403);
   expect((await auditor.get('/events/default:none:completed/cloudevent')).status).toBe(404);
-  await relay.database.query(`delete from outbox; update deliveries set body = null`);
+  await relay.database.query(`delete from outbox_held; update deliveries set body = null`);
   expect(await auditor.get(path)).toMatchObject({ status: 404, body: { error: 'body_not_kept' } });
   expect(await readings(relay)).toEqual([]);
   const visit = await visitConsole(relay, { role: 'viewer' });
@@ -120,7 +122,7 @@ test('an event shows its publications and the delivery that made it; one that th
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
   await expect
-    .poll(() => relay.database.query('select from publications'), { timeout: 15_000 })
+    .poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), { timeout: 15_000 })
     .toHaveLength(1);
   const visit = await visitConsole(relay, { role: 'viewer' });
   const page = await visit.get(`/console/event?id=default:${job}:completed`);

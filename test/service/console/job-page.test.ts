@@ -6,8 +6,10 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { visitConsole } from '../../support/console.ts';
 import { createFolder } from '../../support/folder.ts';
 import { operators } from '../../support/operators.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { until } from '../../support/until.ts';
 import { paste } from '../../support/shell.ts';
 
 const PATIENCE = { timeout: 15_000 };
@@ -21,7 +23,7 @@ const readings = (relay: TestService) =>
   );
 
 const published = (relay: TestService, count: number) =>
-  expect.poll(() => relay.database.query('select from publications'), PATIENCE).toHaveLength(count);
+  expect.poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), PATIENCE).toHaveLength(count);
 
 /** In the order of the page: what each step is. */
 const stepsOf = (html: string) =>
@@ -130,7 +132,14 @@ test('looking reads no body; a press shows the error message, or a body beside i
   );
   const visit = await visitConsole(relay, { role: 'auditor' });
 
-  const page = await visit.get(href(job));
+  const page = await until(
+    'no queue has received the event',
+    async () => {
+      const found = await visit.get(href(job));
+      return stepsOf(found.html).includes('In the outbox returned') ? found : undefined;
+    },
+    { limitMs: 15_000 },
+  );
   expect(page.html).not.toContain('crooked');
   expect(await readings(relay)).toEqual([]);
 

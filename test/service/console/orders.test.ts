@@ -7,6 +7,7 @@ import { type PageAnswer, type Visit, visitConsole } from '../../support/console
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 
 /** Nothing is bound: every event is returned. @returns the ids of the events */
 async function returned(relay: TestService, count: number): Promise<string[]> {
@@ -20,12 +21,12 @@ async function returned(relay: TestService, count: number): Promise<string[]> {
 }
 
 const statesOf = async ({ database }: TestService) =>
-  (await database.query<{ state: string }>('select state from outbox order by sequence')).map(
+  (await database.query<{ state: string }>(`select state from ${OUTBOX} order by sequence`)).map(
     ({ state }) => state,
   );
 
 const idsOf = async ({ database }: TestService) =>
-  (await database.query<{ id: string }>('select sequence::text as id from outbox order by sequence')).map(
+  (await database.query<{ id: string }>(`select sequence::text as id from ${OUTBOX} order by sequence`)).map(
     ({ id }) => id,
   );
 
@@ -121,7 +122,7 @@ test('one entry is decided on from its row; what was decided meanwhile is said',
   const link = list.links.find(({ text }) => text === 'Discard');
   const confirm = await visit.get(link?.href ?? '');
   expect(confirm.text).toContain('Discard 1 event?');
-  await relay.database.query('delete from outbox');
+  await relay.database.query('delete from outbox_held');
 
   const done = await visit.submit(formOf(confirm, '/console/outbox/discard'));
 
@@ -239,7 +240,12 @@ test('copies of replays are not decided on one by one', async () => {
   await using _ = await listen(relay.exchange, { bindings: [] });
   await returned(relay, 1);
   await relay.database.query(
-    `update outbox set replay_id = gen_random_uuid(), replay_of = sequence, replayed_by = 'a test'`,
+    `with gone as (delete from outbox_held returning *)
+     insert into replay_copies (position, replay_id, replay_of, replayed_by, source, job_id, status, late, recorded_at, data,
+                                state, attempts, last_error)
+     select sequence, gen_random_uuid(), sequence, 'a test', source, job_id, status, late, recorded_at, '{}', state, attempts,
+            last_error
+     from gone`,
   );
   const visit = await visitConsole(relay, { role: 'operator' });
 
@@ -254,7 +260,7 @@ test('an event that is pending is parked, after a page that asks', async () => {
   await using relay = await startAlone();
   await using _ = await listen(relay.exchange, { bindings: [] });
   const [id = ''] = await returned(relay, 1);
-  await relay.database.query(`update outbox set state = 'pending', due_at = now() + interval '1 hour'`);
+  await relay.database.query(`update outbox_held set state = 'pending', due_at = now() + interval '1 hour'`);
   const visit = await visitConsole(relay, { role: 'operator' });
   const link = (await visit.get('/console/outbox')).links.find(({ text }) => text === 'Park');
   const confirm = await visit.get(link?.href ?? '');

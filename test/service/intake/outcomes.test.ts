@@ -126,6 +126,9 @@ describe('new and understood: 202 accepted', () => {
         failed_at: null,
         terminal_at: event?.recorded_at,
         last_status: 'completed',
+        last_writer: expect.stringMatching(/^-?\d+$/),
+        writer_changed: false,
+        hold: 0,
       },
     ]);
     const data = JSON.stringify(completed(jobId, { completed_at: '2026-01-15T10:35:00.123456789Z' }));
@@ -136,8 +139,6 @@ describe('new and understood: 202 accepted', () => {
         job_id: jobId,
         status: 'completed',
         late: false,
-        occurred_at: '2026-01-15T10:35:00.123456789Z',
-        data,
         state: 'pending',
       },
     ]);

@@ -24,6 +24,8 @@ function connectAs({ url }: { url: string }): DatabaseConnection & AsyncDisposab
   return { ...connection, [Symbol.asyncDispose]: connection.close };
 }
 
+const PARENTS = ['deliveries', 'publications', 'publication_batches'];
+
 /** As the upkeep of that day made it. */
 async function addDaysOfThePast(
   database: TestDatabase,
@@ -31,7 +33,7 @@ async function addDaysOfThePast(
   from: number,
   to: number,
 ): Promise<void> {
-  for (const parent of ['deliveries', 'publications']) {
+  for (const parent of PARENTS) {
     await database.query(`
       do $$ declare day date; name text; begin
         for n in ${from}..${to} loop
@@ -55,18 +57,21 @@ test("a month's upkeep needs no more than the running role", async () => {
   await database.query(`
     insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_id)
     select now() - make_interval(days => n), n, 1, 'confirmed', 1, gen_random_uuid() from generate_series(31, 60) n`);
+  await database.query(`
+    insert into publication_batches (published_at, relay_id, source, first, sequences, durations_ms)
+    select now() - make_interval(days => n), gen_random_uuid(), 'default', n, array[n], '{1}' from generate_series(31, 60) n`);
   const before = await partitionsOf(database, 'deliveries');
 
   // Each day is one more that is too old, and one more that nobody made yet.
   for (let day = 1; day <= 30; day++) {
-    for (const parent of ['deliveries', 'publications']) {
+    for (const parent of PARENTS) {
       await database.query(`drop table ${(await partitionsOf(database, parent)).at(-1)}`);
     }
     const kept = await keepPartitions(connection, { retentionDays: 60 - day });
     expect({ day, made: kept.made.length, dropped: kept.dropped.length }).toEqual({
       day,
-      made: 2,
-      dropped: 2,
+      made: PARENTS.length,
+      dropped: PARENTS.length,
     });
     expect(await recordDeliveries(connection, [eventRecord(completed(`job-of-day-${day}`))])).toMatchObject([
       { outcome: 'accepted' },
@@ -75,8 +80,10 @@ test("a month's upkeep needs no more than the running role", async () => {
 
   expect(before).toHaveLength(30 + 1 + 1 + DAYS_AHEAD);
   expect(await partitionsOf(database, 'deliveries')).toEqual(before.slice(30));
-  expect(await partitionsOf(database, 'publications')).toHaveLength(before.length - 30);
-  expect(await database.query('select from publications')).toEqual([]);
+  for (const parent of ['publications', 'publication_batches']) {
+    expect(await partitionsOf(database, parent)).toHaveLength(before.length - 30);
+    expect(await database.query(`select from ${parent}`)).toEqual([]);
+  }
   expect(await database.query('select from deliveries')).toHaveLength(30);
   const { log, lines } = createTestLog();
   expect(await keepUp(connection, { retentionDays: 30, log })).toBe(true);

@@ -5,7 +5,9 @@ import type { CallContext, Read, Reply } from '../../../src/operators/api/operat
 import { parseLines } from '../../support/cli.ts';
 import { createHistory, type History } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 import { newToken, operators, type Operators } from '../../support/operators.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { deliver, newJobId } from '../../support/sender.ts';
 import { createTestLog, startTestService, type TestService } from '../../support/service.ts';
 
@@ -30,7 +32,12 @@ afterAll(async () => {
 test.each(['jobs', 'deliveries', 'events', 'publications', 'quarantine', 'outbox'])(
   'the export of %s is its list, whole',
   async (list) => {
-    const table = list === 'quarantine' ? `deliveries where outcome = 'quarantined'` : list;
+    const tables = {
+      quarantine: `deliveries where outcome = 'quarantined'`,
+      outbox: OUTBOX,
+      publications: `${PUBLICATIONS} p`,
+    };
+    const table = tables[list as keyof typeof tables] ?? list;
     const [row] = await history.database.query<{ count: number }>(
       `select count(*)::int as count from ${table}`,
     );

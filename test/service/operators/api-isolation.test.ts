@@ -4,6 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { sql } from 'kysely';
 import { connectDatabase } from '../../../src/ledger/database.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { operators } from '../../support/operators.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
@@ -90,7 +91,9 @@ describe('an operator’s slow query', () => {
     // A token is still looked up and the relay still empties the outbox, too.
     expect(await admin.get('/openapi.json')).toMatchObject({ status: 200 });
     await expect
-      .poll(() => relay.database.query(`select 1 from outbox where state = 'pending'`), { timeout: 10_000 })
+      .poll(() => relay.database.query(`select 1 from ${OUTBOX} where state = 'pending'`), {
+        timeout: 10_000,
+      })
       .toEqual([]);
     // Those that found no connection were told so, long before the others.
     const codes = (await asking).map(({ status, body }) => `${status} ${String(body['error'])}`);

@@ -4,7 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SEEDED } from '../../../bench/audit-seed.ts';
 import { createHistory, type History } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 import { type Answer, operators, type Operators } from '../../support/operators.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
@@ -116,8 +118,9 @@ describe('on a month of history', () => {
       jobs: ['first_seen_at desc, source desc, job_id desc', `source || ' ' || job_id`],
       outbox: ['sequence', 'sequence::text'],
     }[table] as [string, string];
+    const tables: Record<string, string> = { outbox: OUTBOX, publications: `${PUBLICATIONS} publications` };
     const wanted = await history.database.query<{ id: string }>(
-      `select ${id} as id from ${table} where ${where} order by ${order}`,
+      `select ${id} as id from ${tables[table] ?? table} where ${where} order by ${order}`,
     );
 
     const items = await walk(api, `/${list}?limit=200${query && `&${query}`}`);
@@ -221,13 +224,13 @@ describe('on a month of history', () => {
   test('the outbox tells how much waits, and since when', async () => {
     const { body } = await api.get('/outbox?limit=1');
     const rows = await history.database.query<{ state: string; count: number }>(
-      'select state, count(*)::int as count from outbox where replay_id is null group by state',
+      `select state, count(*)::int as count from ${OUTBOX} where replay_id is null group by state`,
     );
     const {
       rows: [oldest],
     } = await sql<{ at: string }>`
-      select to_char(recorded_at, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at from outbox where state = 'pending'
-        and replay_id is null order by sequence limit 1`.execute(history.connection.db);
+      select to_char(recorded_at, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at from outbox_batches
+        order by first limit 1`.execute(history.connection.db);
     expect(body).toMatchObject({
       counts: Object.fromEntries(rows.map(({ state, count }) => [state, count])),
       counts_complete: true,

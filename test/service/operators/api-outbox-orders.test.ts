@@ -5,6 +5,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { holdOutbox } from '../../support/ledger.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 import { seedEntries } from '../../support/waiting.ts';
 
 type Item = { id: string; event_id: string | null; result: string; reason: string | null };
@@ -30,7 +31,7 @@ afterEach(async () => {
 const states = async () =>
   (
     await database.query<{ text: string }>(
-      `select sequence || ' ' || state as text from outbox order by sequence`,
+      `select sequence || ' ' || state as text from ${OUTBOX} order by sequence`,
     )
   ).map(({ text }) => text);
 

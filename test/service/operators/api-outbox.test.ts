@@ -4,6 +4,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { operators } from '../../support/operators.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';
+import { insertCopies, insertHeld } from '../../support/outbox-rows.ts';
 import { addEntry, connectTestDatabase } from '../../support/relay.ts';
 import { newReplay, seedEvents } from '../../support/replays.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
@@ -31,9 +32,13 @@ async function addWaiting(
     `with event as (
        insert into events (source, job_id, status, late, recorded_at, delivery_id, content_hash, repeats)
        values ($3, $1, 'completed', false, now(), gen_random_uuid(), '', 0) returning *
+     ),
+     job as (
+       insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, hold)
+       select source, job_id, recorded_at, recorded_at, recorded_at, ($2 <> 'returned')::int from event
      )
-     insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts, last_error,
-                         due_at)
+     insert into outbox_held (sequence, source, job_id, status, late, recorded_at, data, state, attempts, last_error,
+                              due_at)
      select sequence, source, job_id, status, late, recorded_at, '{}', $2, 20, 'a test',
             case $2 when 'pending' then now() + interval '1 hour' else now() end
      from event returning sequence`,
@@ -90,7 +95,7 @@ test('a discarded event is never sent, and the later ones of its job go on', asy
   });
 
   await bus.received(1);
-  await vi.waitFor(async () => expect(await service.database.query('select from outbox')).toEqual([]));
+  await vi.waitFor(async () => expect(await service.database.query('select from outbox_held')).toEqual([]));
   expect(bus.ids()).toEqual([`default:${parked.job}:processing:50`]);
   expect((await api.post(`/outbox/${parked.id}/discard`)).status).toBe(404);
 });
@@ -106,7 +111,7 @@ test('an event that is parked by an operator waits, and the later ones of its jo
     status: 200,
     body: { state: 'parked', last_error: 'parked by Ada' },
   });
-  await service.database.query('update outbox set due_at = now(), attempts = 1'); // parked all the same
+  await service.database.query('update outbox_held set due_at = now(), attempts = 1'); // parked all the same
   await addEntry(service.database, { jobId: job, percent: 2 });
   await deliver(service.webhooks, completed(newJobId()));
   await bus.received(1);
@@ -138,9 +143,9 @@ test('if several make the same decision at once, one counts, and each gets the s
   }
 
   expect(await log()).toEqual(['outbox.retry', 'outbox.park']);
-  const [before] = await service.database.query<{ due_at: Date }>('select * from outbox');
+  const [before] = await service.database.query<{ due_at: Date }>('select * from outbox_held');
   expect((await api.post(`/outbox/${id}/retry`)).status).toBe(200);
-  expect(await service.database.query('select * from outbox')).toEqual([before]);
+  expect(await service.database.query('select * from outbox_held')).toEqual([before]);
 });
 
 test('a decision that the state does not allow is a 409, and an event is discarded only once', async () => {
@@ -151,11 +156,11 @@ test('a decision that the state does not allow is a 409, and an event is discard
   await seedEvents(service.database, 1);
   await newReplay(connection, { filter: { job_id_prefix: 'job_0' }, queue: 'nobody.is.there' });
   const copy = await vi.waitFor(async () => {
-    const [row] = await service.database.query<{ sequence: string }>(
-      `select sequence from outbox where replay_id is not null and state = 'returned'`,
+    const [row] = await service.database.query<{ position: string }>(
+      `select position from replay_copies where state = 'returned'`,
     );
     if (row === undefined) throw new Error('it was not returned yet');
-    return row.sequence;
+    return row.position;
   });
 
   const answers = await Promise.all(
@@ -203,7 +208,7 @@ test('by its number, an entry of another source is 404 like one that does not ex
     }
   }
   expect(await answers(own.position, 'discard')).toMatchObject({ status: 200 });
-  expect(await service.database.query('select state from outbox')).toEqual([{ state: 'parked' }]);
+  expect(await service.database.query('select state from outbox_held')).toEqual([{ state: 'parked' }]);
   expect((await limited.post('/outbox/retry', { state: 'parked', source: 'default' })).status).toBe(403);
   expect(await limited.post('/outbox/retry', { state: 'parked' })).toMatchObject({
     status: 200,
@@ -215,12 +220,8 @@ test('by its number, an entry of another source is 404 like one that does not ex
 test('all of a state are sent at most 1,000 a call, of one source where that is asked', async () => {
   await using service = await startTestService({ env: { RELAY_POLL_MS: '60000' } });
   const api = await operators(service, { role: 'operator' });
-  await service.database.query(
-    `insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts)
-     select 1000000 + n, case when n <= 1200 then 'team-a' else 'team-b' end, 'job_' || n, 'completed', false, now(),
-            '{}', 'returned', 1
-     from generate_series(1, 1210) as n`,
-  );
+  await insertHeld(service.database, { state: 'returned', from: 1, count: 1_200, source: 'team-a' });
+  await insertHeld(service.database, { state: 'returned', from: 1_201, count: 10, source: 'team-b' });
   const retry = (body: object) => api.post<Retried>('/outbox/retry', body);
 
   expect((await retry({ state: 'returned', source: 'team-a' })).body).toEqual({
@@ -249,7 +250,7 @@ test('all of a state are sent at most 1,000 a call, of one source where that is 
     Array.from({ length: 1_200 }, (_, index) => `team-a:job_${index + 1}:completed`),
   );
   expect(
-    (await service.database.query(`select from outbox where source = 'team-b' and attempts = 1`)).length,
+    (await service.database.query(`select from outbox_held where source = 'team-b' and attempts = 1`)).length,
   ).toBe(10);
 });
 
@@ -259,25 +260,20 @@ test('calls that follow the cursor retry each entry once, though it is returned 
   await using service = await startTestService({ database });
   const api = await operators(service, { role: 'operator' });
   const seed = (from: number, to: number) =>
-    database.query(
-      `insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts)
-       select n, 'team-a', 'job_' || n, 'completed', false, now(), '{}', 'returned', 1
-       from generate_series($1::int, $2::int) as n`,
-      [from, to],
-    );
+    insertHeld(database, { state: 'returned', from, count: to - from + 1, source: 'team-a' });
   await seed(1, 1_200);
   const retry = (body: object) => api.post<Retried>('/outbox/retry', body);
 
   const first = (await retry({ state: 'returned' })).body;
   expect(first.retried).toBe(1_000);
-  await database.query(`update outbox set state = 'returned', attempts = 2`);
+  await database.query(`update outbox_held set state = 'returned', attempts = 2`);
   await seed(1_201, 1_300);
   const second = (await retry({ state: 'returned', cursor: first.next_cursor })).body;
 
   expect(second).toEqual({ retried: 200, remaining: false, next_cursor: null });
   expect(
     await database.query(
-      `select min(sequence)::int as first, max(sequence)::int as last from outbox where state = 'pending'`,
+      `select min(sequence)::int as first, max(sequence)::int as last from outbox_held where state = 'pending'`,
     ),
   ).toEqual([{ first: 1_001, last: 1_200 }]);
   for (const order of [
@@ -294,16 +290,13 @@ test('no more are retried at once than the limit, however Postgres goes about it
   for (const way of ['hashjoin', 'mergejoin', 'hashagg', 'sort', 'material']) {
     await database.query(`alter database ${database.name} set enable_${way} = off`);
   }
-  await database.query(
-    `insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts)
-     select n, 'team-a', 'job_' || n, 'completed', false, now(), '{}', 'returned', 1 from generate_series(1, 1010) as n`,
-  );
+  await insertHeld(database, { state: 'returned', from: 1, count: 1_010, source: 'team-a' });
   await using connection = connectTestDatabase(database);
 
   const { decided } = await decideEntries(connection.db, 'retry', { state: 'returned', sources: null });
 
   expect(decided.map(({ id }) => Number(id))).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1));
-  expect(await database.query(`select from outbox where state = 'pending'`)).toHaveLength(1_000);
+  expect(await database.query(`select from outbox_held where state = 'pending'`)).toHaveLength(1_000);
 });
 
 test('copies of replays are no backlog: they are counted apart, and can be asked for or left out', async () => {
@@ -311,15 +304,13 @@ test('copies of replays are no backlog: they are counted apart, and can be asked
   await holdOutbox(database);
   await using service = await startTestService({ database });
   const api = await operators(service, { role: 'operator' });
-  const addCopy = (state: string, source: string) =>
-    database.query(
-      `insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts,
-                           replay_id, replay_of, replayed_by)
-       select nextval(pg_get_serial_sequence('events', 'sequence')), $2, 'job_of_copy', 'completed', false,
-              '2026-01-15T10:30:00Z', '{}', $1, 1, gen_random_uuid(), 1, 'a test'`,
-      [state, source],
+  const addCopy = async (state: 'pending' | 'returned', source: string) => {
+    const [drawn] = await database.query<{ next: number }>(
+      `select nextval(pg_get_serial_sequence('events', 'sequence'))::int as next`,
     );
-  for (const state of ['pending', 'returned', 'parked']) await addCopy(state, 'default');
+    await insertCopies(database, { state, source, from: drawn?.next ?? 0 });
+  };
+  for (const state of ['pending', 'returned', 'returned'] as const) await addCopy(state, 'default');
   await addCopy('pending', 'team-a');
   const nothing = { pending: 0, returned: 0, parked: 0 };
   expect((await api.get('/outbox')).body).toMatchObject({

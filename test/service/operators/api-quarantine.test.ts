@@ -6,6 +6,7 @@ import type { Database } from '../../../src/ledger/tables.ts';
 import { RELEASED_OF_A_JOB } from '../../../src/operators/decisions/quarantined.ts';
 import { releaseMany } from '../../../src/operators/decisions/release.ts';
 import { listen, newExchange } from '../../support/bus.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { completed, deliver, newJobId, progress, type Reply } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -410,7 +411,7 @@ test('a released event can be replayed, and found by what its delivery came with
   await service.database.query(`update deliveries set remote_address = '10.9.9.9' where id = $1`, [id]);
   await api.post(`/quarantine/${id}/release`);
   await bus.received(2);
-  await vi.waitFor(async () => expect(await service.database.query('select from outbox')).toEqual([]));
+  await vi.waitFor(async () => expect(await service.database.query(`select from ${OUTBOX}`)).toEqual([]));
 
   const { status } = await api.post('/replays', { filter: { remote_address: '10.9.9.9' } });
 

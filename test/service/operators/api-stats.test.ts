@@ -5,6 +5,7 @@ import { bucketOf, coarsenRollups } from '../../../src/ledger/rollups.ts';
 import type { Database } from '../../../src/ledger/tables.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { type Operators, operators } from '../../support/operators.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { startWatchedService } from '../../support/watched.ts';
@@ -296,7 +297,7 @@ test('what two replicas answered and published is added up, refusals too, and su
   await deliver(two.webhooks, completed(newJobId()));
   await fetch(one.webhooks, { method: 'POST', body: 'unsigned' });
   await expect
-    .poll(async () => (await database.query('select from publications')).length, { timeout: 10_000 })
+    .poll(async () => (await database.query(`select from ${PUBLICATIONS} p`)).length, { timeout: 10_000 })
     .toBe(2);
   await Promise.all([one[Symbol.asyncDispose](), two[Symbol.asyncDispose]()]);
 
@@ -364,7 +365,7 @@ test('lag is that of what was confirmed, and a replay is none', async () => {
   );
   expect(status).toBe(202);
   await expect
-    .poll(async () => (await database.query('select from publications')).length, { timeout: 10_000 })
+    .poll(async () => (await database.query(`select from ${PUBLICATIONS} p`)).length, { timeout: 10_000 })
     .toBe(3);
   await relay.service.stop();
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { listen, newExchange } from '../../support/bus.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { operators, type Operators } from '../../support/operators.ts';
@@ -155,7 +156,7 @@ test('each replay that had to do with a job is in its story, page by page, and n
   const [job, other] = [newJobId(), newJobId()];
   for (const id of [job, other]) await deliver(service.webhooks, completed(id));
   await bus.received(2);
-  await expect.poll(() => database.query('select from outbox')).toEqual([]);
+  await expect.poll(() => database.query(`select from ${OUTBOX}`)).toEqual([]);
   const replayed = async (of: string, rest: object, state: string) => {
     const { body } = await api.post<{ id: string }>('/replays', {
       event_ids: [`default:${of}:completed`],
@@ -212,6 +213,9 @@ test('a story is told in pages of any size, without a gap or a repeat', async ()
     await deliver(service.webhooks, progress(job, percent));
   }
   // Times that fall together, as in a batch; and what waits is told in the end.
+  await service.database.query(
+    `update outbox_batches set recorded_at = (select min(recorded_at) from events)`,
+  );
   await service.database.query(`update events set recorded_at = (select min(recorded_at) from events)`);
   await service.database.query(`update deliveries set received_at = (select min(recorded_at) from events)`);
   const whole = await storyOf(api, job);
@@ -260,7 +264,7 @@ test('a job’s story is the same by parameters, which take an id that no addres
     api.get<Steps>(`/story?source=default&job_id=${encodeURIComponent(id)}${query}`);
 
   await expect
-    .poll(() => service.database.query(`select from outbox where state = 'pending'`), { timeout: 10_000 })
+    .poll(() => service.database.query(`select from ${OUTBOX} where state = 'pending'`), { timeout: 10_000 })
     .toEqual([]);
   const { body: first } = await byParameters(job, '&limit=2');
   expect(first).toEqual(await storyOf(api, job, '?limit=2'));
@@ -289,7 +293,7 @@ describe('the error message of a failed job', () => {
     const job = newJobId();
     await deliver(service.webhooks, failed(job, { error_message: 'the input file cannot be read' }));
     await deliver(service.webhooks, failed(job, { error_message: 'the input file cannot be read' }));
-    await expect.poll(() => database.query(`select from outbox where state = 'pending'`)).toEqual([]);
+    await expect.poll(() => database.query(`select from ${OUTBOX} where state = 'pending'`)).toEqual([]);
 
     const story = await storyOf(auditor, job);
 

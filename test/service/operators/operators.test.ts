@@ -6,6 +6,7 @@ import { connectDatabase } from '../../../src/ledger/database.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';
+import { hold } from '../../support/outbox.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { readMetrics } from '../../support/requests.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
@@ -139,10 +140,11 @@ describe('metrics', () => {
     await using relay = await startTestService({ database });
     const jobId = newJobId();
     for (const percent of [1, 2, 3]) await deliver(relay.webhooks, progress(jobId, percent));
+    await hold(database, { state: 'parked' }, 'progress_percentage = 3');
     await database.query(
-      `update outbox set recorded_at = now() - interval '100 seconds' where progress_percentage = 1`,
+      `update outbox_batches set recorded_at = now() - interval '100 seconds'
+       where first = (select sequence from events where progress_percentage = 1)`,
     );
-    await database.query(`update outbox set state = 'parked' where progress_percentage = 3`);
 
     const samples = await readMetrics(relay.operators);
 

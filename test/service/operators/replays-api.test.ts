@@ -2,10 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
 import type { Replay } from '../../../src/operators/replays/read-replays.ts';
 import { listen, newExchange } from '../../support/bus.ts';
-import { altered, copies } from '../../support/facts.ts';
+import { altered, copies, untilOutboxEmpty } from '../../support/facts.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
-import { newReplay, seedEvents } from '../../support/replays.ts';
+import { copiesInOutbox, newReplay, seedEvents } from '../../support/replays.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
@@ -27,7 +27,7 @@ function untilFinished(api: Operators, id: string): Promise<Shown> {
 /** What a dry run, or anything refused, must leave as it was. */
 async function everything({ database }: TestService): Promise<unknown> {
   return database.query(
-    `select (select count(*) from replays)::int as replays, (select count(*) from outbox)::int as outbox,
+    `select (select count(*) from replays)::int as replays, (select count(*) from replay_copies)::int as copies,
             (select count(*) from operator_log)::int as log, (select last_value from events_sequence_seq) as sequence`,
   );
 }
@@ -48,7 +48,7 @@ test('copies are the first messages again, byte for byte, marked in their header
   );
   await deliver(service.webhooks, progress(job, 30)); // late
   await bus.received(3);
-  await vi.waitFor(async () => expect(await service.database.query('select from outbox')).toEqual([]));
+  await untilOutboxEmpty(service.database);
 
   const { status, body } = await api.post<Shown>('/replays', { filter: { job_id: job }, note: 'a test' });
 
@@ -271,9 +271,7 @@ test('a replay is paused, resumed and cancelled, and a state that does not allow
     body: { error: 'wrong_state', message: 'it is cancelled: a cancelled replay cannot be resumed' },
   });
   expect(await change('pause')).toMatchObject({ status: 409, body: { error: 'wrong_state' } });
-  await vi.waitFor(async () =>
-    expect(await service.database.query('select from outbox where replay_id is not null')).toEqual([]),
-  );
+  await vi.waitFor(async () => expect(await copiesInOutbox(service.database)).toEqual([]));
   expect([...copies(bus.messages).values()].every((count) => count === 1)).toBe(true);
   expect(new Set(bus.ids()).size).toBeLessThan(501);
 });

@@ -6,6 +6,7 @@ import { changeReplay } from '../../../src/operators/replays/replays.ts';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';
+import { hold } from '../../support/outbox.ts';
 import {
   addEntries,
   addEntry,
@@ -183,10 +184,8 @@ test('a copy waits while a live entry of its job failed and is not due, and othe
   const { bus, database, connection, relay, feeder } = world;
   const [waiting = '', going = ''] = await seedEvents(database, 2);
   const failed = await addEntry(database, { jobId: 'job_000001', percent: 10 });
-  await database.query(
-    `update outbox set attempts = 1, due_at = now() + interval '1 hour' where sequence = $1`,
-    [failed],
-  );
+  await hold(database, {}, `e.sequence = ${failed}`);
+  await database.query(`update outbox_held set due_at = now() + interval '1 hour'`);
   await newReplay(connection, { ids: [waiting, going] });
   await feeder.after(0);
   expect(await feeder.after(100)).toBe(2);
@@ -197,7 +196,7 @@ test('a copy waits while a live entry of its job failed and is not due, and othe
   for (let round = 0; round < 5; round++) await relay.relay.runOnce();
   expect(relay.published).toHaveLength(1);
 
-  await database.query('update outbox set due_at = now()');
+  await database.query('update outbox_held set due_at = now()');
   await relay.runUntil(async () => (await outboxCount(database)) === 0);
   await bus.received(3);
   expect(bus.ids().slice(1)).toEqual(['default:job_000001:processing:10', waiting]);
@@ -241,7 +240,7 @@ test('a copy that fails holds back the later copies of its job in its replay, an
   ]);
   // Later live events go too, however long the copy has to wait.
   await relay.runUntil(async () => (await outboxCount(database)) === 2);
-  await database.query(`update outbox set due_at = now() + interval '1 hour' where attempts > 0`);
+  await database.query(`update replay_copies set due_at = now() + interval '1 hour' where attempts > 0`);
   await addEntry(database, { jobId: 'job_000001', percent: 95 });
   await relay.runUntil(async () => (await outboxCount(database)) === 2);
   await bus.received(2);
@@ -250,7 +249,7 @@ test('a copy that fails holds back the later copies of its job in its replay, an
   // With room again, both go in their order.
   await drain(bus, queue);
   await bus.channel.consume(queue, () => {}, { noAck: true });
-  await database.query('update outbox set due_at = now()');
+  await database.query('update replay_copies set due_at = now()');
   await relay.runUntil(async () => (await outboxCount(database)) === 0);
   const sent = relay.published
     .map(({ messageId }) => messageId)
@@ -330,7 +329,7 @@ test('a returned event that is replayed to the exchange is in the outbox no more
   await using world = await newWorld();
   const { bus, database, connection, relay, feeder } = world;
   const [id = '', other = ''] = await seedEvents(database, 2);
-  await addReturned(database);
+  await addReturned(database, '{"as":"it was"}');
   await newReplay(connection, { ids: [id] });
   await feeder.after(0);
 
@@ -340,16 +339,17 @@ test('a returned event that is replayed to the exchange is in the outbox no more
   await bus.received(1);
   expect(bus.ids()).toEqual([id]);
   expect(bus.messages[0]?.event.data).toEqual({ as: 'it was' });
-  expect(await database.query(`select source || ':' || job_id || ':' || status as id from outbox`)).toEqual([
-    { id: other },
-  ]);
+  expect(
+    await database.query(`select source || ':' || job_id || ':' || status as id from outbox_held`),
+  ).toEqual([{ id: other }]);
 });
 
-/** All events as the relay leaves those behind that no queue was bound for. */
-function addReturned(database: TestDatabase): Promise<unknown> {
+/** All events as the relay leaves those behind that no queue was bound for. Without `data` they have only their bodies. */
+function addReturned(database: TestDatabase, data: string | null): Promise<unknown> {
   return database.query(
-    `insert into outbox (sequence, source, job_id, status, late, recorded_at, data, state, attempts)
-     select sequence, source, job_id, status, late, recorded_at, '{"as":"it was"}', 'returned', 1 from events`,
+    `insert into outbox_held (sequence, source, job_id, status, late, recorded_at, data, state, attempts)
+     select sequence, source, job_id, status, late, recorded_at, $1, 'returned', 1 from events`,
+    [data],
   );
 }
 
@@ -357,7 +357,7 @@ test('a returned event that is replayed to a queue stays for the exchange', asyn
   await using world = await newWorld();
   const { bus, database, connection, relay, feeder } = world;
   const [id = ''] = await seedEvents(database, 1);
-  await addReturned(database);
+  await addReturned(database, null);
   const queue = await addQueue(bus);
   const replay = await newReplay(connection, { ids: [id], queue });
   await feeder.after(0);
@@ -365,9 +365,8 @@ test('a returned event that is replayed to a queue stays for the exchange', asyn
   expect(await feeder.after(100)).toBe(1);
   await relay.runUntil(async () => (await countsOf(database, replay.id))['confirmed'] === 1);
 
-  expect(await database.query('select state, replay_id from outbox')).toEqual([
-    { state: 'returned', replay_id: null },
-  ]);
+  expect((await drain(bus, queue)).map(({ properties }) => properties.messageId)).toEqual([id]);
+  expect(await database.query('select state from outbox_held')).toEqual([{ state: 'returned' }]);
 });
 
 test('copies take a share of the relay’s window and never all of it', async () => {
@@ -415,12 +414,11 @@ test('live events go on while the row of a replay is locked by somebody', async 
   expect(await countsOf(database, replay.id)).toMatchObject({ confirmed: 1 });
 });
 
-test('copies are found by their indexes though the outbox was empty when its statistics were taken', async () => {
+test('copies are found by their indexes though there were none when the statistics were taken', async () => {
   await using world = await newWorld();
   const { database, connection, feeder } = world;
   await seedEvents(database, 600);
-  await database.query('analyze outbox');
-  await database.query('analyze replays');
+  await database.query('analyze replay_copies, outbox_held, replays');
   for (let count = 0; count < 4; count++) await newReplay(connection, { filter: { source: 'default' } });
   await feeder.after(0);
   for (let turn = 0; turn < 6; turn++) await feeder.after(100);
@@ -428,12 +426,12 @@ test('copies are found by their indexes though the outbox was empty when its sta
 
   const plan = await connection.execute<{ 'QUERY PLAN': string }>(
     { name: 'explain-copies', text: `explain (analyze, costs off) ${LOAD_COPIES.text}` },
-    [[], 250, 8_000_000],
+    [[], 250, 8_000_000, '1000000'],
   );
 
   const text = plan.map((row) => row['QUERY PLAN']).join('\n');
-  expect(text).toMatch(/Index Scan using outbox_pending/);
-  expect(text).toMatch(/Index Scan using outbox_replay/);
-  expect(text).toMatch(/Index (Only )?Scan using outbox_troubled/);
-  expect(text).not.toMatch(/Seq Scan on (outbox|replays)/);
+  expect(text).toMatch(/Index Scan using replay_copies_order/);
+  expect(text).toMatch(/Index (Only )?Scan using outbox_held_job/);
+  expect(text).toMatch(/Index (Only )?Scan using replay_copies_troubled/);
+  expect(text).not.toMatch(/Seq Scan on (replay|outbox)/);
 });

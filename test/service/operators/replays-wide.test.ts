@@ -43,7 +43,7 @@ async function start() {
       while ((await feeder.after(100)) > 0);
     },
     finish: async () => {
-      await database.query('delete from outbox'); // published
+      await database.query('delete from replay_copies'); // published
       await feeder.after(100);
     },
     [Symbol.asyncDispose]: async () => {

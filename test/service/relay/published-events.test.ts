@@ -39,7 +39,8 @@ test('each published event keeps the JSON Schema that it names, unknown fields i
     expect(ajv.validate('urn:tallyhook:schema:envelope:1', event)).toBe(true);
     expect(parseEvent(event)).toMatchObject({ outcome: 'event' });
   }
-  expect(messages[0]?.event.data).toMatchObject({
+  const found = messages.find(({ id }) => id === `default:${jobId}:processing:45`);
+  expect(found?.event.data).toMatchObject({
     estimated_completion: '2026-01-15T10:35:00.25Z',
     progress_percentage: 45,
     region: 'eu',

@@ -2,23 +2,25 @@ import { expect, test, vi } from 'vitest';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { copies } from '../../support/facts.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { connectTestDatabase, retry } from '../../support/relay.ts';
 import { readMetric } from '../../support/requests.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
+import { OUTBOX } from '../../support/outbox.ts';
 
 type Row = { id: string; state: string; attempts: number; last_error: string | null };
 
 function outbox(database: TestDatabase): Promise<Row[]> {
   return database.query<Row>(
     `select concat_ws(':', job_id, status, progress_percentage) as id, state, attempts, last_error
-     from outbox order by sequence`,
+     from ${OUTBOX} order by sequence`,
   );
 }
 
 function publications(database: TestDatabase, jobId: string): Promise<{ attempt: number; result: string }[]> {
   return database.query(
-    `select p.attempt, p.result from publications p join events e on e.sequence = p.event_sequence
+    `select p.attempt, p.result from ${PUBLICATIONS} p join events e on e.sequence = p.event_sequence
      where e.job_id = $1 order by e.sequence, p.attempt`,
     [jobId],
   );

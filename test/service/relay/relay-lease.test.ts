@@ -4,6 +4,7 @@ import { createLease } from '../../../src/relay/lease.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount, outOfOrder, untilOutboxEmpty } from '../../support/facts.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { addEntry, connectTestDatabase, createTestRelay } from '../../support/relay.ts';
 import { readMetric } from '../../support/requests.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
@@ -146,7 +147,7 @@ test('the second replica publishes nothing while the first leads, and leads at o
   await bus.received(3);
   await untilOutboxEmpty(database);
   const relays = () =>
-    database.query<{ relay_id: string }>('select distinct relay_id from publications order by 1');
+    database.query<{ relay_id: string }>(`select distinct relay_id from ${PUBLICATIONS} p order by 1`);
   expect(await relays()).toHaveLength(1);
   expect(await readMetric(second.operators, 'tallyhook_relay_lease_held')).toBe(0);
   expect(

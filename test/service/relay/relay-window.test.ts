@@ -1,10 +1,13 @@
 import { expect, test, vi } from 'vitest';
-import { LOAD } from '../../../src/relay/live-entries.ts';
+import type { Statement } from '../../../src/ledger/index.ts';
+import { LOAD_HELD } from '../../../src/relay/held.ts';
+import { LOAD_ALL, LOAD_NEW } from '../../../src/relay/pending.ts';
 import { listen, newExchange, UNHEARD } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { outboxCount, outOfOrder } from '../../support/facts.ts';
 import {
   ADD_ENTRY,
+  entryValues,
   addEntries,
   addEntry,
   connectTestDatabase,
@@ -12,6 +15,17 @@ import {
 } from '../../support/relay.ts';
 import { newJobId } from '../../support/sender.ts';
 import { openSession } from '../../support/transaction.ts';
+import { hold, OUTBOX } from '../../support/outbox.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
+
+/** All that is pending. */
+const ALL = {
+  since: undefined,
+  except: { batches: [], events: [] },
+  inFlight: [],
+  limit: 10,
+  bytes: 1_000_000,
+};
 
 test('a relay that does not hold the lease publishes nothing', async () => {
   await using database = await createTestDatabase();
@@ -98,7 +112,7 @@ test('an entry that commits late, with a lower sequence than those already sent,
   {
     await using session = await openSession(database);
     await session.query('begin');
-    const { rows } = await session.query<{ sequence: string }>(ADD_ENTRY, [slow, null, 0]);
+    const { rows } = await session.query<{ sequence: string }>(ADD_ENTRY, entryValues({ jobId: slow }));
     const later = await addEntry(database, { jobId: quick });
     expect(Number(rows[0]?.sequence)).toBeLessThan(Number(later));
     await relay.runUntil(async () => (await outboxCount(database)) === 0);
@@ -142,7 +156,7 @@ test('confirms that came back together are settled in one statement', async () =
 
   expect(
     await database.query(
-      'select count(*)::int as rows, count(distinct published_at)::int as times from publications',
+      `select count(*)::int as rows, count(distinct published_at)::int as times from ${PUBLICATIONS} p`,
     ),
   ).toEqual([{ rows: 80, times: 1 }]);
   expect(await outboxCount(database)).toBe(0);
@@ -153,38 +167,94 @@ test('a settlement moves an entry on only from the state and attempts that the r
   await using relay = await createTestRelay({ database, exchange: UNHEARD });
   const jobId = newJobId();
   await addEntry(database, { jobId });
-  const [entry] = await relay.outbox.load({ limit: 1, bytes: 1_000, except: [] });
+  const { found } = await relay.outbox.loadPending(ALL);
+  const [{ entry } = {}] = found;
   if (entry === undefined) throw new Error('nothing was loaded');
   const nacked = { result: 'nacked', detail: 'a test', blame: 'event', durationMs: 1 } as const;
   const state = () =>
-    database.query<{ state: string; attempts: number }>('select state, attempts from outbox');
+    database.query<{ state: string; attempts: number }>(`select state, attempts from ${OUTBOX}`);
+  const settle = (next: 'retry' | 'park' | 'return', kind: 'single' | 'held', attempts = 0) => {
+    const { batch, ...rest } = entry;
+    const settled = { ...rest, attempts, ...(kind === 'single' && batch && { batch }) };
+    const results = [{ entry: settled, publication: nacked, next, retryInMs: 60_000 }];
+    return relay.outbox.settle({ single: [], whole: [], held: [], [kind]: results });
+  };
 
-  await relay.outbox.settle([{ entry, publication: nacked, next: 'retry', retryInMs: 60_000 }]);
+  await settle('retry', 'single');
   expect(await state()).toEqual([{ state: 'pending', attempts: 1 }]);
 
   // A leader of yesterday, with what it saw then.
-  await relay.outbox.settle([{ entry, publication: nacked, next: 'park', retryInMs: 0 }]);
-  await relay.outbox.settle([{ entry, publication: nacked, next: 'return', retryInMs: 0 }]);
+  await settle('park', 'single');
+  await settle('return', 'held');
   expect(await state()).toEqual([{ state: 'pending', attempts: 1 }]);
 
-  await relay.outbox.settle([
-    { entry: { ...entry, attempts: 1 }, publication: nacked, next: 'park', retryInMs: 0 },
-  ]);
+  await settle('park', 'held', 1);
   expect(await state()).toEqual([{ state: 'parked', attempts: 2 }]);
-  expect(await relay.outbox.load({ limit: 1, bytes: 1_000, except: [] })).toEqual([]);
+  expect(await relay.outbox.loadHeld({ limit: 1, bytes: 1_000, except: [] })).toEqual([]);
+  expect((await relay.outbox.loadPending(ALL)).found).toEqual([]);
+});
+
+test('a relay that does not lead any more tells the leader which events it takes out of their batches', async () => {
+  await using database = await createTestDatabase();
+  await using relay = await createTestRelay({ database, exchange: UNHEARD });
+  const settleOne = async () => {
+    await addEntry(database, { jobId: newJobId() });
+    const { found } = await relay.outbox.loadPending(ALL);
+    const single = found.map(({ entry }) => ({ entry, next: 'hold' as const, retryInMs: 0 as const }));
+    await relay.outbox.settle({ single, whole: [], held: [] });
+    return relay.outbox.version();
+  };
+  await relay.lease.attempt();
+  expect(await settleOne()).toBe('0');
+  await relay.lease.release();
+  await database.query('update relay_lease set holder = gen_random_uuid()');
+
+  expect(await settleOne()).toBe('1');
+  // There is nothing left of it.
+  await relay.outbox.settle({ single: [], whole: [], held: [] });
+  expect(await relay.outbox.version()).toBe('1');
 });
 
 test('what the relay knows already is not loaded again', async () => {
   await using database = await createTestDatabase();
-  await using connection = connectTestDatabase(database);
   await using relay = await createTestRelay({ database, exchange: UNHEARD });
   const known = await addEntry(database, { jobId: newJobId() });
   const fresh = await addEntry(database, { jobId: newJobId() });
 
-  const loaded = await relay.outbox.load({ limit: 10, bytes: 1_000_000, except: [known] });
+  const { found } = await relay.outbox.loadPending({ ...ALL, except: { batches: [known], events: [] } });
+  expect(found.map(({ entry }) => entry.sequence)).toEqual([fresh]);
+  await hold(database, {});
+  const held = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [known] });
+  expect(held.map(({ sequence }) => sequence)).toEqual([fresh]);
+  expect(await outboxCount(database)).toBe(2);
+});
 
-  expect(loaded.map(({ sequence }) => sequence)).toEqual([fresh]);
-  expect(await connection.db.selectFrom('outbox').selectAll().execute()).toHaveLength(2);
+test('of batches that overlap the oldest events are loaded, and a batch of which some are left is not whole', async () => {
+  await using database = await createTestDatabase();
+  await using relay = await createTestRelay({ database, exchange: UNHEARD });
+  await addEntries(database, Array.from({ length: 6 }, newJobId));
+  await database.query('delete from outbox_batches');
+  await database.query(`
+    insert into outbox_batches (first, sequences, bytes)
+    values (1, '{5}', 500), (2, '{2,4}', 1000), (3, '{3,6}', 1000)`); // 1 has left the first one
+  const load = async (limit: number) => {
+    const { found, bound } = await relay.outbox.loadPending({ ...ALL, limit });
+    return [
+      bound,
+      ...found.map(({ entry }) => `${entry.position} of ${entry.batch?.first} ${entry.batch?.isWhole}`),
+    ];
+  };
+
+  expect(await load(1)).toEqual(['3', '2 of 2 false']);
+  expect(await load(3)).toEqual(['5', '2 of 2 true', '3 of 3 false', '4 of 2 true']);
+  expect(await load(9)).toEqual([
+    undefined,
+    '2 of 2 true',
+    '3 of 3 true',
+    '4 of 2 true',
+    '5 of 1 true',
+    '6 of 3 true',
+  ]);
 });
 
 test('an event larger than the whole allowance of bytes is still published', async () => {
@@ -205,37 +275,22 @@ test('an event larger than the whole allowance of bytes is still published', asy
 test('loads go by their index though the outbox was empty when its statistics were taken', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
-  await database.query('analyze outbox');
+  await database.query('analyze outbox_batches, outbox_held');
   await addEntries(database, Array.from({ length: 2_000 }, newJobId));
-  const plan = await connection.execute<{ 'QUERY PLAN': string }>(
-    { name: 'explain-load', text: `explain ${LOAD.text}` },
-    [[], 100, 1_000_000],
-  );
-  const text = plan.map((row) => row['QUERY PLAN']).join('\n');
+  const planOf = async ({ name, text }: Statement, values: unknown[]) => {
+    const plan = await connection.execute<{ 'QUERY PLAN': string }>(
+      { name: `explain-${name}`, text: `explain ${text}` },
+      values,
+    );
+    return plan.map((row) => row['QUERY PLAN']).join('\n');
+  };
 
-  expect(text).toMatch(/Index Scan using outbox_pending/);
-  expect(text).not.toMatch(/Sort|Seq Scan|Bitmap/);
-});
-
-test('while something is in flight, what comes within the pace is loaded together', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  await using relay = await createTestRelay({ database, exchange, limits: { pollMs: 10, paceMs: 1_500 } });
-  await relay.lease.attempt();
-  const letGo = relay.holdPublishes();
-  await addEntry(database, { jobId: newJobId() });
-  relay.relay.start();
-  await vi.waitFor(() => expect(relay.published).toHaveLength(1));
-  const before = relay.loads();
-
-  for (let count = 0; count < 10; count++) {
-    await addEntry(database, { jobId: newJobId() });
-    relay.relay.nudge();
-  }
-  letGo();
-
-  await bus.received(11);
-  // One that was under way already, perhaps, and one for all.
-  expect(relay.loads() - before).toBeLessThanOrEqual(2);
+  const all = await planOf(LOAD_ALL, [[], [], [], 100, 1_000_000, 200, 10_000, []]);
+  expect(all).toMatch(/Index Scan using outbox_batches_pkey/);
+  const news = await planOf(LOAD_NEW, [[], [], [], 100, 1_000_000, 200, 10_000, [], '3']);
+  expect(news).toMatch(/Index Scan using outbox_batches_xid/);
+  const held = await planOf(LOAD_HELD, [[], 100, 1_000_000, 0]);
+  expect(held).toMatch(/Index Scan using outbox_held_pending/);
+  for (const plan of [all, news, held])
+    expect(plan).not.toMatch(/Seq Scan on (outbox_batches|outbox_held|events|jobs)|Bitmap/);
 });

@@ -3,6 +3,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { altered, copies, eventIds, outOfOrder, untilOutboxEmpty } from '../../support/facts.ts';
 import { lifeOf, post } from '../../support/load.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 
@@ -90,7 +91,7 @@ test('a confirmed entry leaves the outbox and its publication says so', async ()
 
   const rows = await relay.database.query(
     `select e.status, p.result, p.attempt, p.detail, p.duration_ms >= 0 as timed
-     from publications p join events e on e.sequence = p.event_sequence order by e.sequence`,
+     from ${PUBLICATIONS} p join events e on e.sequence = p.event_sequence order by e.sequence`,
   );
   expect(rows).toEqual([
     { status: 'processing', result: 'confirmed', attempt: 1, detail: null, timed: true },
@@ -111,13 +112,8 @@ test('entries that a former run left behind are published, with the same bytes a
   }
   // As if the marks of the first run had been lost with its crash.
   await database.query(
-    `insert into outbox (sequence, source, job_id, status, late, occurred_at, recorded_at, data)
-     select e.sequence, e.source, e.job_id, e.status, e.late, '2026-01-15T10:35:00Z', e.recorded_at, v.data
-     from events e join unnest($1::text[], $2::text[]) as v (job_id, data) using (job_id)`,
-    [
-      bus.messages.map(({ event }) => event['subject']),
-      bus.messages.map(({ text }) => text.slice(text.indexOf('"data":') + 7, -1)),
-    ],
+    `insert into outbox_batches (first, sequences, bytes, recorded_at)
+     select sequence, array[sequence], 500, recorded_at from events`,
   );
 
   await using relay = await startTestService({ exchange, database });

@@ -23,9 +23,10 @@ export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map
 
 const isAuthentic = ({ notice }: Attempt) => AUTHENTIC.has(notice.kind) && notice.eventId !== undefined;
 
-/** Events that were acknowledged or are in the ledger, and were never received. */
-export function lost({ attempts, messages, ledger }: Recorded): Violation[] {
+/** Events that were acknowledged or are in the ledger, and were neither received nor discarded by the operator. */
+export function lost({ attempts, messages, ledger, parked }: Recorded): Violation[] {
   const received = new Set(messages.map(({ id }) => id));
+  for (const { eventId, isDiscarded } of parked) if (isDiscarded) received.add(eventId);
   const acknowledged = attempts.filter((each) => isAuthentic(each) && isAcknowledged(each));
   const due = new Set([
     ...acknowledged.map(({ notice }) => notice.eventId as string),
@@ -148,10 +149,16 @@ function envelope(notice: Notice): [string, unknown][] {
   ];
 }
 
+/** Faults that keep a leader from its lease, and that it outlives. */
+const DEPOSES = /^(replica-freeze|hand-off-freeze|loop-stall|postgres-|disk-full)/;
+
 /**
- * An id has at most as many copies as publications on record, and one more for each replica that was killed before the
- * confirmed one, since it could not record its last publications. It has exactly one where no fault was at work from the
- * first request to the confirmed publication. What the broker redelivers is no copy.
+ * An id has at most as many copies as publications on record, and one more for
+ * - each replica that was killed before the confirmed one, since it could not record its last publications;
+ * - each fault that made another replica lead without the leader's knowledge: what both have published is on record once;
+ * - each park: the event may have been in flight then, and is published again.
+ * It has exactly one where no fault was at work from the first request to the confirmed publication. What the broker redelivers
+ * is no copy.
  */
 export function copies(recorded: Recorded): Violation[] {
   const { messages, ledger, exits } = recorded;
@@ -160,15 +167,19 @@ export function copies(recorded: Recorded): Violation[] {
   const accepted = new Map(ledger.events.map((event) => [event.id, event.recordedMs]));
   const sentMs = firstSent(recorded.attempts);
   const kills = exits.filter(({ asked }) => asked === 'SIGKILL').map(({ atMs }) => atMs);
+  const deposals = recorded.injections.filter(({ fault }) => DEPOSES.test(fault));
   return [...received].flatMap(([id, { length }]) => {
     const records = published.get(id) ?? [];
     const confirmedMs = Math.min(
       ...records.filter(({ result }) => result === 'confirmed').map(({ atMs }) => atMs),
     );
     const fromMs = accepted.get(id) ?? Number.NEGATIVE_INFINITY;
-    const unrecorded = kills.filter((atMs) => atMs >= fromMs && atMs <= confirmedMs).length;
+    const parks = recorded.parked.filter(({ eventId }) => eventId === id).length;
+    const deposed = deposals.filter(({ startMs, healedMs }) => fromMs <= healedMs && confirmedMs >= startMs);
+    const killed = kills.filter((atMs) => atMs >= fromMs && atMs <= confirmedMs);
+    const unrecorded = parks + deposed.length + killed.length;
     const span: Span = { fromMs: sentMs.get(id) ?? fromMs, toMs: confirmedMs };
-    const isQuiet = length > 1 && injectionsDuring(recorded, span).length === 0;
+    const isQuiet = length > 1 && parks === 0 && injectionsDuring(recorded, span).length === 0;
     const allowed = isQuiet ? 1 : records.length + unrecorded;
     if (length <= allowed) return [];
     return [violation('too many copies', `${id}: ${length} copies, ${allowed} accounted for`)];
@@ -216,7 +227,7 @@ export function order({ attempts, messages, ledger }: Recorded): Violation[] {
     });
   };
   const sent = attempts
-    .filter(({ notice }) => notice.kind === 'new')
+    .filter(({ notice }) => notice.kind === 'new' && notice.isBeside !== true)
     .map(({ notice }) => notice.eventId as string);
   return [
     ...inTurn(

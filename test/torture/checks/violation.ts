@@ -6,6 +6,7 @@ const KINDS = [
   'altered',
   'too many copies',
   'out of order',
+  'revived',
   'ids',
   'audit',
   'late answer',

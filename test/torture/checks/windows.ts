@@ -5,7 +5,7 @@ import type { Attempt, Episode, Recorded, Injection } from '../recorded.ts';
 export type Span = { readonly fromMs: number; readonly toMs: number };
 
 /** After a fault is healed, timers still run out, connections come back, and delayed bytes arrive. */
-const AFTERMATH_MS = 2_000;
+export const AFTERMATH_MS = 2_000;
 
 const overlaps = (a: Span, b: Span) => a.fromMs <= b.toMs && b.fromMs <= a.toMs;
 

@@ -1,15 +1,18 @@
 // All faults, by name.
 
 import { brokerFaults } from './broker.ts';
+import { handOffFaults } from './hand-off.ts';
 import { insideFaults } from './inside.ts';
 import { networkFaults } from './network.ts';
 import { processFaults } from './processes.ts';
 import type { Fault } from './types.ts';
 
+export { MIGRATION } from './migration.ts';
 export type { Fault, Stage, Struck, Subject } from './types.ts';
 
 export const FAULTS: readonly Fault[] = [
   ...processFaults,
+  ...handOffFaults,
   ...networkFaults,
   ...brokerFaults,
   ...insideFaults,

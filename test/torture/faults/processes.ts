@@ -2,18 +2,22 @@
 
 import type { Replica } from '../replica.ts';
 import type { World } from '../world.ts';
-import { candidates, type Fault, indexes, lasting, type Stage, type Strike, type Struck } from './types.ts';
+import {
+  candidates,
+  type Fault,
+  indexes,
+  lasting,
+  leaderOf,
+  type Stage,
+  type Strike,
+  type Struck,
+} from './types.ts';
 
 /** Every second time the replica that leads the relay, if it can be found. */
 async function victim(world: World, how: Strike): Promise<Replica> {
   const choice = candidates(world, how);
   const [fallback, wantsLeader] = [how.random.pick(choice), how.random.chance(0.5)];
-  if (!wantsLeader) return fallback;
-  for (const replica of choice) {
-    const leads = await replica.metric('tallyhook_relay_lease_held').catch(() => 0);
-    if (leads === 1) return replica;
-  }
-  return fallback;
+  return (wantsLeader ? await leaderOf(choice) : undefined) ?? fallback;
 }
 
 const replicaFaults: readonly Fault[] = [

@@ -24,6 +24,7 @@ export type Stage = {
   readonly subscriber?:
     | {
         readonly queue: string;
+        readonly has: (id: string) => boolean;
         readonly bind: () => Promise<void>;
         readonly unbind: () => Promise<void>;
         /** Deletes it once it is empty: no message may be lost with it. */
@@ -45,6 +46,8 @@ export type Strike = {
 export type Struck = {
   /** The replicas that it touches; empty means all or none. */
   readonly replicas: readonly number[];
+  /** Events that were committed and not published yet when it struck, if it is a fault of the hand-off. */
+  readonly unpublished?: number | undefined;
   /** Undoes it. Resolves when it is undone; recovery may take longer. */
   readonly heal: () => Promise<void>;
 };
@@ -69,6 +72,15 @@ export type Fault = {
 
 export function candidates({ replicas }: World, { only }: Strike): readonly Replica[] {
   return only === undefined ? replicas : replicas.filter(({ index }) => only.includes(index));
+}
+
+/** The one of these that leads the relay, if it can be found. */
+export async function leaderOf(replicas: readonly Replica[]): Promise<Replica | undefined> {
+  for (const replica of replicas) {
+    const leads = await replica.metric('tallyhook_relay_lease_held').catch(() => 0);
+    if (leads === 1) return replica;
+  }
+  return undefined;
 }
 
 /** One of the candidates, or sometimes all. */

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { createBodies } from '../../../src/intake/bodies.ts';
+import { createBodies as createWith } from '../../../src/intake/bodies.ts';
+import { createDeadlines } from '../../../src/intake/deadlines.ts';
 
 const KIB = 1024;
 
@@ -22,7 +23,14 @@ function requestOf(headers: Record<string, string> = {}) {
   return stream as unknown as Readable & IncomingMessage & { socket: { isPaused: boolean } };
 }
 
-const options = { isBuffered: true, limitBytes: 256 * KIB, patienceMs: 5_000 };
+const now = () => performance.now();
+const createBodies = (budget: { budgetBytes: number }) =>
+  createWith({ ...budget, deadlines: createDeadlines({ now }) });
+const within = (patienceMs: number) => ({
+  isBuffered: true,
+  limitBytes: 256 * KIB,
+  deadlineMs: now() + patienceMs,
+});
 
 async function arrive(request: Readable, ...chunks: (string | Buffer)[]): Promise<void> {
   for (const chunk of chunks) request.push(chunk);
@@ -38,7 +46,7 @@ describe('a body that is held', () => {
   ] as const)('of %s arrives as it was sent', async ([, chunks]) => {
     const bodies = createBodies({ budgetBytes: 1024 * KIB });
     const request = requestOf();
-    const body = bodies.read(request, options);
+    const body = bodies.read(request, within(5_000));
     for (const chunk of chunks) request.push(chunk);
     request.push(null);
 
@@ -49,7 +57,7 @@ describe('a body that is held', () => {
   test('costs what has arrived and not what it announces', async () => {
     const bodies = createBodies({ budgetBytes: 1024 * KIB });
     const request = requestOf({ 'content-length': String(200 * KIB) });
-    const body = bodies.read(request, options);
+    const body = bodies.read(request, within(5_000));
     expect(bodies.bufferedBytes()).toBe(0);
     await arrive(request, Buffer.alloc(100));
     expect(bodies.bufferedBytes()).toBe(100);
@@ -65,7 +73,7 @@ describe('a body that is held', () => {
   test('in chunks of one byte costs no more than twice its bytes', async () => {
     const bodies = createBodies({ budgetBytes: 1024 * KIB });
     const request = requestOf();
-    const body = bodies.read(request, options);
+    const body = bodies.read(request, within(5_000));
     await arrive(request, ...Array.from({ length: 10_000 }, () => 'x'));
 
     expect(bodies.bufferedBytes()).toBeLessThanOrEqual(20_000);
@@ -79,7 +87,7 @@ describe('past the budget', () => {
     const bodies = createBodies({ budgetBytes: 100 * KIB });
     const requests = [requestOf(), requestOf(), requestOf(), requestOf()];
     const [silent, stalled, slow, fresh] = requests.map((request, index) =>
-      bodies.read(request, index === 1 ? { ...options, patienceMs: 200 } : options),
+      bodies.read(request, within(index === 1 ? 200 : 5_000)),
     );
     await arrive(requests[1] as Readable, Buffer.alloc(50 * KIB));
     await arrive(requests[2] as Readable, Buffer.alloc(40 * KIB));
@@ -101,7 +109,7 @@ describe('past the budget', () => {
   test('a body that is not held costs nothing, and is counted', async () => {
     const bodies = createBodies({ budgetBytes: KIB });
     const request = requestOf();
-    const body = bodies.read(request, { ...options, isBuffered: false });
+    const body = bodies.read(request, { ...within(5_000), isBuffered: false });
     await arrive(request, Buffer.alloc(100 * KIB), Buffer.alloc(100 * KIB));
     expect(bodies.bufferedBytes()).toBe(0);
     request.push(null);
@@ -116,7 +124,7 @@ describe.for([true, false])('held: %s, a body', (isBuffered) => {
   test('that announces more than the limit is not read at all', async () => {
     const request = requestOf({ 'content-length': '11' });
 
-    expect(await bodies.read(request, { ...options, isBuffered, limitBytes: 10 })).toEqual({
+    expect(await bodies.read(request, { ...within(5_000), isBuffered, limitBytes: 10 })).toEqual({
       kind: 'too-large',
     });
     expect(request.listenerCount('data')).toBe(0);
@@ -124,7 +132,7 @@ describe.for([true, false])('held: %s, a body', (isBuffered) => {
 
   test('that grows past the limit is not kept any further', async () => {
     const request = requestOf();
-    const body = bodies.read(request, { ...options, isBuffered, limitBytes: 10 });
+    const body = bodies.read(request, { ...within(5_000), isBuffered, limitBytes: 10 });
     await arrive(request, 'x'.repeat(10), 'x');
 
     expect(await body).toEqual({ kind: 'too-large' });
@@ -135,7 +143,7 @@ describe.for([true, false])('held: %s, a body', (isBuffered) => {
 
   test('that does not end in time is late', async () => {
     const request = requestOf();
-    const body = bodies.read(request, { ...options, isBuffered, patienceMs: 20 });
+    const body = bodies.read(request, { ...within(20), isBuffered });
     await arrive(request, 'x');
 
     expect(await body).toEqual({ kind: 'late' });
@@ -144,7 +152,7 @@ describe.for([true, false])('held: %s, a body', (isBuffered) => {
 
   test('that breaks off is incomplete', async () => {
     const request = requestOf();
-    const body = bodies.read(request, { ...options, isBuffered });
+    const body = bodies.read(request, { ...within(5_000), isBuffered });
     await arrive(request, 'x');
     request.destroy(new Error('aborted'));
 

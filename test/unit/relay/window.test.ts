@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Entry } from '../../../src/relay/outbox.ts';
+import { type Entry, newBatch } from '../../../src/relay/entry.ts';
 import { createWindow, type Lane } from '../../../src/relay/window.ts';
 
 let position = 0;
@@ -61,7 +61,7 @@ test('a live entry goes on past a copy that failed, and later copies of that rep
   expect(firstOf(window.take())).toBe(other);
 
   window.forget(live);
-  window.forgetFailed(c1);
+  window.forgetFailedCopy(c1);
   expect(window.positions()).toEqual([other.position]);
   expect(window.size('live')).toEqual({ entries: 0, bytes: 0 });
   expect(window.size('copies').entries).toBe(1);
@@ -105,20 +105,84 @@ test('an entry that comes to a lane of deferred copies alone may go at once', ()
   expect(firstOf(window.take())).toBe(live);
 });
 
-test('the failure of a live entry takes all that waits behind it out, and leaves a failed copy until that is written', () => {
+test('the failure of a live entry takes out all that waits behind it, and keeps a failed copy until that is written', () => {
   const [copy, live, behind] = [entry('a', 'r'), entry('a'), entry('a', 'r2')];
   const window = windowOf(copy);
   window.deferReplay(window.take() as Lane);
   window.admit(live);
   window.admit(behind);
-  window.take(); // live is in flight, and fails
+  const lane = window.take() as Lane; // live is in flight, and fails
 
-  window.forgetFailed(live);
+  window.advance(lane);
+  expect(window.close(lane.key)).toEqual([]);
+  window.forget(live);
   expect(window.positions()).toEqual([copy.position]);
-  window.forgetFailed(copy);
+  window.forgetFailedCopy(copy);
 
   expect(window.positions()).toEqual([]);
   expect(window.size('copies')).toEqual({ entries: 0, bytes: 0 });
+});
+
+test('while a lane is closed nothing takes its place there, and what has a batch is to be held', () => {
+  const batch = newBatch('1', 3);
+  const [failed, behind, late] = [entry('a'), { ...entry('a'), batch }, { ...entry('a'), batch }];
+  const window = windowOf(failed, behind);
+  const lane = window.take() as Lane;
+
+  window.advance(lane);
+  expect(window.close(lane.key)).toEqual([behind]);
+  expect(window.admit(late)).toBe(false);
+  expect(window.take()).toBeUndefined();
+  window.forget(failed);
+  window.reopen(lane.key);
+
+  expect(window.admit(late)).toBe(true);
+  expect(firstOf(window.take())).toBe(late);
+});
+
+test('a lane is open again when it was reopened as often as it was closed', () => {
+  const window = createWindow();
+  const [a, b] = [entry('a'), entry('a')];
+  window.close('default a');
+  window.close('default a');
+
+  window.reopen('default a');
+  expect(window.admit(a)).toBe(false);
+  window.reopen('default a');
+  expect(window.admit(b)).toBe(true);
+});
+
+test('a lane that is closed keeps what is on its way, which may be published again', () => {
+  const [flying, behind] = [entry('a'), { ...entry('a'), batch: newBatch('1', 1) }];
+  const window = windowOf(flying, behind);
+  const lane = window.take() as Lane;
+
+  expect(window.close(lane.key)).toEqual([behind]);
+  expect(lane.entries).toEqual([flying]);
+  window.putBack(lane);
+
+  expect(firstOf(window.take())).toBe(flying);
+  window.advance(lane);
+  expect(window.admit(entry('a'))).toBe(false);
+});
+
+test('an entry that arrives later than the next one of its job takes its place before it', () => {
+  const [first, second, third] = [entry('a'), entry('a'), entry('a')];
+  const window = windowOf(second, third, first);
+
+  expect(firstOf(window.take())).toBe(first);
+});
+
+test('a batch is whole until one of its entries leaves memory without its result', () => {
+  const batch = newBatch('1', 2);
+  const window = windowOf({ ...entry('a'), batch }, { ...entry('b'), batch });
+  expect(window.inBatches()).toEqual({ batches: ['1'], events: [] });
+  expect(window.positions()).toEqual([]);
+
+  window.forgetIdle();
+
+  expect(batch.isWhole).toBe(false);
+  expect(window.inBatches()).toEqual({ batches: [], events: [] });
 });
 
 test('a replay that is forgotten leaves what is on its way, and all else', () => {

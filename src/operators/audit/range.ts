@@ -1,0 +1,161 @@
+// Which rows of a list a statement reads: a part of an index, between two places of the list's order. The bounds stand in a
+// materialized CTE, which hides their values from the planner. (When it saw them, it once expected few rows and sorted
+// 660,000.)
+
+import { type RawBuilder, sql } from 'kysely';
+import type { AccessPath, Condition } from './access-path.ts';
+import type { Position, ValueType } from './cursor.ts';
+
+/** A table as a list shows it, newest first. `Row`: a row of a page's statement. */
+export type ListSpec<Row> = {
+  readonly table: 'deliveries' | 'events' | 'jobs' | 'operator_log' | 'publications' | 'replays';
+  /** The columns of `t` that are read, without bodies, and under their own names. */
+  readonly row: RawBuilder<unknown>;
+  /** What is shown of them, times as text. */
+  readonly columns: RawBuilder<unknown>;
+  /** The order: the column of time, and the columns that order rows of one time. */
+  readonly time: keyof Row & string;
+  readonly ties: readonly { readonly column: keyof Row & string; readonly type: ValueType }[];
+  /** Joins other tables to the rows of a page (`page`), one row to each. */
+  readonly complete?: { readonly columns: RawBuilder<unknown>; readonly joins: RawBuilder<unknown> };
+  /** Where more rows of the list are. */
+  readonly packed?: Packed;
+};
+
+/**
+ * A table with many rows of a list in each of its own, at the same time and with ids that follow each other: nothing stands
+ * between them in the list. A packed row has the id of its first row. So it begins before a place in the list if any of
+ * its rows does, and has the list's indexes.
+ */
+type Packed = {
+  readonly table: 'publication_batches';
+  /** `row` of the list, made of a packed row `t`, and of `joins`. */
+  readonly row: RawBuilder<unknown>;
+  readonly joins: RawBuilder<unknown>;
+};
+
+export type Bounds = {
+  /** Only rows behind this place. */
+  readonly after: Position | null;
+  /** RFC 3339. */
+  readonly from: string | undefined;
+  readonly to: string | RawBuilder<unknown> | undefined;
+};
+
+const UNBOUNDED: Bounds = { after: null, from: undefined, to: undefined };
+
+const SMALLEST: Readonly<Record<ValueType, string>> = {
+  time: '-infinity',
+  uuid: '00000000-0000-0000-0000-000000000000',
+  bigint: '0',
+  text: '',
+  rank: '0',
+};
+const PG_TYPES: Readonly<Record<ValueType, string>> = {
+  time: 'timestamptz',
+  uuid: 'uuid',
+  bigint: 'bigint',
+  // The collation of the columns, which they are sorted by.
+  text: 'text collate "C"',
+  rank: 'int',
+};
+
+/** The columns of a list's order. */
+export const orderOf = <Row>({ time, ties }: ListSpec<Row>): readonly (keyof Row & string)[] => [
+  time,
+  ...ties.map(({ column }) => column),
+];
+
+export const columnsOf = (table: string, names: readonly string[]) =>
+  sql.join(names.map((name) => sql.ref(`${table}.${name}`)));
+export const descending = (table: string, names: readonly string[]) =>
+  sql.join(names.map((name) => sql`${sql.ref(`${table}.${name}`)} desc`));
+
+export const all = (conditions: readonly Condition[]) => sql.join([sql`true`, ...conditions], sql` and `);
+
+/** The CTE `b` of one row: `upper0`, `upper1`, … is a place in the order, and `lower0` a time. */
+function boundsCte<Row>({ ties }: ListSpec<Row>, { after, from, to }: Bounds): RawBuilder<unknown> {
+  // `to` alone is a place, too: that of the smallest ties, so rows at exactly this time are not below it.
+  const uppers = ties.map(
+    ({ type }, index) =>
+      sql`${after?.[index + 1] ?? SMALLEST[type]}::${sql.raw(PG_TYPES[type])} as ${sql.ref(`upper${index + 1}`)}`,
+  );
+  return sql`b as materialized (${sql.join([
+    sql`select (${after?.[0] ?? to ?? 'infinity'})::timestamptz as upper0`,
+    sql`${from ?? '-infinity'}::timestamptz as lower0`,
+    ...uppers,
+  ])})`;
+}
+
+type Range = {
+  readonly ctes: readonly RawBuilder<unknown>[];
+  /** To be joined with the rows: the bounds `b`, and the keys `k` of the path. */
+  readonly outer: RawBuilder<unknown>;
+  readonly where: RawBuilder<unknown>;
+  /** The same for packed rows; null if none of them is in the range. */
+  readonly wherePacked: RawBuilder<unknown> | null;
+  /** The columns that the index is sorted by. */
+  readonly order: readonly string[];
+};
+
+/** The condition that a row is in the path and between the bounds. `bounds`: undefined for any time. */
+export function rangeOf<Row>(
+  spec: ListSpec<Row>,
+  { lead, only, sorted, packed }: AccessPath,
+  bounds: Bounds | undefined,
+): Range {
+  const leading = lead?.columns ?? [];
+  const order = orderOf(spec);
+  const behind = order.filter((name) => !leading.includes(name));
+  const uppers = order.map((_, index) => sql.ref(`b.upper${index}`));
+  const time = sql.ref(`t.${spec.time}`);
+  const isBelow = sql`(${columnsOf('t', order)}) < (${sql.join(uppers)})`;
+  const conditions: Condition[] = only === undefined ? [] : [only];
+  if (lead === undefined || sorted !== undefined || bounds === undefined) {
+    if (lead) conditions.push(sql`(${columnsOf('t', leading)}) = (${columnsOf('k', leading)})`);
+    if (bounds) conditions.push(isBelow, sql`${time} >= b.lower0`);
+  } else {
+    // Between two places of the index, instead of by equality: for an equal job id the planner may estimate few rows, read
+    // all of them and sort.
+    const [ofRow, ofKey] = [columnsOf('t', leading), columnsOf('k', leading)];
+    conditions.push(sql`(${ofRow}, ${time}) >= (${ofKey}, b.lower0)`);
+    if (behind.length === order.length)
+      conditions.push(sql`(${ofRow}, ${columnsOf('t', order)}) < (${ofKey}, ${sql.join(uppers)})`);
+    // The leading column is also in the list's order (source of jobs), and the index goes on without it.
+    else conditions.push(sql`(${ofRow}, ${time}) <= (${ofKey}, b.upper0)`, isBelow);
+  }
+  const where = all(conditions);
+  return {
+    ctes: [
+      boundsCte(spec, bounds ?? UNBOUNDED),
+      ...(lead
+        ? [sql`k (${sql.join(leading.map((name) => sql.ref(name)))}) as materialized (${lead.keys})`]
+        : []),
+    ],
+    outer: lead ? sql`b cross join k` : sql`b`,
+    where,
+    wherePacked: packed === undefined ? where : packed && all([packed, isBelow, sql`${time} >= b.lower0`]),
+    order: sorted?.by ?? [...leading, ...behind],
+  };
+}
+
+/** The rows of a range; with `limit` at most so many, in the order of the index. */
+export function rowsOf<Row>(
+  { table, row, packed }: ListSpec<Row>,
+  { where, wherePacked, order }: Range,
+  limit?: number,
+): RawBuilder<unknown> {
+  const first = limit === undefined ? sql`` : sql`order by ${descending('t', order)} limit ${limit}`;
+  const ofTable = sql`select ${row} from ${sql.table(table)} t where ${where} ${first}`;
+  if (packed === undefined || wherePacked === null) return ofTable;
+  // Each packed row gives one row at least, so the limit is enough for them, too. They come in the order of the list, and
+  // only rows of the same time have to be sorted (an incremental sort): no more is unpacked than the limit needs.
+  const inRange = sql`select t.* from ${sql.table(packed.table)} t where ${wherePacked} ${first}`;
+  const unpacked = sql`select ${packed.row} from (${inRange}) t ${packed.joins}`;
+  return sql`
+    select t.* from (
+      (${ofTable})
+      union all
+      (select t.* from (${unpacked}) t where ${where} ${first})
+    ) t ${first}`;
+}

@@ -1,0 +1,167 @@
+// Writes the results of events that stand in batches of the outbox: whole batches whose events are all confirmed, and single events,
+// which leave their batches.
+
+import { type DatabaseConnection, RELEASE_JOBS, type Statement } from '../ledger/index.ts';
+import type { Batch, Settlement } from './entry.ts';
+import { attemptColumns, insertConfirmed } from './publications.ts';
+
+type Execute = Pick<DatabaseConnection, 'execute'>;
+
+/** Deletes batches whose events are all confirmed, and records the publications of these. To repeat it changes nothing. */
+const SETTLE_WHOLE: Statement = {
+  name: 'outbox-settle-whole',
+  text: `
+with gone as (
+  delete from outbox_batches where first = any($1::bigint[]) returning first, sequences
+),
+left_in as (
+  select first, unnest(sequences) as sequence from gone
+),
+confirmed as (
+  select t.* from unnest($2::bigint[], $3::bigint[], $4::int[], $5::text[]) as t (first, sequence, duration_ms, source)
+  join left_in using (first, sequence)
+)
+${insertConfirmed('confirmed', '$6')}`,
+};
+
+/** @param batches each is whole, and all of its entries are confirmed */
+export async function settleWhole(
+  connection: Execute,
+  batches: readonly Batch[],
+  relayId: string,
+): Promise<void> {
+  const confirmed = batches.flatMap((batch) => batch.confirmed);
+  const rows = await connection.execute<Recorded>(SETTLE_WHOLE, [
+    batches.map(({ first }) => first),
+    confirmed.map(({ entry }) => entry.batch?.first),
+    confirmed.map(({ entry }) => entry.sequence),
+    confirmed.map(({ publication }) => Math.round(publication?.durationMs ?? 0)),
+    confirmed.map(({ entry }) => entry.source),
+    relayId,
+  ]);
+  await endElsewhere(connection, confirmed, rows, relayId);
+}
+
+type Recorded = { readonly recorded: number };
+
+/** Events that are held since they were in flight: an operator has parked them, or a drop has saved their content. */
+const END_ELSEWHERE: Statement = {
+  name: 'outbox-end-elsewhere',
+  text: `
+with gone as (
+  delete from outbox_held where sequence in (
+    select sequence from outbox_held where sequence = any($1::bigint[]) order by sequence for update
+  )
+  returning sequence, source, job_id
+),
+published as (
+  insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_id, source)
+  select now(), gone.sequence, 1, 'confirmed', t.duration_ms, $3::uuid, gone.source
+  from gone join unnest($1::bigint[], $2::int[]) as t (sequence, duration_ms) using (sequence)
+)
+select source, job_id as "jobId" from gone`,
+};
+
+/** All of these were confirmed, and so many of them were still in their batches. */
+async function endElsewhere(
+  connection: Execute,
+  confirmed: readonly Settlement[],
+  rows: readonly Recorded[],
+  relayId: string,
+): Promise<void> {
+  if (rows.reduce((sum, { recorded }) => sum + recorded, 0) === confirmed.length) return;
+  const gone = await connection.execute<{ source: string; jobId: string }>(END_ELSEWHERE, [
+    confirmed.map(({ entry }) => entry.sequence),
+    confirmed.map(({ publication }) => Math.round(publication?.durationMs ?? 0)),
+    relayId,
+  ]);
+  if (gone.length === 0) return;
+  await connection.execute(RELEASE_JOBS, [gone.map(({ source }) => source), gone.map(({ jobId }) => jobId)]);
+}
+
+/**
+ * Takes single events out of their batches: confirmed ones leave the outbox, the others are held from then on, and their jobs
+ * with them, except behind a returned one. Only what is still in its batch is changed: an operator or another relay
+ * may have taken it out before, and to repeat it changes nothing.
+ *
+ * Locks the batches by their keys, then the jobs by theirs, as an operator's decision does. A relay that does not lead any more
+ * tells the leader by the version, which may have looked for the event in both places at the wrong moments.
+ */
+const TAKE_OUT: Statement = {
+  name: 'outbox-take-out',
+  text: `
+with settled as (
+  select * from unnest(
+    $1::bigint[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[]
+  ) as t (first, sequence, next, retry_in_ms, result, detail, duration_ms)
+),
+locked as materialized (
+  select first, sequences from outbox_batches where first in (select first from settled) order by first for update
+),
+left_in as (
+  select first, unnest(sequences) as sequence from locked
+),
+taken as materialized (
+  select s.*, e.source, e.job_id, e.status, e.progress_percentage, e.late, e.recorded_at
+  from settled s join left_in using (first, sequence) join events e on e.sequence = s.sequence
+),
+rest as materialized (
+  select first, array(
+    select each from unnest(sequences) as each where each not in (select sequence from taken) order by each
+  ) as sequences
+  from locked
+),
+emptied as (
+  delete from outbox_batches b using rest where b.first = rest.first and cardinality(rest.sequences) = 0
+),
+shrunk as (
+  update outbox_batches b set sequences = rest.sequences
+  from rest where b.first = rest.first and cardinality(rest.sequences) > 0
+),
+moved as (
+  insert into outbox_held (
+    sequence, source, job_id, status, progress_percentage, late, recorded_at, state, attempts, due_at, last_error
+  )
+  select sequence, source, job_id, status, progress_percentage, late, recorded_at,
+         case next when 'return' then 'returned' when 'park' then 'parked' else 'pending' end,
+         case next when 'hold' then 0 else 1 end, now() + make_interval(secs => retry_in_ms / 1000.0), detail
+  from taken where next <> 'delete'
+),
+job as materialized (
+  select j.source, j.job_id from jobs j
+  where (j.source, j.job_id) in (select source, job_id from taken where next in ('hold', 'retry', 'park'))
+  order by j.source, j.job_id for update
+),
+held as (
+  update jobs j set hold = hold + 1 from job where j.source = job.source and j.job_id = job.job_id returning j.hold
+),
+told as (
+  update outbox_version set version = version + 1
+  where (select count(*) from held) >= 0 and exists (select from taken where next <> 'delete')
+    and $8::uuid is distinct from (select holder from relay_lease where name = 'outbox')
+),
+unconfirmed as (
+  insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
+  select now(), sequence, 1, result, detail, duration_ms, $8::uuid, source from taken where result <> 'confirmed'
+),
+confirmed as (
+  select * from taken where result = 'confirmed'
+)
+${insertConfirmed('confirmed', '$8')}`,
+};
+
+/** @param settlements of entries with a batch */
+export async function takeOut(
+  connection: Execute,
+  settlements: readonly Settlement[],
+  relayId: string,
+): Promise<void> {
+  const rows = await connection.execute<Recorded>(TAKE_OUT, [
+    settlements.map(({ entry }) => entry.batch?.first),
+    settlements.map(({ entry }) => entry.sequence),
+    ...attemptColumns(settlements),
+    relayId,
+  ]);
+  const confirmed = settlements.filter(({ publication }) => publication?.result === 'confirmed');
+  await endElsewhere(connection, confirmed, rows, relayId);
+}

@@ -1,0 +1,57 @@
+// An entry of the outbox in the relay's memory, and what an attempt to publish it changes.
+
+import type { EntryEvent } from './cloud-event.ts';
+import type { NextStep } from './next-step.ts';
+import type { Publication } from './publisher.ts';
+
+export type Entry = EntryEvent & {
+  /** Its key and place in the outbox, decimal digits. For a live entry it is its event's sequence. */
+  readonly position: string;
+  readonly attempts: number;
+  /** The row that it shares with the other events of a write. Undefined for a held event and for a replay's copy. */
+  readonly batch?: Batch;
+  /** Why there is no message to publish; then it fails. */
+  readonly unreadable?: string;
+};
+
+/** A row of outbox_batches, as far as it is in memory. */
+export type Batch = {
+  /** Its key, decimal digits. */
+  readonly first: string;
+  /** False if the row may have an event that is not in memory: then events are taken out of it, and it is not deleted whole. */
+  isWhole: boolean;
+  /** Entries in memory without a result. */
+  left: number;
+  /** Confirmed, and not written yet. */
+  confirmed: Settlement[];
+};
+
+export const newBatch = (first: string, size: number): Batch => ({
+  first,
+  isWhole: true,
+  left: size,
+  confirmed: [],
+});
+
+/** What one publish attempt changes in the outbox. `retryInMs` is 0 unless `next` is `retry`. */
+export type Attempt = {
+  readonly entry: Entry;
+  readonly next: NextStep;
+  readonly publication: Publication;
+  readonly retryInMs: number;
+};
+
+/** An event that was not published: it is held behind an earlier one of its job. */
+type Hold = {
+  readonly entry: Entry;
+  readonly next: 'hold';
+  readonly publication?: undefined;
+  readonly retryInMs: 0;
+};
+
+export type Settlement = Attempt | Hold;
+
+/** Whether `a` stands before `b`: both are decimal digits without leading zeros. */
+export function isBefore(a: string, b: string): boolean {
+  return a.length === b.length ? a < b : a.length < b.length;
+}

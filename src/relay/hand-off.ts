@@ -1,0 +1,160 @@
+// Hands events to the relay after their commit, from memory: most events are never read from the outbox. Knows which writes of
+// this replica have no answer yet, so that a load neither misses an event nor finds it a second time.
+
+import { randomBytes } from 'node:crypto';
+import {
+  type DeliveryRecord,
+  isMissingPartition,
+  isRefusedContent,
+  isRetryable,
+  isLockTimeout,
+  isTimeout,
+  type JobEvent,
+  jobKey,
+  type RecordedDelivery,
+  type TalliedDelivery,
+  type WriteMark,
+} from '../ledger/index.ts';
+import { type Entry, isBefore, newBatch } from './entry.ts';
+
+/** What one write has committed. */
+export type Written = {
+  /** Its events that are in a batch now. */
+  readonly entries: readonly Entry[];
+  /** Jobs whose delivery before was recorded by another writer: it may have an event that is not in memory. */
+  readonly changedJobs: readonly string[];
+  /** It has events that are held. */
+  readonly hasHeld: boolean;
+};
+
+export type HandOff = {
+  /** Runs `record` under a new mark, and hands over what it has committed. Throws what it throws. */
+  readonly write: (
+    batch: readonly DeliveryRecord[],
+    record: (mark: WriteMark) => Promise<TalliedDelivery[]>,
+  ) => Promise<RecordedDelivery[]>;
+  /** Calls `listener` with each write that has committed, in the order of the answers. */
+  readonly onWritten: (listener: (written: Written) => void) => void;
+  /** Writes without an answer. */
+  readonly inFlight: () => WriteMark[];
+  /** The mark of the next write. */
+  readonly next: () => WriteMark;
+  /** Resolves when each write that has no answer now has one, or has failed. */
+  readonly answered: () => Promise<void>;
+  /** How many writes have failed so that nobody knows whether they were committed. */
+  readonly unknown: () => number;
+};
+
+/** A mark's number is an integer column. */
+const WRITES_MAX = 2 ** 30;
+
+export function createHandOff(): HandOff {
+  const inFlight = new Map<WriteMark, Promise<void>>();
+  let writer = drawWriter();
+  let number = 0;
+  let unknown = 0;
+  let listener: ((written: Written) => void) | undefined;
+
+  /**
+   * A write whose result is unknown may still be committed, at any time. From now on this replica is another writer, so
+   * that events behind such a one wait for a load that finds it.
+   */
+  function onFailed(error: unknown): void {
+    if (isRolledBack(error)) return;
+    unknown += 1;
+    begin();
+  }
+
+  function begin(): void {
+    writer = drawWriter();
+    number = 0;
+  }
+
+  return {
+    write: async (batch, record) => {
+      if (number === WRITES_MAX) begin();
+      const mark = { writer, number: number++ };
+      const { promise, resolve } = Promise.withResolvers<void>();
+      inFlight.set(mark, promise);
+      try {
+        const recorded = await record(mark);
+        listener?.(whatWasWritten(batch, recorded));
+        return recorded;
+      } catch (error) {
+        onFailed(error);
+        throw error;
+      } finally {
+        inFlight.delete(mark);
+        resolve();
+      }
+    },
+    onWritten: (given) => {
+      listener = given;
+    },
+    inFlight: () => [...inFlight.keys()],
+    next: () => ({ writer, number }),
+    answered: async () => {
+      await Promise.all(inFlight.values());
+    },
+    unknown: () => unknown,
+  };
+}
+
+/** 64 random bits, so that two replicas, or two starts of one, are different writers. */
+const drawWriter = (): string => randomBytes(8).readBigInt64BE().toString();
+
+/** The server has refused the statement, which is a transaction of its own. */
+const isRolledBack = (error: unknown): boolean =>
+  isRetryable(error) ||
+  isRefusedContent(error) ||
+  isTimeout(error) ||
+  isLockTimeout(error) ||
+  isMissingPartition(error);
+
+function whatWasWritten(batch: readonly DeliveryRecord[], recorded: readonly TalliedDelivery[]): Written {
+  const changedJobs: string[] = [];
+  const events: Event[] = [];
+  let hasHeld = false;
+  for (const [index, delivery] of batch.entries()) {
+    const result = recorded[index];
+    if (delivery.outcome !== 'event' || result === undefined) continue;
+    const { event, source } = delivery;
+    if (result.writerChanged) changedJobs.push(jobKey(source, event.jobId));
+    if (result.pending !== null) events.push({ ...result.pending, source, event, late: result.late });
+    hasHeld ||= result.held;
+  }
+  return { entries: toEntries(events), changedJobs, hasHeld };
+}
+
+type Event = {
+  readonly sequence: string;
+  readonly recordedAt: Date;
+  readonly source: string;
+  readonly event: JobEvent;
+  readonly late: boolean;
+};
+
+/** One write makes one batch. */
+function toEntries(events: readonly Event[]): Entry[] {
+  const [some] = events;
+  if (some === undefined) return [];
+  const first = events.reduce(
+    (lowest, { sequence }) => (isBefore(sequence, lowest) ? sequence : lowest),
+    some.sequence,
+  );
+  const batch = newBatch(first, events.length);
+  return events.map(({ sequence, recordedAt, source, event, late }) => ({
+    position: sequence,
+    sequence,
+    source,
+    jobId: event.jobId,
+    status: event.status,
+    progress: event.progress,
+    late,
+    occurredAt: event.occurredAt,
+    recordedAt,
+    data: event.data,
+    attempts: 0,
+    batch,
+  }));
+}

@@ -1,0 +1,108 @@
+// The entries that are at the broker: publishes the first one of each lane, as many as may be in flight, and isolates the one
+// that makes the broker close the channel.
+
+import { describeError } from '../errors.ts';
+import { toMessage } from './cloud-event.ts';
+import type { Entry } from './entry.ts';
+import type { Publication, Publisher } from './publisher.ts';
+import type { Lane, Window } from './window.ts';
+
+export type InFlight = {
+  readonly count: () => number;
+  /** Publishes for as long as it may. Returns how many entries. */
+  readonly publishReady: () => number;
+  /** The attempt does not count: the entry is published again when the broker is back. */
+  readonly publishAgain: (lane: Lane, publication: Publication) => void;
+  /** What waits in memory has left it. */
+  readonly onForgotten: () => void;
+  /** A load has completed. */
+  readonly onLoaded: () => void;
+};
+
+const BROKER_PAUSE_MS = 200;
+
+export function createInFlight(options: {
+  window: Window;
+  publisher: Pick<Publisher, 'publish'>;
+  limits: { readonly inFlight: number; readonly inFlightBytes: number };
+  routingPrefix: string;
+  /** Monotonic milliseconds. */
+  now: () => number;
+  /** Ask before each publish: this replica may have lost the lease. */
+  mayPublish: () => boolean;
+  /** Of the first entry of the lane. `alone`: no other message was in flight. */
+  onResult: (lane: Lane, publication: Publication, alone: boolean) => void;
+}): InFlight {
+  const { window, publisher, limits, routingPrefix, now, mayPublish, onResult } = options;
+  const suspects = new Set<string>(); // positions in flight when the broker closed the channel because of a message
+  let count = 0;
+  let bytes = 0;
+  let pauseEndsMs = 0;
+  let isReadAnew = true; // since entries were last forgotten, a load has completed
+
+  function hasRoom(): boolean {
+    return count < limits.inFlight && (count === 0 || bytes < limits.inFlightBytes) && now() >= pauseEndsMs;
+  }
+
+  function publishReady(): number {
+    let published = 0;
+    while (hasRoom() && mayPublish()) {
+      const lane = suspects.size === 0 ? window.take() : takeSuspect();
+      if (lane === undefined) break;
+      void publish(lane);
+      published += 1;
+    }
+    return published;
+  }
+
+  /** A suspect is published alone: if the broker closes the channel again, this message is the cause. */
+  function takeSuspect(): Lane | undefined {
+    if (count > 0) return undefined;
+    const lane = window.take(({ position }) => suspects.has(position));
+    if (lane !== undefined || !isReadAnew) return lane;
+    suspects.clear(); // the rest are not there any more: they wait for a retry, or for an operator
+    return window.take();
+  }
+
+  async function publish(lane: Lane): Promise<void> {
+    const entry = lane.entries[0] as Entry;
+    const alone = suspects.has(entry.position);
+    const size = entry.data.length;
+    count += 1;
+    bytes += size;
+    const publication = await attempt(entry);
+    count -= 1;
+    bytes -= size;
+    suspects.delete(entry.position);
+    onResult(lane, publication, alone);
+  }
+
+  /** Never rejects: an entry that cannot be made into a message has failed. */
+  async function attempt(entry: Entry): Promise<Publication> {
+    if (entry.unreadable !== undefined) return failed(entry.unreadable);
+    try {
+      return await publisher.publish(toMessage(entry, routingPrefix));
+    } catch (error) {
+      return failed(describeError(error).message);
+    }
+  }
+
+  return {
+    count: () => count,
+    publishReady,
+    publishAgain: (lane, publication) => {
+      const entry = lane.entries[0] as Entry;
+      if (publication.result === 'failed' && publication.blame === 'unknown') suspects.add(entry.position);
+      else pauseEndsMs = now() + BROKER_PAUSE_MS;
+      window.putBack(lane);
+    },
+    onForgotten: () => {
+      isReadAnew = false;
+    },
+    onLoaded: () => {
+      isReadAnew = true;
+    },
+  };
+}
+
+const failed = (detail: string): Publication => ({ result: 'failed', detail, blame: 'event', durationMs: 0 });

@@ -1,0 +1,303 @@
+// What an operator or another leader decides about an event while it is in a relay's memory or on its way.
+
+import { sql } from 'kysely';
+import { expect, test, vi } from 'vitest';
+import type { DatabaseConnection } from '../../../src/ledger/index.ts';
+import { decide, lockEntry } from '../../../src/operators/decisions/decide.ts';
+import { decideEntries } from '../../../src/operators/decisions/retry.ts';
+import { amqpUrl } from '../../support/bus.ts';
+import type { TestDatabase } from '../../support/database.ts';
+import { outboxCount } from '../../support/facts.ts';
+import { hold } from '../../support/outbox.ts';
+import { startProxy } from '../../support/proxy.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
+import { addEntry, type TestRelay } from '../../support/relay.ts';
+import { createStage, endLease, ids, idsOf, isEmpty, isIdle, write } from '../../support/relay-stage.ts';
+import { newJobId, progress } from '../../support/sender.ts';
+import { pause } from '../../support/until.ts';
+
+const NACKED = {
+  publication: { result: 'nacked', detail: 'a test', blame: 'event', durationMs: 1 },
+  retryInMs: 1_000,
+} as const;
+
+async function park({ db }: DatabaseConnection, sequence = ''): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const entry = await lockEntry(trx, sequence);
+    if (entry === undefined) throw new Error('no such entry');
+    await decide(trx, { entry, decision: 'park', by: 'a test' });
+  });
+}
+
+const discardParked = ({ db }: DatabaseConnection) =>
+  decideEntries(db, 'discard', { state: 'parked', sources: null });
+
+async function settlesThatWait(database: TestDatabase): Promise<number> {
+  const rows = await database.query(
+    `select from pg_stat_activity
+     where wait_event_type = 'Lock' and query like '%settled as%' and datname = current_database()`,
+  );
+  return rows.length;
+}
+
+async function allPending({ outbox }: TestRelay) {
+  const except = { batches: [], events: [] };
+  const { found } = await outbox.loadPending({
+    since: undefined,
+    except,
+    inFlight: [],
+    limit: 10,
+    bytes: 1_000_000,
+  });
+  return found.map(({ entry }) => entry);
+}
+
+test('what is discarded while the relay has no room for more does not go out', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const jobId = newJobId();
+  const sequences: string[] = [];
+  for (const percent of [1, 2, 3, 4, 5]) sequences.push(await addEntry(database, { jobId, percent }));
+  const relay = await stage.addRelay({ limits: { inFlight: 2 } }); // room for 4
+  await relay.lease.attempt();
+  const letGo = relay.holdPublishes();
+  await relay.relay.runOnce();
+  expect(idsOf(relay)).toEqual(ids(jobId, 1));
+
+  await park(connection, sequences[2]);
+  await discardParked(connection);
+  await relay.relay.runOnce();
+  letGo();
+  await relay.runUntil(isEmpty(database));
+
+  expect(idsOf(relay)).toEqual(ids(jobId, 1, 2, 4, 5));
+});
+
+test('what an operator parks does not go out, though the relay has no room to load anything', async () => {
+  await using stage = await createStage();
+  const { database, connection, bus } = stage;
+  const relay = await stage.addRelay({ limits: { inFlight: 1 } });
+  await relay.lease.attempt();
+  await relay.relay.runOnce();
+  const jobId = newJobId();
+  const letGo = relay.holdPublishes();
+  await write(relay, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]);
+  await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
+
+  await relay.relay.runOnce();
+  letGo();
+  await relay.runUntil(async () => (await outboxCount(database)) === 1);
+  await relay.relay.runOnce();
+
+  await bus.received(1);
+  expect(idsOf(relay)).toEqual(ids(jobId, 10));
+});
+
+test('what an operator parks does not go out, though the relay reads its whole outbox again', async () => {
+  await using stage = await createStage();
+  const { database, connection, bus } = stage;
+  const relay = await stage.addRelay();
+  await relay.lease.attempt();
+  await relay.relay.runOnce();
+  const jobId = newJobId();
+  const letGo = relay.holdPublishes();
+  await write(relay, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]);
+  await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
+  // Nobody knows whether this one was committed, so the next load begins anew.
+  await expect(relay.handOff.write([], () => Promise.reject(new Error('no answer')))).rejects.toThrow(
+    'no answer',
+  );
+
+  await relay.relay.runOnce();
+  letGo();
+  await relay.runUntil(async () => (await outboxCount(database)) === 1);
+  await relay.relay.runOnce();
+
+  await bus.received(1);
+  expect(idsOf(relay)).toEqual(ids(jobId, 10));
+});
+
+test('what an operator parks while it is on its way is not published again when the broker is back', async () => {
+  await using stage = await createStage();
+  const { database, connection, bus } = stage;
+  await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672, counts: 'bytes' });
+  const relay = await stage.addRelay({ amqpUrl: proxy.url });
+  await relay.lease.attempt();
+  await relay.relay.runOnce();
+  const [jobId, other] = [newJobId(), newJobId()];
+  proxy.silence();
+  await write(relay, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]);
+  await write(relay, connection, [progress(other, 30)]);
+  await write(relay, connection, [progress(other, 40)]);
+  await hold(database, { state: 'parked' }, 'e.progress_percentage in (10, 40)');
+  await relay.relay.runOnce();
+  proxy.reset();
+  proxy.heal();
+  await vi.waitFor(() => expect(relay.publisher.isReady()).toBe(false));
+  await vi.waitFor(() => expect(relay.publisher.isReady()).toBe(true), { timeout: 10_000 });
+
+  await relay.runUntil(async () => (await outboxCount(database)) === 3);
+  await relay.relay.runOnce();
+
+  await bus.received(1);
+  expect(idsOf(relay)).toEqual([...ids(jobId, 10), ...ids(other, 30, 30)]);
+});
+
+test('what an operator parks while the broker is away is not published when it is back', async () => {
+  await using stage = await createStage();
+  const { database, connection, bus } = stage;
+  await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672, counts: 'bytes' });
+  const relay = await stage.addRelay({ amqpUrl: proxy.url });
+  await relay.lease.attempt();
+  await relay.relay.runOnce();
+  const jobId = newJobId();
+  proxy.silence();
+  await write(relay, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]);
+  proxy.refuse();
+  proxy.reset();
+  await vi.waitFor(() => expect(relay.publisher.isReady()).toBe(false));
+  await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
+  await write(relay, connection, [progress(newJobId(), 30)]);
+  await relay.relay.runOnce();
+  proxy.heal();
+
+  await relay.runUntil(async () => (await outboxCount(database)) === 1);
+  await relay.relay.runOnce();
+
+  await bus.received(1);
+  expect(idsOf(relay)).not.toContain(ids(jobId, 20)[0]);
+});
+
+test('an event that is parked on its way and then confirmed has a publication, and its job goes on', async () => {
+  for (const rest of [[], [2]]) {
+    await using stage = await createStage();
+    const { database, connection, bus } = stage;
+    const jobId = newJobId();
+    const relay = await stage.addRelay();
+    await relay.lease.attempt();
+    await relay.relay.runOnce();
+    const letGo = relay.holdPublishes();
+    // Alone in its batch, and with another one.
+    const others = rest.map((percent) => progress(newJobId(), percent));
+    await write(relay, connection, [progress(jobId, 1), ...others]);
+    const [row] = await database.query<{ sequence: string }>(
+      'select sequence from events where job_id = $1',
+      [jobId],
+    );
+    await park(connection, row?.sequence);
+    letGo();
+    await bus.received(1 + rest.length);
+    await isIdle(relay);
+    await write(relay, connection, [progress(jobId, 50)]);
+    await relay.runUntil(isEmpty(database));
+
+    expect(idsOf(relay).filter((id) => id.includes(jobId))).toEqual(ids(jobId, 1, 50));
+    expect(await database.query(`select from ${PUBLICATIONS} p`)).toHaveLength(2 + rest.length);
+    expect(await database.query('select from jobs where hold > 0')).toEqual([]);
+  }
+});
+
+test('a repeated settle of an event that an operator has parked records its publication once', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const relay = await stage.addRelay();
+  const sequence = await addEntry(database, { jobId: newJobId(), percent: 1 });
+  await park(connection, sequence);
+  await connection.db.updateTable('outbox_held').set({ state: 'pending' }).execute();
+  const [entry] = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [] });
+  if (entry === undefined) throw new Error('nothing is held');
+  await park(connection, sequence); // on its way
+
+  const unwritten = { single: [], whole: [], held: [{ entry, next: 'retry', ...NACKED }] } as const;
+  await relay.outbox.settle(unwritten);
+  await relay.outbox.settle(unwritten); // the first answer was lost
+
+  expect(await database.query(`select from ${PUBLICATIONS} p`)).toHaveLength(1);
+  expect(await database.query('select state, attempts, last_error from outbox_held')).toEqual([
+    { state: 'parked', attempts: 2, last_error: 'parked by a test' },
+  ]);
+});
+
+test('a leader that lost its lease and has it again does not publish what was discarded meanwhile', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const jobId = newJobId();
+  for (const percent of [1, 2]) await addEntry(database, { jobId, percent });
+  const relay = await stage.addRelay();
+  const other = await stage.addRelay();
+  await relay.lease.attempt();
+  const letGo = relay.holdPublishes();
+  await relay.relay.runOnce(); // 1 is on its way, 2 waits
+
+  await endLease(database);
+  await other.lease.attempt();
+  expect(await relay.lease.attempt()).toBe(false);
+  const [, second] = await allPending(other);
+  if (second === undefined) throw new Error('not all were loaded');
+  await other.outbox.settle({ single: [{ entry: second, next: 'park', ...NACKED }], whole: [], held: [] });
+  await discardParked(connection);
+  await other.lease.release();
+  await endLease(database);
+  expect(await relay.lease.attempt()).toBe(true);
+  await relay.relay.runOnce();
+  letGo();
+  await relay.runUntil(isEmpty(database));
+
+  expect(idsOf(relay)).toEqual(ids(jobId, 1));
+});
+
+test('nor what waits behind an event that the other leader has held', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const jobId = newJobId();
+  const relay = await stage.addRelay();
+  const other = await stage.addRelay();
+  await relay.lease.attempt();
+  await relay.relay.runOnce();
+  await write(other, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]); // behind a gate
+
+  await endLease(database);
+  await other.lease.attempt();
+  const [first, second] = await allPending(other);
+  if (!first || !second) throw new Error('not all were loaded');
+  const single = [
+    { entry: first, next: 'retry', ...NACKED },
+    { entry: second, next: 'hold', retryInMs: 0 },
+  ] as const;
+  await other.outbox.settle({ single, whole: [], held: [] });
+  await other.lease.release();
+  await endLease(database);
+  await relay.lease.attempt();
+  await relay.runUntil(isEmpty(database));
+
+  expect(idsOf(relay)).toEqual(ids(jobId, 10, 20));
+});
+
+test('a former leader that writes a failure, and an operator who parks an event of that job, do not lock each other out', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const former = await stage.addRelay();
+  const jobId = newJobId();
+  await addEntry(database, { jobId, percent: 1 });
+  const single = (await allPending(former)).map(
+    (entry) => ({ ...NACKED, entry, next: 'retry', retryInMs: 0 }) as const,
+  );
+  let settled: Promise<void> | undefined;
+  // As a park of another event of the job does: first the job, then the version.
+  const parked = connection.db.transaction().execute(async (trx) => {
+    await sql`select from jobs where job_id = ${jobId} for update`.execute(trx);
+    settled = former.outbox.settle({ single, whole: [], held: [] });
+    settled.catch(() => {});
+    while ((await settlesThatWait(database)) === 0) await pause(10);
+    await sql`update outbox_version set version = version + 1`.execute(trx);
+  });
+
+  await expect(parked).resolves.toBeUndefined();
+  await expect(settled).resolves.toBeUndefined();
+  expect(await outboxCount(database)).toBe(1);
+});

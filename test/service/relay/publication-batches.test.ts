@@ -1,0 +1,121 @@
+// What the relay writes of confirmed first attempts: few rows, each event once.
+
+import { expect, test } from 'vitest';
+import { type Entry, newBatch, type Settlement } from '../../../src/relay/entry.ts';
+import { settleWhole, takeOut } from '../../../src/relay/batch-results.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
+import { connectTestDatabase } from '../../support/relay.ts';
+
+const RELAY = '00000000-0000-4000-8000-000000000001';
+
+/** Events 1,000 to 1,059, those with an even number of `studio`, in batches of 20. */
+async function addBatches(database: TestDatabase): Promise<void> {
+  await database.query(`
+    insert into events (sequence, source, job_id, status, late, recorded_at, delivery_id, content_hash, repeats)
+    overriding system value
+    select n, case when n % 2 = 0 then 'studio' else 'default' end, 'job_' || n, 'completed', false, now(), gen_random_uuid(), '\\x00', 0
+    from generate_series(1000, 1059) n`);
+  await database.query(`
+    insert into outbox_batches (first, sequences, bytes)
+    select min(n), array_agg(n order by n), 1 from generate_series(1000, 1059) n group by n / 20`);
+}
+
+const confirmed = (sequence: number): Settlement => ({
+  entry: {
+    sequence: String(sequence),
+    source: sequence % 2 === 0 ? 'studio' : 'default',
+    batch: newBatch(String(sequence - (sequence % 20)), 20),
+  } as Entry,
+  next: 'delete',
+  publication: { result: 'confirmed', durationMs: sequence + 0.4 },
+  retryInMs: 0,
+});
+
+const wholeBatch = (first: number) => ({
+  ...newBatch(String(first), 20),
+  left: 0,
+  confirmed: Array.from({ length: 20 }, (_, at) => confirmed(first + at)),
+});
+
+const shared = (database: TestDatabase) =>
+  database.query(`
+    select source, first::int, cardinality(sequences) as size, durations_ms[1] as duration, relay_id
+    from publication_batches order by first`);
+
+test('a settle writes one row for each source and block of 1,024, and to repeat it writes nothing', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  await addBatches(database);
+  const batches = [1000, 1020, 1040].map(wholeBatch);
+
+  await settleWhole(connection, batches, RELAY);
+  await settleWhole(connection, batches, RELAY);
+
+  expect(await shared(database)).toEqual([
+    { source: 'studio', first: 1000, size: 12, duration: 1000, relay_id: RELAY },
+    { source: 'default', first: 1001, size: 12, duration: 1001, relay_id: RELAY },
+    { source: 'studio', first: 1024, size: 18, duration: 1024, relay_id: RELAY },
+    { source: 'default', first: 1025, size: 18, duration: 1025, relay_id: RELAY },
+  ]);
+  expect(await database.query('select from publications')).toEqual([]);
+  expect(await database.query('select from outbox_batches')).toEqual([]);
+});
+
+test('of batches that another relay settled before, nothing is written a second time', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  await addBatches(database);
+
+  await settleWhole(connection, [wholeBatch(1020)], RELAY);
+  await settleWhole(connection, [1000, 1020, 1040].map(wholeBatch), RELAY);
+
+  const found = await database.query<{ sequence: number; duration: number }>(
+    `select event_sequence::int as sequence, duration_ms as duration from ${PUBLICATIONS} p order by 1`,
+  );
+  expect(found).toEqual(
+    Array.from({ length: 60 }, (_, at) => ({ sequence: 1000 + at, duration: 1000 + at })),
+  );
+});
+
+test('events of a batch that are settled by themselves share a row, too, but for those that failed', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  await addBatches(database);
+  const { entry } = confirmed(1007);
+  const returned: Settlement = {
+    entry,
+    next: 'return',
+    publication: { result: 'returned', detail: '312 NO_ROUTE', blame: 'event', durationMs: 3 },
+    retryInMs: 0,
+  };
+  const settlements = [1001, 1003, 1005].map(confirmed).concat(returned);
+
+  await takeOut(connection, settlements, RELAY);
+  await takeOut(connection, settlements, RELAY);
+
+  expect(await shared(database)).toEqual([
+    { source: 'default', first: 1001, size: 3, duration: 1001, relay_id: RELAY },
+  ]);
+  expect(
+    await database.query(
+      'select event_sequence::int as sequence, result, detail, attempt, duration_ms from publications',
+    ),
+  ).toEqual([{ sequence: 1007, result: 'returned', detail: '312 NO_ROUTE', attempt: 1, duration_ms: 3 }]);
+});
+
+test('ids of publications never meet, whichever table they are in', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  await addBatches(database);
+
+  await settleWhole(connection, [wholeBatch(1000)], RELAY);
+  await database.query(`
+    insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_id)
+    select now(), n, 2, 'nacked', 1, '${RELAY}' from generate_series(1000, 1003) n`);
+  await settleWhole(connection, [wholeBatch(1020), wholeBatch(1040)], RELAY);
+
+  const ids = await database.query<{ id: string }>(`select id from ${PUBLICATIONS} p`);
+  expect(ids).toHaveLength(64);
+  expect(new Set(ids.map(({ id }) => id)).size).toBe(64);
+});

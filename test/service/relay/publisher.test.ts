@@ -1,0 +1,132 @@
+// The publisher against the broker: how messages reach the socket, and what becomes of those in flight.
+
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
+import { expect, test, vi } from 'vitest';
+import type { Publisher } from '../../../src/relay/publisher.ts';
+import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
+import { startProxy } from '../../support/proxy.ts';
+import { createTestPublisher, newMessage } from '../../support/relay.ts';
+
+/** So long that no heartbeat is written, or expected, meanwhile. */
+const NO_HEARTBEAT_S = 300;
+
+const toBroker = () => startProxy(amqpUrl(), { defaultPort: 5672 });
+
+/** Counts how often the sockets that are connected to this port from now on are written to. */
+function countWrites(port: number) {
+  let writes = 0;
+  const count = (message: unknown) => {
+    const { socket } = message as { socket: Socket };
+    socket.once('connect', () => {
+      if (socket.remotePort !== port) return;
+      for (const method of ['_write', '_writev'] as const) {
+        const original = socket[method]?.bind(socket) as (...args: unknown[]) => void;
+        Object.assign(socket, {
+          [method]: (...args: unknown[]) => {
+            writes += 1;
+            original(...args);
+          },
+        });
+      }
+    });
+  };
+  subscribe('net.client.socket', count);
+  return {
+    since: (before: number) => writes - before,
+    now: () => writes,
+    [Symbol.dispose]: () => {
+      unsubscribe('net.client.socket', count);
+    },
+  };
+}
+
+const untilReady = (publisher: Publisher) =>
+  vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 10_000 });
+
+const messages = (prefix: string, count: number, bytes = 2) =>
+  Array.from({ length: count }, (_, number) => ({
+    ...newMessage(`${prefix}:${number}`),
+    body: Buffer.from(JSON.stringify('x'.repeat(bytes))),
+  }));
+
+test('what is published in one turn goes out in one write, on each connection', async () => {
+  const exchange = newExchange();
+  await using proxy = await toBroker();
+  await using bus = await listen(exchange);
+  using writes = countWrites(proxy.port);
+  const publisher = createTestPublisher({ exchange, url: proxy.url, heartbeatS: NO_HEARTBEAT_S });
+  try {
+    for (const connection of ['first', 'second']) {
+      await untilReady(publisher);
+      const before = writes.now();
+      const batch = messages(connection, 50);
+      const results = await Promise.all(batch.map(publisher.publish));
+      expect(results.filter(({ result }) => result !== 'confirmed')).toEqual([]);
+      expect(writes.since(before)).toBe(1);
+      await vi.waitFor(() => expect(bus.ids().slice(-50)).toEqual(batch.map(({ messageId }) => messageId)));
+
+      proxy.cut();
+      await vi.waitFor(() => expect(publisher.isReady()).toBe(false), { timeout: 10_000 });
+    }
+  } finally {
+    await publisher.close();
+  }
+});
+
+test('more than the socket holds goes out in few writes, in order and whole', async () => {
+  const exchange = newExchange();
+  await using proxy = await toBroker();
+  await using bus = await listen(exchange);
+  using writes = countWrites(proxy.port);
+  const publisher = createTestPublisher({ exchange, url: proxy.url, heartbeatS: NO_HEARTBEAT_S });
+  try {
+    await untilReady(publisher);
+    const before = writes.now();
+    const batch = messages('a', 500, 1_000); // eight times what a socket holds before it asks to wait
+    batch.splice(250, 0, ...messages('large', 1, 300_000)); // several frames
+    const results = await Promise.all(batch.map(publisher.publish));
+
+    expect(results.filter(({ result }) => result !== 'confirmed')).toEqual([]);
+    expect(writes.since(before)).toBeLessThan(50);
+    await bus.received(batch.length);
+    expect(bus.ids()).toEqual(batch.map(({ messageId }) => messageId));
+    expect(bus.messages.map(({ text }) => text)).toEqual(batch.map(({ body }) => body.toString()));
+  } finally {
+    await publisher.close();
+  }
+});
+
+test('a connection without confirms is given up: what is in flight on it fails, and the next one publishes', async () => {
+  const exchange = newExchange();
+  const confirmDeadlineMs = 10_000;
+  let aheadMs = 0;
+  await using proxy = await toBroker();
+  await using bus = await listen(exchange);
+  const publisher = createTestPublisher({
+    exchange,
+    url: proxy.url,
+    heartbeatS: NO_HEARTBEAT_S,
+    confirmDeadlineMs,
+    now: () => performance.now() + aheadMs,
+  });
+  try {
+    await untilReady(publisher);
+    proxy.silence();
+    const overdue = publisher.publish(newMessage('a'));
+    aheadMs += confirmDeadlineMs;
+    const recent = publisher.publish(newMessage('b'));
+
+    for (const publication of await Promise.all([overdue, recent])) {
+      expect(publication).toMatchObject({ result: 'failed', detail: 'confirm overdue', blame: 'broker' });
+    }
+    expect(publisher.state().connected).toBe(false);
+    // The broker does not answer the close, and no heartbeat is missed yet.
+    await untilReady(publisher);
+    expect(await publisher.publish(newMessage('c'))).toMatchObject({ result: 'confirmed' });
+    await bus.received(1);
+  } finally {
+    proxy.cut();
+    await publisher.close();
+  }
+});
