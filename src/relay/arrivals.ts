@@ -62,7 +62,7 @@ export function createArrivals(options: {
   onArrived: () => void;
   /** What waits in memory was forgotten. */
   onForgotten: () => void;
-  /** A load has found what there is, of copies too if it was asked for them. */
+  /** A load has found what there is room for, of copies too if it was asked for them. */
   onLoaded: (found: { copies: boolean }) => void;
 }): Arrivals {
   const { outbox, window, handOff, room, isOpen, isStopped, hold, onArrived, onForgotten, onLoaded } =
@@ -154,7 +154,7 @@ export function createArrivals(options: {
     if (roomLeft('live') === undefined && !gates.areOpen()) fallBehind();
     const live = roomLeft('live');
     if (live === undefined) {
-      noteVersion(await outbox.version());
+      if (!noteVersion(await outbox.version())) onLoaded({ copies: wantsCopies });
       return 0;
     }
     if (!isCaughtUp) await begin();

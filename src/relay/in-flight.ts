@@ -15,7 +15,7 @@ export type InFlight = {
   readonly publishAgain: (lane: Lane, publication: Publication) => void;
   /** What waits in memory has left it. */
   readonly onForgotten: () => void;
-  /** A load has found what there is, copies included. */
+  /** A load has found what there is room for, copies included. */
   readonly onLoaded: () => void;
 };
 
@@ -41,7 +41,7 @@ export function createInFlight(options: {
   let count = 0;
   let bytes = 0;
   let pauseEndsMs = 0;
-  let isReadAnew = true; // since entries were last forgotten, a load has found what there is
+  let isReadAnew = true; // since entries were last forgotten, a load has found what there is room for
   let forgettings = 0;
 
   function hasRoom(): boolean {
