@@ -62,8 +62,11 @@ export function createArrivals(options: {
   onArrived: () => void;
   /** What waits in memory was forgotten. */
   onForgotten: () => void;
+  /** A load has found what there is room for, of copies too if it was asked for them. */
+  onLoaded: (found: { copies: boolean }) => void;
 }): Arrivals {
-  const { outbox, window, handOff, room, isOpen, isStopped, hold, onArrived, onForgotten } = options;
+  const { outbox, window, handOff, room, isOpen, isStopped, hold, onArrived, onForgotten, onLoaded } =
+    options;
   const gates = createGates();
   let isCaughtUp = false;
   let since: string | undefined; // what ended before is in memory or published
@@ -151,7 +154,7 @@ export function createArrivals(options: {
     if (roomLeft('live') === undefined && !gates.areOpen()) fallBehind();
     const live = roomLeft('live');
     if (live === undefined) {
-      noteVersion(await outbox.version());
+      if (!noteVersion(await outbox.version())) onLoaded({ copies: wantsCopies });
       return 0;
     }
     if (!isCaughtUp) await begin();
@@ -180,7 +183,10 @@ export function createArrivals(options: {
       }
       const isOthers = ({ mark }: Loaded['found'][number]) =>
         mark?.writer !== next.writer || mark.number < next.number;
-      return arrive({ number, pending: { ...pending, found: pending.found.filter(isOthers) }, held, copies });
+      const found = pending.found.filter(isOthers);
+      const arrived = arrive({ number, pending: { ...pending, found }, held, copies });
+      onLoaded({ copies: wantsCopies });
+      return arrived;
     } catch (error) {
       fallBehind();
       throw error;

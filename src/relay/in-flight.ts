@@ -15,7 +15,7 @@ export type InFlight = {
   readonly publishAgain: (lane: Lane, publication: Publication) => void;
   /** What waits in memory has left it. */
   readonly onForgotten: () => void;
-  /** A load has completed. */
+  /** A load has found what there is room for, copies included. */
   readonly onLoaded: () => void;
 };
 
@@ -30,15 +30,19 @@ export function createInFlight(options: {
   now: () => number;
   /** Ask before each publish: this replica may have lost the lease. */
   mayPublish: () => boolean;
-  /** Of the first entry of the lane. `alone`: no other message was in flight. */
-  onResult: (lane: Lane, publication: Publication, alone: boolean) => void;
+  /**
+   * Of the first entry of the lane. `alone`: no other message was in flight. `isStale`: what waited in memory was forgotten while it
+   * was on its way.
+   */
+  onResult: (lane: Lane, publication: Publication, how: { alone: boolean; isStale: boolean }) => void;
 }): InFlight {
   const { window, publisher, limits, routingPrefix, now, mayPublish, onResult } = options;
   const suspects = new Set<string>(); // positions in flight when the broker closed the channel because of a message
   let count = 0;
   let bytes = 0;
   let pauseEndsMs = 0;
-  let isReadAnew = true; // since entries were last forgotten, a load has completed
+  let isReadAnew = true; // since entries were last forgotten, a load has found what there is room for
+  let forgettings = 0;
 
   function hasRoom(): boolean {
     return count < limits.inFlight && (count === 0 || bytes < limits.inFlightBytes) && now() >= pauseEndsMs;
@@ -67,6 +71,7 @@ export function createInFlight(options: {
   async function publish(lane: Lane): Promise<void> {
     const entry = lane.entries[0] as Entry;
     const alone = suspects.has(entry.position);
+    const before = forgettings;
     const size = entry.data.length;
     count += 1;
     bytes += size;
@@ -74,7 +79,7 @@ export function createInFlight(options: {
     count -= 1;
     bytes -= size;
     suspects.delete(entry.position);
-    onResult(lane, publication, alone);
+    onResult(lane, publication, { alone, isStale: forgettings !== before });
   }
 
   /** Never rejects: an entry that cannot be made into a message has failed. */
@@ -98,6 +103,7 @@ export function createInFlight(options: {
     },
     onForgotten: () => {
       isReadAnew = false;
+      forgettings += 1;
     },
     onLoaded: () => {
       isReadAnew = true;

@@ -96,6 +96,9 @@ export function createRelay(options: {
       results.split();
       inFlight.onForgotten();
     },
+    onLoaded: (found) => {
+      if (found.copies) inFlight.onLoaded();
+    },
   });
   const answered: string[] = []; // jobs whose lanes may be reopened
   let pollAtMs = 0;
@@ -132,13 +135,17 @@ export function createRelay(options: {
     for (const entry of window.close(keyOf(settlement))) hold(entry);
   }
 
-  function onResult(lane: Lane, publication: Publication, alone: boolean): void {
+  function onResult(
+    lane: Lane,
+    publication: Publication,
+    { alone, isStale }: { alone: boolean; isStale: boolean },
+  ): void {
     const entry = lane.entries[0] as Entry;
     observe(entry, publication);
     const next = nextStep(entry, publication, { alone, maxAttempts: limits.maxAttempts });
     const retryInMs = next === 'retry' ? retryDelayMs(entry.attempts + 1, random()) : 0;
     const result: Attempt = { entry, publication, next, retryInMs };
-    if (next === 'keep') keep(lane, result);
+    if (next === 'keep') keep(lane, result, isStale);
     else if (entry.replay === undefined) applyResult(lane, result);
     else copies.add(lane, result);
     if (next === 'park') {
@@ -148,13 +155,14 @@ export function createRelay(options: {
   }
 
   /**
-   * An operator may have decided about it while it was on its way, and so long ago that the leader has read that already. So
-   * it is read from the outbox again, and all that waits there with it.
+   * If an operator has decided about something while it was on its way, the leader knows that already, and will not look again:
+   * so it is read from the outbox again, and all that waits there with it. Otherwise it stays: the one message that makes the
+   * broker close the channel is found among those that were on their way with it.
    */
-  function keep(lane: Lane, result: Attempt): void {
+  function keep(lane: Lane, result: Attempt, isStale: boolean): void {
     if (result.entry.replay === undefined) results.add(result);
     inFlight.publishAgain(lane, result.publication);
-    arrivals.forget();
+    if (isStale) arrivals.forget();
   }
 
   /** Published, or no queue received it: the job's next event may follow. Otherwise all of the job's events wait from now on. */
@@ -182,7 +190,6 @@ export function createRelay(options: {
     // While a copy's failure is being written, the database would still give us the copies that must wait behind it.
     const wantsCopies = now() >= pollCopiesAtMs && !copies.isWriting();
     const loaded = await arrivals.load({ copies: wantsCopies });
-    inFlight.onLoaded();
     if (wantsCopies && window.size('copies').entries === 0) {
       pollCopiesAtMs = now() + Math.min(limits.pollMs, COPIES_POLL_MS);
     }

@@ -159,6 +159,7 @@ function newArrivals({ connection }: TestOutbox, meanwhileAt: number, meanwhile:
     hold: () => {},
     onArrived: () => {},
     onForgotten: () => {},
+    onLoaded: () => {},
   });
   return {
     handOff,

@@ -44,6 +44,7 @@ function leaderOf({ entries = 10 } = {}) {
     hold: (each) => held.push(each),
     onArrived: () => {},
     onForgotten: () => {},
+    onLoaded: () => {},
   });
   return {
     window,
