@@ -142,7 +142,7 @@ test('a rolling restart of two replicas under load: every 2xx arrives, in order,
   await expectAllArrived(load, database, bus);
   // There was no fault: a clean hand-over makes no second copy.
   expect([...copies(bus.messages).values()].filter((count) => count !== 1)).toEqual([]);
-});
+}, 90_000); // it starts four processes, one after the other
 
 /** Everything acknowledged is in the ledger, and every event of the ledger is on the bus, in order. */
 async function expectAllArrived(load: Load, database: TestDatabase, bus: Bus): Promise<void> {
