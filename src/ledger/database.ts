@@ -2,7 +2,7 @@
 // the process. Each part of the service has a small pool of its own, so that neither the relay nor an operator can take the
 // connections that the answers to deliveries depend on.
 
-import { Kysely, PostgresDialect, type PostgresPool } from 'kysely';
+import { Kysely, PostgresDialect, type PostgresPool, type Transaction } from 'kysely';
 import { Pool, type QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
@@ -99,6 +99,14 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
       if (!pool.ended) await pool.end();
     },
   };
+}
+
+/** What several statements read is of one moment. */
+export function readSnapshot<Result>(
+  db: Kysely<Database>,
+  read: (trx: Transaction<Database>) => Promise<Result>,
+): Promise<Result> {
+  return db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute(read);
 }
 
 /**

@@ -53,6 +53,7 @@ export {
   isRetryable,
   isLockTimeout,
   isTimeout,
+  readSnapshot,
 } from './database.ts';
 export { batchedEvents, batches, hasEvent } from './batched-events.ts';
 export { keepDays } from './drops.ts';

@@ -4,7 +4,7 @@
 
 import type { DatabaseConnection, Statement } from '../ledger/index.ts';
 import type { Attempt } from './entry.ts';
-import { publicationDetail } from './publications.ts';
+import { attemptColumns } from './publications.ts';
 
 /**
  * The results `result` of publish attempts, each with its replay, whose row it locks. Postgres locks before it changes a copy,
@@ -152,11 +152,7 @@ function columnsOf(attempts: readonly Attempt[], relayId: string): unknown[] {
     attempts.map(({ entry }) => entry.replay?.id),
     attempts.map(({ entry }) => entry.position),
     attempts.map(({ entry }) => entry.attempts),
-    attempts.map(({ next }) => next),
-    attempts.map(({ retryInMs }) => retryInMs),
-    attempts.map(({ publication }) => publication.result),
-    attempts.map(({ publication }) => publicationDetail(publication)),
-    attempts.map(({ publication }) => Math.round(publication.durationMs)),
+    ...attemptColumns(attempts),
     attempts.map(({ entry }) => entry.source),
     attempts.map(({ entry }) => entry.sequence),
     attempts.map(({ entry }) => entry.replay?.queue),

@@ -7,18 +7,23 @@ import type { Publication } from './publisher.ts';
 const DETAIL_MAX_LENGTH = 300;
 
 /** Why it was not confirmed; null if it was, or if there was no attempt. */
-export function publicationDetail(publication: Publication | undefined): string | null {
+function publicationDetail(publication: Publication | undefined): string | null {
   if (publication === undefined || publication.result === 'confirmed') return null;
   return publication.detail.slice(0, DETAIL_MAX_LENGTH);
 }
 
-/** Of each attempt: what follows, in how many milliseconds, the result, why it was not confirmed, and how long it took. */
-export const attemptColumns = (settlements: readonly Settlement[]): unknown[] => [
-  settlements.map(({ next }) => next),
-  settlements.map(({ retryInMs }) => retryInMs),
+/** Of each attempt: the result, why it was not confirmed, and how long it took in milliseconds; null if there was none. */
+const publicationColumns = (settlements: readonly Settlement[]): unknown[] => [
   settlements.map(({ publication }) => publication?.result),
   settlements.map(({ publication }) => publicationDetail(publication)),
   settlements.map(({ publication }) => publication && Math.round(publication.durationMs)),
+];
+
+/** Of each attempt: what follows, in how many milliseconds, and the columns of its publication. */
+export const attemptColumns = (settlements: readonly Settlement[]): unknown[] => [
+  settlements.map(({ next }) => next),
+  settlements.map(({ retryInMs }) => retryInMs),
+  ...publicationColumns(settlements),
 ];
 
 /** As migration 0011 says: so many sequences may share a row. */
@@ -55,9 +60,7 @@ export async function recordKept(
   await connection.execute(RECORD_KEPT, [
     kept.map(({ entry }) => entry.sequence),
     kept.map(({ entry }) => entry.attempts),
-    kept.map(({ publication }) => publication?.result),
-    kept.map(({ publication }) => publicationDetail(publication)),
-    kept.map(({ publication }) => Math.round(publication?.durationMs ?? 0)),
+    ...publicationColumns(kept),
     kept.map(({ entry }) => entry.source),
     relayId,
   ]);

@@ -3,7 +3,7 @@
 
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { parseJson } from '../../json.ts';
-import { type Database, timeText } from '../../ledger/index.ts';
+import { type Database, readSnapshot, timeText } from '../../ledger/index.ts';
 import type { Position, ValueType } from './cursor.ts';
 import type { Job } from '../contract/jobs.ts';
 import type { StoryItem } from '../contract/story.ts';
@@ -54,11 +54,7 @@ export function readStory(
   job: { source: string; jobId: string },
   options: { after: Position | null; limit: number },
 ): Promise<Story | undefined> {
-  return db
-    .transaction()
-    .setIsolationLevel('repeatable read')
-    .setAccessMode('read only')
-    .execute((trx) => readStoryIn(trx, job, options));
+  return readSnapshot(db, (trx) => readStoryIn(trx, job, options));
 }
 
 async function readStoryIn(

@@ -82,8 +82,9 @@ export async function readContent(db: Kysely<Database>, event: Candidate): Promi
 }
 
 /**
- * A message is made from the event's own entry in the outbox, if that has the data, or else from the body of its delivery. A delivery was received at the time at which its event was
- * recorded, except for released ones (index deliveries_released). A batch has the time of its events (outbox_batches_time).
+ * A message is made from the event's own entry in the outbox, if that has the data, or else from the body of its delivery. A
+ * delivery was received at the time at which its event was recorded, except for released ones (index deliveries_released). A
+ * batch has the time of its events (outbox_batches_time).
  */
 async function readSources(
   db: Kysely<Database>,

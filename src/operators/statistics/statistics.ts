@@ -3,7 +3,13 @@
 // record.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { type Database, type DatabaseConnection, bucketMs, NO_TIME_BUCKET } from '../../ledger/index.ts';
+import {
+  bucketMs,
+  type Database,
+  type DatabaseConnection,
+  NO_TIME_BUCKET,
+  readSnapshot,
+} from '../../ledger/index.ts';
 
 /** Whole minutes; whole hours if it begins more than MINUTES_KEPT_HOURS ago. `to` is exclusive. */
 export type TimeRange = { readonly from: Date; readonly to: Date };
@@ -54,14 +60,10 @@ export function readStatistics(
   ranges: { readonly steps: StatsRange; readonly total: TimeRange },
   sources: readonly string[] | null,
 ): Promise<Statistics> {
-  return db
-    .transaction()
-    .setIsolationLevel('repeatable read')
-    .setAccessMode('read only')
-    .execute(async (trx) => ({
-      steps: await readSteps(trx, ranges.steps, sources),
-      total: await readTotal(trx, ranges.total, sources),
-    }));
+  return readSnapshot(db, async (trx) => ({
+    steps: await readSteps(trx, ranges.steps, sources),
+    total: await readTotal(trx, ranges.total, sources),
+  }));
 }
 
 /** Those in which something happened, in order of time and source. */
