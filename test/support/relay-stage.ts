@@ -18,6 +18,8 @@ export type Stage = AsyncDisposable & {
   readonly connection: DatabaseConnection;
   /** It ends with the stage. It leads once its lease is taken, and works when it is told to. */
   readonly addRelay: (options?: RelayOptions) => Promise<TestRelay>;
+  /** One that leads, and has read the outbox: what it writes goes from memory. */
+  readonly addLeader: (options?: RelayOptions) => Promise<TestRelay>;
 };
 
 export async function createStage(): Promise<Stage> {
@@ -27,12 +29,20 @@ export async function createStage(): Promise<Stage> {
   const bus = stack.use(await listen(exchange));
   const connection = stack.use(connectTestDatabase(database));
   const all = stack.move();
+  const addRelay = async (options: RelayOptions = {}) =>
+    all.use(await createTestRelay({ ...options, database, exchange }));
   return {
     exchange,
     database,
     bus,
     connection,
-    addRelay: async (options = {}) => all.use(await createTestRelay({ ...options, database, exchange })),
+    addRelay,
+    addLeader: async (options) => {
+      const leader = await addRelay(options);
+      await leader.lease.attempt();
+      await leader.relay.runOnce();
+      return leader;
+    },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
@@ -73,3 +83,16 @@ export const isIdle = (relay: TestRelay): Promise<void> =>
 
 export const isEmpty = (database: TestDatabase) => async (): Promise<boolean> =>
   (await outboxCount(database)) === 0;
+
+/** The entries of all events in batches, as a load finds them. */
+export async function allPending({ outbox }: Pick<TestRelay, 'outbox'>) {
+  const except = { batches: [], events: [] };
+  const { found } = await outbox.loadPending({
+    since: undefined,
+    except,
+    inFlight: [],
+    limit: 10,
+    bytes: 1_000_000,
+  });
+  return found.map(({ entry }) => entry);
+}

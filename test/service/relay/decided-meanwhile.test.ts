@@ -11,8 +11,17 @@ import { outboxCount } from '../../support/facts.ts';
 import { hold } from '../../support/outbox.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
-import { addEntry, type TestRelay } from '../../support/relay.ts';
-import { createStage, endLease, ids, idsOf, isEmpty, isIdle, write } from '../../support/relay-stage.ts';
+import { addEntry } from '../../support/relay.ts';
+import {
+  allPending,
+  createStage,
+  endLease,
+  ids,
+  idsOf,
+  isEmpty,
+  isIdle,
+  write,
+} from '../../support/relay-stage.ts';
 import { newJobId, progress } from '../../support/sender.ts';
 import { pause } from '../../support/until.ts';
 
@@ -40,18 +49,6 @@ async function settlesThatWait(database: TestDatabase): Promise<number> {
   return rows.length;
 }
 
-async function allPending({ outbox }: TestRelay) {
-  const except = { batches: [], events: [] };
-  const { found } = await outbox.loadPending({
-    since: undefined,
-    except,
-    inFlight: [],
-    limit: 10,
-    bytes: 1_000_000,
-  });
-  return found.map(({ entry }) => entry);
-}
-
 test('what is discarded while the relay has no room for more does not go out', async () => {
   await using stage = await createStage();
   const { database, connection } = stage;
@@ -76,9 +73,7 @@ test('what is discarded while the relay has no room for more does not go out', a
 test('what an operator parks does not go out, though the relay has no room to load anything', async () => {
   await using stage = await createStage();
   const { database, connection, bus } = stage;
-  const relay = await stage.addRelay({ limits: { inFlight: 1 } });
-  await relay.lease.attempt();
-  await relay.relay.runOnce();
+  const relay = await stage.addLeader({ limits: { inFlight: 1 } });
   const jobId = newJobId();
   const letGo = relay.holdPublishes();
   await write(relay, connection, [progress(jobId, 10)]);
@@ -97,9 +92,7 @@ test('what an operator parks does not go out, though the relay has no room to lo
 test('what an operator parks does not go out, though the relay reads its whole outbox again', async () => {
   await using stage = await createStage();
   const { database, connection, bus } = stage;
-  const relay = await stage.addRelay();
-  await relay.lease.attempt();
-  await relay.relay.runOnce();
+  const relay = await stage.addLeader();
   const jobId = newJobId();
   const letGo = relay.holdPublishes();
   await write(relay, connection, [progress(jobId, 10)]);
@@ -123,9 +116,7 @@ test('what an operator parks while it is on its way is not published again when 
   await using stage = await createStage();
   const { database, connection, bus } = stage;
   await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672, counts: 'bytes' });
-  const relay = await stage.addRelay({ amqpUrl: proxy.url });
-  await relay.lease.attempt();
-  await relay.relay.runOnce();
+  const relay = await stage.addLeader({ amqpUrl: proxy.url });
   const [jobId, other] = [newJobId(), newJobId()];
   proxy.silence();
   await write(relay, connection, [progress(jobId, 10)]);
@@ -150,9 +141,7 @@ test('what an operator parks while the broker is away is not published when it i
   await using stage = await createStage();
   const { database, connection, bus } = stage;
   await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672, counts: 'bytes' });
-  const relay = await stage.addRelay({ amqpUrl: proxy.url });
-  await relay.lease.attempt();
-  await relay.relay.runOnce();
+  const relay = await stage.addLeader({ amqpUrl: proxy.url });
   const jobId = newJobId();
   proxy.silence();
   await write(relay, connection, [progress(jobId, 10)]);
@@ -254,10 +243,8 @@ test('nor what waits behind an event that the other leader has held', async () =
   await using stage = await createStage();
   const { database, connection } = stage;
   const jobId = newJobId();
-  const relay = await stage.addRelay();
+  const relay = await stage.addLeader();
   const other = await stage.addRelay();
-  await relay.lease.attempt();
-  await relay.relay.runOnce();
   await write(other, connection, [progress(jobId, 10)]);
   await write(relay, connection, [progress(jobId, 20)]); // behind a gate
 

@@ -7,7 +7,7 @@ import { hold } from '../../support/outbox.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { createTestRelay, retry } from '../../support/relay.ts';
-import { createStage, ids, idsOf, isEmpty, isIdle, write } from '../../support/relay-stage.ts';
+import { allPending, createStage, ids, idsOf, isEmpty, isIdle, write } from '../../support/relay-stage.ts';
 import { newJobId, progress } from '../../support/sender.ts';
 
 /** From now on the broker refuses each message, until the returned function is called. */
@@ -80,9 +80,7 @@ test('an event in a batch goes before a later one of its job that is held', asyn
 test('an event that was handed over while a load ran stays behind the one that is held since', async () => {
   await using stage = await createStage();
   const { exchange, database, bus, connection } = stage;
-  const leader = await stage.addRelay();
-  await leader.lease.attempt();
-  await leader.relay.runOnce();
+  const leader = await stage.addLeader();
   const accept = await refuseAll(bus, exchange);
   const jobId = newJobId();
   const letGo = leader.holdPublishes();
@@ -116,9 +114,7 @@ test('an event that was handed over while a load ran stays behind the one that i
 test('an event whose write had no answer when an earlier one of its job was parked waits behind that one', async () => {
   await using stage = await createStage();
   const { database, connection } = stage;
-  const leader = await stage.addRelay();
-  await leader.lease.attempt();
-  await leader.relay.runOnce();
+  const leader = await stage.addLeader();
   const jobId = newJobId();
   const letGo = leader.holdPublishes();
   await write(leader, connection, [progress(jobId, 10)]);
@@ -147,9 +143,7 @@ test('an event whose write had no answer when an earlier one of its job was park
 test('a committed write whose answer is lost is found, and before what its job has later', async () => {
   await using stage = await createStage();
   const { database, bus, connection } = stage;
-  const leader = await stage.addRelay();
-  await leader.lease.attempt();
-  await leader.relay.runOnce();
+  const leader = await stage.addLeader();
   const jobId = newJobId();
   const answer = Promise.withResolvers<void>();
   const committed = Promise.withResolvers<void>();
@@ -171,10 +165,8 @@ test('a committed write whose answer is lost is found, and before what its job h
 test('events that wait for a load do not use up the room of that load', async () => {
   await using stage = await createStage();
   const { database, bus, connection } = stage;
-  const leader = await stage.addRelay({ limits: { inFlight: 2 } });
+  const leader = await stage.addLeader({ limits: { inFlight: 2 } });
   const other = await stage.addRelay();
-  await leader.lease.attempt();
-  await leader.relay.runOnce();
   const jobs = Array.from({ length: 9 }, newJobId);
   await write(
     other,
@@ -271,14 +263,7 @@ test('results that are written again, also at the same time, change nothing', as
   const [whole, single, failing] = [newJobId(), newJobId(), newJobId()];
   await write(relay, connection, [progress(whole, 1), progress(whole.replace('job', 'other'), 1)]);
   await write(relay, connection, [progress(single, 1), progress(failing, 1)]);
-  const { found } = await relay.outbox.loadPending({
-    since: undefined,
-    except: { batches: [], events: [] },
-    inFlight: [],
-    limit: 10,
-    bytes: 1_000_000,
-  });
-  const [a, b, c, d] = found.map(({ entry }) => entry);
+  const [a, b, c, d] = await allPending(relay);
   if (!a?.batch || !b || !c || !d) throw new Error('not all were loaded');
   const confirmed = {
     publication: { result: 'confirmed', durationMs: 1 },
@@ -323,9 +308,7 @@ test('an attempt that ends with the connection is on record, and does not count'
   await using stage = await createStage();
   const { database, bus, connection } = stage;
   await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672, counts: 'bytes' });
-  const leader = await stage.addRelay({ amqpUrl: proxy.url });
-  await leader.lease.attempt();
-  await leader.relay.runOnce();
+  const leader = await stage.addLeader({ amqpUrl: proxy.url });
   proxy.silence();
   await write(leader, connection, [progress(newJobId(), 10)]);
   proxy.reset();
