@@ -68,7 +68,7 @@ async function ceiling(bench: Bench): Promise<void> {
 /** Tallyhook and the baseline with events on the bus, and for comparison the bare publisher and the bare route. */
 async function bus(bench: Bench): Promise<void> {
   const variation = { case: 'bus', variant: connectionsLabel(CONCURRENCY) } as const;
-  await compare(bench, variation, bench.scale.rounds);
+  await compare(bench, { ...variation, load: { warmUpS: bench.scale.longWarmUpS } }, bench.scale.rounds);
   for (const round of rounds(bench)) {
     await runVerifyRoute(bench, { ...variation, round });
     await runPublisher(bench, { ...variation, round });

@@ -44,7 +44,7 @@ export type PostgresServer = AsyncDisposable & {
 };
 
 /** Names and values as in postgresql.conf. Addresses and port cannot be changed this way. */
-type PostgresSettings = Readonly<Record<string, string>>;
+export type PostgresSettings = Readonly<Record<string, string>>;
 
 type Place = {
   readonly folder: string;

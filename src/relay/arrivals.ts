@@ -47,7 +47,7 @@ type Found = {
 };
 
 export function createArrivals(options: {
-  outbox: Pick<Outbox, 'version' | 'loadPending' | 'loadHeld' | 'loadCopies'>;
+  outbox: Pick<Outbox, 'opened' | 'version' | 'loadPending' | 'loadHeld' | 'loadCopies'>;
   window: Window;
   handOff: Omit<HandOff, 'write'>;
   /** Of live entries, and of copies. */
@@ -78,6 +78,7 @@ export function createArrivals(options: {
   let horizon = END; // what is in batches from here on was not in memory after the last load
   let isTorn = false; // since the running load began, something was forgotten that it may not find
   let unknown = handOff.unknown(); // when it was looked at last
+  let opened = outbox.opened(); // when the last load ended
   let missed: string | undefined; // the first event that was handed over since a load began, and is not in memory
 
   function roomLeft(of: 'live' | 'copies'): { limit: number; bytes: number } | undefined {
@@ -170,14 +171,17 @@ export function createArrivals(options: {
       const copies = wantsCopies ? await findCopies() : [];
       const held = await outbox.loadHeld({ ...live, except: window.positions() });
       const pending = await outbox.loadPending({ ...live, since, except: window.inBatches(), inFlight });
+      const openedBefore = opened;
+      opened = outbox.opened();
       if (pending.found.length + held.length + copies.length > 0) await handOff.answered();
       if (isUnknownNew() || !isOpen()) {
         fallBehind();
         return 0;
       }
       if (noteVersion(pending.version)) return await load({ copies: wantsCopies });
-      // A failover has lost transactions: their numbers come again, on rows that this replica has not seen.
-      if (since !== undefined && isBefore(pending.xid, since)) {
+      // Postgres may have lost what it had committed, on rows that a load of what is new does not find. After a failover, numbers
+      // of transactions come again. A crash ends all connections, and loses results, whose commits do not wait for the disk.
+      if (since !== undefined && (isBefore(pending.xid, since) || opened !== openedBefore)) {
         fallBehind();
         return await load({ copies: wantsCopies });
       }

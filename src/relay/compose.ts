@@ -18,6 +18,8 @@ import { topologyOf } from './topology.ts';
 const LEASE_CONNECTIONS = 1;
 /** A round, the write of copies' results beside it, and the gauges' query. */
 const RELAY_CONNECTIONS = 3;
+/** The results of confirmed events, one write after the other. */
+const RESULTS_CONNECTIONS = 1;
 /** A leader that does not reach the broker for longer than this gives the lease up: another replica may reach it. */
 const LEAD_WITHOUT_BROKER_MS = 5_000;
 const DEPTH_CACHE_MS = 5_000;
@@ -79,7 +81,15 @@ export function composeRelay(
     log,
   });
   started.defer(relayDatabase.close);
-  const outbox = createOutbox(relayDatabase, { relayId: replicaId });
+  const resultsDatabase = connectDatabase({
+    ...config.database,
+    name: 'results',
+    connections: RESULTS_CONNECTIONS,
+    writing: 'repeatable',
+    log,
+  });
+  started.defer(resultsDatabase.close);
+  const outbox = createOutbox(relayDatabase, { results: resultsDatabase, relayId: replicaId });
   const handOff = createHandOff();
   const relay = createRelay({
     outbox,

@@ -37,6 +37,8 @@ export type HandOff = {
   readonly onWritten: (listener: (written: Written) => void) => void;
   /** Writes without an answer. */
   readonly inFlight: () => WriteMark[];
+  /** How many deliveries are in these. */
+  readonly writing: () => number;
   /** The mark of the next write. */
   readonly next: () => WriteMark;
   /** Resolves when each write that has no answer now has one, or has failed. */
@@ -52,6 +54,7 @@ export function createHandOff(): HandOff {
   const inFlight = new Map<WriteMark, Promise<void>>();
   let writer = drawWriter();
   let number = 0;
+  let writing = 0;
   let unknown = 0;
   let listener: ((written: Written) => void) | undefined;
 
@@ -76,22 +79,26 @@ export function createHandOff(): HandOff {
       const mark = { writer, number: number++ };
       const { promise, resolve } = Promise.withResolvers<void>();
       inFlight.set(mark, promise);
+      writing += batch.length;
+      let recorded: TalliedDelivery[];
       try {
-        const recorded = await record(mark);
-        listener?.(whatWasWritten(batch, recorded));
-        return recorded;
+        recorded = await record(mark);
       } catch (error) {
         onFailed(error);
         throw error;
       } finally {
         inFlight.delete(mark);
+        writing -= batch.length;
         resolve();
       }
+      listener?.(whatWasWritten(batch, recorded));
+      return recorded;
     },
     onWritten: (given) => {
       listener = given;
     },
     inFlight: () => [...inFlight.keys()],
+    writing: () => writing,
     next: () => ({ writer, number }),
     answered: async () => {
       await Promise.all(inFlight.values());

@@ -21,6 +21,8 @@ export type LoadOptions = {
 };
 
 export type Outbox = {
+  /** How many connections were opened to load. If there are more, Postgres may have crashed, and have lost results. */
+  readonly opened: () => number;
   /** It changes when an operator or a former leader takes an event out of a batch. */
   readonly version: () => Promise<string>;
   readonly loadPending: (options: PendingLoad) => Promise<Loaded>;
@@ -35,8 +37,13 @@ export type Outbox = {
   readonly depth: () => Promise<OutboxDepth>;
 };
 
-export function createOutbox(connection: DatabaseConnection, { relayId }: { relayId: string }): Outbox {
+/** @param results a connection for the results of confirmed events, whose writing may be 'repeatable' */
+export function createOutbox(
+  connection: DatabaseConnection,
+  { results, relayId }: { results: Pick<DatabaseConnection, 'execute'>; relayId: string },
+): Outbox {
   return {
+    opened: connection.opened,
     version: () => readVersion(connection),
     loadPending: createPendingLoads(connection),
     loadHeld: createHeldLoads(connection),
@@ -45,7 +52,7 @@ export function createOutbox(connection: DatabaseConnection, { relayId }: { rela
       // Batches are deleted whole once those are out of them that are not confirmed.
       const taken = single.filter(({ next }) => next !== 'keep');
       if (taken.length > 0) await takeOut(connection, taken, relayId);
-      if (whole.length > 0) await settleWhole(connection, whole, relayId);
+      if (whole.length > 0) await settleWhole(results, whole, relayId);
       if (held.length > 0) await settleHeld(connection, held, relayId);
       // Last: if one of the others fails, all are written again, and these would be on record twice.
       const kept = single.filter(({ next }) => next === 'keep');

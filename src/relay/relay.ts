@@ -114,7 +114,8 @@ export function createRelay(options: {
     return !stopping && lease.isLeading() && lease.epoch() === epoch && publisher.isReady();
   }
 
-  const isDue = () => isNudged || results.isDue(inFlight.count()) || copies.isDue() || arrivals.isDue();
+  const isDue = () =>
+    isNudged || results.isDue(inFlight.count() + handOff.writing()) || copies.isDue() || arrivals.isDue();
 
   /** Something came from memory, or a result came back. */
   function goOn(): void {

@@ -1,5 +1,5 @@
 // The results of publish attempts, until they are written. A batch whose events are all confirmed is written whole; the others
-// one by one. A write begins when most of what is in flight has its result, so that writes grow with the load, without a clock.
+// one by one. A write begins when most of what is on its way has its result, so that writes grow with the load, without a clock.
 
 import type { Batch, Entry, Settlement } from './entry.ts';
 
@@ -20,17 +20,17 @@ export type Results = {
   readonly putBack: (unwritten: Unwritten) => void;
   /** Confirmed events do not wait any longer for the others of their batches. */
   readonly split: () => void;
-  /** Whether a write is worth its statement. */
-  readonly isDue: (inFlight: number) => boolean;
+  /** Whether a write is worth its statement. `coming`: messages in flight, and deliveries that will soon be. */
+  readonly isDue: (coming: number) => boolean;
   /** Results that are not written. */
   readonly size: () => number;
 };
 
 /**
- * A write costs its statement, whatever its size. So it waits until there are this many times as many results as messages in
- * flight: all have come, or the next ones come soon.
+ * A write costs its statement, whatever its size, and nobody waits for it. So it waits while more results come: until there are
+ * this many times as many as are coming.
  */
-const RESULTS_PER_IN_FLIGHT = 4;
+const RESULTS_PER_COMING = 4;
 /** So many are worth a statement in any case. A crash publishes these again, those of batches that are not whole, and what is in flight. */
 const RESULTS_MAX = 256;
 
@@ -85,9 +85,9 @@ export function createResults(): Results {
       }
       incomplete.clear();
     },
-    isDue: (inFlight) => {
+    isDue: (coming) => {
       const ready = single.length + held.length + confirmed;
-      return ready > 0 && ready >= Math.min(RESULTS_MAX, RESULTS_PER_IN_FLIGHT * inFlight);
+      return ready > 0 && ready >= Math.min(RESULTS_MAX, RESULTS_PER_COMING * coming);
     },
     size: () => {
       let waiting = 0;

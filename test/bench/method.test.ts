@@ -22,14 +22,17 @@ function steadyAfter(costsUs: readonly number[]): number | undefined {
   return at === -1 ? undefined : at + 1;
 }
 
+/** A first second, and windows of four seconds. */
+const windows = (...costsUs: number[]) => [900, ...costsUs.flatMap((us) => [us, us, us, us])];
+
 describe('the warm-up', () => {
-  test('ends when two neighbouring windows of two seconds cost the same', () => {
-    expect(steadyAfter([900, 500, 400, 300, 250, 210, 205, 204, 206])).toBe(9);
-    expect(steadyAfter([900, 200, 204, 198, 200])).toBe(5);
+  test('ends when three windows of four seconds in a row cost the same', () => {
+    expect(steadyAfter(windows(500, 300, 205, 200, 209))).toBe(21);
+    expect(steadyAfter(windows(200, 204, 198))).toBe(13);
   });
 
-  test('does not end while an event becomes cheaper', () => {
-    expect(steadyAfter([900, 500, 450, 400, 350, 300, 280, 240, 220])).toBeUndefined();
+  test('does not end while an event becomes cheaper, though two windows cost the same', () => {
+    expect(steadyAfter(windows(500, 400, 395, 350, 345, 300))).toBeUndefined();
   });
 
   test('does not count the first second, and not one without answers', () => {

@@ -2,7 +2,11 @@
 
 import { randomBytes } from 'node:crypto';
 import type { QueryResultRow } from 'pg';
-import { type PostgresServer, startPostgres } from '../../scripts/services/postgres.ts';
+import {
+  type PostgresServer,
+  type PostgresSettings,
+  startPostgres,
+} from '../../scripts/services/postgres.ts';
 import type { RabbitmqServer } from '../../scripts/services/rabbitmq.ts';
 import type { TestDatabase } from './database.ts';
 import { openSession } from './transaction.ts';
@@ -14,8 +18,8 @@ export type OwnPostgres = AsyncDisposable & {
   readonly createDatabase: () => Promise<TestDatabase>;
 };
 
-export async function startOwnPostgres(): Promise<OwnPostgres> {
-  const server = await startPostgres();
+export async function startOwnPostgres(settings: PostgresSettings = {}): Promise<OwnPostgres> {
+  const server = await startPostgres({ settings });
   return {
     server,
     createDatabase: async () => {

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { createPublisher, type OutgoingMessage, type Publisher } from '../../src/relay/publisher.ts';
 import { topologyOf } from '../../src/relay/topology.ts';
-import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
+import { connectDatabase, type DatabaseConnection, type DatabaseOptions } from '../../src/ledger/database.ts';
 import { keepPartitions } from '../../src/ledger/partitions.ts';
 import { createOutbox, type Outbox } from '../../src/relay/outbox.ts';
 import { createHandOff, type HandOff } from '../../src/relay/hand-off.ts';
@@ -47,9 +47,13 @@ export type TestRelay = AsyncDisposable & {
   readonly runUntil: (isDone: () => boolean | Promise<boolean>, timeoutMs?: number) => Promise<void>;
 };
 
-export function connectTestDatabase(database: TestDatabase): DatabaseConnection & AsyncDisposable {
+export function connectTestDatabase(
+  database: TestDatabase,
+  options: Pick<DatabaseOptions, 'writing'> = {},
+): DatabaseConnection & AsyncDisposable {
   const connection = connectDatabase({
     url: database.url,
+    ...options,
     name: 'test',
     connections: 4,
     statementTimeoutMs: 3_000,
@@ -92,7 +96,8 @@ export async function createTestRelay(options: {
     mayLead: () => true,
     onTaken: () => {},
   });
-  const outbox = createOutbox(connection, { relayId: id });
+  const results = connectTestDatabase(options.database, { writing: 'repeatable' });
+  const outbox = createOutbox(connection, { results, relayId: id });
   const measured = measure(outbox);
   const handOff = createHandOff();
   const relay = createRelay({
@@ -145,6 +150,7 @@ export async function createTestRelay(options: {
       await relay.stop(2_000);
       await lease.release();
       await publisher.close();
+      await results.close();
       await connection.close();
     },
   };

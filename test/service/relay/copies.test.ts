@@ -141,11 +141,12 @@ function newArrivals({ connection }: TestOutbox, meanwhileAt: number, meanwhile:
       if (++reads === meanwhileAt) await meanwhile();
       return found;
     };
-  const outbox = createOutbox(connection, { relayId: THIS_RELAY });
+  const outbox = createOutbox(connection, { results: connection, relayId: THIS_RELAY });
   const handOff = createHandOff();
   const room = { entries: 500, bytes: 16_000_000 };
   const arrivals = createArrivals({
     outbox: {
+      opened: outbox.opened,
       version: outbox.version,
       loadCopies: paused(outbox.loadCopies),
       loadHeld: paused(outbox.loadHeld),

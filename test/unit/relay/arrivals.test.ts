@@ -24,8 +24,10 @@ function leaderOf({ entries = 10 } = {}) {
   let next: Partial<Loaded> | undefined;
   let heldRows: Entry[] = [];
   let version = '0';
+  let opened = 0;
   const arrivals = createArrivals({
     outbox: {
+      opened: () => opened,
       loadPending: (options) => {
         asked.push(options);
         const given = answer;
@@ -56,6 +58,10 @@ function leaderOf({ entries = 10 } = {}) {
     isAsked: () => vi.waitFor(() => expect(asked).toHaveLength(1)),
     setOpen: (is: boolean) => {
       open = is;
+    },
+    /** The next load opens a connection. */
+    reconnect: () => {
+      opened += 1;
     },
     load: (loaded: Partial<Loaded> | Promise<Loaded> = {}, rows: Entry[] = []) => {
       answer = loaded instanceof Promise ? loaded : Promise.resolve({ ...NOTHING, ...loaded });
@@ -305,4 +311,15 @@ test('after a failover that lost transactions, whose numbers come again, all is 
 
   expect(leader.asked.at(-1)?.since).not.toBe('1000');
   expect(leader.asked.some(({ since }, index) => index > 0 && since === undefined)).toBe(true);
+});
+
+test('after a new connection, which a crash of Postgres may have made necessary, all is read anew', async () => {
+  const leader = leaderOf();
+  await leader.load();
+  await leader.load();
+  leader.reconnect();
+  await leader.load();
+  await leader.load();
+
+  expect(leader.asked.map(({ since }) => since)).toEqual([undefined, '100', '100', undefined, '100']);
 });

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { createHandOff } from '../../../src/relay/hand-off.ts';
+import { eventRecord } from '../../support/records.ts';
+import { completed } from '../../support/sender.ts';
 
 const fail = (error: Error) => async () => {
   throw error;
@@ -19,4 +21,21 @@ test('a write that the server has refused is known to be undone: no load has to 
   await expect(handOff.write([], fail(new Error('the connection is lost')))).rejects.toThrow('lost');
   expect(handOff.unknown()).toBe(1);
   expect(handOff.next().writer).not.toBe(writer);
+});
+
+test('it knows how many deliveries are in writes without an answer', async () => {
+  const handOff = createHandOff();
+  const deliveries = [eventRecord(completed('a')), eventRecord(completed('b'))];
+  const { promise, reject } = Promise.withResolvers<never>();
+  const written: number[] = [];
+  handOff.onWritten(() => written.push(handOff.writing()));
+  const first = handOff.write(deliveries, () => promise);
+  const second = handOff.write(deliveries.slice(1), async () => []);
+  expect(handOff.writing()).toBe(3);
+
+  await second;
+  reject(new Error('the connection is lost'));
+  await expect(first).rejects.toThrow('lost');
+
+  expect([...written, handOff.writing()]).toEqual([2, 0]);
 });
