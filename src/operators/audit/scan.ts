@@ -4,7 +4,17 @@
 import { type RawBuilder, sql } from 'kysely';
 import { timeText } from '../../ledger/index.ts';
 import type { AccessPath, Condition } from './access-path.ts';
-import { all, type Bounds, columnsOf, descending, type ListSpec, orderOf, rangeOf, rowsOf } from './range.ts';
+import {
+  all,
+  type Bounds,
+  columnsOf,
+  descending,
+  type Limit,
+  type ListSpec,
+  orderOf,
+  rangeOf,
+  rowsOf,
+} from './range.ts';
 
 /**
  * One page: at most `limit` rows. `rest` are conditions that the index does not serve: with these, at most `inspect` rows of
@@ -17,32 +27,60 @@ export function pageStatement<Row>(
     rest: readonly Condition[];
     bounds: Bounds;
     limit: number;
-    inspect: number;
+    inspect: Limit;
   },
 ): RawBuilder<Row> {
   const { path, rest, bounds, limit, inspect } = options;
   const range = rangeOf(spec, path, bounds);
-  const { ctes, outer, order } = range;
+  const { order } = range;
   // A sorted path: offset 0 keeps the planner from using an index of the list's order instead. Other paths: the inner limit
   // is the bound, and the outer one lets Postgres stop earlier, as soon as enough rows meet the conditions.
-  const found = path.sorted
-    ? sql`select t.* from (${rowsOf(spec, range)} offset 0) t where ${all(rest)}`
-    : rest.length === 0
-      ? rowsOf(spec, range, limit)
-      : sql`select t.* from (${rowsOf(spec, range, inspect)}) t where ${all(rest)}
-          order by ${descending('t', order)} limit ${limit}`;
+  const found = (count: number) =>
+    path.sorted
+      ? sql`select t.* from (${rowsOf(spec, range)} offset 0) t where ${all(rest)}`
+      : rest.length === 0
+        ? rowsOf(spec, range, { max: count })
+        : sql`select t.* from (${rowsOf(spec, range, inspect)}) t where ${all(rest)}
+            order by ${descending('t', order)} limit ${count}`;
+  const isMany = path.lead?.count === null;
+  const ctes = isMany ? [...range.ctes, nearCte(spec, range, { found, limit })] : range.ctes;
+  const outer = isMany ? sql`near b cross join k` : range.outer;
   const page = sql`
-    select ${spec.columns} from (select t.* from ${outer} cross join lateral (${found}) t) t
+    select ${spec.columns} from (select t.* from ${outer} cross join lateral (${found(limit)}) t) t
     order by ${descending('t', orderOf(spec))} limit ${limit}`;
   if (spec.complete === undefined) return sql<Row>`with ${sql.join(ctes)} ${page}`;
   return sql<Row>`with ${sql.join(ctes)}, page as materialized (${page})
     select ${spec.complete.columns} from page ${spec.complete.joins} order by ${descending('page', orderOf(spec))}`;
 }
 
+/** Of so many keys some rows are read, to find how far back a page reaches. */
+const KEYS_COMPARED = 50;
+
+/**
+ * The CTE `near`: the bounds `b`, without the times before those of a page. So a page reads few rows of each of a thousand keys.
+ * Example: the second row of each of 26 keys is younger than a minute. Then the first 51 rows of all are younger, too.
+ */
+function nearCte<Row>(
+  spec: ListSpec<Row>,
+  { order }: { readonly order: readonly string[] },
+  { found, limit }: { found: (count: number) => RawBuilder<unknown>; limit: number },
+): RawBuilder<unknown> {
+  const each = Math.ceil(limit / KEYS_COMPARED);
+  const keys = Math.ceil(limit / each);
+  const time = sql.ref(`t.${spec.time}`);
+  const uppers = orderOf(spec).map((_, index) => `upper${index}`);
+  return sql`near as materialized (
+    select ${columnsOf('b', uppers)}, greatest(b.lower0, (
+      select ${time} from b cross join k cross join lateral (
+        select ${time} from (${found(each)}) t order by ${descending('t', order)} offset ${each - 1} limit 1) t
+      order by ${time} desc offset ${keys - 1} limit 1
+    )) as lower0 from b)`;
+}
+
 /** The place up to which the first `inspect` rows of each key reach; no row if that is to the end of the list. */
 export function reachStatement<Row>(
   spec: ListSpec<Row>,
-  { path, bounds, inspect }: { path: AccessPath; bounds: Bounds; inspect: number },
+  { path, bounds, inspect }: { path: AccessPath; bounds: Bounds; inspect: Limit },
 ): RawBuilder<Record<string, string>> {
   const range = rangeOf(spec, path, bounds);
   const { ctes, outer, order } = range;
@@ -56,7 +94,7 @@ export function reachStatement<Row>(
   return sql`with ${sql.join(ctes)}
     select ${sql.join(place)} from ${outer} cross join lateral (
       select ${columns} from (${rowsOf(spec, range, inspect)}) t
-      order by ${descending('t', order)} offset ${inspect - 1} limit 1) t
+      order by ${descending('t', order)} offset ${inspect.value ?? inspect.max}::bigint - 1 limit 1) t
     order by ${descending('t', orderOf(spec))} limit 1`;
 }
 
