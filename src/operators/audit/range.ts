@@ -89,7 +89,7 @@ function boundsCte<Row>({ ties }: ListSpec<Row>, { after, from, to }: Bounds): R
   ])})`;
 }
 
-type Range = {
+export type Range = {
   readonly ctes: readonly RawBuilder<unknown>[];
   /** To be joined with the rows: the bounds `b`, and the keys `k` of the path. */
   readonly outer: RawBuilder<unknown>;
