@@ -14,7 +14,7 @@ AS $function$
           and position('\x5c'::bytea in d.body) > 0
       );
       if not found then return false; end if;
-      update "public".deliveries set outcome = 'duplicate', body = null
+      update "public".deliveries set outcome = 'duplicate', body_sha256 = coalesce(body_sha256, sha256(body)), body = null
       where id = any(conflicts) and outcome = 'conflict' and event_sequence = event;
       return true;
     end $function$;
@@ -168,7 +168,6 @@ CREATE INDEX events_error ON public.events USING btree (error_code, recorded_at,
 CREATE INDEX events_late ON public.events USING btree (recorded_at, sequence) WHERE late;
 CREATE INDEX events_source ON public.events USING btree (source, recorded_at, sequence);
 CREATE INDEX events_status ON public.events USING btree (status, recorded_at, sequence) WHERE (status = 'failed'::text);
-CREATE INDEX events_time ON public.events USING btree (recorded_at, sequence);
 
 create table idempotency_keys (
   token_id text not null,
@@ -203,7 +202,6 @@ END) stored,
 ) with (fillfactor=85);
 CREATE INDEX jobs_source ON public.jobs USING btree (source, first_seen_at, job_id);
 CREATE INDEX jobs_status ON public.jobs USING btree (last_status, first_seen_at, source, job_id) WHERE (last_status <> 'completed'::text);
-CREATE INDEX jobs_time ON public.jobs USING btree (first_seen_at, source, job_id);
 
 create table operator_log (
   id bigint not null generated always as identity,

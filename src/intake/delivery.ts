@@ -151,7 +151,6 @@ function deliveryOf(request: IncomingMessage, { source, path, sender }: Routed):
     reason: null,
     signedBy: null,
     bodyBytes: null,
-    bodySha256: null,
     body: null,
   };
 }

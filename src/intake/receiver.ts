@@ -13,7 +13,6 @@ import {
   type Understanding,
   understand,
 } from '../ledger/index.ts';
-import { sha256 } from '../sha256.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import type { Deadlines } from './deadlines.ts';
 import type { DeliveryObserver } from './observer.ts';
@@ -148,7 +147,6 @@ function recordOf(
     ...delivery,
     secretFingerprint: fingerprint,
     bodyBytes: body.length,
-    bodySha256: sha256(body),
     body,
   };
   switch (understood.outcome) {

@@ -27,6 +27,7 @@ export {
   recordDeliveries,
   releaseColumns,
 } from './record.ts';
+export { BODY_SHA256, HEADERS } from './stored-delivery.ts';
 export {
   type Conflicts,
   type FirstBody,

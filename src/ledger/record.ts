@@ -8,6 +8,7 @@ import { types } from 'pg';
 import { byteaArray, int2Array, int4Array, textArray, uuidArray } from './arrays.ts';
 import type { DatabaseConnection, Statement } from './database.ts';
 import type { JobEvent } from './event.ts';
+import { storedHeaders } from './stored-delivery.ts';
 import type { DeliveryOutcome } from './tables.ts';
 
 /** One inbound request. What is unknown, or not known yet, is null. */
@@ -32,8 +33,7 @@ export type Delivery = {
   /** Of an unauthorized one: another source whose secret signed it. Apart from `reason`, since not every reader may know it. */
   readonly signedBy: string | null;
   readonly bodyBytes: number | null;
-  readonly bodySha256: Buffer | null;
-  /** As it came. Recorded for every authentic delivery that is not a duplicate. */
+  /** As it came. Recorded for every authentic delivery that is not a duplicate; of a duplicate its SHA-256 is. */
   readonly body: Buffer | null;
 };
 
@@ -151,10 +151,10 @@ delivery as (
   from unnest(
     $13::uuid[], $14::text[], $15::text[], $16::smallint[], $17::text[], $18::text[], $19::text[], $20::smallint[],
     $21::text[], $22::bytea[], $23::text[], $24::text[], $25::text[], $26::text[], $27::int[], $28::bytea[],
-    $29::bytea[], $30::text[], $31::text[]
+    $29::text[], $30::text[]
   ) as t (
     id, source, known_outcome, http_status, reason, job_id, status, progress, error_code,
-    content_hash, path, remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body,
+    content_hash, path, remote_address, headers, secret_fingerprint, body_bytes, body,
     peer_address, signed_by
   )
   left join event on t.known_outcome = 'event' and event.source = t.source and event.job_id = t.job_id
@@ -169,7 +169,8 @@ audit as (
   select id, now(), source, outcome, case outcome when 'accepted' then 202 when 'duplicate' then 200
          when 'conflict' then 200 else http_status end,
          reason, job_id, status, progress, error_code, event_sequence, path, remote_address, headers, secret_fingerprint,
-         body_bytes, body_sha256, case when outcome <> 'duplicate' then body end, peer_address, signed_by
+         body_bytes, case when outcome = 'duplicate' then sha256(body) end, case when outcome <> 'duplicate' then body end,
+         peer_address, signed_by
   from delivery
 )
 select id, outcome, late, writer_changed as "writerChanged", outcome = 'accepted' and hold > 0 as held,
@@ -305,10 +306,9 @@ function deliveryColumns(batch: readonly DeliveryRecord[]): Buffer[] {
     byteaArray(batch.map((delivery) => (delivery.outcome === 'event' ? delivery.event.contentHash : null))),
     textArray(batch.map((delivery) => delivery.path)),
     textArray(batch.map((delivery) => delivery.remoteAddress)),
-    textArray(batch.map((delivery) => delivery.headers)),
+    textArray(batch.map(({ headers, bodyBytes }) => storedHeaders(headers, bodyBytes))),
     textArray(batch.map((delivery) => delivery.secretFingerprint)),
     int4Array(batch.map((delivery) => delivery.bodyBytes)),
-    byteaArray(batch.map((delivery) => delivery.bodySha256)),
     byteaArray(batch.map((delivery) => delivery.body)),
     textArray(batch.map((delivery) => delivery.peerAddress)),
     textArray(batch.map((delivery) => delivery.signedBy)),

@@ -63,9 +63,11 @@ export interface Database {
     event_sequence: Bigint | null;
     path: string;
     remote_address: string | null;
+    /** As `HEADERS` reads them. */
     headers: string;
     secret_fingerprint: string | null;
     body_bytes: number | null;
+    /** Of a body that is not kept. `BODY_SHA256` reads that of any. */
     body_sha256: Buffer | null;
     body: Buffer | null;
     error_code: string | null;

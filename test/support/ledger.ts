@@ -1,6 +1,7 @@
 // Reads the ledger from outside, as an operator would with psql, and keeps the relay from emptying the outbox where a test
 // reads it.
 
+import { BODY_SHA256, HEADERS } from '../../src/ledger/stored-delivery.ts';
 import type { TestDatabase } from './database.ts';
 import { OUTBOX } from './outbox.ts';
 
@@ -59,8 +60,11 @@ type OutboxRow = {
 };
 type RefusalRow = { minute: Date; source: string; unauthorized: string; refused: string };
 
+/** As they came, whatever their rows leave out. */
 export const deliveries = (database: TestDatabase): Promise<DeliveryRow[]> =>
-  database.query<DeliveryRow>('select * from deliveries order by id');
+  database.query<DeliveryRow>(
+    `select d.*, ${HEADERS} as headers, ${BODY_SHA256} as body_sha256 from deliveries d order by id`,
+  );
 export const events = (database: TestDatabase): Promise<EventRow[]> =>
   database.query<EventRow>('select * from events order by sequence');
 export const jobs = (database: TestDatabase): Promise<JobRow[]> =>

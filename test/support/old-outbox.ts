@@ -1,6 +1,7 @@
 // A ledger as programs before migration 0010 left it: one table for all of the outbox, with a copy of each event's content.
 
 import type { DeliveryRecord } from '../../src/ledger/record.ts';
+import { sha256 } from '../../src/sha256.ts';
 import { eventRecord } from './records.ts';
 import { completed, type Notification } from './sender.ts';
 
@@ -119,7 +120,7 @@ export function columnsBefore(records: readonly EventRecord[]): unknown[] {
     column(({ headers }) => headers),
     column(({ secretFingerprint }) => secretFingerprint),
     column(({ bodyBytes }) => bodyBytes),
-    column(({ bodySha256 }) => bodySha256),
+    column(({ body }) => body && sha256(body)),
     column(({ body }) => body),
     column(({ peerAddress }) => peerAddress),
     column(({ signedBy }) => signedBy),

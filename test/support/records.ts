@@ -1,6 +1,6 @@
 // Delivery records as intake makes them, for tests of the ledger.
 
-import { createHash, randomUUIDv7 } from 'node:crypto';
+import { randomUUIDv7 } from 'node:crypto';
 import { type AuthenticBody, type Understanding, understand } from '../../src/ledger/understand.ts';
 import { createSecret, type Secret } from '../../src/secret.ts';
 import { createKeyRing, verifySignature } from '../../src/intake/signature.ts';
@@ -48,7 +48,6 @@ export function eventRecord(
     reason: null,
     signedBy: null,
     bodyBytes: body.length,
-    bodySha256: createHash('sha256').update(body).digest(),
     body,
     outcome: 'event',
     event,
@@ -73,7 +72,6 @@ export function refusedRecord(
     reason: null,
     signedBy: null,
     bodyBytes: null,
-    bodySha256: null,
     body: null,
     outcome: options.outcome ?? 'unauthorized',
     httpStatus: options.outcome === 'refused' ? 413 : 401,

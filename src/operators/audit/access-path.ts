@@ -16,11 +16,14 @@ export type Condition = RawBuilder<unknown>;
  *   is that of the ids, so the rows are read whole and sorted.
  */
 export type AccessPath = {
-  /** The index's columns before those of the list's order, and a query for their wanted values, `count` of them. */
+  /**
+   * The index's columns before those of the list's order, and a query for their wanted values, `count` of them. Null: that is
+   * unknown, and there may be a thousand.
+   */
   readonly lead?: {
     readonly columns: readonly string[];
     readonly keys: RawBuilder<unknown>;
-    readonly count: number;
+    readonly count: number | null;
   };
   /** A condition on all rows of the part; for a partial index its predicate, as the migrations write it. */
   readonly only?: Condition;

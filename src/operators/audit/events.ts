@@ -6,6 +6,7 @@ import { eventId, kindOf, parseEventId } from '../../event/index.ts';
 import { type Database, hasEvent, timeText } from '../../ledger/index.ts';
 import type { Event, eventFilters } from '../contract/events.ts';
 import {
+  byAllSources,
   byColumn,
   byPartialIndex,
   type FilterTable,
@@ -37,6 +38,8 @@ export const eventSpec: ListSpec<EventRow> = {
     ${timeText('t.occurred_at')} as occurred_at, ${timeText('t.recorded_at')} as recorded_at, t.delivery_id, t.repeats`,
   time: 'recorded_at',
   ties: [{ column: 'sequence', type: 'bigint' }],
+  // Index events_source.
+  all: byAllSources('events'),
   complete,
 };
 

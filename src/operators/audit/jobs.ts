@@ -4,7 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import { type Database, timeText } from '../../ledger/index.ts';
 import type { Job, jobFilters } from '../contract/jobs.ts';
-import { byColumn, type FilterTable, type Scoped, sourcesAndJobs } from './filters.ts';
+import { byAllSources, byColumn, type FilterTable, type Scoped, sourcesAndJobs } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
 import type { ListSpec } from './range.ts';
 
@@ -27,6 +27,8 @@ const spec: ListSpec<Job> = {
     { column: 'source', type: 'text' },
     { column: 'job_id', type: 'text' },
   ],
+  // Index jobs_source.
+  all: byAllSources('jobs'),
 };
 
 // The primary key, and index jobs_source.

@@ -7,7 +7,7 @@ import type { Database } from '../../ledger/index.ts';
 import type { AccessPath, Condition } from './access-path.ts';
 import type { Position, ValueType } from './cursor.ts';
 import { type Filter, type FilterTable, filtersOf } from './filters.ts';
-import { type Bounds, type ListSpec, orderOf } from './range.ts';
+import { type Bounds, type Limit, type ListSpec, orderOf } from './range.ts';
 import { pageStatement, reachStatement } from './scan.ts';
 
 /** What is asked of a list. */
@@ -97,7 +97,7 @@ export function cutPage<Row>(
  * 2. Of other paths the one with the fewest rows from here on: its next 500 rows reach back the farthest. Example: a source
  *    sends 100,000 deliveries a day, and 20 a day are quarantined. The next 500 of the source reach back seven minutes, the
  *    next 500 quarantined ones 25 days. So the quarantined ones are read, and those of the source are picked from them.
- * 3. The index of the whole list.
+ * 3. The path to the whole list.
  */
 async function choosePath<Row>(
   db: Kysely<Database>,
@@ -107,7 +107,7 @@ async function choosePath<Row>(
 ): Promise<{ path: AccessPath; rest: readonly Condition[] }> {
   const found = (await findFew(db, filters)) ?? (await findFarthest(db, spec, filters, bounds));
   return {
-    path: found?.path ?? {},
+    path: found?.path ?? spec.all ?? {},
     rest: filters.filter((filter) => filter !== found).map(({ condition }) => condition),
   };
 }
@@ -147,14 +147,18 @@ async function findFarthest<Row>(
 }
 
 /** How many rows of each key make so many in all. */
-const ofEachKey = ({ lead }: AccessPath, rows: number, atLeast: number) =>
-  Math.max(atLeast, Math.ceil(rows / Math.max(1, lead?.count ?? 1)));
+function ofEachKey({ lead }: AccessPath, rows: number, atLeast: number): Limit {
+  if (lead?.count !== null)
+    return { max: Math.max(atLeast, Math.ceil(rows / Math.max(1, lead?.count ?? 1))) };
+  const value = sql`(select greatest(${atLeast}::bigint, ${rows}::bigint / greatest(count(*), 1)) from k)`;
+  return { max: rows, value };
+}
 
 /** Up to which place the next rows of a path reach; null if to the end of the list. */
 async function reachOf<Row>(
   db: Kysely<Database>,
   spec: ListSpec<Row>,
-  options: { path: AccessPath; bounds: Bounds; inspect: number },
+  options: { path: AccessPath; bounds: Bounds; inspect: Limit },
 ): Promise<Position | null> {
   const [place] = (await reachStatement(spec, options).execute(db)).rows;
   return place === undefined ? null : Object.values(place);

@@ -16,6 +16,8 @@ export type ListSpec<Row> = {
   /** The order: the column of time, and the columns that order rows of one time. */
   readonly time: keyof Row & string;
   readonly ties: readonly { readonly column: keyof Row & string; readonly type: ValueType }[];
+  /** The path to all rows. Without it, an index has the order of the list. */
+  readonly all?: AccessPath;
   /** Joins other tables to the rows of a page (`page`), one row to each. */
   readonly complete?: { readonly columns: RawBuilder<unknown>; readonly joins: RawBuilder<unknown> };
   /** Where more rows of the list are. */
@@ -87,7 +89,7 @@ function boundsCte<Row>({ ties }: ListSpec<Row>, { after, from, to }: Bounds): R
   ])})`;
 }
 
-type Range = {
+export type Range = {
   readonly ctes: readonly RawBuilder<unknown>[];
   /** To be joined with the rows: the bounds `b`, and the keys `k` of the path. */
   readonly outer: RawBuilder<unknown>;
@@ -110,8 +112,11 @@ export function rangeOf<Row>(
   const uppers = order.map((_, index) => sql.ref(`b.upper${index}`));
   const time = sql.ref(`t.${spec.time}`);
   const isBelow = sql`(${columnsOf('t', order)}) < (${sql.join(uppers)})`;
+  // Of a thousand keys few rows each are wanted, so the part of a key is its rows by equality: by its two ends the planner would
+  // take an index of another order, and sort. Their order goes on without the key, which is the same in all of them.
+  const isOfOneKey = lead?.count === null && bounds !== undefined;
   const conditions: Condition[] = only === undefined ? [] : [only];
-  if (lead === undefined || sorted !== undefined || bounds === undefined) {
+  if (lead === undefined || isOfOneKey || sorted !== undefined || bounds === undefined) {
     if (lead) conditions.push(sql`(${columnsOf('t', leading)}) = (${columnsOf('k', leading)})`);
     if (bounds) conditions.push(isBelow, sql`${time} >= b.lower0`);
   } else {
@@ -135,18 +140,27 @@ export function rangeOf<Row>(
     outer: lead ? sql`b cross join k` : sql`b`,
     where,
     wherePacked: packed === undefined ? where : packed && all([packed, isBelow, sql`${time} >= b.lower0`]),
-    order: sorted?.by ?? [...leading, ...behind],
+    order: sorted?.by ?? (isOfOneKey ? behind : [...leading, ...behind]),
   };
 }
+
+/** How many rows of each key at most. `value`: if the number of keys decides, the number that Postgres computes. */
+export type Limit = { readonly max: number; readonly value?: RawBuilder<unknown> };
 
 /** The rows of a range; with `limit` at most so many, in the order of the index. */
 export function rowsOf<Row>(
   { table, row, packed }: ListSpec<Row>,
   { where, wherePacked, order }: Range,
-  limit?: number,
+  limit?: Limit,
 ): RawBuilder<unknown> {
-  const first = limit === undefined ? sql`` : sql`order by ${descending('t', order)} limit ${limit}`;
-  const ofTable = sql`select ${row} from ${sql.table(table)} t where ${where} ${first}`;
+  const inOrder = sql`order by ${descending('t', order)}`;
+  const first = limit === undefined ? sql`` : sql`${inOrder} limit ${limit.max}`;
+  const firstOfTable = sql`select ${row} from ${sql.table(table)} t where ${where} ${first}`;
+  // A limit of its own, since the planner would expect a tenth of the table behind a number that it does not see, and sort it.
+  const ofTable =
+    limit?.value === undefined
+      ? firstOfTable
+      : sql`select t.* from (${firstOfTable}) t ${inOrder} limit ${limit.value}`;
   if (packed === undefined || wherePacked === null) return ofTable;
   // Each packed row gives one row at least, so the limit is enough for them, too. They come in the order of the list, and
   // only rows of the same time have to be sorted (an incremental sort): no more is unpacked than the limit needs.

@@ -4,7 +4,18 @@
 import { type RawBuilder, sql } from 'kysely';
 import { timeText } from '../../ledger/index.ts';
 import type { AccessPath, Condition } from './access-path.ts';
-import { all, type Bounds, columnsOf, descending, type ListSpec, orderOf, rangeOf, rowsOf } from './range.ts';
+import {
+  all,
+  type Bounds,
+  columnsOf,
+  descending,
+  type Limit,
+  type ListSpec,
+  orderOf,
+  type Range,
+  rangeOf,
+  rowsOf,
+} from './range.ts';
 
 /**
  * One page: at most `limit` rows. `rest` are conditions that the index does not serve: with these, at most `inspect` rows of
@@ -17,36 +28,96 @@ export function pageStatement<Row>(
     rest: readonly Condition[];
     bounds: Bounds;
     limit: number;
-    inspect: number;
+    inspect: Limit;
   },
 ): RawBuilder<Row> {
   const { path, rest, bounds, limit, inspect } = options;
   const range = rangeOf(spec, path, bounds);
-  const { ctes, outer, order } = range;
+  const { order } = range;
   // A sorted path: offset 0 keeps the planner from using an index of the list's order instead. Other paths: the inner limit
   // is the bound, and the outer one lets Postgres stop earlier, as soon as enough rows meet the conditions.
-  const found = path.sorted
-    ? sql`select t.* from (${rowsOf(spec, range)} offset 0) t where ${all(rest)}`
-    : rest.length === 0
-      ? rowsOf(spec, range, limit)
-      : sql`select t.* from (${rowsOf(spec, range, inspect)}) t where ${all(rest)}
-          order by ${descending('t', order)} limit ${limit}`;
-  const page = sql`
-    select ${spec.columns} from (select t.* from ${outer} cross join lateral (${found}) t) t
-    order by ${descending('t', orderOf(spec))} limit ${limit}`;
+  const found = (count: Limit) =>
+    path.sorted
+      ? sql`select t.* from (${rowsOf(spec, range)} offset 0) t where ${all(rest)}`
+      : rest.length === 0
+        ? rowsOf(spec, range, count)
+        : sql`select t.* from (${rowsOf(spec, range, inspect)}) t where ${all(rest)}
+            order by ${descending('t', order)} limit ${count.value ?? count.max}`;
+  const isMany = path.lead?.count === null;
+  const ctes = [...range.ctes, ...(isMany ? [nearCte(spec, found, limit)] : [])];
+  const outer = isMany ? sql`near b cross join k` : range.outer;
+  const rows = sql`select t.* from ${outer} cross join lateral (${found({ max: limit })}) t`;
+  const inListOrder = sql`order by ${descending('t', orderOf(spec))} limit ${limit}`;
+  const isCut = path.lead !== undefined && path.lead.count !== 1 && !path.sorted && rest.length > 0;
+  if (isCut) ctes.push(...cutCtes(spec, path.lead, { range: { ...range, outer }, rows, limit, inspect }));
+  const page = isCut
+    ? sql`select ${spec.columns} from found t where (${placeIn('t', spec)} >= (select * from cut)) is not false ${inListOrder}`
+    : sql`select ${spec.columns} from (${rows}) t ${inListOrder}`;
   if (spec.complete === undefined) return sql<Row>`with ${sql.join(ctes)} ${page}`;
   return sql<Row>`with ${sql.join(ctes)}, page as materialized (${page})
     select ${spec.complete.columns} from page ${spec.complete.joins} order by ${descending('page', orderOf(spec))}`;
 }
 
+/**
+ * The CTE `near`: the bounds `b`, without the times before those of a page. So a page reads few rows of each of a thousand keys.
+ * Example: of each key the first two rows are read. If 51 of all these are younger than a minute, so are the first 51 rows. Of few
+ * keys more rows each are read, three times the page together, since the busiest may have most of the page.
+ */
+function nearCte<Row>(
+  spec: ListSpec<Row>,
+  found: (count: Limit) => RawBuilder<unknown>,
+  limit: number,
+): RawBuilder<unknown> {
+  const value = sql`(select least(${limit}::bigint, greatest(2, 3 * ${limit}::bigint / greatest(count(*), 1))) from k)`;
+  const time = sql.ref(`t.${spec.time}`);
+  const uppers = orderOf(spec).map((_, index) => `upper${index}`);
+  return sql`near as materialized (
+    select ${columnsOf('b', uppers)}, greatest(b.lower0, (
+      select ${time} from b cross join k cross join lateral (${found({ max: limit, value })}) t
+      order by ${time} desc offset ${limit - 1} limit 1
+    )) as lower0 from b)`;
+}
+
+/**
+ * The CTEs `found`, the rows of all keys, and `cut`, a place or none: not all rows behind it have been looked at. That is so where
+ * the `inspect` rows of a key were not enough to find `limit` ones. Without it a page would go on with rows of other keys,
+ * and the next one begin behind rows of this key.
+ */
+function cutCtes<Row>(
+  spec: ListSpec<Row>,
+  { columns }: { readonly columns: readonly string[] },
+  options: { range: Range; rows: RawBuilder<unknown>; limit: number; inspect: Limit },
+): RawBuilder<unknown>[] {
+  const { range, rows, limit, inspect } = options;
+  const [ofKey, ofFound] = [columnsOf('k', columns), columnsOf('f', columns)];
+  const isShort = sql`(${ofKey}) not in (
+    select ${ofFound} from found f group by ${ofFound} having count(*) >= ${limit})`;
+  const last = lastInspected(spec, range, inspect);
+  return [
+    sql`found as materialized (${rows})`,
+    sql`cut as materialized (
+      select ${columnsOf('t', orderOf(spec))} from ${range.outer} cross join lateral (${last}) t where ${isShort}
+      order by ${descending('t', orderOf(spec))} limit 1)`,
+  ];
+}
+
+const placeIn = <Row>(table: string, spec: ListSpec<Row>) => sql`(${columnsOf(table, orderOf(spec))})`;
+
+/** The last one of the first `inspect` rows of a key; none if it has less. */
+function lastInspected<Row>(spec: ListSpec<Row>, range: Range, inspect: Limit): RawBuilder<unknown> {
+  const columns = columnsOf('t', [...new Set([...orderOf(spec), ...range.order])]);
+  return sql`
+    select ${columns} from (${rowsOf(spec, range, inspect)}) t
+    order by ${descending('t', range.order)} offset ${inspect.value ?? inspect.max}::bigint - 1 limit 1`;
+}
+
 /** The place up to which the first `inspect` rows of each key reach; no row if that is to the end of the list. */
 export function reachStatement<Row>(
   spec: ListSpec<Row>,
-  { path, bounds, inspect }: { path: AccessPath; bounds: Bounds; inspect: number },
+  { path, bounds, inspect }: { path: AccessPath; bounds: Bounds; inspect: Limit },
 ): RawBuilder<Record<string, string>> {
   const range = rangeOf(spec, path, bounds);
-  const { ctes, outer, order } = range;
-  const columns = columnsOf('t', [...new Set([...orderOf(spec), ...order])]);
+  const { ctes, outer } = range;
   const place = [
     sql`${timeText(`t.${spec.time}`)} as p0`,
     ...spec.ties.map(
@@ -54,9 +125,7 @@ export function reachStatement<Row>(
     ),
   ];
   return sql`with ${sql.join(ctes)}
-    select ${sql.join(place)} from ${outer} cross join lateral (
-      select ${columns} from (${rowsOf(spec, range, inspect)}) t
-      order by ${descending('t', order)} offset ${inspect - 1} limit 1) t
+    select ${sql.join(place)} from ${outer} cross join lateral (${lastInspected(spec, range, inspect)}) t
     order by ${descending('t', orderOf(spec))} limit 1`;
 }
 

@@ -3,6 +3,7 @@
 
 import { type Kysely, sql } from 'kysely';
 import { eventSpec, readEventsNumbered } from '../audit/events.ts';
+import { looseScan } from '../audit/loose-scan.ts';
 import { firstRows } from '../audit/scan.ts';
 import type { Event } from '../contract/events.ts';
 import type { Database } from '../../ledger/index.ts';
@@ -48,10 +49,13 @@ export async function measureSelected(
     select count(*) as read, count(*) filter (where is_meant) as matched,
       coalesce(min(sequence) filter (where is_meant), 1) as first,
       coalesce(max(sequence) filter (where is_meant), 0) as last,
-      -- One row each: by events_time, and by the primary key.
+      -- One row of each source by events_source, and one by the primary key.
       coalesce((
-        select b.sequence from events b where b.recorded_at < ${from}::timestamptz - ${DRAWN_WITHIN}
-        order by b.recorded_at desc, b.sequence desc limit 1
+        select max(b.sequence) from (${looseScan('events', 'source')}) k (source) cross join lateral (
+          select b.sequence from events b
+          where b.source = k.source and b.recorded_at < ${from}::timestamptz - ${DRAWN_WITHIN}
+          order by b.source desc, b.recorded_at desc, b.sequence desc limit 1
+        ) b
       ), 0) as before,
       coalesce((select max(a.sequence) from events a), 0) as newest
     from (select t.sequence, ${selected(selection, sources)} as is_meant from (${read}) t offset 0) as events_read`.execute(
@@ -86,7 +90,8 @@ export async function sampleSelected(
  * more than the limit, and in the order of the index, so that the planner does not read the whole table instead.
  */
 function boundedRead(selection: Selection, sources: readonly string[] | null, lookMax = READ_MAX) {
-  const path = filtersIn(selection, sources).find((filter) => filter.path !== undefined)?.path ?? {};
+  const path =
+    filtersIn(selection, sources).find((filter) => filter.path !== undefined)?.path ?? eventSpec.all ?? {};
   const filter = 'filter' in selection ? selection.filter : {};
   const isRandom = [
     filter.job_id,

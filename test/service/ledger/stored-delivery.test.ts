@@ -1,0 +1,128 @@
+// What the row of a delivery leaves out is there again for whoever reads it.
+
+import { promises as fs } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Kysely, PostgresDialect } from 'kysely';
+import { FileMigrationProvider, Migrator } from 'kysely/migration';
+import { Pool } from 'pg';
+import { expect, test } from 'vitest';
+import { type DeliveryRecord, recordDeliveries } from '../../../src/ledger/record.ts';
+import { findDelivery } from '../../../src/operators/audit/deliveries.ts';
+import { sha256 } from '../../../src/sha256.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { eventRecord } from '../../support/records.ts';
+import { connectTestDatabase } from '../../support/relay.ts';
+import { completed, newJobId } from '../../support/sender.ts';
+
+type Stored = { headers: string; body_sha256: Buffer | null; body: Buffer | null };
+
+const storedOf = async (database: TestDatabase, { id }: DeliveryRecord): Promise<Stored | undefined> =>
+  (await database.query<Stored>('select headers, body_sha256, body from deliveries where id = $1', [id]))[0];
+
+const withHeaders = (headers: Record<string, string>): DeliveryRecord => ({
+  ...eventRecord(completed(newJobId())),
+  headers: JSON.stringify(headers),
+});
+
+/** As the intake writes them for a usual delivery. */
+function usual(record: DeliveryRecord, more: Record<string, string> = {}): DeliveryRecord {
+  const length = String(record.bodyBytes);
+  return {
+    ...record,
+    headers: JSON.stringify({ 'content-type': 'application/json', 'content-length': length, ...more }),
+  };
+}
+
+test('headers are shown byte for byte, whether they are the usual ones or not', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const records = [
+    usual(eventRecord(completed(newJobId()))),
+    usual(eventRecord(completed(newJobId())), { 'user-agent': '{"a sender"}', 'x-request-id': '"\\\u00e9' }),
+    withHeaders({}),
+    withHeaders({ 'content-type': 'application/json' }),
+    withHeaders({ 'content-type': 'application/json', 'content-length': '007' }),
+    withHeaders({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' }),
+    withHeaders({ 'content-type': 'text/plain', 'content-length': '400', 'user-agent': 'x' }),
+  ];
+  await recordDeliveries(connection, records);
+
+  for (const record of records) {
+    const shown = await findDelivery(connection.db, record.id);
+    expect(JSON.stringify(shown?.headers)).toBe(record.headers);
+  }
+  const stored = await Promise.all(records.map((record) => storedOf(database, record)));
+  expect(stored.map((row) => row?.headers)).toEqual([
+    '}',
+    ',"user-agent":"{\\"a sender\\"}","x-request-id":"\\"\\\\\u00e9"}',
+    ...records.slice(2).map(({ headers }) => headers),
+  ]);
+});
+
+test('the hash of a body is shown, and stored only where the body is not kept', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const job = completed(newJobId());
+  const first = eventRecord(job);
+  const [again, other] = [eventRecord(`${JSON.stringify(job)} `), eventRecord({ ...job, cost_cents: 1 })];
+  for (const record of [first, again, other]) await recordDeliveries(connection, [record]);
+
+  for (const record of [first, again, other]) {
+    const shown = await findDelivery(connection.db, record.id);
+    expect(shown?.body_sha256).toBe(sha256(record.body ?? '').toString('hex'));
+  }
+  const kept = [first, again, other].map(async (record) => {
+    const row = await storedOf(database, record);
+    return [row?.body !== null, row?.body_sha256 !== null];
+  });
+  expect(await Promise.all(kept)).toEqual([
+    [true, false],
+    [false, true],
+    [true, false],
+  ]);
+});
+
+test('a conflict that becomes a duplicate keeps the hash of the body that it loses', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const job = completed(newJobId());
+  const first = eventRecord(JSON.stringify(job).replace('{', '{"\\u0061":1,'));
+  const other = eventRecord({ ...job, cost_cents: 1 });
+  for (const record of [first, other]) await recordDeliveries(connection, [record]);
+  await database.query(
+    'select correct_content_hash(sequence, content_hash, content_hash, $1::uuid[]) from events',
+    [[other.id]],
+  );
+
+  const shown = await findDelivery(connection.db, other.id);
+  expect(shown).toMatchObject({ outcome: 'duplicate', body_kept: false });
+  expect(shown?.body_sha256).toBe(sha256(other.body ?? '').toString('hex'));
+});
+
+test('the migration down writes out what rows leave out, and up leaves them as they are', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const record = usual(eventRecord(completed(newJobId())), { 'user-agent': 'x' });
+  await recordDeliveries(connection, [record]);
+  const whole = { headers: record.headers, body_sha256: sha256(record.body ?? '') };
+
+  await migrateTo(database, '0011-publication-batches');
+  expect(await storedOf(database, record)).toMatchObject(whole);
+  await migrateTo(database, '0012-fewer-index-entries');
+  expect(await storedOf(database, record)).toMatchObject(whole);
+  expect(JSON.stringify((await findDelivery(connection.db, record.id))?.headers)).toBe(record.headers);
+});
+
+async function migrateTo(database: TestDatabase, name: string): Promise<void> {
+  const migrationFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
+  const dialect = new PostgresDialect({ pool: new Pool({ connectionString: database.url, max: 2 }) });
+  const db = new Kysely<unknown>({ dialect });
+  try {
+    const provider = new FileMigrationProvider({ fs, path, migrationFolder });
+    const { error } = await new Migrator({ db, provider }).migrateTo(name);
+    if (error !== undefined) throw error;
+  } finally {
+    await db.destroy();
+  }
+}
