@@ -2,6 +2,7 @@
 // The door of this room: other rooms import from this file alone.
 
 // What a delivery told us
+export { BODY_SHA256 } from './body-hash.ts';
 export { type PublishedEvent, toCloudEvent } from './cloud-event.ts';
 export { contentOf } from './content.ts';
 export type { JobEvent } from './event.ts';
@@ -27,7 +28,6 @@ export {
   recordDeliveries,
   releaseColumns,
 } from './record.ts';
-export { BODY_SHA256, HEADERS } from './stored-delivery.ts';
 export {
   type Conflicts,
   type FirstBody,

@@ -8,7 +8,6 @@ import { types } from 'pg';
 import { byteaArray, int2Array, int4Array, textArray, uuidArray } from './arrays.ts';
 import type { DatabaseConnection, Statement } from './database.ts';
 import type { JobEvent } from './event.ts';
-import { storedHeaders } from './stored-delivery.ts';
 import type { DeliveryOutcome } from './tables.ts';
 
 /** One inbound request. What is unknown, or not known yet, is null. */
@@ -306,7 +305,7 @@ function deliveryColumns(batch: readonly DeliveryRecord[]): Buffer[] {
     byteaArray(batch.map((delivery) => (delivery.outcome === 'event' ? delivery.event.contentHash : null))),
     textArray(batch.map((delivery) => delivery.path)),
     textArray(batch.map((delivery) => delivery.remoteAddress)),
-    textArray(batch.map(({ headers, bodyBytes }) => storedHeaders(headers, bodyBytes))),
+    textArray(batch.map((delivery) => delivery.headers)),
     textArray(batch.map((delivery) => delivery.secretFingerprint)),
     int4Array(batch.map((delivery) => delivery.bodyBytes)),
     byteaArray(batch.map((delivery) => delivery.body)),

@@ -63,7 +63,6 @@ export interface Database {
     event_sequence: Bigint | null;
     path: string;
     remote_address: string | null;
-    /** As `HEADERS` reads them. */
     headers: string;
     secret_fingerprint: string | null;
     body_bytes: number | null;

@@ -15,12 +15,17 @@ export async function keepVersions(database: TestDatabase): Promise<AsyncDisposa
   return session;
 }
 
-/** In all tables. An update that stays on its page and touches no index (HOT) makes no entry. */
+/** Their entries come with the time that passes, and not with events. */
+const CLOCKED = ['relay_lease', 'replicas'];
+
+/** In all tables but those. An update that stays on its page and touches no index (HOT) makes no entry. */
 export async function countIndexEntries(database: TestDatabase): Promise<number> {
   await database.query('reindex schema public');
   const [row] = await database.query<{ entries: number }>(
-    `select sum(reltuples)::float8 as entries from pg_class
-     where relkind = 'i' and relnamespace = 'public'::regnamespace and reltuples > 0`,
+    `select sum(c.reltuples)::float8 as entries from pg_class c join pg_index i on i.indexrelid = c.oid
+     where c.relkind = 'i' and c.relnamespace = 'public'::regnamespace and c.reltuples > 0
+       and i.indrelid <> all($1::regclass[])`,
+    [CLOCKED],
   );
   return row?.entries ?? NaN;
 }

@@ -1,6 +1,6 @@
 // Reads from the ledger, at the end of a run, what the checker compares with what was seen outside.
 
-import { BODY_SHA256, HEADERS } from '../../src/ledger/stored-delivery.ts';
+import { BODY_SHA256 } from '../../src/ledger/body-hash.ts';
 import { PUBLICATIONS } from '../support/publications.ts';
 import type { Ledger, LedgerDelivery, LedgerEvent, LedgerPublication } from './recorded.ts';
 import type { World } from './world.ts';
@@ -18,7 +18,7 @@ ${since('e.recorded_at')} as "recordedMs"
 from events e order by e.sequence`;
 const ATTEMPTS = `select ${EVENT_KEY} as "eventId", p.result, ${since('p.published_at')} as "atMs"
 from ${PUBLICATIONS} p join events e on e.sequence = p.event_sequence`;
-const DELIVERIES = `select (${HEADERS})::json ->> 'x-request-id' as "requestId", outcome, http_status as status,
+const DELIVERIES = `select headers::json ->> 'x-request-id' as "requestId", outcome, http_status as status,
 job_id as "jobId", secret_fingerprint as "secretFingerprint",
 encode(${BODY_SHA256}, 'hex') as "bodySha256", body_bytes as "bodyBytes",
 body is not null as "hasBody", encode(sha256(body), 'hex') as "keptSha256", octet_length(body) as "keptBytes"

@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
 import { NO_SOURCE } from '../../signature-cause.ts';
 import { eventId, type Status } from '../../event/index.ts';
-import { BODY_SHA256, type Database, HEADERS, timeText } from '../../ledger/index.ts';
+import { BODY_SHA256, type Database, timeText } from '../../ledger/index.ts';
 import type { Delivery, DeliveryDetail, deliveryFilters } from '../contract/deliveries.ts';
 import type { quarantineFilters, QuarantineState } from '../contract/quarantine.ts';
 import type { Condition } from './access-path.ts';
@@ -183,7 +183,7 @@ export async function findDelivery(
   } = await sql<DeliveryRow & { headers: string; body_sha256: string | null }>`
     with page as materialized (
       select ${spec.columns}, t.headers, t.body_sha256
-      from (select ${spec.row}, ${sql.raw(HEADERS)} as headers, encode(${sql.raw(BODY_SHA256)}, 'hex') as body_sha256
+      from (select ${spec.row}, t.headers, encode(${sql.raw(BODY_SHA256)}, 'hex') as body_sha256
             from deliveries t where t.id = ${id}::uuid limit 1) t)
     select ${complete.columns} from page ${complete.joins}`.execute(db);
   if (row === undefined) return undefined;
