@@ -87,7 +87,7 @@ function deliveriesOf(chunk: Chunk): string {
        remote_address, headers, secret_fingerprint, body_bytes, body_sha256, body)
     select uuidv7(), ${TODAY}, 'default', 'accepted', 202, ${JOB_ID}, 'completed', null, g, '/webhooks',
            '127.0.0.1', '{"content-type":"application/json","content-length":"400","user-agent":"conversion-service"}',
-           '0123456789abcdef', 400, ${HASH}, convert_to(rpad(md5(g::text), 400, md5('c' || g)), 'UTF8')
+           '0123456789abcdef', 400, null, convert_to(rpad(md5(g::text), 400, md5('c' || g)), 'UTF8')
     from ${series(chunk)}`;
 }
 

@@ -15,7 +15,7 @@ export type DatabaseConnection = {
    * driver it may still be busy with the statement that "failed".
    */
   readonly execute: <Row extends QueryResultRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
-  /** How many connections it has opened. When Postgres crashes, all end: so after a crash there are more. */
+  /** How many connections it has opened. When Postgres crashes, all end. */
   readonly opened: () => number;
   readonly close: () => Promise<void>;
 };
@@ -36,14 +36,17 @@ export type DatabaseOptions = {
   readonly connectTimeoutMs?: number;
   /** 'planned' lets Postgres choose how it reads. The default makes it use the index that a statement was written for. */
   readonly reading?: 'by index' | 'planned';
-  /** 'repeatable': see there. */
-  readonly writing?: 'durable' | 'repeatable';
+  /** See WRITING_OPTIONS. */
+  readonly writing?: keyof typeof WRITING_OPTIONS;
+  /** 'kept': an idle connection stays open, so that a new one means that the old one was lost. Otherwise for a minute. */
+  readonly idle?: 'closed' | 'kept';
   readonly log: Logger;
 };
 
 /** None of our transactions is idle for this long unless its process is frozen. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 2_000;
+const IDLE_TIMEOUT_MS = 60_000;
 
 /**
  * UTC, since partitions are days of UTC. No JIT: compiling our short statements takes longer (8 ms measured) than running them
@@ -78,7 +81,7 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
     application_name: `tallyhook ${options.name}`,
     max: options.connections,
     connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
-    idleTimeoutMillis: 60_000,
+    idleTimeoutMillis: options.idle === 'kept' ? 0 : IDLE_TIMEOUT_MS,
     keepAlive: true,
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs,

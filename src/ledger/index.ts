@@ -47,6 +47,7 @@ export { MINUTES_KEPT_HOURS, NO_TIME_BUCKET, bucketMs } from './rollups.ts';
 export { textArray } from './arrays.ts';
 export {
   type DatabaseConnection,
+  type DatabaseOptions,
   type Statement,
   connectDatabase,
   isMissingPartition,

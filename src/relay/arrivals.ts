@@ -29,6 +29,8 @@ export type Arrivals = {
   readonly load: (options: { readonly copies: boolean }) => Promise<number>;
   /** Whether a load would find something that must not wait for the next poll. */
   readonly isDue: () => boolean;
+  /** Whether what is handed over goes on from memory now. */
+  readonly takes: () => boolean;
   /** What was held of this job is written. To be called once for each, and not while a load runs. */
   readonly reopen: (key: string) => void;
   /** All that waits in memory leaves it: this replica does not lead, or an operator has decided about some of it. */
@@ -121,9 +123,11 @@ export function createArrivals(options: {
     if (!window.admit(entry)) hold(entry);
   }
 
+  const takes = () => isCaughtUp && isOpen() && roomLeft('live') !== undefined;
+
   function receive(written: Written): void {
     hasNews ||= written.hasHeld;
-    if (isCaughtUp && isOpen() && roomLeft('live') !== undefined) {
+    if (takes()) {
       take(written);
     } else if (!isCaughtUp && isLoading && !isTorn && hasRoom(buffered)) {
       buffered.writes.push(written);
@@ -277,6 +281,7 @@ export function createArrivals(options: {
   return {
     load,
     isDue: () => isOpen() && (!gates.areOpen() || (hasNews && hasMuchRoom())),
+    takes,
     reopen: (key) => {
       // They were handed over before the job was held, perhaps, and would go now before what is held.
       for (const entry of gates.take(key)) hold(entry);

@@ -26,12 +26,12 @@ ${insertConfirmed('confirmed', '$6')}`,
 
 /** @param batches each is whole, and all of its entries are confirmed */
 export async function settleWhole(
-  connection: Execute,
+  { results, rounds }: { results: Execute; rounds: Execute },
   batches: readonly Batch[],
   relayId: string,
 ): Promise<void> {
   const confirmed = batches.flatMap((batch) => batch.confirmed);
-  const rows = await connection.execute<Recorded>(SETTLE_WHOLE, [
+  const rows = await results.execute<Recorded>(SETTLE_WHOLE, [
     batches.map(({ first }) => first),
     confirmed.map(({ entry }) => entry.batch?.first),
     confirmed.map(({ entry }) => entry.sequence),
@@ -39,7 +39,7 @@ export async function settleWhole(
     confirmed.map(({ entry }) => entry.source),
     relayId,
   ]);
-  await endElsewhere(connection, confirmed, rows, relayId);
+  await endElsewhere(rounds, confirmed, rows, relayId);
 }
 
 type Recorded = { readonly recorded: number };

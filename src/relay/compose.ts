@@ -3,7 +3,13 @@
 import type { Config } from '../config.ts';
 import { cached } from '../cached.ts';
 import { describeError } from '../errors.ts';
-import { type Counts, connectDatabase, OUTBOX_COUNT_MAX, type OutboxDepth } from '../ledger/index.ts';
+import {
+  type Counts,
+  connectDatabase,
+  type DatabaseOptions,
+  OUTBOX_COUNT_MAX,
+  type OutboxDepth,
+} from '../ledger/index.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Parts } from '../parts.ts';
 import { createHandOff, type HandOff } from './hand-off.ts';
@@ -16,10 +22,12 @@ import { topologyOf } from './topology.ts';
 // Each pool has as many connections as it has users at one time.
 /** Only for the lease: a wait for another query could lose the lease. */
 const LEASE_CONNECTIONS = 1;
-/** A round, the write of copies' results beside it, and the gauges' query. */
-const RELAY_CONNECTIONS = 3;
-/** The results of confirmed events, one write after the other. */
+/** Each statement of a round waits for the one before. */
+const ROUND_CONNECTIONS = 1;
+/** The same for the results of confirmed events, which are a round's, too, but are committed otherwise. */
 const RESULTS_CONNECTIONS = 1;
+/** The write of copies' results, and the gauges' query. */
+const BESIDE_CONNECTIONS = 2;
 /** A leader that does not reach the broker for longer than this gives the lease up: another replica may reach it. */
 const LEAD_WITHOUT_BROKER_MS = 5_000;
 const DEPTH_CACHE_MS = 5_000;
@@ -74,22 +82,19 @@ export function composeRelay(
       ),
   );
 
-  const relayDatabase = connectDatabase({
-    ...config.database,
-    name: 'relay',
-    connections: RELAY_CONNECTIONS,
-    log,
-  });
-  started.defer(relayDatabase.close);
-  const resultsDatabase = connectDatabase({
-    ...config.database,
-    name: 'results',
-    connections: RESULTS_CONNECTIONS,
-    writing: 'repeatable',
-    log,
-  });
-  started.defer(resultsDatabase.close);
-  const outbox = createOutbox(relayDatabase, { results: resultsDatabase, relayId: replicaId });
+  const connect = (own: Pick<DatabaseOptions, 'name' | 'connections' | 'idle' | 'writing'>) => {
+    const connection = connectDatabase({ ...config.database, ...own, log });
+    started.defer(connection.close);
+    return connection;
+  };
+  const outbox = createOutbox(
+    {
+      rounds: connect({ name: 'relay', connections: ROUND_CONNECTIONS, idle: 'kept' }),
+      results: connect({ name: 'results', connections: RESULTS_CONNECTIONS, writing: 'repeatable' }),
+      beside: connect({ name: 'beside the relay', connections: BESIDE_CONNECTIONS }),
+    },
+    { relayId: replicaId },
+  );
   const handOff = createHandOff();
   const relay = createRelay({
     outbox,

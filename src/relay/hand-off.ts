@@ -35,6 +35,8 @@ export type HandOff = {
   ) => Promise<RecordedDelivery[]>;
   /** Calls `listener` with each write that has committed, in the order of the answers. */
   readonly onWritten: (listener: (written: Written) => void) => void;
+  /** Calls `listener` when a write has failed: results may have waited for its events. */
+  readonly onFailed: (listener: () => void) => void;
   /** Writes without an answer. */
   readonly inFlight: () => WriteMark[];
   /** How many deliveries are in these. */
@@ -57,12 +59,13 @@ export function createHandOff(): HandOff {
   let writing = 0;
   let unknown = 0;
   let listener: ((written: Written) => void) | undefined;
+  let failureListener: (() => void) | undefined;
 
   /**
    * A write whose result is unknown may still be committed, at any time. From now on this replica is another writer, so
    * that events behind such a one wait for a load that finds it.
    */
-  function onFailed(error: unknown): void {
+  function noteFailure(error: unknown): void {
     if (isRolledBack(error)) return;
     unknown += 1;
     begin();
@@ -80,22 +83,29 @@ export function createHandOff(): HandOff {
       const { promise, resolve } = Promise.withResolvers<void>();
       inFlight.set(mark, promise);
       writing += batch.length;
+      const end = () => {
+        inFlight.delete(mark);
+        writing -= batch.length;
+        resolve();
+      };
       let recorded: TalliedDelivery[];
       try {
         recorded = await record(mark);
       } catch (error) {
-        onFailed(error);
+        noteFailure(error);
+        end();
+        failureListener?.();
         throw error;
-      } finally {
-        inFlight.delete(mark);
-        writing -= batch.length;
-        resolve();
       }
+      end();
       listener?.(whatWasWritten(batch, recorded));
       return recorded;
     },
     onWritten: (given) => {
       listener = given;
+    },
+    onFailed: (given) => {
+      failureListener = given;
     },
     inFlight: () => [...inFlight.keys()],
     writing: () => writing,

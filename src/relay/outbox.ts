@@ -21,7 +21,7 @@ export type LoadOptions = {
 };
 
 export type Outbox = {
-  /** How many connections were opened to load. If there are more, Postgres may have crashed, and have lost results. */
+  /** How many connections were opened for rounds. If there are more, Postgres may have crashed, and have lost results. */
   readonly opened: () => number;
   /** It changes when an operator or a former leader takes an event out of a batch. */
   readonly version: () => Promise<string>;
@@ -37,28 +37,37 @@ export type Outbox = {
   readonly depth: () => Promise<OutboxDepth>;
 };
 
-/** @param results a connection for the results of confirmed events, whose writing may be 'repeatable' */
+/** Each part has connections of its own. */
+export type OutboxConnections = {
+  /** For the rounds alone: that it had to be opened again means something. */
+  readonly rounds: Pick<DatabaseConnection, 'execute' | 'opened'>;
+  /** For the results of confirmed events. Its writing may be 'repeatable'. */
+  readonly results: Pick<DatabaseConnection, 'execute'>;
+  /** For what runs beside a round. */
+  readonly beside: DatabaseConnection;
+};
+
 export function createOutbox(
-  connection: DatabaseConnection,
-  { results, relayId }: { results: Pick<DatabaseConnection, 'execute'>; relayId: string },
+  { rounds, results, beside }: OutboxConnections,
+  { relayId }: { relayId: string },
 ): Outbox {
   return {
-    opened: connection.opened,
-    version: () => readVersion(connection),
-    loadPending: createPendingLoads(connection),
-    loadHeld: createHeldLoads(connection),
-    loadCopies: (options) => loadCopies(connection, options),
+    opened: rounds.opened,
+    version: () => readVersion(rounds),
+    loadPending: createPendingLoads(rounds),
+    loadHeld: createHeldLoads(rounds),
+    loadCopies: (options) => loadCopies(rounds, options),
     settle: async ({ single, whole, held }) => {
       // Batches are deleted whole once those are out of them that are not confirmed.
       const taken = single.filter(({ next }) => next !== 'keep');
-      if (taken.length > 0) await takeOut(connection, taken, relayId);
-      if (whole.length > 0) await settleWhole(results, whole, relayId);
-      if (held.length > 0) await settleHeld(connection, held, relayId);
+      if (taken.length > 0) await takeOut(rounds, taken, relayId);
+      if (whole.length > 0) await settleWhole({ results, rounds }, whole, relayId);
+      if (held.length > 0) await settleHeld(rounds, held, relayId);
       // Last: if one of the others fails, all are written again, and these would be on record twice.
       const kept = single.filter(({ next }) => next === 'keep');
-      if (kept.length > 0) await recordKept(connection, kept, relayId);
+      if (kept.length > 0) await recordKept(rounds, kept, relayId);
     },
-    settleCopies: (attempts) => settleCopies(connection, attempts, relayId),
-    depth: () => readOutboxDepth(connection.db, null),
+    settleCopies: (attempts) => settleCopies(beside, attempts, relayId),
+    depth: () => readOutboxDepth(beside.db, null),
   };
 }

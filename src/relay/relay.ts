@@ -115,13 +115,18 @@ export function createRelay(options: {
   }
 
   const isDue = () =>
-    isNudged || results.isDue(inFlight.count() + handOff.writing()) || copies.isDue() || arrivals.isDue();
+    isNudged ||
+    results.isDue(inFlight.count(), arrivals.takes() ? handOff.writing() : 0) ||
+    copies.isDue() ||
+    arrivals.isDue();
 
   /** Something came from memory, or a result came back. */
   function goOn(): void {
     inFlight.publishReady();
     if (isDue()) wake();
   }
+
+  handOff.onFailed(goOn);
 
   /** An event of its job is held, so this one is, too. It is not published. */
   function hold(entry: Entry): void {

@@ -20,15 +20,15 @@ export type Results = {
   readonly putBack: (unwritten: Unwritten) => void;
   /** Confirmed events do not wait any longer for the others of their batches. */
   readonly split: () => void;
-  /** Whether a write is worth its statement. `coming`: messages in flight, and deliveries that will soon be. */
-  readonly isDue: (coming: number) => boolean;
+  /** Whether a write is worth its statement. `writing`: deliveries whose events will be handed over soon. */
+  readonly isDue: (inFlight: number, writing: number) => boolean;
   /** Results that are not written. */
   readonly size: () => number;
 };
 
 /**
- * A write costs its statement, whatever its size, and nobody waits for it. So it waits while more results come: until there are
- * this many times as many as are coming.
+ * A write costs its statement, whatever its size, and nobody waits for the results of confirmed events. So it waits while more come:
+ * until there are this many times as many as are coming. For other results the rest of the job waits.
  */
 const RESULTS_PER_COMING = 4;
 /** So many are worth a statement in any case. A crash publishes these again, those of batches that are not whole, and what is in flight. */
@@ -85,7 +85,8 @@ export function createResults(): Results {
       }
       incomplete.clear();
     },
-    isDue: (coming) => {
+    isDue: (inFlight, writing) => {
+      const coming = single.length + held.length > 0 ? inFlight : inFlight + writing;
       const ready = single.length + held.length + confirmed;
       return ready > 0 && ready >= Math.min(RESULTS_MAX, RESULTS_PER_COMING * coming);
     },

@@ -49,17 +49,17 @@ export type TestRelay = AsyncDisposable & {
 
 export function connectTestDatabase(
   database: TestDatabase,
-  options: Pick<DatabaseOptions, 'writing'> = {},
+  options: Partial<Pick<DatabaseOptions, 'connections' | 'idle' | 'reading' | 'writing'>> = {},
 ): DatabaseConnection & AsyncDisposable {
   const connection = connectDatabase({
     url: database.url,
-    ...options,
     name: 'test',
     connections: 4,
     statementTimeoutMs: 3_000,
     lockTimeoutMs: 2_000,
     queryTimeoutMs: 3_500,
     log: createTestLog().log,
+    ...options,
   });
   return { ...connection, [Symbol.asyncDispose]: connection.close };
 }
@@ -96,8 +96,9 @@ export async function createTestRelay(options: {
     mayLead: () => true,
     onTaken: () => {},
   });
-  const results = connectTestDatabase(options.database, { writing: 'repeatable' });
-  const outbox = createOutbox(connection, { results, relayId: id });
+  const rounds = connectTestDatabase(options.database, { connections: 1, idle: 'kept' });
+  const results = connectTestDatabase(options.database, { connections: 1, writing: 'repeatable' });
+  const outbox = createOutbox({ rounds, results, beside: connection }, { relayId: id });
   const measured = measure(outbox);
   const handOff = createHandOff();
   const relay = createRelay({
@@ -151,6 +152,7 @@ export async function createTestRelay(options: {
       await lease.release();
       await publisher.close();
       await results.close();
+      await rounds.close();
       await connection.close();
     },
   };

@@ -49,7 +49,7 @@ export function statusOf(kind: 'progress' | 'completed' | 'failed'): 'processing
 
 /**
  * By an index on the column that goes on in the order of the list. `only` is the predicate of a partial index, and `usual` are
- * the values that it leaves out, to save a write for nearly every delivery. Rows with a usual value are frequent: the index of
+ * the values that it leaves out, to save a write for nearly every delivery. Rows with a usual value are frequent: the path to
  * the whole list leads to them soon.
  */
 export function byColumn(

@@ -48,7 +48,7 @@ export function pageStatement<Row>(
   const outer = isMany ? sql`near b cross join k` : range.outer;
   const rows = sql`select t.* from ${outer} cross join lateral (${found({ max: limit })}) t`;
   const inListOrder = sql`order by ${descending('t', orderOf(spec))} limit ${limit}`;
-  const isCut = path.lead !== undefined && path.lead.count !== 1 && !path.sorted && rest.length > 0;
+  const isCut = path.lead !== undefined && !path.sorted && rest.length > 0;
   if (isCut) ctes.push(...cutCtes(spec, path.lead, { range: { ...range, outer }, rows, limit, inspect }));
   const page = isCut
     ? sql`select ${spec.columns} from found t where (${placeIn('t', spec)} >= (select * from cut)) is not false ${inListOrder}`

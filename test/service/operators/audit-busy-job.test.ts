@@ -54,3 +54,27 @@ test('its pages by another filter lead to each delivery that is meant, once', as
   expect(new Set(found).size).toBe(found.length);
   expect(found).toHaveLength(DELIVERIES / 100);
 });
+
+test('its pages by a filter without an index lead to those of each source, though the newest of one are not meant', async () => {
+  await history.database.query(
+    `insert into deliveries (id, received_at, source, outcome, http_status, job_id, status, path, remote_address,
+       headers, secret_fingerprint, body_bytes)
+     select gen_random_uuid(), now() - at * interval '10 ms', source, 'accepted', 202, 'shared', status, '/webhooks',
+       '10.0.0.1', '{}', 'bbbbbbbbbbbbbbbb', 400
+     from (
+       select 'default', case when n > 5050 then 'processing' else 'completed' end, n from generate_series(1, 5100) n
+       union all select 'other', 'processing', 6000 + n from generate_series(1, 200) n
+     ) as delivery (source, status, at)`,
+  );
+  const found: string[] = [];
+  let after = null;
+  do {
+    const asked = { sources: null, job_id: 'shared', kind: 'progress' } as DeliveryFilters;
+    const page = await deliveries.read(history.connection.db, asked, { after, limit: LIMIT });
+    found.push(...page.items.map(({ source }) => source));
+    after = page.next;
+  } while (after !== null);
+
+  expect(found.filter((source) => source === 'default')).toHaveLength(50);
+  expect(found).toHaveLength(250);
+});

@@ -29,7 +29,7 @@ let database: TestDatabase;
 let connection: ReturnType<typeof connectTestDatabase>;
 beforeAll(async () => {
   database = await createTestDatabase();
-  connection = connectTestDatabase(database);
+  connection = connectTestDatabase(database, { reading: 'planned' });
   const source = `'s' || case when g % 2 = 0 then 0 else g / 2 % ${SOURCES} end`;
   const at = `now() - g / 7 * interval '1 second'`;
   await database.query(

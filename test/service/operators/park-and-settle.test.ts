@@ -71,7 +71,8 @@ type Settle = (execute: Pick<DatabaseConnection, 'execute'>) => Promise<void>;
 /** What the relay writes, and what is left of the outbox by that alone. `held` is the state of the event 2. */
 const SETTLES: Readonly<Record<string, { settle: Settle; left: string[]; held?: string }>> = {
   'all three are confirmed': {
-    settle: (on) => settleWhole(on, [{ ...batch, confirmed: [1, 2, 3].map(confirmed) }], RELAY),
+    settle: (on) =>
+      settleWhole({ results: on, rounds: on }, [{ ...batch, confirmed: [1, 2, 3].map(confirmed) }], RELAY),
     left: [],
   },
   'it is confirmed': { settle: (on) => takeOut(on, [confirmed(2)], RELAY), left: ['1', '3'] },

@@ -141,7 +141,10 @@ function newArrivals({ connection }: TestOutbox, meanwhileAt: number, meanwhile:
       if (++reads === meanwhileAt) await meanwhile();
       return found;
     };
-  const outbox = createOutbox(connection, { results: connection, relayId: THIS_RELAY });
+  const outbox = createOutbox(
+    { rounds: connection, results: connection, beside: connection },
+    { relayId: THIS_RELAY },
+  );
   const handOff = createHandOff();
   const room = { entries: 500, bytes: 16_000_000 };
   const arrivals = createArrivals({

@@ -46,11 +46,12 @@ const shared = (database: TestDatabase) =>
 test('a settle writes one row for each source and block of 1,024, and to repeat it writes nothing', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
+  const both = { results: connection, rounds: connection };
   await addBatches(database);
   const batches = [1000, 1020, 1040].map(wholeBatch);
 
-  await settleWhole(connection, batches, RELAY);
-  await settleWhole(connection, batches, RELAY);
+  await settleWhole(both, batches, RELAY);
+  await settleWhole(both, batches, RELAY);
 
   expect(await shared(database)).toEqual([
     { source: 'studio', first: 1000, size: 12, duration: 1000, relay_id: RELAY },
@@ -65,10 +66,11 @@ test('a settle writes one row for each source and block of 1,024, and to repeat 
 test('of batches that another relay settled before, nothing is written a second time', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
+  const both = { results: connection, rounds: connection };
   await addBatches(database);
 
-  await settleWhole(connection, [wholeBatch(1020)], RELAY);
-  await settleWhole(connection, [1000, 1020, 1040].map(wholeBatch), RELAY);
+  await settleWhole(both, [wholeBatch(1020)], RELAY);
+  await settleWhole(both, [1000, 1020, 1040].map(wholeBatch), RELAY);
 
   const found = await database.query<{ sequence: number; duration: number }>(
     `select event_sequence::int as sequence, duration_ms as duration from ${PUBLICATIONS} p order by 1`,
@@ -107,13 +109,14 @@ test('events of a batch that are settled by themselves share a row, too, but for
 test('ids of publications never meet, whichever table they are in', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
+  const both = { results: connection, rounds: connection };
   await addBatches(database);
 
-  await settleWhole(connection, [wholeBatch(1000)], RELAY);
+  await settleWhole(both, [wholeBatch(1000)], RELAY);
   await database.query(`
     insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_id)
     select now(), n, 2, 'nacked', 1, '${RELAY}' from generate_series(1000, 1003) n`);
-  await settleWhole(connection, [wholeBatch(1020), wholeBatch(1040)], RELAY);
+  await settleWhole(both, [wholeBatch(1020), wholeBatch(1040)], RELAY);
 
   const ids = await database.query<{ id: string }>(`select id from ${PUBLICATIONS} p`);
   expect(ids).toHaveLength(64);

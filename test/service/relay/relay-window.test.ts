@@ -13,7 +13,8 @@ import {
   connectTestDatabase,
   createTestRelay,
 } from '../../support/relay.ts';
-import { newJobId } from '../../support/sender.ts';
+import { write } from '../../support/relay-stage.ts';
+import { completed, newJobId } from '../../support/sender.ts';
 import { openSession } from '../../support/transaction.ts';
 import { hold, OUTBOX } from '../../support/outbox.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
@@ -293,4 +294,32 @@ test('loads go by their index though the outbox was empty when its statistics we
   expect(held).toMatch(/Index Scan using outbox_held_pending/);
   for (const plan of [all, news, held])
     expect(plan).not.toMatch(/Seq Scan on (outbox_batches|outbox_held|events|jobs)|Bitmap/);
+});
+
+const completions = (count: number) => Array.from({ length: count }, () => completed(newJobId()));
+
+test('results that fill the window do not wait for deliveries that are being recorded', async () => {
+  await using database = await createTestDatabase();
+  const exchange = newExchange();
+  await using bus = await listen(exchange);
+  await using connection = connectTestDatabase(database);
+  await using leader = await createTestRelay({
+    database,
+    exchange,
+    limits: { inFlight: 10, pollMs: 60_000 },
+  });
+  await leader.lease.attempt();
+  await leader.runUntil(() => true);
+  leader.relay.start();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const slow = write(leader, connection, completions(64), { beforeAnswer: () => promise });
+
+  await write(leader, connection, completions(64));
+  await bus.received(64);
+  await expect
+    .poll(() => database.query(`select from ${PUBLICATIONS} p`), { timeout: 10_000 })
+    .toHaveLength(64);
+
+  resolve();
+  await slow;
 });

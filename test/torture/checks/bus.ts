@@ -155,7 +155,8 @@ const DEPOSES = /^(replica-freeze|hand-off-freeze|loop-stall|postgres-|disk-full
 /**
  * An id has at most as many copies as publications on record, and one more for
  * - each replica that was killed before the confirmed one, since it could not record its last publications;
- * - each fault that made another replica lead without the leader's knowledge: what both have published is on record once;
+ * - each fault that made another replica lead without the leader's knowledge: what both have published is on record once; or that
+ *   ended Postgres before the results of the last moments were on disk;
  * - each park: the event may have been in flight then, and is published again.
  * It has exactly one where no fault was at work from the first request to the confirmed publication. What the broker redelivers
  * is no copy.

@@ -39,3 +39,14 @@ test('it knows how many deliveries are in writes without an answer', async () =>
 
   expect([...written, handOff.writing()]).toEqual([2, 0]);
 });
+
+test('a write that fails is told, since results may have waited for its events', async () => {
+  const handOff = createHandOff();
+  const writing: number[] = [];
+  handOff.onFailed(() => writing.push(handOff.writing()));
+  await expect(handOff.write([eventRecord(completed('a'))], fail(refusal('40P01')))).rejects.toThrow(
+    'refused',
+  );
+
+  expect(writing).toEqual([0]);
+});

@@ -114,9 +114,18 @@ test('what could not be written comes first the next time, and counts again', ()
 
 test('a write is due when most results have come, or many', () => {
   const results = createResults();
-  expect(results.isDue(0)).toBe(false);
-  for (let count = 0; count < 4; count++) confirm(results, entry());
-  expect([results.isDue(0), results.isDue(1), results.isDue(2)]).toEqual([true, true, false]);
-  for (let count = 0; count < 252; count++) confirm(results, entry());
-  expect(results.isDue(10_000)).toBe(true);
+  expect(results.isDue(0, 0)).toBe(false);
+  for (let count = 0; count < 4; count++) confirm(results, entry(newBatch(String(count), 1)));
+  const due = [results.isDue(0, 0), results.isDue(1, 0), results.isDue(0, 1), results.isDue(2, 0)];
+  expect([...due, results.isDue(1, 1)]).toEqual([true, true, true, false, false]);
+  for (let count = 4; count < 256; count++) confirm(results, entry(newBatch(String(count), 1)));
+  expect(results.isDue(10_000, 10_000)).toBe(true);
+});
+
+test('a result that the rest of its job waits for does not wait for what is being recorded', () => {
+  const results = createResults();
+  confirm(results, entry(newBatch('1', 1)));
+  expect(results.isDue(0, 100)).toBe(false);
+  confirm(results, entry()); // held
+  expect(results.isDue(0, 100)).toBe(true);
 });
