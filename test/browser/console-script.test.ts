@@ -160,6 +160,8 @@ describeInBrowser("the console's script", (open) => {
       const response = await route.fetch();
       const body = await response.text();
       const last = body.replace(/ data-refresh="\d+"/, '').replace('Overview</h1>', 'The end</h1>');
+      // Longer than between two loads: the next one waits for this answer.
+      if (loads === 2) await page.waitForTimeout(1_000);
       await route.fulfill({
         response,
         body: loads === 1 ? body.replace(/data-refresh="\d+"/, 'data-refresh="0.3"') : last,

@@ -7,7 +7,15 @@ export function refreshItself() {
   const main = document.querySelector('main[data-refresh]');
   if (!main) return;
   const everyMs = Number(main.dataset.refresh) * 1_000;
-  const rounds = setInterval(() => void refresh(main, () => clearInterval(rounds)), everyMs);
+  let isLoading = false;
+  const rounds = setInterval(() => {
+    // With a slow server, a second answer would come into the swap of the first, or after the last state.
+    if (isLoading) return;
+    isLoading = true;
+    void refresh(main, () => clearInterval(rounds)).finally(() => {
+      isLoading = false;
+    });
+  }, everyMs);
 }
 
 async function refresh(main, end) {
