@@ -80,7 +80,7 @@ export function createArrivals(options: {
   let horizon = END; // what is in batches from here on was not in memory after the last load
   let isTorn = false; // since the running load began, something was forgotten that it may not find
   let unknown = handOff.unknown(); // when it was looked at last
-  let opened = outbox.opened(); // when the last load ended
+  let opened = outbox.opened(); // when the last load had read
   let missed: string | undefined; // the first event that was handed over since a load began, and is not in memory
 
   function roomLeft(of: 'live' | 'copies'): { limit: number; bytes: number } | undefined {

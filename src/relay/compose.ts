@@ -57,16 +57,17 @@ export function composeRelay(
   });
   started.defer(publisher.close);
 
-  const leaseDatabase = connectDatabase({
-    ...config.database,
-    ...leaseTimeouts(config.relay.leaseMs),
-    name: 'lease',
-    connections: LEASE_CONNECTIONS,
-    log,
-  });
-  started.defer(leaseDatabase.close);
+  const connect = (own: Pick<DatabaseOptions, 'name' | 'connections'> & Partial<DatabaseOptions>) => {
+    const connection = connectDatabase({ ...config.database, ...own, log });
+    started.defer(connection.close);
+    return connection;
+  };
   const lease = createLease({
-    connection: leaseDatabase,
+    connection: connect({
+      ...leaseTimeouts(config.relay.leaseMs),
+      name: 'lease',
+      connections: LEASE_CONNECTIONS,
+    }),
     holder: replicaId,
     leaseMs: config.relay.leaseMs,
     now,
@@ -82,11 +83,6 @@ export function composeRelay(
       ),
   );
 
-  const connect = (own: Pick<DatabaseOptions, 'name' | 'connections' | 'idle' | 'writing'>) => {
-    const connection = connectDatabase({ ...config.database, ...own, log });
-    started.defer(connection.close);
-    return connection;
-  };
   const outbox = createOutbox(
     {
       rounds: connect({ name: 'relay', connections: ROUND_CONNECTIONS, idle: 'kept' }),

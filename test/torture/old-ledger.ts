@@ -2,11 +2,8 @@
 // published, some of which were returned, parked or had failed. The replicas of the run migrate it.
 
 import { createHash, randomUUID } from 'node:crypto';
-import { promises as fs } from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { FileMigrationProvider } from 'kysely/migration';
 import { migrate } from '../../src/ledger/migrate.ts';
+import { migrations } from '../support/migrations.ts';
 import { columnsBefore, RECORD_BEFORE } from '../support/old-outbox.ts';
 import { eventRecord } from '../support/records.ts';
 import { drawJob, type Notice } from './notices.ts';
@@ -17,7 +14,6 @@ import type { World } from './world.ts';
 const JOBS = 60;
 /** The last migration that the program before knows. */
 const PROGRAM_BEFORE = '0008-replicas';
-const migrationFolder = fileURLToPath(new URL('../../migrations', import.meta.url));
 /** Its leader was here a moment ago: the migration waits until its lease has expired. */
 const LEASE = `insert into relay_lease values ('relay', gen_random_uuid(), 1, now() + interval '2 s')`;
 const PARTITIONS = `select make_partition(parent, (now() at time zone 'UTC')::date + n)
@@ -41,8 +37,7 @@ export async function fillOldLedger(
   { postgres, query, sources }: World,
   random: Random,
 ): Promise<readonly Attempt[]> {
-  const all = await new FileMigrationProvider({ fs, path, migrationFolder }).getMigrations();
-  const known = Object.fromEntries(Object.entries(all).filter(([name]) => name <= PROGRAM_BEFORE));
+  const known = Object.fromEntries(Object.entries(migrations).filter(([name]) => name <= PROGRAM_BEFORE));
   await migrate(postgres.url, undefined, { getMigrations: () => Promise.resolve(known) });
   await query(PARTITIONS);
   await query(LEASE);

@@ -1,16 +1,11 @@
 // The hash of a body that is kept is not stored, and is there for whoever reads it.
 
-import { promises as fs } from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Kysely, PostgresDialect } from 'kysely';
-import { FileMigrationProvider, Migrator } from 'kysely/migration';
-import { Pool } from 'pg';
 import { expect, test } from 'vitest';
 import { type DeliveryRecord, recordDeliveries } from '../../../src/ledger/record.ts';
 import { findDelivery } from '../../../src/operators/audit/deliveries.ts';
 import { sha256 } from '../../../src/sha256.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { migrateTo } from '../../support/migrations.ts';
 import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 import { completed, newJobId } from '../../support/sender.ts';
@@ -72,16 +67,3 @@ test('the migration down writes out the hashes that rows leave out, and up leave
   await migrateTo(database, '0012-fewer-index-entries');
   expect(await storedOf(database, record)).toMatchObject(whole);
 });
-
-async function migrateTo(database: TestDatabase, name: string): Promise<void> {
-  const migrationFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
-  const dialect = new PostgresDialect({ pool: new Pool({ connectionString: database.url, max: 2 }) });
-  const db = new Kysely<unknown>({ dialect });
-  try {
-    const provider = new FileMigrationProvider({ fs, path, migrationFolder });
-    const { error } = await new Migrator({ db, provider }).migrateTo(name);
-    if (error !== undefined) throw error;
-  } finally {
-    await db.destroy();
-  }
-}

@@ -1,12 +1,6 @@
 // The migration to an outbox by batches, from a ledger that the program before it filled.
 
 import { randomUUID } from 'node:crypto';
-import { promises as fs } from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Kysely, PostgresDialect } from 'kysely';
-import { FileMigrationProvider, Migrator } from 'kysely/migration';
-import { Pool } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { migrate } from '../../../src/ledger/migrate.ts';
 import { recordDeliveries } from '../../../src/ledger/record.ts';
@@ -15,6 +9,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { copies, outboxCount, outOfOrder } from '../../support/facts.ts';
 import { lockWaits } from '../../support/ledger.ts';
+import { migrateTo, migrations } from '../../support/migrations.ts';
 import {
   copyBefore,
   publishBefore,
@@ -29,10 +24,8 @@ import { countsOf, createTestFeeder, stateOf } from '../../support/replays.ts';
 import { completed, failed, type Notification, progress } from '../../support/sender.ts';
 import { openSession, openTransaction } from '../../support/transaction.ts';
 
-const migrationFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
-const ours = await new FileMigrationProvider({ fs, path, migrationFolder }).getMigrations();
 const upTo = (last: string) => ({
-  getMigrations: async () => Object.fromEntries(Object.entries(ours).filter(([name]) => name <= last)),
+  getMigrations: async () => Object.fromEntries(Object.entries(migrations).filter(([name]) => name <= last)),
 });
 /** What the program before knows, and the last migration before ours. */
 const [PROGRAM_BEFORE, BEFORE] = ['0008-replicas', '0009-oldest-program'];
@@ -126,19 +119,6 @@ const holds = async (database: TestDatabase): Promise<Record<string, number>> =>
       ({ job, hold }) => [job, hold],
     ),
   );
-
-async function migrateTo(database: TestDatabase, name: string): Promise<void> {
-  const pool = new Pool({ connectionString: database.url, max: 2 });
-  pool.on('error', () => {});
-  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
-  try {
-    const migrator = new Migrator({ db, provider: { getMigrations: async () => ours } });
-    const { error } = await migrator.migrateTo(name);
-    if (error !== undefined) throw error;
-  } finally {
-    await db.destroy();
-  }
-}
 
 describe('a ledger that the program before has filled', () => {
   test('keeps all entries with their states, attempts and numbers, and its jobs wait as before', async () => {

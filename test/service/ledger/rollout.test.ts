@@ -1,13 +1,11 @@
 // A rollout: a newer program has migrated, and replicas of ours, now the older one, start again. A newer program is ours with
 // one or two migrations more.
 
-import { promises as fs } from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { type Kysely, sql } from 'kysely';
-import { FileMigrationProvider, type Migration, type MigrationProvider } from 'kysely/migration';
+import type { Migration, MigrationProvider } from 'kysely/migration';
 import { describe, expect, test } from 'vitest';
 import { checkSchema, migrate } from '../../../src/ledger/migrate.ts';
+import { migrations } from '../../support/migrations.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { lockWaits } from '../../support/ledger.ts';
 import { createRoles } from '../../support/roles.ts';
@@ -16,13 +14,11 @@ import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 import { openSession } from '../../support/transaction.ts';
 
-const migrationFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
-const ours = await new FileMigrationProvider({ fs, path, migrationFolder }).getMigrations();
-const OURS = Object.keys(ours).toSorted().at(-1) ?? '';
+const OURS = Object.keys(migrations).toSorted().at(-1) ?? '';
 const [NEXT, LATER] = ['9998-next', '9999-later'];
 
 const program = (more: Record<string, Migration>): MigrationProvider => ({
-  getMigrations: async () => ({ ...ours, ...more }),
+  getMigrations: async () => ({ ...migrations, ...more }),
 });
 
 /** A migration on which programs from `oldest` on may run. */
