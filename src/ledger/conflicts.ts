@@ -9,6 +9,7 @@
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
 import { byteaArray, int2Array, textArray, uuidArray } from './arrays.ts';
+import { JOIN_ANY_DELIVERY, joinEvent } from './by-key.ts';
 import type { DatabaseConnection, Statement } from './database.ts';
 import type { JobEvent } from './event.ts';
 import type { DeliveryRecord, RecordedDelivery } from './record.ts';
@@ -43,8 +44,8 @@ from (
   select e.sequence, e.content_hash, d.body, c.ids,
          sum(d.body_bytes) over (order by e.sequence) - d.body_bytes as bytes_before
   from (${conflicting}) as c
-  join events e using (sequence)
-  join deliveries d on d.id = e.delivery_id and d.received_at <= e.recorded_at
+  ${joinEvent('c.sequence')}
+  ${JOIN_ANY_DELIVERY}
   where position('\\x5c'::bytea in d.body) > 0
 ) as found
 where bytes_before < ${limit}`;
@@ -58,7 +59,7 @@ const OF_DELIVERIES: Statement = {
   ),
 };
 
-/** Finds events by events_dedup_key. */
+/** Finds events by events_dedup_key, to which a range of one job leads (by-key.ts). */
 const OF_EVENTS: Statement = {
   name: 'first-bodies-of-events',
   text: firstBodies(
@@ -66,8 +67,12 @@ const OF_EVENTS: Statement = {
      from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bytea[]) as t (
        id, source, job_id, status, progress, content_hash
      )
-     join events e on e.source = t.source and e.job_id = t.job_id and e.status = t.status
-       and e.progress_percentage is not distinct from t.progress and e.content_hash <> t.content_hash
+     cross join lateral (
+       select * from events s
+       where s.source = t.source and s.job_id between t.job_id and t.job_id and s.status = t.status
+         and s.progress_percentage is not distinct from t.progress and s.content_hash <> t.content_hash
+       order by s.job_id offset 0
+     ) e
      group by 1`,
     '$7',
   ),

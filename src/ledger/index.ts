@@ -57,6 +57,7 @@ export {
   isTimeout,
   readSnapshot,
 } from './database.ts';
+export { JOIN_DELIVERY, JOIN_JOB, joinEvent, joinHeld } from './by-key.ts';
 export { batchedEvents, batches, hasEvent } from './batched-events.ts';
 export { keepDays } from './drops.ts';
 export { RELEASE_JOBS } from './hold.ts';

@@ -1,7 +1,7 @@
 // Writes the results of events that stand in batches of the outbox: whole batches whose events are all confirmed, and single events,
 // which leave their batches.
 
-import { type DatabaseConnection, RELEASE_JOBS, type Statement } from '../ledger/index.ts';
+import { type DatabaseConnection, joinEvent, RELEASE_JOBS, type Statement } from '../ledger/index.ts';
 import type { Batch, Settlement } from './entry.ts';
 import { attemptColumns, insertConfirmed } from './publications.ts';
 
@@ -103,7 +103,7 @@ left_in as (
 ),
 taken as materialized (
   select s.*, e.source, e.job_id, e.status, e.progress_percentage, e.late, e.recorded_at
-  from settled s join left_in using (first, sequence) join events e on e.sequence = s.sequence
+  from settled s join left_in using (first, sequence) ${joinEvent('s.sequence')}
 ),
 rest as materialized (
   select first, array(

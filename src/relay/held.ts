@@ -8,10 +8,17 @@
 //
 // An operator's `outbox retry` makes a returned or parked one pending again (operators/decisions/retry.ts).
 
-import { type DatabaseConnection, RELEASE_JOBS, type Statement } from '../ledger/index.ts';
+import {
+  type DatabaseConnection,
+  JOIN_DELIVERY,
+  joinEvent,
+  joinHeld,
+  RELEASE_JOBS,
+  type Statement,
+} from '../ledger/index.ts';
 import type { Entry, Settlement } from './entry.ts';
 import { attemptColumns } from './publications.ts';
-import { BODY, EVENT_COLUMNS, type EventRow, JOIN_DELIVERY, toEntry } from './rows.ts';
+import { BODY, EVENT_COLUMNS, type EventRow, toEntry } from './rows.ts';
 
 /**
  * No earlier event of the job of `o` is parked, or waits for its next attempt (index outbox_held_job).
@@ -61,7 +68,7 @@ next as materialized (
 found as (
   select ${EVENT_COLUMNS}, o.attempts, o.data, o.occurred_at as "occurredAt",
          case when o.data is null then coalesce(o.body, ${BODY}) end as body
-  from next join outbox_held o using (sequence) join events e on e.sequence = next.sequence ${JOIN_DELIVERY}
+  from next ${joinHeld('next.sequence')} ${joinEvent('next.sequence')} ${JOIN_DELIVERY}
 ),
 sized as (
   select found.*, sum(size) over (order by sequence rows between unbounded preceding and 1 preceding) as bytes_before

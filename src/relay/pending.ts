@@ -2,9 +2,16 @@
 // Most of them are handed to the relay from memory (hand-off.ts) and never loaded; these loads find what other replicas wrote,
 // and all that was left when a leader took over.
 
-import type { DatabaseConnection, Statement, WriteMark } from '../ledger/index.ts';
+import {
+  type DatabaseConnection,
+  JOIN_DELIVERY,
+  JOIN_JOB,
+  joinEvent,
+  type Statement,
+  type WriteMark,
+} from '../ledger/index.ts';
 import { type Batch, type Entry, newBatch } from './entry.ts';
-import { BODY, EVENT_COLUMNS, type EventRow, JOIN_DELIVERY, toEntry } from './rows.ts';
+import { BODY, EVENT_COLUMNS, type EventRow, toEntry } from './rows.ts';
 
 export type PendingLoad = {
   /** Batches that began with this transaction or later, decimal digits; undefined for all. */
@@ -84,8 +91,8 @@ chosen as materialized (
 found as (
   select c.first, c.size, c.writer, c.number, j.hold > 0 as "isHeld", ${EVENT_COLUMNS}, ${BODY} as body
   from chosen c
-  join events e on e.sequence = c.sequence
-  join jobs j on j.source = e.source and j.job_id = e.job_id
+  ${joinEvent('c.sequence')}
+  ${JOIN_JOB}
   ${JOIN_DELIVERY}
 )
 select (select version from outbox_version) as version, pg_snapshot_xmin(pg_current_snapshot())::text as xid,

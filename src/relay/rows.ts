@@ -20,12 +20,7 @@ export type EventRow = {
 export const EVENT_COLUMNS = `e.sequence, e.source, e.job_id as "jobId", e.status, e.progress_percentage as progress, e.late,
        e.recorded_at as "recordedAt"`;
 
-/**
- * The delivery `d` of `events e`. It was received when its event was recorded, except for a released one (index
- * deliveries_released).
- */
-export const JOIN_DELIVERY =
-  'left join deliveries d on d.id = e.delivery_id and d.received_at = e.recorded_at';
+/** Of the delivery `d` that JOIN_DELIVERY finds, or of a released one. */
 export const BODY = `coalesce(d.body, (
          select r.body from deliveries r
          where d.id is null and r.released_at is not null and r.event_sequence = e.sequence and r.id = e.delivery_id))`;

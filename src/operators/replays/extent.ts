@@ -2,7 +2,7 @@
 // them for good.
 
 import { type Kysely, sql } from 'kysely';
-import { eventSpec, readEventsNumbered } from '../audit/events.ts';
+import { allEvents, eventSpec, readEventsNumbered } from '../audit/events.ts';
 import { looseScan } from '../audit/loose-scan.ts';
 import { firstRows } from '../audit/scan.ts';
 import type { Event } from '../contract/events.ts';
@@ -90,8 +90,7 @@ export async function sampleSelected(
  * more than the limit, and in the order of the index, so that the planner does not read the whole table instead.
  */
 function boundedRead(selection: Selection, sources: readonly string[] | null, lookMax = READ_MAX) {
-  const path =
-    filtersIn(selection, sources).find((filter) => filter.path !== undefined)?.path ?? eventSpec.all ?? {};
+  const path = filtersIn(selection, sources).find((filter) => filter.path !== undefined)?.path ?? allEvents;
   const filter = 'filter' in selection ? selection.filter : {};
   const isRandom = [
     filter.job_id,

@@ -1,7 +1,7 @@
 // One step of a replay: copies its next events into the outbox and moves its cursor past them, in one statement. The cursor
 // guards the statement, so a copy is made once, also when two replicas feed the same replay or one is killed meanwhile.
 
-import { type DatabaseConnection, type Statement, textArray } from '../../ledger/index.ts';
+import { type DatabaseConnection, joinEvent, type Statement, textArray } from '../../ledger/index.ts';
 import {
   BEHIND_PARKED,
   type Candidate,
@@ -38,7 +38,7 @@ given as (
   select e.*, t.data, t.event_time, t.reason
   from replay
   cross join unnest($4::bigint[], $5::text[], $6::text[], $7::text[]) as t (sequence, event_time, data, reason)
-  join events e on e.sequence = t.sequence
+  ${joinEvent('t.sequence')}
 ),
 allowed as (
   select given.* from given join jobs j on j.source = given.source and j.job_id = given.job_id

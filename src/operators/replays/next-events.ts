@@ -2,7 +2,13 @@
 
 import { type Kysely, sql } from 'kysely';
 import { type Status } from '../../event/index.ts';
-import { type AuthenticBody, type Database, type OutboxState, understand } from '../../ledger/index.ts';
+import {
+  type AuthenticBody,
+  type Database,
+  JOIN_DELIVERY,
+  type OutboxState,
+  understand,
+} from '../../ledger/index.ts';
 import { type Selection, selected } from './selection.ts';
 
 export type RunningReplay = {
@@ -39,14 +45,14 @@ export async function nextEvents(
   { end, limit }: { end: string; limit: number },
 ): Promise<Candidate[]> {
   const { rows } = await sql<Candidate>`
-    select n.sequence, n.job_id, n.status, n.progress_percentage, coalesce(d.body_bytes, 0) as bytes
+    select e.sequence, e.job_id, e.status, e.progress_percentage, coalesce(d.body_bytes, 0) as bytes
     from (
       select t.* from events t
       where t.sequence > ${cursor}::bigint and t.sequence <= ${end}::bigint and ${selected(selection, sources)}
       order by t.sequence limit ${limit}
-    ) as n
-    left join deliveries d on d.id = n.delivery_id and d.received_at = n.recorded_at
-    order by n.sequence`.execute(db);
+    ) as e
+    ${sql.raw(JOIN_DELIVERY)}
+    order by e.sequence`.execute(db);
   return rows;
 }
 
@@ -109,7 +115,7 @@ async function readSources(
       ) as body
     from events e
     left join outbox_held h on h.sequence = e.sequence
-    left join deliveries d on d.id = e.delivery_id and d.received_at = e.recorded_at
+    ${sql.raw(JOIN_DELIVERY)}
     where e.sequence = any(${sequences}::bigint[])`.execute(db);
   return new Map(rows.map((row) => [row.sequence, row]));
 }
