@@ -113,6 +113,7 @@ async function compose(
     proxies,
     upkeepDatabase: database,
     handOff: relay.handOff,
+    backpressure: relay.backpressure,
   });
   const readiness = createReadiness({
     database,

@@ -3,10 +3,12 @@
 //
 // A statement costs a few hundred microseconds even with few rows, so writes do not follow the arrivals. When nothing is
 // in flight, a write begins at once. A further one begins only when as many jobs wait as the smallest write in flight
-// holds. So batches grow with the load and with the time of a commit, on any machine, without a clock.
+// holds. So batches grow with the load and with the time of a commit, on any machine, without a clock. And while the relay has much
+// to publish, a write waits a little (backpressure.ts).
 
 import { UnavailableError } from '../errors.ts';
 import type { DeliveryRecord, RecordedDelivery } from '../ledger/index.ts';
+import { type Backpressure, createPatience } from './backpressure.ts';
 import { type Batch, createJobQueues, type Submission } from './job-queues.ts';
 import { type BatchObserver, createWriteBatch } from './write-batch.ts';
 
@@ -38,16 +40,18 @@ const OVERHEAD_BYTES = 2_048;
 export function createBatchWriter(options: {
   record: (batch: readonly DeliveryRecord[]) => Promise<RecordedDelivery[]>;
   limits: BatchWriterLimits;
+  backpressure: Backpressure;
   /** Monotonic milliseconds. */
   now: () => number;
   observe: BatchObserver;
 }): BatchWriter {
-  const { record, limits, now, observe } = options;
+  const { record, limits, backpressure, now, observe } = options;
   const queues = createJobQueues({
     now,
     onLate: (late) => settle(late, new UnavailableError('late', 'no write was free in time')),
   });
   const writeBatch = createWriteBatch({ record, now, observe, settle });
+  const patience = createPatience({ backpressure, now, onOver: () => fill() });
   const unsettled = { deliveries: 0, bytes: 0 }; // submitted, and neither written nor failed
   const inFlight = new Set<Batch>();
   let isDue = false; // the next batch is scheduled
@@ -59,7 +63,7 @@ export function createBatchWriter(options: {
     unsettled.deliveries += 1;
     unsettled.bytes += bytes;
     return new Promise((resolve, reject) => {
-      queues.add({ delivery, deadlineMs, bytes, resolve, reject });
+      queues.add({ delivery, sinceMs: now(), deadlineMs, bytes, resolve, reject });
       fill();
     });
   }
@@ -71,6 +75,8 @@ export function createBatchWriter(options: {
   /** A batch begins in the next turn of the loop at the earliest: what arrived in this one joins it. */
   function fill(): void {
     if (isDue || inFlight.size >= limits.batchesInFlight || !enoughWait()) return;
+    const first = queues.first();
+    if (first === undefined || patience.mustWait(first)) return;
     isDue = true;
     setImmediate(begin);
   }
@@ -92,7 +98,9 @@ export function createBatchWriter(options: {
 
   async function write(batch: Batch): Promise<void> {
     inFlight.add(batch);
+    const startedMs = now();
     await writeBatch(batch.submissions);
+    patience.noteWrite(now() - startedMs);
     inFlight.delete(batch);
     queues.release(batch);
     fill();

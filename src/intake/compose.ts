@@ -37,6 +37,7 @@ import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Parts } from '../parts.ts';
 import { aheadOf } from './ahead.ts';
+import type { Backpressure } from './backpressure.ts';
 import { type BatchWriter, createBatchWriter } from './batch-writer.ts';
 import { type Bodies, createBodies } from './bodies.ts';
 import { createDeadlines } from './deadlines.ts';
@@ -71,6 +72,8 @@ type IntakeParts = Parts & {
       record: (mark: WriteMark) => Promise<TalliedDelivery[]>,
     ) => Promise<RecordedDelivery[]>;
   };
+  /** Of the relay, which has to publish what is written. */
+  readonly backpressure: Backpressure;
 };
 
 export type Intake = {
@@ -144,7 +147,7 @@ function createIntakeApp(options: {
 /** From a verified delivery to the ledger. */
 function composeWriter(
   config: Config,
-  { now, log, metrics, started, upkeepDatabase, handOff }: IntakeParts,
+  { now, log, metrics, started, upkeepDatabase, handOff, backpressure }: IntakeParts,
 ): BatchWriter {
   const database = connectDatabase({
     ...config.database,
@@ -170,6 +173,7 @@ function composeWriter(
       return checkConflicts(batch, recorded);
     },
     limits: config.writer,
+    backpressure,
     now,
     observe: ({ deliveries, seconds, failed, error }) => {
       metrics.batchDeliveries.observe(deliveries);

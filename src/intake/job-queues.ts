@@ -8,6 +8,8 @@ import { type DeliveryRecord, jobKey, type RecordedDelivery } from '../ledger/in
 /** A delivery that was given to the writer. */
 export type Submission = {
   readonly delivery: DeliveryRecord;
+  /** When it was given, and until when a batch must take it. */
+  readonly sinceMs: number;
   readonly deadlineMs: number;
   readonly bytes: number;
   readonly resolve: (recorded: RecordedDelivery) => void;
@@ -23,6 +25,8 @@ export type JobQueues = {
   readonly add: (submission: Submission) => void;
   /** Queues that a batch may take from now. */
   readonly ready: () => number;
+  /** The first that a batch would take. */
+  readonly first: () => Submission | undefined;
   /** The next batch, which may be empty. It has to be released. */
   readonly take: (limits: { deliveries: number; bytes: number }) => Batch;
   /** It is written: other batches may take from its queues. */
@@ -84,6 +88,8 @@ export function createJobQueues(options: {
     },
 
     ready: () => ready.length - head,
+
+    first: () => ready[head]?.waiting[0],
 
     take: (limits) => {
       const batch: Batch = { queues: [], submissions: [] };

@@ -31,6 +31,8 @@ export type Arrivals = {
   readonly isDue: () => boolean;
   /** Whether what is handed over goes on from memory now. */
   readonly takes: () => boolean;
+  /** Whether there is much to publish here already: most of the room is taken, or the outbox has more than is in memory. */
+  readonly isFull: () => boolean;
   /** What was held of this job is written. To be called once for each, and not while a load runs. */
   readonly reopen: (key: string) => void;
   /** All that waits in memory leaves it: this replica does not lead, or an operator has decided about some of it. */
@@ -91,8 +93,12 @@ export function createArrivals(options: {
 
   const hasRoom = ({ entries, bytes }: Room) => entries < room.live.entries && bytes < room.live.bytes;
 
-  /** For a load of its own: with less room, each would find little. */
-  const hasMuchRoom = () => (roomLeft('live')?.limit ?? 0) >= room.live.entries / 2;
+  /** For a load of its own, or for one more write: with less, a load would find little, and a write too little. */
+  function hasMuchRoom({ but: taken } = { but: 0 }): boolean {
+    const left = roomLeft('live');
+    if (left === undefined) return false;
+    return left.limit - taken >= room.live.entries / 2 && left.bytes >= room.live.bytes / 2;
+  }
 
   /** They stay in the outbox until they are loaded. */
   function miss(entries: readonly Entry[]): void {
@@ -282,6 +288,7 @@ export function createArrivals(options: {
     load,
     isDue: () => isOpen() && (!gates.areOpen() || (hasNews && hasMuchRoom())),
     takes,
+    isFull: () => isOpen() && !(isCaughtUp && hasMuchRoom({ but: handOff.writing() })),
     reopen: (key) => {
       // They were handed over before the job was held, perhaps, and would go now before what is held.
       for (const entry of gates.take(key)) hold(entry);

@@ -16,7 +16,7 @@ import { createHandOff, type HandOff } from './hand-off.ts';
 import { createLease, type Lease, leaseTimeouts } from './lease.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createPublisher, type Publisher } from './publisher.ts';
-import { createRelay, type Relay } from './relay.ts';
+import { type Backpressure, createRelay, type Relay } from './relay.ts';
 import { topologyOf } from './topology.ts';
 
 // Each pool has as many connections as it has users at one time.
@@ -39,6 +39,8 @@ export type Relaying = {
   readonly nudge: () => void;
   /** For the intake's writes: their events go to the relay from memory. */
   readonly handOff: Pick<HandOff, 'write'>;
+  /** While it is full, the intake's writes wait a little. */
+  readonly backpressure: Backpressure;
   readonly brokerState: Publisher['state'];
   readonly start: () => void;
 };
@@ -120,6 +122,7 @@ export function composeRelay(
     isLeading: lease.isLeading,
     nudge: relay.nudge,
     handOff,
+    backpressure: relay.backpressure,
     brokerState: publisher.state,
     start: () => {
       lease.start();

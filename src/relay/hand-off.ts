@@ -99,6 +99,7 @@ export function createHandOff(): HandOff {
       }
       end();
       listener?.(whatWasWritten(batch, recorded));
+      await messagesSent();
       return recorded;
     },
     onWritten: (given) => {
@@ -116,6 +117,12 @@ export function createHandOff(): HandOff {
     unknown: () => unknown,
   };
 }
+
+/**
+ * Resolves when what was published in this turn of the event loop is on its way (broker-socket.ts). Senders are answered after that:
+ * the answers of a batch take a millisecond, for which subscribers would wait, and the messages take a part of that.
+ */
+const messagesSent = () => new Promise<void>((resolve) => process.nextTick(() => setImmediate(resolve)));
 
 /** 64 random bits, so that two replicas, or two starts of one, are different writers. */
 const drawWriter = (): string => randomBytes(8).readBigInt64BE().toString();

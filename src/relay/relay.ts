@@ -37,6 +37,14 @@ export type RelayLimits = {
   readonly maxAttempts: number;
 };
 
+/** What the relay has to do, for those who give it more. */
+export type Backpressure = {
+  /** It has much to publish already. False while it publishes nothing: then nobody need wait for it. */
+  readonly isFull: () => boolean;
+  /** Calls `listener` when that may have changed. */
+  readonly onEase: (listener: () => void) => void;
+};
+
 export type Relay = {
   /** One round: writes the results that came back, loads entries, publishes. Returns how many entries it moved. */
   readonly runOnce: () => Promise<number>;
@@ -45,6 +53,7 @@ export type Relay = {
   /** A hint that there may be something to load. Polling finds it anyway. */
   readonly nudge: () => void;
   readonly inFlight: () => number;
+  readonly backpressure: Backpressure;
   /**
    * Publishes nothing more, and waits for the results of what is in flight and writes them, for `graceMs` at most. The next
    * leader publishes again what has no written result by then. Safe to call twice or before start.
@@ -52,10 +61,11 @@ export type Relay = {
   readonly stop: (graceMs: number) => Promise<void>;
 };
 
-/** Live entries in memory, as a multiple of what may be in flight: after a confirm, the next entries are already loaded. */
-const WINDOW_FACTOR = 2;
-/** Copies in memory, as a part of what may be in flight: they never use up the room of live entries. */
-const COPIES_SHARE = 0.5;
+/**
+ * What may be in memory, as a multiple of what may be in flight. Of live entries there is room for those in flight, for those whose
+ * results are not written yet, and for two large writes. Copies never use up that room.
+ */
+const ROOM = { live: { entries: 4, bytes: 2 }, copies: { entries: 0.5, bytes: 0.5 } } as const;
 /** While there are no copies, this is the time between polls for them: each poll costs a statement. */
 const COPIES_POLL_MS = 200;
 /** Confirmed events wait no longer than this for the others of their write. */
@@ -87,7 +97,7 @@ export function createRelay(options: {
     outbox,
     window,
     handOff,
-    room: { live: roomOf(limits, WINDOW_FACTOR), copies: roomOf(limits, COPIES_SHARE) },
+    room: { live: roomOf(limits, ROOM.live), copies: roomOf(limits, ROOM.copies) },
     isOpen: mayPublish,
     isStopped: copies.isStopped,
     hold,
@@ -108,7 +118,8 @@ export function createRelay(options: {
   let stopping = false;
   let epoch: string | undefined; // of the lease, when what is in memory was loaded
   let running: Promise<void> | undefined;
-  let wake = wakeNobody;
+  let wake = doNothing;
+  let onEase = doNothing;
 
   function mayPublish(): boolean {
     return !stopping && lease.isLeading() && lease.epoch() === epoch && publisher.isReady();
@@ -124,6 +135,7 @@ export function createRelay(options: {
   function goOn(): void {
     inFlight.publishReady();
     if (isDue()) wake();
+    onEase();
   }
 
   handOff.onFailed(goOn);
@@ -219,6 +231,7 @@ export function createRelay(options: {
     const entries = entriesOf(unwritten);
     for (const entry of entries) window.forget(entry);
     reopenLanes(unwritten);
+    onEase();
     return entries.length;
   }
 
@@ -280,6 +293,12 @@ export function createRelay(options: {
       wake();
     },
     inFlight: inFlight.count,
+    backpressure: {
+      isFull: arrivals.isFull,
+      onEase: (listener) => {
+        onEase = listener;
+      },
+    },
     stop: async (graceMs) => {
       stopping = true;
       wake();
@@ -289,15 +308,15 @@ export function createRelay(options: {
   };
 }
 
-function roomOf({ inFlight, inFlightBytes }: RelayLimits, share: number): Room {
-  return { entries: Math.ceil(inFlight * share), bytes: inFlightBytes * share };
+function roomOf({ inFlight, inFlightBytes }: RelayLimits, share: Room): Room {
+  return { entries: Math.ceil(inFlight * share.entries), bytes: inFlightBytes * share.bytes };
 }
 
 const isDelay = ({ next }: Settlement) => next === 'retry' || next === 'park' || next === 'hold';
 
 const keyOf = ({ entry }: Settlement): string => jobKey(entry.source, entry.jobId);
 
-function wakeNobody(): void {}
+function doNothing(): void {}
 
 /** Unlike a plain timer, it does not keep the process alive. */
 const pause = (ms: number) => sleep(ms, undefined, { ref: false });

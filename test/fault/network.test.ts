@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { selfSignedCertificate } from '../support/certificate.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { altered, eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
+import { altered, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
 import { createFolder } from '../support/folder.ts';
 import { startLoad } from '../support/load.ts';
 import { listenOnFreePort } from '../support/origin.ts';
@@ -67,6 +67,30 @@ test.concurrent.for(breaks)(
     ).toEqual([]);
   },
 );
+
+test.concurrent('guarantee 7: with a slow broker and little room in memory, answers do not change and every event arrives in order', async () => {
+  const exchange = newExchange();
+  await using proxy = await toBroker();
+  await using bus = await listen(exchange);
+  const env = { AMQP_URL: proxy.url, RELAY_IN_FLIGHT: '2' };
+  await using relay = await startTestService({ exchange, env });
+  await using load = startLoad(() => [relay.webhooks], { senders: 8, pauseMs: 1 });
+  await load.reached(50);
+
+  proxy.slow(200); // some ten events a second
+  await load.reached(load.acknowledged().size + 400);
+  const waiting = await outboxCount(relay.database);
+  await load.stop();
+  proxy.slow(0);
+
+  expect(waiting).toBeGreaterThan(100);
+  expect(load.answers.filter(({ status }) => status !== 202)).toEqual([]);
+  await untilOutboxEmpty(relay.database);
+  await vi.waitFor(async () => expect(new Set(bus.ids())).toEqual(new Set(await eventIds(relay.database))), {
+    timeout: 10_000,
+  });
+  expect(outOfOrder(bus.messages)).toEqual([]);
+});
 
 // The broker's frames: Start, Tune, OpenOk, then those for the channel, confirm mode and the exchange.
 const stages = [0, 1, 2, 3, 4, 5, 6].flatMap((frames) =>

@@ -41,6 +41,7 @@ test('a batch that finds no partition is refused by one statement, and the next 
       batchBytes: 1e8,
       batchesInFlight: 2,
     },
+    backpressure: { isFull: () => false, onEase: () => {} },
     now,
     observe: ({ error }) => errors.push(error),
   });

@@ -73,13 +73,20 @@ function createWriter(
 ) {
   const clock = { ms: 0 };
   const batches: { deliveries: number; failed: boolean }[] = [];
+  const relay = { isFull: false, ease: () => {} };
   const writer = createBatchWriter({
     record,
     limits: { ...LIMITS, ...limits },
+    backpressure: {
+      isFull: () => relay.isFull,
+      onEase: (listener) => {
+        relay.ease = listener;
+      },
+    },
     now: () => clock.ms,
     observe: ({ deliveries, failed: hasFailed }) => batches.push({ deliveries, failed: hasFailed }),
   });
-  return { writer, clock, batches };
+  return { writer, clock, batches, relay };
 }
 
 const pgError = (code: string) => Object.assign(new Error(code), { code });
@@ -90,6 +97,84 @@ const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 const ids = (records: readonly DeliveryRecord[]) => records.map(({ id }) => id);
+
+/** A write has taken 10 ms. */
+async function afterFirstWrite(limits: Partial<BatchWriterLimits> = {}) {
+  const ledger = createLedger();
+  const made = createWriter(ledger.record, limits);
+  const first = made.writer.submit(eventRecord(completed('first')), NEVER);
+  const write = await ledger.write(1);
+  made.clock.ms += 10;
+  write.finish();
+  await first;
+  return { ...made, ledger };
+}
+
+describe('a relay that has much to publish', () => {
+  test('delays a write until it has less', async () => {
+    const { writer, ledger, relay } = await afterFirstWrite();
+    relay.isFull = true;
+    const answers = ['a', 'b'].map((job) => writer.submit(eventRecord(completed(job)), NEVER));
+    await nextTurn();
+    await nextTurn();
+    expect(ledger.writes).toHaveLength(1);
+
+    relay.isFull = false;
+    relay.ease();
+    (await ledger.write(2)).finish();
+    await expect(Promise.all(answers)).resolves.toHaveLength(2);
+  });
+
+  test('delays no delivery for longer than four writes take', async () => {
+    const { writer, ledger, relay, clock } = await afterFirstWrite();
+    relay.isFull = true;
+    const early = writer.submit(eventRecord(completed('a')), NEVER);
+    clock.ms += 39;
+    const late = writer.submit(eventRecord(completed('b')), NEVER);
+    await nextTurn();
+    await nextTurn();
+    expect(ledger.writes).toHaveLength(1);
+
+    clock.ms += 1;
+    const write = await ledger.write(2); // nobody submits, and the relay stays as it is
+    expect(write.batch).toHaveLength(2);
+    write.finish();
+    await expect(Promise.all([early, late])).resolves.toHaveLength(2);
+  });
+
+  test('delays no delivery for longer than an eighth of its time, however long a write takes', async () => {
+    const { writer, ledger, relay, clock } = await afterFirstWrite();
+    const slow = writer.submit(eventRecord(completed('slow')), NEVER);
+    const write = await ledger.write(2);
+    clock.ms += 5_000;
+    write.finish();
+    await slow;
+    relay.isFull = true;
+    const first = writer.submit(eventRecord(completed('a')), clock.ms + 8_000);
+    clock.ms += 1_000;
+    const second = writer.submit(eventRecord(completed('b')), NEVER);
+
+    (await ledger.write(3)).finish();
+    await expect(Promise.all([first, second])).resolves.toHaveLength(2);
+  });
+
+  test('does not delay what waits behind such a delivery, so the queue does not grow', async () => {
+    const { writer, ledger, relay, clock } = await afterFirstWrite({ batchDeliveries: 2 });
+    relay.isFull = true;
+    const answers = ['a', 'b', 'c', 'd'].map((job) => writer.submit(eventRecord(completed(job)), NEVER));
+    clock.ms += 40;
+    answers.push(writer.submit(eventRecord(completed('e')), NEVER));
+
+    (await ledger.write(2)).finish();
+    (await ledger.write(3)).finish();
+    await expect(Promise.all(answers.slice(0, 4))).resolves.toHaveLength(4);
+    expect(ledger.writes).toHaveLength(3);
+    relay.isFull = false;
+    relay.ease();
+    (await ledger.write(4)).finish();
+    await expect(Promise.all(answers)).resolves.toHaveLength(5);
+  });
+});
 
 describe('grouping', () => {
   test('what arrives while a write is in flight shares the next one, in order', async () => {

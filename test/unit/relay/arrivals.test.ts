@@ -323,3 +323,32 @@ test('after a new connection, which a crash of Postgres may have made necessary,
 
   expect(leader.asked.map(({ since }) => since)).toEqual([undefined, '100', '100', undefined, '100']);
 });
+
+test('is full while the outbox has more, or while most of the room is taken or will be', async () => {
+  const leader = leaderOf({ entries: 4 });
+  const isFull = [leader.arrivals.isFull()]; // nothing was loaded yet
+  await leader.load();
+  isFull.push(leader.arrivals.isFull());
+  await leader.write('a', { sequence: 1 });
+  await leader.write('b', { sequence: 2 });
+  isFull.push(leader.arrivals.isFull());
+  const answer = Promise.withResolvers<void>();
+  const written = leader.write('c', { sequence: 3 }, answer.promise);
+  isFull.push(leader.arrivals.isFull());
+  answer.resolve();
+  await written;
+  isFull.push(leader.arrivals.isFull());
+
+  expect(isFull).toEqual([true, false, false, true, true]);
+});
+
+test('is never full while nothing may be published', async () => {
+  const leader = leaderOf({ entries: 1 });
+  await leader.load();
+  await leader.write('a', { sequence: 1 });
+  expect(leader.arrivals.isFull()).toBe(true);
+
+  leader.setOpen(false);
+
+  expect(leader.arrivals.isFull()).toBe(false);
+});
