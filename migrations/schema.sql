@@ -120,17 +120,16 @@ create table deliveries (
   constraint deliveries_pkey PRIMARY KEY (id, received_at)
 ) partition by RANGE (received_at);
 CREATE INDEX deliveries_discarded ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (discarded_at IS NOT NULL));
-CREATE INDEX deliveries_error ON ONLY public.deliveries USING btree (error_code, received_at, id) WHERE (error_code IS NOT NULL);
-CREATE INDEX deliveries_job ON ONLY public.deliveries USING btree (source, job_id, received_at, id);
-CREATE INDEX deliveries_outcome ON ONLY public.deliveries USING btree (outcome, received_at, id) WHERE (outcome <> 'accepted'::text);
+CREATE INDEX deliveries_error ON ONLY public.deliveries USING btree (error_code, received_at) WHERE (error_code IS NOT NULL);
+CREATE INDEX deliveries_job ON ONLY public.deliveries USING btree (source, job_id, received_at);
+CREATE INDEX deliveries_outcome ON ONLY public.deliveries USING btree (outcome, received_at) WHERE (outcome <> 'accepted'::text);
 CREATE INDEX deliveries_quarantine ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (released_at IS NULL) AND (discarded_at IS NULL));
 CREATE INDEX deliveries_released ON ONLY public.deliveries USING btree (event_sequence) WHERE (released_at IS NOT NULL);
 CREATE INDEX deliveries_released_time ON ONLY public.deliveries USING btree (received_at, id) WHERE ((outcome = 'quarantined'::text) AND (released_at IS NOT NULL));
-CREATE INDEX deliveries_remote ON ONLY public.deliveries USING btree (remote_address, received_at, id);
-CREATE INDEX deliveries_secret ON ONLY public.deliveries USING btree (secret_fingerprint, received_at, id);
-CREATE INDEX deliveries_source ON ONLY public.deliveries USING btree (source, received_at, id);
-CREATE INDEX deliveries_status ON ONLY public.deliveries USING btree (status, received_at, id) WHERE (status <> ALL (ARRAY['processing'::text, 'completed'::text]));
-CREATE INDEX deliveries_time ON ONLY public.deliveries USING btree (received_at, id);
+CREATE INDEX deliveries_remote ON ONLY public.deliveries USING btree (remote_address, received_at);
+CREATE INDEX deliveries_secret ON ONLY public.deliveries USING btree (secret_fingerprint, received_at);
+CREATE INDEX deliveries_source ON ONLY public.deliveries USING btree (source, received_at);
+CREATE INDEX deliveries_status ON ONLY public.deliveries USING btree (status, received_at) WHERE (status <> ALL (ARRAY['processing'::text, 'completed'::text]));
 
 create table drift (
   source text collate "C" not null,
@@ -163,11 +162,11 @@ create table events (
   constraint events_dedup_key UNIQUE NULLS NOT DISTINCT (source, job_id, status, progress_percentage),
   constraint events_pkey PRIMARY KEY (sequence),
   constraint events_status_check CHECK ((status = ANY (ARRAY['processing'::text, 'completed'::text, 'failed'::text])))
-) with (fillfactor=90);
-CREATE INDEX events_error ON public.events USING btree (error_code, recorded_at, sequence) WHERE (error_code IS NOT NULL);
+) with (fillfactor=95);
+CREATE INDEX events_error ON public.events USING btree (error_code, recorded_at) WHERE (error_code IS NOT NULL);
 CREATE INDEX events_late ON public.events USING btree (recorded_at, sequence) WHERE late;
-CREATE INDEX events_source ON public.events USING btree (source, recorded_at, sequence);
-CREATE INDEX events_status ON public.events USING btree (status, recorded_at, sequence) WHERE (status = 'failed'::text);
+CREATE INDEX events_source ON public.events USING btree (source, recorded_at);
+CREATE INDEX events_status ON public.events USING btree (status, recorded_at) WHERE (status = 'failed'::text);
 
 create table idempotency_keys (
   token_id text not null,
@@ -199,9 +198,9 @@ END) stored,
   writer_changed boolean not null default false,
   hold integer not null default 0,
   constraint jobs_pkey PRIMARY KEY (source, job_id)
-) with (fillfactor=85);
-CREATE INDEX jobs_source ON public.jobs USING btree (source, first_seen_at, job_id);
-CREATE INDEX jobs_status ON public.jobs USING btree (last_status, first_seen_at, source, job_id) WHERE (last_status <> 'completed'::text);
+) with (fillfactor=90);
+CREATE INDEX jobs_source ON public.jobs USING btree (source, first_seen_at);
+CREATE INDEX jobs_status ON public.jobs USING btree (last_status, first_seen_at) WHERE (last_status <> 'completed'::text);
 
 create table operator_log (
   id bigint not null generated always as identity,

@@ -1,13 +1,14 @@
-// Brings the schema up to date and checks that it fits this program. Kysely's Migrator works under a lock, so several
-// replicas may start at once: one migrates, the others wait and find it done.
+// Brings the schema up to date and checks that it fits this program. Several replicas may start at once: one migrates, the others
+// wait and find it done.
 
 import { promises as fs } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Kysely, PostgresDialect } from 'kysely';
-import { FileMigrationProvider, type MigrationProvider, Migrator } from 'kysely/migration';
+import { FileMigrationProvider, type MigrationProvider } from 'kysely/migration';
 import { Pool } from 'pg';
 import { SchemaError } from '../errors.ts';
+import { runMigrations } from './migrations.ts';
 import { checkMigratingRole, checkRunningRole, currentRole, grantToRunningRole } from './roles.ts';
 import { readSchemaFit } from './schema-fit.ts';
 
@@ -24,8 +25,8 @@ const FILES: MigrationProvider = new FileMigrationProvider({
  * and on which it may run, it changes and grants nothing: that would take rights from the newer programs.
  * @param migrations those that this program knows
  * @returns the names of those that ran.
- * @throws SchemaError if this program is too old for the schema, a migration failed (and was rolled back), or the two roles do
- *   not fit.
+ * @throws SchemaError if this program is too old for the schema, a migration failed (and was undone, but not those before it), or
+ *   the two roles do not fit.
  */
 export async function migrate(
   databaseUrl: string,
@@ -39,17 +40,15 @@ export async function migrate(
     const other = running === (await currentRole(db)) ? undefined : running;
     if (other) await checkMigratingRole(db, other);
     if (await isNewer(db)) return [];
-    const { error, results = [] } = await new Migrator({ db, provider: migrations }).migrateToLatest();
-    if (error !== undefined) {
+    try {
+      const ran = await runMigrations(db, await migrations.getMigrations());
+      if (other) await grantToRunningRole(db, other, { unless: isNewer });
+      return ran;
+    } catch (error) {
       // A newer program migrated while we waited for the Migrator's lock: ours then ran nothing.
-      if (await isNewer(db)) return [];
-      const failed = results.find((result) => result.status === 'Error')?.migrationName ?? 'unknown';
-      throw new SchemaError('migration_failed', `migration ${failed} failed and was undone`, {
-        cause: error,
-      });
+      if (error instanceof SchemaError && error.code === 'migration_failed' && (await isNewer(db))) return [];
+      throw error;
     }
-    if (other) await grantToRunningRole(db, other, { unless: isNewer });
-    return results.filter((result) => result.status === 'Success').map((result) => result.migrationName);
   });
 }
 

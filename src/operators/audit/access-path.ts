@@ -6,12 +6,13 @@ import type { RawBuilder } from 'kysely';
 export type Condition = RawBuilder<unknown>;
 
 /**
- * The part of an index that holds the wanted rows. Examples, by the indexes of deliveries:
+ * The part of an index that holds the wanted rows. An index may go without the columns that only order rows of the same time: each write
+ * has one time, so these are few rows to sort. Examples:
  *
- * - `{}`: all of deliveries_time, on (received_at, id), which is the order of the list.
- * - `only`: deliveries_quarantine, which is in that order, too, and holds no other rows than those in quarantine.
- * - `lead`: for the sources a and b two parts of deliveries_source, on (source, received_at, id). `columns` is `source`, `keys`
- *   are a and b. The newest rows of both parts are read, and the newest of these shown.
+ * - `{}`: all of publications_time, on (published_at, id), which is the order of the list.
+ * - `only`: deliveries_quarantine, on (received_at, id), which holds no other rows than those in quarantine.
+ * - `lead`: for the sources a and b two parts of deliveries_source, on (source, received_at). `columns` is `source`, `keys` are a
+ *   and b. The newest rows of both parts are read, and the newest of these shown.
  * - `sorted`: for a prefix of jobs' ids a part of deliveries_job, on (source, job_id, …), behind each source (`lead`). Its order
  *   is that of the ids, so the rows are read whole and sorted.
  */

@@ -8,7 +8,9 @@ import { BODY_SHA256, type Database, timeText } from '../../ledger/index.ts';
 import type { Delivery, DeliveryDetail, deliveryFilters } from '../contract/deliveries.ts';
 import type { quarantineFilters, QuarantineState } from '../contract/quarantine.ts';
 import type { Condition } from './access-path.ts';
+import { partsByDay } from './days.ts';
 import {
+  byAllSources,
   byColumn,
   byPartialIndex,
   type FilterTable,
@@ -53,6 +55,9 @@ const spec: ListSpec<DeliveryRow> = {
     t.signed_by, ${timeText('t.discarded_at')} as discarded_at, t.discarded_by, t.discard_note`,
   time: 'received_at',
   ties: [{ column: 'id', type: 'uuid' }],
+  // Index deliveries_source.
+  all: (bounds) =>
+    partsByDay('received_at', bounds, Date.now()).map((part) => byAllSources('deliveries', part)),
   complete,
 };
 

@@ -84,9 +84,12 @@ const isOf = (sources: readonly string[] | null): Condition =>
 export const sourcesIn = (table: string, sources: readonly string[] | null): RawBuilder<unknown> =>
   sources === null ? looseScan(table, 'source') : sql`select unnest(${sources}::text[]) collate "C"`;
 
-/** To all rows of a table with an index on the source that goes on in the order of the list. */
-export const byAllSources = (table: string): AccessPath => ({
-  lead: { columns: ['source'], keys: looseScan(table, 'source'), count: null },
+/**
+ * To all rows of a table with an index on the source that goes on in the order of the list. `only`: those that meet this condition.
+ */
+export const byAllSources = (table: string, only?: Condition): AccessPath => ({
+  lead: { columns: ['source'], keys: looseScan(table, 'source', only), count: null },
+  ...(only && { only }),
 });
 
 type OfSources = { readonly sources: readonly string[] | null };

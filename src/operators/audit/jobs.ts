@@ -28,7 +28,7 @@ const spec: ListSpec<Job> = {
     { column: 'job_id', type: 'text' },
   ],
   // Index jobs_source.
-  all: byAllSources('jobs'),
+  all: () => [byAllSources('jobs')],
 };
 
 // The primary key, and index jobs_source.

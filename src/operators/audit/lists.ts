@@ -68,7 +68,21 @@ async function readPage<Row extends Record<string, unknown>>(
   { after, limit }: PageOptions,
 ): Promise<Page<Row>> {
   const bounds: Bounds = { after, from, to };
-  const { path, rest } = await choosePath(db, spec, filters, bounds);
+  const { paths, rest } = await choosePaths(db, spec, filters, bounds);
+  let page: Page<Row> = { items: [], next: null };
+  for (const path of paths) {
+    page = await readByPath(db, spec, { path, rest, bounds, limit });
+    if (page.next !== null) break;
+  }
+  return page;
+}
+
+async function readByPath<Row extends Record<string, unknown>>(
+  db: Kysely<Database>,
+  spec: ListSpec<Row>,
+  options: { path: AccessPath; rest: readonly Condition[]; bounds: Bounds; limit: number },
+): Promise<Page<Row>> {
+  const { path, rest, bounds, limit } = options;
   const inspect = ofEachKey(path, INSPECT, INSPECT_EACH_MIN);
   const statement = pageStatement(spec, { path, rest, bounds, limit: limit + 1, inspect });
   const { rows } = await statement.execute(db);
@@ -97,17 +111,17 @@ export function cutPage<Row>(
  * 2. Of other paths the one with the fewest rows from here on: its next 500 rows reach back the farthest. Example: a source
  *    sends 100,000 deliveries a day, and 20 a day are quarantined. The next 500 of the source reach back seven minutes, the
  *    next 500 quarantined ones 25 days. So the quarantined ones are read, and those of the source are picked from them.
- * 3. The path to the whole list.
+ * 3. The paths to the whole list: the next one is taken where the rows of the one before are not enough.
  */
-async function choosePath<Row>(
+async function choosePaths<Row>(
   db: Kysely<Database>,
   spec: ListSpec<Row>,
   filters: readonly Filter[],
   bounds: Bounds,
-): Promise<{ path: AccessPath; rest: readonly Condition[] }> {
+): Promise<{ paths: readonly AccessPath[]; rest: readonly Condition[] }> {
   const found = (await findFew(db, filters)) ?? (await findFarthest(db, spec, filters, bounds));
   return {
-    path: found?.path ?? spec.all ?? {},
+    paths: found?.path ? [found.path] : (spec.all?.(bounds) ?? [{}]),
     rest: filters.filter((filter) => filter !== found).map(({ condition }) => condition),
   };
 }

@@ -67,7 +67,7 @@ export function createLive<Delivery, Publication>(options: {
     const newRows = {
       deliveries: createNewRows({
         connection,
-        of: { table: 'deliveries', time: 'received_at' },
+        of: { table: 'deliveries', time: 'received_at', bySource: true },
         lateMs,
         rowsMax: ROWS_PER_POLL,
       }),

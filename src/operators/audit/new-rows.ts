@@ -2,7 +2,9 @@
 // began and is visible when it is committed, so each poll goes back as far as a statement can take and leaves out the rows
 // that it found before. Reading on from the last time or id would lose rows that commit late.
 
+import { type RawBuilder, sql } from 'kysely';
 import { type DatabaseConnection, type Statement, TIME_FORMAT } from '../../ledger/index.ts';
+import { looseScan } from './loose-scan.ts';
 
 /** Finds a row by the index of its time, which has microseconds. */
 export type RowKey = {
@@ -34,6 +36,8 @@ export type NewRowsOf = {
   readonly table: 'deliveries' | 'publications';
   /** The first column of the index on time and id. */
   readonly time: 'received_at' | 'published_at';
+  /** There is no such index, but one on source and time. */
+  readonly bySource?: true;
   /** A table whose rows hold many rows each (ListSpec.packed), and an array with one value of each. It has the same index. */
   readonly packed?: { readonly table: 'publication_batches'; readonly array: 'durations_ms' };
 };
@@ -41,25 +45,41 @@ export type NewRowsOf = {
 /** Ids of the last seconds that a poll reads: all of them at the rates of one machine. 200 bytes each in memory. */
 const IDS_MAX = 20_000;
 
-/** By an index-only scan of the newest rows. */
-function pollOf({ table, time, packed }: NewRowsOf): Statement {
-  const newest = (from: string, count: string) => `(
-    select id, ${time} as time, ${count} as count from ${from}
-    where ${time} >= coalesce($1::timestamptz, now()) - make_interval(secs => $2)
-    order by ${time} desc, id desc limit $3)`;
-  const both = [
-    newest(table, '1'),
-    ...(packed ? [newest(packed.table, `cardinality(${packed.array})`)] : []),
-  ];
-  return {
-    name: `new-${table}`,
-    text: `
-select asked.at as asked_at, found.id::text as id, to_char(found.time at time zone 'UTC', ${TIME_FORMAT}) as at, found.count
-from (select to_char(now() at time zone 'UTC', ${TIME_FORMAT}) as at) as asked
-left join lateral (
-  select * from (${both.join(' union all ')}) as rows order by time desc, id desc limit $3
-) as found on true`,
+/** Since when a poll reads. Its parameters: the time of the last poll or null, the seconds before it, and IDS_MAX. */
+const SINCE = sql`(coalesce($1::timestamptz, now()) - make_interval(secs => $2))`;
+/**
+ * No new row is younger, and the partitions of the days behind it are not looked at. The sources are those of whole days, since a loose
+ * scan would read on where a row is too old.
+ */
+const UNTIL = sql`date_trunc('day', now(), 'UTC') + interval '2 days'`;
+
+function pollOf({ table, time, bySource, packed }: NewRowsOf): RawBuilder<unknown> {
+  const newest = (from: string, count: RawBuilder<unknown>) => {
+    const at = sql.ref(`t.${time}`);
+    const rows = sql`
+      select t.id, ${at} as time, ${count} as count from ${sql.table(from)} t where ${at} >= ${SINCE}`;
+    const first = sql`order by time desc, id desc limit $3`;
+    if (!bySource) return sql`(${rows} ${first})`;
+    const sources = looseScan(
+      from,
+      'source',
+      sql`${at} >= date_trunc('day', ${SINCE}, 'UTC') and ${at} < ${UNTIL}`,
+    );
+    return sql`(
+      select t.* from (${sources}) k (source)
+      cross join lateral (${rows} and ${at} < ${UNTIL} and t.source = k.source ${first}) t ${first})`;
   };
+  const both = [
+    newest(table, sql`1`),
+    ...(packed ? [newest(packed.table, sql`cardinality(${sql.ref(packed.array)})`)] : []),
+  ];
+  const format = sql.raw(TIME_FORMAT);
+  return sql`
+select asked.at as asked_at, found.id::text as id, to_char(found.time at time zone 'UTC', ${format}) as at, found.count
+from (select to_char(now() at time zone 'UTC', ${format}) as at) as asked
+left join lateral (
+  select * from (${sql.join(both, sql` union all `)}) as rows order by time desc, id desc limit $3
+) as found on true`;
 }
 
 type Found = { asked_at: string } & Record<'id' | 'at', string | null> & { count: number | null };
@@ -73,7 +93,10 @@ export function createNewRows(options: {
   rowsMax: number;
 }): NewRows {
   const { connection, lateMs, rowsMax } = options;
-  const statement = pollOf(options.of);
+  const statement: Statement = {
+    name: `new-${options.of.table}`,
+    text: pollOf(options.of).compile(connection.db).sql,
+  };
   let askedAt: string | null = null;
   const seen = new Map<string, string>(); // ids and their times
 

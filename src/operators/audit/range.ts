@@ -16,8 +16,11 @@ export type ListSpec<Row> = {
   /** The order: the column of time, and the columns that order rows of one time. */
   readonly time: keyof Row & string;
   readonly ties: readonly { readonly column: keyof Row & string; readonly type: ValueType }[];
-  /** The path to all rows. Without it, an index has the order of the list. */
-  readonly all?: AccessPath;
+  /**
+   * The paths to the whole list. Each but the last leads to the newest rows behind a place only: the next one is taken where these are
+   * not enough for a page. Without it, an index has the order of the list.
+   */
+  readonly all?: (bounds: Bounds) => readonly AccessPath[];
   /** Joins other tables to the rows of a page (`page`), one row to each. */
   readonly complete?: { readonly columns: RawBuilder<unknown>; readonly joins: RawBuilder<unknown> };
   /** Where more rows of the list are. */

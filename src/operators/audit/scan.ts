@@ -33,18 +33,18 @@ export function pageStatement<Row>(
 ): RawBuilder<Row> {
   const { path, rest, bounds, limit, inspect } = options;
   const range = rangeOf(spec, path, bounds);
-  const { order } = range;
   // A sorted path: offset 0 keeps the planner from using an index of the list's order instead. Other paths: the inner limit
   // is the bound, and the outer one lets Postgres stop earlier, as soon as enough rows meet the conditions.
-  const found = (count: Limit) =>
+  const found = (count: Limit, order = range.order) =>
     path.sorted
       ? sql`select t.* from (${rowsOf(spec, range)} offset 0) t where ${all(rest)}`
       : rest.length === 0
-        ? rowsOf(spec, range, count)
-        : sql`select t.* from (${rowsOf(spec, range, inspect)}) t where ${all(rest)}
+        ? rowsOf(spec, { ...range, order }, count)
+        : sql`select t.* from (${rowsOf(spec, { ...range, order }, inspect)}) t where ${all(rest)}
             order by ${descending('t', order)} limit ${count.value ?? count.max}`;
   const isMany = path.lead?.count === null;
-  const ctes = [...range.ctes, ...(isMany ? [nearCte(spec, found, limit)] : [])];
+  const newest = (count: Limit) => found(count, [spec.time]);
+  const ctes = [...range.ctes, ...(isMany ? [nearCte(spec, newest, limit)] : [])];
   const outer = isMany ? sql`near b cross join k` : range.outer;
   const rows = sql`select t.* from ${outer} cross join lateral (${found({ max: limit })}) t`;
   const inListOrder = sql`order by ${descending('t', orderOf(spec))} limit ${limit}`;
@@ -61,11 +61,12 @@ export function pageStatement<Row>(
 /**
  * The CTE `near`: the bounds `b`, without the times before those of a page. So a page reads few rows of each of a thousand keys.
  * Example: of each key the first two rows are read. If 51 of all these are younger than a minute, so are the first 51 rows. Of few
- * keys more rows each are read, three times the page together, since the busiest may have most of the page.
+ * keys more rows each are read, three times the page together, since the busiest may have most of the page. The order of rows of one
+ * time does not matter here, and a sort would read more rows of each key than are wanted.
  */
 function nearCte<Row>(
   spec: ListSpec<Row>,
-  found: (count: Limit) => RawBuilder<unknown>,
+  newest: (count: Limit) => RawBuilder<unknown>,
   limit: number,
 ): RawBuilder<unknown> {
   const value = sql`(select least(${limit}::bigint, greatest(2, 3 * ${limit}::bigint / greatest(count(*), 1))) from k)`;
@@ -73,7 +74,7 @@ function nearCte<Row>(
   const uppers = orderOf(spec).map((_, index) => `upper${index}`);
   return sql`near as materialized (
     select ${columnsOf('b', uppers)}, greatest(b.lower0, (
-      select ${time} from b cross join k cross join lateral (${found({ max: limit, value })}) t
+      select ${time} from b cross join k cross join lateral (${newest({ max: limit, value })}) t
       order by ${time} desc offset ${limit - 1} limit 1
     )) as lower0 from b)`;
 }
