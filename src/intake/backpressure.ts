@@ -7,16 +7,16 @@
 /** What has to be done behind the writes (relay/relay.ts). */
 export type Backpressure = {
   readonly isFull: () => boolean;
-  /** Calls `listener` when that may have changed. */
+  /** Calls `listener` when it may have less to do. */
   readonly onEase: (listener: () => void) => void;
 };
 
+/** Of all deliveries that wait, also for a write of their job. On the clock of `now`. */
+type Oldest = { readonly sinceMs: number; readonly deadlineMs: number };
+
 export type Patience = {
-  /**
-   * Whether the next write has to wait, whose oldest delivery waits since `sinceMs`. If so, `onOver` is called when it need not any
-   * longer, or before.
-   */
-  readonly mustWait: (oldest: { readonly sinceMs: number; readonly deadlineMs: number }) => boolean;
+  /** Whether the next write has to wait. If so, `onOver` is called when it need not any longer, or before. */
+  readonly mustWait: (oldest: Oldest) => boolean;
   /** How long the last write took. */
   readonly noteWrite: (ms: number) => void;
 };
@@ -35,24 +35,36 @@ export function createPatience(options: {
   const { backpressure, now, onOver } = options;
   let writeMs = 0;
   let timer: NodeJS.Timeout | undefined;
+  let dueMs = Infinity; // when the timer ends
 
-  function wakeAfter(ms: number): void {
-    timer ??= setTimeout(() => {
-      timer = undefined;
+  function wakeAt(ms: number): void {
+    if (ms >= dueMs) return;
+    rest();
+    dueMs = ms;
+    timer = setTimeout(() => {
+      dueMs = Infinity;
       onOver();
-    }, ms);
+    }, ms - now());
+  }
+
+  function rest(): void {
+    clearTimeout(timer);
+    dueMs = Infinity;
+  }
+
+  function overAtMs({ sinceMs, deadlineMs }: Oldest): number {
+    return sinceMs + Math.min(WAIT_PART * (deadlineMs - sinceMs), WAIT_WRITES * writeMs);
   }
 
   backpressure.onEase(onOver);
 
   return {
-    mustWait: ({ sinceMs, deadlineMs }) => {
-      if (!backpressure.isFull()) return false;
-      const waitMs = Math.min(WAIT_PART * (deadlineMs - sinceMs), WAIT_WRITES * writeMs);
-      const leftMs = sinceMs + waitMs - now();
-      if (leftMs <= 0) return false;
-      wakeAfter(leftMs);
-      return true;
+    mustWait: (oldest) => {
+      const untilMs = backpressure.isFull() ? overAtMs(oldest) : -Infinity;
+      const waits = untilMs > now();
+      if (waits) wakeAt(untilMs);
+      else rest();
+      return waits;
     },
     noteWrite: (ms) => {
       writeMs = ms;

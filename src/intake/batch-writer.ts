@@ -50,8 +50,16 @@ export function createBatchWriter(options: {
     now,
     onLate: (late) => settle(late, new UnavailableError('late', 'no write was free in time')),
   });
-  const writeBatch = createWriteBatch({ record, now, observe, settle });
   const patience = createPatience({ backpressure, now, onOver: () => fill() });
+  const writeBatch = createWriteBatch({
+    record,
+    now,
+    observe: (written) => {
+      patience.noteWrite(written.seconds * 1_000);
+      observe(written);
+    },
+    settle,
+  });
   const unsettled = { deliveries: 0, bytes: 0 }; // submitted, and neither written nor failed
   const inFlight = new Set<Batch>();
   let isDue = false; // the next batch is scheduled
@@ -75,8 +83,8 @@ export function createBatchWriter(options: {
   /** A batch begins in the next turn of the loop at the earliest: what arrived in this one joins it. */
   function fill(): void {
     if (isDue || inFlight.size >= limits.batchesInFlight || !enoughWait()) return;
-    const first = queues.first();
-    if (first === undefined || patience.mustWait(first)) return;
+    const oldest = queues.oldest();
+    if (oldest === undefined || patience.mustWait(oldest)) return;
     isDue = true;
     setImmediate(begin);
   }
@@ -98,9 +106,7 @@ export function createBatchWriter(options: {
 
   async function write(batch: Batch): Promise<void> {
     inFlight.add(batch);
-    const startedMs = now();
     await writeBatch(batch.submissions);
-    patience.noteWrite(now() - startedMs);
     inFlight.delete(batch);
     queues.release(batch);
     fill();

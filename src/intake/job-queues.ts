@@ -25,8 +25,8 @@ export type JobQueues = {
   readonly add: (submission: Submission) => void;
   /** Queues that a batch may take from now. */
   readonly ready: () => number;
-  /** The first that a batch would take. */
-  readonly first: () => Submission | undefined;
+  /** The one that waits longest. A batch may perhaps not take it yet: its job is being written. */
+  readonly oldest: () => Submission | undefined;
   /** The next batch, which may be empty. It has to be released. */
   readonly take: (limits: { deliveries: number; bytes: number }) => Batch;
   /** It is written: other batches may take from its queues. */
@@ -44,6 +44,7 @@ export function createJobQueues(options: {
 }): JobQueues {
   const { now, onLate } = options;
   const queues = new Map<string, JobQueue>(); // every job that waits or is being written
+  const inOrder = new Set<Submission>(); // all that waits, in the order in which it came
   const ready: JobQueue[] = []; // those that a batch may take from, each at most once
   let head = 0; // where `ready` begins
 
@@ -58,10 +59,12 @@ export function createJobQueues(options: {
     for (; rest < queue.waiting.length && taken.length < room.deliveries && bytes < room.bytes; rest++) {
       const next = queue.waiting[rest] as Submission;
       if (next.deadlineMs <= now()) {
+        inOrder.delete(next);
         onLate(next);
         continue;
       }
       if (taken[0] !== undefined && !sameKey(taken[0].delivery, next.delivery)) break;
+      inOrder.delete(next);
       taken.push(next);
       bytes += next.bytes;
     }
@@ -72,6 +75,7 @@ export function createJobQueues(options: {
   return {
     add: (submission) => {
       const { delivery } = submission;
+      inOrder.add(submission);
       if (delivery.outcome !== 'event') {
         ready.push({ key: undefined, waiting: [submission] });
         return;
@@ -89,7 +93,7 @@ export function createJobQueues(options: {
 
     ready: () => ready.length - head,
 
-    first: () => ready[head]?.waiting[0],
+    oldest: () => inOrder.values().next().value,
 
     take: (limits) => {
       const batch: Batch = { queues: [], submissions: [] };

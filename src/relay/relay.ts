@@ -41,7 +41,7 @@ export type RelayLimits = {
 export type Backpressure = {
   /** It has much to publish already. False while it publishes nothing: then nobody need wait for it. */
   readonly isFull: () => boolean;
-  /** Calls `listener` when that may have changed. */
+  /** Calls `listener` when it may have less. When it stops publishing, it does not: nobody waits for it long. */
   readonly onEase: (listener: () => void) => void;
 };
 
@@ -201,7 +201,9 @@ export function createRelay(options: {
     }
     if (lease.epoch() !== epoch) arrivals.forget();
     epoch = lease.epoch();
-    return settled + (await load()) + inFlight.publishReady();
+    const moved = settled + (await load()) + inFlight.publishReady();
+    onEase();
+    return moved;
   }
 
   async function load(): Promise<number> {

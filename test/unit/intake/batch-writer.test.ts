@@ -158,6 +158,44 @@ describe('a relay that has much to publish', () => {
     await expect(Promise.all([first, second])).resolves.toHaveLength(2);
   });
 
+  test('delays no further write of a job that has waited so long, although a younger job is first in turn', async () => {
+    const { writer, ledger, relay, clock } = await afterFirstWrite();
+    relay.isFull = true;
+    const busy = [10, 20, 30].map((percent) => writer.submit(eventRecord(progress('busy', percent)), NEVER));
+    clock.ms += 40;
+    const write = await ledger.write(2);
+    const young = writer.submit(eventRecord(completed('young')), NEVER);
+    clock.ms += 10;
+    write.finish();
+
+    const next = await ledger.write(3);
+    expect(next.batch).toHaveLength(2);
+    next.finish();
+    (await ledger.write(4)).finish();
+    await expect(Promise.all([...busy, young])).resolves.toHaveLength(4);
+  });
+
+  test('delays a write no longer than four of the last ones take, when those before took longer', async () => {
+    const { writer, ledger, relay, clock } = await afterFirstWrite({ batchesInFlight: 2 });
+    const slow = writer.submit(eventRecord(completed('slow')), NEVER);
+    const long = await ledger.write(2);
+    clock.ms += 60_000;
+    const quick = writer.submit(eventRecord(completed('quick')), NEVER);
+    const short = await ledger.write(3);
+    long.finish();
+    await slow;
+    relay.isFull = true;
+    const waiting = writer.submit(eventRecord(completed('waiting')), NEVER);
+    clock.ms += 5;
+    short.finish();
+    await quick;
+    await nextTurn();
+
+    clock.ms += 15;
+    (await ledger.write(4)).finish();
+    await expect(waiting).resolves.toMatchObject({ outcome: 'accepted' });
+  });
+
   test('does not delay what waits behind such a delivery, so the queue does not grow', async () => {
     const { writer, ledger, relay, clock } = await afterFirstWrite({ batchDeliveries: 2 });
     relay.isFull = true;
