@@ -70,9 +70,9 @@ const READING_OPTIONS = {
   // No parallel workers: an operator's query must not take more than one of the server's processors from the intake.
   // The ledger is on a solid-state disk or in memory. With the default random_page_cost of 4, the planner preferred a scan and
   // a sort of a whole table to 10,000 rows by a list's index.
-  // Where an index has the order but for rows of the same time, only these are sorted (an incremental sort). For a source with few rows
-  // by its estimate, the planner preferred to sort all of them. A sort without such an index is still made.
-  planned: '-c max_parallel_workers_per_gather=0 -c random_page_cost=1.1 -c enable_sort=off',
+  // No enable_... here: since Postgres 18 a plan without what is disabled wins whatever it costs. A look-up of a few rows that are
+  // then sorted would read a whole table in the order of some index instead.
+  planned: '-c max_parallel_workers_per_gather=0 -c random_page_cost=1.1',
 } as const;
 
 /** Does not connect yet: a query connects when there is no open connection. */

@@ -25,8 +25,7 @@ const FILES: MigrationProvider = new FileMigrationProvider({
  * and on which it may run, it changes and grants nothing: that would take rights from the newer programs.
  * @param migrations those that this program knows
  * @returns the names of those that ran.
- * @throws SchemaError if this program is too old for the schema, a migration failed (and was undone, but not those before it), or
- *   the two roles do not fit.
+ * @throws SchemaError if this program is too old for the schema, a migration failed (all were undone), or the two roles do not fit.
  */
 export async function migrate(
   databaseUrl: string,

@@ -1,5 +1,5 @@
-// Runs the migrations that the schema lacks. Kysely's Migrator runs them in one transaction, under its lock. Some have a part that must
-// not be in a transaction: it comes before them, under a lock of ours.
+// Runs the migrations that the schema lacks, in one transaction, under the lock of Kysely's Migrator. Some have a part that must not be
+// in a transaction: it comes before them, under a lock of ours.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
@@ -18,30 +18,29 @@ const AHEAD_LOCK = 7_461_196;
 const POLL_MS = 200;
 
 /**
+ * Only the first missing migration has its part `ahead`, which needs the schema of the one before. For a later one `up` does all the work:
+ * to commit those before it would end older programs for as long as `ahead` takes. So a failure leaves nothing but what `ahead` did.
+ *
  * @param migrations all that this program knows
  * @returns the names of those that ran.
- * @throws SchemaError if one failed. It was undone; with `ahead`, those before it were not.
+ * @throws SchemaError if one failed.
  */
 export async function runMigrations(
   db: Kysely<unknown>,
   migrations: Record<string, AheadMigration>,
 ): Promise<string[]> {
-  const names = Object.keys(migrations).toSorted();
   const first = async () => {
-    const { missing } = await readSchemaFit(db, names);
-    return missing.find((name) => migrations[name]?.ahead !== undefined);
+    const { missing } = await readSchemaFit(db, Object.keys(migrations));
+    const [name = ''] = missing;
+    const ahead = migrations[name]?.ahead;
+    return ahead && { name, ahead };
   };
-  const ran: string[] = [];
-  if ((await first()) !== undefined) {
-    await inTurn(db, async (session) => {
-      for (let name = await first(); name !== undefined; name = await first()) {
-        ran.push(...(await migrate(db, migrations, names.slice(0, names.indexOf(name)))));
-        await runAhead(session, name, migrations[name]);
-        ran.push(...(await migrate(db, migrations, names.slice(0, names.indexOf(name) + 1))));
-      }
-    });
-  }
-  return [...ran, ...(await migrate(db, migrations, names))];
+  if ((await first()) === undefined) return migrate(db, migrations);
+  return inTurn(db, async (session) => {
+    const found = await first();
+    if (found !== undefined) await runAhead(session, found);
+    return migrate(db, migrations);
+  });
 }
 
 /**
@@ -64,11 +63,10 @@ function inTurn<T>(db: Kysely<unknown>, use: (session: Kysely<unknown>) => Promi
 
 async function runAhead(
   session: Kysely<unknown>,
-  name: string,
-  migration: AheadMigration | undefined,
+  { name, ahead }: { name: string; ahead: NonNullable<AheadMigration['ahead']> },
 ): Promise<void> {
   try {
-    await migration?.ahead?.(session);
+    await ahead(session);
   } catch (error) {
     throw new SchemaError('migration_failed', `migration ${name} was not finished: run it again`, {
       cause: error,
@@ -76,14 +74,9 @@ async function runAhead(
   }
 }
 
-/** Runs those of `names` that are missing: nothing, or all in one transaction. */
-async function migrate(
-  db: Kysely<unknown>,
-  migrations: Record<string, Migration>,
-  names: readonly string[],
-): Promise<string[]> {
-  const wanted = Object.fromEntries(Object.entries(migrations).filter(([name]) => names.includes(name)));
-  const migrator = new Migrator({ db, provider: { getMigrations: () => Promise.resolve(wanted) } });
+/** Runs those that are missing: nothing, or all in one transaction. */
+async function migrate(db: Kysely<unknown>, migrations: Record<string, Migration>): Promise<string[]> {
+  const migrator = new Migrator({ db, provider: { getMigrations: () => Promise.resolve(migrations) } });
   const { error, results = [] } = await migrator.migrateToLatest();
   if (error === undefined)
     return results.filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName);

@@ -6,6 +6,7 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely';
 import { byteaArray, textArray } from './arrays.ts';
 import { hasEvent } from './batched-events.ts';
+import { JOIN_DELIVERY, joinEvent } from './by-key.ts';
 import { type Content, contentOf } from './content.ts';
 import type { BeforeDrop } from './drops.ts';
 import type { Database } from './tables.ts';
@@ -48,12 +49,9 @@ async function findNeeded(trx: Transaction<Database>, day: string): Promise<read
     sql`${column} >= ${day}::date and ${column} < ${day}::date + 1`;
   const hasBody = sql`${ofDay(sql`d.received_at`)} and d.body is not null`;
   const isBodiless = sql`h.data is null and h.body is null`;
-  const received = sql`
-    join events e on e.sequence = s.sequence
-    join deliveries d on d.id = e.delivery_id and d.received_at = e.recorded_at
-    where ${hasBody}`;
-  const released = sql`
-    from deliveries d join events e on e.sequence = d.event_sequence and e.delivery_id = d.id`;
+  const received = sql`${sql.raw(joinEvent('s.sequence'))} ${sql.raw(JOIN_DELIVERY)} where ${hasBody}`;
+  const released = sql`from deliveries d ${sql.raw(joinEvent('d.event_sequence'))}`;
+  const isReleased = sql`d.released_at is not null and e.delivery_id = d.id`;
   const { rows } = await sql<Needed>`
     with needed as materialized (
       (
@@ -67,10 +65,10 @@ async function findNeeded(trx: Transaction<Database>, day: string): Promise<read
       ) union all (
         select e.sequence, true, d.body ${released}
           join outbox_batches b on ${hasEvent('e')}
-        where ${hasBody} and d.released_at is not null limit ${SLICE_ROWS}
+        where ${hasBody} and ${isReleased} limit ${SLICE_ROWS}
       ) union all (
         select e.sequence, false, d.body ${released} join outbox_held h on h.sequence = e.sequence
-        where ${hasBody} and d.released_at is not null and ${isBodiless} limit ${SLICE_ROWS}
+        where ${hasBody} and ${isReleased} and ${isBodiless} limit ${SLICE_ROWS}
       )
     ),
     sized as (

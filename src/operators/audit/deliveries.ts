@@ -221,8 +221,8 @@ export async function readDeliveriesOfJob(
         select ${spec.row} from deliveries t
         where t.source = ${job.source} and t.job_id = ${job.jobId} and t.received_at >= ${after.at}::timestamptz
           and (t.received_at, t.id) > (${after.at}::timestamptz, ${after.id}::uuid)
-        order by t.source, t.job_id, t.received_at, t.id limit ${limit}
-      ) t order by t.received_at, t.id)
+        order by t.source, t.job_id, t.received_at fetch first (${limit}) rows with ties
+      ) t order by t.received_at, t.id limit ${limit})
     select ${complete.columns} from page ${complete.joins} order by page.received_at, page.id`.execute(db);
   return rows.map(toDelivery);
 }

@@ -5,6 +5,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type DatabaseConnection, type Statement, TIME_FORMAT } from '../../ledger/index.ts';
 import { looseScan } from './loose-scan.ts';
+import { AS_OF_MANY } from './range.ts';
 
 /** Finds a row by the index of its time, which has microseconds. */
 export type RowKey = {
@@ -57,8 +58,10 @@ function pollOf({ table, time, bySource, packed }: NewRowsOf): RawBuilder<unknow
   const newest = (from: string, count: RawBuilder<unknown>) => {
     const at = sql.ref(`t.${time}`);
     const rows = sql`
-      select t.id, ${at} as time, ${count} as count from ${sql.table(from)} t where ${at} >= ${SINCE}`;
-    const first = sql`order by time desc, id desc limit $3`;
+      select t.id, ${at} as time, ${count} as count from ${sql.table(from)} t ${bySource ? AS_OF_MANY : sql``}
+      where ${at} >= ${SINCE}`;
+    // Those of the same time are ordered at the end.
+    const first = sql`order by ${at} desc fetch first ($3) rows with ties`;
     if (!bySource) return sql`(${rows} ${first})`;
     const sources = looseScan(
       from,
@@ -67,7 +70,7 @@ function pollOf({ table, time, bySource, packed }: NewRowsOf): RawBuilder<unknow
     );
     return sql`(
       select t.* from (${sources}) k (source)
-      cross join lateral (${rows} and ${at} < ${UNTIL} and t.source = k.source ${first}) t ${first})`;
+      cross join lateral (${rows} and ${at} < ${UNTIL} and t.source = k.source ${first}) t)`;
   };
   const both = [
     newest(table, sql`1`),

@@ -94,14 +94,23 @@ function boundsCte<Row>({ ties }: ListSpec<Row>, { after, from, to }: Bounds): R
 
 export type Range = {
   readonly ctes: readonly RawBuilder<unknown>[];
+  /** Joined with the rows `t` of the table. */
+  readonly joins: RawBuilder<unknown>;
   /** To be joined with the rows: the bounds `b`, and the keys `k` of the path. */
   readonly outer: RawBuilder<unknown>;
   readonly where: RawBuilder<unknown>;
   /** The same for packed rows; null if none of them is in the range. */
   readonly wherePacked: RawBuilder<unknown> | null;
-  /** The columns that the index is sorted by. */
+  /** The columns that the index is sorted by, up to the time: one that goes on with the ties is sorted by these, too. */
   readonly order: readonly string[];
 };
+
+/**
+ * One row, which the planner takes for a thousand. Of one among many keys it expects few rows. To sort all of these seems cheaper than
+ * to step into the index of each partition, one that was empty at its last VACUUM above all. With a thousand times as many it takes the
+ * index, which gives the first ones at once.
+ */
+export const AS_OF_MANY = sql`cross join generate_series(1, (select 1)) as of_many`;
 
 /** The condition that a row is in the path and between the bounds. `bounds`: undefined for any time. */
 export function rangeOf<Row>(
@@ -140,33 +149,47 @@ export function rangeOf<Row>(
         ? [sql`k (${sql.join(leading.map((name) => sql.ref(name)))}) as materialized (${lead.keys})`]
         : []),
     ],
+    joins: isOfOneKey ? AS_OF_MANY : sql``,
     outer: lead ? sql`b cross join k` : sql`b`,
     where,
     wherePacked: packed === undefined ? where : packed && all([packed, isBelow, sql`${time} >= b.lower0`]),
-    order: sorted?.by ?? (isOfOneKey ? behind : [...leading, ...behind]),
+    order: sorted?.by ?? (isOfOneKey ? [spec.time] : [...leading, spec.time]),
   };
 }
 
 /** How many rows of each key at most. `value`: if the number of keys decides, the number that Postgres computes. */
 export type Limit = { readonly max: number; readonly value?: RawBuilder<unknown> };
 
-/** The rows of a range; with `limit` at most so many, in the order of the index. */
+/**
+ * The first rows `t` in the order of an index. With ties, all others that are equal to the last one in it come, too: so the first ones in
+ * the order of the list are among them, and no sort is asked for that the index does not give. Asked for the list's order, the planner
+ * sorted all rows of a source of which it expected few.
+ */
+export const firstOf = {
+  'with ties': (order: readonly string[], limit: RawBuilder<unknown>) =>
+    sql`order by ${descending('t', order)} fetch first (${limit}) rows with ties`,
+  'without ties': (order: readonly string[], limit: RawBuilder<unknown>) =>
+    sql`order by ${descending('t', order)} limit ${limit}`,
+} as const;
+
+/** The rows of a range, with `limit` the first of them. */
 export function rowsOf<Row>(
   { table, row, packed }: ListSpec<Row>,
-  { where, wherePacked, order }: Range,
+  { joins, where, wherePacked, order }: Range,
   limit?: Limit,
+  ties: keyof typeof firstOf = 'with ties',
 ): RawBuilder<unknown> {
-  const inOrder = sql`order by ${descending('t', order)}`;
-  const first = limit === undefined ? sql`` : sql`${inOrder} limit ${limit.max}`;
-  const firstOfTable = sql`select ${row} from ${sql.table(table)} t where ${where} ${first}`;
+  const firstUpTo = (count: number | RawBuilder<unknown>) => firstOf[ties](order, sql`${count}`);
+  const first = limit === undefined ? sql`` : firstUpTo(limit.max);
+  const firstOfTable = sql`select ${row} from ${sql.table(table)} t ${joins} where ${where} ${first}`;
   // A limit of its own, since the planner would expect a tenth of the table behind a number that it does not see, and sort it.
   const ofTable =
     limit?.value === undefined
       ? firstOfTable
-      : sql`select t.* from (${firstOfTable}) t ${inOrder} limit ${limit.value}`;
+      : sql`select t.* from (${firstOfTable}) t ${firstUpTo(limit.value)}`;
   if (packed === undefined || wherePacked === null) return ofTable;
-  // Each packed row gives one row at least, so the limit is enough for them, too. They come in the order of the list, and
-  // only rows of the same time have to be sorted (an incremental sort): no more is unpacked than the limit needs.
+  // Each packed row gives one row at least, so the limit is enough for them, too. They come in the order of time: no more is
+  // unpacked than the limit needs.
   const inRange = sql`select t.* from ${sql.table(packed.table)} t where ${wherePacked} ${first}`;
   const unpacked = sql`select ${packed.row} from (${inRange}) t ${packed.joins}`;
   return sql`

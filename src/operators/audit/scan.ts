@@ -9,6 +9,7 @@ import {
   type Bounds,
   columnsOf,
   descending,
+  firstOf,
   type Limit,
   type ListSpec,
   orderOf,
@@ -35,15 +36,15 @@ export function pageStatement<Row>(
   const range = rangeOf(spec, path, bounds);
   // A sorted path: offset 0 keeps the planner from using an index of the list's order instead. Other paths: the inner limit
   // is the bound, and the outer one lets Postgres stop earlier, as soon as enough rows meet the conditions.
-  const found = (count: Limit, order = range.order) =>
+  const found = (count: Limit, ties: keyof typeof firstOf = 'with ties') =>
     path.sorted
       ? sql`select t.* from (${rowsOf(spec, range)} offset 0) t where ${all(rest)}`
       : rest.length === 0
-        ? rowsOf(spec, { ...range, order }, count)
-        : sql`select t.* from (${rowsOf(spec, { ...range, order }, inspect)}) t where ${all(rest)}
-            order by ${descending('t', order)} limit ${count.value ?? count.max}`;
+        ? rowsOf(spec, range, count, ties)
+        : sql`select t.* from (${rowsOf(spec, range, inspect, ties)}) t where ${all(rest)}
+            ${firstOf[ties](range.order, sql`${count.value ?? count.max}`)}`;
   const isMany = path.lead?.count === null;
-  const newest = (count: Limit) => found(count, [spec.time]);
+  const newest = (count: Limit) => found(count, 'without ties');
   const ctes = [...range.ctes, ...(isMany ? [nearCte(spec, newest, limit)] : [])];
   const outer = isMany ? sql`near b cross join k` : range.outer;
   const rows = sql`select t.* from ${outer} cross join lateral (${found({ max: limit })}) t`;
@@ -61,8 +62,7 @@ export function pageStatement<Row>(
 /**
  * The CTE `near`: the bounds `b`, without the times before those of a page. So a page reads few rows of each of a thousand keys.
  * Example: of each key the first two rows are read. If 51 of all these are younger than a minute, so are the first 51 rows. Of few
- * keys more rows each are read, three times the page together, since the busiest may have most of the page. The order of rows of one
- * time does not matter here, and a sort would read more rows of each key than are wanted.
+ * keys more rows each are read, three times the page together, since the busiest may have most of the page.
  */
 function nearCte<Row>(
   spec: ListSpec<Row>,
@@ -104,12 +104,11 @@ function cutCtes<Row>(
 
 const placeIn = <Row>(table: string, spec: ListSpec<Row>) => sql`(${columnsOf(table, orderOf(spec))})`;
 
-/** The last one of the first `inspect` rows of a key; none if it has less. */
+/** The last one of the first `inspect` rows of a key in the order of the list; none if it has less. */
 function lastInspected<Row>(spec: ListSpec<Row>, range: Range, inspect: Limit): RawBuilder<unknown> {
-  const columns = columnsOf('t', [...new Set([...orderOf(spec), ...range.order])]);
   return sql`
-    select ${columns} from (${rowsOf(spec, range, inspect)}) t
-    order by ${descending('t', range.order)} offset ${inspect.value ?? inspect.max}::bigint - 1 limit 1`;
+    select ${columnsOf('t', orderOf(spec))} from (${rowsOf(spec, range, inspect)}) t
+    order by ${descending('t', orderOf(spec))} offset ${inspect.value ?? inspect.max}::bigint - 1 limit 1`;
 }
 
 /** The place up to which the first `inspect` rows of each key reach; no row if that is to the end of the list. */

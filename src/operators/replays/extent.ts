@@ -49,12 +49,12 @@ export async function measureSelected(
     select count(*) as read, count(*) filter (where is_meant) as matched,
       coalesce(min(sequence) filter (where is_meant), 1) as first,
       coalesce(max(sequence) filter (where is_meant), 0) as last,
-      -- One row of each source by events_source, and one by the primary key.
+      -- Of each source the rows of one time by events_source, and one row by the primary key.
       coalesce((
         select max(b.sequence) from (${looseScan('events', 'source')}) k (source) cross join lateral (
           select b.sequence from events b
           where b.source = k.source and b.recorded_at < ${from}::timestamptz - ${DRAWN_WITHIN}
-          order by b.source desc, b.recorded_at desc, b.sequence desc limit 1
+          order by b.source desc, b.recorded_at desc fetch first row with ties
         ) b
       ), 0) as before,
       coalesce((select max(a.sequence) from events a), 0) as newest

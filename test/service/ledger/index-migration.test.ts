@@ -1,6 +1,8 @@
 // The migration that exchanges most indexes (0013), on a ledger that is in use: its indexes are built before its transaction, while
 // deliveries are recorded.
 
+import { readFile } from 'node:fs/promises';
+import type { Migration } from 'kysely/migration';
 import { describe, expect, test } from 'vitest';
 import { migrate } from '../../../src/ledger/migrate.ts';
 import { makePartitions } from '../../../src/ledger/partitions.ts';
@@ -42,23 +44,31 @@ async function createOldDatabase(): Promise<TestDatabase> {
 
 /** Locks the present day as a write does that has not ended: an index of that day cannot be built until it ends. */
 async function openWrite(database: TestDatabase) {
-  const [today] = await database.query<{ name: string }>(
-    'select tableoid::regclass::text as name from deliveries limit 1',
-  );
   const write = await openTransaction(database);
-  await write.query(`lock table ${today?.name} in row exclusive mode`);
+  await write.query(`lock table ${await presentDay(database)} in row exclusive mode`);
   return write;
 }
 
+async function presentDay(database: TestDatabase): Promise<string> {
+  const [day] = await database.query<{ name: string }>(
+    'select tableoid::regclass::text as name from deliveries limit 1',
+  );
+  return day?.name ?? '';
+}
+
 /** The statements of migrations that wait for others, and how each begins. */
-const waitsOf = (database: TestDatabase, begin: string): Promise<unknown[]> =>
+const waitsOf = (database: TestDatabase, begin: string): Promise<{ query: string }[]> =>
   database.query(
-    `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+    `select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
      and application_name = 'tallyhook migrate' and ltrim(query, E' \\n') like $1 || '%'`,
     [begin],
   );
-const isBuilding = async (database: TestDatabase) =>
-  (await waitsOf(database, 'create index concurrently')).length === 1;
+/** A build also waits for statements that have just begun, on any table, but these end. */
+async function isBuilding(database: TestDatabase, day?: string): Promise<boolean> {
+  const name = day ?? (await presentDay(database));
+  const waits = await waitsOf(database, 'create index concurrently');
+  return waits.some(({ query }) => query.includes(`"${name}"`));
+}
 
 /** Each index on each partition has its parent, and is valid. */
 const unfinished = (database: TestDatabase): Promise<unknown[]> =>
@@ -100,6 +110,22 @@ test('deliveries are acknowledged while an index is being built, and days come a
   expect(row?.count).toBe(DELIVERIES + 2);
 });
 
+test('a day that is dropped before its index can be built is left out', async () => {
+  await using database = await createOldDatabase();
+  const [oldest = ''] = await partitionsOf(database, 'deliveries');
+  await using drop = await openTransaction(database);
+  await drop.query(`lock table ${oldest} in access exclusive mode`);
+
+  const migrated = toOurs(database);
+  await expect.poll(() => isBuilding(database, oldest), WAIT).toBe(true);
+  await drop.query(`drop table ${oldest}`);
+  await drop.query('commit');
+
+  expect(await migrated).toEqual([OURS]);
+  expect(await partitionsOf(database, 'deliveries')).not.toContain(oldest);
+  expect(await unfinished(database)).toEqual([]);
+});
+
 test('while a long read keeps the indexes from being exchanged, deliveries are recorded', async () => {
   await using database = await createOldDatabase();
   await using connection = connectTestDatabase(database);
@@ -116,6 +142,59 @@ test('while a long read keeps the indexes from being exchanged, deliveries are r
   await read.rollback();
 
   expect(await migrated).toEqual([OURS]);
+  expect(await unfinished(database)).toEqual([]);
+});
+
+const fail = () => Promise.reject(new Error('it fails'));
+
+/** Ours fails in its transaction. What it does ahead of that is done. */
+const failing = {
+  getMigrations: async () => ({
+    ...(await upTo(BEFORE).getMigrations()),
+    [OURS]: { ...migrations[OURS], up: fail },
+  }),
+};
+
+describe('with earlier migrations missing, too, all is one transaction', () => {
+  const EARLIER = '0009-oldest-program';
+
+  test('in which the indexes are built', async () => {
+    await using database = await createTestDatabase({ empty: true });
+    await migrate(database.url, undefined, upTo(EARLIER));
+    const ran = await migrate(database.url, undefined, {
+      getMigrations: async () => ({
+        ...(await upTo(OURS).getMigrations()),
+        [OURS]: { ...migrations[OURS], ahead: fail } as Migration,
+      }),
+    });
+    expect(ran).toContain(BEFORE);
+    expect(ran.at(-1)).toBe(OURS);
+    expect(await dumpSchema(database)).toBe(await schemaOf(OURS));
+  });
+
+  test('so that a failure leaves the schema that old replicas run on', async () => {
+    await using database = await createTestDatabase({ empty: true });
+    await migrate(database.url, undefined, upTo(EARLIER));
+    const message = `migration ${OURS} failed and was undone`;
+    await expect(migrate(database.url, undefined, failing)).rejects.toMatchObject({ message });
+    expect(await dumpSchema(database)).toBe(await schemaOf(EARLIER));
+  });
+});
+
+test('who decides against it gets rid of the new indexes as the document says', async () => {
+  await using database = await createOldDatabase();
+  await expect(migrate(database.url, undefined, failing)).rejects.toThrow(OURS);
+  // One that was built, and not attached yet.
+  const [oldest] = await partitionsOf(database, 'deliveries');
+  await database.query(`create index on ${oldest} (source, received_at)`);
+  expect(await dumpSchema(database)).not.toBe(await schemaOf(BEFORE));
+
+  const page = await readFile(new URL('../../../docs/operators.md', import.meta.url), 'utf8');
+  const listed = /^(select format\('drop index[^`]+)\\gexec$/m.exec(page)?.[1] ?? '';
+  const drops = await database.query<{ statement: string }>(listed);
+  expect(drops).toHaveLength(12 + 1);
+  for (const { statement } of drops) await database.query(statement);
+  expect(await dumpSchema(database)).toBe(await schemaOf(BEFORE));
   expect(await unfinished(database)).toEqual([]);
 });
 

@@ -1,7 +1,11 @@
 // A job that was told of again and again: what a page of its deliveries costs, by what Postgres says that it read.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { deliveries, type DeliveryFilters } from '../../../src/operators/audit/deliveries.ts';
+import {
+  deliveries,
+  type DeliveryFilters,
+  readDeliveriesOfJob,
+} from '../../../src/operators/audit/deliveries.ts';
 import { costOf, createHistory, type History } from '../../support/history.ts';
 
 const DELIVERIES = 40_000;
@@ -39,6 +43,17 @@ test.for<[what: string, filters: Partial<DeliveryFilters>, rows: number]>([
   );
 
   expect(costs.reduce((sum, cost) => sum + cost.rows, 0)).toBeLessThan(rows);
+});
+
+test('its story reads a page of its deliveries', async () => {
+  const costs = await costOf(history.connection, (db) =>
+    readDeliveriesOfJob(
+      db,
+      { source: 'default', jobId: 'busy' },
+      { after: { at: '-infinity', id: '00000000-0000-0000-0000-000000000000' }, limit: LIMIT },
+    ),
+  );
+  expect(costs.reduce((sum, cost) => sum + cost.rows, 0)).toBeLessThan(300);
 });
 
 test('its pages by another filter lead to each delivery that is meant, once', async () => {
