@@ -15,6 +15,8 @@ export type Flood = {
   /** A connection that ends is opened again after so long; not again if undefined. */
   readonly reopenAfterMs?: number;
   readonly forMs: number;
+  /** It ends earlier when so many answers have come. */
+  readonly untilAnswers?: number;
   /** The length of a body, of which all but the last byte is sent. */
   readonly bodyBytes?: number;
 };
@@ -107,8 +109,10 @@ async function flood(options: Flood, onBegun: () => void = () => {}): Promise<Fl
   const answers: Record<string, number> = {};
   const counts = { mostOpen: 0, opened: 0, closed: 0, begun: 0 };
   const open = new Set<Socket>();
+  const { untilAnswers = Infinity } = options;
   const { bytes: bytesOf, again } = KINDS[options.kind];
   const bytes = bytesOf(options);
+  let answered = 0;
   let isOver = false;
 
   function send(socket: Socket): void {
@@ -138,8 +142,10 @@ async function flood(options: Flood, onBegun: () => void = () => {}): Promise<Fl
     socket.on('data', (chunk) => {
       for (const [, status = ''] of chunk.toString('latin1').matchAll(/HTTP\/1\.1 (\d{3})/g)) {
         answers[status] = (answers[status] ?? 0) + 1;
+        answered += 1;
         if (again === 'answered') socket.write(bytes);
       }
+      if (answered >= untilAnswers) end();
     });
     socket.on('error', () => {});
     socket.on('close', () => {
