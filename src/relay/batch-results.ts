@@ -82,7 +82,7 @@ async function endElsewhere(
 /**
  * Takes single events out of their batches: confirmed ones leave the outbox, the others are held from then on, and their jobs
  * with them, except behind a returned one. Only what is still in its batch is changed: an operator or another relay
- * may have taken it out before, and to repeat it changes nothing.
+ * may have taken it out before, and to repeat it changes nothing. The attempt is recorded in any case, once.
  *
  * Locks the batches by their keys, then the jobs by theirs, as an operator's decision does. A relay that does not lead any more
  * tells the leader by the version, which may have looked for the event in both places at the wrong moments.
@@ -143,6 +143,13 @@ told as (
 unconfirmed as (
   insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
   select now(), sequence, 1, result, detail, duration_ms, $8::uuid, source from taken where result <> 'confirmed'
+  union all
+  select now(), s.sequence, 1, s.result, s.detail, s.duration_ms, $8::uuid, e.source
+  from settled s ${joinEvent('s.sequence')}
+  where s.result <> 'confirmed' and s.sequence not in (select sequence from taken) and not exists (
+    select from publications p
+    where p.event_sequence = s.sequence and p.attempt = 1 and p.relay_id = $8::uuid and p.result = s.result
+  )
 ),
 confirmed as (
   select * from taken where result = 'confirmed'

@@ -13,6 +13,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { outboxCount } from '../../support/facts.ts';
 import { lockWaits } from '../../support/ledger.ts';
 import { emptyOutbox, insertJobs, insertPending } from '../../support/outbox-rows.ts';
+import { PUBLICATIONS } from '../../support/publications.ts';
 import { addEntries, connectTestDatabase, createTestRelay, retry } from '../../support/relay.ts';
 import { newJobId } from '../../support/sender.ts';
 import { openTransaction } from '../../support/transaction.ts';
@@ -31,6 +32,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await emptyOutbox(database);
+  await database.query('truncate publications, publication_batches');
   await insertPending(database, { from: 1, count: 3, batchOf: 3 });
   await insertJobs(database, { from: 1, count: 3 });
 });
@@ -144,6 +146,10 @@ async function state(): Promise<{
   return { batched: batched.map(({ number }) => number), held, jobs: jobs.map(({ job_id }) => job_id) };
 }
 
+/** Of the event 2. */
+const attempts = () =>
+  database.query<{ result: string }>(`select result from ${PUBLICATIONS} p where event_sequence = 2`);
+
 describe.each(Object.entries(SETTLES))('%s', (_, { settle, left, held }) => {
   const parked = { batched: left, held: [{ sequence: '2', state: 'parked' }], jobs: ['job_2'] };
   const gone = { batched: left, held: [], jobs: [] };
@@ -154,6 +160,8 @@ describe.each(Object.entries(SETTLES))('%s', (_, { settle, left, held }) => {
     expect(await state()).toEqual(expected);
     await settle(connection); // as after a commit whose answer was lost
     expect(await state()).toEqual(expected);
+    const result = held === undefined ? 'confirmed' : 'nacked';
+    expect(await attempts()).toEqual([{ result }]);
   });
 
   test('before it is parked: it is decided as it is then, or it is gone', async () => {
@@ -186,6 +194,8 @@ describe.each(Object.entries(SETTLES))('%s', (_, { settle, left, held }) => {
     });
     await settle(connection);
     expect(await state()).toEqual(gone);
+    const failures = (await attempts()).filter(({ result }) => result !== 'confirmed');
+    expect(failures).toHaveLength(held === undefined ? 0 : 1);
   });
 });
 
