@@ -59,16 +59,14 @@ export function createJobQueues(options: {
     for (; rest < queue.waiting.length && taken.length < room.deliveries && bytes < room.bytes; rest++) {
       const next = queue.waiting[rest] as Submission;
       if (next.deadlineMs <= now()) {
-        inOrder.delete(next);
         onLate(next);
         continue;
       }
       if (taken[0] !== undefined && !sameKey(taken[0].delivery, next.delivery)) break;
-      inOrder.delete(next);
       taken.push(next);
       bytes += next.bytes;
     }
-    queue.waiting.splice(0, rest);
+    for (const gone of queue.waiting.splice(0, rest)) inOrder.delete(gone);
     return { submissions: taken, bytes };
   }
 

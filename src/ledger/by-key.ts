@@ -5,13 +5,16 @@
 // another index has a part of the key, a range of one value and an order by it lead to the right one: by the other, it would have to be
 // sorted. Inside, a row is called `by_key`, so no row that it is joined with may have this name.
 
+const bySequence =
+  (table: string, alias: string) =>
+  (sequence: string): string =>
+    `cross join lateral (select * from ${table} by_key where by_key.sequence = ${sequence} offset 0) ${alias}`;
+
 /** The event `e` with this sequence: a number of the rows before it, such as `s.sequence`. */
-export const joinEvent = (sequence: string): string =>
-  `cross join lateral (select * from events by_key where by_key.sequence = ${sequence} offset 0) e`;
+export const joinEvent = bySequence('events', 'e');
 
 /** The entry `o` of outbox_held with this sequence. */
-export const joinHeld = (sequence: string): string =>
-  `cross join lateral (select * from outbox_held by_key where by_key.sequence = ${sequence} offset 0) o`;
+export const joinHeld = bySequence('outbox_held', 'o');
 
 /** The job `j` of the event `e`. */
 export const JOIN_JOB = `cross join lateral (
