@@ -44,8 +44,10 @@ export async function migrate(
       if (other) await grantToRunningRole(db, other, { unless: isNewer });
       return ran;
     } catch (error) {
-      // A newer program migrated while we waited for the Migrator's lock: ours then ran nothing.
-      if (error instanceof SchemaError && error.code === 'migration_failed' && (await isNewer(db))) return [];
+      // A newer program migrated while we waited for the Migrator's lock: ours then ran nothing. If the connection was lost, the
+      // next one may be lost, too: the first error tells more.
+      const isFailure = error instanceof SchemaError && error.code === 'migration_failed';
+      if (isFailure && (await isNewer(db).catch(() => false))) return [];
       throw error;
     }
   });

@@ -2,6 +2,7 @@
 // deliveries are recorded.
 
 import { readFile } from 'node:fs/promises';
+import { type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { describe, expect, test } from 'vitest';
 import { migrate } from '../../../src/ledger/migrate.ts';
@@ -69,6 +70,13 @@ async function isBuilding(database: TestDatabase, day?: string): Promise<boolean
   const waits = await waitsOf(database, 'create index concurrently');
   return waits.some(({ query }) => query.includes(`"${name}"`));
 }
+
+/** Ends the connections of migrations, as a restart of Postgres does. */
+const endMigrating = (database: TestDatabase): Promise<unknown[]> =>
+  database.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and application_name = 'tallyhook migrate'`,
+  );
 
 /** Each index on each partition has its parent, and is valid. */
 const unfinished = (database: TestDatabase): Promise<unknown[]> =>
@@ -204,10 +212,7 @@ describe('a migration that ends in the middle is finished by the next one', () =
     const write = await openWrite(database);
     const lost = toOurs(database).catch((error: unknown) => error);
     await expect.poll(() => isBuilding(database), WAIT).toBe(true);
-    await database.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity
-       where datname = current_database() and application_name = 'tallyhook migrate'`,
-    );
+    await endMigrating(database);
     expect(await lost).toMatchObject({
       code: 'migration_failed',
       message: `migration ${OURS} was not finished: run it again`,
@@ -218,6 +223,25 @@ describe('a migration that ends in the middle is finished by the next one', () =
     expect(await toOurs(database)).toEqual([OURS]);
     expect(await unfinished(database)).toEqual([]);
     expect(await dumpSchema(database)).toBe(await schemaOf(OURS));
+  });
+
+  test('and says so, also if the next connection is lost, too', async () => {
+    await using database = await createOldDatabase();
+    await using reader = await openTransaction(database);
+    const losing = async (session: Kysely<unknown>) => {
+      await reader.query('lock table kysely_migration in access exclusive mode');
+      await sql`select pg_terminate_backend(pg_backend_pid())`.execute(session);
+    };
+    const lost = migrate(database.url, undefined, {
+      getMigrations: async () => ({
+        ...(await upTo(OURS).getMigrations()),
+        [OURS]: { ...migrations[OURS], ahead: losing } as Migration,
+      }),
+    }).catch((error: unknown) => error);
+    // It reads whether a newer program has migrated.
+    await expect.poll(() => waitsOf(database, 'select name'), WAIT).toHaveLength(1);
+    await endMigrating(database);
+    expect(await lost).toMatchObject({ message: `migration ${OURS} was not finished: run it again` });
   });
 
   test('if its process is killed, also while Postgres still builds for it', async () => {
