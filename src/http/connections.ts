@@ -80,7 +80,7 @@ type Connection = {
   isTrusted: boolean;
   hasAsked: boolean;
   idleSinceMs: number;
-  readonly answers: Set<ServerResponse>;
+  readonly answers: ServerResponse[];
   /** Its first answer, once that is complete on our side: how much of it is not read yet, and since when. */
   waiting?:
     | { readonly answer: ServerResponse; readonly untakenBytes: number; readonly sinceMs: number }
@@ -143,7 +143,7 @@ export function createConnections(options: {
     }
     if (busy !== undefined && limits.endsRequests === true) return busy;
     for (const connection of trusted) {
-      if (isOfOrigin(connection) && connection.answers.size === 0) return connection;
+      if (isOfOrigin(connection) && connection.answers.length === 0) return connection;
     }
     return undefined;
   }
@@ -175,7 +175,7 @@ export function createConnections(options: {
       isTrusted,
       hasAsked: false,
       idleSinceMs: now(),
-      answers: new Set<ServerResponse>(),
+      answers: [],
     };
     open.set(socket, connection);
     if (origin !== undefined) perOrigin.set(origin, (perOrigin.get(origin) ?? 0) + 1);
@@ -189,16 +189,16 @@ export function createConnections(options: {
     if (connection === undefined) return 0;
     const { answers } = connection;
     connection.hasAsked = true;
-    answers.add(response);
+    answers.push(response);
     response.once('close', () => finish(connection, response));
-    return answers.size;
+    return answers.length;
   }
 
   function finish(connection: Connection, response: ServerResponse): void {
     const { answers, socket } = connection;
-    answers.delete(response);
+    answers.splice(answers.indexOf(response), 1);
     if (connection.waiting?.answer === response) connection.waiting = undefined;
-    if (answers.size > 0 || !open.has(socket)) return;
+    if (answers.length > 0 || !open.has(socket)) return;
     connection.idleSinceMs = now();
     kindOf(connection).delete(connection); // moves to the end
     kindOf(connection).add(connection);
@@ -230,7 +230,7 @@ export function createConnections(options: {
     for (const connection of strangers) {
       if (connection.idleSinceMs > overdueMs) break;
       // One that has not asked yet may be in the middle of its first head. Heads and requests have time-outs of their own.
-      if (connection.hasAsked && connection.answers.size === 0) endOne(connection, 'idle');
+      if (connection.hasAsked && connection.answers.length === 0) endOne(connection, 'idle');
     }
   }
 
@@ -251,9 +251,9 @@ export function createConnections(options: {
     admit,
     begin,
     underWay: (socket) => [...(open.get(socket)?.answers ?? [])],
-    countUnderWay: (socket) => open.get(socket)?.answers.size ?? 0,
+    countUnderWay: (socket) => open.get(socket)?.answers.length ?? 0,
     lastAnswers: function* () {
-      for (const { answers } of open.values()) yield* [...answers].slice(-1);
+      for (const { answers } of open.values()) yield* answers.slice(-1);
     },
     trust,
     note,

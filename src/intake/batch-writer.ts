@@ -10,7 +10,7 @@ import { UnavailableError } from '../errors.ts';
 import type { DeliveryRecord, RecordedDelivery } from '../ledger/index.ts';
 import { type Backpressure, createPatience } from './backpressure.ts';
 import { type Batch, createJobQueues, type Submission } from './job-queues.ts';
-import { type BatchObserver, createWriteBatch } from './write-batch.ts';
+import { type BatchObserver, createWriteBatch, type Written } from './write-batch.ts';
 
 export type BatchWriterLimits = {
   readonly queueDeliveries: number;
@@ -58,10 +58,9 @@ export function createBatchWriter(options: {
       patience.noteWrite(written.seconds * 1_000);
       observe(written);
     },
-    settle,
   });
   const unsettled = { deliveries: 0, bytes: 0 }; // submitted, and neither written nor failed
-  const inFlight = new Set<Batch>();
+  const inFlight: Batch[] = [];
   let isDue = false; // the next batch is scheduled
   let onDrained: (() => void)[] = [];
 
@@ -71,7 +70,16 @@ export function createBatchWriter(options: {
     unsettled.deliveries += 1;
     unsettled.bytes += bytes;
     return new Promise((resolve, reject) => {
-      queues.add({ delivery, sinceMs: now(), deadlineMs, bytes, resolve, reject });
+      queues.add({
+        delivery,
+        sinceMs: now(),
+        deadlineMs,
+        bytes,
+        resolve,
+        reject,
+        previous: undefined,
+        next: undefined,
+      });
       fill();
     });
   }
@@ -82,18 +90,21 @@ export function createBatchWriter(options: {
 
   /** A batch begins in the next turn of the loop at the earliest: what arrived in this one joins it. */
   function fill(): void {
-    if (isDue || inFlight.size >= limits.batchesInFlight || !enoughWait()) return;
-    const oldest = queues.oldest();
-    if (oldest === undefined || patience.mustWait(oldest)) return;
+    if (!canBegin()) return;
     isDue = true;
     setImmediate(begin);
+  }
+
+  function canBegin(): boolean {
+    if (isDue || inFlight.length >= limits.batchesInFlight || !enoughWait()) return false;
+    const oldest = queues.oldest();
+    return oldest !== undefined && !patience.mustWait(oldest);
   }
 
   function enoughWait(): boolean {
     const waiting = queues.ready();
     if (waiting === 0) return false;
-    const smallest = Math.min(...Array.from(inFlight, (batch) => batch.queues.length));
-    return inFlight.size === 0 || smallest <= waiting;
+    return inFlight.length === 0 || inFlight.some((batch) => batch.queues.length <= waiting);
   }
 
   function begin(): void {
@@ -105,14 +116,16 @@ export function createBatchWriter(options: {
   }
 
   async function write(batch: Batch): Promise<void> {
-    inFlight.add(batch);
-    await writeBatch(batch.submissions);
-    inFlight.delete(batch);
+    inFlight.push(batch);
+    const written = await writeBatch(batch.submissions);
+    inFlight.splice(inFlight.indexOf(batch), 1);
     queues.release(batch);
-    fill();
+    // The ledger works on while senders are answered, which takes a while.
+    if (canBegin()) begin();
+    for (const [index, submission] of batch.submissions.entries()) settle(submission, written[index]);
   }
 
-  function settle(submission: Submission, result: RecordedDelivery | Error | undefined): void {
+  function settle(submission: Submission, result: Written): void {
     unsettled.deliveries -= 1;
     unsettled.bytes -= submission.bytes;
     if (result === undefined) submission.reject(new Error('the ledger gave no outcome'));

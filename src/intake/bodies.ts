@@ -3,6 +3,7 @@
 // has arrived, never by what a request announces.
 
 import type { IncomingMessage } from 'node:http';
+import { createLinkedList, type Linked } from '../linked-list.ts';
 import type { Deadlines } from './deadlines.ts';
 
 export type Body =
@@ -37,7 +38,10 @@ type Buffered = {
   costBytes: number;
 };
 
-type Reading = { readonly buffered: Buffered; readonly shed: () => void };
+interface Reading extends Linked<Reading> {
+  readonly buffered: Buffered;
+  readonly shed: () => void;
+}
 
 /**
  * Past the budget the oldest body is shed and not the newest: an honest body arrives within milliseconds, so the oldest one
@@ -51,7 +55,7 @@ export function createBodies({
   budgetBytes: number;
   deadlines: Deadlines;
 }): Bodies {
-  const readings = new Set<Reading>(); // in the order in which they began
+  const readings = createLinkedList<Reading>();
   let bufferedBytes = 0;
 
   function charge(bytes: number): void {
@@ -70,7 +74,7 @@ export function createBodies({
     if (announced > limitBytes) return Promise.resolve({ kind: 'too-large' });
     return new Promise((resolve) => {
       const buffered: Buffered = { blocks: [], roomBytes: 0, costBytes: 0 };
-      const reading: Reading = { buffered, shed };
+      const reading: Reading = { buffered, shed, previous: undefined, next: undefined };
       let length = 0;
       let isShed = false;
       const deadline = deadlines.add(deadlineMs, () => {

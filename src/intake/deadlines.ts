@@ -1,7 +1,12 @@
 // The deadlines of requests: of bodies that are on their way, and of answers that wait for a write. One sweep looks at all of them
 // every now and then. A timer for each request would cost more than all that is decided here, and nearly none ever goes off.
 
-export type Deadline = { readonly atMs: number; readonly onOver: () => void };
+import { createLinkedList, type Linked } from '../linked-list.ts';
+
+export interface Deadline extends Linked<Deadline> {
+  readonly atMs: number;
+  readonly onOver: () => void;
+}
 
 export type Deadlines = {
   /** `onOver` is called once, when `atMs` on the clock of `now` is over, or up to SWEEP_MS later. */
@@ -16,18 +21,16 @@ const SWEEP_MS = 50;
 /** @param options.now monotonic milliseconds */
 export function createDeadlines({ now }: { now: () => number }): Deadlines {
   // Bounded by the connections and by the requests of each.
-  const open = new Set<Deadline>();
+  const open = createLinkedList<Deadline>();
   let isDue = false;
 
   function sweep(): void {
     isDue = false;
     const present = now();
     for (const deadline of open) {
-      if (deadline.atMs > present) continue;
-      open.delete(deadline);
-      deadline.onOver();
+      if (deadline.atMs <= present && open.delete(deadline)) deadline.onOver();
     }
-    if (open.size > 0) plan();
+    if (open.size() > 0) plan();
   }
 
   /** There is no sweep while nothing waits. */
@@ -39,7 +42,7 @@ export function createDeadlines({ now }: { now: () => number }): Deadlines {
 
   return {
     add: (atMs, onOver) => {
-      const deadline = { atMs, onOver };
+      const deadline: Deadline = { atMs, onOver, previous: undefined, next: undefined };
       open.add(deadline);
       plan();
       return deadline;

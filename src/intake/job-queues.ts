@@ -4,9 +4,11 @@
 
 import { eventId } from '../event/index.ts';
 import { type DeliveryRecord, jobKey, type RecordedDelivery } from '../ledger/index.ts';
+import { createLinkedList, type Linked } from '../linked-list.ts';
+import { createPassingMap } from '../passing-map.ts';
 
 /** A delivery that was given to the writer. */
-export type Submission = {
+export interface Submission extends Linked<Submission> {
   readonly delivery: DeliveryRecord;
   /** When it was given, and until when a batch must take it. */
   readonly sinceMs: number;
@@ -14,7 +16,7 @@ export type Submission = {
   readonly bytes: number;
   readonly resolve: (recorded: RecordedDelivery) => void;
   readonly reject: (error: Error) => void;
-};
+}
 
 /** What waits for one job. `key` is undefined for a delivery that touches no job: it has a queue to itself. */
 type JobQueue = { readonly key: string | undefined; readonly waiting: Submission[] };
@@ -43,8 +45,8 @@ export function createJobQueues(options: {
   onLate: (submission: Submission) => void;
 }): JobQueues {
   const { now, onLate } = options;
-  const queues = new Map<string, JobQueue>(); // every job that waits or is being written
-  const inOrder = new Set<Submission>(); // all that waits, in the order in which it came
+  const queues = createPassingMap<string, JobQueue>(); // every job that waits or is being written
+  const inOrder = createLinkedList<Submission>(); // all that waits
   const ready: JobQueue[] = []; // those that a batch may take from, each at most once
   let head = 0; // where `ready` begins
 
@@ -91,7 +93,7 @@ export function createJobQueues(options: {
 
     ready: () => ready.length - head,
 
-    oldest: () => inOrder.values().next().value,
+    oldest: inOrder.first,
 
     take: (limits) => {
       const batch: Batch = { queues: [], submissions: [] };

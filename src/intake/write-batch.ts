@@ -27,17 +27,19 @@ const RETRIES = 5;
 /** Why an event is quarantined although it was understood. */
 export const VALUES_REFUSED = 'the ledger refused its values';
 
-/** Writes them. Never rejects: `settle` is called once for each. */
-export type WriteBatch = (submissions: readonly Submission[]) => Promise<void>;
+/** What became of a delivery. Undefined if the ledger gave no outcome, which is a defect. */
+export type Written = RecordedDelivery | Error | undefined;
+
+/** Writes them. Never rejects: it returns what became of each, in their order. */
+export type WriteBatch = (submissions: readonly Submission[]) => Promise<readonly Written[]>;
 
 export function createWriteBatch(options: {
   record: (batch: readonly DeliveryRecord[]) => Promise<RecordedDelivery[]>;
   /** Monotonic milliseconds. */
   now: () => number;
   observe: BatchObserver;
-  settle: (submission: Submission, result: RecordedDelivery | Error | undefined) => void;
 }): WriteBatch {
-  const { record, now, observe, settle } = options;
+  const { record, now, observe } = options;
 
   async function recordWithRetries(submissions: readonly Submission[]): Promise<RecordedDelivery[]> {
     for (let attempt = 1; ; attempt++) {
@@ -55,24 +57,24 @@ export function createWriteBatch(options: {
    * A batch that the database refuses for a value is halved until the delivery at fault is alone. That one is quarantined with
    * its body: otherwise all repeats by its sender would fail (guarantee 6).
    */
-  async function afterFailure(submissions: readonly Submission[], error: unknown): Promise<void> {
+  async function afterFailure(
+    submissions: readonly Submission[],
+    error: unknown,
+  ): Promise<readonly Written[]> {
     if (isRefusedContent(error) && submissions.length > 1) {
       const middle = submissions.length >> 1;
-      await write(submissions.slice(0, middle));
-      await write(submissions.slice(middle));
-      return;
+      const before = await write(submissions.slice(0, middle));
+      return [...before, ...(await write(submissions.slice(middle)))];
     }
     const [alone] = submissions;
-    if (isRefusedContent(error) && alone?.delivery.outcome === 'event') {
-      await write([{ ...alone, delivery: quarantine(alone.delivery) }]);
-      return;
-    }
+    if (isRefusedContent(error) && alone?.delivery.outcome === 'event')
+      return write([{ ...alone, delivery: quarantine(alone.delivery) }]);
     const why = `the ledger did not confirm the write: ${failureOf(error).because}`;
     const failure = new UnavailableError('ledger', why, { cause: error });
-    for (const submission of submissions) settle(submission, failure);
+    return submissions.map(() => failure);
   }
 
-  async function write(submissions: readonly Submission[]): Promise<void> {
+  async function write(submissions: readonly Submission[]): Promise<readonly Written[]> {
     const startedMs = now();
     const written = { deliveries: submissions.length };
     const seconds = () => (now() - startedMs) / 1_000;
@@ -81,11 +83,10 @@ export function createWriteBatch(options: {
       recorded = await recordWithRetries(submissions);
     } catch (error) {
       observe({ ...written, seconds: seconds(), failed: true, error });
-      await afterFailure(submissions, error);
-      return;
+      return afterFailure(submissions, error);
     }
     observe({ ...written, seconds: seconds(), failed: false });
-    for (const [index, submission] of submissions.entries()) settle(submission, recorded[index]);
+    return recorded;
   }
 
   return write;

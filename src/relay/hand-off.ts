@@ -49,11 +49,14 @@ export type HandOff = {
   readonly unknown: () => number;
 };
 
+/** A write without an answer. */
+type Flight = { readonly mark: WriteMark; readonly answered: Promise<void> };
+
 /** A mark's number is an integer column. */
 const WRITES_MAX = 2 ** 30;
 
 export function createHandOff(): HandOff {
-  const inFlight = new Map<WriteMark, Promise<void>>();
+  const inFlight: Flight[] = [];
   let writer = drawWriter();
   let number = 0;
   let writing = 0;
@@ -81,10 +84,11 @@ export function createHandOff(): HandOff {
       if (number === WRITES_MAX) begin();
       const mark = { writer, number: number++ };
       const { promise, resolve } = Promise.withResolvers<void>();
-      inFlight.set(mark, promise);
+      const flight = { mark, answered: promise };
+      inFlight.push(flight);
       writing += batch.length;
       const end = () => {
-        inFlight.delete(mark);
+        inFlight.splice(inFlight.indexOf(flight), 1);
         writing -= batch.length;
         resolve();
       };
@@ -108,11 +112,11 @@ export function createHandOff(): HandOff {
     onFailed: (given) => {
       failureListener = given;
     },
-    inFlight: () => [...inFlight.keys()],
+    inFlight: () => inFlight.map(({ mark }) => mark),
     writing: () => writing,
     next: () => ({ writer, number }),
     answered: async () => {
-      await Promise.all(inFlight.values());
+      await Promise.all(inFlight.map(({ answered }) => answered));
     },
     unknown: () => unknown,
   };

@@ -1,6 +1,7 @@
 // The results of publish attempts, until they are written. A batch whose events are all confirmed is written whole; the others
 // one by one. A write begins when most of what is on its way has its result, so that writes grow with the load, without a clock.
 
+import { createLinkedList } from '../linked-list.ts';
 import type { Batch, Entry, Settlement } from './entry.ts';
 
 /** What one round writes, in this order. */
@@ -35,7 +36,7 @@ const RESULTS_PER_COMING = 4;
 const RESULTS_MAX = 256;
 
 export function createResults(): Results {
-  const incomplete = new Set<Batch>(); // with a confirmed event
+  const incomplete = createLinkedList<Batch>(); // with a confirmed event
   let single: Settlement[] = [];
   let whole: Batch[] = [];
   let held: Settlement[] = [];
@@ -79,11 +80,11 @@ export function createResults(): Results {
     },
     split: () => {
       for (const batch of incomplete) {
+        incomplete.delete(batch);
         batch.isWhole = false;
         single.push(...batch.confirmed);
         batch.confirmed = [];
       }
-      incomplete.clear();
     },
     isDue: (inFlight, writing) => {
       const coming = single.length + held.length > 0 ? inFlight : inFlight + writing;

@@ -1,17 +1,18 @@
 // The messages that were sent on one channel and have no result yet. Each gets one: the broker's answer, or a failure when the
 // channel is lost or the answer is overdue. Does not know the connection.
 
+import { createLinkedList, type Linked } from '../linked-list.ts';
 import type { Blame, OutgoingMessage, Publication } from './publication.ts';
 
 /** A message that waits for its result. */
-export type Sent = {
+export interface Sent extends Linked<Sent> {
   readonly messageId: string;
   readonly startedMs: number;
   readonly isForQueue: boolean;
   /** Why it was returned. The confirm follows and settles it. */
   returned: string | undefined;
   readonly settled: (publication: Publication) => void;
-};
+}
 
 export type SentMessages = {
   /** `settled` gets the result, once. It must not throw: the broker settles many messages at a time. */
@@ -41,7 +42,7 @@ const ACCESS_REFUSED = 403;
 
 /** `now`: monotonic milliseconds. */
 export function createSentMessages(now: () => number): SentMessages {
-  const waiting = new Set<Sent>(); // in the order in which they were sent
+  const waiting = createLinkedList<Sent>();
   let restartedMs = now();
   let answeredMs: number | undefined;
 
@@ -61,8 +62,15 @@ export function createSentMessages(now: () => number): SentMessages {
 
   return {
     add: ({ messageId, queue }, settled) => {
-      const isForQueue = typeof queue === 'string';
-      const sent = { messageId, startedMs: now(), isForQueue, returned: undefined, settled };
+      const sent: Sent = {
+        messageId,
+        startedMs: now(),
+        isForQueue: typeof queue === 'string',
+        returned: undefined,
+        settled,
+        previous: undefined,
+        next: undefined,
+      };
       waiting.add(sent);
       return sent;
     },

@@ -4,20 +4,22 @@
 // not wait for a copy that failed. Does not know the broker or the database.
 
 import { jobKey } from '../ledger/index.ts';
-import { type Batch, type Entry, isBefore } from './entry.ts';
+import { createLinkedList, type Linked } from '../linked-list.ts';
+import { createPassingMap } from '../passing-map.ts';
+import { type Entry, isBefore } from './entry.ts';
 
 /**
  * One job's entries. Either the lane is in `ready`; or its first entry is in flight, or failed and that is not written yet;
  * or all its entries are deferred.
  */
-export type Lane = {
+export interface Lane extends Linked<Lane> {
   readonly key: string;
   readonly entries: Entry[];
   /** Copies that failed, and those behind them of the same replay, until the failure is written. */
   readonly deferred: Entry[];
   /** How many of the job's live entries failed or are to be held, until that is written: nothing takes its place here. */
   closed: number;
-};
+}
 
 export type Window = {
   /** An entry takes its place. @returns false if its lane is closed */
@@ -61,10 +63,9 @@ const isCopyOf = (replayId: string | undefined) => (entry: Entry) =>
   replayId !== undefined && entry.replay?.id === replayId;
 
 export function createWindow(): Window {
-  const known = new Map<string, Entry>();
-  const batches = new Set<Batch>();
-  const lanes = new Map<string, Lane>();
-  const ready = new Set<Lane>(); // in the order of their turns
+  const known = createPassingMap<string, Entry>();
+  const lanes = createPassingMap<string, Lane>();
+  const ready = createLinkedList<Lane>(); // in the order of their turns
   const sizes = { live: { entries: 0, bytes: 0 }, copies: { entries: 0, bytes: 0 } };
 
   function count(entry: Entry, by: 1 | -1): void {
@@ -76,15 +77,11 @@ export function createWindow(): Window {
   function remember(entry: Entry): void {
     if (known.has(entry.position)) return;
     known.set(entry.position, entry);
-    if (entry.batch !== undefined) batches.add(entry.batch);
     count(entry, 1);
   }
 
   function forget(entry: Entry): void {
-    if (!known.delete(entry.position)) return;
-    count(entry, -1);
-    // The row is gone with its first entry, or is loaded again.
-    if (entry.batch !== undefined) batches.delete(entry.batch);
+    if (known.delete(entry.position)) count(entry, -1);
   }
 
   /** Its batch is not in memory whole any more. */
@@ -94,7 +91,9 @@ export function createWindow(): Window {
   }
 
   function laneOf(key: string): Lane {
-    const lane = lanes.get(key) ?? { key, entries: [], deferred: [], closed: 0 };
+    const present = lanes.get(key);
+    if (present !== undefined) return present;
+    const lane: Lane = { key, entries: [], deferred: [], closed: 0, previous: undefined, next: undefined };
     lanes.set(key, lane);
     return lane;
   }
@@ -130,14 +129,16 @@ export function createWindow(): Window {
   return {
     keep: remember,
     has: (position) => known.has(position),
-    positions: () =>
-      [...known.values()].flatMap(({ batch, position }) => (batch === undefined ? position : [])),
-    inBatches: () => ({
-      batches: [...batches].flatMap(({ first, isWhole }) => (isWhole ? first : [])),
-      events: [...known.values()].flatMap(({ batch, position }) =>
-        batch?.isWhole === false ? position : [],
-      ),
-    }),
+    positions: () => known.values().flatMap(({ batch, position }) => (batch === undefined ? position : [])),
+    inBatches: () => {
+      const inSome = known
+        .values()
+        .flatMap(({ batch, position }) => (batch === undefined ? [] : { batch, position }));
+      return {
+        batches: [...new Set(inSome.flatMap(({ batch }) => (batch.isWhole ? batch.first : [])))],
+        events: inSome.flatMap(({ batch, position }) => (batch.isWhole ? [] : position)),
+      };
+    },
     size: (of) => sizes[of],
 
     admit: (entry) => {
@@ -164,7 +165,7 @@ export function createWindow(): Window {
 
     putBack: (lane) => {
       const others = [...ready];
-      ready.clear();
+      for (const each of others) ready.delete(each);
       for (const each of [lane, ...others]) ready.add(each);
     },
 

@@ -203,9 +203,13 @@ describe('a relay that has much to publish', () => {
     clock.ms += 40;
     answers.push(writer.submit(eventRecord(completed('e')), NEVER));
 
-    (await ledger.write(2)).finish();
-    (await ledger.write(3)).finish();
+    for (const nth of [2, 3]) {
+      const write = await ledger.write(nth);
+      clock.ms += 10;
+      write.finish();
+    }
     await expect(Promise.all(answers.slice(0, 4))).resolves.toHaveLength(4);
+    await nextTurn();
     expect(ledger.writes).toHaveLength(3);
     relay.isFull = false;
     relay.ease();
@@ -232,6 +236,22 @@ describe('grouping', () => {
       { deliveries: 1, failed: false },
       { deliveries: 3, failed: false },
     ]);
+  });
+
+  test('the next write begins before those of the last one are answered', async () => {
+    const ledger = createLedger();
+    const { writer } = createWriter(ledger.record);
+    const order: string[] = [];
+    const first = writer
+      .submit(eventRecord(completed('a')), NEVER)
+      .then(() => order.push(`${ledger.writes.length}`));
+    const write = await ledger.write(1);
+    const second = writer.submit(eventRecord(completed('b')), NEVER);
+    write.finish();
+    await first;
+    expect(order).toEqual(['2']);
+    (await ledger.write(2)).finish();
+    await second;
   });
 
   test('a delivery is answered after its own write and not before', async () => {
