@@ -2,7 +2,13 @@
 // the process. Each part of the service has a small pool of its own, so that neither the relay nor an operator can take the
 // connections that the answers to deliveries depend on.
 
-import { Kysely, PostgresDialect, type PostgresPool, type Transaction } from 'kysely';
+import {
+  Kysely,
+  PostgresDialect,
+  type PostgresPool,
+  type PostgresPoolClient,
+  type Transaction,
+} from 'kysely';
 import { Pool, type QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
@@ -87,7 +93,6 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
     keepAlive: true,
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs,
-    query_timeout: options.queryTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
   });
   // Without a listener on the pool AND on each client, a server that goes away ends our process. The error object refers to
@@ -103,24 +108,45 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
   });
 
   return {
-    db: new Kysely<Database>({ dialect: new PostgresDialect({ pool: withoutBusyClients(pool) }) }),
-    execute: async (statement, values) => {
-      const client = await pool.connect();
-      let failure: Error | undefined;
-      try {
-        return (await client.query({ ...statement, values })).rows;
-      } catch (error) {
-        failure = error instanceof Error ? error : new Error('query failed', { cause: error });
-        throw error;
-      } finally {
-        client.release(failure);
-      }
-    },
+    db: new Kysely<Database>({
+      dialect: new PostgresDialect({ pool: limited(pool, options.queryTimeoutMs) }),
+    }),
+    execute: (statement, values) => execute(pool, { ...statement, values }, options.queryTimeoutMs),
     opened: () => opened,
     close: async () => {
       if (!pool.ended) await pool.end();
     },
   };
+}
+
+/**
+ * With pg's callbacks and a time-out of our own. With pg's promises or its time-out, the garbage collector would keep the values of
+ * every statement, and all that waits for its rows, for seconds: pg then assigns a new function to a property of the query. V8 takes that for a
+ * method, and puts it among old objects (docs/decisions/2026-11-23-short-lives.md).
+ */
+function execute<Row extends QueryResultRow>(
+  pool: Pool,
+  query: Statement & { values: unknown[] },
+  timeoutMs: number,
+): Promise<Row[]> {
+  return new Promise((resolve, reject) => {
+    pool.connect((unavailable, client, release) => {
+      if (client === undefined) return reject(unavailable);
+      let isOver = false;
+      const end = (failure: Error | undefined, rows: Row[] = []) => {
+        if (isOver) return; // the driver's time was over before
+        isOver = true;
+        clearTimeout(timer);
+        release(failure);
+        if (failure) reject(failure);
+        else resolve(rows);
+      };
+      const timer = setTimeout(() => end(new Error('Query read timeout')), timeoutMs);
+      client.query<Row>(query, (error: Error | null | undefined, result) =>
+        error ? end(error) : end(undefined, result.rows),
+      );
+    });
+  });
 }
 
 /** What several statements read is of one moment. */
@@ -132,17 +158,22 @@ export function readSnapshot<Result>(
 }
 
 /**
- * Kysely returns a client to the pool after any result of its query. After a time-out of the driver the client is still busy,
- * and the next query on it would wait: so it is destroyed instead.
+ * For Kysely, which returns a client to the pool after any result of its query. After a time-out of the driver the client is still
+ * busy, and the next query on it would wait: so it is destroyed instead.
  */
-function withoutBusyClients(pool: Pool): PostgresPool {
+function limited(pool: Pool, timeoutMs: number): PostgresPool {
   return {
     options: pool.options,
     connect: async () => {
       const client = await pool.connect();
-      const release = client.release.bind(client);
-      client.release = (reason) => release(reason || isBusy(client));
-      return client;
+      const query = (text: string, values: readonly unknown[]) => {
+        const timed = { text, values: [...values], query_timeout: timeoutMs };
+        return client.query(timed);
+      };
+      return {
+        query: query as unknown as PostgresPoolClient['query'], // never of a cursor: Kysely has none
+        release: (isDiscarded) => client.release(isDiscarded || isBusy(client)),
+      };
     },
     end: () => pool.end(),
   };
