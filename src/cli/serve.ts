@@ -22,7 +22,7 @@ const STOP_SLACK_MS = 5_000;
  * such a kind, since hundreds are in flight when the load is high, and keeps all that they refer to until it collects old objects: pauses are
  * three times as long then (docs/decisions/2026-11-23-short-lives.md). Nearly all that this process makes goes with its delivery.
  */
-const ALL_IS_SHORT_LIVED = '--no-allocation-site-pretenuring';
+export const ALL_IS_SHORT_LIVED = '--no-allocation-site-pretenuring';
 
 /**
  * Resolves with the exit code: 0 after a clean stop.

@@ -1,5 +1,5 @@
 // A process that lets many things come and go, a few at a time, and prints how many bytes of each the garbage collector has taken for
-// long-lived: `node --expose-gc leftovers.ts <part> [URL of a database]`. See src/linked-list.ts.
+// long-lived: `node --expose-gc leftovers.ts <part>`, with DATABASE_URL for statements. See src/linked-list.ts.
 
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
@@ -187,8 +187,11 @@ async function leftoversOfStatements(url: string): Promise<number> {
   return watch.bytes() / STATEMENTS;
 }
 
-const [, script, part, url = ''] = process.argv;
+const [, script, part] = process.argv;
 if (script === import.meta.filename && part !== undefined) {
-  const bytes = part === STATEMENTS_PART ? await leftoversOfStatements(url) : leftoversOf(part);
+  const bytes =
+    part === STATEMENTS_PART
+      ? await leftoversOfStatements(process.env['DATABASE_URL'] ?? '')
+      : leftoversOf(part);
   process.stdout.write(String(bytes));
 }

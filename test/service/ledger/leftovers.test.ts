@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { ALL_IS_SHORT_LIVED } from '../../../src/cli/serve.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { HELD_BYTES, STATEMENTS_PART } from '../../support/leftovers.ts';
 
@@ -11,6 +12,10 @@ const script = new URL('../../support/leftovers.ts', import.meta.url).pathname;
 
 test('the values of a statement leave the young generation with it', async () => {
   await using database = await createTestDatabase({ empty: true });
-  const { stdout } = await run(process.execPath, ['--expose-gc', script, STATEMENTS_PART, database.url]);
+  const { stdout } = await run(
+    process.execPath,
+    ['--expose-gc', ALL_IS_SHORT_LIVED, script, STATEMENTS_PART],
+    { env: { ...process.env, DATABASE_URL: database.url } },
+  );
   expect(Number(stdout)).toBeLessThan(HELD_BYTES / 4);
 });
