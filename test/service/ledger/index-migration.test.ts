@@ -155,6 +155,14 @@ test('while a long read keeps the indexes from being exchanged, deliveries are r
 
 const fail = () => Promise.reject(new Error('it fails'));
 
+/** What ours does ahead of its transaction is this instead. */
+const withAhead = (ahead: (session: Kysely<unknown>) => Promise<void>) => ({
+  getMigrations: async () => ({
+    ...(await upTo(OURS).getMigrations()),
+    [OURS]: { ...migrations[OURS], ahead } as Migration,
+  }),
+});
+
 /** Ours fails in its transaction. What it does ahead of that is done. */
 const failing = {
   getMigrations: async () => ({
@@ -169,12 +177,7 @@ describe('with earlier migrations missing, too, all is one transaction', () => {
   test('in which the indexes are built', async () => {
     await using database = await createTestDatabase({ empty: true });
     await migrate(database.url, undefined, upTo(EARLIER));
-    const ran = await migrate(database.url, undefined, {
-      getMigrations: async () => ({
-        ...(await upTo(OURS).getMigrations()),
-        [OURS]: { ...migrations[OURS], ahead: fail } as Migration,
-      }),
-    });
+    const ran = await migrate(database.url, undefined, withAhead(fail));
     expect(ran).toContain(BEFORE);
     expect(ran.at(-1)).toBe(OURS);
     expect(await dumpSchema(database)).toBe(await schemaOf(OURS));
@@ -232,12 +235,7 @@ describe('a migration that ends in the middle is finished by the next one', () =
       await reader.query('lock table kysely_migration in access exclusive mode');
       await sql`select pg_terminate_backend(pg_backend_pid())`.execute(session);
     };
-    const lost = migrate(database.url, undefined, {
-      getMigrations: async () => ({
-        ...(await upTo(OURS).getMigrations()),
-        [OURS]: { ...migrations[OURS], ahead: losing } as Migration,
-      }),
-    }).catch((error: unknown) => error);
+    const lost = migrate(database.url, undefined, withAhead(losing)).catch((error: unknown) => error);
     // It reads whether a newer program has migrated.
     await expect.poll(() => waitsOf(database, 'select name'), WAIT).toHaveLength(1);
     await endMigrating(database);
