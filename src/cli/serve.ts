@@ -1,12 +1,12 @@
 // `tallyhook serve`: runs the service until a signal ends it.
 
-import { setFlagsFromString } from 'node:v8';
 import { type Env, loadConfig } from '../config.ts';
 import { describeError } from '../errors.ts';
 import { createLog, lastLines, type Logger } from '../log.ts';
 import { createLogOutput } from '../log-output.ts';
 import { type Service, startService } from '../service.ts';
 import { parse } from './arguments.ts';
+import { setCollectorFlags } from './collector.ts';
 import type { Command } from './command.ts';
 import { onFirstSignal } from './signals.ts';
 
@@ -18,18 +18,11 @@ const help = `Runs the service until a signal ends it. Its settings are environm
 const STOP_SLACK_MS = 5_000;
 
 /**
- * V8 notes which objects live long, and puts new ones of their kind among the old ones at once. Here it takes what a delivery needs for
- * such a kind, since hundreds are in flight when the load is high, and keeps all that they refer to until it collects old objects: pauses are
- * three times as long then (docs/decisions/2026-11-23-short-lives.md). Nearly all that this process makes goes with its delivery.
- */
-export const ALL_IS_SHORT_LIVED = '--no-allocation-site-pretenuring';
-
-/**
  * Resolves with the exit code: 0 after a clean stop.
  * First SIGTERM or SIGINT: stop in order. A second one: end at once. SIGHUP: read the files of secrets again.
  */
 async function serve(env: Env): Promise<number> {
-  setFlagsFromString(ALL_IS_SHORT_LIVED);
+  setCollectorFlags();
   const config = loadConfig(env);
   const output = createLogOutput();
   const log = createLog({ ...config.log, output });

@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { ALL_IS_SHORT_LIVED } from '../../src/cli/serve.ts';
+import { collectorFlags } from '../../src/cli/collector.ts';
 
 const run = promisify(execFile);
 const script = new URL('leftovers.ts', import.meta.url).pathname;
@@ -12,7 +12,7 @@ export async function runLeftovers(
   part: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<number> {
-  const args = ['--expose-gc', ALL_IS_SHORT_LIVED, script, part];
+  const args = ['--expose-gc', ...collectorFlags(), script, part];
   const { stdout } = await run(process.execPath, args, { env: { ...process.env, ...env } });
   return Number(stdout);
 }
