@@ -14,6 +14,7 @@
 // - Nothing goes that is behind an event which is known not to be in memory: the first of a batch that a load has left, or one that
 //   was handed over while there was no room.
 
+import type { Decisions } from './decisions.ts';
 import { type Entry, isBefore } from './entry.ts';
 import { createGates } from './gates.ts';
 import type { HandOff, Written } from './hand-off.ts';
@@ -54,6 +55,7 @@ export function createArrivals(options: {
   outbox: Pick<Outbox, 'opened' | 'version' | 'loadPending' | 'loadHeld' | 'loadCopies'>;
   window: Window;
   handOff: Omit<HandOff, 'write'>;
+  decisions: Pick<Decisions, 'ask' | 'note' | 'onNew'>;
   /** Of live entries, and of copies. */
   room: { readonly live: Room; readonly copies: Room };
   /** Whether entries may be published, so that it makes sense to have them in memory. */
@@ -69,12 +71,12 @@ export function createArrivals(options: {
   /** A load has found what there is room for, of copies too if it was asked for them. */
   onLoaded: (found: { copies: boolean }) => void;
 }): Arrivals {
-  const { outbox, window, handOff, room, isOpen, isStopped, hold, onArrived, onForgotten, onLoaded } =
-    options;
+  const { outbox, window, handOff, decisions, room, isOpen, isStopped, hold } = options;
+  const { onArrived, onForgotten, onLoaded } = options;
   const gates = createGates();
   let isCaughtUp = false;
   let since: string | undefined; // what ended before is in memory or published
-  let version: string | undefined;
+  let forgettings = 0; // of entries that a running load leaves out, since they were in memory when it began
   let loads = 0; // begun
   let hasNews = true; // something is known to wait in the outbox
   let buffered = emptyBuffer(); // handed over while a load runs that may catch up
@@ -120,7 +122,7 @@ export function createArrivals(options: {
 
   function forget(): void {
     fallBehind();
-    window.forgetIdle();
+    if (window.forgetIdle() > 0) forgettings += 1;
     onForgotten();
   }
 
@@ -165,10 +167,12 @@ export function createArrivals(options: {
     if (roomLeft('live') === undefined && !gates.areOpen()) fallBehind();
     const live = roomLeft('live');
     if (live === undefined) {
-      if (!noteVersion(await outbox.version())) onLoaded({ copies: wantsCopies });
+      if (await isAsDecided()) onLoaded({ copies: wantsCopies });
       return 0;
     }
     if (!isCaughtUp) await begin();
+    const question = decisions.ask();
+    const before = forgettings;
     const number = ++loads;
     const next = handOff.next();
     const inFlight = handOff.inFlight();
@@ -188,7 +192,8 @@ export function createArrivals(options: {
         fallBehind();
         return 0;
       }
-      if (noteVersion(pending.version)) return await load({ copies: wantsCopies });
+      const isCurrent = decisions.note(pending.version, question);
+      if (!isCurrent || forgettings !== before) return await load({ copies: wantsCopies });
       // Postgres may have lost what it had committed, on rows that a load of what is new does not find. After a failover, numbers
       // of transactions come again. A crash ends all connections, and loses results, whose commits do not wait for the disk.
       if (since !== undefined && (isBefore(pending.xid, since) || opened !== openedBefore)) {
@@ -215,8 +220,15 @@ export function createArrivals(options: {
    */
   async function begin(): Promise<void> {
     fallBehind();
-    noteVersion(await outbox.version());
+    await isAsDecided();
     await handOff.answered();
+  }
+
+  /** Reads whether somebody has decided about an event that may wait in memory. If so, all that waits there is loaded again. */
+  async function isAsDecided(): Promise<boolean> {
+    const question = decisions.ask();
+    const before = forgettings;
+    return decisions.note(await outbox.version(), question) && forgettings === before;
   }
 
   /** Whether a write has failed, since this was asked last, that may be committed. It may be older than what loads look for. */
@@ -231,14 +243,6 @@ export function createArrivals(options: {
     if (left === undefined) return [];
     const found = await outbox.loadCopies({ ...left, except: window.positions(), horizon });
     return found.filter(({ replay }) => !isStopped(replay?.id ?? ''));
-  }
-
-  /** Somebody else has taken an event out of a batch. It may wait in memory, so all that waits there is loaded again. */
-  function noteVersion(found: string): boolean {
-    const isNew = version !== found;
-    version = found;
-    if (isNew) forget();
-    return isNew;
   }
 
   function arrive({ number, pending, held, copies }: Found): number {
@@ -283,6 +287,7 @@ export function createArrivals(options: {
   }
 
   handOff.onWritten(receive);
+  decisions.onNew(forget);
 
   return {
     load,

@@ -26,8 +26,8 @@ const LEASE_CONNECTIONS = 1;
 const ROUND_CONNECTIONS = 1;
 /** The same for the results of confirmed events, which are a round's, too, but are committed otherwise. */
 const RESULTS_CONNECTIONS = 1;
-/** The write of copies' results, and the gauges' query. */
-const BESIDE_CONNECTIONS = 2;
+/** The write of copies' results, the gauges' query, and what operators have decided. */
+const BESIDE_CONNECTIONS = 3;
 /** A leader that does not reach the broker for longer than this gives the lease up: another replica may reach it. */
 const LEAD_WITHOUT_BROKER_MS = 5_000;
 const DEPTH_CACHE_MS = 5_000;

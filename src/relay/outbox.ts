@@ -25,6 +25,8 @@ export type Outbox = {
   readonly opened: () => number;
   /** It changes when an operator or a former leader takes an event out of a batch. */
   readonly version: () => Promise<string>;
+  /** The same, beside a round: it does not wait for the round's statements. */
+  readonly versionBeside: () => Promise<string>;
   readonly loadPending: (options: PendingLoad) => Promise<Loaded>;
   /** The next held events that are due, in order. Many that wait behind parked ones are passed over in several loads. */
   readonly loadHeld: (options: LoadOptions) => Promise<Entry[]>;
@@ -54,6 +56,7 @@ export function createOutbox(
   return {
     opened: rounds.opened,
     version: () => readVersion(rounds),
+    versionBeside: () => readVersion(beside),
     loadPending: createPendingLoads(rounds),
     loadHeld: createHeldLoads(rounds),
     loadCopies: (options) => loadCopies(rounds, options),

@@ -20,6 +20,7 @@ import { jobKey } from '../ledger/index.ts';
 import { createArrivals, type Room } from './arrivals.ts';
 import { retryDelayMs } from './backoff.ts';
 import { createCopyWrites } from './copy-writes.ts';
+import { createDecisions } from './decisions.ts';
 import type { Attempt, Entry, Settlement } from './entry.ts';
 import type { HandOff } from './hand-off.ts';
 import { createInFlight } from './in-flight.ts';
@@ -92,11 +93,27 @@ export function createRelay(options: {
   const window = createWindow();
   const results = createResults();
   const copies = createCopyWrites({ outbox, window, log, onWritten: () => wake() });
-  const inFlight = createInFlight({ window, publisher, limits, routingPrefix, now, mayPublish, onResult });
+  const decisions = createDecisions({
+    readVersion: outbox.versionBeside,
+    isLeading: lease.isLeading,
+    now,
+    onLook: goOn,
+    log,
+  });
+  const inFlight = createInFlight({
+    window,
+    publisher,
+    limits,
+    routingPrefix,
+    now,
+    mayPublish: () => mayPublish() && decisions.areKnown(),
+    onResult,
+  });
   const arrivals = createArrivals({
     outbox,
     window,
     handOff,
+    decisions,
     room: { live: roomOf(limits, ROOM.live), copies: roomOf(limits, ROOM.copies) },
     isOpen: mayPublish,
     isStopped: copies.isStopped,
@@ -288,7 +305,9 @@ export function createRelay(options: {
   return {
     runOnce,
     start: () => {
-      running ??= run();
+      if (running !== undefined) return;
+      decisions.watch();
+      running = run();
     },
     nudge: () => {
       isNudged = true;
@@ -303,6 +322,7 @@ export function createRelay(options: {
     },
     stop: async (graceMs) => {
       stopping = true;
+      decisions.stop();
       wake();
       await running;
       await finish(now() + graceMs);

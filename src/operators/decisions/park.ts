@@ -20,7 +20,7 @@ export async function lockBatchOf(trx: Transaction<Database>, sequence: string):
 }
 
 /**
- * The leader reads `outbox_version` every second, and then forgets what waits in its memory.
+ * The leader reads `outbox_version` within a second, and then forgets what waits in its memory (relay/decisions.ts).
  * @param sequence of an event in a batch or in outbox_held, which the caller has locked
  */
 export async function park(trx: Transaction<Database>, sequence: string, by: string): Promise<void> {

@@ -11,7 +11,7 @@ import { outboxCount } from '../../support/facts.ts';
 import { hold } from '../../support/outbox.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
-import { addEntry } from '../../support/relay.ts';
+import { addEntries, addEntry } from '../../support/relay.ts';
 import {
   allPending,
   createStage,
@@ -23,6 +23,7 @@ import {
   write,
 } from '../../support/relay-stage.ts';
 import { newJobId, progress } from '../../support/sender.ts';
+import { openTransaction } from '../../support/transaction.ts';
 import { pause } from '../../support/until.ts';
 
 const NACKED = {
@@ -41,10 +42,24 @@ async function park({ db }: DatabaseConnection, sequence = ''): Promise<void> {
 const discardParked = ({ db }: DatabaseConnection) =>
   decideEntries(db, 'discard', { state: 'parked', sources: null });
 
-async function settlesThatWait(database: TestDatabase): Promise<number> {
+/** Within this time a decision takes effect (docs/operators.md). */
+const PROMISED_MS = 1_000;
+
+async function sequenceOf(database: TestDatabase, jobId: string, percent: number): Promise<string> {
+  const [row] = await database.query<{ sequence: string }>(
+    'select sequence from events where job_id = $1 and progress_percentage = $2',
+    [jobId, percent],
+  );
+  if (row === undefined) throw new Error('no such event');
+  return row.sequence;
+}
+
+/** How many statements with this text wait for a lock. */
+async function waiting(database: TestDatabase, text: string): Promise<number> {
   const rows = await database.query(
     `select from pg_stat_activity
-     where wait_event_type = 'Lock' and query like '%settled as%' and datname = current_database()`,
+     where wait_event_type = 'Lock' and position($1 in query) > 0 and datname = current_database()`,
+    [text],
   );
   return rows.length;
 }
@@ -112,6 +127,74 @@ test('what an operator parks does not go out, though the relay reads its whole o
   expect(idsOf(relay)).toEqual(ids(jobId, 10));
 });
 
+test('what an operator parks does not go out a second later, even while the relay waits to write results', async () => {
+  await using stage = await createStage();
+  const { database, connection, bus } = stage;
+  const relay = await stage.addLeader();
+  const jobId = newJobId();
+  const letGo = relay.holdPublishes();
+  await write(relay, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]);
+  relay.holdPublishes()(); // the next ones go at once
+  const locked = await openTransaction(database);
+  await locked.query('lock table publication_batches in exclusive mode');
+  relay.relay.start();
+  await write(relay, connection, [progress(newJobId(), 30)]);
+  await vi.waitFor(async () => expect(await waiting(database, 'into publication_batches')).toBe(1));
+
+  await park(connection, await sequenceOf(database, jobId, 20));
+  await pause(PROMISED_MS);
+  letGo();
+  await bus.received(2);
+  await locked.rollback();
+  await vi.waitFor(async () => expect(await outboxCount(database)).toBe(1), { timeout: 10_000 });
+
+  expect(idsOf(relay)).not.toContain(ids(jobId, 20)[0]);
+});
+
+test('nothing goes from memory while the relay cannot read what operators decide', async () => {
+  await using stage = await createStage();
+  const { database, connection, bus } = stage;
+  const relay = await stage.addLeader();
+  const jobId = newJobId();
+  const letGo = relay.holdPublishes();
+  await write(relay, connection, [progress(jobId, 10)]);
+  await write(relay, connection, [progress(jobId, 20)]);
+  relay.relay.start();
+  const locked = await openTransaction(database);
+  await locked.query('lock table outbox_version in access exclusive mode');
+  await pause(PROMISED_MS);
+
+  letGo();
+  await bus.received(1);
+  await isIdle(relay);
+  expect(idsOf(relay)).toEqual(ids(jobId, 10));
+  await locked.rollback();
+
+  await bus.received(2);
+  expect(idsOf(relay)).toEqual(ids(jobId, 10, 20));
+});
+
+test('events go out while operators decide about others all the time', async () => {
+  await using stage = await createStage();
+  const { database } = stage;
+  const jobIds = Array.from({ length: 1_000 }, newJobId);
+  await addEntries(database, jobIds);
+  const relay = await stage.addRelay();
+  await relay.lease.attempt();
+  const decided = new AbortController();
+  const deciding = (async () => {
+    while (!decided.signal.aborted) {
+      await database.query('update outbox_version set version = version + 1');
+    }
+  })();
+
+  relay.relay.start();
+  const published = () => expect(new Set(idsOf(relay)).size).toBe(jobIds.length);
+  await vi.waitFor(published, { timeout: 10_000 }).finally(() => decided.abort());
+  await deciding;
+});
+
 test('what an operator parks while it is on its way is not published again when the broker is back', async () => {
   await using stage = await createStage();
   const { database, connection, bus } = stage;
@@ -173,11 +256,7 @@ test('an event that is parked on its way and then confirmed has a publication, a
     // Alone in its batch, and with another one.
     const others = rest.map((percent) => progress(newJobId(), percent));
     await write(relay, connection, [progress(jobId, 1), ...others]);
-    const [row] = await database.query<{ sequence: string }>(
-      'select sequence from events where job_id = $1',
-      [jobId],
-    );
-    await park(connection, row?.sequence);
+    await park(connection, await sequenceOf(database, jobId, 1));
     letGo();
     await bus.received(1 + rest.length);
     await isIdle(relay);
@@ -280,7 +359,7 @@ test('a former leader that writes a failure, and an operator who parks an event 
     await sql`select from jobs where job_id = ${jobId} for update`.execute(trx);
     settled = former.outbox.settle({ single, whole: [], held: [] });
     settled.catch(() => {});
-    while ((await settlesThatWait(database)) === 0) await pause(10);
+    while ((await waiting(database, 'settled as')) === 0) await pause(10);
     await sql`update outbox_version set version = version + 1`.execute(trx);
   });
 

@@ -6,6 +6,7 @@ import { type Entry, newBatch } from '../../../src/relay/entry.ts';
 import { createHandOff } from '../../../src/relay/hand-off.ts';
 import type { Loaded, PendingLoad } from '../../../src/relay/pending.ts';
 import { createWindow } from '../../../src/relay/window.ts';
+import { createUnwatchedDecisions } from '../../support/decisions.ts';
 import { eventRecord } from '../../support/records.ts';
 import { progress } from '../../support/sender.ts';
 
@@ -40,6 +41,7 @@ function leaderOf({ entries = 10 } = {}) {
     },
     window,
     handOff,
+    decisions: createUnwatchedDecisions(),
     room: { live: { entries, bytes: 1_000_000 }, copies: { entries, bytes: 1_000_000 } },
     isOpen: () => open,
     isStopped: () => false,
@@ -133,7 +135,8 @@ test('after a decision nothing is loaded before each write has its answer, since
   const written = leader.write('a', { sequence: 3 }, answer.promise);
   const parked = entry('a', 3);
 
-  const load = leader.loadDecided({ found: [found(parked, true)] });
+  await leader.loadDecided({});
+  const load = leader.load({ found: [found(parked, true)], version: '1' });
   for (let turn = 0; turn < 5; turn++) await setImmediate();
   expect(leader.asked).toHaveLength(2); // the first load, and the one that has found the decision
   answer.resolve();
