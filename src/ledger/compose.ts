@@ -7,6 +7,7 @@ import type { Logger } from '../log.ts';
 import type { Parts } from '../parts.ts';
 import { connectDatabase, type DatabaseConnection } from './database.ts';
 import { addDrift, createDriftLog, type DriftLog } from './drift.ts';
+import { isAway } from './failures.ts';
 import { checkSchema, migrate } from './migrate.ts';
 import { makePartitions } from './partitions.ts';
 import { createRefusedAddresses, type RefusedAddresses } from './refusals.ts';
@@ -64,7 +65,7 @@ export function composeCounts(config: Config, { now, log, started }: Parts): Cou
 }
 
 /**
- * Migrates if configured, checks the schema, and makes partitions. Retries while Postgres is down.
+ * Migrates if configured, checks the schema, and makes partitions. Retries while Postgres is down, also if it goes away in a migration.
  * @throws SchemaError at once: a schema that does not fit will not fit later either
  */
 export async function prepareLedger(
@@ -86,7 +87,7 @@ export async function prepareLedger(
       await makePartitions(database);
       return;
     } catch (error) {
-      if (error instanceof SchemaError) throw error;
+      if (error instanceof SchemaError && !isAway(error.cause)) throw error;
       log.warn({ err: describeError(error) }, 'Postgres is not ready, trying again');
       await sleep(PREPARE_RETRY_MS);
     }

@@ -61,6 +61,10 @@ export function failureOf(error: unknown): Failure {
   return { code, ...kindOf(error, code) };
 }
 
+/** The database could not be asked, or its answer was lost: the same may succeed later. */
+export const isAway = (error: unknown): boolean =>
+  ['unreachable', 'no_answer', 'shutdown', 'too_many_connections'].includes(failureOf(error).kind);
+
 function kindOf(error: unknown, code: string | undefined): { kind: string; because: string } {
   if (isMissingPartition(error)) return NO_PARTITION;
   if (code === undefined) return error instanceof Error && GAVE_UP.test(error.message) ? NO_ANSWER : OTHER;

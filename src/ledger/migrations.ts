@@ -80,6 +80,7 @@ async function migrate(db: Kysely<unknown>, migrations: Record<string, Migration
   const { error, results = [] } = await migrator.migrateToLatest();
   if (error === undefined)
     return results.filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName);
-  const failed = results.find(({ status }) => status === 'Error')?.migrationName ?? 'unknown';
-  throw new SchemaError('migration_failed', `migration ${failed} failed and was undone`, { cause: error });
+  const failed = results.find(({ status }) => status === 'Error')?.migrationName;
+  const message = failed ? `migration ${failed} failed and was undone` : 'the migrations could not begin';
+  throw new SchemaError('migration_failed', message, { cause: error });
 }

@@ -3,7 +3,8 @@
 //
 // - Each load reads the version. Rounds are short, as a rule, and then nothing else is needed.
 // - While a round takes long (a large write, a slow database), the version is read beside it.
-// - While neither has an answer, nothing is published from memory.
+// - While neither has a fresh answer, nothing is published from memory. But if reads take too long for many seconds on end, it goes
+//   on: an event that waits for ever is worse than a decision that takes as long as a read.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -20,7 +21,7 @@ export type Decisions = {
    * @returns false if a newer one was read meanwhile: what was read with this one may be decided about
    */
   readonly note: (version: string, question: Question) => boolean;
-  /** Whether the version was read just now. Otherwise nothing may be published from memory. True while nobody watches. */
+  /** Whether the version was read just now, so that what is in memory may be published. True while nobody watches. */
   readonly areKnown: () => boolean;
   readonly onNew: (listener: () => void) => void;
   /** Until `stop`, reads the version when no load has read it for some time. */
@@ -31,8 +32,10 @@ export type Decisions = {
 /** After so long without a load, the version is read beside the round. More than the usual time between loads. */
 const LOOK_MS = 300;
 const LOOK_PAUSE_MS = 50;
-/** Together with the time of a look, less than the second that is promised. */
+/** An answer is fresh for so long, counted from its question: less than the second that is promised. */
 const KNOWN_MS = 750;
+/** If no answer was fresh for so long, old ones must do. */
+const SLOW_MS = 5_000;
 const ERROR_PAUSE_MS = 250;
 
 export function createDecisions(options: {
@@ -52,6 +55,7 @@ export function createDecisions(options: {
   let changes = 0;
   let askedAtMs = Number.NEGATIVE_INFINITY; // the last question that has an answer
   let answeredAtMs = Number.NEGATIVE_INFINITY;
+  let freshAtMs = Number.NEGATIVE_INFINITY; // the last answer that was fresh when it came
   let onNew = doNothing;
 
   const ask = (): Question => ({ changes, atMs: now() });
@@ -60,11 +64,18 @@ export function createDecisions(options: {
     if (question.changes !== changes) return false;
     askedAtMs = Math.max(askedAtMs, question.atMs);
     answeredAtMs = now();
+    if (answeredAtMs - question.atMs < KNOWN_MS) freshAtMs = answeredAtMs;
     if (found === version) return true;
     version = found;
     changes += 1;
     onNew();
     return true;
+  }
+
+  function areKnown(): boolean {
+    const atMs = now();
+    if (!isWatched || atMs - askedAtMs < KNOWN_MS) return true;
+    return atMs - freshAtMs >= SLOW_MS && atMs - answeredAtMs < KNOWN_MS;
   }
 
   async function look(): Promise<void> {
@@ -93,7 +104,7 @@ export function createDecisions(options: {
   return {
     ask,
     note,
-    areKnown: () => !isWatched || now() - answeredAtMs < KNOWN_MS,
+    areKnown,
     onNew: (listener) => {
       onNew = listener;
     },

@@ -4,6 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { checkSchema, migrate } from '../../src/ledger/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { lockWaits } from '../support/ledger.ts';
 import { startProxy } from '../support/proxy.ts';
 import { dumpSchema } from '../support/schema-dump.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
@@ -139,6 +140,32 @@ describe('starting', () => {
       .poll(() => JSON.stringify(testLog.lines), { timeout: 15_000 })
       .toContain('Postgres is not ready, trying again');
     proxy.heal();
+
+    await using relay = await starting;
+    expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
+  });
+
+  test('a Postgres that goes away in a migration is waited for, too', async () => {
+    await using database = await createTestDatabase({ empty: true });
+    await using other = await openTransaction(database);
+    await other.query(`select pg_advisory_xact_lock(3853314791062309107)`); // Kysely's, of the migrations
+
+    const testLog = createTestLog();
+    const starting = startTestService({ database, env: { MIGRATE_ON_START: 'true' }, testLog });
+    await expect.poll(() => lockWaits(database), { timeout: 15_000 }).toEqual([{ kind: 'advisory' }]);
+    await database.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and application_name = 'tallyhook migrate'`,
+    );
+    await expect
+      .poll(() => testLog.lines, { timeout: 15_000 })
+      .toContainEqual(
+        expect.objectContaining({
+          msg: 'Postgres is not ready, trying again',
+          err: expect.objectContaining({ message: 'the migrations could not begin' }),
+        }),
+      );
+    await other.rollback();
 
     await using relay = await starting;
     expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });

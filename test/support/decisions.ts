@@ -1,12 +1,12 @@
 import { createDecisions, type Decisions } from '../../src/relay/decisions.ts';
 import { createTestLog } from './test-log.ts';
 
-/** Nobody watches: what was decided is known from loads alone. */
-export const createUnwatchedDecisions = (): Decisions =>
+/** Their version is read only by who notes it: no look is answered. */
+export const createTestDecisions = (now = () => performance.now()): Decisions =>
   createDecisions({
-    readVersion: () => Promise.reject(new Error('nobody watches')),
+    readVersion: () => new Promise(() => {}),
     isLeading: () => true,
-    now: () => performance.now(),
+    now,
     onLook: () => {},
     log: createTestLog().log,
   });

@@ -16,7 +16,7 @@ import type { Attempt, Entry } from '../../../src/relay/entry.ts';
 import type { Publication } from '../../../src/relay/publisher.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { eventRecord } from '../../support/records.ts';
-import { createUnwatchedDecisions } from '../../support/decisions.ts';
+import { createTestDecisions } from '../../support/decisions.ts';
 import { addEntry, connectTestDatabase } from '../../support/relay.ts';
 import {
   copiesInOutbox,
@@ -158,7 +158,7 @@ function newArrivals({ connection }: TestOutbox, meanwhileAt: number, meanwhile:
     },
     window,
     handOff,
-    decisions: createUnwatchedDecisions(),
+    decisions: createTestDecisions(),
     room: { live: room, copies: room },
     isOpen: () => true,
     isStopped: () => false,

@@ -6,7 +6,7 @@ import { type Entry, newBatch } from '../../../src/relay/entry.ts';
 import { createHandOff } from '../../../src/relay/hand-off.ts';
 import type { Loaded, PendingLoad } from '../../../src/relay/pending.ts';
 import { createWindow } from '../../../src/relay/window.ts';
-import { createUnwatchedDecisions } from '../../support/decisions.ts';
+import { createTestDecisions } from '../../support/decisions.ts';
 import { eventRecord } from '../../support/records.ts';
 import { progress } from '../../support/sender.ts';
 
@@ -41,7 +41,7 @@ function leaderOf({ entries = 10 } = {}) {
     },
     window,
     handOff,
-    decisions: createUnwatchedDecisions(),
+    decisions: createTestDecisions(),
     room: { live: { entries, bytes: 1_000_000 }, copies: { entries, bytes: 1_000_000 } },
     isOpen: () => open,
     isStopped: () => false,
