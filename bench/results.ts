@@ -129,6 +129,26 @@ export type Results = {
   readonly others?: readonly Results[];
 };
 
+/** Several as one, from the oldest to the newest: of a case that more than one of them has measured, the newest runs count. */
+export function joinResults([first, ...others]: readonly [Results, ...Results[]]): Results {
+  let runs = first.runs;
+  for (const newer of others) {
+    const measured = new Set(newer.runs.map(caseOf));
+    runs = [...runs.filter((run) => !measured.has(caseOf(run))), ...newer.runs];
+  }
+  const all = [first, ...others];
+  return {
+    ...first,
+    others,
+    runs,
+    skipped: all.flatMap(({ skipped }) => skipped),
+    failures: all.flatMap(({ failures }) => failures),
+  };
+}
+
+/** A run that chose a pool belongs to the case that it chose it for (compare.ts). */
+const caseOf = ({ case: name, variant }: Run) => (name === 'tuning' ? variant.split(':')[0] : name);
+
 export type Spread = { readonly median: number; readonly min: number; readonly max: number };
 
 /** Over all rounds of the runs that match; undefined if none has the figure. */

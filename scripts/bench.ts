@@ -9,7 +9,7 @@ import { AUDIT_FULL, AUDIT_QUICK, measureAudit } from '../bench/audit.ts';
 import { renderAudit, writeMedians } from '../bench/audit-report.ts';
 import { CASE_WORK } from '../bench/cases.ts';
 import { renderDocument } from '../bench/document.ts';
-import { CASES, type Case, type Results, type Run, SCHEMA } from '../bench/results.ts';
+import { CASES, type Case, joinResults, type Results, type Run, SCHEMA } from '../bench/results.ts';
 import type { Bench } from '../bench/runs.ts';
 import { FULL, QUICK } from '../bench/scale.ts';
 import { setStage } from '../bench/stage.ts';
@@ -82,7 +82,7 @@ function readOptions(args: string[]): Options {
   };
 }
 
-/** Reads several files as one run: hardware and versions are the first one's, times and commands each one's. @throws Error */
+/** Reads several files as one run, the oldest first: hardware and versions are its own, times and commands each one's. @throws Error */
 function readResults(files: string): Results {
   const [first, ...others] = files.split(',').map((file) => {
     const results = JSON.parse(readFileSync(file, 'utf8')) as Results;
@@ -90,14 +90,7 @@ function readResults(files: string): Results {
     return results;
   });
   if (first === undefined) throw new Error('name a file');
-  const all = [first, ...others];
-  return {
-    ...first,
-    others,
-    runs: all.flatMap(({ runs }) => runs),
-    skipped: all.flatMap(({ skipped }) => skipped),
-    failures: all.flatMap(({ failures }) => failures),
-  };
+  return joinResults([first, ...others]);
 }
 
 async function runAudit(guard: Guard, { isQuick, writeDocs }: Options): Promise<void> {

@@ -4,7 +4,7 @@ import { fillIn } from '../../bench/document.ts';
 import { servedOf, withinLimit } from '../../bench/floods.ts';
 import { flatness } from '../../bench/long-cases.ts';
 import { parsePgbench } from '../../bench/pgbench.ts';
-import { type Results, type Run, spreadOf } from '../../bench/results.ts';
+import { joinResults, type Results, type Run, spreadOf } from '../../bench/results.ts';
 import { aboutTable, floodsTable, markdown } from '../../bench/tables.ts';
 import { targetsOf } from '../../bench/targets.ts';
 import { parseStat } from '../../bench/usage.ts';
@@ -166,5 +166,22 @@ describe('the document', () => {
       '| Measured | 2026-11-22 00:00 UTC, 2 minutes, commit abc |',
       '| Command | `two` |',
     ]);
+  });
+
+  test('of several files as one run, the newest counts for a case that it has measured', () => {
+    const about = measured('one', '2026-11-21T00:00:00Z', '2026-11-21T00:20:00Z');
+    const older = [
+      run('bus', 'tallyhook', { acksPerS: 1 }),
+      run('rates', 'tallyhook', { acksPerS: 2 }),
+      run('tuning', 'baseline', { acksPerS: 3 }, 'rates: 64 connections'),
+    ];
+    const newer = [run('rates', 'tallyhook', { acksPerS: 4 })];
+    const some = { ...about, skipped: [], failures: [] };
+    const joined = joinResults([
+      { ...some, runs: older },
+      { ...some, runs: newer, failures: ['one'] },
+    ]);
+    expect(joined.runs.map(({ figures }) => figures.acksPerS)).toEqual([1, 4]);
+    expect(joined.failures).toEqual(['one']);
   });
 });
