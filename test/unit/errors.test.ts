@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { ConfigError, DayKeptError, describeError, SchemaError, UnavailableError } from '../../src/errors.ts';
+import { createLog } from '../../src/log.ts';
 
 test('each error has a literal name and a stable code', () => {
   expect(new ConfigError(['PORT must be set'])).toMatchObject({
@@ -67,4 +68,21 @@ test('a code that is neither text nor number is left out', () => {
   const error = Object.assign(new Error('odd'), { code: { planted: true } });
 
   expect(describeError(error)).toEqual({ name: 'Error', message: 'odd' });
+});
+
+test('a line of the log has of an error what its description has, and no more', () => {
+  const lines: string[] = [];
+  const output = {
+    write: (line: string) => lines.push(line),
+    flushSync: () => {},
+    flush: (done: () => void) => done(),
+    dropped: () => 0,
+    onResumed: () => {},
+  };
+  const err = describeError(new UnavailableError('full', 'too many wait'));
+
+  createLog({ level: 'info', pretty: false, output }).warn({ err }, 'refused');
+
+  expect(JSON.parse(lines.join(''))).toMatchObject({ msg: 'refused' });
+  expect(JSON.parse(lines.join('')).err).toStrictEqual(err);
 });
