@@ -9,8 +9,8 @@
 // - A write without an answer is left out of a load: it is handed over. What a load has found takes its place only when all
 //   writes that had no answer then have one, since one of these may come before it.
 // - If another writer recorded the job's delivery before, the event waits behind a gate (gates.ts).
-// - An event that is to be held closes its lane: nothing of its job takes its place before that is written, and before what writes, gates and
-//   loads still had of it then is held, too.
+// - An event that is to be held closes its lane: nothing of its job takes its place before that is written, and before what
+//   writes, gates and loads still had of it then is held, too.
 // - Nothing goes that is behind an event which is known not to be in memory: the first of a batch that a load has left, or one that
 //   was handed over while there was no room.
 

@@ -1,9 +1,9 @@
-// Writes the results of events that stand in batches of the outbox: whole batches whose events are all confirmed, and single events,
-// which leave their batches.
+// Writes the results of events that stand in batches of the outbox: whole batches whose events are all confirmed, and single
+// events, which leave their batches.
 
 import { type DatabaseConnection, joinEvent, RELEASE_JOBS, type Statement } from '../ledger/index.ts';
 import type { Batch, Settlement } from './entry.ts';
-import { attemptColumns, insertConfirmed } from './publications.ts';
+import { attemptColumns, insertConfirmed, recordMissing } from './publications.ts';
 
 type Execute = Pick<DatabaseConnection, 'execute'>;
 
@@ -39,41 +39,36 @@ export async function settleWhole(
     confirmed.map(({ entry }) => entry.source),
     relayId,
   ]);
-  await endElsewhere(rounds, confirmed, rows, relayId);
+  if (sum(rows) < confirmed.length) await endElsewhere(rounds, confirmed, relayId);
 }
 
 type Recorded = { readonly recorded: number };
+
+const sum = (rows: readonly Recorded[]): number => rows.reduce((total, { recorded }) => total + recorded, 0);
 
 /** Events that are held since they were in flight: an operator has parked them, or a drop has saved their content. */
 const END_ELSEWHERE: Statement = {
   name: 'outbox-end-elsewhere',
   text: `
-with gone as (
-  delete from outbox_held where sequence in (
-    select sequence from outbox_held where sequence = any($1::bigint[]) order by sequence for update
-  )
-  returning sequence, source, job_id
-),
-published as (
-  insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_id, source)
-  select now(), gone.sequence, 1, 'confirmed', t.duration_ms, $3::uuid, gone.source
-  from gone join unnest($1::bigint[], $2::int[]) as t (sequence, duration_ms) using (sequence)
+delete from outbox_held where sequence in (
+  select sequence from outbox_held where sequence = any($1::bigint[]) order by sequence for update
 )
-select source, job_id as "jobId" from gone`,
+returning source, job_id as "jobId"`,
 };
 
-/** All of these were confirmed, and so many of them were still in their batches. */
+/**
+ * Some of these attempts found their events no longer in their batches: an operator or another relay has taken them out, or this
+ * is a repeat. What was published is on record also then, and nothing twice.
+ */
 async function endElsewhere(
   connection: Execute,
-  confirmed: readonly Settlement[],
-  rows: readonly Recorded[],
+  attempts: readonly Settlement[],
   relayId: string,
 ): Promise<void> {
-  if (rows.reduce((sum, { recorded }) => sum + recorded, 0) === confirmed.length) return;
+  await recordMissing(connection, attempts, relayId);
+  const confirmed = attempts.filter(({ publication }) => publication?.result === 'confirmed');
   const gone = await connection.execute<{ source: string; jobId: string }>(END_ELSEWHERE, [
     confirmed.map(({ entry }) => entry.sequence),
-    confirmed.map(({ publication }) => Math.round(publication?.durationMs ?? 0)),
-    relayId,
   ]);
   if (gone.length === 0) return;
   await connection.execute(RELEASE_JOBS, [gone.map(({ source }) => source), gone.map(({ jobId }) => jobId)]);
@@ -82,7 +77,7 @@ async function endElsewhere(
 /**
  * Takes single events out of their batches: confirmed ones leave the outbox, the others are held from then on, and their jobs
  * with them, except behind a returned one. Only what is still in its batch is changed: an operator or another relay
- * may have taken it out before, and to repeat it changes nothing. The attempt is recorded in any case, once.
+ * may have taken it out before, and to repeat it changes nothing. `recorded` counts the attempts that it has recorded.
  *
  * Locks the batches by their keys, then the jobs by theirs, as an operator's decision does. A relay that does not lead any more
  * tells the leader by the version, which may have looked for the event in both places at the wrong moments.
@@ -143,18 +138,16 @@ told as (
 unconfirmed as (
   insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
   select now(), sequence, 1, result, detail, duration_ms, $8::uuid, source from taken where result <> 'confirmed'
-  union all
-  select now(), s.sequence, 1, s.result, s.detail, s.duration_ms, $8::uuid, e.source
-  from settled s ${joinEvent('s.sequence')}
-  where s.result <> 'confirmed' and s.sequence not in (select sequence from taken) and not exists (
-    select from publications p
-    where p.event_sequence = s.sequence and p.attempt = 1 and p.relay_id = $8::uuid and p.result = s.result
-  )
+  returning 1 as recorded
 ),
 confirmed as (
   select * from taken where result = 'confirmed'
+),
+published as (
+  ${insertConfirmed('confirmed', '$8')}
 )
-${insertConfirmed('confirmed', '$8')}`,
+select coalesce(sum(recorded), 0)::int as recorded
+from (select recorded from unconfirmed union all select recorded from published) as rows`,
 };
 
 /** @param settlements of entries with a batch */
@@ -169,6 +162,6 @@ export async function takeOut(
     ...attemptColumns(settlements),
     relayId,
   ]);
-  const confirmed = settlements.filter(({ publication }) => publication?.result === 'confirmed');
-  await endElsewhere(connection, confirmed, rows, relayId);
+  const attempts = settlements.filter(({ publication }) => publication !== undefined);
+  if (sum(rows) < attempts.length) await endElsewhere(connection, attempts, relayId);
 }

@@ -17,7 +17,7 @@ import {
   type Statement,
 } from '../ledger/index.ts';
 import type { Entry, Settlement } from './entry.ts';
-import { attemptColumns } from './publications.ts';
+import { attemptColumns, recordMissing } from './publications.ts';
 import { BODY, EVENT_COLUMNS, type EventRow, toEntry } from './rows.ts';
 
 /**
@@ -142,21 +142,27 @@ moved as (
 )
 insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
 select now(), sequence, attempts + 1, result, detail, duration_ms, $8::uuid, source from settled
-where result is not null`,
+where result is not null
+returning event_sequence`,
 };
 
-/** Then the jobs whose last held event has left or was returned are free. */
+/**
+ * An attempt is on record also if its event was discarded meanwhile. Then the jobs whose last held event has left or was returned
+ * are free.
+ */
 export async function settleHeld(
   connection: Execute,
   settlements: readonly Settlement[],
   relayId: string,
 ): Promise<void> {
-  await connection.execute(SETTLE, [
+  const recorded = await connection.execute(SETTLE, [
     settlements.map(({ entry }) => entry.sequence),
     settlements.map(({ entry }) => entry.attempts),
     ...attemptColumns(settlements),
     relayId,
   ]);
+  const attempts = settlements.filter(({ publication }) => publication !== undefined);
+  if (recorded.length < attempts.length) await recordMissing(connection, attempts, relayId);
   const free = settlements.filter(({ next }) => next === 'delete' || next === 'return');
   if (free.length === 0) return;
   await connection.execute(RELEASE_JOBS, [

@@ -1,16 +1,16 @@
 // The outbox as the relay uses it: loads the entries that may be published now, and writes their results. An entry is in one of
-// three places, each with a file of its own: in a batch with the other events of its write (pending.ts, batch-results.ts), held (held.ts), or a
-// replay's copy (copies.ts). Each write may be repeated: if two relays believe for a moment that they lead, a message
-// may get a second copy, but none is lost.
+// three places, each with a file of its own: in a batch with the other events of its write (pending.ts, batch-results.ts), held
+// (held.ts), or a replay's copy (copies.ts). Each write may be repeated: if two relays believe for a moment that they lead, a
+// message may get a second copy, but none is lost.
 
 import { type DatabaseConnection, type OutboxDepth, readOutboxDepth } from '../ledger/index.ts';
 import { settleWhole, takeOut } from './batch-results.ts';
 import { loadCopies } from './copies.ts';
 import { settleCopies } from './copy-results.ts';
-import type { Attempt, Entry } from './entry.ts';
+import type { Attempt, Entry, Settlement } from './entry.ts';
 import { createHeldLoads, settleHeld } from './held.ts';
 import { createPendingLoads, type Loaded, type PendingLoad, readVersion } from './pending.ts';
-import { recordKept } from './publications.ts';
+import { recordMissing } from './publications.ts';
 import type { Unwritten } from './results.ts';
 
 /** At most `limit` entries and about `bytes` of content, but always one; none of the positions `except`. */
@@ -62,15 +62,18 @@ export function createOutbox(
     loadCopies: (options) => loadCopies(rounds, options),
     settle: async ({ single, whole, held }) => {
       // Batches are deleted whole once those are out of them that are not confirmed.
-      const taken = single.filter(({ next }) => next !== 'keep');
+      const taken = single.filter(isOutcome);
       if (taken.length > 0) await takeOut(rounds, taken, relayId);
       if (whole.length > 0) await settleWhole({ results, rounds }, whole, relayId);
-      if (held.length > 0) await settleHeld(rounds, held, relayId);
-      // Last: if one of the others fails, all are written again, and these would be on record twice.
-      const kept = single.filter(({ next }) => next === 'keep');
-      if (kept.length > 0) await recordKept(rounds, kept, relayId);
+      const moved = held.filter(isOutcome);
+      if (moved.length > 0) await settleHeld(rounds, moved, relayId);
+      const kept = [...single, ...held].filter((settlement) => !isOutcome(settlement));
+      if (kept.length > 0) await recordMissing(rounds, kept, relayId);
     },
     settleCopies: (attempts) => settleCopies(beside, attempts, relayId),
     depth: () => readOutboxDepth(beside.db, null),
   };
 }
+
+/** Whether it changes its entry. An attempt that does not count is only recorded. */
+const isOutcome = ({ next }: Settlement): boolean => next !== 'keep';

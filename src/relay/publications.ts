@@ -30,7 +30,7 @@ export const attemptColumns = (settlements: readonly Settlement[]): unknown[] =>
 const BLOCK_BITS = 10;
 
 /**
- * The end of a statement that records confirmed first attempts, in few rows: one for each source and block of sequences.
+ * Records confirmed first attempts, in few rows: one for each source and block of sequences. Returns how many each row has.
  *
  * @param confirmed a CTE of the statement with sequence, source and duration_ms, one row for each event
  * @param relayId a parameter of the statement, as `$6`
@@ -42,26 +42,45 @@ select now(), ${relayId}::uuid, source, min(sequence), array_agg(sequence order 
 from ${confirmed} group by source, sequence >> ${BLOCK_BITS}
 returning cardinality(sequences) as recorded`;
 
-const RECORD_KEPT: Statement = {
-  name: 'publications-kept',
+/** A repeat comes within minutes. So the search for what it would repeat ends here, within the newest partitions. */
+const REPEATS = `interval '1 hour'`;
+
+/**
+ * Attempts of this relay that are not on record yet. An attempt that the broker made fail does not count, so the next one has the
+ * same number: they are told apart by how long they took. Each is looked up by its key: with NOT EXISTS, Postgres may read all
+ * publications of the day.
+ */
+const RECORD_MISSING: Statement = {
+  name: 'publications-missing',
   text: `
 insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
 select now(), sequence, attempts + 1, result, detail, duration_ms, $7::uuid, source
 from unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::int[], $6::text[])
-  as t (sequence, attempts, result, detail, duration_ms, source)`,
+  as t (sequence, attempts, result, detail, duration_ms, source)
+where (
+  select p.id from publications p
+  where p.event_sequence = t.sequence and p.replay_id is null and p.attempt = t.attempts + 1 and p.relay_id = $7::uuid
+    and p.result = t.result and p.duration_ms = t.duration_ms and p.published_at > now() - ${REPEATS}
+  limit 1
+) is null and (t.result <> 'confirmed' or t.attempts > 0 or (
+  select b.id from publication_batches b
+  where b.first between t.sequence >> ${BLOCK_BITS} << ${BLOCK_BITS} and t.sequence and t.sequence = any(b.sequences)
+    and b.relay_id = $7::uuid and b.published_at > now() - ${REPEATS}
+  limit 1
+) is null)`,
 };
 
-/** Attempts that the broker made fail: they do not count, and the entries stay as they are. */
-export async function recordKept(
+/** To repeat it changes nothing. */
+export async function recordMissing(
   connection: Pick<DatabaseConnection, 'execute'>,
-  kept: readonly Settlement[],
+  attempts: readonly Settlement[],
   relayId: string,
 ): Promise<void> {
-  await connection.execute(RECORD_KEPT, [
-    kept.map(({ entry }) => entry.sequence),
-    kept.map(({ entry }) => entry.attempts),
-    ...publicationColumns(kept),
-    kept.map(({ entry }) => entry.source),
+  await connection.execute(RECORD_MISSING, [
+    attempts.map(({ entry }) => entry.sequence),
+    attempts.map(({ entry }) => entry.attempts),
+    ...publicationColumns(attempts),
+    attempts.map(({ entry }) => entry.source),
     relayId,
   ]);
 }

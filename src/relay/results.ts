@@ -28,11 +28,14 @@ export type Results = {
 };
 
 /**
- * A write costs its statement, whatever its size, and nobody waits for the results of confirmed events. So it waits while more come:
- * until there are this many times as many as are coming. For other results the rest of the job waits.
+ * A write costs its statement, whatever its size, and nobody waits for the results of confirmed events. So it waits while more
+ * come: until there are this many times as many as are coming. For other results the rest of the job waits.
  */
 const RESULTS_PER_COMING = 4;
-/** So many are worth a statement in any case. A crash publishes these again, those of batches that are not whole, and what is in flight. */
+/**
+ * So many are worth a statement in any case. A crash publishes these again, those of batches that are not whole, and what is in
+ * flight.
+ */
 const RESULTS_MAX = 256;
 
 export function createResults(): Results {

@@ -269,6 +269,52 @@ test('an event that is parked on its way and then confirmed has a publication, a
   }
 });
 
+test('an event that is discarded on its way and then confirmed has a publication', async () => {
+  for (const rest of [[], [2]]) {
+    await using stage = await createStage();
+    const { database, connection, bus } = stage;
+    const jobId = newJobId();
+    const relay = await stage.addLeader();
+    const letGo = relay.holdPublishes();
+    // Alone in its batch, and with another one.
+    const others = rest.map((percent) => progress(newJobId(), percent));
+    await write(relay, connection, [progress(jobId, 1), ...others]);
+    await park(connection, await sequenceOf(database, jobId, 1));
+    await discardParked(connection);
+    letGo();
+    await bus.received(1 + rest.length);
+    await isIdle(relay);
+    await relay.runUntil(isEmpty(database));
+    await relay.relay.runOnce();
+
+    expect(await database.query(`select from ${PUBLICATIONS} p where result = 'confirmed'`)).toHaveLength(
+      1 + rest.length,
+    );
+    expect(await database.query('select from jobs where hold > 0')).toEqual([]);
+  }
+});
+
+test('each attempt of a held event is on record, also if the event is discarded meanwhile, and once', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const relay = await stage.addRelay();
+  const sequence = await addEntry(database, { jobId: newJobId(), percent: 1 });
+  await park(connection, sequence);
+  await connection.db.updateTable('outbox_held').set({ state: 'pending' }).execute();
+  const [entry] = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [] });
+  if (entry === undefined) throw new Error('nothing is held');
+  await park(connection, sequence); // on its way
+  await discardParked(connection);
+
+  const unwritten = { single: [], whole: [], held: [{ entry, next: 'retry', ...NACKED }] } as const;
+  await relay.outbox.settle(unwritten);
+  await relay.outbox.settle(unwritten); // the first answer was lost
+
+  expect(await database.query(`select result, attempt from ${PUBLICATIONS} p`)).toEqual([
+    { result: 'nacked', attempt: entry.attempts + 1 },
+  ]);
+});
+
 test('a repeated settle of an event that an operator has parked records its publication once', async () => {
   await using stage = await createStage();
   const { database, connection } = stage;

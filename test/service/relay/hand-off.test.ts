@@ -1,6 +1,7 @@
 // Events that go to the relay from memory, while other replicas write, loads run, publishes fail and leaders change.
 
 import { expect, test, vi } from 'vitest';
+import type { Entry, Settlement } from '../../../src/relay/entry.ts';
 import { amqpUrl, type Bus } from '../../support/bus.ts';
 import { outboxCount } from '../../support/facts.ts';
 import { hold } from '../../support/outbox.ts';
@@ -323,4 +324,39 @@ test('an attempt that ends with the connection is on record, and does not count'
       { attempt: 1, result: 'confirmed' },
     ],
   );
+});
+
+const uncounted = (entry: Entry, durationMs: number): Settlement => ({
+  entry,
+  next: 'keep',
+  publication: { result: 'failed', detail: 'a test', blame: 'broker', durationMs },
+  retryInMs: 0,
+});
+
+test('attempts that do not count are on record once, also if the answer of their write is lost', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const relay = await stage.addRelay();
+  await write(relay, connection, [progress(newJobId(), 10), progress(newJobId(), 20)]);
+  await hold(database, { state: 'pending' }, 'e.progress_percentage = 20');
+  const [single] = await allPending(relay);
+  const [held] = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [] });
+  if (!single || !held) throw new Error('not all were loaded');
+  const after = (durationMs: number) => ({
+    single: [uncounted(single, durationMs)],
+    whole: [],
+    held: [uncounted(held, durationMs)],
+  });
+
+  await relay.outbox.settle(after(5));
+  await relay.outbox.settle(after(5)); // the first answer was lost
+  await relay.outbox.settle(after(9)); // the next attempt
+
+  const recorded = `select attempt, duration_ms from ${PUBLICATIONS} p order by duration_ms, attempt`;
+  expect(await database.query(recorded)).toEqual([
+    { attempt: 1, duration_ms: 5 },
+    { attempt: 2, duration_ms: 5 },
+    { attempt: 1, duration_ms: 9 },
+    { attempt: 2, duration_ms: 9 },
+  ]);
 });

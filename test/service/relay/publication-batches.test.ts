@@ -24,6 +24,7 @@ async function addBatches(database: TestDatabase): Promise<void> {
 const confirmed = (sequence: number): Settlement => ({
   entry: {
     sequence: String(sequence),
+    attempts: 0,
     source: sequence % 2 === 0 ? 'studio' : 'default',
     batch: newBatch(String(sequence - (sequence % 20)), 20),
   } as Entry,
@@ -63,7 +64,7 @@ test('a settle writes one row for each source and block of 1,024, and to repeat 
   expect(await database.query('select from outbox_batches')).toEqual([]);
 });
 
-test('of batches that another relay settled before, nothing is written a second time', async () => {
+test('of batches that were settled before, nothing is written a second time', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
   const both = { results: connection, rounds: connection };
@@ -78,6 +79,28 @@ test('of batches that another relay settled before, nothing is written a second 
   expect(found).toEqual(
     Array.from({ length: 60 }, (_, at) => ({ sequence: 1000 + at, duration: 1000 + at })),
   );
+});
+
+test('what a former leader has published, too, is on record as its own, once', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const both = { results: connection, rounds: connection };
+  await addBatches(database);
+  const former = RELAY.replace('1', '2');
+
+  await settleWhole(both, [wholeBatch(1020)], RELAY);
+  for (let turn = 0; turn < 2; turn += 1) {
+    await settleWhole(both, [wholeBatch(1020)], former);
+    await takeOut(connection, [1021, 1022].map(confirmed), former);
+  }
+
+  const found = await database.query<{ relay_id: string; n: number }>(
+    `select relay_id, count(*)::int as n from ${PUBLICATIONS} p group by 1 order by 1`,
+  );
+  expect(found).toEqual([
+    { relay_id: RELAY, n: 20 },
+    { relay_id: former, n: 20 },
+  ]);
 });
 
 test('events of a batch that are settled by themselves share a row, too, but for those that failed', async () => {
