@@ -3,8 +3,8 @@
 //
 // - Each load reads the version. Rounds are short, as a rule, and then nothing else is needed.
 // - While a round takes long (a large write, a slow database), the version is read beside it.
-// - While neither has a fresh answer, nothing is published from memory. But if reads take too long for many seconds on end, it goes
-//   on: an event that waits for ever is worse than a decision that takes as long as a read.
+// - While neither has a fresh answer, nothing is published from memory. But if reads take too long for many seconds on end, it
+//   goes on: an event that waits for ever is worse than a decision that takes as long as a read.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -109,6 +109,7 @@ export function createDecisions(options: {
       onNew = listener;
     },
     watch: () => {
+      if (isWatched) return;
       isWatched = true;
       void run();
     },

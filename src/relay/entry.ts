@@ -54,6 +54,10 @@ type Hold = {
 
 export type Settlement = Attempt | Hold;
 
+/** Whether the later events of its job wait from now on. */
+export const isDelay = ({ next }: Settlement): boolean =>
+  next === 'retry' || next === 'park' || next === 'hold';
+
 /** Whether `a` stands before `b`: both are decimal digits without leading zeros. */
 export function isBefore(a: string, b: string): boolean {
   return a.length === b.length ? a < b : a.length < b.length;
