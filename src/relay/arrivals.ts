@@ -18,8 +18,9 @@ import type { Decisions } from './decisions.ts';
 import { type Entry, isBefore } from './entry.ts';
 import { createGates } from './gates.ts';
 import type { HandOff, Written } from './hand-off.ts';
+import { createLateWrites, type LateWrites } from './late-writes.ts';
 import type { Outbox } from './outbox.ts';
-import type { Loaded } from './pending.ts';
+import { createSearch, type Found } from './search.ts';
 import type { Window } from './window.ts';
 
 /** How much may be in memory. */
@@ -42,14 +43,6 @@ export type Arrivals = {
 
 /** Behind all sequences. */
 const END = String(2n ** 63n - 1n);
-
-/** What one load has found. */
-type Found = {
-  readonly number: number;
-  readonly pending: Loaded;
-  readonly held: readonly Entry[];
-  readonly copies: readonly Entry[];
-};
 
 export function createArrivals(options: {
   outbox: Pick<Outbox, 'opened' | 'version' | 'loadPending' | 'loadHeld' | 'loadCopies'>;
@@ -76,24 +69,26 @@ export function createArrivals(options: {
   const gates = createGates();
   let isCaughtUp = false;
   let since: string | undefined; // what ended before is in memory or published
-  let forgettings = 0; // of entries that a running load leaves out, since they were in memory when it began
-  let loads = 0; // begun
   let hasNews = true; // something is known to wait in the outbox
-  let buffered = emptyBuffer(); // handed over while a load runs that may catch up
-  let isLoading = false;
   let horizon = END; // what is in batches from here on was not in memory after the last load
-  let isTorn = false; // since the running load began, something was forgotten that it may not find
-  let unknown = handOff.unknown(); // when it was looked at last
-  let opened = outbox.opened(); // when the last load had read
-  let missed: string | undefined; // the first event that was handed over since a load began, and is not in memory
+  let loads = 0; // begun
+  let late: LateWrites | undefined; // while a load runs
+  let forgettings = 0;
+  const search = createSearch({
+    outbox,
+    window,
+    handOff,
+    decisions,
+    isOpen,
+    isStopped,
+    forgettings: () => forgettings,
+  });
 
   function roomLeft(of: 'live' | 'copies'): { limit: number; bytes: number } | undefined {
     const { entries, bytes } = window.size(of);
     const left = { limit: room[of].entries - entries, bytes: room[of].bytes - bytes };
     return left.limit > 0 && left.bytes > 0 ? left : undefined;
   }
-
-  const hasRoom = ({ entries, bytes }: Room) => entries < room.live.entries && bytes < room.live.bytes;
 
   /** For a load of its own, or for one more write: with less, a load would find little, and a write too little. */
   function hasMuchRoom({ but: taken } = { but: 0 }): boolean {
@@ -106,18 +101,15 @@ export function createArrivals(options: {
   function miss(entries: readonly Entry[]): void {
     for (const entry of entries) {
       window.drop(entry);
-      if (missed === undefined || isBefore(entry.position, missed)) missed = entry.position;
+      late?.miss(entry);
     }
   }
 
   function fallBehind(): void {
     isCaughtUp = false;
-    isTorn = true;
     since = undefined;
     hasNews = true;
-    miss(gates.clear());
-    for (const { entries } of buffered.writes) miss(entries);
-    buffered = emptyBuffer();
+    miss([...gates.clear(), ...(late?.tear() ?? [])]);
   }
 
   function forget(): void {
@@ -137,11 +129,7 @@ export function createArrivals(options: {
     hasNews ||= written.hasHeld;
     if (takes()) {
       take(written);
-    } else if (!isCaughtUp && isLoading && !isTorn && hasRoom(buffered)) {
-      buffered.writes.push(written);
-      buffered.entries += written.entries.length;
-      for (const { data } of written.entries) buffered.bytes += data.length;
-    } else {
+    } else if (isCaughtUp || !late?.add(written)) {
       fallBehind();
       miss(written.entries);
     }
@@ -156,61 +144,42 @@ export function createArrivals(options: {
     }
   }
 
-  async function load({ copies: wantsCopies }: { copies: boolean }): Promise<number> {
+  async function load({ copies }: { copies: boolean }): Promise<number> {
     if (!isOpen()) {
       // It may take long until entries may be published, and what is decided until then is not read.
       forget();
       return 0;
     }
-    if (isUnknownNew()) fallBehind();
     // What waits for a load must not use up the room of all loads.
-    if (roomLeft('live') === undefined && !gates.areOpen()) fallBehind();
+    if (search.isUnknownNew() || (roomLeft('live') === undefined && !gates.areOpen())) fallBehind();
     const live = roomLeft('live');
     if (live === undefined) {
-      if (await isAsDecided()) onLoaded({ copies: wantsCopies });
+      if (await search.isAsDecided()) onLoaded({ copies });
       return 0;
     }
     if (!isCaughtUp) await begin();
-    const question = decisions.ask();
-    const before = forgettings;
-    const number = ++loads;
-    const next = handOff.next();
-    const inFlight = handOff.inFlight();
     hasNews = false;
-    missed = undefined;
-    isTorn = false;
-    isLoading = true;
+    loads += 1;
+    late = createLateWrites(room.live);
     try {
-      // The batches last: the others are younger than an event of theirs that must come first, and this load finds that.
-      const copies = wantsCopies ? await findCopies() : [];
-      const held = await outbox.loadHeld({ ...live, except: window.positions() });
-      const pending = await outbox.loadPending({ ...live, since, except: window.inBatches(), inFlight });
-      const openedBefore = opened;
-      opened = outbox.opened();
-      if (pending.found.length + held.length + copies.length > 0) await handOff.answered();
-      if (isUnknownNew() || !isOpen()) {
+      const found = await search.find({
+        live,
+        copies: copies ? roomLeft('copies') : undefined,
+        since,
+        horizon,
+      });
+      if (typeof found === 'string') {
         fallBehind();
-        return 0;
+        return found === 'again' ? await load({ copies }) : 0;
       }
-      const isCurrent = decisions.note(pending.version, question);
-      if (!isCurrent || forgettings !== before) return await load({ copies: wantsCopies });
-      // Postgres may have lost what it had committed, on rows that a load of what is new does not find. After a failover, numbers
-      // of transactions come again. A crash ends all connections, and loses results, whose commits do not wait for the disk.
-      if (since !== undefined && (isBefore(pending.xid, since) || opened !== openedBefore)) {
-        fallBehind();
-        return await load({ copies: wantsCopies });
-      }
-      const isOthers = ({ mark }: Loaded['found'][number]) =>
-        mark?.writer !== next.writer || mark.number < next.number;
-      const found = pending.found.filter(isOthers);
-      const arrived = arrive({ number, pending: { ...pending, found }, held, copies });
-      onLoaded({ copies: wantsCopies });
+      const arrived = arrive(found, late);
+      onLoaded({ copies });
       return arrived;
     } catch (error) {
       fallBehind();
       throw error;
     } finally {
-      isLoading = false;
+      late = undefined;
     }
   }
 
@@ -220,36 +189,15 @@ export function createArrivals(options: {
    */
   async function begin(): Promise<void> {
     fallBehind();
-    await isAsDecided();
+    await search.isAsDecided();
     await handOff.answered();
   }
 
-  /** Reads whether somebody has decided about an event that may wait in memory. If so, all that waits there is loaded again. */
-  async function isAsDecided(): Promise<boolean> {
-    const question = decisions.ask();
-    const before = forgettings;
-    return decisions.note(await outbox.version(), question) && forgettings === before;
-  }
-
-  /** Whether a write has failed, since this was asked last, that may be committed. It may be older than what loads look for. */
-  function isUnknownNew(): boolean {
-    const before = unknown;
-    unknown = handOff.unknown();
-    return unknown !== before;
-  }
-
-  async function findCopies(): Promise<Entry[]> {
-    const left = roomLeft('copies');
-    if (left === undefined) return [];
-    const found = await outbox.loadCopies({ ...left, except: window.positions(), horizon });
-    return found.filter(({ replay }) => !isStopped(replay?.id ?? ''));
-  }
-
-  function arrive({ number, pending, held, copies }: Found): number {
-    const bound = lowest(pending.bound, missed);
+  function arrive({ pending, held, copies }: Found, meanwhile: LateWrites): number {
+    const bound = lowest(pending.bound, meanwhile.missed());
     horizon = bound ?? END;
     const isBound = ({ position }: Entry) => bound !== undefined && !isBefore(position, bound);
-    takeBuffered(isBound);
+    takeLate(meanwhile, isBound);
     const mayGo = (entry: Entry) => {
       const goes = !window.has(entry.position) && !isBound(entry);
       // Of this row, one entry is in memory already or is loaded later.
@@ -265,25 +213,22 @@ export function createArrivals(options: {
       if (toHold.has(entry)) hold(entry);
       else admit(entry);
     }
-    if (bound === undefined && !isTorn) catchUp(number, pending.xid);
+    if (bound === undefined && !meanwhile.isTorn()) catchUp(pending.xid);
     else fallBehind();
     return live.length + due.length;
   }
 
-  /** What was handed over while the load ran. */
-  function takeBuffered(isBound: (entry: Entry) => boolean): void {
-    const late = buffered.writes;
-    buffered = emptyBuffer();
-    for (const { entries, changedJobs, hasHeld } of late) {
+  function takeLate(meanwhile: LateWrites, isBound: (entry: Entry) => boolean): void {
+    for (const { entries, changedJobs, hasHeld } of meanwhile.take()) {
       take({ entries: entries.filter((entry) => !isBound(entry)), changedJobs, hasHeld });
       miss(entries.filter(isBound));
     }
   }
 
-  function catchUp(number: number, xid: string): void {
+  function catchUp(xid: string): void {
     since = xid;
     isCaughtUp = true;
-    for (const entry of gates.open(number)) admit(entry);
+    for (const entry of gates.open(loads)) admit(entry);
   }
 
   handOff.onWritten(receive);
@@ -302,8 +247,6 @@ export function createArrivals(options: {
     forget,
   };
 }
-
-const emptyBuffer = () => ({ writes: [] as Written[], entries: 0, bytes: 0 });
 
 const byPosition = (a: Entry, b: Entry): number => (isBefore(a.position, b.position) ? -1 : 1);
 

@@ -9,8 +9,6 @@ export type Gates = {
   readonly close: (key: string, load: number) => void;
   /** @returns false if nothing keeps this entry from going */
   readonly add: (entry: Entry) => boolean;
-  /** Whether entries of its job wait, or will. */
-  readonly isClosedFor: (entry: Entry) => boolean;
   /** A load has found this entry, so it has found all that comes before it. @returns what may go now, ahead of it */
   readonly before: (entry: Entry) => Entry[];
   /** The load with this number has found all that there was. @returns what may go now */
@@ -51,7 +49,6 @@ export function createGates(): Gates {
       gate?.waiting.push({ entry, load: gate.load });
       return gate !== undefined;
     },
-    isClosedFor: (entry) => gateOf(entry) !== undefined,
     before: (entry) => {
       const gate = gateOf(entry);
       if (gate === undefined) return [];

@@ -1,0 +1,106 @@
+// Looks for what waits in the outbox, and says whether what was found is to be trusted.
+
+import type { Decisions } from './decisions.ts';
+import { type Entry, isBefore } from './entry.ts';
+import type { HandOff } from './hand-off.ts';
+import type { Outbox } from './outbox.ts';
+import type { Loaded } from './pending.ts';
+import type { Window } from './window.ts';
+
+/** In the order of their positions, each of them. */
+export type Found = {
+  /** Without what is handed over. */
+  readonly pending: Loaded;
+  readonly held: readonly Entry[];
+  readonly copies: readonly Entry[];
+};
+
+/** How much is wanted: entries, and bytes of bodies. */
+type Limit = { readonly limit: number; readonly bytes: number };
+
+export type Wanted = {
+  readonly live: Limit;
+  /** Undefined if none are wanted. */
+  readonly copies: Limit | undefined;
+  /** The transaction before which all that has ended is known; undefined if nothing is. */
+  readonly since: string | undefined;
+  /** The first event that may be in the outbox and not in memory. No copy goes before it. */
+  readonly horizon: string;
+};
+
+export type Search = {
+  /**
+   * @returns `again` if that is not what the outbox holds now, and all is to be looked for again; `later` if something may be
+   * committed of which nobody knows, or nothing may be published any more
+   */
+  readonly find: (wanted: Wanted) => Promise<Found | 'again' | 'later'>;
+  /**
+   * Whether a write has failed, since this was asked last, that may be committed. It may be older than what is looked for.
+   */
+  readonly isUnknownNew: () => boolean;
+  /** Reads whether somebody has decided about an event that may wait in memory. False if something was forgotten meanwhile. */
+  readonly isAsDecided: () => Promise<boolean>;
+};
+
+export function createSearch(options: {
+  outbox: Pick<Outbox, 'opened' | 'version' | 'loadPending' | 'loadHeld' | 'loadCopies'>;
+  window: Pick<Window, 'positions' | 'inBatches'>;
+  handOff: Pick<HandOff, 'next' | 'inFlight' | 'answered' | 'unknown'>;
+  decisions: Pick<Decisions, 'ask' | 'note'>;
+  isOpen: () => boolean;
+  isStopped: (replayId: string) => boolean;
+  /** How often something left memory that a search may leave out, since it was there when that began. */
+  forgettings: () => number;
+}): Search {
+  const { outbox, window, handOff, decisions, isOpen, isStopped, forgettings } = options;
+  let unknown = handOff.unknown(); // when it was looked at last
+  let opened = outbox.opened(); // when the last search had read
+
+  function isUnknownNew(): boolean {
+    const before = unknown;
+    unknown = handOff.unknown();
+    return unknown !== before;
+  }
+
+  function isOpenedAnew(): boolean {
+    const before = opened;
+    opened = outbox.opened();
+    return opened !== before;
+  }
+
+  async function findCopies(left: Limit, horizon: string): Promise<Entry[]> {
+    const found = await outbox.loadCopies({ ...left, except: window.positions(), horizon });
+    return found.filter(({ replay }) => !isStopped(replay?.id ?? ''));
+  }
+
+  async function find({ live, copies: wanted, since, horizon }: Wanted): Promise<Found | 'again' | 'later'> {
+    const question = decisions.ask();
+    const before = forgettings();
+    const next = handOff.next();
+    const inFlight = handOff.inFlight();
+    // The batches last: the others are younger than an event of theirs that must come first, and this search finds that.
+    const copies = wanted === undefined ? [] : await findCopies(wanted, horizon);
+    const held = await outbox.loadHeld({ ...live, except: window.positions() });
+    const pending = await outbox.loadPending({ ...live, since, except: window.inBatches(), inFlight });
+    const openedAnew = isOpenedAnew();
+    if (pending.found.length + held.length + copies.length > 0) await handOff.answered();
+    if (isUnknownNew() || !isOpen()) return 'later';
+    if (!decisions.note(pending.version, question) || forgettings() !== before) return 'again';
+    // Postgres may have lost what it had committed, on rows that a search for what is new does not find. After a failover, numbers
+    // of transactions come again. A crash ends all connections, and loses results, whose commits do not wait for the disk.
+    if (since !== undefined && (isBefore(pending.xid, since) || openedAnew)) return 'again';
+    const isOthers = ({ mark }: Loaded['found'][number]) =>
+      mark?.writer !== next.writer || mark.number < next.number;
+    return { pending: { ...pending, found: pending.found.filter(isOthers) }, held, copies };
+  }
+
+  return {
+    find,
+    isUnknownNew,
+    isAsDecided: async () => {
+      const question = decisions.ask();
+      const before = forgettings();
+      return decisions.note(await outbox.version(), question) && forgettings() === before;
+    },
+  };
+}
