@@ -44,7 +44,6 @@ export async function startTestService(
       AMQP_URL: amqpUrl(),
       AMQP_EXCHANGE: exchange,
       SIGNING_SECRETS: SECRET,
-      RELAY_POLL_MS: '50',
       ENVIRONMENT: 'test',
       METRICS_OPEN: 'true',
       API_REQUESTS_PER_MINUTE: '100000', // tests poll often
