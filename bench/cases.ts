@@ -4,7 +4,7 @@
 import { withstandFloods } from './floods.ts';
 import { drainBacklog, sitOutOutage } from './long-cases.ts';
 import { findPgbench, type Pgbench } from './pgbench.ts';
-import { bestPool, choosePool, compare, loadName } from './compare.ts';
+import { bestPool, choosePool, compare, inTurn, loadName } from './compare.ts';
 import { peakOf } from './peaks.ts';
 import type { Case } from './results.ts';
 import { runPgbenchInserts, runPublisher } from './rival-runs.ts';
@@ -136,8 +136,9 @@ async function rates(bench: Bench): Promise<void> {
     // The share with a target is measured as often as what it is compared with.
     for (const round of share === 0.5 ? rounds(bench) : [1]) {
       const variation = { case: 'rates', variant: shareLabel(share), round } as const;
-      await runTallyhook(bench, { ...variation, load: at(own.perS) });
-      if (share === 0.5) await runBaseline(bench, { ...variation, load: at(theirs.perS), pool });
+      const ours = () => runTallyhook(bench, { ...variation, load: at(own.perS) });
+      const baseline = () => runBaseline(bench, { ...variation, load: at(theirs.perS), pool });
+      for (const run of inTurn(round, share === 0.5 ? [ours, baseline] : [ours])) await run();
     }
   }
 }
@@ -152,7 +153,7 @@ async function growth(bench: Bench): Promise<void> {
       if (events > 0) await seedLedger(bench.stage, name, events);
     }
     for (const round of rounds(bench))
-      for (const [events, database] of names)
+      for (const [events, database] of inTurn(round, names))
         await runTallyhook(bench, { case: 'growth', variant: eventsLabel(events), round, database });
   } finally {
     for (const name of names.values()) await databases.drop(name);
@@ -161,7 +162,7 @@ async function growth(bench: Bench): Promise<void> {
 
 async function replicas(bench: Bench): Promise<void> {
   for (const round of rounds(bench).slice(0, 2))
-    for (const count of bench.scale.replicas)
+    for (const count of inTurn(round, bench.scale.replicas))
       await runTallyhook(bench, { case: 'replicas', variant: replicasLabel(count), round, replicas: count });
 }
 

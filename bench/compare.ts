@@ -22,8 +22,13 @@ export async function compare(bench: Bench, comparison: Comparison, rounds: numb
     const variation = { ...comparison, round };
     const ours = () => runTallyhook(bench, variation);
     const theirs = () => runBaseline(bench, { ...variation, pool });
-    for (const run of round % 2 === 1 ? [ours, theirs] : [theirs, ours]) await run();
+    for (const run of inTurn(round, [ours, theirs])) await run();
   }
+}
+
+/** Those that are compared, in the order of this round: every second one begins with the last of them. */
+export function inTurn<T>(round: number, all: Iterable<T>): T[] {
+  return round % 2 === 1 ? [...all] : [...all].toReversed();
 }
 
 /** The same load with each size of the pool, shortly. @returns the best size */
