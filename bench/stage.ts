@@ -44,7 +44,8 @@ const KEPT_WAL_BYTES = GIB;
 
 /**
  * Added to the settings in scripts/services/postgres.ts, which has fsync, full_page_writes and synchronous_commit on. The cache
- * gets a quarter of the memory, as is usually advised: the longest ledger's indexes do not fit into 2 GB. The WAL may grow so much that no checkpoint is forced within a run.
+ * gets a quarter of the memory, as is usually advised: the longest ledger's indexes do not fit into 2 GB. The WAL may grow so
+ * much that no checkpoint is forced within a run.
  */
 export const POSTGRES_SETTINGS = {
   shared_buffers: `${Math.round(totalmem() / 4 / MIB)}MB`,
