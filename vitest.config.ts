@@ -46,6 +46,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,
+    // A fact that a poll waits for may take long on a busy machine. The default is one second.
+    expect: { poll: { timeout: 10_000 } },
     projects: [
       {
         extends: true,

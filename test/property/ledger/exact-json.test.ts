@@ -12,11 +12,12 @@ test.for([
   ['a fraction', `0.${'0'.repeat(250_000)}1`],
   ['an exponent', `1e${'9'.repeat(250_000)}`],
 ] as const)('a number with 250,000 characters of %s is read well within a second', ([, text]) => {
-  const startedMs = performance.now();
+  const before = process.threadCpuUsage();
 
   expect(canonical(text)).toContain('e');
   expect(JSON.stringify(parseExactly(text))).toBe(text);
-  expect(performance.now() - startedMs).toBeLessThan(2_000);
+  const { user, system } = process.threadCpuUsage(before);
+  expect((user + system) / 1_000).toBeLessThan(2_000);
 });
 
 test('100,000 levels are inspected without recursion, and what is around them is still seen', () => {
