@@ -1,4 +1,5 @@
-// How entries come into the window: handed over by the intake after their commit, or loaded from the outbox.
+// How entries come into the window: handed over by the intake after their commit (late-writes.ts, gates.ts), or loaded from the
+// outbox (search.ts).
 //
 // - Behind: the outbox may have events that are not in memory. They are loaded, the oldest first, and what is handed over is left
 //   to later loads.
@@ -73,7 +74,7 @@ export function createArrivals(options: {
   let horizon = END; // what is in batches from here on was not in memory after the last load
   let loads = 0; // begun
   let late: LateWrites | undefined; // while a load runs
-  let forgettings = 0;
+  let forgettings = 0; // of entries that a running search leaves out, since they were in memory when it began
   const search = createSearch({
     outbox,
     window,

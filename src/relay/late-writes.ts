@@ -1,15 +1,15 @@
-// What is handed over while a load runs. If the load then finds all that there was, it goes on from memory.
+// What is handed over while a load runs. After the load, what is not behind an event that the load has left goes on from memory.
 
 import { type Entry, isBefore } from './entry.ts';
 import type { Written } from './hand-off.ts';
 
 export type LateWrites = {
-  /** @returns false if there is no room for it, or if the load will not catch up */
+  /** @returns false if there is no room for it, or if the load cannot catch up any more */
   readonly add: (written: Written) => boolean;
   readonly take: () => Written[];
   /** This entry is not in memory: it is left to a later load. */
   readonly miss: (entry: Entry) => void;
-  /** The first entry that was missed. */
+  /** The position of the first entry that was missed. */
   readonly missed: () => string | undefined;
   /** Something left memory that the load may not find, so it does not catch up. @returns what was added */
   readonly tear: () => Entry[];

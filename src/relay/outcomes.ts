@@ -11,12 +11,12 @@ import type { Publication } from './publisher.ts';
 import type { Results } from './results.ts';
 import type { Lane, Window } from './window.ts';
 
+/** `alone`: no other message was in flight. `isStale`: what waited in memory was forgotten while it was on its way. */
+type How = { readonly alone: boolean; readonly isStale: boolean };
+
 export type Outcomes = {
-  /**
-   * Of the first entry of the lane. `alone`: no other message was in flight. `isStale`: what waited in memory was forgotten while
-   * it was on its way.
-   */
-  readonly add: (lane: Lane, publication: Publication, how: { alone: boolean; isStale: boolean }) => void;
+  /** What came of an attempt with the first entry of the lane. */
+  readonly add: (lane: Lane, publication: Publication, how: How) => void;
   /** An event of its job is held, so this one is, too. It is not published. */
   readonly hold: (entry: Entry) => void;
 };
@@ -37,11 +37,7 @@ export function createOutcomes(options: {
 }): Outcomes {
   const { window, results, copies, maxAttempts, random, log, observe, publishAgain, forget } = options;
 
-  function add(
-    lane: Lane,
-    publication: Publication,
-    { alone, isStale }: { alone: boolean; isStale: boolean },
-  ): void {
+  function add(lane: Lane, publication: Publication, { alone, isStale }: How): void {
     const entry = lane.entries[0] as Entry;
     observe(entry, publication);
     const next = nextStep(entry, publication, { alone, maxAttempts });

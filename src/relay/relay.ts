@@ -12,9 +12,9 @@
 //
 // Replays' copies use the same window, and they wait for live entries, never the other way round.
 //
-// This file joins the parts, each with a state of its own: what arrives (arrivals.ts), what is in memory (window.ts), what is on its way
-// (in-flight.ts), what becomes of it (outcomes.ts), its results (results.ts) and their writes (result-writes.ts, copy-writes.ts), what
-// operators decide meanwhile (decisions.ts), and the rounds (rounds.ts).
+// This file joins the parts, each with a state of its own: what arrives (arrivals.ts), what is in memory (window.ts), what is on its
+// way (in-flight.ts), what becomes of it (outcomes.ts), its results (results.ts) and their writes (result-writes.ts,
+// copy-writes.ts), what operators decide meanwhile (decisions.ts), and the rounds (rounds.ts).
 
 import type { Logger } from 'pino';
 import { createArrivals, type Room } from './arrivals.ts';
@@ -178,7 +178,8 @@ export function createRelay(options: {
 
   async function writeAndLoad(): Promise<number> {
     for (const key of writes.takeAnswered()) arrivals.reopen(key);
-    const written = await write();
+    // The copies' write begins just before the load, which then knows of each failure of a copy whether it is being written.
+    const written = (await writes.write()) + copies.write();
     if (!lease.isLeading()) {
       arrivals.forget();
       return written;

@@ -9,11 +9,14 @@ import type { Window } from './window.ts';
 
 export type ResultWrites = {
   /**
-   * Writes what there is. It stays in memory until that is committed, so that no load finds it again. After an error it is
-   * written again the next time. Returns of how many entries.
+   * Writes what there is, but for events whose batch is not complete (results.ts). They stay in memory until that is committed, so
+   * that no load finds them again. After an error they are written again the next time. Returns how many entries.
    */
   readonly write: () => Promise<number>;
-  /** The jobs whose lanes may be reopened since this was called last. */
+  /**
+   * The jobs whose lanes may be reopened since this was called last, since writes that began before have their answers. A job
+   * comes once for each of its results: its lane is to be reopened as often.
+   */
   readonly takeAnswered: () => string[];
 };
 
@@ -27,7 +30,7 @@ export function createResultWrites(options: {
   handOff: Pick<HandOff, 'answered'>;
   /** Monotonic milliseconds. */
   now: () => number;
-  /** Whether more results of the same writes are to be expected here. */
+  /** This replica leads and does not stop: the other results of a batch are still to come. */
   isLasting: () => boolean;
   onWritten: () => void;
 }): ResultWrites {

@@ -12,11 +12,11 @@ export type Rounds = {
   readonly start: () => void;
   /** There may be something to load: the next round is a whole one, and comes now. */
   readonly nudge: () => void;
-  /** The next look for something to do comes now. */
+  /** The pause before the next round ends now. */
   readonly wake: () => void;
   readonly wakeIfDue: () => void;
   readonly isStopping: () => boolean;
-  /** Begins no more rounds, and waits until nothing is unfinished and written, for `graceMs` at most. */
+  /** Begins no more rounds. Waits until all results are here and written, for `graceMs` at most. */
   readonly stop: (graceMs: number) => Promise<void>;
 };
 
@@ -29,13 +29,13 @@ export function createRounds(options: {
   /** Monotonic milliseconds. */
   now: () => number;
   log: Logger;
-  /** Writes results. Returns of how many entries. */
+  /** Writes results; those of copies it only begins to write. Returns of how many entries. */
   write: () => Promise<number>;
   /** Writes results, and loads. */
   writeAndLoad: () => Promise<number>;
   isWriteDue: () => boolean;
   isLoadDue: () => boolean;
-  /** Whether there will be results that are not written yet. */
+  /** Whether there are results that are not written yet, or will be. */
   isUnfinished: () => boolean;
 }): Rounds {
   const { pollMs, now, log, write, writeAndLoad, isWriteDue, isLoadDue, isUnfinished } = options;

@@ -7,11 +7,11 @@ import type { Outbox } from './outbox.ts';
 import type { Loaded } from './pending.ts';
 import type { Window } from './window.ts';
 
-/** In the order of their positions, each of them. */
 export type Found = {
-  /** Without what is handed over. */
+  /** Without what is handed over. In the order of their sequences, as those that are held. */
   readonly pending: Loaded;
   readonly held: readonly Entry[];
+  /** In the order of their turns: replays take turns. */
   readonly copies: readonly Entry[];
 };
 
@@ -22,23 +22,26 @@ export type Wanted = {
   readonly live: Limit;
   /** Undefined if none are wanted. */
   readonly copies: Limit | undefined;
-  /** The transaction before which all that has ended is known; undefined if nothing is. */
+  /** What ended before this transaction is in memory or published; undefined if nothing is known. */
   readonly since: string | undefined;
-  /** The first event that may be in the outbox and not in memory. No copy goes before it. */
+  /** The first event that the last load has left in the outbox. Copies at this position or behind it are not wanted. */
   readonly horizon: string;
 };
 
 export type Search = {
   /**
-   * @returns `again` if that is not what the outbox holds now, and all is to be looked for again; `later` if something may be
-   * committed of which nobody knows, or nothing may be published any more
+   * @returns `again` if what was found is not to be trusted, since something was decided, forgotten or lost meanwhile, and all is
+   * to be looked for again; `later` if something may be committed of which nobody knows, or nothing may be published any more
    */
   readonly find: (wanted: Wanted) => Promise<Found | 'again' | 'later'>;
   /**
    * Whether a write has failed, since this was asked last, that may be committed. It may be older than what is looked for.
    */
   readonly isUnknownNew: () => boolean;
-  /** Reads whether somebody has decided about an event that may wait in memory. False if something was forgotten meanwhile. */
+  /**
+   * Reads what operators have decided, and lets what waits in memory be forgotten if that is new.
+   * @returns whether what waits there is still the same
+   */
   readonly isAsDecided: () => Promise<boolean>;
 };
 
@@ -49,7 +52,7 @@ export function createSearch(options: {
   decisions: Pick<Decisions, 'ask' | 'note'>;
   isOpen: () => boolean;
   isStopped: (replayId: string) => boolean;
-  /** How often something left memory that a search may leave out, since it was there when that began. */
+  /** How often something was forgotten. A search leaves it out if it was in memory when the search began. */
   forgettings: () => number;
 }): Search {
   const { outbox, window, handOff, decisions, isOpen, isStopped, forgettings } = options;
