@@ -4,7 +4,7 @@
 import { withstandFloods } from './floods.ts';
 import { drainBacklog, sitOutOutage } from './long-cases.ts';
 import { findPgbench, type Pgbench } from './pgbench.ts';
-import { bestPool, choosePool, compare, inTurn, loadName } from './compare.ts';
+import { bestPool, choosePool, compare, loadName, takeTurns } from './compare.ts';
 import { peakOf } from './peaks.ts';
 import type { Case } from './results.ts';
 import { runPgbenchInserts, runPublisher } from './rival-runs.ts';
@@ -80,11 +80,12 @@ async function intake(bench: Bench): Promise<void> {
   const pgbench = pgbenchOrSkip(bench);
   await bench.stage.rabbitmq.stop();
   try {
-    for (const round of rounds(bench)) {
-      for (const count of bench.scale.intakes)
-        await runTallyhookWithoutBroker(bench, { case: 'intake', round, ...closedBy(count) });
-      if (pgbench !== undefined) await runPgbenchInserts(bench, pgbench, round);
-    }
+    const ours = bench.scale.intakes.map((count) => {
+      return (round: number) =>
+        runTallyhookWithoutBroker(bench, { case: 'intake', round, ...closedBy(count) });
+    });
+    const theirs = pgbench === undefined ? [] : [(round: number) => runPgbenchInserts(bench, pgbench, round)];
+    await takeTurns(bench.scale.rounds, [...ours, ...theirs]);
   } finally {
     await bench.stage.rabbitmq.start();
   }
@@ -133,13 +134,13 @@ async function rates(bench: Bench): Promise<void> {
     const at = (perS: number) => ({
       loop: { kind: 'open', ratePerS: Math.round(perS * share), connections: OPEN_CONNECTIONS } as const,
     });
-    // The share with a target is measured as often as what it is compared with.
-    for (const round of share === 0.5 ? rounds(bench) : [1]) {
-      const variation = { case: 'rates', variant: shareLabel(share), round } as const;
-      const ours = () => runTallyhook(bench, { ...variation, load: at(own.perS) });
-      const baseline = () => runBaseline(bench, { ...variation, load: at(theirs.perS), pool });
-      for (const run of inTurn(round, share === 0.5 ? [ours, baseline] : [ours])) await run();
-    }
+    const variation = { case: 'rates', variant: shareLabel(share) } as const;
+    const ours = (round: number) => runTallyhook(bench, { ...variation, round, load: at(own.perS) });
+    const baseline = (round: number) =>
+      runBaseline(bench, { ...variation, round, load: at(theirs.perS), pool });
+    // The share with a target is compared.
+    if (share === 0.5) await takeTurns(bench.scale.rounds, [ours, baseline]);
+    else await ours(1);
   }
 }
 
@@ -152,18 +153,22 @@ async function growth(bench: Bench): Promise<void> {
       await databases.create(name);
       if (events > 0) await seedLedger(bench.stage, name, events);
     }
-    for (const round of rounds(bench))
-      for (const [events, database] of inTurn(round, names))
-        await runTallyhook(bench, { case: 'growth', variant: eventsLabel(events), round, database });
+    const ledgers = [...names].map(([events, database]) => {
+      const variation = { case: 'growth', variant: eventsLabel(events), database } as const;
+      return (round: number) => runTallyhook(bench, { ...variation, round });
+    });
+    await takeTurns(bench.scale.rounds, ledgers);
   } finally {
     for (const name of names.values()) await databases.drop(name);
   }
 }
 
 async function replicas(bench: Bench): Promise<void> {
-  for (const round of rounds(bench).slice(0, 2))
-    for (const count of inTurn(round, bench.scale.replicas))
-      await runTallyhook(bench, { case: 'replicas', variant: replicasLabel(count), round, replicas: count });
+  const counts = bench.scale.replicas.map((count) => {
+    const variation = { case: 'replicas', variant: replicasLabel(count), replicas: count } as const;
+    return (round: number) => runTallyhook(bench, { ...variation, round });
+  });
+  await takeTurns(Math.min(2, bench.scale.rounds), counts);
 }
 
 async function payload(bench: Bench): Promise<void> {

@@ -12,23 +12,28 @@ const USUAL_LOAD = 'bus: 64 connections';
 const USUAL_POOL = 20;
 
 /**
- * In each round the other one begins, so that a machine that becomes slower or faster does not favour one. A comparison of one
- * round shows a tendency: there the baseline has the pool of the usual load, if that is known.
+ * In each round the other one begins. A comparison of one round shows a tendency: there the baseline has the pool of the usual
+ * load, if that is known.
  */
 export async function compare(bench: Bench, comparison: Comparison, rounds: number): Promise<void> {
   const usual = rounds > 1 ? undefined : bestPool(bench.runs, USUAL_LOAD);
   const pool = usual ?? (await choosePool(bench, comparison));
-  for (let round = 1; round <= rounds; round++) {
-    const variation = { ...comparison, round };
-    const ours = () => runTallyhook(bench, variation);
-    const theirs = () => runBaseline(bench, { ...variation, pool });
-    for (const run of inTurn(round, [ours, theirs])) await run();
-  }
+  await takeTurns(rounds, [
+    (round) => runTallyhook(bench, { ...comparison, round }),
+    (round) => runBaseline(bench, { ...comparison, round, pool }),
+  ]);
 }
 
-/** Those that are compared, in the order of this round: every second one begins with the last of them. */
-export function inTurn<T>(round: number, all: Iterable<T>): T[] {
-  return round % 2 === 1 ? [...all] : [...all].toReversed();
+/**
+ * Runs each of them once in each round. Every second round begins with the last of them, so that a machine that becomes slower or
+ * faster does not favour one.
+ */
+export async function takeTurns(
+  rounds: number,
+  subjects: readonly ((round: number) => Promise<void>)[],
+): Promise<void> {
+  for (let round = 1; round <= rounds; round++)
+    for (const run of round % 2 === 1 ? subjects : subjects.toReversed()) await run(round);
 }
 
 /** The same load with each size of the pool, shortly. @returns the best size */

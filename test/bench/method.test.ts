@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { bestPool, loadName, usefulPools } from '../../bench/compare.ts';
+import { bestPool, loadName, takeTurns, usefulPools } from '../../bench/compare.ts';
 import { comparisonTable, costTable, tuningTable } from '../../bench/cost-tables.ts';
 import { SECTIONS } from '../../bench/document.ts';
 import { peakOf } from '../../bench/peaks.ts';
@@ -122,4 +122,13 @@ test('the document has a place for the figures of every case', () => {
   const text = readFileSync(new URL('../../docs/performance.md', import.meta.url), 'utf8');
   const missing = SECTIONS.filter(({ name }) => !text.includes(`<!-- bench:${name} -->\n`));
   expect(missing.map(({ name }) => name)).toEqual([]);
+});
+
+test('every second round begins with the last of those that are compared', async () => {
+  const order: string[] = [];
+  const subject = (name: string) => async (round: number) => {
+    order.push(`${name}${round}`);
+  };
+  await takeTurns(3, ['a', 'b', 'c'].map(subject));
+  expect(order).toEqual(['a1', 'b1', 'c1', 'c2', 'b2', 'a2', 'a3', 'b3', 'c3']);
 });

@@ -132,16 +132,24 @@ function costOfPlan(plan: Plan): Omit<Cost, 'text'> {
   };
 }
 
-/** The cursor position of a row in the list's order: the row number `offset` from the newest. */
+export type ListTable = 'deliveries' | 'events' | 'publications' | 'jobs';
+
+/**
+ * The cursor position of a row in the list's order: the row number `offset` from the newest that is older than `before`, or from
+ * the newest of all. Postgres sorts many rows for it.
+ */
 export async function placeAt(
   { db }: DatabaseConnection,
-  table: 'deliveries' | 'events' | 'publications' | 'jobs',
-  { time, ties, offset }: { time: string; ties: readonly string[]; offset: number },
+  table: ListTable,
+  options: { time: string; ties: readonly string[]; offset?: number; before?: string },
 ): Promise<string[]> {
+  const { time, ties, offset = 0, before } = options;
+  const isOlder = before === undefined ? sql`true` : sql`${sql.ref(time)} < ${before}::timestamptz`;
   const { rows } = await sql<Record<string, string>>`
     select to_char(${sql.ref(time)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as place0,
       ${sql.join(ties.map((tie, index) => sql`${sql.ref(tie)}::text as ${sql.ref(`place${index + 1}`)}`))}
     from ${table === 'publications' ? sql.raw(PUBLICATIONS) : sql``} ${sql.table(table)}
+    where ${isOlder}
     order by ${sql.join([time, ...ties].map((name) => sql`${sql.ref(name)} desc`))}
     offset ${offset} limit 1`.execute(db);
   return Object.values(rows[0] ?? {});

@@ -17,9 +17,7 @@ const only = (items: readonly Item[], ...names: string[]) =>
 
 /** Waits until the relay is through with all that was sent. */
 async function untilPublished(relay: TestService): Promise<void> {
-  await expect
-    .poll(() => relay.database.query(`select from ${OUTBOX} where state = 'pending'`), { timeout: 10_000 })
-    .toEqual([]);
+  await expect.poll(() => relay.database.query(`select from ${OUTBOX} where state = 'pending'`)).toEqual([]);
 }
 
 /** A job with a duplicate, a conflict and a completion, and one that failed; all but failures are wanted on the bus. */

@@ -256,7 +256,6 @@ describe('connections', () => {
 
     await expect
       .poll(() => deliver(relay.webhooks, completed(newJobId())).then(({ status }) => status, String), {
-        timeout: 10_000,
         interval: 100,
       })
       .toBe(202);
@@ -477,7 +476,7 @@ describe('connections', () => {
       connection.write(rawPost(body, signed(body)));
       connection.end();
     }
-    await expect.poll(() => events(relay.database), { timeout: 10_000 }).toHaveLength(20);
+    await expect.poll(() => events(relay.database)).toHaveLength(20);
 
     expect(await deliver(relay.webhooks, completed(jobIds[0] ?? ''))).toMatchObject({
       status: 200,

@@ -37,7 +37,7 @@ async function sendTraced(relay: TestService, { content, headers, path = '/webho
   const answer = connection.text().replace(/^Date: .*\r\n/m, '');
   const ownRows = async () =>
     (await deliveries(relay.database)).filter((row) => row.headers.includes(requestId));
-  await expect.poll(ownRows, { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(ownRows).toHaveLength(1);
   const [row] = await ownRows();
   if (row === undefined) throw new Error('it was there a moment ago');
   return { answer, row };

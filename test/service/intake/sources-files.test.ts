@@ -209,9 +209,9 @@ describe('the file of the default source', () => {
     using started = await startFromFiles(folder, { secrets: DEFAULT, sources: ofTeam(TEAM) });
 
     await folder.write('secrets', 'planted'); // the service sees it by itself
-    await expect.poll(() => started.lines, { timeout: 10_000 }).toHaveLength(1);
+    await expect.poll(() => started.lines).toHaveLength(1);
     await folder.write('sources.json', ofTeam(NEXT));
-    await expect.poll(() => started.lines, { timeout: 10_000 }).toHaveLength(2);
+    await expect.poll(() => started.lines).toHaveLength(2);
 
     expect(started.lines).toEqual([
       expect.objectContaining({
@@ -293,9 +293,7 @@ describe('the file of the default source', () => {
 
     await folder.write('secrets', NEXT);
 
-    await expect
-      .poll(() => started.fingerprints('default'), { timeout: 10_000 })
-      .toEqual([fingerprintOf(NEXT)]);
+    await expect.poll(() => started.fingerprints('default')).toEqual([fingerprintOf(NEXT)]);
   });
 
   test.for(['secrets', 'sources.json'])(
@@ -324,9 +322,7 @@ describe('the file of the default source', () => {
 
       await rename(folder.path('..data-v2'), folder.path('..data'));
 
-      await expect
-        .poll(() => started.fingerprints('default'), { timeout: 10_000 })
-        .toEqual([fingerprintOf(NEXT)]);
+      await expect.poll(() => started.fingerprints('default')).toEqual([fingerprintOf(NEXT)]);
     },
   );
 });

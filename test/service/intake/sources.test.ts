@@ -112,7 +112,7 @@ test('SOURCES_FILE is read again when it changes', async () => {
 
   await folder.write('sources.json', sources({ 'team-a': [NEW], 'team-b': [OLD] }));
 
-  await expect.poll(() => status(relay, 'team-a', NEW), { timeout: 10_000, interval: 100 }).toBe(202);
+  await expect.poll(() => status(relay, 'team-a', NEW), { interval: 100 }).toBe(202);
   expect(await status(relay, 'team-a', OLD)).toBe(401);
   expect(await status(relay, 'team-b', OLD)).toBe(202);
 });
@@ -127,7 +127,7 @@ test('SIGNING_SECRETS_FILE is read again when it changes, and the default source
   expect(await status(relay, 'default', NEW)).toBe(401);
 
   await folder.write('secrets', `${OLD},${NEW}\n`);
-  await expect.poll(() => status(relay, 'default', NEW), { timeout: 10_000, interval: 100 }).toBe(202);
+  await expect.poll(() => status(relay, 'default', NEW), { interval: 100 }).toBe(202);
   expect(await status(relay, 'default', OLD)).toBe(202);
 
   await folder.write('secrets', `${NEW}\n`);

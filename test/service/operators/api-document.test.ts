@@ -213,9 +213,7 @@ async function makeHistory(relay: TestService): Promise<History> {
   await deliver(relay.webhooks, '[]');
   await deliver(relay.webhooks, '{}', { secret: 'some other secret of enough bytes' });
   await expect
-    .poll(() => relay.database.query(`select 1 from outbox_held where state = 'returned'`), {
-      timeout: 10_000,
-    })
+    .poll(() => relay.database.query(`select 1 from outbox_held where state = 'returned'`))
     .toHaveLength(4);
   const [accepted] = await relay.database.query<{ id: string }>(
     `select id from deliveries where job_id = $1 and outcome = 'accepted' and status = 'completed'`,

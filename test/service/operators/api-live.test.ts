@@ -10,7 +10,6 @@ import { completed, deliver, newJobId, progress } from '../../support/sender.ts'
 import { startTestService, type TestService } from '../../support/service.ts';
 import { openSession } from '../../support/transaction.ts';
 
-const PATIENCE = { timeout: 10_000 };
 const byText = (a: string, b: string) => (a < b ? -1 : 1);
 
 /** `delivery completed accepted`, `publication completed` */
@@ -56,9 +55,9 @@ describe('two replicas', () => {
     await deliver(two.webhooks, completed(second));
     await deliver(two.webhooks, completed(second));
 
-    await expect.poll(() => jobsOf(listening), PATIENCE).toEqual([first, second, second]);
+    await expect.poll(() => jobsOf(listening)).toEqual([first, second, second]);
     await expect
-      .poll(() => jobsOf(listening, 'publication'), PATIENCE)
+      .poll(() => jobsOf(listening, 'publication'))
       .toEqual(expect.arrayContaining([first, second]));
 
     expect(listening.response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
@@ -94,14 +93,14 @@ describe('two replicas', () => {
     for (const _ of [1, 2]) {
       sent.push(newJobId());
       await deliver(one.webhooks, completed(sent.at(-1) ?? ''));
-      await expect.poll(() => jobsOf(listening), PATIENCE).toEqual(sent);
+      await expect.poll(() => jobsOf(listening)).toEqual(sent);
     }
     await late.query('commit');
-    await expect.poll(() => jobsOf(listening), PATIENCE).toEqual([...sent, 'late']);
+    await expect.poll(() => jobsOf(listening)).toEqual([...sent, 'late']);
 
     const last = newJobId();
     await deliver(one.webhooks, completed(last));
-    await expect.poll(() => jobsOf(listening), PATIENCE).toEqual([...sent, 'late', last]);
+    await expect.poll(() => jobsOf(listening)).toEqual([...sent, 'late', last]);
   });
 
   test.for([
@@ -126,7 +125,7 @@ describe('two replicas', () => {
     await deliver(one.webhooks, completed(job));
     await deliver(one.webhooks, completed(job));
     await deliver(one.webhooks, progress(job, 5));
-    await expect.poll(() => all.events.length, PATIENCE).toBe(5);
+    await expect.poll(() => all.events.length).toBe(5);
     expect(some.events.map(inShort).toSorted(byText)).toEqual(wanted);
   });
 
@@ -141,7 +140,7 @@ describe('two replicas', () => {
     );
 
     await expect
-      .poll(() => jobsOf(all).map(String).toSorted(byText), PATIENCE)
+      .poll(() => jobsOf(all).map(String).toSorted(byText))
       .toEqual(['default', 'team-a', 'unknown']);
     expect(jobsOf(own)).toEqual(['team-a']);
     expect((await limited.get('/live?source=default')).status).toBe(403);
@@ -161,7 +160,7 @@ describe('two replicas', () => {
       .poll(async () => {
         await using again = await listen(crowd);
         return again.response.status;
-      }, PATIENCE)
+      })
       .toBe(200);
     await Promise.all(held.map((listening) => listening[Symbol.asyncDispose]()));
   });
@@ -170,7 +169,7 @@ describe('two replicas', () => {
     await using listening = await listen(viewer, '?events=deliveries');
 
     await insertMany(database, 1_500);
-    await expect.poll(() => listening.events.length, PATIENCE).toBeGreaterThan(1_000);
+    await expect.poll(() => listening.events.length).toBeGreaterThan(1_000);
 
     const gaps = listening.events.filter(({ event }) => event === 'gap');
     expect(gaps).toEqual([
@@ -185,7 +184,7 @@ describe('two replicas', () => {
         },
       },
     ]);
-    await expect.poll(() => jobsOf(listening).length, PATIENCE).toBe(1_000);
+    await expect.poll(() => jobsOf(listening).length).toBe(1_000);
   });
 
   test('a reader that stops reading loses the oldest, is told how many, and holds up nobody', async () => {
@@ -196,7 +195,7 @@ describe('two replicas', () => {
     await insertMany(database, rows, 30_000);
     const marker = () => deliver(one.webhooks, completed('after-all-that'));
     await marker();
-    await expect.poll(() => jobsOf(marked), PATIENCE).toEqual(['after-all-that']);
+    await expect.poll(() => jobsOf(marked)).toEqual(['after-all-that']);
     const events = await slow.readUntil((found) => {
       const missed = found.reduce((sum, { value }) => sum + Number(value['left_out'] ?? 0), 0);
       return missed + found.filter(({ event }) => event === 'delivery').length >= rows;
@@ -226,7 +225,7 @@ test('Postgres is asked for news only while somebody listens', async () => {
   expect(await lastAsked()).toBeLessThan(2);
   await listening[Symbol.asyncDispose]();
   // Every second would keep it below.
-  await expect.poll(lastAsked, PATIENCE).toBeGreaterThan(2.5);
+  await expect.poll(lastAsked).toBeGreaterThan(2.5);
 });
 
 test('a stop ends those who listen and waits for none, not even for one that does not read', async () => {
@@ -237,7 +236,7 @@ test('a stop ends those who listen and waits for none, not even for one that doe
   using slow = await openPaused(relay, viewer.value, '/api/v1/live');
   await insertMany(relay.database, 900, 30_000);
   await deliver(relay.webhooks, completed(newJobId()));
-  await expect.poll(() => marked.events.length, PATIENCE).toBe(1);
+  await expect.poll(() => marked.events.length).toBe(1);
 
   const startedMs = performance.now();
   await relay[Symbol.asyncDispose]();
@@ -257,7 +256,7 @@ test('a stop waits for no connection on which nothing was ever asked', async () 
   await relay[Symbol.asyncDispose]();
 
   expect(performance.now() - startedMs).toBeLessThan(5_000);
-  await expect.poll(() => sockets.every((socket) => socket.closed), PATIENCE).toBe(true);
+  await expect.poll(() => sockets.every((socket) => socket.closed)).toBe(true);
 });
 
 test('while the ledger cannot be read nobody is let in, and afterwards nothing is missed', async () => {
@@ -272,12 +271,12 @@ test('while the ledger cannot be read nobody is let in, and afterwards nothing i
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
   // The deliveries can be read all the while.
-  await expect.poll(() => jobsOf(listening), PATIENCE).toEqual([job]);
+  await expect.poll(() => jobsOf(listening)).toEqual([job]);
   expect(relay.log.filter(({ msg }) => msg === 'nothing new can be read for those who listen')).toHaveLength(
     1,
   );
   await relay.database.query('alter table publications_away rename to publications');
-  await expect.poll(() => jobsOf(listening, 'publication'), PATIENCE).toEqual([job]);
+  await expect.poll(() => jobsOf(listening, 'publication')).toEqual([job]);
   expect(jobsOf(listening)).toEqual([job]);
 });
 
@@ -298,12 +297,12 @@ async function openPaused(relay: TestService, token: string, path: string) {
   return {
     readUntil: async (isDone: (found: ReturnType<typeof parse>) => boolean) => {
       socket.resume();
-      await expect.poll(() => isDone(parse(text)), PATIENCE).toBe(true);
+      await expect.poll(() => isDone(parse(text))).toBe(true);
       return parse(text);
     },
     closed: async () => {
       socket.resume();
-      await expect.poll(() => socket.closed, PATIENCE).toBe(true);
+      await expect.poll(() => socket.closed).toBe(true);
     },
     [Symbol.dispose]: () => void socket.destroy(),
   };

@@ -145,9 +145,9 @@ test('live, each of those who listen at once is told what he may know', async ()
 
   const reasonsOf = ({ events }: typeof told) =>
     events.filter((event) => event.id === id).map(({ value }) => value['reason']);
-  await expect.poll(() => reasonsOf(told), { timeout: 10_000 }).toEqual([TOLD]);
-  await expect.poll(() => reasonsOf(toldToo), { timeout: 10_000 }).toEqual([TOLD]);
-  await expect.poll(() => reasonsOf(untold), { timeout: 10_000 }).toEqual([NO_MATCH]);
+  await expect.poll(() => reasonsOf(told)).toEqual([TOLD]);
+  await expect.poll(() => reasonsOf(toldToo)).toEqual([TOLD]);
+  await expect.poll(() => reasonsOf(untold)).toEqual([NO_MATCH]);
   expect(JSON.stringify(untold.events)).not.toContain('team-b');
   expect(JSON.stringify(told.events)).not.toContain('signed_by');
 });

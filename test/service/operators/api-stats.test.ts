@@ -296,9 +296,7 @@ test('what two replicas answered and published is added up, refusals too, and su
   await deliver(two.webhooks, completed(job));
   await deliver(two.webhooks, completed(newJobId()));
   await fetch(one.webhooks, { method: 'POST', body: 'unsigned' });
-  await expect
-    .poll(async () => (await database.query(`select from ${PUBLICATIONS} p`)).length, { timeout: 10_000 })
-    .toBe(2);
+  await expect.poll(async () => (await database.query(`select from ${PUBLICATIONS} p`)).length).toBe(2);
   await Promise.all([one[Symbol.asyncDispose](), two[Symbol.asyncDispose]()]);
 
   await using relay = await startTestService({ database });
@@ -364,9 +362,7 @@ test('lag is that of what was confirmed, and a replay is none', async () => {
     { key: job },
   );
   expect(status).toBe(202);
-  await expect
-    .poll(async () => (await database.query(`select from ${PUBLICATIONS} p`)).length, { timeout: 10_000 })
-    .toBe(3);
+  await expect.poll(async () => (await database.query(`select from ${PUBLICATIONS} p`)).length).toBe(3);
   await relay.service.stop();
 
   const counted = await database.query<{ result: string; count: number; least: number }>(

@@ -51,12 +51,7 @@ test('one job is followed from its first progress to its replay', async () => {
   const finished = completed(job);
   const published = (result: string, count: number) =>
     expect
-      .poll(
-        async () => (await storyOf(api, job)).items.filter((step) => told(step).includes(result)).length,
-        {
-          timeout: 10_000,
-        },
-      )
+      .poll(async () => (await storyOf(api, job)).items.filter((step) => told(step).includes(result)).length)
       .toBe(count);
 
   await deliver(service.webhooks, progress(job, 40));
@@ -264,7 +259,7 @@ test('a job’s story is the same by parameters, which take an id that no addres
     api.get<Steps>(`/story?source=default&job_id=${encodeURIComponent(id)}${query}`);
 
   await expect
-    .poll(() => service.database.query(`select from ${OUTBOX} where state = 'pending'`), { timeout: 10_000 })
+    .poll(() => service.database.query(`select from ${OUTBOX} where state = 'pending'`))
     .toEqual([]);
   const { body: first } = await byParameters(job, '&limit=2');
   expect(first).toEqual(await storyOf(api, job, '?limit=2'));

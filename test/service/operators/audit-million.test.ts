@@ -14,7 +14,7 @@ import { search } from '../../../src/operators/audit/search.ts';
 import { readStory } from '../../../src/operators/audit/story.ts';
 import { operators } from '../../support/operators.ts';
 import { startReplica } from '../../support/replica.ts';
-import { costOf, createHistory, type History, placeAt } from '../../support/history.ts';
+import { costOf, createHistory, type History, type ListTable, placeAt } from '../../support/history.ts';
 
 const DELIVERIES = 1_000_000;
 const HEAP_MIB = 72;
@@ -59,25 +59,13 @@ const byTime = [
   { from: daysAgo(3), to: daysAgo(2.9) },
 ];
 
-type Order = { readonly time: string; readonly ties: readonly string[] };
-type Table = 'deliveries' | 'events' | 'publications' | 'jobs';
+const midsts = new Map<ListTable, Promise<string[]>>();
 
-const midsts = new Map<Table, Promise<string[]>>();
-
-/** The cursor position of some row of two weeks ago. It is looked for once for each table: Postgres sorts many rows for it. */
-function midstOf(table: Table, order: Order): Promise<string[]> {
-  const midst = midsts.get(table) ?? findMidst(table, order);
+/** The cursor position of some row of two weeks ago. It is looked for once for each table. */
+function midstOf(table: ListTable, order: { time: string; ties: readonly string[] }): Promise<string[]> {
+  const midst = midsts.get(table) ?? placeAt(history.connection, table, { ...order, before: daysAgo(14) });
   midsts.set(table, midst);
   return midst;
-}
-
-async function findMidst(table: Table, { time, ties }: Order): Promise<string[]> {
-  const { rows } = await sql<Record<string, string>>`
-    select to_char(${sql.ref(time)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as place0,
-      ${sql.join(ties.map((tie, index) => sql`${sql.ref(tie)}::text as ${sql.ref(`place${index + 1}`)}`))}
-    from ${sql.table(table)} where ${sql.ref(time)} < ${daysAgo(14)}::timestamptz
-    order by ${sql.ref(time)} desc limit 1`.execute(history.connection.db);
-  return Object.values(rows[0] ?? {});
 }
 
 type Asked = Readonly<Record<string, unknown>>;
@@ -206,7 +194,7 @@ describe('on a million deliveries', () => {
     'the list of %s by %j reads no table, from its begin and from its midst',
     async (name, asked, { most, isFull }) => {
       const { list, order } = LISTS[name as keyof typeof LISTS];
-      const table = name === 'quarantine' ? 'deliveries' : (name as 'deliveries');
+      const table = name === 'quarantine' ? 'deliveries' : (name as ListTable);
       const midst = await midstOf(table, order);
       for (const after of [null, midst]) {
         const pages: Page<unknown>[] = [];

@@ -170,7 +170,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the documentation', { timeout: 60_000 },
     await expect.poll(() => form.getByRole('status').textContent()).toBe('200 OK');
     const later = newJobId();
     await deliver(relay.webhooks, completed(later));
-    await expect.poll(() => form.locator('pre').textContent(), { timeout: 10_000 }).toContain(later);
+    await expect.poll(() => form.locator('pre').textContent()).toContain(later);
     await form.getByRole('button', { name: 'Stop' }).click();
     await expect.poll(() => form.getByRole('status').textContent()).toBe('200 OK (stopped)');
     expect(faults).toEqual([]);

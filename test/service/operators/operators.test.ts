@@ -38,7 +38,7 @@ describe('health', () => {
     await using relay = await startTestService();
 
     await expect
-      .poll(async () => (await request(relay.operators).get('/readyz')).body, { timeout: 10_000 })
+      .poll(async () => (await request(relay.operators).get('/readyz')).body)
       .toMatchObject({ ready: true, rabbitmq: 'connected' });
   });
 
@@ -61,7 +61,7 @@ describe('health', () => {
     proxy.cut();
 
     await expect
-      .poll(async () => (await request(relay.intake).get('/readyz')).body, { timeout: 10_000 })
+      .poll(async () => (await request(relay.intake).get('/readyz')).body)
       .toMatchObject({ ready: false, postgres: 'down' });
     await request(relay.intake).get('/readyz').expect(503);
     await request(relay.intake).get('/livez').expect(200);

@@ -316,9 +316,7 @@ test('results that fill the window do not wait for deliveries that are being rec
 
   await write(leader, connection, completions(64));
   await bus.received(64);
-  await expect
-    .poll(() => database.query(`select from ${PUBLICATIONS} p`), { timeout: 10_000 })
-    .toHaveLength(64);
+  await expect.poll(() => database.query(`select from ${PUBLICATIONS} p`)).toHaveLength(64);
 
   resolve();
   await slow;

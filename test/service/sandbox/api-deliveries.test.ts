@@ -55,9 +55,7 @@ async function failedJob(webhookUrl: string, token = on.token): Promise<Delivery
     body: { ...failing(), webhook_url: webhookUrl },
   });
   const found = await expect
-    .poll(async () => (await list(`?job_id=${String(job['job_id'])}`, token)).webhook_deliveries[0]?.state, {
-      timeout: 10_000,
-    })
+    .poll(async () => (await list(`?job_id=${String(job['job_id'])}`, token)).webhook_deliveries[0]?.state)
     .toBe('delivered')
     .then(() => list(`?job_id=${String(job['job_id'])}`, token));
   return found.webhook_deliveries[0] as Delivery;
@@ -103,9 +101,7 @@ describe('a delivery', () => {
     const received = await receiver.untilReceived(2);
     expect(received[1]?.body).toEqual(received[0]?.body);
     await expect
-      .poll(async () => (await on.call<Delivery>('GET', `/webhook_deliveries/${id}`)).body.attempts.length, {
-        timeout: 10_000,
-      })
+      .poll(async () => (await on.call<Delivery>('GET', `/webhook_deliveries/${id}`)).body.attempts.length)
       .toBe(2);
   });
 
@@ -203,9 +199,7 @@ describe('who is told', () => {
       token,
       body: failing(),
     });
-    await expect
-      .poll(async () => (await list('', token)).webhook_deliveries[0]?.state, { timeout: 10_000 })
-      .toBe('given_up');
+    await expect.poll(async () => (await list('', token)).webhook_deliveries[0]?.state).toBe('given_up');
     expect(receiver.received).toHaveLength(1);
   });
 });

@@ -60,9 +60,7 @@ describe('503', () => {
     }
     release();
     await expect
-      .poll(async () => (await on.call('POST', '/conversion_jobs', { body: order(fields) })).status, {
-        timeout: 10_000,
-      })
+      .poll(async () => (await on.call('POST', '/conversion_jobs', { body: order(fields) })).status)
       .toBe(201);
   });
 });
@@ -76,7 +74,7 @@ describe('a client that breaks off', () => {
         'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"job_type":',
     );
     connection.reset();
-    await expect.poll(() => on.log.some(({ msg }) => msg === 'request'), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => on.log.some(({ msg }) => msg === 'request')).toBe(true);
     expect(on.log.filter(({ level }) => Number(level) >= 50)).toEqual([]);
     expect(await on.call('GET', '/me')).toMatchObject({ status: 200 });
   });
@@ -90,9 +88,7 @@ describe('a client that breaks off', () => {
         `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
     );
     await expect
-      .poll(() => on.sandbox.accounts.tokens(on.sandbox.accounts.open('default').id)[0]?.lastUsedAt, {
-        timeout: 10_000,
-      })
+      .poll(() => on.sandbox.accounts.tokens(on.sandbox.accounts.open('default').id)[0]?.lastUsedAt)
       .not.toBeNull();
     const stopped = on.sandbox.stop();
     connection.write(body.slice(10));

@@ -38,7 +38,7 @@ describe('a restart in the middle of a job', () => {
     const { token } = first;
     const progressOf = async (url: string) =>
       (await ask<Job>(url, 'GET', `/conversion_jobs/${jobId}`, { token })).body.progress_percentage;
-    await expect.poll(() => progressOf(first.url), { timeout: 10_000 }).toBeGreaterThanOrEqual(40);
+    await expect.poll(() => progressOf(first.url)).toBeGreaterThanOrEqual(40);
     const reached = await progressOf(first.url);
     await first.sandbox.stop();
 
@@ -58,7 +58,7 @@ describe('a restart in the middle of a job', () => {
       processing_time_seconds: 3,
     });
 
-    await expect.poll(() => receiver.received.at(-1)?.said['status'], { timeout: 10_000 }).toBe('completed');
+    await expect.poll(() => receiver.received.at(-1)?.said['status']).toBe('completed');
     const told = receiver.received.map(({ said }) => Number(said['progress_percentage']));
     expect(told).toEqual([...new Set(told)].toSorted((left, right) => left - right));
     expect(second.log.find(({ msg }) => msg === 'jobs begin again')).toMatchObject({ jobs: 1 });
@@ -96,7 +96,6 @@ describe('a restart in the middle of a job', () => {
       .poll(
         async () =>
           (await ask<Job>(first.url, 'GET', `/conversion_jobs/${jobId}`, { token })).body.progress_percentage,
-        { timeout: 10_000 },
       )
       .toBeGreaterThanOrEqual(10);
     first.command.child.kill('SIGKILL');
@@ -142,7 +141,7 @@ describe('a restart in the middle of a job', () => {
     for (let restart = 0; restart < 7; restart++) {
       await using on = await startTestSandbox({ data });
       jobId ??= (await createJob(on, { input_url: `${origin.url}/input.mp4` })).job_id;
-      await expect.poll(() => origin.asked.length, { timeout: 10_000 }).toBe(restart + 1);
+      await expect.poll(() => origin.asked.length).toBe(restart + 1);
       expect((await on.call('GET', `/conversion_jobs/${jobId}`)).body).toMatchObject({
         status: 'processing',
       });

@@ -52,7 +52,7 @@ describe('a job', () => {
     });
     expect(Date.parse(job.completed_at ?? '')).toBeGreaterThan(Date.parse(job.created_at));
 
-    await expect.poll(() => receiver.received.at(-1)?.said['status'], { timeout: 10_000 }).toBe('completed');
+    await expect.poll(() => receiver.received.at(-1)?.said['status']).toBe('completed');
     const notifications = receiver.received.map(({ said }) => said);
     const percentages = notifications.map((said) => Number(said['progress_percentage']));
     expect(notifications.length).toBeGreaterThanOrEqual(2);
@@ -188,7 +188,7 @@ describe('at a time', () => {
     while (left.one + left.two > 0) {
       // No slot stays empty while a job may take it.
       const may = Math.min(3, Math.min(2, left.one) + Math.min(2, left.two));
-      await expect.poll(() => running.length, { timeout: 10_000, interval: 5 }).toBe(may);
+      await expect.poll(() => running.length, { interval: 5 }).toBe(may);
       const first = running.shift();
       if (first === undefined) break;
       left[first.account] -= 1;

@@ -82,7 +82,7 @@ it('a replay’s copies are what the document says, sent to the exchange or to o
   const eventId = `default:${jobId}:completed`;
   await using one = await listen(newExchange());
   await deliver(relay.webhooks, completed(jobId));
-  await expect.poll(() => bus.ids(), { timeout: 10_000 }).toContain(eventId);
+  await expect.poll(() => bus.ids()).toContain(eventId);
 
   const everywhere = await operator.post('/replays', { event_ids: [eventId] });
   await expect.poll(() => ofEvent(bus, eventId), { timeout: 15_000 }).toHaveLength(2);
