@@ -1,5 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { ONLY_IN_ALL } from './test/only-in-all.ts';
+import { patience } from './test/support/patience.ts';
 
 /** Files that take a minute or two, whatever their size. One of them begun last would be waited for alone. */
 const LONG = [
@@ -31,6 +33,12 @@ const NO_SERVICES = { TEST_DATABASE_URL: '', TEST_AMQP_URL: '' };
 const UNIT = 'test/unit/**/*.test.ts';
 const PROPERTY = 'test/property/**/*.test.ts';
 
+/** `npm test` says so, unless it is told which tests to run. */
+const leftOut = process.env['TEST_LEAVES_OUT'] ? Object.keys(ONLY_IN_ALL) : [];
+
+/** Only then, since the pure tests take as long as what they load. */
+const profile = process.env['TEST_PROFILE'] ? ['test/support/profile.ts'] : [];
+
 /** Projects with another number of workers cannot run at once. */
 const AFTER_UNIT = { groupOrder: 1 };
 
@@ -43,11 +51,12 @@ export default defineConfig({
     // Most tests wait more than they compute; the default would be one worker on two cores. Measured there: 700 s with three,
     // 655 with four.
     maxWorkers: 4,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
-    teardownTimeout: 20_000,
+    testTimeout: patience(30_000),
+    hookTimeout: patience(60_000),
+    teardownTimeout: patience(20_000),
     // A fact that a poll waits for may take long on a busy machine. The default is one second.
-    expect: { poll: { timeout: 10_000 } },
+    expect: { poll: { timeout: patience(10_000) } },
+    setupFiles: profile,
     projects: [
       {
         extends: true,
@@ -75,7 +84,7 @@ export default defineConfig({
         test: {
           name: 'service',
           include: ['test/**/*.test.ts'],
-          exclude: [UNIT, PROPERTY],
+          exclude: [UNIT, PROPERTY, ...leftOut],
           // A worker loads and compiles the service once for all its files: that is a second of processor time for each. What
           // tests start they end, so the next file finds nothing of them.
           isolate: false,

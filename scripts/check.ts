@@ -1,10 +1,14 @@
-// `npm test`: format, lint, types and all tests, exactly what CI runs. Tests get a Postgres and a RabbitMQ of
-// their own. All steps run even if one fails; the last line counts them. With arguments, vitest alone, with them.
+// `npm test`: format, lint, types, and the tests that fit between two changes; with `--all`, as `npm run test:all` and CI have it,
+// all of them. Tests get a Postgres and a RabbitMQ of their own. All steps run even if one fails; the last line counts them. With
+// vitest's arguments, the tests alone.
 
 import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { ONLY_IN_ALL } from '../test/only-in-all.ts';
 import { FAILED, runSteps, runTests, tallyAll, type Tally } from './checks.ts';
-import { createProgress, explain, type Progress } from './output.ts';
+import { createProgress, explain, type Progress, say } from './output.ts';
+import { choosePatience } from './patience.ts';
+import { profileTable, readProfile, secondsOf, WITHOUT_PROFILE } from './profile.ts';
 import { ROOT } from './relay.ts';
 import { findChromium, WITHOUT_CHROMIUM } from './services/find-chromium.ts';
 import { chooseEngine } from './services/find-ffmpeg.ts';
@@ -37,30 +41,80 @@ const WITHOUT = {
 /** Tests that need no services (vitest.config.ts). */
 const PURE = /^test\/(?:unit|property)\b/;
 
-async function run(guard: Guard, vitestArgs: string[]): Promise<Tally[]> {
-  const progress = createProgress();
-  const folder = makeThrowAwayFolder(guard);
-  const all = { guard, folder, progress };
-  if (arePure(vitestArgs)) return [await runTests(vitestArgs, all)];
-  // These run at once. The tests run after them, since their times must not be disturbed.
-  const [services, results] = await Promise.all([
-    startServices(guard, folder, progress),
-    vitestArgs.length > 0 ? [] : runSteps(all),
-  ]);
-  const tests = services === undefined ? FAILED : await runTests(vitestArgs, all, services);
-  for (const [name, withoutIt] of Object.entries(WITHOUT))
-    if (services?.[name] === '') progress.note(withoutIt);
-  return [...results, tests];
-}
+type Arguments = {
+  readonly all: boolean;
+  readonly profile: boolean;
+  /** Those of vitest. */
+  readonly others: readonly string[];
+  /** The tests that they name. */
+  readonly paths: readonly string[];
+};
 
-/** Whether the arguments name tests, and only such as need no services. */
-function arePure(vitestArgs: string[]): boolean {
+/** Options of ours are taken, and all others left to vitest. */
+function readArguments(args: readonly string[]): Arguments {
   const { positionals: paths } = parseArgs({
-    args: vitestArgs,
+    args: [...args],
     options: { testNamePattern: { type: 'string', short: 't' } },
     allowPositionals: true,
     strict: false,
   });
+  return {
+    all: args.includes('--all'),
+    profile: args.includes('--profile'),
+    others: args.filter((argument) => argument !== '--all' && argument !== '--profile'),
+    paths,
+  };
+}
+
+type Services = {
+  readonly env: NodeJS.ProcessEnv;
+  /** Of the servers that we started, by name. */
+  readonly pids: Readonly<Record<string, number>>;
+};
+
+const NO_SERVICES: Services = { env: {}, pids: {} };
+
+async function run(guard: Guard, args: Arguments): Promise<Tally[]> {
+  const progress = createProgress();
+  const folder = makeThrowAwayFolder(guard);
+  const all = { guard, folder, progress };
+  const { factor, why } = await choosePatience(process.env['TEST_PATIENCE'], folder);
+  progress.note(`limits for tests that hang × ${factor} (${why})`);
+  const profile = args.profile ? join(folder, 'profile') : '';
+  const isWhole = args.all || args.others.length > 0;
+  const env = {
+    TEST_PATIENCE: String(factor),
+    TEST_PROFILE: profile,
+    TEST_LEAVES_OUT: isWhole ? '' : 'true',
+  };
+  const runWith = (services: Services) =>
+    runTests(args.others, all, { ...services.env, ...env }).finally(() => {
+      if (args.profile) printProfile(profile, services);
+    });
+  if (arePure(args.paths)) return [await runWith(NO_SERVICES)];
+  // These run at once. The tests run after them, since their times must not be disturbed.
+  const [services, results] = await Promise.all([
+    startServices(guard, folder, progress),
+    args.others.length > 0 ? [] : runSteps(all),
+  ]);
+  const tests = services === undefined ? FAILED : await runWith(services);
+  for (const [name, withoutIt] of Object.entries(WITHOUT))
+    if (services?.env[name] === '') progress.note(withoutIt);
+  if (!isWhole) say(`${Object.keys(ONLY_IN_ALL).length} files run with npm run test:all only`);
+  return [...results, tests];
+}
+
+/** After the tests, while the servers still run. */
+function printProfile(path: string, { pids }: Services): void {
+  const servers: Record<string, number> = {};
+  for (const [name, pid] of Object.entries(pids)) servers[name] = secondsOf(pid) ?? 0;
+  const lines =
+    secondsOf(process.pid) === undefined ? [WITHOUT_PROFILE] : profileTable(readProfile(path), servers);
+  for (const line of lines) say(line);
+}
+
+/** Whether tests are named, and only such as need no services. */
+function arePure(paths: readonly string[]): boolean {
   return paths.length > 0 && paths.every((path) => PURE.test(relative(ROOT, resolve(path))));
 }
 
@@ -69,9 +123,10 @@ async function startServices(
   guard: Guard,
   folder: string,
   { during, note }: Progress,
-): Promise<NodeJS.ProcessEnv | undefined> {
+): Promise<Services | undefined> {
   const { TEST_DATABASE_URL, TEST_AMQP_URL } = process.env;
   const isThrownAway = TEST_DATABASE_URL === undefined;
+  const pids: Record<string, number> = {};
   try {
     const [databaseUrl, amqpUrl, chromium, oldNode, python, go] = await Promise.all([
       TEST_DATABASE_URL ??
@@ -79,11 +134,13 @@ async function startServices(
           const place = makeThrowAwayFolder(guard, roomInMemory(DATABASES_BYTES));
           const dir = join(place, 'postgres');
           const postgres = await startPostgres({ dir, guard, log: note, settings: THROWN_AWAY });
+          pids['Postgres'] = postgres.pid;
           return postgres.url;
         }),
       TEST_AMQP_URL ??
         during('RabbitMQ', async () => {
           const rabbitmq = await startRabbitmq({ dir: join(folder, 'rabbitmq'), guard, log: note });
+          pids['RabbitMQ'] = rabbitmq.pid;
           return rabbitmq.url;
         }),
       findChromium({ guard, logFile: join(folder, 'install-chromium.log'), log: note }),
@@ -93,7 +150,7 @@ async function startServices(
       // For the sandbox's conversions: without ffmpeg their tests are skipped, and say so.
       chooseEngine({ guard, logFile: join(folder, 'install-ffmpeg.log'), log: note }),
     ]);
-    return {
+    const env = {
       TEST_DATABASE_URL: databaseUrl,
       TEST_AMQP_URL: amqpUrl,
       TEST_CHROMIUM: chromium ?? '',
@@ -103,10 +160,11 @@ async function startServices(
       // Its databases are deleted with its folder: dropping each of them would take half a minute.
       ...(isThrownAway && { TEST_POSTGRES_IS_THROWN_AWAY: 'true' }),
     };
+    return { env, pids };
   } catch (error) {
     note(explain(error));
     return undefined;
   }
 }
 
-process.exit(await tallyAll((guard) => run(guard, process.argv.slice(2))));
+process.exit(await tallyAll((guard) => run(guard, readArguments(process.argv.slice(2)))));

@@ -66,11 +66,11 @@ async function runStep(step: keyof typeof STEPS, { guard, folder, progress }: Ru
   }
 }
 
-/** `services`: the variables that name them; none for tests that are pure. */
+/** `variables`: those that the tests read, which name their servers among others. */
 export async function runTests(
   vitestArgs: readonly string[],
   { guard, folder }: Run,
-  services: NodeJS.ProcessEnv = {},
+  variables: NodeJS.ProcessEnv = {},
 ): Promise<Tally> {
   const reportFile = join(folder, 'vitest.json');
   // The tests' temporary folder is deleted with ours.
@@ -80,7 +80,7 @@ export async function runTests(
   const env = {
     NODE_COMPILE_CACHE: join(folder, 'compiled'),
     ...process.env,
-    ...services,
+    ...variables,
     TMPDIR: temporary,
   };
   const reporters = vitestArgs.some((argument) => argument.startsWith('--reporter'))

@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { Pool, type QueryResultRow } from 'pg';
+import { tellStart } from './starts.ts';
 
 /** With other names two runs can share one server. */
 export const TEMPLATE = process.env['TEST_TEMPLATE'] ?? 'tallyhook_template';
@@ -31,6 +32,7 @@ function databaseUrl(name?: string): string {
  * deletions a copy costs 700 ms of processor time instead of 35.
  */
 export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
+  tellStart('database');
   const name = `${PREFIX}${randomBytes(6).toString('hex')}`;
   // Copied as files: through the WAL it takes twice as long.
   const template = options.empty ? '' : `template ${TEMPLATE} strategy file_copy`;

@@ -5,6 +5,7 @@ import { type Service, startService } from '../../src/service.ts';
 import { amqpUrl, UNHEARD } from './bus.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { SECRET } from './sender.ts';
+import { tellStart } from './starts.ts';
 import { createTestLog, type TestLog } from './test-log.ts';
 
 export { createTestLog } from './test-log.ts';
@@ -28,6 +29,7 @@ export type TestService = AsyncDisposable & {
 export async function startTestService(
   options: { env?: Env; database?: TestDatabase; exchange?: string; testLog?: TestLog } = {},
 ): Promise<TestService> {
+  tellStart('service');
   const database = options.database ?? (await createTestDatabase());
   const exchange = options.exchange ?? UNHEARD;
   const { log, lines } = options.testLog ?? createTestLog();

@@ -1,5 +1,7 @@
 // Waits for a fact, with a limit. Without vitest, since the torture run and the soak use it too.
 
+import { patience } from './patience.ts';
+
 const POLL_MS = 50;
 
 export function pause(ms: number): Promise<void> {
@@ -8,14 +10,16 @@ export function pause(ms: number): Promise<void> {
 
 /**
  * Calls `ask` until its result is not undefined, and returns that. An error that it throws counts as "not yet".
- * @throws Error that names `what` after `limitMs`, with the last error as its cause.
+ * @param limitMs on a quiet machine: it only ends a test that hangs, and is longer on a slow one
+ * @throws Error that names `what` after this time, with the last error as its cause.
  */
 export async function until<T>(
   what: string,
   ask: () => T | undefined | Promise<T | undefined>,
   { limitMs, pollMs = POLL_MS }: { limitMs: number; pollMs?: number },
 ): Promise<T> {
-  const deadlineMs = performance.now() + limitMs;
+  const patientMs = patience(limitMs);
+  const deadlineMs = performance.now() + patientMs;
   let cause: unknown;
   for (;;) {
     try {
@@ -24,7 +28,7 @@ export async function until<T>(
     } catch (error) {
       cause = error;
     }
-    if (performance.now() > deadlineMs) throw new Error(`${what}: not within ${limitMs} ms`, { cause });
+    if (performance.now() > deadlineMs) throw new Error(`${what}: not within ${patientMs} ms`, { cause });
     await pause(pollMs);
   }
 }
