@@ -51,8 +51,9 @@ export default defineConfig({
     // Most tests wait more than they compute; the default would be one worker on two cores. Measured there: 700 s with three,
     // 655 with four.
     maxWorkers: 4,
-    testTimeout: patience(30_000),
-    hookTimeout: patience(60_000),
+    // Only for what hangs: each wait in a test ends earlier, and says what it waited for.
+    testTimeout: patience(120_000),
+    hookTimeout: patience(120_000),
     teardownTimeout: patience(20_000),
     // A fact that a poll waits for may take long on a busy machine. The default is one second.
     expect: { poll: { timeout: patience(10_000) } },

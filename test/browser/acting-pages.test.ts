@@ -7,11 +7,12 @@ import { listen, newExchange } from '../support/bus.ts';
 import { signInBrowser, visitConsole } from '../support/console.ts';
 import type { TokenOptions } from '../support/operators.ts';
 import { faultsIn } from '../support/page-checks.ts';
+import { patience } from '../support/patience.ts';
 import { completed, deliver, failed, newJobId, progress } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { OUTBOX } from '../support/outbox.ts';
 
-const PATIENCE = { timeout: 15_000 };
+const PATIENCE = { timeout: patience(15_000) };
 const MARKUP = '</td><script>alert(1)</script><img src=x onerror=alert(1)>';
 
 async function isReturned(relay: TestService, count: number): Promise<void> {
@@ -54,55 +55,49 @@ describeInBrowser('pages that act', (open) => {
   test.for([
     { looks: WITH_JAVASCRIPT, javaScriptEnabled: true },
     { looks: WITHOUT_JAVASCRIPT, javaScriptEnabled: false },
-  ])(
-    'are accessible and fit, with JavaScript $javaScriptEnabled',
-    { timeout: 90_000 },
-    async ({ looks, javaScriptEnabled }) => {
-      const exchange = newExchange();
-      await using _ = await listen(exchange, { bindings: [] });
-      await using relay = await startTestService({ exchange });
-      await returned(relay, 2);
-      for (const status of ['archived', MARKUP, `\u202e${'x'.repeat(100)}`])
-        await quarantine(relay, MARKUP, status);
-      await deliver(relay.webhooks, progress(newJobId(), 5));
-      await deliver(relay.webhooks, failed(newJobId()));
-      await isReturned(relay, 4);
-      const { page, visit } = await signedIn(open, relay, { javaScriptEnabled, token: { name: MARKUP } });
-      const preview = await visit.get('/console/replays/new?kind=completed');
-      const { location = '' } = await visit.submit(
-        preview.forms.find(({ text }) => text.startsWith('Replay')),
-      );
+  ])('are accessible and fit, with JavaScript $javaScriptEnabled', async ({ looks, javaScriptEnabled }) => {
+    const exchange = newExchange();
+    await using _ = await listen(exchange, { bindings: [] });
+    await using relay = await startTestService({ exchange });
+    await returned(relay, 2);
+    for (const status of ['archived', MARKUP, `\u202e${'x'.repeat(100)}`])
+      await quarantine(relay, MARKUP, status);
+    await deliver(relay.webhooks, progress(newJobId(), 5));
+    await deliver(relay.webhooks, failed(newJobId()));
+    await isReturned(relay, 4);
+    const { page, visit } = await signedIn(open, relay, { javaScriptEnabled, token: { name: MARKUP } });
+    const preview = await visit.get('/console/replays/new?kind=completed');
+    const { location = '' } = await visit.submit(preview.forms.find(({ text }) => text.startsWith('Replay')));
 
-      const paths = [
-        '/console/outbox',
-        '/console/outbox?state=returned&by=queue',
-        '/console/outbox?source=nothing',
-        '/console/outbox/retry?all=true&state=returned',
-        '/console/outbox/discard?all=true&state=returned',
-        '/console/quarantine',
-        '/console/quarantine?state=released',
-        '/console/quarantine/release?all=true',
-        '/console/quarantine/discard?all=true',
-        '/console/replays',
-        '/console/replays/new',
-        '/console/replays/new?kind=completed&from=24h&queue=billing',
-        location,
-        `${location}/cancel`,
-        '/console/tokens',
-        '/console/tokens/new',
-        `/console/tokens/${visit.token.id}/revoke`,
-        '/console/sessions',
-        '/console/operator-log',
-      ];
-      for (const path of paths) {
-        await page.goto(path);
-        await page.evaluate(`for (const part of document.querySelectorAll('details')) part.open = true`);
-        expect({ path, faults: await faultsIn(page, looks) }).toEqual({ path, faults: [] });
-      }
-    },
-  );
+    const paths = [
+      '/console/outbox',
+      '/console/outbox?state=returned&by=queue',
+      '/console/outbox?source=nothing',
+      '/console/outbox/retry?all=true&state=returned',
+      '/console/outbox/discard?all=true&state=returned',
+      '/console/quarantine',
+      '/console/quarantine?state=released',
+      '/console/quarantine/release?all=true',
+      '/console/quarantine/discard?all=true',
+      '/console/replays',
+      '/console/replays/new',
+      '/console/replays/new?kind=completed&from=24h&queue=billing',
+      location,
+      `${location}/cancel`,
+      '/console/tokens',
+      '/console/tokens/new',
+      `/console/tokens/${visit.token.id}/revoke`,
+      '/console/sessions',
+      '/console/operator-log',
+    ];
+    for (const path of paths) {
+      await page.goto(path);
+      await page.evaluate(`for (const part of document.querySelectorAll('details')) part.open = true`);
+      expect({ path, faults: await faultsIn(page, looks) }).toEqual({ path, faults: [] });
+    }
+  });
 
-  test.for([true, false])('stories, with JavaScript: %s', { timeout: 90_000 }, async (javaScriptEnabled) => {
+  test.for([true, false])('stories, with JavaScript: %s', async (javaScriptEnabled) => {
     const exchange = newExchange();
     await using bus = await listen(exchange, { bindings: [] });
     await using relay = await startTestService({ exchange });

@@ -6,11 +6,12 @@ import { address } from '../../src/operators/console/view/links.ts';
 import { describeInBrowser, type Look } from '../support/browser.ts';
 import { signInBrowser } from '../support/console.ts';
 import { faultsIn } from '../support/page-checks.ts';
+import { patience } from '../support/patience.ts';
 import { PUBLICATIONS } from '../support/publications.ts';
 import { completed, deliver, failed, progress } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
-const PATIENCE = { timeout: 15_000 };
+const PATIENCE = { timeout: patience(15_000) };
 
 const HOSTILE = `<script>alert(1)</script>'"javascript:alert(1)`;
 const MARKUP = '</pre></details><script>alert(1)</script><img src=x onerror=alert(1)>';
@@ -89,7 +90,7 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
     { looks: WITHOUT_JAVASCRIPT, javaScriptEnabled: false },
   ])(
     'are accessible and fit, and what senders wrote is inert, with JavaScript $javaScriptEnabled',
-    { timeout: 180_000 },
+    { timeout: patience(180_000) },
     async ({ looks, javaScriptEnabled }) => {
       await using relay = await startTestService();
       await fill(relay);

@@ -22,7 +22,7 @@ async function openLive(page: Page, search = ''): Promise<void> {
 const rowOf = (page: Page, jobId: string) => page.locator('#rows tr', { hasText: jobId });
 
 describeInBrowser('the live page', (open) => {
-  test('eight open tabs share one stream and stay responsive', { timeout: 90_000 }, async () => {
+  test('eight open tabs share one stream and stay responsive', async () => {
     await using relay = await startTestService();
     await using opened = await open({ baseUrl: relay.operators });
     const { context } = opened;

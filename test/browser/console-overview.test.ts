@@ -38,7 +38,6 @@ describeInBrowser('the overview, search and sources', (open) => {
     },
   ] as const)(
     'are accessible and fit, with JavaScript $javaScriptEnabled',
-    { timeout: 60_000 },
     async ({ looks, javaScriptEnabled }) => {
       await using relay = await startTestService();
       await fill(relay);

@@ -17,6 +17,7 @@ import {
   type TestSandbox,
   untilEnded,
 } from '../support/sandbox.ts';
+import { waitFor } from '../support/waits.ts';
 
 /** With the sample clip. */
 async function startFiles() {
@@ -158,7 +159,7 @@ describeInBrowser('the sandbox’s dashboard', (open) => {
     const { page } = opened;
     const main = () => page.innerText('main');
     const untilShown = (text: RegExp) =>
-      vi.waitFor(async () => expect(await main().catch(() => '')).toMatch(text), {
+      waitFor(async () => expect(await main().catch(() => '')).toMatch(text), {
         timeout: 15_000,
         interval: 100,
       });

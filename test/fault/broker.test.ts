@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
 import { listen, newExchange, subscribeDurably } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -19,12 +19,13 @@ import { startReplica } from '../support/replica.ts';
 import { completed, deliver, newJobId, progress } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
 import { OUTBOX } from '../support/outbox.ts';
+import { waitFor } from '../support/waits.ts';
 
 let broker: RabbitmqServer;
 
 beforeAll(async () => {
   broker = await startRabbitmq();
-}, 120_000);
+});
 
 afterAll(() => broker.close());
 
@@ -70,7 +71,7 @@ test('guarantee 7: with the broker down at the start deliveries are answered as 
   await untilOutboxEmpty(database);
   expect(outOfOrder(subscriber.messages)).toEqual([]);
   expect(await replica.readiness()).toMatchObject({ status: 200, body: { rabbitmq: 'connected' } });
-}, 90_000);
+});
 
 test('guarantee 7: with the broker killed under load answers do not change, and every event arrives in order', async () => {
   const exchange = newExchange();
@@ -85,12 +86,10 @@ test('guarantee 7: with the broker killed under load answers do not change, and 
   await load.reached(150);
 
   await broker.kill('SIGKILL');
-  await vi.waitFor(async () => expect(await replica.metric('tallyhook_broker_connected')).toBe(0), {
-    timeout: 10_000,
-  });
+  await waitFor(async () => expect(await replica.metric('tallyhook_broker_connected')).toBe(0));
   await load.reached(load.acknowledged().size + 100);
   await broker.start();
-  await vi.waitFor(async () => expect(await replica.metric('tallyhook_broker_connected')).toBe(1), {
+  await waitFor(async () => expect(await replica.metric('tallyhook_broker_connected')).toBe(1), {
     timeout: 20_000,
   });
   await load.reached(load.acknowledged().size + 100);
@@ -104,7 +103,7 @@ test('guarantee 7: with the broker killed under load answers do not change, and 
   expect(outOfOrder(subscriber.messages)).toEqual([]);
   expect(altered(subscriber.messages)).toEqual([]);
   expect(replica.hasExited()).toBe(false);
-}, 90_000);
+});
 
 test('guarantee 7: with the broker blocked by a memory alarm answers do not change, memory is bounded, and all is delivered after', async () => {
   const exchange = newExchange();
@@ -129,13 +128,11 @@ test('guarantee 7: with the broker blocked by a memory alarm answers do not chan
 
   try {
     await setMemoryAlarm(broker, true);
-    await vi.waitFor(async () => expect(await replica.metric('tallyhook_broker_blocked')).toBe(1), {
-      timeout: 10_000,
-    });
+    await waitFor(async () => expect(await replica.metric('tallyhook_broker_blocked')).toBe(1));
     // Longer than the confirm deadline, with more events than may be in flight.
     const blockedMs = performance.now();
     const peak = { inFlight: 0 };
-    await vi.waitFor(
+    await waitFor(
       async () => {
         peak.inFlight = Math.max(peak.inFlight, await replica.metric('tallyhook_relay_in_flight'));
         expect(performance.now() - blockedMs).toBeGreaterThan(3 * confirmDeadlineMs);
@@ -157,7 +154,7 @@ test('guarantee 7: with the broker blocked by a memory alarm answers do not chan
   expect(outOfOrder(subscriber.messages)).toEqual([]);
   expect(await database.query(`select from publications where result <> 'confirmed'`)).toEqual([]);
   expect([...copies(subscriber.messages).values()].filter((count) => count > 1)).toEqual([]);
-}, 60_000);
+});
 
 test('a broker that is blocked does not keep us from ending, and the next leader publishes what is left', async () => {
   const exchange = newExchange();
@@ -174,9 +171,7 @@ test('a broker that is blocked does not keep us from ending, and the next leader
     await setMemoryAlarm(broker, true);
     await using replica = await start();
     for (const job of jobs) expect((await post(replica.webhooks, completed(job))).status).toBe(202);
-    await vi.waitFor(async () => expect(await replica.metric('tallyhook_broker_blocked')).toBe(1), {
-      timeout: 10_000,
-    });
+    await waitFor(async () => expect(await replica.metric('tallyhook_broker_blocked')).toBe(1));
 
     const signalledMs = performance.now();
     replica.kill('SIGTERM');
@@ -190,7 +185,7 @@ test('a broker that is blocked does not keep us from ending, and the next leader
   await subscriber.receivedAll(jobs.map((job) => `default:${job}:completed`));
   await untilOutboxEmpty(database);
   expect(next.hasExited()).toBe(false);
-}, 60_000);
+});
 
 test('a confirm that is overdue because the broker was blocked is not held against its event', async () => {
   const exchange = newExchange();
@@ -204,14 +199,12 @@ test('a confirm that is overdue because the broker was blocked is not held again
     confirmDeadlineMs,
   });
   try {
-    await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 10_000 });
+    await waitFor(() => expect(publisher.isReady()).toBe(true));
     await setMemoryAlarm(broker, true);
     const publication = publisher.publish(newMessage('a')); // the broker says that it is blocked only after a publish
-    await vi.waitFor(() => expect(publisher.state().blocked).toBe(true), { timeout: 5_000 });
+    await waitFor(() => expect(publisher.state().blocked).toBe(true));
     const publishedMs = performance.now();
-    await vi.waitFor(() => expect(performance.now() - publishedMs).toBeGreaterThan(2 * confirmDeadlineMs), {
-      timeout: 5_000,
-    });
+    await waitFor(() => expect(performance.now() - publishedMs).toBeGreaterThan(2 * confirmDeadlineMs));
 
     // The broker unblocks the connection, but its confirm does not arrive.
     proxy.stallAfterFrames(1);
@@ -224,7 +217,7 @@ test('a confirm that is overdue because the broker was blocked is not held again
     proxy.cut();
     await publisher.close();
   }
-}, 60_000);
+});
 
 test('events in doubt go one by one, also those that are read anew when the one before them is confirmed', async () => {
   const exchange = newExchange();
@@ -244,7 +237,7 @@ test('events in doubt go one by one, also those that are read anew when the one 
     await relay.runOnce();
     expect(relay.inFlight()).toBe(3);
     // The broker closes the channel, and does not say because of which.
-    await vi.waitFor(() => expect(relay.inFlight() === 0 && parts.publisher.isReady()).toBe(true));
+    await waitFor(() => expect(relay.inFlight() === 0 && parts.publisher.isReady()).toBe(true));
     const letPublish = parts.holdPublishes();
     await relay.runOnce();
     expect(relay.inFlight()).toBe(1);
@@ -253,19 +246,19 @@ test('events in doubt go one by one, also those that are read anew when the one 
     await database.query('update outbox_version set version = version + 1');
     const letLoad = parts.holdLoads(1);
     const round = relay.runOnce();
-    await vi.waitFor(() => expect(parts.loads()).toBe(4));
+    await waitFor(() => expect(parts.loads()).toBe(4));
     letPublish();
     await bus.received(1);
-    await vi.waitFor(() => expect(relay.inFlight()).toBe(0));
+    await waitFor(() => expect(relay.inFlight()).toBe(0));
     letLoad();
     await round;
 
     expect(relay.inFlight()).toBe(1);
-    await vi.waitFor(() => expect(relay.inFlight()).toBe(0));
+    await waitFor(() => expect(relay.inFlight()).toBe(0));
   } finally {
     await setMaxMessageSize(MAX_MESSAGE_BYTES);
   }
-}, 60_000);
+});
 
 test('an event that is too large for the broker is parked alone, and the others are published', async () => {
   const exchange = newExchange();
@@ -289,7 +282,7 @@ test('an event that is too large for the broker is parked alone, and the others 
     await deliver(relay.webhooks, completed(culprit));
     const startedMs = performance.now();
 
-    await vi.waitFor(
+    await waitFor(
       () => expect(new Set(bus.ids())).toEqual(new Set(innocent.map((job) => `default:${job}:completed`))),
       { timeout: 20_000, interval: 50 },
     );
@@ -299,7 +292,7 @@ test('an event that is too large for the broker is parked alone, and the others 
         `select state, attempts, last_error from ${OUTBOX} where job_id = $1 order by sequence`,
         [culprit],
       );
-    await vi.waitFor(async () => expect((await waiting())[0]?.state).toBe('parked'), {
+    await waitFor(async () => expect((await waiting())[0]?.state).toBe('parked'), {
       timeout: 20_000,
       interval: 50,
     });
@@ -322,7 +315,7 @@ test('an event that is too large for the broker is parked alone, and the others 
     expect(next.exchange).toBe(exchange);
     expect(await retry(connection.db, 'parked')).toBe(1);
     await untilOutboxEmpty(database);
-    await vi.waitFor(() =>
+    await waitFor(() =>
       expect(bus.ids().filter((id) => id.includes(culprit))).toEqual([
         `default:${culprit}:processing:10`,
         `default:${culprit}:processing:20`,
@@ -333,7 +326,7 @@ test('an event that is too large for the broker is parked alone, and the others 
   } finally {
     await setMaxMessageSize(MAX_MESSAGE_BYTES);
   }
-}, 90_000);
+});
 
 test('virtual hosts, users and passwords with special characters work, and so does a host name without a dot', async () => {
   const [vhost, user, password] = ['a b/ü%&', 'us:er@x', 'p@ss/w#rd:?%'];
@@ -353,4 +346,4 @@ test('virtual hosts, users and passwords with special characters work, and so do
   const printed = JSON.stringify(relay.log);
   expect(printed).not.toContain(password);
   expect(printed).not.toContain(encodeURIComponent(password));
-}, 30_000);
+});

@@ -15,12 +15,13 @@ import {
   TAKEN_OVER,
 } from '../support/example-scenario.ts';
 import { type Language, PROGRAMS } from '../support/examples.ts';
+import { patience } from '../support/patience.ts';
 
 let scenario: Scenario | undefined;
 
 beforeAll(async () => {
   scenario = await playScenario(PROGRAMS);
-}, 300_000);
+}, patience(300_000));
 
 afterAll(() => scenario?.[Symbol.asyncDispose]());
 

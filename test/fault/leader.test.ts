@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Bus, listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { copies, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
@@ -8,6 +8,7 @@ import { addEntries } from '../support/relay.ts';
 import { startReplica, untilLeading } from '../support/replica.ts';
 import { completed, isAcknowledged, newJobId } from '../support/sender.ts';
 import { openTransaction } from '../support/transaction.ts';
+import { waitFor } from '../support/waits.ts';
 
 test('SIGKILL between publish and mark: nothing is lost, and there is at most one more copy, under the same id', async () => {
   const exchange = newExchange();
@@ -66,7 +67,7 @@ test('SIGKILL of the leader under load: another takes over within 5 s, and every
   await leader.exited;
   const killedMs = performance.now();
   const marker = await post(other.webhooks, completed(newJobId()));
-  await vi.waitFor(() => expect(bus.ids()).toContain(marker.eventId), { timeout: 5_000, interval: 20 });
+  await waitFor(() => expect(bus.ids()).toContain(marker.eventId), { timeout: 5_000, interval: 20 });
 
   expect(performance.now() - killedMs).toBeLessThan(5_000);
   await load.reached(load.acknowledged().size + 100);
@@ -89,14 +90,14 @@ test('a leader frozen beyond its lease is replaced within 5 s, and publishes not
   leader.kill('SIGSTOP');
   const frozenMs = performance.now();
   const marker = await post(other.webhooks, completed(newJobId()));
-  await vi.waitFor(() => expect(bus.ids()).toContain(marker.eventId), { timeout: 5_000, interval: 20 });
+  await waitFor(() => expect(bus.ids()).toContain(marker.eventId), { timeout: 5_000, interval: 20 });
   expect(performance.now() - frozenMs).toBeLessThan(5_000);
   await untilLeading(other);
   const [before] = await database.query<{ sequence: string }>('select max(sequence) as sequence from events');
   await load.reached(load.acknowledged().size + 100);
 
   leader.kill('SIGCONT');
-  await vi.waitFor(async () => expect(await leader.metric('tallyhook_relay_lease_held')).toBe(0));
+  await waitFor(async () => expect(await leader.metric('tallyhook_relay_lease_held')).toBe(0));
   await load.reached(load.acknowledged().size + 100);
   await load.stop();
   await untilOutboxEmpty(database);
@@ -142,12 +143,12 @@ test('a rolling restart of two replicas under load: every 2xx arrives, in order,
   await expectAllArrived(load, database, bus);
   // There was no fault: a clean hand-over makes no second copy.
   expect([...copies(bus.messages).values()].filter((count) => count !== 1)).toEqual([]);
-}, 90_000); // it starts four processes, one after the other
+});
 
 /** Everything acknowledged is in the ledger, and every event of the ledger is on the bus, in order. */
 async function expectAllArrived(load: Load, database: TestDatabase, bus: Bus): Promise<void> {
   const tallied = new Set(await eventIds(database));
-  await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(tallied), { timeout: 10_000 });
+  await waitFor(() => expect(new Set(bus.ids())).toEqual(tallied));
   expect([...load.acknowledged()].filter((id) => !tallied.has(id))).toEqual([]);
   expect(outOfOrder(bus.messages)).toEqual([]);
 }

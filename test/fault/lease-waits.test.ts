@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type Socket } from 'node:net';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { connectDatabase } from '../../src/ledger/database.ts';
 import { createLease, leaseTimeouts } from '../../src/relay/lease.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -9,6 +9,7 @@ import { readMetric } from '../support/requests.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { createTestLog, startTestService } from '../support/service.ts';
 import { openTransaction } from '../support/transaction.ts';
+import { waitFor } from '../support/waits.ts';
 
 const TALLIES = ['rollups', 'drift', 'secret matches'];
 
@@ -81,7 +82,7 @@ test('the lease is renewed while all else beside deliveries waits for Postgres',
     env: { ANSWER_DEADLINE_MS: '9500', REFUSED_ROWS_PER_MINUTE: '0' },
   });
   const said = (msg: string) => relay.log.filter((line) => line['msg'] === msg);
-  await vi.waitFor(() => expect(said('this replica leads the relay')).toHaveLength(1), { timeout: 5_000 });
+  await waitFor(() => expect(said('this replica leads the relay')).toHaveLength(1));
   expect(await deliver(relay.webhooks, completed(newJobId(), { unheard_of: 1 }))).toMatchObject({
     status: 202,
   });
@@ -94,7 +95,7 @@ test('the lease is renewed while all else beside deliveries waits for Postgres',
   );
 
   // Each has waited until its time-out, and tries again: rounds of the relay, replays, counts, and the gauges.
-  await vi.waitFor(
+  await waitFor(
     async () => {
       await readMetric(relay.operators, 'tallyhook_outbox_pending');
       const gaveUp = said('counts stay in memory for now').map(({ tally }) => tally);

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { migrate } from '../../src/ledger/migrate.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { outboxCount } from '../support/facts.ts';
@@ -6,6 +6,7 @@ import { startOwnPostgres } from '../support/own-servers.ts';
 import { connectTestDatabase, createTestRelay } from '../support/relay.ts';
 import { idsOf, write } from '../support/relay-stage.ts';
 import { completed, newJobId } from '../support/sender.ts';
+import { waitFor } from '../support/waits.ts';
 
 /** A crash loses nothing if something durable was committed just before it. */
 const ROUNDS = 10;
@@ -37,5 +38,5 @@ test('results that a crash of Postgres has lost are written again, after a secon
   await leader.runUntil(async () => (await outboxCount(database)) === 0);
 
   expect(idsOf(leader).slice(-2)).toEqual([id, id]);
-  await vi.waitFor(() => expect(bus.ids().slice(-2)).toEqual([id, id]));
+  await waitFor(() => expect(bus.ids().slice(-2)).toEqual([id, id]));
 });

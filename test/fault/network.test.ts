@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { createServer } from 'node:tls';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { selfSignedCertificate } from '../support/certificate.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -14,6 +14,7 @@ import { startReplica } from '../support/replica.ts';
 import { readMetric } from '../support/requests.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
+import { waitFor } from '../support/waits.ts';
 
 const AMQP_PORT = 5672;
 const toBroker = () => startProxy(amqpUrl(), { defaultPort: AMQP_PORT });
@@ -50,7 +51,7 @@ test.concurrent.for(breaks)(
     breakIt(proxy);
     await load.reached(load.acknowledged().size + 60);
     // The publisher has noticed, and connects again.
-    await vi.waitFor(() => expect(proxy.accepted()).toBeGreaterThan(before), { timeout: 15_000 });
+    await waitFor(() => expect(proxy.accepted()).toBeGreaterThan(before), { timeout: 15_000 });
     mend(proxy);
     await load.reached(load.acknowledged().size + 60);
     await load.stop();
@@ -59,7 +60,7 @@ test.concurrent.for(breaks)(
     await untilOutboxEmpty(relay.database);
     proxy.heal(); // what was stalled on an old connection arrives late, as copies
     const tallied = new Set(await eventIds(relay.database));
-    await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(tallied), { timeout: 10_000 });
+    await waitFor(() => expect(new Set(bus.ids())).toEqual(tallied));
     expect(outOfOrder(bus.messages)).toEqual([]);
     expect(altered(bus.messages)).toEqual([]);
     expect(
@@ -86,9 +87,7 @@ test.concurrent('guarantee 7: with a slow broker and little room in memory, answ
   expect(waiting).toBeGreaterThan(100);
   expect(load.answers.filter(({ status }) => status !== 202)).toEqual([]);
   await untilOutboxEmpty(relay.database);
-  await vi.waitFor(async () => expect(new Set(bus.ids())).toEqual(new Set(await eventIds(relay.database))), {
-    timeout: 10_000,
-  });
+  await waitFor(async () => expect(new Set(bus.ids())).toEqual(new Set(await eventIds(relay.database))));
   expect(outOfOrder(bus.messages)).toEqual([]);
 });
 
@@ -107,10 +106,10 @@ test.concurrent.for(stages)(
     const publisher = createTestPublisher({ exchange, url: proxy.url, ...QUICK });
     try {
       // A second connection: it has recovered from the first failure.
-      await vi.waitFor(() => expect(proxy.accepted()).toBeGreaterThan(1), { timeout: 15_000 });
+      await waitFor(() => expect(proxy.accepted()).toBeGreaterThan(1), { timeout: 15_000 });
       proxy.heal();
-      await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 15_000 });
-      await vi.waitFor(
+      await waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 15_000 });
+      await waitFor(
         async () => {
           const { result } = await publisher.publish(newMessage('a'));
           expect(result).toBe('confirmed');
@@ -128,7 +127,7 @@ test('a publish after the publisher was closed fails, and closing twice is one c
   const exchange = newExchange();
   await using bus = await listen(exchange);
   const publisher = createTestPublisher({ exchange, ...QUICK });
-  await vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 10_000 });
+  await waitFor(() => expect(publisher.isReady()).toBe(true));
   await Promise.all([publisher.close(), publisher.close()]);
 
   expect(publisher.isReady()).toBe(false);
@@ -166,7 +165,7 @@ test('amqps:// works only with a certificate that the system trusts', async () =
       exchange,
       env: { AMQP_URL: url, RELAY_LEASE_MS: '500' },
     });
-    await vi.waitFor(() => expect(JSON.stringify(stranger.log)).toContain('self-signed certificate'));
+    await waitFor(() => expect(JSON.stringify(stranger.log)).toContain('self-signed certificate'));
     const job = newJobId();
     expect((await deliver(stranger.webhooks, completed(job))).status).toBe(202);
     expect(await readMetric(stranger.operators, 'tallyhook_broker_connected')).toBe(0);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Bus, listen, newExchange, UNHEARD } from '../support/bus.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
@@ -6,6 +6,7 @@ import { type Load, post, startLoad } from '../support/load.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
 import { type Replica, startReplica, untilReady } from '../support/replica.ts';
 import { completed, isAcknowledged, newJobId } from '../support/sender.ts';
+import { waitFor } from '../support/waits.ts';
 
 let postgres: OwnPostgres;
 
@@ -42,7 +43,7 @@ async function expectPromisesKept(options: {
   await untilOutboxEmpty(database);
   const tallied = new Set(await eventIds(database));
   expect([...load.acknowledged()].filter((id) => !tallied.has(id))).toEqual([]);
-  await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(tallied), { timeout: 10_000 });
+  await waitFor(() => expect(new Set(bus.ids())).toEqual(tallied));
   expect(outOfOrder(bus.messages)).toEqual([]);
   expect(replica.hasExited()).toBe(false);
   expect(replica.log.filter(({ level }) => level === 'fatal')).toEqual([]);
@@ -62,8 +63,8 @@ test.for([
     await load.reached(150);
 
     await end();
-    await vi.waitFor(() => expect(unacknowledged(load).length).toBeGreaterThan(10), { timeout: 10_000 });
-    await vi.waitFor(async () =>
+    await waitFor(() => expect(unacknowledged(load).length).toBeGreaterThan(10));
+    await waitFor(async () =>
       expect(await replica.readiness()).toMatchObject({ status: 503, body: { postgres: 'down' } }),
     );
     await postgres.server.start();
@@ -107,7 +108,7 @@ test('guarantee 7: a Postgres that hangs means 503 within the deadline, and no r
 
   try {
     await postgres.server.kill('SIGSTOP');
-    await vi.waitFor(() => expect(unacknowledged(load).length).toBeGreaterThan(8), { timeout: 10_000 });
+    await waitFor(() => expect(unacknowledged(load).length).toBeGreaterThan(8));
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => post(replica.webhooks, completed(newJobId()))),
     );

@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { connect } from 'node:net';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
@@ -9,6 +9,7 @@ import { type Answer, post, startLoad } from '../support/load.ts';
 import { type Replica, runCommand, startCommand, startReplica } from '../support/replica.ts';
 import { completed, deliver, isAcknowledged, newJobId, SECRET, sign } from '../support/sender.ts';
 import { openTransaction } from '../support/transaction.ts';
+import { waitFor } from '../support/waits.ts';
 
 /** Blocks the writes of deliveries until the function that it returns is called, or the test is over. */
 async function lockLedger(database: TestDatabase): Promise<() => Promise<void>> {
@@ -20,14 +21,14 @@ async function lockLedger(database: TestDatabase): Promise<() => Promise<void>> 
 
 /** Waits until a statement waits for a lock. */
 function untilBlocked(database: TestDatabase): Promise<void> {
-  return vi.waitFor(async () => expect(await lockWaits(database)).not.toEqual([]), {
+  return waitFor(async () => expect(await lockWaits(database)).not.toEqual([]), {
     timeout: 5_000,
     interval: 10,
   });
 }
 
 function untilDraining(replica: Replica): Promise<void> {
-  return vi.waitFor(() => expect(replica.log.map(({ msg }) => msg)).toContain('draining'));
+  return waitFor(() => expect(replica.log.map(({ msg }) => msg)).toContain('draining'));
 }
 
 test('SIGTERM under load: exit 0 within the grace time, and every 2xx is in the ledger and on the bus', async () => {
@@ -95,7 +96,7 @@ test('a kept-alive sender is told to close while we drain, and none of its reque
     }
     agent.destroy();
   });
-  await vi.waitFor(() => expect(sent).toBeGreaterThan(100), { timeout: 10_000 });
+  await waitFor(() => expect(sent).toBeGreaterThan(100));
 
   replica.kill('SIGTERM');
   await Promise.all(senders);
@@ -131,7 +132,7 @@ test('while it drains it is unready, and live', async () => {
 
   replica.kill('SIGTERM');
 
-  await vi.waitFor(async () => {
+  await waitFor(async () => {
     const { status, body } = await replica.readiness();
     expect(status).toBe(503);
     expect(body).toMatchObject({ ready: false, draining: true, postgres: 'up' });
@@ -167,7 +168,7 @@ test.for(['SIGTERM', 'SIGINT'] as const)('a second %s ends it at once', async (s
   await untilDraining(replica);
 
   // A second signal counts after half a second. Without it the lock would delay the exit for longer than this time-out.
-  await vi.waitFor(
+  await waitFor(
     () => {
       replica.kill(signal);
       expect(replica.log.map(({ msg }) => msg)).toContain('asked to stop a second time');
@@ -205,9 +206,7 @@ test('a connection that never finishes its request does not keep it from ending'
 test('guarantee 7: while Postgres is away at the start it lives, is unready, answers 503, and ends on SIGTERM with 0', async () => {
   await using database = await createTestDatabase();
   await using command = startWithoutServers(database);
-  await vi.waitFor(() => expect(command.stdout()).toContain('Postgres is not ready, trying again'), {
-    timeout: 10_000,
-  });
+  await waitFor(() => expect(command.stdout()).toContain('Postgres is not ready, trying again'));
   const listening = command
     .stdout()
     .split('\n')
@@ -247,12 +246,11 @@ test('a port that is taken is said so, with exit code 1', async () => {
 test('SIGHUP ends it at no time: not while it starts, not while it runs', async () => {
   await using database = await createTestDatabase();
   await using starting = startWithoutServers(database);
-  await vi.waitFor(() => expect(starting.stdout()).toContain('trying again'), { timeout: 10_000 });
+  await waitFor(() => expect(starting.stdout()).toContain('trying again'));
   const linesBefore = starting.stdout().split('trying again').length;
   starting.child.kill('SIGHUP');
-  await vi.waitFor(
-    () => expect(starting.stdout().split('trying again').length).toBeGreaterThan(linesBefore + 1),
-    { timeout: 10_000 },
+  await waitFor(() =>
+    expect(starting.stdout().split('trying again').length).toBeGreaterThan(linesBefore + 1),
   );
   expect(starting.child.signalCode).toBeNull();
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { copies } from '../support/facts.ts';
@@ -6,12 +6,13 @@ import { operators } from '../support/operators.ts';
 import { seedEvents } from '../support/replays.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
+import { waitFor } from '../support/waits.ts';
 
 let broker: RabbitmqServer;
 
 beforeAll(async () => {
   broker = await startRabbitmq();
-}, 120_000);
+});
 
 afterAll(() => broker.close());
 
@@ -38,7 +39,7 @@ test('a replay to a queue that the broker refuses us is paused, though each refu
   const live = Array.from({ length: 30 }, newJobId);
   for (const job of live) await deliver(service.webhooks, completed(job));
 
-  await vi.waitFor(
+  await waitFor(
     async () =>
       expect((await api.get(`/replays/${body.id}`)).body).toMatchObject({
         state: 'paused',
@@ -47,19 +48,17 @@ test('a replay to a queue that the broker refuses us is paused, though each refu
       }),
     { timeout: 20_000, interval: 100 },
   );
-  await vi.waitFor(
+  await waitFor(
     () => expect(new Set(bus.ids())).toEqual(new Set(live.map((job) => `default:${job}:completed`))),
     { timeout: 20_000, interval: 50 },
   );
   const more = newJobId();
   await deliver(service.webhooks, completed(more));
-  await vi.waitFor(() => expect(copies(bus.messages).get(`default:${more}:completed`)).toBe(1), {
-    timeout: 5_000,
-  });
+  await waitFor(() => expect(copies(bus.messages).get(`default:${more}:completed`)).toBe(1));
 
   // The broker's operator allows it, and ours resumes it.
   await broker.ctl('set_permissions', '-p', '/', user, '.*', '.*', '.*');
-  await vi.waitFor(
+  await waitFor(
     async () => {
       await api.post(`/replays/${body.id}/resume`);
       expect((await api.get(`/replays/${body.id}`)).body).toMatchObject({ state: 'finished' });
@@ -67,4 +66,4 @@ test('a replay to a queue that the broker refuses us is paused, though each refu
     { timeout: 30_000, interval: 500 },
   );
   expect((await bus.channel.checkQueue(queue)).messageCount).toBe(400);
-}, 90_000);
+});

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { connect } from 'amqplib';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { outboxCount } from '../support/facts.ts';
@@ -8,6 +8,7 @@ import { operators } from '../support/operators.ts';
 import { startReplica } from '../support/replica.ts';
 import { countsOf, seedEvents, stateOf } from '../support/replays.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
+import { waitFor } from '../support/waits.ts';
 
 const EVENTS = 10_000;
 const RATE_PER_SECOND = 1_000;
@@ -65,7 +66,7 @@ test('a replay of 10,000 events to one queue is killed half-way and resumed, and
     rate_per_second: RATE_PER_SECOND,
   });
   expect(status).toBe(202);
-  await vi.waitFor(
+  await waitFor(
     async () => {
       await sendLive(first.webhooks);
       expect(await refill.count()).toBeGreaterThan(EVENTS / 3);
@@ -78,7 +79,7 @@ test('a replay of 10,000 events to one queue is killed half-way and resumed, and
   expect(atTheKill['confirmed']).toBeLessThan(EVENTS);
 
   await using second = await startReplica({ databaseUrl: database.url, exchange });
-  await vi.waitFor(
+  await waitFor(
     async () => {
       await sendLive(second.webhooks);
       expect(await stateOf(database, body.id)).toMatchObject({ state: 'finished' });
@@ -100,8 +101,8 @@ test('a replay of 10,000 events to one queue is killed half-way and resumed, and
   expect([...new Set(arrived)].toSorted()).toEqual(ids);
   expect(count - EVENTS).toBeLessThanOrEqual(MOST_IN_FLIGHT);
   // The subscribers of the exchange received every live event, and nothing else.
-  await vi.waitFor(async () => expect(await outboxCount(database)).toBe(0));
+  await waitFor(async () => expect(await outboxCount(database)).toBe(0));
   await bus.received(live);
   expect(new Set(bus.ids()).size).toBe(live);
   expect(bus.ids().filter((id) => ids.includes(id))).toEqual([]);
-}, 90_000);
+});

@@ -1,5 +1,5 @@
 import { connect } from 'amqplib';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
 import { newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -9,12 +9,13 @@ import { type RunningCommand, startCommand, startReplica } from '../support/repl
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { startSubscriberWorld } from '../support/subscribers.ts';
 import { pause } from '../support/until.ts';
+import { waitFor } from '../support/waits.ts';
 
 let broker: RabbitmqServer;
 
 beforeAll(async () => {
   broker = await startRabbitmq();
-}, 120_000);
+});
 
 afterAll(() => broker.close());
 
@@ -33,11 +34,10 @@ async function queues(): Promise<string[]> {
   return listed.split('\n').filter((line) => line !== '');
 }
 
-const untilBound = () => vi.waitFor(async () => expect(await queues()).toHaveLength(1), PATIENCE);
+const untilBound = () => waitFor(async () => expect(await queues()).toHaveLength(1), PATIENCE);
 
 test.for(['stop', 'SIGKILL'] as const)(
   'tail misses no event over a restart of the broker (%s), prints each once, and says that it was away',
-  { timeout: 120_000 },
   async (how) => {
     const exchange = newExchange();
     await using database = await createTestDatabase();
@@ -47,7 +47,7 @@ test.for(['stop', 'SIGKILL'] as const)(
     await using relay = await startReplica({ databaseUrl: database.url, exchange, env });
     const before = newJobId();
     await deliver(relay.webhooks, completed(before));
-    await vi.waitFor(() => expect(jobsOf(tail)).toEqual([before]), PATIENCE);
+    await waitFor(() => expect(jobsOf(tail)).toEqual([before]), PATIENCE);
 
     if (how === 'stop') await broker.stop();
     else await broker.kill(how);
@@ -55,7 +55,7 @@ test.for(['stop', 'SIGKILL'] as const)(
     for (const job of meanwhile) await deliver(relay.webhooks, completed(job));
     await broker.start();
 
-    await vi.waitFor(() => expect(jobsOf(tail)).toHaveLength(4), PATIENCE);
+    await waitFor(() => expect(jobsOf(tail)).toHaveLength(4), PATIENCE);
     await untilOutboxEmpty(database);
     expect(jobsOf(tail)).toEqual([before, ...meanwhile]);
     expect(tail.stderr()).toContain('the connection to the broker was lost: connecting again\n');
@@ -89,11 +89,11 @@ test('the queue of its own is bounded, expires without tail, and a missing one i
   await channel.deleteQueue(queue.split('\t')[0] ?? '');
   await connection.close();
 
-  await vi.waitFor(() => expect(tail.stderr()).toContain('but the queue was gone'), PATIENCE);
+  await waitFor(() => expect(tail.stderr()).toContain('but the queue was gone'), PATIENCE);
   expect(await queues()).toEqual([queue]);
   tail.child.kill('SIGTERM');
   expect(await tail.exited).toEqual({ code: 0, signal: null });
-}, 60_000);
+});
 
 test('a subscriber handles each event once and in order for a job over a broker that is killed', async () => {
   await using world = await startSubscriberWorld(broker.url);
@@ -109,19 +109,19 @@ test('a subscriber handles each event once and in order for a job over a broker 
   const ids = await world.publish(
     Array.from({ length: 300 }, (_, index) => ({ job: `job_${index % 5}`, percent: Math.floor(index / 5) })),
   );
-  await vi.waitFor(() => expect(ended.length).toBeGreaterThan(40), PATIENCE);
+  await waitFor(() => expect(ended.length).toBeGreaterThan(40), PATIENCE);
 
   await broker.kill('SIGKILL');
   await broker.start();
 
-  await vi.waitFor(() => expect(new Set(ended).size).toBe(ids.length), PATIENCE);
+  await waitFor(() => expect(new Set(ended).size).toBe(ids.length), PATIENCE);
   expect(ended).toHaveLength(ids.length); // copies of what was handled are duplicates
   for (let job = 0; job < 5; job += 1) {
     const ofJob = (all: readonly string[]) => all.filter((id) => id.startsWith(`default:job_${job}:`));
     expect(ofJob(ended)).toEqual(ofJob(ids));
   }
   expect(world.noticesOf('connected').at(-1)).toMatchObject({ again: true, queueWasGone: false });
-}, 120_000);
+});
 
 test('an account needs the documented permissions and no more; with less, the error says what is missing', async () => {
   await using world = await startSubscriberWorld(broker.url);
@@ -162,4 +162,4 @@ test('an account needs the documented permissions and no more; with less, the er
     on: { completed: () => {} },
   });
   await reader.stop();
-}, 120_000);
+});

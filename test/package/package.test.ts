@@ -9,13 +9,14 @@ import { checkSchema, migrate } from '../../src/ledger/migrate.ts';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { newToken } from '../support/operators.ts';
+import { patience } from '../support/patience.ts';
 import { runCommand, startCommand, startReplica } from '../support/replica.ts';
 import { SECRET } from '../support/sender.ts';
 import { until } from '../support/until.ts';
 import { addNodeTypes, type Installed, installPackage, runProgram } from './installed.ts';
 
 /** npm downloads on a busy machine. */
-const INSTALL_MS = 180_000;
+const INSTALL_MS = patience(180_000);
 const LIMIT_MS = 20_000;
 const MODULES = ['subscriber', 'events', 'signature', 'operators', 'testing'];
 

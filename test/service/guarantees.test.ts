@@ -138,7 +138,7 @@ test('guarantee 2: no answer is given before the commit, and none is a 2xx if th
     answered.push(reply.status);
     return reply;
   });
-  await expect.poll(() => lockWaits(database), { timeout: 3_000 }).toEqual([{ kind: 'advisory' }]);
+  await expect.poll(() => lockWaits(database)).toEqual([{ kind: 'advisory' }]);
   expect(answered).toEqual([]);
   await session.query('select pg_advisory_unlock(1)');
 

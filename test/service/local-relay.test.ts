@@ -51,7 +51,6 @@ const freePorts = async () => ({ PORT: await freePort(), OPERATOR_PORT: await fr
 
 test.for([[['PORT', 'OPERATOR_PORT']], [['PORT']], [['OPERATOR_PORT']]] as const)(
   'another relay that answers on %j is not taken for ours, and other ports are chosen',
-  { timeout: 60_000 },
   async ([names]) => {
     const { guard, env, logFile } = await prepare();
     const start = (ports: Awaited<ReturnType<typeof freePorts>>) =>
@@ -88,18 +87,14 @@ test('ports are chosen a few times, and only where one was taken', async () => {
   expect(choices).toBe(1);
 });
 
-test('a relay that should log nothing below errors is found ready all the same', {
-  timeout: 60_000,
-}, async () => {
+test('a relay that should log nothing below errors is found ready all the same', async () => {
   const { guard, env, logFile } = await prepare();
   const ports = { ...(await freePorts()), LOG_LEVEL: 'error' };
   const relay = await startRelay(guard, { env: { ...env, ...ports }, logFile });
   expect(relay.hasExited()).toBe(false);
 });
 
-test('a relay without a log, as in the benchmark, is found ready when its ports answer', {
-  timeout: 60_000,
-}, async () => {
+test('a relay without a log, as in the benchmark, is found ready when its ports answer', async () => {
   const { guard, env } = await prepare();
   const relay = await startRelay(guard, { env: { ...env, ...(await freePorts()) }, logFile: NO_LOG });
   expect(relay.hasExited()).toBe(false);

@@ -107,7 +107,7 @@ function printedLine(output: string, start: string): string {
   return lines.slice(first, last + 1).join('\n');
 }
 
-describe('npm start', { timeout: 120_000 }, () => {
+describe('npm start', () => {
   test('prints lines that work as they stand, for both sources; a source is added while it runs', async () => {
     // As an older version left it: without export.
     const secret = 'the-secret-of-an-earlier-run';

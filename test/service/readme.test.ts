@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeClone } from '../support/clone.ts';
+import { patience } from '../support/patience.ts';
 import { until } from '../support/until.ts';
 
 const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
@@ -112,13 +113,13 @@ test('each command of the first five minutes does what stands behind it', { time
   }
   const accepted = [...all.matchAll(/^202 accepted (\S+)/gm)].map(([, id]) => id);
   expect(accepted).toContain('default:job_1:completed');
-  await expect.poll(start.output, { timeout: EVENT_MS }).toContain('default:job_2:processing:45');
+  await expect.poll(start.output, { timeout: patience(EVENT_MS) }).toContain('default:job_2:processing:45');
   for (const id of accepted) expect(start.output()).toContain(id);
   start.send('SIGINT');
-  await expect.poll(start.output, { timeout: EVENT_MS }).toMatch(/^ended$/m);
+  await expect.poll(start.output, { timeout: patience(EVENT_MS) }).toMatch(/^ended$/m);
 });
 
-test('npm test runs one file, as the README says, and counts at the end', { timeout: 120_000 }, async () => {
+test('npm test runs one file, as the README says, and counts at the end', async () => {
   await using clone = await makeClone();
   const [, ofOneFile = ''] = /`(npm test -- test[^`]+)`/.exec(readme) ?? [];
   expect(testCommand).toMatch(/^npm test /);

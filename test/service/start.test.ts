@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { checkSchema, migrate } from '../../src/ledger/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { lockWaits } from '../support/ledger.ts';
+import { patience } from '../support/patience.ts';
 import { startProxy } from '../support/proxy.ts';
 import { dumpSchema } from '../support/schema-dump.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
@@ -137,7 +138,7 @@ describe('starting', () => {
     const starting = startTestService({ database, env: { DATABASE_URL: proxy.url }, testLog });
     // Other connections are tried, too: the log says when the one that waits was.
     await expect
-      .poll(() => JSON.stringify(testLog.lines), { timeout: 15_000 })
+      .poll(() => JSON.stringify(testLog.lines), { timeout: patience(15_000) })
       .toContain('Postgres is not ready, trying again');
     proxy.heal();
 
@@ -152,13 +153,15 @@ describe('starting', () => {
 
     const testLog = createTestLog();
     const starting = startTestService({ database, env: { MIGRATE_ON_START: 'true' }, testLog });
-    await expect.poll(() => lockWaits(database), { timeout: 15_000 }).toEqual([{ kind: 'advisory' }]);
+    await expect
+      .poll(() => lockWaits(database), { timeout: patience(15_000) })
+      .toEqual([{ kind: 'advisory' }]);
     await database.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
        where datname = current_database() and application_name = 'tallyhook migrate'`,
     );
     await expect
-      .poll(() => testLog.lines, { timeout: 15_000 })
+      .poll(() => testLog.lines, { timeout: patience(15_000) })
       .toContainEqual(
         expect.objectContaining({
           msg: 'Postgres is not ready, trying again',
@@ -193,7 +196,7 @@ describe('starting', () => {
 
     expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
     await expect
-      .poll(() => database.query(`select to_regclass('deliveries_20200101') as old`), { timeout: 5_000 })
+      .poll(() => database.query(`select to_regclass('deliveries_20200101') as old`))
       .toEqual([{ old: null }]);
   });
 });

@@ -26,13 +26,14 @@ import {
 import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest';
 import { watchFaults } from './browser-faults.ts';
 import { createFolder, type TestFolder } from './folder.ts';
+import { patience } from './patience.ts';
 
 /** The widths that pages are made for, in CSS pixels, and a usual height of each. */
 const HEIGHTS = { 1280: 800, 768: 1024, 390: 844 } as const;
 
 /** Below a test's own limit, so that the error names what was waited for. */
-const WAIT_MS = 15_000;
-const LAUNCH_MS = 45_000;
+const WAIT_MS = patience(15_000);
+const LAUNCH_MS = patience(45_000);
 
 const SWITCHES = [
   // No other host has an address, whatever a page asks for.

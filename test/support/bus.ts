@@ -3,10 +3,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { type Channel, type ChannelModel, connect } from 'amqplib';
-import { vi } from 'vitest';
 import { createSubscriber, type Delivery } from '../../src/subscriber/index.ts';
 import { TEMPLATE } from './database.ts';
 import type { Received } from './facts.ts';
+import { waitFor } from './waits.ts';
 
 export type BusMessage = {
   readonly id: string;
@@ -74,7 +74,7 @@ export async function listen(
     channel,
     ids: () => messages.map((message) => message.id),
     received: (count, timeoutMs = 15_000) =>
-      vi.waitFor(
+      waitFor(
         () => {
           if (messages.length < count) throw new Error(`${messages.length} of ${count} messages so far`);
           return messages;
@@ -125,7 +125,7 @@ export async function subscribeDurably(
     messages,
     ids,
     receivedAll: (expected, timeoutMs = 20_000) =>
-      vi.waitFor(
+      waitFor(
         () => {
           const received = new Set(ids());
           const missing = [...expected].filter((id) => !received.has(id));

@@ -1,9 +1,9 @@
 // What must be true after any run: checks of the ledger and of what a subscriber received.
 
-import { vi } from 'vitest';
 import type { BusMessage } from './bus.ts';
 import type { TestDatabase } from './database.ts';
 import { OUTBOX } from './outbox.ts';
+import { waitFor } from './waits.ts';
 
 export type Received = Pick<BusMessage, 'id' | 'event'>;
 
@@ -62,7 +62,7 @@ export async function outboxCount(database: Queryable): Promise<number> {
 
 /** Waits until nothing is left to publish. */
 export function untilOutboxEmpty(database: Queryable, timeoutMs = 20_000): Promise<void> {
-  return vi.waitFor(
+  return waitFor(
     async () => {
       const count = await outboxCount(database);
       if (count > 0) throw new Error(`${count} entries are still in the outbox`);

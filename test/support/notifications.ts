@@ -2,7 +2,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { vi } from 'vitest';
 import { createAddresses } from '../../src/sandbox/addresses/addresses.ts';
 import { createDeliverer, type Deliverer } from '../../src/sandbox/webhooks/deliverer.ts';
 import type {
@@ -13,6 +12,7 @@ import type {
   NotificationStore,
 } from '../../src/sandbox/webhooks/notifications.ts';
 import { SECRET } from './sender.ts';
+import { waitFor } from './waits.ts';
 
 /** Short delays without jitter, so that tests are fast. */
 const FAST_RETRY = {
@@ -144,7 +144,7 @@ export function startDeliverer(options: Partial<DelivererOptions> = {}): TestDel
       return notification;
     },
     until: ({ id }, wanted) =>
-      vi.waitFor(
+      waitFor(
         () => {
           const found = store.find(id);
           if (found === undefined) throw new Error('the notification is unknown');

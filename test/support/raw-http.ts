@@ -1,7 +1,7 @@
 // HTTP that no client library would send: bytes on a socket, and the parsed answers.
 
 import { connect } from 'node:net';
-import { vi } from 'vitest';
+import { waitFor } from './waits.ts';
 
 type RawReply = {
   readonly status: number;
@@ -42,7 +42,7 @@ export async function openRaw(port: number): Promise<RawConnection> {
     closed,
     text: () => received.toString('latin1'),
     replies: (count = 1) =>
-      vi.waitFor(
+      waitFor(
         () => {
           const replies = parseReplies(received);
           if (replies.length < count) throw new Error(`${replies.length} of ${count} answers so far`);

@@ -2,9 +2,9 @@
 
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { vi } from 'vitest';
 import type { Certificate } from './certificate.ts';
 import { listenOnFreePort } from './origin.ts';
+import { waitFor } from './waits.ts';
 
 export type Received = {
   readonly method: string;
@@ -68,7 +68,7 @@ export async function startReceiver(
     received,
     mostAtOnce: () => mostAtOnce,
     untilReceived: (count) =>
-      vi.waitFor(
+      waitFor(
         () => {
           if (received.length < count) throw new Error(`${received.length} of ${count} requests so far`);
           return received;

@@ -1,6 +1,6 @@
 // Relays in this process with a database, a bus and writes of their own, for a test that plays out one order of events.
 
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { type DatabaseConnection, recordDeliveries } from '../../src/ledger/index.ts';
 import { type Bus, listen, newExchange } from './bus.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
@@ -8,6 +8,7 @@ import { outboxCount } from './facts.ts';
 import { eventRecord } from './records.ts';
 import { connectTestDatabase, createTestRelay, type TestRelay } from './relay.ts';
 import type { Notification } from './sender.ts';
+import { waitFor } from './waits.ts';
 
 type RelayOptions = Omit<Parameters<typeof createTestRelay>[0], 'database' | 'exchange'>;
 
@@ -79,7 +80,7 @@ export const ids = (jobId: string, ...percents: number[]): string[] =>
   percents.map((percent) => `default:${jobId}:processing:${percent}`);
 
 export const isIdle = (relay: TestRelay): Promise<void> =>
-  vi.waitFor(() => expect(relay.relay.inFlight()).toBe(0));
+  waitFor(() => expect(relay.relay.inFlight()).toBe(0));
 
 export const isEmpty = (database: TestDatabase) => async (): Promise<boolean> =>
   (await outboxCount(database)) === 0;

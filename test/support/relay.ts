@@ -13,12 +13,12 @@ import { entriesOf } from '../../src/relay/results.ts';
 import { createRelay, type Relay, type RelayLimits } from '../../src/relay/relay.ts';
 import { decide, judge, lockEntry } from '../../src/operators/decisions/decide.ts';
 import { decideEntries } from '../../src/operators/decisions/retry.ts';
-import { vi } from 'vitest';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';
 import { completed, progress } from './sender.ts';
 import { createTestLog } from './service.ts';
 import { openSession } from './transaction.ts';
+import { waitFor } from './waits.ts';
 
 const now = () => performance.now();
 
@@ -119,7 +119,7 @@ export async function createTestRelay(options: {
     log,
     observe: () => {},
   });
-  await vi.waitFor(
+  await waitFor(
     () => {
       if (!publisher.isReady()) throw new Error('the publisher is not connected');
     },
@@ -140,7 +140,7 @@ export async function createTestRelay(options: {
     loads: measured.loads,
     holdLoads: measured.hold,
     runUntil: (isDone, timeoutMs = 15_000) =>
-      vi.waitFor(
+      waitFor(
         async () => {
           await relay.runOnce();
           if (!(await isDone())) throw new Error('not yet');

@@ -1,7 +1,7 @@
 // The real sandbox through `startSandbox`, by default on a free port, in memory, with the simulated engine; and a client
 // that checks what every response must have.
 
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import type { Account } from '../../src/sandbox/accounts/accounts.ts';
 import { TIERS } from '../../src/sandbox/accounts/tiers.ts';
 import { type Environment, type Scope, SCOPES } from '../../src/sandbox/accounts/tokens.ts';
@@ -11,6 +11,7 @@ import { DEFAULT_SETTINGS, type Settings } from '../../src/sandbox/settings.ts';
 import type { Job } from '../../src/sandbox/jobs/job.ts';
 import { createFolder } from './folder.ts';
 import { createTestLog } from './service.ts';
+import { waitFor } from './waits.ts';
 
 export type Reply<T = Record<string, unknown>> = {
   readonly status: number;
@@ -159,7 +160,7 @@ export async function createJob(on: Client, fields: Record<string, unknown> = {}
 
 /** Waits until the job has ended. */
 export function untilEnded(on: Client, jobId: string, timeoutMs = 15_000): Promise<Job> {
-  return vi.waitFor(
+  return waitFor(
     async () => {
       const { body } = await on.call<Job>('GET', `/conversion_jobs/${jobId}`);
       if (body.status === 'processing') throw new Error(`still at ${body.progress_percentage} %`);

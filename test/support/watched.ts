@@ -1,12 +1,12 @@
 // A service with its database and a subscriber, for tests that check all three.
 
-import { vi } from 'vitest';
 import { type Bus, listen, newExchange } from './bus.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { holdOutbox } from './ledger.ts';
 import { completed, deliver, newJobId, SECRET } from './sender.ts';
 import { startTestService, type TestService } from './service.ts';
 import { OUTBOX } from './outbox.ts';
+import { waitFor } from './waits.ts';
 
 /** The prefix of jobs that are sent only to see that everything before them was published. */
 export const SENTINEL = 'sentinel_';
@@ -44,7 +44,7 @@ export async function startWatchedService(
       published: async () => {
         await letGo();
         // Jobs do not wait for each other: all else must be confirmed before the sentinel is sent. The queue keeps the order.
-        await vi.waitFor(async () => {
+        await waitFor(async () => {
           const [row] = await database.query<{ pending: string }>(
             `select count(*) as pending from ${OUTBOX} where state = 'pending' and attempts = 0`,
           );
@@ -54,7 +54,7 @@ export async function startWatchedService(
         const sentinel = `default:${jobId}:completed`;
         sentinels.add(sentinel);
         await deliver(relay.webhooks, completed(jobId), { secret: SECRET });
-        await vi.waitFor(() => {
+        await waitFor(() => {
           if (!bus.ids().includes(sentinel)) throw new Error('not all is published yet');
         }, PATIENCE);
         return bus.ids().filter((id) => !sentinels.has(id));

@@ -6,13 +6,14 @@ import { address } from '../../../src/operators/console/view/links.ts';
 import { type PageAnswer, type Visit, visitConsole } from '../../support/console.ts';
 import { createFolder } from '../../support/folder.ts';
 import { operators } from '../../support/operators.ts';
+import { patience } from '../../support/patience.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, failed, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { paste } from '../../support/shell.ts';
 import { openTransaction } from '../../support/transaction.ts';
 
-const PATIENCE = { timeout: 15_000 };
+const PATIENCE = { timeout: patience(15_000) };
 
 type ListPage = { items: Record<string, unknown>[]; next_cursor: string | null };
 
@@ -196,7 +197,7 @@ describe('the lines for a shell', () => {
       expect(JSON.parse(await paste(curl, shell)), `with ${text}`).toEqual({ items: [], next_cursor: null });
     }
     expect(await readdir(folder.path('.'))).toEqual([]);
-  }, 120_000);
+  });
 });
 
 test('a list that is empty says what would fill it, and one that is filtered says so', async () => {

@@ -6,6 +6,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { cliWith } from '../../support/cli.ts';
 import { visitConsole } from '../../support/console.ts';
 import { operators } from '../../support/operators.ts';
+import { patience } from '../../support/patience.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { OUTBOX } from '../../support/outbox.ts';
@@ -79,7 +80,7 @@ test('an event that was returned, or that a replay published, is the same', asyn
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
   const isReturned = `select from ${OUTBOX} where state = 'returned'`;
-  await expect.poll(() => relay.database.query(isReturned), { timeout: 15_000 }).toHaveLength(1);
+  await expect.poll(() => relay.database.query(isReturned), { timeout: patience(15_000) }).toHaveLength(1);
   const api = await operators(relay);
   const read = async () => (await api.get<Sent>(`/events/default:${job}:completed/cloudevent`)).body.body;
   const before = await read();
@@ -96,7 +97,7 @@ test('without the role, the event or its body there is no CloudEvent, and no lin
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
   const isSent = `select from ${PUBLICATIONS} p`;
-  await expect.poll(() => relay.database.query(isSent), { timeout: 15_000 }).toHaveLength(1);
+  await expect.poll(() => relay.database.query(isSent), { timeout: patience(15_000) }).toHaveLength(1);
   const path = `/events/default:${job}:completed/cloudevent`;
   const [viewer, limited, auditor] = await Promise.all([
     operators(relay, { role: 'viewer' }),
@@ -122,7 +123,7 @@ test('an event shows its publications and the delivery that made it; one that th
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
   await expect
-    .poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), { timeout: 15_000 })
+    .poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), { timeout: patience(15_000) })
     .toHaveLength(1);
   const visit = await visitConsole(relay, { role: 'viewer' });
   const page = await visit.get(`/console/event?id=default:${job}:completed`);

@@ -6,13 +6,14 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { visitConsole } from '../../support/console.ts';
 import { createFolder } from '../../support/folder.ts';
 import { operators } from '../../support/operators.ts';
+import { patience } from '../../support/patience.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { paste } from '../../support/shell.ts';
 
-const PATIENCE = { timeout: 15_000 };
+const PATIENCE = { timeout: patience(15_000) };
 
 const href = (job: string, more: Record<string, string> = {}) =>
   address('/console/job', { source: 'default', job_id: job, ...more });

@@ -101,7 +101,7 @@ describe('what is not HTTP', () => {
     expect(await connection.replies()).toMatchObject([{ status: 400, body: { error: 'bad_request' } }]);
     await connection.closed;
     await expect
-      .poll(() => deliveries(relay.database), { timeout: 5_000 })
+      .poll(() => deliveries(relay.database))
       .toMatchObject([{ outcome: 'refused', http_status: 400 }]);
     await expectServing(relay);
   });
@@ -141,7 +141,7 @@ describe('bodies that do not come as announced', () => {
     ]);
     await connection.closed;
     await expect
-      .poll(() => deliveries(relay.database), { timeout: 5_000 })
+      .poll(() => deliveries(relay.database))
       .toMatchObject([{ outcome: 'refused', http_status: 400, reason: 'bad_request', body: null }]);
     expect(await events(relay.database)).toEqual([]);
     await expectServing(relay);

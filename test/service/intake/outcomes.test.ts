@@ -45,7 +45,7 @@ async function deliverTraced(
   });
   const ownRows = async () =>
     (await deliveries(database)).filter(({ headers }) => headers.includes(requestId));
-  await expect.poll(ownRows, { timeout: 5_000 }).toHaveLength(1);
+  await expect.poll(ownRows).toHaveLength(1);
   return { reply, delivery: (await ownRows())[0] };
 }
 

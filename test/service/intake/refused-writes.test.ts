@@ -1,7 +1,7 @@
 // Why Postgres refused a write is in the log, in few lines and without what the delivery held; and a partition that is
 // missing is made at once.
 
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { createBatchWriter } from '../../../src/intake/batch-writer.ts';
 import { makePartitions } from '../../../src/ledger/partitions.ts';
 import { recordDeliveries } from '../../../src/ledger/record.ts';
@@ -10,6 +10,7 @@ import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const now = () => performance.now();
 
@@ -71,7 +72,7 @@ test('a partition that is missing is made as soon as a delivery finds none', asy
 
   expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 503 });
 
-  await vi.waitFor(async () =>
+  await waitFor(async () =>
     expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 }),
   );
   expect(failures(relay)[0]).toEqual({

@@ -6,6 +6,7 @@ import { createTestDatabase } from '../../support/database.ts';
 import { testWithService as it } from '../../support/fixtures.ts';
 import { createFolder } from '../../support/folder.ts';
 import { type DeliveryRow, deliveries, events } from '../../support/ledger.ts';
+import { patience } from '../../support/patience.ts';
 import { openRaw, rawPost } from '../../support/raw-http.ts';
 import { secretOf } from '../../support/records.ts';
 import { completed, newJobId, SECRET, sign } from '../../support/sender.ts';
@@ -52,7 +53,7 @@ async function sendTried(relay: TestService, sent: Sent): Promise<DeliveryRow> {
         ({ row } = await sendTraced(relay, sent));
         return row.signed_by !== null || ![NO_MATCH, NOT_TRIED, NO_SOURCE].includes(String(row.reason));
       },
-      { timeout: 25_000, interval: 600 },
+      { timeout: patience(25_000), interval: 600 },
     )
     .toBe(true);
   if (row === undefined) throw new Error('it was sent');

@@ -6,6 +6,7 @@ import { readOutboxDepth } from '../../../src/ledger/index.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { batchesOf, countIndexEntries, keepVersions } from '../../support/index-entries.ts';
 import { post } from '../../support/load.ts';
+import { patience } from '../../support/patience.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 import { readMetrics } from '../../support/requests.ts';
 import { completed, failed, newJobId, type Notification, progress } from '../../support/sender.ts';
@@ -19,7 +20,7 @@ const BATCH_MIN = 20;
 const MANY = 100;
 const ALONE = 20;
 /** On a busy machine. Each wait ends with its fact. */
-const WAIT = { timeout: 15_000 };
+const WAIT = { timeout: patience(15_000) };
 
 type Send = (service: TestService, notifications: readonly Notification[]) => Promise<void>;
 

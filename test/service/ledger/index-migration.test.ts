@@ -11,6 +11,7 @@ import { recordDeliveries } from '../../../src/ledger/record.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { partitionsOf } from '../../support/ledger.ts';
 import { migrateTo, migrations } from '../../support/migrations.ts';
+import { patience } from '../../support/patience.ts';
 import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 import { startCommand } from '../../support/replica.ts';
@@ -29,7 +30,7 @@ const toOurs = (database: Pick<TestDatabase, 'url'>) => migrate(database.url, un
 
 const DELIVERIES = 200;
 /** On a busy machine. Each wait ends with its fact. */
-const WAIT = { timeout: 15_000 };
+const WAIT = { timeout: patience(15_000) };
 
 /** As the program before left it, with some deliveries. */
 async function createOldDatabase(): Promise<TestDatabase> {

@@ -1,7 +1,7 @@
 // The rows by which replicas say that they run: written beside everything else, taken away at a stop, and bounded.
 
 import { randomUUID } from 'node:crypto';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { composeHeartbeat, createHeartbeat } from '../../../src/ledger/heartbeat.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { keepUp } from '../../../src/ledger/upkeep.ts';
@@ -13,6 +13,7 @@ import { connectTestDatabase } from '../../support/relay.ts';
 import { completed, deliver, newJobId, SECRET } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
 import { openSession } from '../../support/transaction.ts';
+import { waitFor } from '../../support/waits.ts';
 
 type Item = {
   id: string;
@@ -36,7 +37,7 @@ const addKilled = (database: TestDatabase, count: number, seenAgo: string) =>
 
 test('each running replica has a row with its version, one of them leads, and a stop takes the row away', async () => {
   await using first = await startTestService();
-  const [idOfFirst] = await vi.waitFor(async () => {
+  const [idOfFirst] = await waitFor(async () => {
     const ids = await idsOf(first.database);
     expect(ids).toHaveLength(1);
     return ids;
@@ -45,7 +46,7 @@ test('each running replica has a row with its version, one of them leads, and a 
   const api = await operators(first, { role: 'viewer', sources: ['default'] });
   const list = async () => (await api.get<{ items: Item[] }>('/replicas')).body.items;
 
-  await vi.waitFor(async () => {
+  await waitFor(async () => {
     const found = await list();
     expect(found.map((item) => [item.version, item.is_late])).toEqual([
       [version, false],
@@ -107,7 +108,7 @@ test('upkeep deletes replicas that are gone for an hour, and all but the 200 tha
 
 test('a heartbeat that finds its table locked is a line of the log: deliveries and a stop go on', async () => {
   await using relay = await startTestService();
-  await vi.waitFor(async () => expect(await idsOf(relay.database)).toHaveLength(1));
+  await waitFor(async () => expect(await idsOf(relay.database)).toHaveLength(1));
   await using session = await openSession(relay.database);
   await session.query('begin');
   await session.query('lock table replicas in access exclusive mode');
@@ -139,7 +140,7 @@ test('a database that says nothing keeps no stop waiting for longer than a heart
     graceMs: () => 10_000,
   });
   heartbeat.start();
-  await vi.waitFor(async () => expect(await idsOf(database)).toHaveLength(1));
+  await waitFor(async () => expect(await idsOf(database)).toHaveLength(1));
   proxy.stall();
 
   const beganMs = performance.now();

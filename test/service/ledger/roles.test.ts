@@ -1,6 +1,6 @@
 // The service as a role that owns nothing: what it needs it may do, and what operators did it cannot change.
 
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/database.ts';
 import { checkSchema, migrate } from '../../../src/ledger/migrate.ts';
 import { DAYS_AHEAD, keepPartitions, makePartitions } from '../../../src/ledger/partitions.ts';
@@ -16,6 +16,7 @@ import { createRoles, type Role } from '../../support/roles.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
 import { openSession } from '../../support/transaction.ts';
+import { waitFor } from '../../support/waits.ts';
 
 function connectAs({ url }: { url: string }): DatabaseConnection & AsyncDisposable {
   const { log } = createTestLog();
@@ -232,7 +233,7 @@ test('the whole service runs as the running role, from a delivery to a replay', 
   const api = await operators(relay, { role: 'admin' });
   const { status, body } = await api.post<{ id: string }>('/replays', { filter: { job_id: job } });
   expect(status).toBe(202);
-  await vi.waitFor(
+  await waitFor(
     async () => {
       const replay = await api.get<{ state: string; counts: object }>(`/replays/${body.id}`);
       expect(replay.body).toMatchObject({ state: 'finished', counts: { confirmed: 2 } });

@@ -173,7 +173,7 @@ test('of a deep outbox a bounded part is read, statistics or not, and the rest i
       expect(ofReturned.filter(({ newest_at: newest }) => newest !== null)).toEqual([]);
     }
   }
-}, 60_000);
+});
 
 test('of a deep quarantine a bounded part is read', async () => {
   await using database = await createTestDatabase();
@@ -191,4 +191,4 @@ test('of a deep quarantine a bounded part is read', async () => {
     expect(costs).toHaveLength(1);
     expect(costs[0]?.rows).toBeLessThanOrEqual(READ);
   }
-}, 60_000);
+});

@@ -72,9 +72,7 @@ describe('an operator’s slow query', () => {
     await expect.poll(() => running(relay)).toEqual([]);
   });
 
-  test('slows no delivery, even if it takes all connections of operators', {
-    timeout: 60_000,
-  }, async () => {
+  test('slows no delivery, even if it takes all connections of operators', async () => {
     await using relay = await startTestService({ env: { ...env, OPERATOR_QUERY_TIMEOUT_MS: '10000' } });
     const admin = await operators(relay);
     await deliverSome(relay, 5); // what is done once, at the first delivery, is no part of this
@@ -102,9 +100,7 @@ describe('an operator’s slow query', () => {
     ]);
   });
 
-  test('may take all the processor time it can get, and deliveries are answered all the same', {
-    timeout: 60_000,
-  }, async () => {
+  test('may take all the processor time it can get, and deliveries are answered all the same', async () => {
     await using relay = await startTestService({ env: { ...env, OPERATOR_QUERY_TIMEOUT_MS: '10000' } });
     const admin = await operators(relay);
     await relay.database.query('alter table operator_log rename to operator_log_itself');
@@ -116,7 +112,7 @@ describe('an operator’s slow query', () => {
     );
     const asking = Promise.all(Array.from({ length: CONNECTIONS }, () => admin.get('/operator-log')));
     const busy = Array.from({ length: CONNECTIONS }, () => ({ wait: null }));
-    await expect.poll(() => running(relay), { timeout: 5_000 }).toEqual(busy);
+    await expect.poll(() => running(relay)).toEqual(busy);
 
     // Each is a 202, and the slowest is in time. Some come at once, some one after another.
     const times = [await deliverSome(relay, 10), ...(await deliverAtOnce(relay, 40))].flat();

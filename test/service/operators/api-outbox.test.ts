@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { decideEntries } from '../../../src/operators/decisions/retry.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { operators } from '../../support/operators.ts';
@@ -9,6 +9,7 @@ import { addEntry, connectTestDatabase } from '../../support/relay.ts';
 import { newReplay, seedEvents } from '../../support/replays.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 type Entry = {
   id: string;
@@ -95,7 +96,7 @@ test('a discarded event is never sent, and the later ones of its job go on', asy
   });
 
   await bus.received(1);
-  await vi.waitFor(async () => expect(await service.database.query('select from outbox_held')).toEqual([]));
+  await waitFor(async () => expect(await service.database.query('select from outbox_held')).toEqual([]));
   expect(bus.ids()).toEqual([`default:${parked.job}:processing:50`]);
   expect((await api.post(`/outbox/${parked.id}/discard`)).status).toBe(404);
 });
@@ -155,7 +156,7 @@ test('a decision that the state does not allow is a 409, and an event is discard
   const returned = await addWaiting(service, 'returned');
   await seedEvents(service.database, 1);
   await newReplay(connection, { filter: { job_id_prefix: 'job_0' }, queue: 'nobody.is.there' });
-  const copy = await vi.waitFor(async () => {
+  const copy = await waitFor(async () => {
     const [row] = await service.database.query<{ position: string }>(
       `select position from replay_copies where state = 'returned'`,
     );

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Database } from '../../../src/ledger/tables.ts';
 import { RELEASED_OF_A_JOB } from '../../../src/operators/decisions/quarantined.ts';
 import { releaseMany } from '../../../src/operators/decisions/release.ts';
@@ -10,6 +10,7 @@ import { OUTBOX } from '../../support/outbox.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { completed, deliver, newJobId, progress, type Reply } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 type Release = { delivery_id: string; result: string; event_id: string | null; reason: string | null };
 type Page = { items: Release[]; next_cursor: string | null };
@@ -411,7 +412,7 @@ test('a released event can be replayed, and found by what its delivery came with
   await service.database.query(`update deliveries set remote_address = '10.9.9.9' where id = $1`, [id]);
   await api.post(`/quarantine/${id}/release`);
   await bus.received(2);
-  await vi.waitFor(async () => expect(await service.database.query(`select from ${OUTBOX}`)).toEqual([]));
+  await waitFor(async () => expect(await service.database.query(`select from ${OUTBOX}`)).toEqual([]));
 
   const { status } = await api.post('/replays', { filter: { remote_address: '10.9.9.9' } });
 

@@ -281,9 +281,7 @@ test('counts of the last two days stay by the minute, and a service adds up what
     [hoursAgo(1), 'answer', 'default', 'accepted', 10, 1],
   ]);
   await using relay = await startTestService({ database });
-  await expect
-    .poll(async () => (await database.query('select from rollups')).length, { timeout: 5_000 })
-    .toBe(2);
+  await expect.poll(async () => (await database.query('select from rollups')).length).toBe(2);
   expect(await database.query('select from rollups_hourly')).toHaveLength(1);
   expect(relay.log).not.toContainEqual(expect.objectContaining({ msg: 'upkeep failed' }));
 });
@@ -344,7 +342,7 @@ test('statistics and drift older than the retention are dropped', async () => {
     (await database.query('select minute from rollups union all select hour from rollups_hourly')).length;
 
   await using relay = await startTestService({ database });
-  await expect.poll(counts, { timeout: 5_000 }).toBe(1);
+  await expect.poll(counts).toBe(1);
   await expect.poll(() => database.query('select name from drift')).toEqual([{ name: 'new' }]);
   expect(relay.log).not.toContainEqual(expect.objectContaining({ msg: 'upkeep failed' }));
 });

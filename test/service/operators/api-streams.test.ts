@@ -7,6 +7,7 @@ import express from 'express';
 import { expect, test } from 'vitest';
 import { sendStream } from '../../../src/operators/api/answers.ts';
 import { listen } from '../../../src/http/lifecycle.ts';
+import { patience } from '../../support/patience.ts';
 import { createTestLog } from '../../support/service.ts';
 
 const CHUNK = Buffer.alloc(64 * 1024, 'x');
@@ -60,7 +61,7 @@ test('an endless answer waits for a reader that takes nothing, and ends when he 
         before = made;
         return rests;
       },
-      { interval: 300, timeout: 10_000 },
+      { interval: 300, timeout: patience(10_000) },
     )
     .toBe(true);
   const atRest = made;

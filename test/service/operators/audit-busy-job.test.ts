@@ -24,7 +24,7 @@ beforeAll(async () => {
     [DELIVERIES],
   );
   await history.database.query('analyze deliveries');
-}, 120_000);
+});
 afterAll(() => history[Symbol.asyncDispose]());
 
 test.for<[what: string, filters: Partial<DeliveryFilters>, rows: number]>([

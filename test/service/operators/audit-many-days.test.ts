@@ -50,7 +50,7 @@ beforeAll(async () => {
     );
   }
   await database.query('vacuum analyze deliveries');
-}, 60_000);
+});
 afterAll(async () => {
   await connection.close();
   await database[Symbol.asyncDispose]();

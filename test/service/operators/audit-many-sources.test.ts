@@ -57,7 +57,7 @@ beforeAll(async () => {
      from (${newest}) n`,
   );
   await database.query('vacuum analyze jobs, events');
-}, 60_000);
+});
 afterAll(async () => {
   await connection.close();
   await database[Symbol.asyncDispose]();

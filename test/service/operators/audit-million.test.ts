@@ -13,6 +13,7 @@ import { publications } from '../../../src/operators/audit/publications.ts';
 import { search } from '../../../src/operators/audit/search.ts';
 import { readStory } from '../../../src/operators/audit/story.ts';
 import { operators } from '../../support/operators.ts';
+import { patience } from '../../support/patience.ts';
 import { startReplica } from '../../support/replica.ts';
 import { costOf, createHistory, type History, type ListTable, placeAt } from '../../support/history.ts';
 
@@ -29,7 +30,7 @@ const MEETING_ROWS = 25_000;
 let history: History;
 beforeAll(async () => {
   history = await createHistory(DELIVERIES);
-}, 300_000);
+}, patience(300_000));
 afterAll(async () => {
   await history[Symbol.asyncDispose]();
 });
@@ -362,5 +363,5 @@ describe('on a million deliveries', () => {
     }
     expect(lines).toBeGreaterThan(170_000);
     expect(bytes / 2 ** 20).toBeGreaterThan(HEAP_MIB);
-  }, 120_000);
+  });
 });

@@ -29,7 +29,7 @@ beforeAll(async () => {
      select source, secret_fingerprint, max(received_at) from deliveries
      where secret_fingerprint is not null group by source, secret_fingerprint`,
   );
-}, 120_000);
+});
 afterAll(() => history[Symbol.asyncDispose]());
 
 test('all sources cost a few look-ups each and the rollups of a day', async () => {

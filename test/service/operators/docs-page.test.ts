@@ -34,7 +34,7 @@ async function formOf(page: Page, operation: string) {
   return section.locator('form');
 }
 
-describe.skipIf(!existsSync(CHROMIUM))('the documentation', { timeout: 60_000 }, () => {
+describe.skipIf(!existsSync(CHROMIUM))('the documentation', () => {
   let relay: TestService;
   let browser: Browser;
   let value: string;
@@ -44,7 +44,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the documentation', { timeout: 60_000 },
     await deliver(relay.webhooks, completed(job, { note: '<script>alert(1)</script>\u202e' }));
     ({ value } = await newToken(relay.database));
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser.close();
     await relay[Symbol.asyncDispose]();

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Replay } from '../../../src/operators/replays/read-replays.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { altered, copies, untilOutboxEmpty } from '../../support/facts.ts';
@@ -8,13 +8,14 @@ import { connectTestDatabase } from '../../support/relay.ts';
 import { copiesInOutbox, newReplay, seedEvents } from '../../support/replays.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 type Shown = Omit<Replay, 'sources'> & { skips?: { event_id: string; reason: string }[] };
 type Preview = { matched: number; matched_exactly: boolean; sample: { id: string }[] };
 type Fault = { error: string; message: string };
 
 function untilFinished(api: Operators, id: string): Promise<Shown> {
-  return vi.waitFor(
+  return waitFor(
     async () => {
       const { body } = await api.get<Shown>(`/replays/${id}`);
       expect(body.state).toBe('finished');
@@ -251,7 +252,7 @@ test('a replay is paused, resumed and cancelled, and a state that does not allow
   const paused = await api.get<Shown>(`/replays/${body.id}`);
   expect(paused.body.paused_because).toBe('by an operator');
   // What was on its way comes; then nothing, though live events do.
-  await vi.waitFor(async () => {
+  await waitFor(async () => {
     const { body: now } = await api.get<Shown>(`/replays/${body.id}`);
     expect(now.counts.confirmed).toBe(bus.messages.length);
   });
@@ -271,7 +272,7 @@ test('a replay is paused, resumed and cancelled, and a state that does not allow
     body: { error: 'wrong_state', message: 'it is cancelled: a cancelled replay cannot be resumed' },
   });
   expect(await change('pause')).toMatchObject({ status: 409, body: { error: 'wrong_state' } });
-  await vi.waitFor(async () => expect(await copiesInOutbox(service.database)).toEqual([]));
+  await waitFor(async () => expect(await copiesInOutbox(service.database)).toEqual([]));
   expect([...copies(bus.messages).values()].every((count) => count === 1)).toBe(true);
   expect(new Set(bus.ids()).size).toBeLessThan(501);
 });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { DatabaseConnection } from '../../../src/ledger/database.ts';
 import { LOAD_COPIES } from '../../../src/relay/copies.ts';
 import { changeReplay } from '../../../src/operators/replays/replays.ts';
@@ -25,6 +25,7 @@ import {
 } from '../../support/replays.ts';
 import { newJobId } from '../../support/sender.ts';
 import type { RelayLimits } from '../../../src/relay/relay.ts';
+import { waitFor } from '../../support/waits.ts';
 
 type World = AsyncDisposable & {
   database: TestDatabase;
@@ -78,7 +79,7 @@ async function addQueue(bus: Bus, options: { full?: boolean } = {}): Promise<str
   });
   if (options.full === true) {
     bus.channel.sendToQueue(name, Buffer.from('{}'));
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       if ((await bus.channel.checkQueue(name)).messageCount !== 1) throw new Error('it is not full yet');
     });
   }

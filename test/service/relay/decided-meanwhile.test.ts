@@ -1,7 +1,7 @@
 // What an operator or another leader decides about an event while it is in a relay's memory or on its way.
 
 import { sql } from 'kysely';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { DatabaseConnection } from '../../../src/ledger/index.ts';
 import { decide, lockEntry } from '../../../src/operators/decisions/decide.ts';
 import { decideEntries } from '../../../src/operators/decisions/retry.ts';
@@ -25,6 +25,7 @@ import {
 import { newJobId, progress } from '../../support/sender.ts';
 import { openTransaction } from '../../support/transaction.ts';
 import { pause } from '../../support/until.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const NACKED = {
   publication: { result: 'nacked', detail: 'a test', blame: 'event', durationMs: 1 },
@@ -140,14 +141,14 @@ test('what an operator parks does not go out a second later, even while the rela
   await locked.query('lock table publication_batches in exclusive mode');
   relay.relay.start();
   await write(relay, connection, [progress(newJobId(), 30)]);
-  await vi.waitFor(async () => expect(await waiting(database, 'into publication_batches')).toBe(1));
+  await waitFor(async () => expect(await waiting(database, 'into publication_batches')).toBe(1));
 
   await park(connection, await sequenceOf(database, jobId, 20));
   await pause(PROMISED_MS);
   letGo();
   await bus.received(2);
   await locked.rollback();
-  await vi.waitFor(async () => expect(await outboxCount(database)).toBe(1), { timeout: 10_000 });
+  await waitFor(async () => expect(await outboxCount(database)).toBe(1));
 
   expect(idsOf(relay)).not.toContain(ids(jobId, 20)[0]);
 });
@@ -191,7 +192,7 @@ test('events go out while operators decide about others all the time', async () 
 
   relay.relay.start();
   const published = () => expect(new Set(idsOf(relay)).size).toBe(jobIds.length);
-  await vi.waitFor(published, { timeout: 10_000 }).finally(() => decided.abort());
+  await waitFor(published).finally(() => decided.abort());
   await deciding;
 });
 
@@ -210,8 +211,8 @@ test('what an operator parks while it is on its way is not published again when 
   await relay.relay.runOnce();
   proxy.reset();
   proxy.heal();
-  await vi.waitFor(() => expect(relay.publisher.isReady()).toBe(false));
-  await vi.waitFor(() => expect(relay.publisher.isReady()).toBe(true), { timeout: 10_000 });
+  await waitFor(() => expect(relay.publisher.isReady()).toBe(false));
+  await waitFor(() => expect(relay.publisher.isReady()).toBe(true));
 
   await relay.runUntil(async () => (await outboxCount(database)) === 3);
   await relay.relay.runOnce();
@@ -231,7 +232,7 @@ test('what an operator parks while the broker is away is not published when it i
   await write(relay, connection, [progress(jobId, 20)]);
   proxy.refuse();
   proxy.reset();
-  await vi.waitFor(() => expect(relay.publisher.isReady()).toBe(false));
+  await waitFor(() => expect(relay.publisher.isReady()).toBe(false));
   await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
   await write(relay, connection, [progress(newJobId(), 30)]);
   await relay.relay.runOnce();

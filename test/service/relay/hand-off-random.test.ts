@@ -2,14 +2,16 @@
 // least, and the first copies of a job go out in the order of its sequences. A failure names its seed: set SEED to repeat it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { recordDeliveries } from '../../../src/ledger/index.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';
+import { patience } from '../../support/patience.ts';
 import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase, createTestRelay, type TestRelay } from '../../support/relay.ts';
 import { newJobId, progress } from '../../support/sender.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const JOBS = 3;
 const STEPS = 400;
@@ -64,9 +66,7 @@ with retried as (
 update jobs j set hold = hold + 1 from (select distinct source, job_id from retried) r
 where j.source = r.source and j.job_id = r.job_id`;
 
-test('no event is lost or passes an earlier one of its job, whatever goes wrong at once', {
-  timeout: 120_000,
-}, async () => {
+test('no event is lost or passes an earlier one of its job, whatever goes wrong at once', async () => {
   const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
   const random = randomOf(seed);
   const below = (limit: number) => Math.floor(random() * limit);
@@ -169,7 +169,7 @@ test('no event is lost or passes an earlier one of its job, whatever goes wrong 
   if (full !== undefined) await toggleRefusals();
   await expect
     .poll(() => database.query(RETRY).then(() => outboxCount(database)), {
-      timeout: 40_000,
+      timeout: patience(40_000),
       interval: 200,
       message: `SEED=${seed}`,
     })
@@ -186,7 +186,7 @@ test('no event is lost or passes an earlier one of its job, whatever goes wrong 
 });
 
 /** Again after each error. */
-const untilDone = (work: () => Promise<unknown>) => vi.waitFor(work, { timeout: 10_000, interval: 10 });
+const untilDone = (work: () => Promise<unknown>) => waitFor(work, { timeout: 10_000, interval: 10 });
 
 const jobOf = (id: string) => id.split(':').slice(0, 2).join(':');
 

@@ -1,6 +1,6 @@
 // Events that go to the relay from memory, while other replicas write, loads run, publishes fail and leaders change.
 
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Entry, Settlement } from '../../../src/relay/entry.ts';
 import { amqpUrl, type Bus } from '../../support/bus.ts';
 import { outboxCount } from '../../support/facts.ts';
@@ -10,6 +10,7 @@ import { PUBLICATIONS } from '../../support/publications.ts';
 import { createTestRelay, retry } from '../../support/relay.ts';
 import { allPending, createStage, ids, idsOf, isEmpty, isIdle, write } from '../../support/relay-stage.ts';
 import { newJobId, progress } from '../../support/sender.ts';
+import { waitFor } from '../../support/waits.ts';
 
 /** From now on the broker refuses each message, until the returned function is called. */
 async function refuseAll({ channel }: Bus, exchange: string): Promise<() => Promise<void>> {
@@ -18,7 +19,7 @@ async function refuseAll({ channel }: Bus, exchange: string): Promise<() => Prom
     arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' },
   });
   channel.sendToQueue(queue, Buffer.from('a filler'));
-  await vi.waitFor(async () => expect((await channel.checkQueue(queue)).messageCount).toBe(1));
+  await waitFor(async () => expect((await channel.checkQueue(queue)).messageCount).toBe(1));
   await channel.bindQueue(queue, exchange, '#');
   return async () => {
     await channel.deleteQueue(queue);
@@ -68,7 +69,7 @@ test('an event in a batch goes before a later one of its job that is held', asyn
   await write(next, connection, [progress(jobId, 30)]);
   expect(await database.query('select count(*)::int as n from outbox_held')).toEqual([{ n: 2 }]);
   await accept();
-  await vi.waitFor(async () =>
+  await waitFor(async () =>
     expect(await database.query('select from outbox_held where due_at > now()')).toEqual([]),
   );
 
@@ -102,7 +103,7 @@ test('an event that was handed over while a load ran stays behind the one that i
   const round = leader.relay.runOnce();
   answer.resolve();
   await written;
-  await vi.waitFor(() => expect(leader.loads()).toBe(loads + 1));
+  await waitFor(() => expect(leader.loads()).toBe(loads + 1));
   letLoad();
   await round;
   await leader.relay.runOnce();
@@ -219,7 +220,7 @@ test('an idle relay loads once a poll, and one whose own events come from memory
   await leader.lease.attempt();
   const startedMs = performance.now();
   leader.relay.start();
-  await vi.waitFor(() => expect(leader.loads()).toBeGreaterThan(1));
+  await waitFor(() => expect(leader.loads()).toBeGreaterThan(1));
 
   for (let count = 0; count < 100; count++) await write(leader, connection, [progress(newJobId(), count)]);
   await bus.received(100);

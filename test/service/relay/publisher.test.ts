@@ -2,11 +2,12 @@
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Publisher } from '../../../src/relay/publisher.ts';
 import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { createTestPublisher, newMessage } from '../../support/relay.ts';
+import { waitFor } from '../../support/waits.ts';
 
 /** So long that no heartbeat is written, or expected, meanwhile. */
 const NO_HEARTBEAT_S = 300;
@@ -41,8 +42,7 @@ function countWrites(port: number) {
   };
 }
 
-const untilReady = (publisher: Publisher) =>
-  vi.waitFor(() => expect(publisher.isReady()).toBe(true), { timeout: 10_000 });
+const untilReady = (publisher: Publisher) => waitFor(() => expect(publisher.isReady()).toBe(true));
 
 const messages = (prefix: string, count: number, bytes = 2) =>
   Array.from({ length: count }, (_, number) => ({
@@ -64,10 +64,10 @@ test('what is published in one turn goes out in one write, on each connection', 
       const results = await Promise.all(batch.map(publisher.publish));
       expect(results.filter(({ result }) => result !== 'confirmed')).toEqual([]);
       expect(writes.since(before)).toBe(1);
-      await vi.waitFor(() => expect(bus.ids().slice(-50)).toEqual(batch.map(({ messageId }) => messageId)));
+      await waitFor(() => expect(bus.ids().slice(-50)).toEqual(batch.map(({ messageId }) => messageId)));
 
       proxy.cut();
-      await vi.waitFor(() => expect(publisher.isReady()).toBe(false), { timeout: 10_000 });
+      await waitFor(() => expect(publisher.isReady()).toBe(false));
     }
   } finally {
     await publisher.close();

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { copies } from '../../support/facts.ts';
@@ -8,6 +8,7 @@ import { readMetric } from '../../support/requests.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 import { OUTBOX } from '../../support/outbox.ts';
+import { waitFor } from '../../support/waits.ts';
 
 type Row = { id: string; state: string; attempts: number; last_error: string | null };
 
@@ -34,7 +35,7 @@ async function addFullQueue(bus: Bus, exchange: string): Promise<{ makeRoom: () 
   });
   await bus.channel.bindQueue(queue, exchange, 'job.failed.#');
   bus.channel.publish(exchange, 'job.failed.filler', Buffer.from('{}'));
-  await vi.waitFor(async () => expect((await bus.channel.checkQueue(queue)).messageCount).toBe(1));
+  await waitFor(async () => expect((await bus.channel.checkQueue(queue)).messageCount).toBe(1));
   return {
     makeRoom: async () => {
       await bus.channel.deleteQueue(queue);
@@ -55,14 +56,12 @@ test('an event that no queue is bound for is returned, kept and shown, and holds
   await bus.received(2);
 
   expect(bus.ids().toSorted()).toEqual([`default:${job}:completed`, `default:${other}:completed`].toSorted());
-  await vi.waitFor(async () => expect(await outbox(relay.database)).toHaveLength(2));
+  await waitFor(async () => expect(await outbox(relay.database)).toHaveLength(2));
   expect(await outbox(relay.database)).toEqual([
     { id: `${job}:processing:10`, state: 'returned', attempts: 1, last_error: '312 NO_ROUTE' },
     { id: `${job}:processing:20`, state: 'returned', attempts: 1, last_error: '312 NO_ROUTE' },
   ]);
-  await expect
-    .poll(() => readMetric(relay.operators, 'tallyhook_outbox_returned'), { timeout: 8_000 })
-    .toBe(2);
+  await expect.poll(() => readMetric(relay.operators, 'tallyhook_outbox_returned')).toBe(2);
 });
 
 test('a returned event is not tried again by itself, and is sent once a queue is bound and it is put back', async () => {
@@ -72,7 +71,7 @@ test('a returned event is not tried again by itself, and is sent once a queue is
   await using connection = connectTestDatabase(relay.database);
   const job = newJobId();
   await deliver(relay.webhooks, progress(job, 10));
-  await vi.waitFor(async () => expect(await outbox(relay.database)).toMatchObject([{ state: 'returned' }]));
+  await waitFor(async () => expect(await outbox(relay.database)).toMatchObject([{ state: 'returned' }]));
 
   // Twenty events later, each of which woke the relay, it is still that one attempt.
   for (let count = 0; count < 20; count++) await deliver(relay.webhooks, completed(newJobId()));
@@ -82,7 +81,7 @@ test('a returned event is not tried again by itself, and is sent once a queue is
   await bus.channel.bindQueue(bus.queue, exchange, 'job.progress.#');
   expect(await retry(connection.db, { id: `default:${job}:processing:10` })).toBe(1);
   await bus.received(21);
-  await vi.waitFor(async () => expect(await outbox(relay.database)).toEqual([]));
+  await waitFor(async () => expect(await outbox(relay.database)).toEqual([]));
   expect(bus.ids().at(-1)).toBe(`default:${job}:processing:10`);
   expect(await publications(relay.database, job)).toEqual([
     { attempt: 1, result: 'returned' },
@@ -105,7 +104,7 @@ test('a nacked event waits longer after each attempt, is parked after the last, 
 
   await bus.received(3);
   expect(bus.ids()).not.toContain(`default:${job}:completed`);
-  await vi.waitFor(
+  await waitFor(
     async () =>
       expect(await outbox(relay.database)).toEqual([
         { id: `${job}:failed`, state: 'parked', attempts: 3, last_error: 'nacked by the broker' },
@@ -127,7 +126,7 @@ test('a nacked event waits longer after each attempt, is parked after the last, 
   await deliver(relay.webhooks, progress(job, 20));
   await bus.received(4);
   expect(bus.ids().at(-1)).toBe(`default:${third}:completed`);
-  await expect.poll(() => readMetric(relay.operators, 'tallyhook_outbox_parked'), { timeout: 8_000 }).toBe(1);
+  await expect.poll(() => readMetric(relay.operators, 'tallyhook_outbox_parked')).toBe(1);
 
   await makeRoom();
   await bus.channel.bindQueue(bus.queue, exchange, 'job.failed.#');
@@ -151,11 +150,11 @@ test('a nacked event is sent as soon as there is room again, with the events beh
   const job = newJobId();
   await deliver(relay.webhooks, failed(job));
   await deliver(relay.webhooks, completed(job));
-  await vi.waitFor(async () => expect((await outbox(relay.database))[0]?.attempts).toBeGreaterThan(0));
+  await waitFor(async () => expect((await outbox(relay.database))[0]?.attempts).toBeGreaterThan(0));
 
   await makeRoom();
 
-  await vi.waitFor(async () => expect(await outbox(relay.database)).toEqual([]), {
+  await waitFor(async () => expect(await outbox(relay.database)).toEqual([]), {
     timeout: 10_000,
     interval: 50,
   });
@@ -173,7 +172,7 @@ test('guarantee 7: answers do not change while the exchange is of another type; 
     const job = newJobId();
 
     expect(await deliver(relay.webhooks, completed(job))).toMatchObject({ status: 202 });
-    await vi.waitFor(() =>
+    await waitFor(() =>
       expect(
         relay.log.filter(
           ({ err }) => JSON.stringify(err ?? '').includes(exchange) && JSON.stringify(err).includes('topic'),
@@ -191,7 +190,7 @@ test('guarantee 7: answers do not change while the exchange is of another type; 
     await bus.channel.deleteExchange(exchange);
     await using mended = await listen(exchange);
     await using connection = connectTestDatabase(relay.database);
-    await vi.waitFor(
+    await waitFor(
       async () => {
         // It may have been back before the queue was.
         await retry(connection.db, 'returned');
@@ -220,7 +219,7 @@ test('an exchange that is deleted under load comes back, and every event arrives
   await using connection = connectTestDatabase(relay.database);
   await using again = await listen(exchange);
 
-  await vi.waitFor(
+  await waitFor(
     async () => {
       await retry(connection.db, 'returned');
       const arrived = new Set([...bus.ids(), ...again.ids()]);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { createLease } from '../../../src/relay/lease.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -9,6 +9,7 @@ import { addEntry, connectTestDatabase, createTestRelay } from '../../support/re
 import { readMetric } from '../../support/requests.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 type Connection = ReturnType<typeof connectTestDatabase>;
 
@@ -80,16 +81,16 @@ test('a leader that may lead no longer gives the lease up, and another takes it 
   const first = leaseOn(connection, { leaseMs: 300, mayLead: () => reachesBroker });
   const second = leaseOn(connection);
   first.start();
-  await vi.waitFor(() => expect(first.isLeading()).toBe(true));
+  await waitFor(() => expect(first.isLeading()).toBe(true));
   expect(await second.attempt()).toBe(false);
 
   reachesBroker = false;
 
-  await vi.waitFor(async () => expect(await second.attempt()).toBe(true));
+  await waitFor(async () => expect(await second.attempt()).toBe(true));
   expect(first.isLeading()).toBe(false);
   reachesBroker = true;
   await second.release();
-  await vi.waitFor(() => expect(first.isLeading()).toBe(true));
+  await waitFor(() => expect(first.isLeading()).toBe(true));
   await first.release();
 });
 
@@ -138,9 +139,7 @@ test('the second replica publishes nothing while the first leads, and leads at o
   // So long that only a lease given up can be taken within this test.
   const env = { RELAY_LEASE_MS: '6000' };
   await using first = await startTestService({ exchange, database, env });
-  await vi.waitFor(async () =>
-    expect(await readMetric(first.operators, 'tallyhook_relay_lease_held')).toBe(1),
-  );
+  await waitFor(async () => expect(await readMetric(first.operators, 'tallyhook_relay_lease_held')).toBe(1));
   await using second = await startTestService({ exchange, database, env });
   const job = newJobId();
   for (const percent of [0, 25, 50]) await deliver(second.webhooks, progress(job, percent));
@@ -163,7 +162,7 @@ test('the second replica publishes nothing while the first leads, and leads at o
   expect(performance.now() - stoppedMs).toBeLessThan(4_000);
   expect(outOfOrder(bus.messages)).toEqual([]);
   expect(bus.messages).toHaveLength(4);
-  await vi.waitFor(async () => expect(await relays()).toHaveLength(2));
+  await waitFor(async () => expect(await relays()).toHaveLength(2));
 });
 
 test('a leader that loses the lease publishes no more, forgets what it had loaded, and the next one sends it once', async () => {
@@ -185,7 +184,7 @@ test('a leader that loses the lease publishes no more, forgets what it had loade
   expect(await first.lease.attempt()).toBe(false);
   letGo();
   // The one that was on its way comes as a copy; the nineteen behind it stay where they are.
-  await vi.waitFor(() => expect(first.relay.inFlight()).toBe(0));
+  await waitFor(() => expect(first.relay.inFlight()).toBe(0));
   expect(first.published).toHaveLength(1);
 
   // And are forgotten: when it leads again it asks the outbox, where nothing is left.
@@ -222,7 +221,7 @@ test('a leader that got its lease back without noticing the loss breaks no order
   letGo();
   await first.runUntil(async () => first.relay.inFlight() === 0 && (await outboxCount(database)) === 0);
 
-  await vi.waitFor(() => expect(bus.ids()).toContain(`default:${job}:processing:90`));
+  await waitFor(() => expect(bus.ids()).toContain(`default:${job}:processing:90`));
   expect(outOfOrder(bus.messages)).toEqual([]);
   expect(new Set(bus.ids()).size).toBe(11);
 });

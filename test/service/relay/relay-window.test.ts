@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Statement } from '../../../src/ledger/index.ts';
 import { LOAD_HELD } from '../../../src/relay/held.ts';
 import { LOAD_ALL, LOAD_NEW } from '../../../src/relay/pending.ts';
@@ -18,6 +18,7 @@ import { completed, newJobId } from '../../support/sender.ts';
 import { openSession } from '../../support/transaction.ts';
 import { hold, OUTBOX } from '../../support/outbox.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
+import { waitFor } from '../../support/waits.ts';
 
 /** All that is pending. */
 const ALL = {
@@ -151,7 +152,7 @@ test('confirms that came back together are settled in one statement', async () =
   await addEntries(database, Array.from({ length: 80 }, newJobId));
   await relay.relay.runOnce();
   await bus.received(80);
-  await vi.waitFor(() => expect(relay.relay.inFlight()).toBe(0));
+  await waitFor(() => expect(relay.relay.inFlight()).toBe(0));
 
   expect(await relay.relay.runOnce()).toBe(80);
 

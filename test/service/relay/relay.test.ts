@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { altered, copies, eventIds, outOfOrder, untilOutboxEmpty } from '../../support/facts.ts';
@@ -6,6 +6,7 @@ import { lifeOf, post } from '../../support/load.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const LIVES = 60;
 
@@ -22,7 +23,7 @@ test('guarantee 4: without faults each event is on the bus exactly once, under t
   await untilOutboxEmpty(relay.database);
   const jobId = newJobId();
   await deliver(relay.webhooks, completed(jobId)); // whatever came before it is on the bus by now
-  await vi.waitFor(() => expect(bus.ids()).toContain(`default:${jobId}:completed`));
+  await waitFor(() => expect(bus.ids()).toContain(`default:${jobId}:completed`));
 
   const counts = copies(bus.messages);
   expect([...counts.values()].filter((count) => count !== 1)).toEqual([]);

@@ -3,9 +3,10 @@
 
 import { type AddressInfo, createServer, isIP, type LookupFunction } from 'node:net';
 import { request } from 'undici';
-import { afterAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { type Addresses, createAddresses } from '../../../src/sandbox/addresses/addresses.ts';
 import { startOrigin } from '../../support/origin.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const PUBLIC = '8.8.8.8';
 
@@ -190,7 +191,7 @@ test('closing cuts what is under way, and can be done twice', async () => {
   await using origin = await startOrigin(() => {});
   const addresses = createAddresses({ allowLocal: true });
   const failed = get(origin.url, addresses).catch((error: Error) => error.name);
-  await vi.waitFor(() => expect(origin.asked).toHaveLength(1));
+  await waitFor(() => expect(origin.asked).toHaveLength(1));
 
   await addresses.close();
   await addresses.close();

@@ -2,7 +2,7 @@
 // at what was sent, and send it again.
 
 import { createHmac } from 'node:crypto';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Dashboard, newKey, seen, signedIn } from '../../support/dashboard.ts';
 import { answer, startReceiver } from '../../support/receiver.ts';
 import {
@@ -12,6 +12,7 @@ import {
   type TestSandbox,
   untilEnded,
 } from '../../support/sandbox.ts';
+import { waitFor } from '../../support/waits.ts';
 
 /** A file server with the sample clip, and a receiver that the form proposes. */
 async function startWithClip() {
@@ -65,12 +66,12 @@ describe('a conversion', () => {
     expect(seen(during)).toContain('processing');
     expect(during.text).toContain('<noscript><meta http-equiv="refresh" content="3"></noscript>');
     await untilEnded(on, body.jobs[0]?.job_id ?? '');
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       const after = await visiting.get(path);
       expect(seen(after)).toMatch(/completed 100 %/);
       expect(seen(after)).toMatch(/completed delivered 1 200/);
       expect(after.text).not.toContain('http-equiv="refresh"');
-    }, 10_000);
+    });
   });
 
   test('of the corrupt clip fails, and its page says why', async () => {
@@ -204,11 +205,11 @@ describe('a delivery', () => {
     const job = await convert(on, files, receiver.url);
     const [, sent] = await receiver.untilReceived(2);
     const id = await deliveryOf(visiting, job);
-    const page = await vi.waitFor(async () => {
+    const page = await waitFor(async () => {
       const found = await visiting.get(`/deliveries/${id}`);
       expect(seen(found)).toMatch(/2 200 [\d,]+ ms .* 1 500 [\d,]+ ms/);
       return found;
-    }, 10_000);
+    });
     expect(seen(page)).toContain('State delivered');
     expect(page.text).toContain((sent?.body.toString() ?? '-').replaceAll('"', '&quot;'));
     expect(seen(page)).toContain(`X-Service-Signature: ${String(sent?.headers['x-service-signature'])}`);
@@ -231,21 +232,18 @@ describe('a delivery', () => {
     const job = await convert(on, files, receiver.url);
     await receiver.untilReceived(1);
     const id = await deliveryOf(visiting, job);
-    await vi.waitFor(
-      async () => expect(seen(await visiting.get(`/deliveries/${id}`))).toContain('delivered'),
-      10_000,
-    );
+    await waitFor(async () => expect(seen(await visiting.get(`/deliveries/${id}`))).toContain('delivered'));
 
     const form = { key: newKey() };
     const location = `/dashboard/deliveries/${id}?after=1`;
     expect(await visiting.post(`/deliveries/${id}/redeliver`, form)).toMatchObject({ status: 303, location });
     const [first, second] = await receiver.untilReceived(2);
     expect(second?.body).toEqual(first?.body);
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       const page = await visiting.get(`/deliveries/${id}?after=1`);
       expect(seen(page)).not.toContain('An attempt is on its way.');
       expect(seen(page)).toMatch(/2 200 .* 1 200/);
-    }, 10_000);
+    });
     expect(await visiting.post(`/deliveries/${id}/redeliver`, form)).toMatchObject({ status: 303, location });
     expect(await visiting.post(`/deliveries/${id}/redeliver`)).toMatchObject({
       status: 303,

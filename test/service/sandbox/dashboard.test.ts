@@ -1,6 +1,6 @@
 // The dashboard's pages for the account, its webhook settings and its tokens, over real sockets, and what all pages load.
 
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { TIERS } from '../../../src/sandbox/accounts/tiers.ts';
 import { codeOf, newKey, seen, signedIn, visitor } from '../../support/dashboard.ts';
 import { hang, startReceiver } from '../../support/receiver.ts';
@@ -12,6 +12,7 @@ import {
   type TestSandbox,
   untilEnded,
 } from '../../support/sandbox.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const tokensOf = ({ sandbox: { accounts } }: TestSandbox) => accounts.tokens(accounts.open('default').id);
 
@@ -200,7 +201,7 @@ describe('webhook settings', () => {
     await visiting.post('/webhooks', { ...settings, timeout: '0.1' });
     const job = await createJob(on, { input_url: files.input, output_url: files.output('out.webm') });
     await untilEnded(on, job.job_id);
-    const delivery = await vi.waitFor(async () => {
+    const delivery = await waitFor(async () => {
       const { body } = await on.call<{ webhook_deliveries: { state: string; attempts: unknown[] }[] }>(
         'GET',
         '/webhook_deliveries',
@@ -208,7 +209,7 @@ describe('webhook settings', () => {
       const [first] = body.webhook_deliveries;
       expect(first?.state).toBe('given_up');
       return body;
-    }, 10_000);
+    });
     expect(delivery).toMatchObject({
       webhook_deliveries: [
         { event: 'completed', attempts: [{ error: 'timeout' }, { error: 'timeout' }, { error: 'timeout' }] },

@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { runProgram } from '../../../src/sandbox/engine/program.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../../src/sandbox/engine/program.ts', import.meta.url));
 
@@ -26,11 +27,11 @@ test.skipIf(process.platform !== 'linux')('a program goes with us, also when we 
   });
   const [line] = (await once(runner.stdout, 'data')) as [Buffer];
   const pid = Number(line.toString('utf8'));
-  await vi.waitFor(() => expect(commandOf(pid)).toContain('sleep'));
+  await waitFor(() => expect(commandOf(pid)).toContain('sleep'));
 
   runner.kill('SIGKILL');
 
-  await vi.waitFor(() => expect(commandOf(pid)).toBe(''), { timeout: 5_000 });
+  await waitFor(() => expect(commandOf(pid)).toBe(''));
 });
 
 test.skipIf(process.platform !== 'linux')('a program may use 2 GiB of address space', async () => {

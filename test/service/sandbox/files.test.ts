@@ -1,10 +1,11 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startFileServer } from '../../../src/sandbox/files/file-server.ts';
 import { MAX_BYTES, put, startTestFiles } from '../../support/files.ts';
 import { silentLog } from '../../support/media.ts';
 import { openRaw } from '../../support/raw-http.ts';
+import { waitFor } from '../../support/waits.ts';
 
 describe('a file', () => {
   test('is served whole, with its type and length', async () => {
@@ -139,7 +140,7 @@ describe('an upload', () => {
     using connection = await openRaw(files.server.port);
 
     connection.write('PUT /clip.mp4 HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf');
-    const [part] = await vi.waitFor(async () => {
+    const [part] = await waitFor(async () => {
       const found = (await readdir(files.folder)).filter((name) => name !== 'clip.mp4');
       expect(found).toHaveLength(1);
       return found;
@@ -148,7 +149,7 @@ describe('an upload', () => {
     expect(await (await fetch(files.at('clip.mp4'))).text()).toBe('0123456789');
     expect((await fetch(files.at(part ?? ''))).status).toBe(400);
     connection.reset();
-    await vi.waitFor(async () => expect(await readdir(files.folder)).toEqual(['clip.mp4']));
+    await waitFor(async () => expect(await readdir(files.folder)).toEqual(['clip.mp4']));
     expect(await (await fetch(files.at('clip.mp4'))).text()).toBe('0123456789');
   });
 
@@ -156,7 +157,7 @@ describe('an upload', () => {
     await using files = await startTestFiles();
     using connection = await openRaw(files.server.port);
     connection.write('PUT /out.webm HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf');
-    await vi.waitFor(async () => expect(await readdir(files.folder)).toHaveLength(2));
+    await waitFor(async () => expect(await readdir(files.folder)).toHaveLength(2));
 
     await files.server.stop();
 

@@ -2,7 +2,7 @@
 
 import { mkdir, readdir } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { findFfmpeg } from '../../../src/sandbox/engine/ffmpeg.ts';
 import { type Job, newJob } from '../../../src/sandbox/jobs/job.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/sandbox/store/schema.ts';
@@ -19,6 +19,7 @@ import {
   startTestSandbox,
   untilEnded,
 } from '../../support/sandbox.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const ffmpeg = await findFfmpeg();
 
@@ -44,7 +45,7 @@ describe('a restart in the middle of a job', () => {
 
     await using second = await startTestSandbox({ data, simulatedStepMs: 200 });
     const seen: number[] = [];
-    await vi.waitFor(
+    await waitFor(
       async () => {
         seen.push(await progressOf(second.url));
         if (seen.at(-1) !== 100) throw new Error(`at ${seen.at(-1)} %`);
@@ -76,7 +77,7 @@ describe('a restart in the middle of a job', () => {
         ['sandbox', 'serve', '--port', '0', '--engine', 'simulated', '--allow-local', '--data', data],
         { env },
       );
-      const url = await vi.waitFor(
+      const url = await waitFor(
         () => {
           const line = command
             .stdout()

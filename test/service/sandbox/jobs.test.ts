@@ -1,7 +1,7 @@
 // The life of a job: progress, end, cost, notifications, and how many run at a time. The engine is simulated; everything
 // else is real.
 
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { costOf, MICROS_PER_MINUTE } from '../../../src/sandbox/jobs/cost.ts';
 import { createMilestones } from '../../../src/sandbox/jobs/milestones.ts';
 import { DEFAULT_SETTINGS } from '../../../src/sandbox/settings.ts';
@@ -17,6 +17,7 @@ import {
   startTestSandbox,
   untilEnded,
 } from '../../support/sandbox.ts';
+import { waitFor } from '../../support/waits.ts';
 
 /** Which of these steps, each a percentage and a time in milliseconds, get a webhook. */
 function told(from: number, steps: readonly (readonly [number, number])[]): number[] {
@@ -142,7 +143,7 @@ describe('a job', () => {
       output_url: files.output('output.webm'),
     });
     const shown: Job[] = [];
-    await vi.waitFor(
+    await waitFor(
       async () => {
         const { body } = await on.call<Job>('GET', `/conversion_jobs/${jobId}`);
         if (body.status !== 'processing') return;

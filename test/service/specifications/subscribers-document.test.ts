@@ -8,6 +8,7 @@ import { expect, test } from 'vitest';
 import { type AsyncApiDocument, asyncApiOf, faultsInDocument, toAmqp } from '../../support/asyncapi.ts';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import { type Operators, operators } from '../../support/operators.ts';
+import { patience } from '../../support/patience.ts';
 import { askFrom, fetchAfresh } from '../../support/requests.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -85,7 +86,7 @@ it('a replay’s copies are what the document says, sent to the exchange or to o
   await expect.poll(() => bus.ids()).toContain(eventId);
 
   const everywhere = await operator.post('/replays', { event_ids: [eventId] });
-  await expect.poll(() => ofEvent(bus, eventId), { timeout: 15_000 }).toHaveLength(2);
+  await expect.poll(() => ofEvent(bus, eventId), { timeout: patience(15_000) }).toHaveLength(2);
   const toOne = await operator.post('/replays', { event_ids: [eventId], queue: one.queue });
   const [copyToOne] = await one.received(1);
 

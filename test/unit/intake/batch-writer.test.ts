@@ -1,9 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type BatchWriterLimits, createBatchWriter } from '../../../src/intake/batch-writer.ts';
 import type { DeliveryRecord, RecordedDelivery } from '../../../src/ledger/record.ts';
 import { eventRecord, refusedRecord } from '../../support/records.ts';
 import { completed, failed, progress } from '../../support/sender.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const LIMITS: BatchWriterLimits = {
   queueDeliveries: 1_000,
@@ -28,7 +29,7 @@ function createLedger() {
     ids: () => writes.map(({ batch }) => batch.map(({ id }) => id)),
     /** Waits for the write that comes as the `nth` (from 1). */
     write: (nth: number) =>
-      vi.waitFor(
+      waitFor(
         () => {
           const write = writes[nth - 1];
           if (write === undefined) throw new Error(`${writes.length} writes so far`);
@@ -622,7 +623,7 @@ describe('failures', () => {
       );
     });
     const blocker = writer.submit(eventRecord(completed('blocker')), NEVER);
-    await vi.waitFor(() => expect(taken).toBe(1));
+    await waitFor(() => expect(taken).toBe(1));
     const jobs = ['a', 'b', 'c', 'd', 'e', 'culprit', 'g', 'h'];
     const answers = Promise.all(jobs.map((job) => writer.submit(eventRecord(completed(job)), NEVER)));
     gate.resolve();

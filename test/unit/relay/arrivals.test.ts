@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { TalliedDelivery } from '../../../src/ledger/index.ts';
 import { createArrivals } from '../../../src/relay/arrivals.ts';
 import { type Entry, newBatch } from '../../../src/relay/entry.ts';
@@ -9,6 +9,7 @@ import { createWindow } from '../../../src/relay/window.ts';
 import { createTestDecisions } from '../../support/decisions.ts';
 import { eventRecord } from '../../support/records.ts';
 import { progress } from '../../support/sender.ts';
+import { waitFor } from '../../support/waits.ts';
 
 type Answer = Partial<Pick<TalliedDelivery, 'outcome' | 'writerChanged' | 'held'>> & { sequence?: number };
 
@@ -57,7 +58,7 @@ function leaderOf({ entries = 10 } = {}) {
     held,
     asked,
     /** A load has begun to read. */
-    isAsked: () => vi.waitFor(() => expect(asked).toHaveLength(1)),
+    isAsked: () => waitFor(() => expect(asked).toHaveLength(1)),
     setOpen: (is: boolean) => {
       open = is;
     },
