@@ -90,6 +90,7 @@ export default defineConfig({
           // tests start they end, so the next file finds nothing of them.
           isolate: false,
           globalSetup: ['test/support/global-setup.ts'],
+          setupFiles: ['test/support/failures.ts'],
           sequence: AFTER_UNIT,
         },
       },

@@ -2,6 +2,7 @@
 // each again until it gets a 2xx. Keeps every answer for the test to check.
 
 import { Agent, request } from 'node:http';
+import { patience } from './patience.ts';
 import { completed, isAcknowledged, newJobId, type Notification, progress, sign } from './sender.ts';
 import { pause } from './until.ts';
 
@@ -56,7 +57,7 @@ export function post(
       method: 'POST',
       ...(options.agent ? { agent: options.agent } : { agent: false }),
       headers: { 'Content-Type': 'application/json', 'X-Service-Signature': sign(body) },
-      timeout: options.timeoutMs ?? 15_000,
+      timeout: options.timeoutMs ?? patience(15_000),
     });
     outgoing.on('timeout', () => outgoing.destroy(new Error('no answer')));
     outgoing.on('error', failed);

@@ -9,6 +9,7 @@ import { MAIN } from '../../scripts/program.ts';
 import { amqpUrl, UNHEARD } from './bus.ts';
 import { fetchAfresh, readMetric } from './requests.ts';
 import { SECRET } from './sender.ts';
+import { tellLog } from './starts.ts';
 
 /**
  * The only environment that a process inherits. The compile cache saves each of dozens of processes a third of its time. What
@@ -171,6 +172,7 @@ export function untilLeading(replica: Pick<Replica, 'metric'>, timeoutMs = 10_00
 
 function parsedLines(command: RunningCommand): LogLine[] {
   const log: LogLine[] = [];
+  tellLog(log);
   let read = 0;
   command.child.stdout?.on('data', () => {
     const text = command.stdout();

@@ -2,6 +2,7 @@
 
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
+import { tellLog } from './starts.ts';
 
 export type TestLog = { readonly log: pino.Logger; readonly lines: Record<string, unknown>[] };
 
@@ -16,5 +17,6 @@ export function createTestLog(): TestLog {
       done();
     },
   });
+  tellLog(lines);
   return { log: pino({ level: 'debug' }, stream), lines };
 }
