@@ -5,6 +5,7 @@
 import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ONLY_IN_ALL } from '../test/only-in-all.ts';
+import { changedFiles, testsReachedBy } from './changed.ts';
 import { FAILED, runSteps, runTests, tallyAll, type Tally } from './checks.ts';
 import { createProgress, explain, type Progress, say } from './output.ts';
 import { choosePatience } from './patience.ts';
@@ -44,26 +45,45 @@ const PURE = /^test\/(?:unit|property)\b/;
 type Arguments = {
   readonly all: boolean;
   readonly profile: boolean;
+  /** The commit since which changes count, if only what they reach is to run. */
+  readonly changedSince: string | undefined;
   /** Those of vitest. */
   readonly others: readonly string[];
   /** The tests that they name. */
   readonly paths: readonly string[];
 };
 
+const OURS = /^--(?:all|profile|changed(?:=(?<base>.+))?)$/;
+
 /** Options of ours are taken, and all others left to vitest. */
 function readArguments(args: readonly string[]): Arguments {
+  const others = args.filter((argument) => !OURS.test(argument));
   const { positionals: paths } = parseArgs({
-    args: [...args],
+    args: others,
     options: { testNamePattern: { type: 'string', short: 't' } },
     allowPositionals: true,
     strict: false,
   });
+  const changed = args.find((argument) => argument.startsWith('--changed'));
   return {
     all: args.includes('--all'),
     profile: args.includes('--profile'),
-    others: args.filter((argument) => argument !== '--all' && argument !== '--profile'),
+    changedSince: changed && (OURS.exec(changed)?.groups?.['base'] ?? 'HEAD'),
+    others,
     paths,
   };
+}
+
+/** The same with the tests that the change reaches, without those that only `npm run test:all` has; undefined if there are none. */
+async function withReached(args: Arguments): Promise<Arguments | undefined> {
+  if (args.changedSince === undefined) return args;
+  const changed = changedFiles(args.changedSince);
+  const reached = await testsReachedBy(changed);
+  const paths = reached.filter((file) => args.all || ONLY_IN_ALL[file] === undefined);
+  say(`changed files: ${changed.length}; test files that they reach: ${reached.length}`);
+  if (paths.length < reached.length)
+    say(`${reached.length - paths.length} of these run with npm run test:all only`);
+  return paths.length === 0 ? undefined : { ...args, paths, others: [...args.others, ...paths] };
 }
 
 type Services = {
@@ -74,7 +94,9 @@ type Services = {
 
 const NO_SERVICES: Services = { env: {}, pids: {} };
 
-async function run(guard: Guard, args: Arguments): Promise<Tally[]> {
+async function run(guard: Guard, given: Arguments): Promise<Tally[]> {
+  const args = await withReached(given);
+  if (args === undefined) return [];
   const progress = createProgress();
   const folder = makeThrowAwayFolder(guard);
   const all = { guard, folder, progress };

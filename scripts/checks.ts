@@ -118,7 +118,7 @@ function tallyTests(reportFile: string, exitCode: number | null): Tally {
   };
 }
 
-/** Runs the work, ends all that it started, and prints the last line. @returns the exit code */
+/** Runs the work, which may be nothing, ends all that it started, and prints the last line. @returns the exit code */
 export async function tallyAll(work: (guard: Guard) => Promise<readonly Tally[]>): Promise<number> {
   const guard = createGuard();
   const ending = endOnRequest(guard);
@@ -138,5 +138,5 @@ function report(tallies: readonly Tally[], ending: Ending): number {
   const sum = (part: keyof Tally) => tallies.reduce((total, tally) => total + tally[part], 0);
   const skipped = sum('skipped');
   say(`${sum('passed')} passed, ${sum('failed')} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
-  return ending.exitCode() ?? (sum('failed') === 0 && sum('passed') > 0 ? 0 : 1);
+  return ending.exitCode() ?? (sum('failed') === 0 && (tallies.length === 0 || sum('passed') > 0) ? 0 : 1);
 }

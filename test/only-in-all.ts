@@ -2,6 +2,22 @@
 // `npm test -- <path>`.
 
 export const ONLY_IN_ALL: Readonly<Record<string, string>> = {
-  'test/torture/torture.test.ts':
-    'two minutes; a short run, in torture-short.test.ts, has the most telling faults',
+  'test/torture/torture.test.ts': 'two minutes; torture-short.test.ts kills all that can be killed',
+  'test/fault/examples.test.ts':
+    'three languages against a broker that is killed; the examples change rarely',
+  'test/fault/floods.test.ts': 'thousands of connections that are held until their deadlines',
+  'test/fault/guesses.test.ts': 'thousands of guesses, which cost what they are meant to cost',
+  'test/fault/subscribers.test.ts':
+    'a broker of its own; test/service/subscriber has the rules of a subscriber',
+  'test/fault/replay-refused.test.ts': 'a broker of its own for one case',
+  'test/fault/replay-resume.test.ts': 'ten thousand events; replays-feeding.test.ts resumes shorter replays',
+  'test/fault/rabbitmq-folder.test.ts': 'a broker of its own, for what only the scripts do',
+  'test/package/package.test.ts': 'makes the package and installs it with npm',
+  'test/service/readme.test.ts': 'starts all that a stranger would, servers and tests included',
+  'test/service/local-run.test.ts': 'starts all that npm start starts, three times',
+  'test/service/operators/audit-million.test.ts':
+    'makes a million deliveries; look-up-plans.test.ts has the plans',
+  'test/service/sandbox/engine-inputs.test.ts': 'dozens of runs of ffmpeg; engine.test.ts converts, too',
+  'test/service/sandbox/engine-limits.test.ts': 'dozens of runs of ffmpeg, 4K among them',
+  'test/browser/watching.test.ts': "tests the tests' own browser",
 };

@@ -5,6 +5,7 @@ import { readdir } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
+import { onTestFinished } from 'vitest';
 import { createAddresses } from '../../src/sandbox/addresses/addresses.ts';
 import {
   type ConversionOrder,
@@ -53,10 +54,11 @@ export async function startMedia(
   const limits = { ...DEFAULT_ENGINE_LIMITS, ...options.limits };
   const parts = { limits, addresses, folder: work.path('conversions') };
   const url = (name: string) => `${server.url}/${name}`;
+  const engine = options.simulated
+    ? createSimulatedEngine({ ...options.simulated, ...parts })
+    : createFfmpegEngine({ programs: { ...installed(), ...options.programs }, ...parts });
   return {
-    engine: options.simulated
-      ? createSimulatedEngine({ ...options.simulated, ...parts })
-      : createFfmpegEngine({ programs: { ...installed(), ...options.programs }, ...parts }),
+    engine: endedWithTest(engine),
     path: served.path,
     url,
     order: (input, output, more) => ({
@@ -74,6 +76,24 @@ export async function startMedia(
       await server.stop();
       await served[Symbol.asyncDispose]();
       await work[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** A test that ran into its limit would leave its ffmpeg to the next one, which looks for what is left behind. */
+function endedWithTest(engine: Engine): Engine {
+  const over = new AbortController();
+  const running = new Set<Promise<unknown>>();
+  onTestFinished(async () => {
+    over.abort(new Error('the test is over'));
+    await Promise.allSettled(running);
+  });
+  return {
+    ...engine,
+    convert: (order) => {
+      const conversion = engine.convert({ ...order, signal: AbortSignal.any([order.signal, over.signal]) });
+      running.add(conversion);
+      return conversion;
     },
   };
 }
