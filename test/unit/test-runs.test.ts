@@ -11,6 +11,8 @@ import { ONLY_IN_ALL } from '../only-in-all.ts';
 import { lastLines } from '../support/failures.ts';
 import { createFolder } from '../support/folder.ts';
 
+const readersOf = (name: string) => [`reader-of-${name}`];
+
 test('each file that npm test leaves out is there', () => {
   expect(Object.keys(ONLY_IN_ALL).filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
 });
@@ -71,8 +73,6 @@ test('a failure shows what was logged since the test began, twenty lines at most
 });
 
 describe('what a change reaches', () => {
-  const readersOf = (name: string) => [`reader-of-${name}`];
-
   test.for([
     ['test/support/bus.ts', ['test/support/bus.ts']],
     ['src/relay/backoff.ts', ['src/relay/backoff.ts', 'scripts/program.ts']],
