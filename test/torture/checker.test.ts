@@ -542,6 +542,14 @@ test('a 503 without Retry-After is caught', () => {
   ]);
 });
 
+test('a request that a stopping replica left without an answer is caught', () => {
+  const stop = { replicas: [0], cutOff: 2 };
+  expect(whats(during('replica-stop-under-connections', stop))).toEqual([
+    'wrong answer: replica-stop-under-connections: 2 requests got no answer from replica 0',
+  ]);
+  expect(kinds(during('replica-stop-under-connections', { ...stop, cutOff: 0 }))).toEqual(new Set());
+});
+
 test('a fault on one replica excuses no answer of another', () => {
   const unavailable = changed(0, { status: 503, outcome: undefined, eventId: undefined, retryAfter: '2' });
   const reset = changed(0, {

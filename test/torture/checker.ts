@@ -2,7 +2,7 @@
 // same record gives the same verdict, so a test can show that each kind of violation is caught.
 
 import { audit } from './checks/audit.ts';
-import { lateAnswers, missingRetryAfter, wrongAnswers } from './checks/answers.ts';
+import { cutOffRequests, lateAnswers, missingRetryAfter, wrongAnswers } from './checks/answers.ts';
 import { altered, copies, freshCopies, groupBy, ids, lost, order, unexpected } from './checks/bus.ts';
 import { type Violation, violation } from './checks/violation.ts';
 import { effectiveParks, parks } from './checks/parks.ts';
@@ -46,6 +46,7 @@ export function check(recorded: Recorded): Verdict {
     ...lateAnswers(recorded),
     ...wrongAnswers(recorded),
     ...missingRetryAfter(recorded),
+    ...cutOffRequests(recorded),
     ...wrongReturns(recorded),
     ...exits(recorded),
     ...recorded.leaks.map((place) => violation('leak', `something planted stands in ${place}`)),

@@ -61,6 +61,7 @@ async function inject(planned: PlannedFault, episode: number, stage: Stage): Pro
       silences: fault.silences === true,
       unbinds: fault.unbinds === true,
       unpublished: struck.unpublished,
+      cutOff: struck.cutOff,
       startMs,
       endMs,
       healedMs: performance.now(),

@@ -64,6 +64,8 @@ export type Injection = {
   readonly unbinds: boolean;
   /** Events that were committed and not published yet when it struck, if it is a fault of the hand-off. */
   readonly unpublished?: number | undefined;
+  /** Requests on new connections that got no answer when their replica stopped, if it is a fault that counts them. */
+  readonly cutOff?: number | undefined;
   readonly startMs: number;
   /** When healing began: the fault's end. */
   readonly endMs: number;

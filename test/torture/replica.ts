@@ -28,6 +28,8 @@ export type Replica = AsyncDisposable & {
   readonly index: number;
   /** Its address for senders, through the proxy. */
   readonly intake: string;
+  /** The same, past the proxy. */
+  readonly direct: string;
   /** The operators' port, past the proxies. */
   readonly operators: string;
   readonly links: Readonly<Record<LinkName, Proxy>>;
@@ -189,6 +191,7 @@ export async function createReplica(options: {
   return {
     index,
     intake: new URL(links.sender.url).origin,
+    direct,
     operators,
     links,
     pid: () => (isRunning() ? running?.pid : undefined),

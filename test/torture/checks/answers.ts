@@ -71,6 +71,15 @@ export function wrongAnswers(recorded: Recorded): Violation[] {
   });
 }
 
+/** A replica that stops answers whatever was sent on a connection that it had. */
+export function cutOffRequests({ injections }: Recorded): Violation[] {
+  return injections
+    .filter(({ cutOff = 0 }) => cutOff > 0)
+    .map(({ fault, replicas, cutOff }) =>
+      violation('wrong answer', `${fault}: ${cutOff} requests got no answer from replica ${replicas.join()}`),
+    );
+}
+
 /** Every 503 says when to come back. */
 export function missingRetryAfter({ attempts }: Recorded): Violation[] {
   return attempts

@@ -5,6 +5,8 @@ import { handOffFaults } from './hand-off.ts';
 import { insideFaults } from './inside.ts';
 import { networkFaults } from './network.ts';
 import { processFaults } from './processes.ts';
+import { settingFaults } from './settings.ts';
+import { stoppingFault } from './stopping.ts';
 import type { Fault } from './types.ts';
 
 export { MIGRATION } from './migration.ts';
@@ -12,10 +14,12 @@ export type { Fault, Stage, Struck, Subject } from './types.ts';
 
 export const FAULTS: readonly Fault[] = [
   ...processFaults,
+  stoppingFault,
   ...handOffFaults,
   ...networkFaults,
   ...brokerFaults,
   ...insideFaults,
+  ...settingFaults,
 ];
 
 /** @throws Error that lists the known names. */

@@ -48,6 +48,8 @@ export type Struck = {
   readonly replicas: readonly number[];
   /** Events that were committed and not published yet when it struck, if it is a fault of the hand-off. */
   readonly unpublished?: number | undefined;
+  /** Requests on new connections that got no answer when their replica stopped, if it is a fault that counts them. */
+  readonly cutOff?: number | undefined;
   /** Undoes it. Resolves when it is undone; recovery may take longer. */
   readonly heal: () => Promise<void>;
 };
