@@ -2,7 +2,7 @@
 // those can quote a delivery.
 
 import type { Logger } from 'pino';
-import { codeOf, isMissingPartition } from './database.ts';
+import { codeOf, isMissingPartition } from './sql-errors.ts';
 
 export type Failure = { readonly kind: string; readonly code: string | undefined; readonly because: string };
 

@@ -50,13 +50,15 @@ export {
   type DatabaseOptions,
   type Statement,
   connectDatabase,
+  readSnapshot,
+} from './database.ts';
+export {
   isMissingPartition,
   isRefusedContent,
   isRetryable,
   isLockTimeout,
   isTimeout,
-  readSnapshot,
-} from './database.ts';
+} from './sql-errors.ts';
 export { JOIN_DELIVERY, JOIN_JOB, joinEvent, joinHeld } from './by-key.ts';
 export { batchedEvents, batches, hasEvent } from './batched-events.ts';
 export { keepDays } from './drops.ts';

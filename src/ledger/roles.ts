@@ -6,7 +6,7 @@
 import { type Kysely, type RawBuilder, type Transaction, sql } from 'kysely';
 import { DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
 import { SchemaError } from '../errors.ts';
-import { codeOf } from './database.ts';
+import { codeOf } from './sql-errors.ts';
 import type { Database } from './tables.ts';
 
 /** What the service's role may do with each table. The type makes sure that none is missing. */
