@@ -12,6 +12,9 @@
 // - If another writer recorded the job's delivery before, the event waits behind a gate (gates.ts).
 // - An event that is to be held closes its lane: nothing of its job takes its place before that is written, and before what
 //   writes, gates and loads still had of it then is held, too.
+// - What operators have decided is read before anything else that a load needs. So nothing that it reads is older, and what is
+//   decided later is told by a later version. If that is read before the load has ended, the load begins anew: what it has found
+//   may be decided about, or stand behind what has left memory.
 // - Nothing goes that is behind an event which is known not to be in memory: the first of a batch that a load has left, or one that
 //   was handed over while there was no room.
 
@@ -74,15 +77,13 @@ export function createArrivals(options: {
   let horizon = END; // what is in batches from here on was not in memory after the last load
   let loads = 0; // begun
   let late: LateWrites | undefined; // while a load runs
-  let forgettings = 0; // of entries that a running search leaves out, since they were in memory when it began
+  let forgettings = 0;
   const search = createSearch({
     outbox,
     window,
     handOff,
-    decisions,
     isOpen,
     isStopped,
-    forgettings: () => forgettings,
   });
 
   function roomLeft(of: 'live' | 'copies'): { limit: number; bytes: number } | undefined {
@@ -115,7 +116,8 @@ export function createArrivals(options: {
 
   function forget(): void {
     fallBehind();
-    if (window.forgetIdle() > 0) forgettings += 1;
+    window.forgetIdle();
+    forgettings += 1;
     onForgotten();
   }
 
@@ -153,9 +155,11 @@ export function createArrivals(options: {
     }
     // What waits for a load must not use up the room of all loads.
     if (search.isUnknownNew() || (roomLeft('live') === undefined && !gates.areOpen())) fallBehind();
+    const isAsDecided = await readDecisions();
+    const before = forgettings;
     const live = roomLeft('live');
     if (live === undefined) {
-      if (await search.isAsDecided()) onLoaded({ copies });
+      if (isAsDecided) onLoaded({ copies });
       return 0;
     }
     if (!isCaughtUp) await begin();
@@ -169,10 +173,12 @@ export function createArrivals(options: {
         since,
         horizon,
       });
-      if (typeof found === 'string') {
+      if (found === 'later') {
         fallBehind();
-        return found === 'again' ? await load({ copies }) : 0;
+        return 0;
       }
+      if (found === 'lost') forget(); // what it has told of decisions may be lost, too
+      if (found === 'lost' || forgettings !== before) return await load({ copies });
       const arrived = arrive(found, late);
       onLoaded({ copies });
       return arrived;
@@ -184,13 +190,19 @@ export function createArrivals(options: {
     }
   }
 
+  /** Lets what waits in memory be forgotten if that is new. @returns whether what waits there is still the same */
+  async function readDecisions(): Promise<boolean> {
+    const question = decisions.ask();
+    const before = forgettings;
+    return decisions.note(await outbox.version(), question) && forgettings === before;
+  }
+
   /**
    * An event in a write without an answer may belong to a job that is held since then, which the hand-off does not tell. So these
-   * events are left to the load, and a decision that comes after this changes the version.
+   * events are left to the load.
    */
   async function begin(): Promise<void> {
     fallBehind();
-    await search.isAsDecided();
     await handOff.answered();
   }
 

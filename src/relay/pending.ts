@@ -36,8 +36,6 @@ export type Loaded = {
   readonly bound: string | undefined;
   /** Transactions before this one had ended, so a later load need not look for their batches. */
   readonly xid: string;
-  /** Changes when an operator or a former leader takes an event out of a batch. */
-  readonly version: string;
 };
 
 /** Batches are read in the order of their first events. Their events overlap, so more batches are read than are needed. */
@@ -95,7 +93,7 @@ found as (
   ${JOIN_JOB}
   ${JOIN_DELIVERY}
 )
-select (select version from outbox_version) as version, pg_snapshot_xmin(pg_current_snapshot())::text as xid,
+select pg_snapshot_xmin(pg_current_snapshot())::text as xid,
        coalesce(
          (select min(sequence) from event where place > (select count(*) from chosen)), (select first from unread)
        ) as bound, found.*
@@ -111,7 +109,6 @@ export const LOAD_NEW = load(
 );
 
 type Row = EventRow & {
-  readonly version: string;
   readonly xid: string;
   readonly bound: string | null;
   readonly first: string | null;
@@ -176,13 +173,13 @@ function toLoaded(rows: readonly Row[]): Loaded {
   if (head === undefined) throw new Error('nothing was loaded');
   const batches = new Map<string, Batch>();
   const found = rows.flatMap((row) => (row.first === null ? [] : [toFound(row, row.first, batches)]));
-  const { bound, xid, version } = head;
-  return { found, bound: bound ?? undefined, xid, version };
+  const { bound, xid } = head;
+  return { found, bound: bound ?? undefined, xid };
 }
 
 /** A batch is whole once all of its events are found. */
 function toFound(row: Row, first: string, batches: Map<string, Batch>): Loaded['found'][number] {
-  const { version: _v, xid: _x, bound: _b, first: _f, size, writer, number, isHeld, ...event } = row;
+  const { xid: _x, bound: _b, first: _f, size, writer, number, isHeld, ...event } = row;
   const batch = batches.get(first) ?? newBatch(first, 0);
   batches.set(first, batch);
   batch.left += 1;

@@ -1,6 +1,6 @@
-// Looks for what waits in the outbox, and says whether what was found is to be trusted.
+// Looks for what waits in the outbox, and says whether what was found is to be trusted. What operators have decided is read before
+// (arrivals.ts): all that this reads is at least as new.
 
-import type { Decisions } from './decisions.ts';
 import { type Entry, isBefore } from './entry.ts';
 import type { HandOff } from './hand-off.ts';
 import type { Outbox } from './outbox.ts';
@@ -30,32 +30,24 @@ export type Wanted = {
 
 export type Search = {
   /**
-   * @returns `again` if what was found is not to be trusted, since something was decided, forgotten or lost meanwhile, and all is
-   * to be looked for again; `later` if something may be committed of which nobody knows, or nothing may be published any more
+   * @returns `lost` if Postgres may have lost something that it had committed, so that all is to be looked for again; `later` if
+   * something may be committed of which nobody knows, or nothing may be published any more
    */
-  readonly find: (wanted: Wanted) => Promise<Found | 'again' | 'later'>;
+  readonly find: (wanted: Wanted) => Promise<Found | 'lost' | 'later'>;
   /**
    * Whether a write has failed, since this was asked last, that may be committed. It may be older than what is looked for.
    */
   readonly isUnknownNew: () => boolean;
-  /**
-   * Reads what operators have decided, and lets what waits in memory be forgotten if that is new.
-   * @returns whether what waits there is still the same
-   */
-  readonly isAsDecided: () => Promise<boolean>;
 };
 
 export function createSearch(options: {
-  outbox: Pick<Outbox, 'opened' | 'version' | 'loadPending' | 'loadHeld' | 'loadCopies'>;
+  outbox: Pick<Outbox, 'opened' | 'loadPending' | 'loadHeld' | 'loadCopies'>;
   window: Pick<Window, 'positions' | 'inBatches'>;
   handOff: Pick<HandOff, 'next' | 'inFlight' | 'answered' | 'unknown'>;
-  decisions: Pick<Decisions, 'ask' | 'note'>;
   isOpen: () => boolean;
   isStopped: (replayId: string) => boolean;
-  /** How often something was forgotten. A search leaves it out if it was in memory when the search began. */
-  forgettings: () => number;
 }): Search {
-  const { outbox, window, handOff, decisions, isOpen, isStopped, forgettings } = options;
+  const { outbox, window, handOff, isOpen, isStopped } = options;
   let unknown = handOff.unknown(); // when it was looked at last
   let opened = outbox.opened(); // when the last search had read
 
@@ -76,9 +68,7 @@ export function createSearch(options: {
     return found.filter(({ replay }) => !isStopped(replay?.id ?? ''));
   }
 
-  async function find({ live, copies: wanted, since, horizon }: Wanted): Promise<Found | 'again' | 'later'> {
-    const question = decisions.ask();
-    const before = forgettings();
+  async function find({ live, copies: wanted, since, horizon }: Wanted): Promise<Found | 'lost' | 'later'> {
     const next = handOff.next();
     const inFlight = handOff.inFlight();
     // The batches last: the others are younger than an event of theirs that must come first, and this search finds that.
@@ -88,22 +78,13 @@ export function createSearch(options: {
     const openedAnew = isOpenedAnew();
     if (pending.found.length + held.length + copies.length > 0) await handOff.answered();
     if (isUnknownNew() || !isOpen()) return 'later';
-    if (!decisions.note(pending.version, question) || forgettings() !== before) return 'again';
-    // Postgres may have lost what it had committed, on rows that a search for what is new does not find. After a failover, numbers
+    // On rows that a search for what is new does not find. After a failover, numbers
     // of transactions come again. A crash ends all connections, and loses results, whose commits do not wait for the disk.
-    if (since !== undefined && (isBefore(pending.xid, since) || openedAnew)) return 'again';
+    if (since !== undefined && (isBefore(pending.xid, since) || openedAnew)) return 'lost';
     const isOthers = ({ mark }: Loaded['found'][number]) =>
       mark?.writer !== next.writer || mark.number < next.number;
     return { pending: { ...pending, found: pending.found.filter(isOthers) }, held, copies };
   }
 
-  return {
-    find,
-    isUnknownNew,
-    isAsDecided: async () => {
-      const question = decisions.ask();
-      const before = forgettings();
-      return decisions.note(await outbox.version(), question) && forgettings() === before;
-    },
-  };
+  return { find, isUnknownNew };
 }

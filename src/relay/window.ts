@@ -55,8 +55,8 @@ export type Window = {
   readonly forgetFailedCopy: (entry: Entry) => void;
   /** All of a replay's copies that are not in flight leave memory. */
   readonly forgetReplay: (replayId: string) => void;
-  /** All entries leave memory that are neither in flight nor wait for their result to be written. Returns how many. */
-  readonly forgetIdle: () => number;
+  /** All entries leave memory that are neither in flight nor wait for their result to be written. */
+  readonly forgetIdle: () => void;
 };
 
 const isCopyOf = (replayId: string | undefined) => (entry: Entry) =>
@@ -215,14 +215,10 @@ export function createWindow(): Window {
     },
 
     forgetIdle: () => {
-      let forgotten = 0;
       for (const lane of lanes.values()) {
-        const idle = lane.entries.splice(firstIdle(lane));
-        for (const entry of idle) drop(entry);
-        forgotten += idle.length;
+        for (const entry of lane.entries.splice(firstIdle(lane))) drop(entry);
         removeIfEmpty(lane);
       }
-      return forgotten;
     },
   };
 }

@@ -153,6 +153,33 @@ test('what an operator parks does not go out a second later, even while the rela
   expect(idsOf(relay)).not.toContain(ids(jobId, 20)[0]);
 });
 
+test('a held event that is parked while a load reads does not go out a second later', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const relay = await stage.addLeader({ limits: { inFlight: 1 } });
+  const [other, jobId] = [newJobId(), newJobId()];
+  const letGo = relay.holdPublishes();
+  await write(relay, connection, [progress(other, 10)]);
+  await addEntry(database, { jobId, percent: 20 });
+  await hold(database, {}, 'e.progress_percentage = 20');
+  // The load has read what is held, and waits for the batches. A park waits for these, too: so it is written by hand.
+  const locked = await openTransaction(database);
+  await locked.query('lock table outbox_batches in access exclusive mode');
+  const round = relay.relay.runOnce();
+  await vi.waitFor(async () => expect(await waiting(database, 'outbox_batches')).toBe(1));
+  await locked.query("update outbox_held set state = 'parked'");
+  await locked.query('update outbox_version set version = version + 1');
+  await locked.query('commit');
+  await round;
+
+  await relay.relay.runOnce(); // the relay reads within a second what was decided
+  letGo();
+  await relay.runUntil(async () => (await outboxCount(database)) === 1);
+  await relay.relay.runOnce();
+
+  expect(idsOf(relay)).toEqual(ids(other, 10));
+});
+
 test('nothing goes from memory while the relay cannot read what operators decide', async () => {
   await using stage = await createStage();
   const { database, connection, bus } = stage;

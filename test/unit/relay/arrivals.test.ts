@@ -13,7 +13,7 @@ import { waitFor } from '../../support/waits.ts';
 
 type Answer = Partial<Pick<TalliedDelivery, 'outcome' | 'writerChanged' | 'held'>> & { sequence?: number };
 
-const NOTHING: Loaded = { found: [], bound: undefined, xid: '100', version: '0' };
+const NOTHING: Loaded = { found: [], bound: undefined, xid: '100' };
 
 /** The window of a leader, with an outbox that gives what the test says. */
 function leaderOf({ entries = 10 } = {}) {
@@ -23,18 +23,16 @@ function leaderOf({ entries = 10 } = {}) {
   const asked: PendingLoad[] = [];
   let open = true;
   let answer: Promise<Loaded> = Promise.resolve(NOTHING);
-  let next: Partial<Loaded> | undefined;
   let heldRows: Entry[] = [];
   let version = '0';
   let opened = 0;
+  const decisions = createTestDecisions();
   const arrivals = createArrivals({
     outbox: {
       opened: () => opened,
       loadPending: (options) => {
         asked.push(options);
-        const given = answer;
-        if (next !== undefined) answer = Promise.resolve({ ...NOTHING, ...next });
-        return given;
+        return answer;
       },
       version: async () => version,
       loadHeld: async () => heldRows,
@@ -42,7 +40,7 @@ function leaderOf({ entries = 10 } = {}) {
     },
     window,
     handOff,
-    decisions: createTestDecisions(),
+    decisions,
     room: { live: { entries, bytes: 1_000_000 }, copies: { entries, bytes: 1_000_000 } },
     isOpen: () => open,
     isStopped: () => false,
@@ -71,13 +69,12 @@ function leaderOf({ entries = 10 } = {}) {
       heldRows = rows;
       return arrivals.load({ copies: false });
     },
-    /** This load finds that an operator has decided, and the next one finds `loaded`. */
-    loadDecided: (loaded: Partial<Loaded>) => {
+    /** From now on a load reads that an operator has decided. */
+    decide: () => {
       version = '1';
-      answer = Promise.resolve({ ...NOTHING, version });
-      next = { ...loaded, version };
-      return arrivals.load({ copies: false });
     },
+    /** What an operator has decided is read beside a round. */
+    look: () => decisions.note(version, decisions.ask()),
     /** Of one event. */
     write: async (jobId: string, { sequence, ...rest }: Answer = {}, answered?: Promise<unknown>) => {
       const percent = sequence ?? 0;
@@ -136,15 +133,33 @@ test('after a decision nothing is loaded before each write has its answer, since
   const written = leader.write('a', { sequence: 3 }, answer.promise);
   const parked = entry('a', 3);
 
-  await leader.loadDecided({});
-  const load = leader.load({ found: [found(parked, true)], version: '1' });
+  leader.decide();
+  const load = leader.load({ found: [found(parked, true)] });
   for (let turn = 0; turn < 5; turn++) await setImmediate();
-  expect(leader.asked).toHaveLength(2); // the first load, and the one that has found the decision
+  expect(leader.asked).toHaveLength(1);
   answer.resolve();
   await Promise.all([written, load]);
 
-  expect(leader.asked).toHaveLength(3);
+  expect(leader.asked).toHaveLength(2);
   expect(leader.held).toEqual([parked]);
+  expect(leader.publish()).toEqual([]);
+});
+
+test('nor after a decision that is read beside the round, while a load waits for older writes', async () => {
+  const leader = leaderOf();
+  const [older, newer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const olderWritten = leader.write('a', { sequence: 1 }, older.promise);
+  const load = leader.load();
+  await setImmediate();
+  const newerWritten = leader.write('b', { sequence: 2 }, newer.promise);
+  leader.decide(); // about the event of the newer write, which is committed and has no answer yet
+  leader.look();
+  older.resolve();
+  await olderWritten;
+  for (let turn = 0; turn < 5; turn++) await setImmediate();
+  newer.resolve();
+  await Promise.all([newerWritten, load]);
+
   expect(leader.publish()).toEqual([]);
 });
 
@@ -259,7 +274,8 @@ test('a decision between two loads is seen, though the relay is behind', async (
   const leader = leaderOf();
   await leader.load({ found: [found(entry('a', 1)), found(entry('a', 2))], bound: '9' });
 
-  await leader.loadDecided({ found: [found(entry('a', 1))], bound: '9' });
+  leader.decide();
+  await leader.load({ found: [found(entry('a', 1))], bound: '9' });
 
   expect(leader.publish()).not.toContain(2);
 });
@@ -268,7 +284,8 @@ test('a decision is seen, though there is no room for more', async () => {
   const leader = leaderOf({ entries: 2 });
   await leader.load({ found: [found(entry('a', 1)), found(entry('a', 2))], bound: '9' });
 
-  await leader.loadDecided({ found: [found(entry('a', 1))], bound: '9' });
+  leader.decide();
+  await leader.load({ found: [found(entry('a', 1))], bound: '9' });
 
   expect(leader.publish()).not.toContain(2);
 });
@@ -277,7 +294,8 @@ test('a decision is seen while the broker takes no messages, before it takes som
   const leader = leaderOf();
   await leader.load({ found: [found(entry('a', 1)), found(entry('a', 2))] });
   leader.setOpen(false);
-  await leader.loadDecided({ found: [found(entry('a', 1))] });
+  leader.decide();
+  await leader.load({ found: [found(entry('a', 1))] });
   leader.setOpen(true);
 
   expect(leader.publish()).not.toContain(2);
