@@ -63,6 +63,7 @@ export { JOIN_DELIVERY, JOIN_JOB, joinEvent, joinHeld } from './by-key.ts';
 export { batchedEvents, batches, hasEvent } from './batched-events.ts';
 export { keepDays } from './drops.ts';
 export { RELEASE_JOBS } from './hold.ts';
+export { tellLeader } from './outbox-version.ts';
 export { OUTBOX_COUNT_MAX, type OutboxDepth, readOutboxDepth } from './outbox-depth.ts';
 export type { Database, DeliveryOutcome, OutboxState, PublicationResult, ReplayState } from './tables.ts';
 export { TIME_FORMAT, timeText } from './time-text.ts';

@@ -9,6 +9,7 @@ import { hasEvent } from './batched-events.ts';
 import { JOIN_DELIVERY, joinEvent } from './by-key.ts';
 import { type Content, contentOf } from './content.ts';
 import type { BeforeDrop } from './drops.ts';
+import { tellLeader } from './outbox-version.ts';
 import type { Database } from './tables.ts';
 import type { AuthenticBody } from './understand.ts';
 
@@ -143,7 +144,7 @@ async function fillHeld(trx: Transaction<Database>, saved: readonly Saved[]): Pr
   return sequencesOf(rows);
 }
 
-/** From now on the ledger holds new events of these jobs. The leader forgets what waits in its memory. */
+/** From now on the ledger holds new events of these jobs. */
 async function holdJobs(trx: Transaction<Database>, sequences: readonly string[]): Promise<void> {
   if (sequences.length === 0) return;
   await sql`
@@ -155,7 +156,7 @@ async function holdJobs(trx: Transaction<Database>, sequences: readonly string[]
     update jobs j set hold = hold + 1 from job where j.source = job.source and j.job_id = job.job_id`.execute(
     trx,
   );
-  await sql`update outbox_version set version = version + 1`.execute(trx);
+  await tellLeader(trx);
 }
 
 const sequencesOf = (rows: readonly { readonly sequence: string }[]): string[] =>

@@ -80,7 +80,9 @@ async function endElsewhere(
  * may have taken it out before, and to repeat it changes nothing. `recorded` counts the attempts that it has recorded.
  *
  * Locks the batches by their keys, then the jobs by theirs, as an operator's decision does. A relay that does not lead any more
- * tells the leader by the version, which may have looked for the event in both places at the wrong moments.
+ * tells the leader by the version, which may have looked for the event in both places at the wrong moments. It reads the lease as it
+ * was when the statement began, and may wait for locks for longer than the lease lasted. So `told` looks at the clock, once all
+ * locks are there (`held`).
  */
 const TAKE_OUT: Statement = {
   name: 'outbox-take-out',
@@ -132,8 +134,9 @@ held as (
 ),
 told as (
   update outbox_version set version = version + 1
-  where (select count(*) from held) >= 0 and exists (select from taken where next <> 'delete')
-    and $8::uuid is distinct from (select holder from relay_lease where name = 'outbox')
+  where exists (select from taken where next <> 'delete') and case when (select count(*) from held) >= 0 then (
+    select holder = $8::uuid and expires_at > clock_timestamp() from relay_lease where name = 'outbox'
+  ) is not true end
 ),
 unconfirmed as (
   insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)

@@ -1,5 +1,5 @@
-// What operators decide about events that wait in the leader's memory. Each such decision changes `outbox_version`, and so does a
-// former leader that takes an event out of a batch. The leader learns of it within a second (docs/operators.md):
+// What operators decide about events that wait in the leader's memory, and about replays whose copies wait there. Each such decision
+// changes `outbox_version`, and so does a former leader that takes an event out of a batch. The leader learns of it within a second (docs/operators.md):
 //
 // - Each load reads the version. Rounds are short, as a rule, and then nothing else is needed.
 // - While a round takes long (a large write, a slow database), the version is read beside it.

@@ -23,7 +23,7 @@ export type LoadOptions = {
 export type Outbox = {
   /** How many connections were opened for rounds. If there are more, Postgres may have crashed, and have lost results. */
   readonly opened: () => number;
-  /** It changes when an operator or a former leader takes an event out of a batch. */
+  /** It changes when an operator or a former leader decides about what the leader may have in memory (decisions.ts). */
   readonly version: () => Promise<string>;
   /** The same, beside a round: it does not wait for the round's statements. */
   readonly versionBeside: () => Promise<string>;

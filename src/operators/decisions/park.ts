@@ -1,7 +1,7 @@
 // Parks an event: it is held back, and the later ones of its job wait behind it. If it stands in a batch, it is taken out of it.
 
 import { sql, type Transaction } from 'kysely';
-import type { Database } from '../../ledger/index.ts';
+import { type Database, tellLeader } from '../../ledger/index.ts';
 import { holding, limitIdleTime } from './job-holds.ts';
 
 /** The batch `b` of an event (outbox_batches_time): both have the same time. */
@@ -19,10 +19,7 @@ export async function lockBatchOf(trx: Transaction<Database>, sequence: string):
   return rows.length > 0;
 }
 
-/**
- * The leader reads `outbox_version` within a second, and then forgets what waits in its memory (relay/decisions.ts).
- * @param sequence of an event in a batch or in outbox_held, which the caller has locked
- */
+/** @param sequence of an event in a batch or in outbox_held, which the caller has locked */
 export async function park(trx: Transaction<Database>, sequence: string, by: string): Promise<void> {
   await takeOutOfBatch(trx, sequence);
   await limitIdleTime(trx);
@@ -39,7 +36,7 @@ export async function park(trx: Transaction<Database>, sequence: string, by: str
       returning h.sequence, h.source, h.job_id
     ), ${holding('parked')}
     select from parked`.execute(trx);
-  await sql`update outbox_version set version = version + 1`.execute(trx);
+  await tellLeader(trx);
 }
 
 async function takeOutOfBatch(trx: Transaction<Database>, sequence: string): Promise<void> {

@@ -10,7 +10,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Event } from '../contract/events.ts';
 import { untilText } from '../decisions/quarantined.ts';
-import type { Database, ReplayState } from '../../ledger/index.ts';
+import { type Database, type ReplayState, tellLeader } from '../../ledger/index.ts';
 import { measureSelected, sampleSelected } from './extent.ts';
 import { findReplay, type Replay } from './read-replays.ts';
 import type { Selection } from './selection.ts';
@@ -161,7 +161,9 @@ async function apply(trx: Transaction<Database>, id: string, change: Change): Pr
       .where('replay_id', '=', id)
       .where('state', '=', 'returned')
       .execute();
+    return;
   }
+  await tellLeader(trx); // copies wait in its memory
 }
 
 /** Does nothing to a replay that does not run any more. */

@@ -144,6 +144,32 @@ test('what was on its way when its replay was cancelled is counted when it has a
   expect(await stateOf(database, replay.id)).toMatchObject({ state: 'cancelled' });
 });
 
+test.for(['pause', 'cancel'] as const)(
+  'what waits in memory when its replay gets a %s does not go, once the relay has read that',
+  async (change) => {
+    await using world = await newWorld();
+    const { database, connection, relay, feeder } = world;
+    const jobId = newJobId();
+    for (const percent of [1, 2, 3]) await addEntry(database, { jobId, percent });
+    await world.runUntilEmpty();
+    const replay = await newReplay(connection, { filter: { source: 'default' } });
+    await feeder.after(0);
+    expect(await feeder.after(100)).toBe(3);
+    const letGo = relay.holdPublishes();
+    await relay.runUntil(() => relay.published.length === 4);
+
+    await connection.db.transaction().execute((trx) => changeReplay(trx, replay.id, change));
+    await relay.relay.runOnce();
+    letGo();
+    await relay.runUntil(async () => (await world.publications(replay.id)).length === 1);
+    await relay.relay.runOnce();
+
+    expect(relay.published.map(({ messageId }) => messageId)).toEqual(
+      [1, 2, 3, 1].map((percent) => `default:${jobId}:processing:${percent}`),
+    );
+  },
+);
+
 test('a copy waits for the live entries that its job had before it', async () => {
   await using world = await newWorld();
   const { bus, database, connection, relay, feeder } = world;

@@ -15,7 +15,7 @@ import {
 } from '../../support/relay.ts';
 import { write } from '../../support/relay-stage.ts';
 import { completed, newJobId } from '../../support/sender.ts';
-import { openSession } from '../../support/transaction.ts';
+import { openSession, openTransaction } from '../../support/transaction.ts';
 import { hold, OUTBOX } from '../../support/outbox.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { waitFor } from '../../support/waits.ts';
@@ -214,6 +214,29 @@ test('a relay that does not lead any more tells the leader which events it takes
   expect(await settleOne()).toBe('1');
   // There is nothing left of it.
   await relay.outbox.settle({ single: [], whole: [], held: [] });
+  expect(await relay.outbox.version()).toBe('1');
+});
+
+test('so does one whose lease runs out while it waits for a lock', async () => {
+  await using database = await createTestDatabase();
+  await using relay = await createTestRelay({ database, exchange: UNHEARD });
+  await addEntry(database, { jobId: newJobId() });
+  const { found } = await relay.outbox.loadPending(ALL);
+  const single = found.map(({ entry }) => ({ entry, next: 'hold' as const, retryInMs: 0 as const }));
+  await relay.lease.attempt();
+  await database.query(`update relay_lease set expires_at = clock_timestamp() + interval '0.5 s'`);
+  await using locked = await openTransaction(database);
+  await locked.query('select from jobs for update');
+
+  const settled = relay.outbox.settle({ single, whole: [], held: [] });
+  await vi.waitFor(async () =>
+    expect(await database.query('select from relay_lease where expires_at < clock_timestamp()')).toHaveLength(
+      1,
+    ),
+  );
+  await locked.rollback();
+  await settled;
+
   expect(await relay.outbox.version()).toBe('1');
 });
 
