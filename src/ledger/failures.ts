@@ -1,10 +1,16 @@
-// Why a write failed, for the log: the SQLSTATE and a plain sentence. Never the error's own message, detail or context, since
-// those can quote a delivery.
+// Why a write failed, for the log: the SQLSTATE, the name of the constraint, and a plain sentence. Never the error's own message,
+// detail or context, since those can quote a delivery.
 
 import type { Logger } from 'pino';
-import { codeOf, isMissingPartition } from './sql-errors.ts';
+import { codeOf, constraintOf, type Fault, faultOf, isMissingPartition } from './sql-errors.ts';
 
-export type Failure = { readonly kind: string; readonly code: string | undefined; readonly because: string };
+export type Failure = {
+  readonly kind: string;
+  readonly code: string | undefined;
+  /** That refused a row. */
+  readonly constraint: string | undefined;
+  readonly because: string;
+};
 
 type Kind = { readonly kind: string; readonly codes: RegExp; readonly because: string };
 
@@ -41,11 +47,23 @@ const KINDS: readonly Kind[] = [
     codes: /^(28|3D)/,
     because: 'the database refused the login, or does not exist under this name',
   },
-  { kind: 'refused_value', codes: /^(22|23|54)/, because: 'the database refused a value of a delivery' },
   { kind: 'broken_storage', codes: /^(58|XX)/, because: 'the database cannot read or write its own files' },
   { kind: 'unreachable', codes: /^(08...|E[A-Z]+_?[A-Z]*)$/, because: 'the database cannot be reached' },
 ];
 
+/** The database refused a row. */
+const FAULTS: Readonly<Record<Fault, { kind: string; because: string }>> = {
+  delivery: { kind: 'refused_value', because: 'the database refused a value of a delivery' },
+  ledger: {
+    kind: 'refused_by_itself',
+    because:
+      'the database refused what the ledger itself writes: after a restore its sequences may be behind',
+  },
+  added: {
+    kind: 'added_rule',
+    because: 'the database refused it by a constraint or trigger that is not of our migrations',
+  },
+};
 const NO_PARTITION = { kind: 'no_partition', because: 'there is no partition for today; it is made now' };
 const NO_ANSWER = {
   kind: 'no_answer',
@@ -57,8 +75,10 @@ const OTHER = { kind: 'other', because: "an unknown error; the database's own lo
 const GAVE_UP = /timeout|terminated|not queryable/i;
 
 export function failureOf(error: unknown): Failure {
-  const code = codeOf(error) || undefined;
-  return { code, ...kindOf(error, code) };
+  const [code, constraint] = [codeOf(error) || undefined, constraintOf(error)];
+  const { kind, because } = kindOf(error, code);
+  const named = constraint === undefined ? because : `${because} (${constraint})`;
+  return { kind, code, constraint, because: named };
 }
 
 /** The database could not be asked, or its answer was lost: the same may succeed later. */
@@ -68,29 +88,31 @@ export const isAway = (error: unknown): boolean =>
 function kindOf(error: unknown, code: string | undefined): { kind: string; because: string } {
   if (isMissingPartition(error)) return NO_PARTITION;
   if (code === undefined) return error instanceof Error && GAVE_UP.test(error.message) ? NO_ANSWER : OTHER;
-  const { kind, because } = KINDS.find(({ codes }) => codes.test(code)) ?? OTHER;
-  return { kind, because };
+  const fault = faultOf(error);
+  if (fault !== undefined) return FAULTS[fault];
+  return KINDS.find(({ codes }) => codes.test(code)) ?? OTHER;
 }
 
 /** Often enough to see that a failure lasts. While the database is down, some hundred writes fail each second. */
 const INTERVAL_MS = 10_000;
 
-/** Logs failed writes: each kind at once, and then no more than once in INTERVAL_MS, with how many there were since. */
+/** Logs failed writes: each kind and constraint at once, and then no more than once in INTERVAL_MS, with how many there were since. */
 export function createFailureLog(options: {
   /** Monotonic milliseconds. */
   now: () => number;
   log: Logger;
 }): (error: unknown) => void {
   const { now, log } = options;
-  const seen = new Map<string, { loggedMs: number; since: number }>(); // as many as there are kinds
+  const seen = new Map<string, { loggedMs: number; since: number }>(); // as many as there are kinds and constraints
   return (error) => {
-    const { kind, code, because } = failureOf(error);
-    const before = seen.get(kind);
+    const { kind, code, constraint, because } = failureOf(error);
+    const key = `${kind} ${constraint}`;
+    const before = seen.get(key);
     if (before !== undefined && now() - before.loggedMs < INTERVAL_MS) {
       before.since += 1;
       return;
     }
-    seen.set(kind, { loggedMs: now(), since: 0 });
-    log.error({ kind, code, failedSince: before?.since }, `a write failed: ${because}`);
+    seen.set(key, { loggedMs: now(), since: 0 });
+    log.error({ kind, code, constraint, failedSince: before?.since }, `a write failed: ${because}`);
   };
 }

@@ -53,10 +53,12 @@ export {
   readSnapshot,
 } from './database.ts';
 export {
-  isMissingPartition,
-  isRefusedContent,
-  isRetryable,
+  type Fault,
+  faultOf,
   isLockTimeout,
+  isMissingPartition,
+  isRetryable,
+  isRolledBack,
   isTimeout,
 } from './sql-errors.ts';
 export { JOIN_DELIVERY, JOIN_JOB, joinEvent, joinHeld } from './by-key.ts';

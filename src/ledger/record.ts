@@ -189,7 +189,7 @@ type RecordedRow = Pick<TalliedDelivery, 'outcome' | 'late' | 'writerChanged' | 
  * A batch has at most one dedup key per job, since its events share the job's row. The batch writer ensures this.
  * Not idempotent: if the result is unknown, let the sender repeat: the dedup key finds what was written.
  * @param mark not used before. Without it no relay has the events in memory
- * @throws the driver's errors; `isRetryable` and `isRefusedContent` say what to do.
+ * @throws the driver's errors; `isRetryable` and `faultOf` say what to do.
  */
 export async function recordDeliveries(
   connection: Pick<DatabaseConnection, 'execute'>,

@@ -4,11 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import {
   type DeliveryRecord,
-  isMissingPartition,
-  isRefusedContent,
-  isRetryable,
-  isLockTimeout,
-  isTimeout,
+  isRolledBack,
   type JobEvent,
   jobKey,
   type RecordedDelivery,
@@ -130,14 +126,6 @@ const messagesSent = () => new Promise<void>((resolve) => process.nextTick(() =>
 
 /** 64 random bits, so that two replicas, or two starts of one, are different writers. */
 const drawWriter = (): string => randomBytes(8).readBigInt64BE().toString();
-
-/** The server has refused the statement, which is a transaction of its own. */
-const isRolledBack = (error: unknown): boolean =>
-  isRetryable(error) ||
-  isRefusedContent(error) ||
-  isTimeout(error) ||
-  isLockTimeout(error) ||
-  isMissingPartition(error);
 
 function whatWasWritten(batch: readonly DeliveryRecord[], recorded: readonly TalliedDelivery[]): Written {
   const changedJobs: string[] = [];

@@ -23,13 +23,13 @@ export type Found = {
   id: string;
   at: string;
   source: string;
-  job_id: string;
+  job_id: string | null;
   reason: string | null;
   body_bytes: number | null;
 };
 
-/** `body` is null where it is no longer kept. */
-export type Quarantined = { id: string; source: string; job_id: string; body: AuthenticBody | null };
+/** `body` is null where it is no longer kept, `job_id` where it was recorded with the body alone. */
+export type Quarantined = { id: string; source: string; job_id: string | null; body: AuthenticBody | null };
 
 /** Why a delivery can be neither released nor discarded, for people. */
 export const NOT_WAITING = {
@@ -169,7 +169,7 @@ export function withinLimits<T extends Found>(found: readonly T[]): T[] {
   const ofJob = new Map<string, number>();
   let bytes = 0;
   const end = found.findIndex(({ source, job_id, body_bytes }, index) => {
-    const job = jobKey(source, job_id);
+    const job = jobKey(source, job_id ?? '');
     const count = (ofJob.get(job) ?? 0) + 1;
     ofJob.set(job, count);
     bytes += body_bytes ?? 0;

@@ -35,7 +35,7 @@ import {
 export type Release = {
   readonly delivery_id: string;
   readonly source: string;
-  readonly job_id: string;
+  readonly job_id: string | null;
   readonly result: 'accepted' | 'duplicate' | 'conflict' | 'still_quarantined';
   readonly event_id: string | null;
   readonly reason: string | null;
@@ -167,6 +167,7 @@ function understandAgain({ body, job_id: jobId }: Quarantined): { event?: JobEve
   if (body === null) return { reason: 'its body is no longer kept' };
   const understood = understand(body);
   if (understood.outcome !== 'event') return { reason: understood.reason };
-  if (understood.event.jobId !== jobId) return { reason: 'it is understood as of another job now' };
+  if (jobId !== null && understood.event.jobId !== jobId)
+    return { reason: 'it is understood as of another job now' };
   return { event: understood.event, reason: null };
 }

@@ -1,10 +1,11 @@
-// Why Postgres refused a write is in the log, in few lines and without what the delivery held; and a partition that is
-// missing is made at once.
+// Whom a refusal of Postgres blames: a delivery for what it brought, and nothing else. Why a write was refused is in the log, in few
+// lines and without what the delivery held. A partition that is missing is made at once.
 
 import { expect, test } from 'vitest';
 import { createBatchWriter } from '../../../src/intake/batch-writer.ts';
 import { makePartitions } from '../../../src/ledger/partitions.ts';
 import { recordDeliveries } from '../../../src/ledger/record.ts';
+import { releaseOne } from '../../../src/operators/decisions/release.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
@@ -24,6 +25,100 @@ const failures = ({ log }: TestService) =>
     .filter(({ msg }) => String(msg).startsWith('a write failed'))
     .map(({ kind, code, msg, level }) => ({ kind, code, msg, level }));
 
+const LIMITS = {
+  queueDeliveries: 1_000,
+  queueBytes: 1e8,
+  batchDeliveries: 500,
+  batchBytes: 1e8,
+  batchesInFlight: 2,
+};
+
+test('a number that the ledger draws twice is not blamed on the delivery, which is accepted when it comes again', async () => {
+  await using database = await createTestDatabase();
+  await using relay = await startTestService({ database });
+  for (let nth = 0; nth < 3; nth++) await deliver(relay.webhooks, completed(newJobId()));
+  await database.query(`select setval('events_sequence_seq', 1, false)`); // as after a restore of data alone
+  const event = completed(newJobId());
+
+  const statuses: number[] = [];
+  for (let nth = 0; nth < 4; nth++) statuses.push((await deliver(relay.webhooks, event)).status);
+
+  expect(statuses).toEqual([503, 503, 503, 202]);
+  expect(await database.query(`select from deliveries where outcome = 'quarantined'`)).toEqual([]);
+  const because =
+    'the database refused what the ledger itself writes: after a restore its sequences may be behind';
+  expect(failures(relay)).toEqual([
+    {
+      kind: 'refused_by_itself',
+      code: '23505',
+      msg: `a write failed: ${because} (events_pkey)`,
+      level: 50,
+    },
+  ]);
+});
+
+test('an event that a rule of others refuses is to come again, and fails none of its batch', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  await database.query(`alter table events add constraint short_jobs check (job_id <> 'job_refused')`);
+  const writer = createBatchWriter({
+    record: (batch) => recordDeliveries(connection, batch),
+    limits: LIMITS,
+    backpressure: { isFull: () => false, onEase: () => {} },
+    now,
+    observe: () => {},
+  });
+  const jobs = [
+    ...Array.from({ length: 20 }, newJobId),
+    'job_refused',
+    ...Array.from({ length: 20 }, newJobId),
+  ];
+
+  const answers = await Promise.allSettled(
+    jobs.map((job) => writer.submit(eventRecord(completed(job)), now() + 60_000)),
+  );
+
+  expect(answers.flatMap((answer) => (answer.status === 'rejected' ? String(answer.reason) : []))).toEqual([
+    'UnavailableError: the ledger did not confirm the write: the database refused it by a constraint or trigger that is not of our migrations (short_jobs)',
+  ]);
+  expect(await database.query('select from events')).toHaveLength(40);
+});
+
+test('an authentic delivery that cannot be recorded as understood is kept with its body, and can be released later', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  await using relay = await startTestService({ database });
+  const jobId = newJobId();
+  await database.query(`
+    alter table deliveries add constraint no_headers check (headers = '{}');
+    alter table events drop constraint events_status_check;
+    alter table events add constraint events_status_check check (status <> 'completed')`);
+  const bodies = [completed(jobId), { ...completed(jobId), status: 'paused' }, '{"no": "job"}'];
+
+  const answers = [];
+  for (const body of bodies) answers.push(await deliver(relay.webhooks, body));
+
+  expect(answers.map(({ status, body }) => [status, (body as { outcome?: string }).outcome])).toEqual([
+    [202, 'quarantined'],
+    [202, 'quarantined'],
+    [400, undefined],
+  ]);
+  const kept = await database.query<{ id: string; outcome: string; text: string; job_id: string | null }>(
+    `select id, outcome, job_id, reason, convert_from(body, 'UTF8') as text from deliveries order by id`,
+  );
+  expect(kept).toMatchObject(
+    ['quarantined', 'quarantined', 'malformed'].map((outcome, nth) => {
+      const body = bodies[nth];
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      return { outcome, text, job_id: null, reason: 'it could not be recorded as understood, only its body' };
+    }),
+  );
+
+  await database.query('alter table events drop constraint events_status_check');
+  const released = await connection.db.transaction().execute((trx) => releaseOne(trx, kept[0]?.id ?? ''));
+  expect(released).toMatchObject({ result: 'accepted', event_id: `default:${jobId}:completed` });
+});
+
 test('a batch that finds no partition is refused by one statement, and the next one passes', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
@@ -35,13 +130,7 @@ test('a batch that finds no partition is refused by one statement, and the next 
       writes.push(batch.length);
       return recordDeliveries(connection, batch);
     },
-    limits: {
-      queueDeliveries: 1_000,
-      queueBytes: 1e8,
-      batchDeliveries: 500,
-      batchBytes: 1e8,
-      batchesInFlight: 2,
-    },
+    limits: LIMITS,
     backpressure: { isFull: () => false, onEase: () => {} },
     now,
     observe: ({ error }) => errors.push(error),

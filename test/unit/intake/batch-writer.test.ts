@@ -635,6 +635,23 @@ describe('failures', () => {
     expect(sizes).toEqual([1, 8, 4, 4, 2, 1, 1, 1, 2]);
   });
 
+  test('a rule that refuses all deliveries costs few writes, and all are asked to come again', async () => {
+    let writes = 0;
+    const { writer } = createWriter(
+      async () => {
+        writes += 1;
+        throw pgError('P0001');
+      },
+      { batchDeliveries: 500 },
+    );
+    const answers = Array.from({ length: 500 }, (_, nth) =>
+      errorOf(writer.submit(eventRecord(completed(`job_${nth}`)), NEVER)),
+    );
+
+    for (const error of await Promise.all(answers)) expect(error).toMatchObject({ code: 'ledger' });
+    expect(writes).toBeLessThan(100);
+  });
+
   test('a failure that is the times’ is not split: everybody is asked to come again, and told why', async () => {
     const cause = pgError('57P01');
     const ledger = createLedger();

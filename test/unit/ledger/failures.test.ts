@@ -10,6 +10,8 @@ const kindOf = (error: unknown) => failureOf(error).kind;
 test('each kind of failure has a name, whoever told of it', () => {
   expect(kindOf(coded('23514'))).toBe('no_partition');
   expect(kindOf(coded('23514', { constraint: 'events_status_check' }))).toBe('refused_value');
+  expect(kindOf(coded('23505', { constraint: 'events_pkey' }))).toBe('refused_by_itself');
+  expect(kindOf(coded('P0001'))).toBe('added_rule');
   for (const code of ['ECONNREFUSED', 'EAI_AGAIN', 'EPIPE', '08006'])
     expect(kindOf(coded(code))).toBe('unreachable');
   for (const code of ['57P01', '57P02', '57P03']) expect(kindOf(coded(code))).toBe('shutdown');
@@ -21,8 +23,17 @@ test('each kind of failure has a name, whoever told of it', () => {
   ]) {
     expect(failureOf(new Error(message))).toMatchObject({ kind: 'no_answer', code: undefined });
   }
-  for (const error of [new TypeError('x'), undefined, 'text', coded('P0001')])
+  for (const error of [new TypeError('x'), undefined, 'text', coded('F0000')])
     expect(kindOf(error)).toBe('other');
+});
+
+test('a constraint is named, unless a trigger has put a text there', () => {
+  const refused = coded('23514', { constraint: 'short_jobs' });
+  const named =
+    'the database refused it by a constraint or trigger that is not of our migrations (short_jobs)';
+  expect(failureOf(refused)).toMatchObject({ constraint: 'short_jobs', because: named });
+  const text = coded('P0001', { constraint: 'quotes "content"' });
+  expect(JSON.stringify(failureOf(text))).not.toContain('content');
 });
 
 test('a kind is logged at once and then once in ten seconds, with how many there were since', () => {
