@@ -1,5 +1,5 @@
 // Writes the deliveries of one batch, and finds out what becomes of each: recorded, recorded as less than it was understood as, since
-// the database refuses a value of it, or failed.
+// the database refuses a value of it, or failed. Whose fault a refusal is stands in ledger/sql-errors.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { OUTCOME_STATUS } from '../delivery-answers.ts';
@@ -25,11 +25,11 @@ export type BatchObserver = (batch: {
 /** A deadlock or serialization failure is retried this many times, within the deliveries' deadlines. */
 const RETRIES = 5;
 
-/**
- * A batch is halved as often as this for a rule that may refuse all deliveries: enough to find three that it refuses among a thousand.
- * The rest of the batch fails then.
- */
+/** For a rule that may refuse all deliveries: enough to find three that it refuses among a thousand. The rest of the batch fails then. */
 const HALVINGS = 32;
+
+/** Rules that are remembered. There are never so many, unless a trigger makes up names. */
+const RULES_MAX = 100;
 
 /** Why an event is quarantined although it was understood. */
 export const VALUES_REFUSED = 'the ledger refused its values';
@@ -38,6 +38,17 @@ export const ONLY_BODY = 'it could not be recorded as understood, only its body'
 
 /** What became of a delivery. Undefined if the ledger gave no outcome, which is a defect. */
 export type Written = RecordedDelivery | Error | undefined;
+
+/** What is known of a batch while its parts are written. */
+type WrittenBatch = {
+  readonly submissions: readonly Submission[];
+  /** How often it may still be halved for a rule that may refuse all deliveries. */
+  halvings: number;
+  /** What `accepted` was when its first write began. */
+  readonly acceptedBefore: number;
+  /** Events that a rule of others refused, each alone, and why. */
+  readonly refused: Map<Submission, unknown>;
+};
 
 /** Writes them. Never rejects: it returns what became of each, in their order. */
 export type WriteBatch = (submissions: readonly Submission[]) => Promise<readonly Written[]>;
@@ -49,6 +60,8 @@ export function createWriteBatch(options: {
   observe: BatchObserver;
 }): WriteBatch {
   const { record, now, observe } = options;
+  const rules = new Map<string, number>(); // what `accepted` was when a rule of others refused an event last
+  let accepted = 0; // writes with an event that is accepted now
 
   async function recordWithRetries(submissions: readonly Submission[]): Promise<RecordedDelivery[]> {
     for (let attempt = 1; ; attempt++) {
@@ -69,26 +82,26 @@ export function createWriteBatch(options: {
   async function afterFailure(
     submissions: readonly Submission[],
     error: unknown,
-    halvings: { left: number },
+    batch: WrittenBatch,
   ): Promise<readonly Written[]> {
     const fault = faultOf(error);
-    if (submissions.length > 1 && mayHalve(fault, halvings)) {
+    if (submissions.length > 1 && mayHalve(fault, batch)) {
       const middle = submissions.length >> 1;
-      const before = await write(submissions.slice(0, middle), halvings);
-      return [...before, ...(await write(submissions.slice(middle), halvings))];
+      const before = await write(submissions.slice(0, middle), batch);
+      return [...before, ...(await write(submissions.slice(middle), batch))];
     }
     const [alone] = submissions;
-    const less = alone && submissions.length === 1 ? asLess(alone.delivery, fault) : undefined;
-    if (alone && less) return write([{ ...alone, delivery: less }], halvings);
+    if (alone && submissions.length === 1) {
+      const less = asLess(alone.delivery, fault);
+      if (less) return write([{ ...alone, delivery: less }], batch);
+      if (fault === 'added' && alone.delivery.outcome === 'event') batch.refused.set(alone, error);
+    }
     const why = `the ledger did not confirm the write: ${failureOf(error).because}`;
     const failure = new UnavailableError('ledger', why, { cause: error });
     return submissions.map(() => failure);
   }
 
-  async function write(
-    submissions: readonly Submission[],
-    halvings: { left: number },
-  ): Promise<readonly Written[]> {
+  async function write(submissions: readonly Submission[], batch: WrittenBatch): Promise<readonly Written[]> {
     const startedMs = now();
     const written = { deliveries: submissions.length };
     const seconds = () => (now() - startedMs) / 1_000;
@@ -97,26 +110,54 @@ export function createWriteBatch(options: {
       recorded = await recordWithRetries(submissions);
     } catch (error) {
       observe({ ...written, seconds: seconds(), failed: true, error });
-      return afterFailure(submissions, error, halvings);
+      return afterFailure(submissions, error, batch);
     }
     observe({ ...written, seconds: seconds(), failed: false });
+    if (recorded.some(({ outcome }) => outcome === 'accepted')) accepted += 1;
     return recorded;
   }
 
-  return (submissions) => write(submissions, { left: HALVINGS });
+  /**
+   * Quarantines events that a rule of others refused, where it is not about all events: others were accepted since it refused one before,
+   * or since this batch began. Otherwise they should come again, and be accepted once the rule is repaired.
+   */
+  async function setAside(written: readonly Written[], batch: WrittenBatch): Promise<readonly Written[]> {
+    const all = [...written];
+    const isAboutOne = (error: unknown) => accepted > (rules.get(ruleOf(error)) ?? batch.acceptedBefore);
+    const aside = [...batch.refused].filter(([, error]) => isAboutOne(error));
+    if (rules.size >= RULES_MAX) rules.clear();
+    for (const error of batch.refused.values()) rules.set(ruleOf(error), accepted);
+    for (const [refused] of aside) {
+      const [kept] = await write([{ ...refused, delivery: quarantine(refused.delivery) }], batch);
+      all[batch.submissions.indexOf(refused)] = kept;
+    }
+    return all;
+  }
+
+  return async (submissions) => {
+    const refused = new Map<Submission, unknown>();
+    const batch = { submissions, halvings: HALVINGS, refused, acceptedBefore: accepted };
+    const written = await write(submissions, batch);
+    return refused.size === 0 ? written : setAside(written, batch);
+  };
 }
 
+const ruleOf = (error: unknown): string => {
+  const { code, constraint } = failureOf(error);
+  return `${code} ${constraint}`;
+};
+
 /** Whether one of them may be at fault. */
-function mayHalve(fault: Fault | undefined, halvings: { left: number }): boolean {
+function mayHalve(fault: Fault | undefined, batch: WrittenBatch): boolean {
   if (fault !== 'added') return fault === 'delivery';
-  halvings.left -= 1;
-  return halvings.left >= 0;
+  batch.halvings -= 1;
+  return batch.halvings >= 0;
 }
 
 /**
- * As what a delivery is recorded that was refused alone. An event is quarantined only for what it brought: otherwise it should come
- * again, and be accepted then. A repeat of any other delivery would gain nothing, so its body is kept now.
- * @returns undefined if it should come again
+ * As what a delivery is recorded that was refused alone. An event is quarantined for what it brought; what comes of it for a rule of
+ * others is decided when the rest of the batch is written. Any other delivery would gain nothing by a repeat, so its body is kept.
+ * @returns undefined if nothing less can be recorded now
  */
 function asLess(delivery: DeliveryRecord, fault: Fault | undefined): DeliveryRecord | undefined {
   if (fault === undefined || fault === 'ledger') return undefined;
