@@ -15,6 +15,8 @@
 // - What operators have decided is read before anything else that a load needs. So nothing that it reads is older, and what is
 //   decided later is told by a later version. If that is read before the load has ended, the load begins anew: what it has found
 //   may be decided about, or stand behind what has left memory.
+// - A load that was made during a decision may have found neither a held event nor that it is held. So it does not catch up, and
+//   what was handed over meanwhile is left to the next one.
 // - Nothing goes that is behind an event which is known not to be in memory: the first of a batch that a load has left, or one that
 //   was handed over while there was no room.
 
@@ -155,7 +157,7 @@ export function createArrivals(options: {
     }
     // What waits for a load must not use up the room of all loads.
     if (search.isUnknownNew() || (roomLeft('live') === undefined && !gates.areOpen())) fallBehind();
-    const isAsDecided = await readDecisions();
+    const { version, isAsDecided } = await readDecisions();
     const before = forgettings;
     const live = roomLeft('live');
     if (live === undefined) {
@@ -179,6 +181,7 @@ export function createArrivals(options: {
       }
       if (found === 'lost') forget(); // what it has told of decisions may be lost, too
       if (found === 'lost' || forgettings !== before) return await load({ copies });
+      if (found.pending.version !== version) fallBehind();
       const arrived = arrive(found, late);
       onLoaded({ copies });
       return arrived;
@@ -190,11 +193,12 @@ export function createArrivals(options: {
     }
   }
 
-  /** Lets what waits in memory be forgotten if that is new. @returns whether what waits there is still the same */
-  async function readDecisions(): Promise<boolean> {
+  /** Lets what waits in memory be forgotten if they are new. `isAsDecided`: what waits there is still the same. */
+  async function readDecisions(): Promise<{ version: string; isAsDecided: boolean }> {
     const question = decisions.ask();
     const before = forgettings;
-    return decisions.note(await outbox.version(), question) && forgettings === before;
+    const version = await outbox.version();
+    return { version, isAsDecided: decisions.note(version, question) && forgettings === before };
   }
 
   /**

@@ -36,6 +36,8 @@ export type Loaded = {
   readonly bound: string | undefined;
   /** Transactions before this one had ended, so a later load need not look for their batches. */
   readonly xid: string;
+  /** Of what operators and former leaders have decided (decisions.ts). */
+  readonly version: string;
 };
 
 /** Batches are read in the order of their first events. Their events overlap, so more batches are read than are needed. */
@@ -93,7 +95,7 @@ found as (
   ${JOIN_JOB}
   ${JOIN_DELIVERY}
 )
-select pg_snapshot_xmin(pg_current_snapshot())::text as xid,
+select (select version from outbox_version) as version, pg_snapshot_xmin(pg_current_snapshot())::text as xid,
        coalesce(
          (select min(sequence) from event where place > (select count(*) from chosen)), (select first from unread)
        ) as bound, found.*
@@ -109,6 +111,7 @@ export const LOAD_NEW = load(
 );
 
 type Row = EventRow & {
+  readonly version: string;
   readonly xid: string;
   readonly bound: string | null;
   readonly first: string | null;
@@ -173,13 +176,13 @@ function toLoaded(rows: readonly Row[]): Loaded {
   if (head === undefined) throw new Error('nothing was loaded');
   const batches = new Map<string, Batch>();
   const found = rows.flatMap((row) => (row.first === null ? [] : [toFound(row, row.first, batches)]));
-  const { bound, xid } = head;
-  return { found, bound: bound ?? undefined, xid };
+  const { bound, xid, version } = head;
+  return { found, bound: bound ?? undefined, xid, version };
 }
 
 /** A batch is whole once all of its events are found. */
 function toFound(row: Row, first: string, batches: Map<string, Batch>): Loaded['found'][number] {
-  const { xid: _x, bound: _b, first: _f, size, writer, number, isHeld, ...event } = row;
+  const { version: _v, xid: _x, bound: _b, first: _f, size, writer, number, isHeld, ...event } = row;
   const batch = batches.get(first) ?? newBatch(first, 0);
   batches.set(first, batch);
   batch.left += 1;

@@ -13,7 +13,7 @@ import { waitFor } from '../../support/waits.ts';
 
 type Answer = Partial<Pick<TalliedDelivery, 'outcome' | 'writerChanged' | 'held'>> & { sequence?: number };
 
-const NOTHING: Loaded = { found: [], bound: undefined, xid: '100' };
+const NOTHING: Loaded = { found: [], bound: undefined, xid: '100', version: '0' };
 
 /** The window of a leader, with an outbox that gives what the test says. */
 function leaderOf({ entries = 10 } = {}) {
@@ -32,7 +32,7 @@ function leaderOf({ entries = 10 } = {}) {
       opened: () => opened,
       loadPending: (options) => {
         asked.push(options);
-        return answer;
+        return answer.then((loaded) => ({ ...loaded, version }));
       },
       version: async () => version,
       loadHeld: async () => heldRows,
@@ -161,6 +161,24 @@ test('nor after a decision that is read beside the round, while a load waits for
   await Promise.all([newerWritten, load]);
 
   expect(leader.publish()).toEqual([]);
+});
+
+test('an event is not published before one of its job that was parked while a load read', async () => {
+  const leader = leaderOf();
+  const [loaded, answer] = [Promise.withResolvers<Loaded>(), Promise.withResolvers<void>()];
+  const written = leader.write('b', { sequence: 9 });
+  await written;
+  const load = leader.load(loaded.promise);
+  await leader.isAsked();
+  const later = leader.write('a', { sequence: 2 }, answer.promise);
+  leader.decide(); // about event 1 of job a, which this load does not find any more
+  answer.resolve();
+  await later;
+  loaded.resolve(NOTHING);
+  await load;
+
+  expect(leader.publish()).toEqual([]);
+  expect(leader.arrivals.isDue()).toBe(true);
 });
 
 test('an event behind one of another writer waits for a load that begins after it', async () => {
