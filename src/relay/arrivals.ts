@@ -15,8 +15,9 @@
 // - What operators have decided is read before anything else that a load needs. So nothing that it reads is older, and what is
 //   decided later is told by a later version. If that is read before the load has ended, the load begins anew: what it has found
 //   may be decided about, or stand behind what has left memory.
-// - A load that was made during a decision may have found neither a held event nor that it is held. So it does not catch up, and
-//   what was handed over meanwhile is left to the next one.
+// - A load that was made during a decision may have found an event in neither place, since it was moved. So it does not catch up,
+//   and leaves what is held, copies, and what was handed over meanwhile to the next one. Of an event in a batch it has read in one
+//   statement whether its job is held.
 // - Nothing goes that is behind an event which is known not to be in memory: the first of a batch that a load has left, or one that
 //   was handed over while there was no room.
 
@@ -181,7 +182,10 @@ export function createArrivals(options: {
       }
       if (found === 'lost') forget(); // what it has told of decisions may be lost, too
       if (found === 'lost' || forgettings !== before) return await load({ copies });
-      if (found.pending.version !== version) fallBehind();
+      if (found.pending.version !== version) {
+        fallBehind();
+        return arrive({ ...found, held: [], copies: [] }, late);
+      }
       const arrived = arrive(found, late);
       onLoaded({ copies });
       return arrived;

@@ -181,6 +181,22 @@ test('an event is not published before one of its job that was parked while a lo
   expect(leader.arrivals.isDue()).toBe(true);
 });
 
+test('nor is a held one that was found then: it may be the parked one, or stand behind it', async () => {
+  const leader = leaderOf();
+  const loaded = Promise.withResolvers<Loaded>();
+  const { batch: _batch, ...held } = entry('a', 1);
+  const load = leader.load(loaded.promise, [held]);
+  await leader.isAsked();
+  leader.decide();
+  loaded.resolve(NOTHING);
+  await load;
+  expect(leader.publish()).toEqual([]);
+
+  await leader.load({}, [held]);
+
+  expect(leader.publish()).toEqual([1]);
+});
+
 test('an event behind one of another writer waits for a load that begins after it', async () => {
   const leader = leaderOf();
   await leader.load();
