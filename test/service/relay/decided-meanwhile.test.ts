@@ -166,7 +166,7 @@ test('a held event that is parked while a load reads does not go out a second la
   const locked = await openTransaction(database);
   await locked.query('lock table outbox_batches in access exclusive mode');
   const round = relay.relay.runOnce();
-  await vi.waitFor(async () => expect(await waiting(database, 'outbox_batches')).toBe(1));
+  await waitFor(async () => expect(await waiting(database, 'outbox_batches')).toBe(1));
   await locked.query("update outbox_held set state = 'parked'");
   await locked.query('update outbox_version set version = version + 1');
   await locked.query('commit');

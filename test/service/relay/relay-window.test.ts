@@ -229,7 +229,7 @@ test('so does one whose lease runs out while it waits for a lock', async () => {
   await locked.query('select from jobs for update');
 
   const settled = relay.outbox.settle({ single, whole: [], held: [] });
-  await vi.waitFor(async () =>
+  await waitFor(async () =>
     expect(await database.query('select from relay_lease where expires_at < clock_timestamp()')).toHaveLength(
       1,
     ),
