@@ -23,10 +23,8 @@ export type WriteText = (text: string, done: (error?: Error | null) => void) => 
 /** Lines of about 3,000 deliveries: the reader may pause for a second at the peak, or ten on an ordinary day. */
 const LIMIT_BYTES = 1024 * 1024;
 
-const STDOUT = 1;
-
 export function createLogOutput(
-  writeText: WriteText = toStandardOutput(),
+  writeText: WriteText = writerOf(process.stdout),
   limitBytes: number = LIMIT_BYTES,
 ): LogOutput {
   const buffer = { text: '', bytes: 0, lines: 0 };
@@ -101,12 +99,12 @@ export function createLogOutput(
 }
 
 /**
- * Pipes, sockets and terminals are left to Node: a pipe and a socket take what they have room for, and do not block. Node would
+ * To a stream, such as standard output. Pipes, sockets and terminals are left to Node: a pipe and a socket take what they have room for, and do not block. Node would
  * write to a file synchronously, and a busy disk would block the event loop: so a file is written to asynchronously.
  */
-function toStandardOutput(): WriteText {
-  if (fstatSync(STDOUT).isFile()) return (text, done) => writeFile(STDOUT, text, done);
-  const { stdout } = process;
-  stdout.on('error', () => {}); // each write gets the error, too; without a listener it would end the process
-  return (text, done) => void stdout.write(text, done);
+export function writerOf(stream: NodeJS.WritableStream & { readonly fd?: number }): WriteText {
+  const { fd } = stream;
+  if (fd !== undefined && fstatSync(fd).isFile()) return (text, done) => writeFile(fd, text, done);
+  stream.on('error', () => {}); // each write gets the error, too; without a listener it would end the process
+  return (text, done) => void stream.write(text, done);
 }

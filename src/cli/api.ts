@@ -11,7 +11,7 @@ import {
   tokenFault,
 } from '../operators/client/index.ts';
 import { inRepository, withLocalRun } from './environment.ts';
-import { complain } from './output.ts';
+import type { Io } from './io.ts';
 import { duration } from './readable.ts';
 
 export type Api = {
@@ -26,7 +26,7 @@ const HOW_TO_GET_A_TOKEN = `make a token with "tallyhook tokens create" on a mac
 ${inRepository(', or start a local run with "npm start"')}`;
 
 /** @throws ConfigError */
-export function openApi(env: Env): Api {
+export function openApi(env: Env, io: Io): Api {
   const { url, token } = readSettings(env);
   const runId = randomUUID();
   let actions = 0;
@@ -35,7 +35,7 @@ export function openApi(env: Env): Api {
     client: createOperatorsClient({
       url,
       token,
-      onWait: (waitMs, { message }) => complain(`${message}: trying again in ${duration(waitMs)}`),
+      onWait: (waitMs, { message }) => io.complain(`${message}: trying again in ${duration(waitMs)}`),
     }),
     nextKey: () => `${runId}-${(actions += 1)}`,
   };

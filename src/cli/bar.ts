@@ -1,6 +1,7 @@
 // A progress bar on standard error, if that is a terminal.
 
 import { Presets, SingleBar } from 'cli-progress';
+import type { Io } from './io.ts';
 
 export type Bar = {
   readonly update: (value: number, note?: string) => void;
@@ -10,11 +11,11 @@ export type Bar = {
 const FRAMES_A_SECOND = 5;
 
 /** Without a `total` it shows the count alone. */
-export function createBar({ total, unit }: { total?: number; unit: string }): Bar {
-  if (!process.stderr.isTTY) return { update: () => {}, stop: () => {} };
+export function createBar(io: Io, { total, unit }: { total?: number; unit: string }): Bar {
+  if (!io.stderr.isTTY) return { update: () => {}, stop: () => {} };
   const bar = new SingleBar(
     {
-      stream: process.stderr,
+      stream: io.stderr,
       format:
         total === undefined
           ? `{value} ${unit}  {note}`

@@ -1,7 +1,7 @@
 // The columns of each list, and the colour of each word that has one.
 
 import type { Items } from '../operators/client/index.ts';
-import type { Format } from './output.ts';
+import type { Format } from './io.ts';
 import { ago, briefTime, bytes, count, duration, NOTHING, time } from './readable.ts';
 import type { Column } from './table.ts';
 

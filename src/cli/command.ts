@@ -3,9 +3,10 @@
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { parse } from './arguments.ts';
+import type { Io } from './io.ts';
 
 /** @returns an exit code. @throws UsageError, and HelpAsked where `--help` is among the arguments */
-export type Verb = (args: string[], env: Env) => Promise<number>;
+export type Verb = (args: string[], env: Env, io: Io) => Promise<number>;
 
 export type Command = {
   /** For `tallyhook <command> --help`. */
@@ -20,11 +21,11 @@ export function nounCommand(
 ): Command {
   return {
     help,
-    run: (args, env) => {
+    run: (args, env, io) => {
       const [first = '', ...rest] = args;
       const verb = Object.hasOwn(verbs, first) ? verbs[first] : undefined;
-      if (verb !== undefined) return verb(rest, env);
-      if (otherwise !== undefined && (first === '' || first.startsWith('-'))) return otherwise(args, env);
+      if (verb !== undefined) return verb(rest, env, io);
+      if (otherwise !== undefined && (first === '' || first.startsWith('-'))) return otherwise(args, env, io);
       if (first.startsWith('-')) parse(args, {}); // --help
       throw new UsageError(
         `${noun} takes ${Object.keys(verbs).join(', ')}${first === '' ? '' : `, not "${first}"`}`,

@@ -4,7 +4,7 @@ import type { Env } from '../config.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
-import { complain, paint, say, toJson } from './output.ts';
+import { type Io, toJson } from './io.ts';
 
 const help = `Prints an address of the console that signs in once, within ten minutes.
 
@@ -12,15 +12,15 @@ const help = `Prints an address of the console that signs in once, within ten mi
 
 The session has the rights of the token in TALLYHOOK_TOKEN. Whoever has the address can use it: do not share it.`;
 
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   parse(args, {});
-  const { client, nextKey, url } = openApi(env);
+  const { client, nextKey, url } = openApi(env, io);
   const { code = '', expires_at: expiresAt } = await client.signInCode(nextKey());
   const address = `${url.replace(/\/+$/, '')}/console/sign-in?code=${code}`;
-  if (process.stdout.isTTY) {
-    say(address);
-    complain(paint('dim', 'signs in once, within ten minutes'));
-  } else say(toJson({ address, expires_at: expiresAt }));
+  if (io.stdout.isTTY) {
+    io.say(address);
+    io.complain(io.paint('dim', 'signs in once, within ten minutes'));
+  } else io.say(toJson({ address, expires_at: expiresAt }));
   return 0;
 }
 

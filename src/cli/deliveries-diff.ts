@@ -6,28 +6,28 @@ import { openApi } from './api.ts';
 import { argumentOf, parse } from './arguments.ts';
 import { colourOf } from './columns.ts';
 import { printTable } from './listing.ts';
-import { complain, paint, put, putJson } from './output.ts';
+import type { Io } from './io.ts';
 import { clean, time } from './readable.ts';
 import type { Column } from './table.ts';
 
 type Difference = Answers['difference'];
 export type FieldDifference = Difference['differences'][number];
 
-export async function diff(args: string[], env: Env): Promise<number> {
+export async function diff(args: string[], env: Env, io: Io): Promise<number> {
   const id = argumentOf(parse(args, {}, 1).positionals, 'the id of a delivery');
-  const found = await openApi(env).client.difference(id);
-  if (!process.stdout.isTTY) {
-    await putJson(found);
+  const found = await openApi(env, io).client.difference(id);
+  if (!io.stdout.isTTY) {
+    await io.putJson(found);
     return 0;
   }
-  await put(`${heading(found)}\n\n`);
-  if (found.differences.length > 0) await printTable(found.differences, DIFFERENCES);
-  else complain('the two bodies have the same content');
-  if (found.has_more) complain(`these are the first ${found.differences.length}; there are more`);
+  await io.put(`${heading(io, found)}\n\n`);
+  if (found.differences.length > 0) await printTable(io, found.differences, DIFFERENCES);
+  else io.complain('the two bodies have the same content');
+  if (found.has_more) io.complain(`these are the first ${found.differences.length}; there are more`);
   return 0;
 }
 
-function heading({ event, first_delivery: first, delivery }: Difference): string {
+function heading({ paint }: Io, { event, first_delivery: first, delivery }: Difference): string {
   const line = (what: string, { id, received_at: at }: Difference['delivery']) =>
     `${what} ${clean(id)}, received ${time(at)} UTC`;
   return [

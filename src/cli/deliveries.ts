@@ -9,7 +9,7 @@ import { nounCommand } from './command.ts';
 import { diff } from './deliveries-diff.ts';
 import { printOne } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
-import { put, putBytes } from './output.ts';
+import type { Io } from './io.ts';
 import { time } from './readable.ts';
 
 const help = `The requests of senders, and their outcome.
@@ -21,13 +21,13 @@ ${listHelp('deliveries')}
   deliveries diff ID    of a conflict: the fields that it has otherwise than the event; the operator log records that
                         both bodies were read`;
 
-async function show(args: string[], env: Env): Promise<number> {
+async function show(args: string[], env: Env, io: Io): Promise<number> {
   const { values, positionals } = parse(args, { body: FLAG }, 1);
   const id = argumentOf(positionals, 'the id of a delivery');
-  const { client } = openApi(env);
-  if (values.body) return printBody(client.deliveryBody(id));
+  const { client } = openApi(env, io);
+  if (values.body) return printBody(io, client.deliveryBody(id));
   const delivery = await client.delivery(id);
-  await printOne(delivery, [
+  await printOne(io, delivery, [
     ['id', delivery.id],
     ['received (UTC)', time(delivery.received_at)],
     ['source', delivery.source],
@@ -55,14 +55,14 @@ async function show(args: string[], env: Env): Promise<number> {
 const headerLine = ([name, value]: [string, unknown]) =>
   [`header ${name}`, [value].flat().join(', ')] as const;
 
-async function printBody(chunks: AsyncIterable<Uint8Array>): Promise<number> {
+async function printBody(io: Io, chunks: AsyncIterable<Uint8Array>): Promise<number> {
   const decoder = new TextDecoder();
   for await (const chunk of chunks) {
     // Piped, it is byte for byte what was signed. On a terminal, it must not control that.
-    if (!process.stdout.isTTY) await putBytes(chunk);
-    else await put(maskUnseenInLines(decoder.decode(chunk, { stream: true })));
+    if (!io.stdout.isTTY) await io.putBytes(chunk);
+    else await io.put(maskUnseenInLines(decoder.decode(chunk, { stream: true })));
   }
-  if (process.stdout.isTTY) await put('\n');
+  if (io.stdout.isTTY) await io.put('\n');
   return 0;
 }
 

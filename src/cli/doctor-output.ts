@@ -1,7 +1,7 @@
 // What `tallyhook doctor` prints: a line for each finding on a terminal, a JSON object where it is piped.
 
 import type { Finding } from './doctor-finding.ts';
-import { type Format, paint, put, putJson } from './output.ts';
+import type { Format, Io, Paint } from './io.ts';
 import { terminalWidth } from './table.ts';
 import { wrap } from './text-width.ts';
 
@@ -13,13 +13,18 @@ const RESULT_WIDTH = 9;
 const CHECK_WIDTH = 12;
 const INDENT = ' '.repeat(RESULT_WIDTH + CHECK_WIDTH);
 
-export function printFinding(finding: Finding, { isJson }: { isJson: boolean }): Promise<void> {
-  if (isJson) return putJson(finding);
-  return finding.result === 'skipped' ? Promise.resolve() : put(`${linesOf(finding, terminalWidth())}\n`);
+export function printFinding(io: Io, finding: Finding, { isJson }: { isJson: boolean }): Promise<void> {
+  if (isJson) return io.putJson(finding);
+  return finding.result === 'skipped'
+    ? Promise.resolve()
+    : io.put(`${linesOf(finding, { columns: terminalWidth(io), paint: io.paint })}\n`);
 }
 
 /** The result is a word, and not only a colour. */
-export function linesOf({ check, result, found, mend }: Finding, columns: number): string {
+export function linesOf(
+  { check, result, found, mend }: Finding,
+  { columns, paint }: { columns: number; paint: Paint },
+): string {
   const room = Math.max(INDENT.length, columns - INDENT.length);
   const [first = '', ...rest] = wrap(found, room);
   const head = `${paint(COLOURS[result], result.padEnd(RESULT_WIDTH))}${paint('bold', check.padEnd(CHECK_WIDTH))}${first}`;

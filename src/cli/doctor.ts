@@ -13,7 +13,7 @@ import type { Finding } from './doctor-finding.ts';
 import { printFinding, sumOf } from './doctor-output.ts';
 import { withLocalRun } from './environment.ts';
 import { webhookUrlOf } from './local-relay.ts';
-import { complain } from './output.ts';
+import type { Io } from './io.ts';
 import { localSecret, readSecrets } from './verify-secrets.ts';
 
 const help = `Checks an endpoint from the sender's side: what is wrong with it, and how to mend it.
@@ -47,18 +47,18 @@ const OPTIONS = {
 const TIMEOUT_S = 10;
 const TIMEOUT_RANGE_S = { min: 0.1, max: 60 };
 
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS, 1);
-  const isJson = values.json === true || !process.stdout.isTTY;
-  const { plan, notes } = planOf(values, positionals[0], env);
-  for (const note of notes) complain(note);
-  complain(`checking ${plan.endpoint.url.href}`);
+  const isJson = values.json === true || !io.stdout.isTTY;
+  const { plan, notes } = planOf(values, positionals[0], { env, io });
+  for (const note of notes) io.complain(note);
+  io.complain(`checking ${plan.endpoint.url.href}`);
   const findings: Finding[] = [];
   for await (const finding of examine(plan)) {
     findings.push(finding);
-    await printFinding(finding, { isJson });
+    await printFinding(io, finding, { isJson });
   }
-  complain(sumOf(findings));
+  io.complain(sumOf(findings));
   return findings.some(({ result }) => result === 'failed') ? 1 : 0;
 }
 
@@ -68,7 +68,7 @@ type Values = ReturnType<typeof parse<typeof OPTIONS>>['values'];
 function planOf(
   values: Values,
   address: string | undefined,
-  env: Env,
+  { env, io }: { env: Env; io: Io },
 ): { readonly plan: Plan; readonly notes: readonly string[] } {
   const { 'secret-file': files = [], source, timeout } = values;
   if (files.length > 0 && source !== undefined) {
@@ -81,23 +81,23 @@ function planOf(
   const timeoutMs = decimal('--timeout', timeout, TIMEOUT_S, TIMEOUT_RANGE_S) * 1_000;
   const signal = AbortSignal.timeout(timeoutsFor(secrets) * timeoutMs);
   return {
-    plan: { endpoint: { url: new URL(url), timeoutMs, signal }, secrets, event: eventOf(values) },
+    plan: { endpoint: { url: new URL(url), timeoutMs, signal }, secrets, event: eventOf(values, io) },
     notes,
   };
 }
 
 /** @throws UsageError if nobody can be asked */
-function eventOf({ 'with-event': withEvent, yes }: Values): Plan['event'] {
+function eventOf({ 'with-event': withEvent, yes }: Values, io: Io): Plan['event'] {
   if (withEvent !== true) {
     if (yes === true) throw new UsageError('--yes answers the question of --with-event, which is missing');
     return undefined;
   }
-  if (yes !== true && !hasSomebody()) {
+  if (yes !== true && !hasSomebody(io)) {
     throw new UsageError('there is no terminal to ask on: --with-event needs --yes');
   }
   const job = newDoctorJob();
   const question = `This makes one event for the job ${job}, which subscribers receive. Go on?`;
-  return { job, mayMake: () => (yes === true ? Promise.resolve(true) : confirm(question)) };
+  return { job, mayMake: () => (yes === true ? Promise.resolve(true) : confirm(io, question)) };
 }
 
 export const doctor: Command = { help, run };

@@ -9,7 +9,7 @@ import { COLUMNS, statusOf } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { printOne, printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
-import { put, putBytes } from './output.ts';
+import type { Io } from './io.ts';
 import { time } from './readable.ts';
 
 const help = `What deliveries reported, each event once.
@@ -20,13 +20,13 @@ ${listHelp('events')}
     --cloudevent          the CloudEvent instead, as a subscriber gets it, byte for byte when piped; the operator log
                           records that a body was read`;
 
-async function show(args: string[], env: Env): Promise<number> {
+async function show(args: string[], env: Env, io: Io): Promise<number> {
   const { values, positionals } = parse(args, { cloudevent: FLAG }, 1);
   const id = argumentOf(positionals, 'the id of an event');
-  const { client } = openApi(env);
-  if (values.cloudevent) return printCloudEvent((await client.cloudEvent(id)).body);
+  const { client } = openApi(env, io);
+  if (values.cloudevent) return printCloudEvent(io, (await client.cloudEvent(id)).body);
   const event = await client.event(id);
-  await printOne(event, [
+  await printOne(io, event, [
     ['id', event.id],
     ['recorded (UTC)', time(event.recorded_at)],
     ['occurred (UTC)', event.occurred_at && time(event.occurred_at)],
@@ -38,17 +38,17 @@ async function show(args: string[], env: Env): Promise<number> {
     ['repeats', event.repeats],
     ['on the bus', event.publication],
   ]);
-  if (process.stdout.isTTY && event.publications.length > 0) {
-    await put('\n');
-    await printTable(event.publications, COLUMNS.publications);
+  if (io.stdout.isTTY && event.publications.length > 0) {
+    await io.put('\n');
+    await printTable(io, event.publications, COLUMNS.publications);
   }
   return 0;
 }
 
 /** Piped, it is byte for byte what is published. On a terminal, it must not control that. */
-async function printCloudEvent(body: string): Promise<number> {
-  if (!process.stdout.isTTY) await putBytes(Buffer.from(body));
-  else await put(`${maskUnseenInLines(indentedJson(body, '  ') ?? body)}\n`);
+async function printCloudEvent(io: Io, body: string): Promise<number> {
+  if (!io.stdout.isTTY) await io.putBytes(Buffer.from(body));
+  else await io.put(`${maskUnseenInLines(indentedJson(body, '  ') ?? body)}\n`);
   return 0;
 }
 

@@ -10,7 +10,7 @@ import { oneOf, parse, TEXT } from './arguments.ts';
 import { createBar } from './bar.ts';
 import type { Command } from './command.ts';
 import { type Filter, filterOptions, filtersOf, readFilters } from './filters.ts';
-import { complain, putBytes } from './output.ts';
+import type { Io } from './io.ts';
 import { bytes, counted, duration } from './readable.ts';
 
 const FORMATS = ['ndjson', 'csv'] as const;
@@ -27,7 +27,7 @@ const help = `A whole list of any length. The operator log records it.
 
 Exit code 1 if the export is not complete.`;
 
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   const [word = '', ...rest] = args;
   const list = EXPORTED_LISTS.find((name) => name === word);
   if (list === undefined) {
@@ -44,10 +44,10 @@ async function run(args: string[], env: Env): Promise<number> {
     format: oneOf('--format', format, 'ndjson', FORMATS),
     ...readFilters(filters, values),
   };
-  const { client } = openApi(env);
-  const isForPeople = out === undefined && process.stdout.isTTY;
+  const { client } = openApi(env, io);
+  const isForPeople = out === undefined && io.stdout.isTTY;
   const chunks = harmless(client.exportList(query), { format: query.format, isForPeople });
-  return out === undefined ? drain(chunks, putBytes) : writeFile(chunks, out);
+  return out === undefined ? drain(io, chunks, io.putBytes) : writeFile(io, chunks, out);
 }
 
 /**
@@ -68,12 +68,12 @@ async function* harmless(
   }
 }
 
-async function writeFile(chunks: AsyncIterable<Uint8Array>, file: string): Promise<number> {
+async function writeFile(io: Io, chunks: AsyncIterable<Uint8Array>, file: string): Promise<number> {
   const part = `${file}.part`;
   // Opened when the first bytes arrive, so that an error answer leaves no empty file behind.
   let handle: FileHandle | undefined;
   try {
-    const code = await drain(chunks, async (chunk) => {
+    const code = await drain(io, chunks, async (chunk) => {
       handle ??= await open(part, 'w', OWNER_ONLY);
       await handle.writeFile(chunk);
     });
@@ -87,11 +87,12 @@ async function writeFile(chunks: AsyncIterable<Uint8Array>, file: string): Promi
 }
 
 async function drain(
+  io: Io,
   chunks: AsyncIterable<Uint8Array>,
   write: (chunk: Uint8Array) => Promise<unknown>,
 ): Promise<number> {
   const startMs = performance.now();
-  const bar = createBar({ unit: 'lines' });
+  const bar = createBar(io, { unit: 'lines' });
   let lines = 0;
   let size = 0;
   try {
@@ -104,8 +105,8 @@ async function drain(
   } finally {
     bar.stop();
   }
-  if (process.stderr.isTTY) {
-    complain(`${counted(lines, 'line')}, ${bytes(size)}, in ${duration(performance.now() - startMs)}`);
+  if (io.stderr.isTTY) {
+    io.complain(`${counted(lines, 'line')}, ${bytes(size)}, in ${duration(performance.now() - startMs)}`);
   }
   return 0;
 }

@@ -7,7 +7,7 @@ import { argumentOf, parse } from './arguments.ts';
 import { colourOf, timeColumn } from './columns.ts';
 import type { Command } from './command.ts';
 import { printTable } from './listing.ts';
-import { complain, putJson } from './output.ts';
+import type { Io } from './io.ts';
 import { clean } from './readable.ts';
 import { tallyhookLine } from './shell-line.ts';
 import type { Column } from './table.ts';
@@ -22,17 +22,19 @@ Each line has the command that shows what was found. At most 25 of a kind are li
 
 export type Found = Answers['search']['items'][number];
 
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   const text = argumentOf(parse(args, {}, 1).positionals, 'what to look for');
-  const { items, more_of: moreOf } = await openApi(env).client.search(text);
-  if (!process.stdout.isTTY) {
-    for (const item of items) await putJson({ ...item, command: commandOf(item) });
+  const { items, more_of: moreOf } = await openApi(env, io).client.search(text);
+  if (!io.stdout.isTTY) {
+    for (const item of items) await io.putJson({ ...item, command: commandOf(item) });
   } else if (items.length > 0) {
-    await printTable(items, FOUND);
+    await printTable(io, items, FOUND);
   }
-  if (items.length === 0) complain('nothing has this id, code or name, and no job begins with it');
+  if (items.length === 0) io.complain('nothing has this id, code or name, and no job begins with it');
   if (moreOf.includes('job_prefix')) {
-    complain(`there are more jobs: see "${clean(tallyhookLine('jobs list', [], { 'job-prefix': text }))}"`);
+    io.complain(
+      `there are more jobs: see "${clean(tallyhookLine('jobs list', [], { 'job-prefix': text }))}"`,
+    );
   }
   return items.length === 0 ? 1 : 0;
 }

@@ -5,7 +5,7 @@ import { colourOf, statusOf } from './columns.ts';
 import type { Delivery } from './follow-deliveries.ts';
 import type { SigningSecret } from './forward-secrets.ts';
 import type { HandlerAnswer } from './handler-post.ts';
-import { complain, type Format, paint, put, putJson } from './output.ts';
+import type { Format, Io, Paint } from './io.ts';
 import { clean, count, counted, duration, time } from './readable.ts';
 import { cut, shorten, widthOf } from './text-width.ts';
 
@@ -31,8 +31,8 @@ export type ForwardOutput = {
 
 const CLEAR_LINE = '\r\u001b[2K';
 
-export function createForwardOutput(): ForwardOutput {
-  const { stdout } = process;
+export function createForwardOutput(io: Io): ForwardOutput {
+  const { stdout } = io;
   let isStarted = false;
 
   function clear(): void {
@@ -44,17 +44,17 @@ export function createForwardOutput(): ForwardOutput {
     start: async (delivery) => {
       if (!stdout.isTTY) return;
       isStarted = true;
-      const line = [...headOf(delivery), paint('dim', '→ waiting for your handler')].join('  ');
-      await put(shorten(line, stdout.columns - 1));
+      const line = [...headOf(delivery, io.paint), io.paint('dim', '→ waiting for your handler')].join('  ');
+      await io.put(shorten(line, stdout.columns - 1));
     },
     print: async (delivery, handed, waiting) => {
-      if (!stdout.isTTY) return putJson({ ...toJsonFields(handed), waiting, delivery });
+      if (!stdout.isTTY) return io.putJson({ ...toJsonFields(handed), waiting, delivery });
       clear();
-      await put(`${lineOf(delivery, handed, { waiting, columns: stdout.columns })}\n`);
+      await io.put(`${lineOf(delivery, handed, { waiting, columns: stdout.columns, paint: io.paint })}\n`);
     },
     report: (sentence) => {
       clear();
-      complain(sentence);
+      io.complain(sentence);
     },
   };
 }
@@ -80,11 +80,11 @@ type Head = Pick<
 export function lineOf(
   delivery: Head,
   handed: Handed,
-  { waiting, columns }: { waiting: number; columns: number },
+  { waiting, columns, paint }: { waiting: number; columns: number; paint: Paint },
 ): string {
   const source = signedAs(handed);
   const head = [
-    ...headOf(delivery),
+    ...headOf(delivery, paint),
     paint(COLOURS[handed.result], saidBy(handed)),
     source === undefined ? '' : paint('yellow', `(signed with the secret of "${clean(source)}")`),
     waiting > 0 ? paint('yellow', `(${count(waiting)} more waiting)`) : '',
@@ -96,7 +96,7 @@ export function lineOf(
   return `${head}  ${cut(clean(handed.text.trim()), Math.max(ANSWER_MIN_CHARS, room))}`.trimEnd();
 }
 
-function headOf(delivery: Head): readonly string[] {
+function headOf(delivery: Head, paint: Paint): readonly string[] {
   const { received_at: at, source, outcome, job_id: job } = delivery;
   return [
     paint('dim', time(at).slice(CLOCK.from, CLOCK.to)),

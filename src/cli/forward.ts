@@ -14,7 +14,7 @@ import { createForwarded, type Forwarded, isLocalRelay } from './forward-loop.ts
 import { createForwardOutput, type Handed, sumOf } from './forward-output.ts';
 import { type ForwardSecrets, readSecrets } from './forward-secrets.ts';
 import { handlerUrl, postToHandler } from './handler-post.ts';
-import { complain } from './output.ts';
+import type { Io } from './io.ts';
 
 /** Authentic ones, whose bodies are kept. */
 const FORWARDED = ['accepted', 'conflict', 'quarantined', 'malformed'] as const;
@@ -44,13 +44,13 @@ const NOT_FOUND = 404;
 /** The largest limit that a service can have. */
 const BODY_MAX_BYTES = 16 * 1024 * 1024;
 
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS, 1);
   const url = handlerUrl(argumentOf(positionals, 'the URL of your handler'));
   const outcomes = values.outcome === undefined ? undefined : someOf('--outcome', values.outcome, FORWARDED);
   const filters = readFilters(FILTERS, values);
   const { secretOf, origin } = readSecrets(env, values['secret-file'], filters.source);
-  const { client } = openApi(env);
+  const { client } = openApi(env, io);
   const stopped = new AbortController();
   const { signal } = stopped;
   const tally = { ok: 0, failed: 0, no_answer: 0, not_forwarded: 0, in_progress: 0, waiting: 0 };
@@ -59,15 +59,15 @@ async function run(args: string[], env: Env): Promise<number> {
     tally.waiting = followed?.waiting() ?? 0; // before they are dropped
     stopped.abort();
   };
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, stop);
+  for (const name of ['SIGINT', 'SIGTERM'] as const) io.signals.once(name, stop);
 
-  const output = createForwardOutput();
+  const output = createForwardOutput(io);
   const query = { ...filters, ...(outcomes?.length === 1 && { outcome: outcomes[0] }) };
   const forwarded = createForwarded();
   try {
-    await checkRole(client, signal);
-    complain(`forwarding to ${url.origin}${url.pathname}, signed with ${origin}`);
-    if (isLocalRelay(url, env)) complain(TO_THE_RELAY);
+    await checkRole(client, { signal, io });
+    io.complain(`forwarding to ${url.origin}${url.pathname}, signed with ${origin}`);
+    if (isLocalRelay(url, env)) io.complain(TO_THE_RELAY);
     followed = followDeliveries({ client, query, signal, report: output.report });
     for await (const delivery of followed.deliveries) {
       if (outcomes?.every((outcome) => outcome !== delivery.outcome)) continue;
@@ -86,13 +86,18 @@ async function run(args: string[], env: Env): Promise<number> {
 }
 
 /** Asks for a body that is not there: a token that may read bodies gets a 404. @throws AnswerError */
-async function checkRole(client: OperatorsClient, signal: AbortSignal): Promise<void> {
+async function checkRole(
+  client: OperatorsClient,
+  { signal, io }: { signal: AbortSignal; io: Io },
+): Promise<void> {
   try {
     await readUpTo(0, client.deliveryBody(NO_DELIVERY, { signal }));
   } catch (error) {
     if (error instanceof AnswerError && error.httpStatus === NOT_FOUND) return;
     if (error instanceof AnswerError && error.httpStatus === FORBIDDEN)
-      complain('forward reads the bodies of deliveries: the token needs the role auditor, operator or admin');
+      io.complain(
+        'forward reads the bodies of deliveries: the token needs the role auditor, operator or admin',
+      );
     throw error;
   }
 }

@@ -7,7 +7,7 @@ import { colourOf, countColumn, timeColumn } from './columns.ts';
 import type { Verb } from './command.ts';
 import { filterHelp, filterOptions, filtersOf, orOf, readFilters, wordsOf } from './filters.ts';
 import { printTable } from './listing.ts';
-import { complain, putJson } from './output.ts';
+import type { Io } from './io.ts';
 import { count, NOTHING } from './readable.ts';
 import type { Column } from './table.ts';
 
@@ -37,23 +37,24 @@ ${filterHelp(FILTERS[noun], STATES[noun])}`;
 
 export const groupsVerb =
   (noun: keyof typeof BY): Verb =>
-  async (args, env) => {
+  async (args, env, io) => {
     const { values } = parse(args, { ...filterOptions(FILTERS[noun]), by: TEXT });
     const by = oneOf('--by', values.by, 'reason', BY[noun]);
     const query = { by, ...readFilters(FILTERS[noun], values) };
-    const { client } = openApi(env);
+    const { client } = openApi(env, io);
     const found = await (noun === 'outbox' ? client.outboxGroups(query) : client.quarantineGroups(query));
-    await print(found, by);
+    await print(io, found, by);
     return 0;
   };
 
-async function print({ items, has_more: hasMore, complete }: Found, by: string): Promise<void> {
+async function print(io: Io, { items, has_more: hasMore, complete }: Found, by: string): Promise<void> {
   const groups: readonly Group[] = items;
-  if (groups.length === 0) complain(complete ? 'nothing matches' : 'nothing of what was looked at matches');
-  else if (process.stdout.isTTY) await printTable(groups, groupColumns(by));
-  else for (const item of groups) await putJson(item);
-  if (hasMore) complain('there are more groups; these are the largest');
-  if (!complete) complain('only the oldest ones were looked at: there may be more groups');
+  if (groups.length === 0)
+    io.complain(complete ? 'nothing matches' : 'nothing of what was looked at matches');
+  else if (io.stdout.isTTY) await printTable(io, groups, groupColumns(by));
+  else for (const item of groups) await io.putJson(item);
+  if (hasMore) io.complain('there are more groups; these are the largest');
+  if (!complete) io.complain('only the oldest ones were looked at: there may be more groups');
 }
 
 export const groupColumns = (by: string): readonly Column<Group>[] => [

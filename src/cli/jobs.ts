@@ -10,7 +10,7 @@ import { colourOf } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
-import { complain, paint, put, putJson } from './output.ts';
+import type { Io } from './io.ts';
 import { ago, clean, duration } from './readable.ts';
 import { storyColumns } from './story.ts';
 import { terminalWidth } from './table.ts';
@@ -26,39 +26,39 @@ ${listHelp('jobs', STATES)}
                         every delivery, event, publication and replay of a job in order; SOURCE is "default" if
                         it is left out`;
 
-async function show(args: string[], env: Env): Promise<number> {
+async function show(args: string[], env: Env, io: Io): Promise<number> {
   const { positionals } = parse(args, {}, 2);
   const [first, second] = positionals;
   if (first === undefined)
     throw new UsageError('jobs show takes a source and a job, or a job of the source "default"');
   const [source, jobId] = second === undefined ? [DEFAULT_SOURCE, first] : [first, second];
-  const { client } = openApi(env);
+  const { client } = openApi(env, io);
   try {
-    return await printStory(client, { source, jobId });
+    return await printStory(io, client, { source, jobId });
   } catch (error) {
     if (!(error instanceof ApiAnswerError && ELSEWHERE.has(error.httpStatus))) throw error;
     const sources = await sourcesOf(client, jobId);
     if (sources.length === 0) throw error;
-    complain(elsewhere({ source, jobId }, sources, error.httpStatus));
+    io.complain(elsewhere({ source, jobId }, sources, error.httpStatus));
     return 1;
   }
 }
 
 type Asked = { readonly source: string; readonly jobId: string };
 
-async function printStory(client: OperatorsClient, asked: Asked): Promise<number> {
+async function printStory(io: Io, client: OperatorsClient, asked: Asked): Promise<number> {
   let isFirst = true;
   for await (const { job, items } of client.story(asked.source, asked.jobId)) {
-    if (process.stdout.isTTY) {
-      if (isFirst) await put(`${wrap(heading(job, asked), terminalWidth()).join('\n')}\n\n`);
-      if (items.length > 0) await printTable(items, storyColumns(items), { head: isFirst });
+    if (io.stdout.isTTY) {
+      if (isFirst) await io.put(`${wrap(heading(io, job, asked), terminalWidth(io)).join('\n')}\n\n`);
+      if (items.length > 0) await printTable(io, items, storyColumns(items), { head: isFirst });
     } else {
-      if (isFirst) await putJson({ what: 'job', job });
-      for (const item of items) await putJson(item);
+      if (isFirst) await io.putJson({ what: 'job', job });
+      for (const item of items) await io.putJson(item);
     }
     isFirst = false;
   }
-  if (isFirst) complain('the job has no story');
+  if (isFirst) io.complain('the job has no story');
   return 0;
 }
 
@@ -86,7 +86,7 @@ function elsewhere({ source, jobId }: Asked, sources: readonly string[], httpSta
 }
 
 /** Without a job, all its deliveries are in quarantine. */
-function heading(job: Items['jobs'] | null, asked: Asked): string {
+function heading({ paint }: Io, job: Items['jobs'] | null, asked: Asked): string {
   if (job === null)
     return `${paint('bold', clean(asked.jobId))} of ${clean(asked.source)}: it has no events yet`;
   const state = paint(colourOf(job.state) ?? 'bold', clean(job.state));

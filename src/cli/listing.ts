@@ -2,7 +2,7 @@
 
 import { UsageError } from '../errors.ts';
 import { FLAG, TEXT, whole } from './arguments.ts';
-import { complain, paint, put, putJson } from './output.ts';
+import type { Io } from './io.ts';
 import { counted } from './readable.ts';
 import { type Column, layTable, type TableOptions, terminalWidth } from './table.ts';
 import { SHORTENED } from './text-width.ts';
@@ -29,18 +29,24 @@ export function limitOf({ limit, all }: { limit?: string | undefined; all?: bool
 
 /** As wide as the terminal. */
 export async function printTable<T>(
+  io: Io,
   rows: readonly T[],
   columns: readonly Column<T>[],
-  options: Omit<TableOptions, 'width'> = {},
+  options: Pick<TableOptions, 'head'> = {},
 ): Promise<void> {
-  const { text, isShortened } = layTable(rows, columns, { width: terminalWidth(), ...options });
-  await put(`${text}\n`);
+  const { text, isShortened } = layTable(rows, columns, {
+    width: terminalWidth(io),
+    paint: io.paint,
+    ...options,
+  });
+  await io.put(`${text}\n`);
   if (!isShortened) return;
-  complain(paint('dim', `ids with "${SHORTENED}" are shortened; to see them whole, pipe to "cat"`));
+  io.complain(io.paint('dim', `ids with "${SHORTENED}" are shortened; to see them whole, pipe to "cat"`));
 }
 
 /** `noun`: of one item, for the line that says that there is none, or that there may be more. */
 export async function printList<T>(
+  io: Io,
   items: AsyncIterable<T>,
   options: {
     readonly columns: readonly Column<T>[];
@@ -49,29 +55,29 @@ export async function printList<T>(
   },
 ): Promise<number> {
   const { columns, noun, limit } = options;
-  const isForPeople = process.stdout.isTTY;
+  const isForPeople = io.stdout.isTTY;
   let rows: T[] = [];
   let printed = 0;
   const flush = async () => {
     if (rows.length === 0) return;
     printed += rows.length;
     // With their heads each time: which columns there are depends on the rows.
-    await printTable(rows, columns);
+    await printTable(io, rows, columns);
     rows = [];
   };
   for await (const item of items) {
     if (!isForPeople) {
       printed += 1;
-      await putJson(item);
+      await io.putJson(item);
       continue;
     }
     rows.push(item);
     if (rows.length >= TABLE_ROWS) await flush();
   }
   await flush();
-  if (printed === 0) complain(`no ${counted(2, noun).slice(2)} match`);
+  if (printed === 0) io.complain(`no ${counted(2, noun).slice(2)} match`);
   else if (printed === limit.max && !limit.isGiven)
-    complain(`the first ${counted(printed, noun)}; there may be more: --limit N, --all`);
+    io.complain(`the first ${counted(printed, noun)}; there may be more: --limit N, --all`);
   return 0;
 }
 
@@ -83,8 +89,8 @@ const FIELD_COLUMNS: readonly Column<Field>[] = [
 ];
 
 /** Names and values on a terminal, without those that have none; otherwise one line of JSON. */
-export async function printOne(item: object, fields: readonly Field[]): Promise<void> {
-  if (!process.stdout.isTTY) return putJson(item);
+export async function printOne(io: Io, item: object, fields: readonly Field[]): Promise<void> {
+  if (!io.stdout.isTTY) return io.putJson(item);
   const known = fields.filter(([, value]) => value !== undefined && value !== null && value !== '');
-  await printTable(known, FIELD_COLUMNS, { head: false });
+  await printTable(io, known, FIELD_COLUMNS, { head: false });
 }

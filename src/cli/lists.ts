@@ -12,11 +12,15 @@ import { LISTING_HELP, LISTING_OPTIONS, limitOf, printList } from './listing.ts'
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- it ties the filters and columns to the items
 export function listVerb<N extends ListName>(name: N, noun: string): Verb {
   const filters = filtersOf(LISTS[name].filters);
-  return (args, env) => {
+  return (args, env, io) => {
     const { values } = parse(args, { ...filterOptions(filters), ...LISTING_OPTIONS });
     const limit = limitOf(values);
     const query: ListQuery<N> = readFilters(filters, values);
-    return printList(openApi(env).client.each(name, query, limit), { columns: COLUMNS[name], noun, limit });
+    return printList(io, openApi(env, io).client.each(name, query, limit), {
+      columns: COLUMNS[name],
+      noun,
+      limit,
+    });
   };
 }
 

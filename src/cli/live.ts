@@ -10,7 +10,7 @@ import { parse } from './arguments.ts';
 import { colourOf, statusOf } from './columns.ts';
 import type { Command } from './command.ts';
 import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
-import { complain, paint, put, putJson } from './output.ts';
+import type { Io } from './io.ts';
 import { clean, duration, time } from './readable.ts';
 
 /** `status` has no option here: `--kind` says the same. */
@@ -22,34 +22,34 @@ const help = `Deliveries and publications as they happen, until Ctrl-C; NDJSON w
   live
 ${filterHelp(FILTERS)}`;
 
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   const { values } = parse(args, filterOptions(FILTERS));
   const query = readFilters(FILTERS, values);
-  const { client } = openApi(env);
+  const { client } = openApi(env, io);
   const stopped = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.abort());
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) io.signals.once(signal, () => stopped.abort());
   while (!stopped.signal.aborted) {
     try {
-      if (process.stderr.isTTY) complain(paint('dim', 'listening'));
-      for await (const event of client.live(query, { signal: stopped.signal })) await print(event);
+      if (io.stderr.isTTY) io.complain(io.paint('dim', 'listening'));
+      for await (const event of client.live(query, { signal: stopped.signal })) await print(io, event);
     } catch (error) {
       if (stopped.signal.aborted) break;
       // Anything else is an error answer, or the service cannot be reached.
       if (!(error instanceof NoAnswerError && error.code === 'cut')) throw error;
     }
     if (stopped.signal.aborted) break;
-    complain('the connection was lost: what happened meanwhile is in the lists');
+    io.complain('the connection was lost: what happened meanwhile is in the lists');
     await sleep(RECONNECT_MS, undefined, { signal: stopped.signal }).catch(() => {});
   }
   return 0;
 }
 
-async function print({ event, data }: ServerSentEvent): Promise<void> {
+async function print(io: Io, { event, data }: ServerSentEvent): Promise<void> {
   const item = read(data);
-  if (!process.stdout.isTTY) return putJson({ event, ...item });
-  if (event === 'delivery') return put(`${deliveryLine(item as Items['deliveries'])}\n`);
-  if (event === 'publication') return put(`${publicationLine(item as Items['publications'])}\n`);
-  return put(`${paint('yellow', clean(event))} ${clean(data)}\n`);
+  if (!io.stdout.isTTY) return io.putJson({ event, ...item });
+  if (event === 'delivery') return io.put(`${deliveryLine(io, item as Items['deliveries'])}\n`);
+  if (event === 'publication') return io.put(`${publicationLine(io, item as Items['publications'])}\n`);
+  return io.put(`${io.paint('yellow', clean(event))} ${clean(data)}\n`);
 }
 
 function read(data: string): object {
@@ -61,7 +61,7 @@ function read(data: string): object {
   }
 }
 
-function deliveryLine(item: Items['deliveries']): string {
+function deliveryLine({ paint }: Io, item: Items['deliveries']): string {
   const { received_at: at, source, outcome, job_id: job, error_code: error, reason } = item;
   return [
     paint('dim', time(at)),
@@ -77,7 +77,7 @@ function deliveryLine(item: Items['deliveries']): string {
     .join('  ');
 }
 
-function publicationLine(item: Items['publications']): string {
+function publicationLine({ paint }: Io, item: Items['publications']): string {
   const { published_at: at, result, event_id: id, duration_ms: took, detail, replay_id: replay } = item;
   return [
     paint('dim', time(at)),

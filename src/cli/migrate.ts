@@ -5,7 +5,6 @@ import { checkSchema, migrate } from '../ledger/index.ts';
 import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
-import { say } from './output.ts';
 
 const help = `Brings the schema of the database in DATABASE_URL up to date. Safe to run again, and several at once.
 With MIGRATION_DATABASE_URL it connects as that role, and grants the role of DATABASE_URL what the service needs.
@@ -15,12 +14,12 @@ On a newer schema it changes and grants nothing: it succeeds if this program may
 
 export const migrateCommand: Command = {
   help,
-  run: async (args, env) => {
+  run: async (args, env, io) => {
     parse(args, {});
     const { databaseUrl, migrationUrl } = loadUrls(withLocalRun(env));
     const ran = await migrate(databaseUrl, migrationUrl);
     const newer = await checkSchema(databaseUrl);
-    say(summary(ran, newer));
+    io.say(summary(ran, newer));
     return 0;
   },
 };

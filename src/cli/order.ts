@@ -3,7 +3,7 @@
 
 import { confirm } from './ask.ts';
 import { createBar } from './bar.ts';
-import { complain, put, toJson } from './output.ts';
+import { type Io, toJson } from './io.ts';
 import { count, counted, orMore } from './readable.ts';
 import { type Column, renderTable, terminalWidth } from './table.ts';
 
@@ -32,20 +32,21 @@ type Given = { readonly 'dry-run'?: boolean | undefined; readonly yes?: boolean 
 
 /** That there is somebody to ask is checked before. @returns the exit code: 1 if the answer is no */
 export async function runOrder<Item, Found extends Preview<Item>>(
+  io: Io,
   given: Given,
   columns: readonly Column<Item>[],
   order: Order<Found>,
 ): Promise<number> {
   const found = await order.find();
-  const text = () => describe(found, columns, order);
+  const text = () => describe(io, found, columns, order);
   if (given['dry-run'] === true) {
-    await put(`${process.stdout.isTTY ? text() : toJson(found)}\n`);
+    await io.put(`${io.stdout.isTTY ? text() : toJson(found)}\n`);
     return 0;
   }
-  complain(text());
+  io.complain(text());
   if (found.matched === 0 && found.matched_exactly) return order.none.exitCode;
-  if (given.yes !== true && !(await confirm(order.question(amountOf(found, order.noun))))) {
-    complain(`nothing was ${order.past}`);
+  if (given.yes !== true && !(await confirm(io, order.question(amountOf(found, order.noun))))) {
+    io.complain(`nothing was ${order.past}`);
     return 1;
   }
   return order.carryOut(found);
@@ -55,19 +56,21 @@ const amountOf = ({ matched, matched_exactly: isExact }: Preview<unknown>, noun:
   orMore(counted(matched, noun), isExact);
 
 function describe<Item>(
+  io: Io,
   found: Preview<Item>,
   columns: readonly Column<Item>[],
   { noun, none }: Pick<Order<unknown>, 'noun' | 'none'>,
 ): string {
   if (found.sample.length === 0) return none.text;
   const rest = found.matched - found.sample.length;
-  const table = renderTable(found.sample, columns, { width: terminalWidth() });
+  const table = renderTable(found.sample, columns, { width: terminalWidth(io), paint: io.paint });
   const more = rest > 0 ? `\n… and ${count(rest)} more` : '';
   return `${amountOf(found, noun)}, the oldest first:\n\n${table}${more}\n`;
 }
 
 /** Goes through the pages with a bar. `take` deals with a page. @returns the sum of what `take` returns */
 export async function takePages<Page>(
+  io: Io,
   pages: AsyncIterable<Page>,
   {
     unit,
@@ -75,7 +78,7 @@ export async function takePages<Page>(
     take,
   }: { unit: string; total?: number | undefined; take: (page: Page) => Promise<number> | number },
 ): Promise<number> {
-  const bar = createBar({ unit, ...(total !== undefined && { total }) });
+  const bar = createBar(io, { unit, ...(total !== undefined && { total }) });
   let done = 0;
   try {
     for await (const page of pages) {

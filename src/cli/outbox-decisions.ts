@@ -9,7 +9,7 @@ import { CONFIRM_OPTIONS, requireSomebody } from './ask.ts';
 import { COLUMNS } from './columns.ts';
 import { filterHelp, filterOptions, type FilterQuery, filtersOf, orOf, readFilters } from './filters.ts';
 import { type Order, runOrder, takePages, totalOf } from './order.ts';
-import { complain, putJson, say, toJson } from './output.ts';
+import { type Io, toJson } from './io.ts';
 import { clean, counted } from './readable.ts';
 
 /** States in which an entry waits for an operator. */
@@ -57,25 +57,25 @@ const OPTIONS = { ...filterOptions(ORDER_FILTERS), ...CONFIRM_OPTIONS, all: FLAG
 type Values = ReturnType<typeof parse<typeof OPTIONS>>['values'];
 
 /** Exit code 1 if there was nothing to retry, or if one could not be. */
-export async function retryVerb(args: string[], env: Env): Promise<number> {
+export async function retryVerb(args: string[], env: Env, io: Io): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS, DECIDED_AT_ONCE);
   const state = positionals.length === 1 ? WAITING.find((one) => one === positionals[0]) : undefined;
-  if (state === undefined) return decisionOn('retry', positionals, { values, env });
+  if (state === undefined) return decisionOn('retry', positionals, { values, env, io });
   const { source, ...others } = values;
   if (Object.keys(others).length > 0) throw new UsageError(`only --source goes with "${state}"`);
-  return retryState(openApi(env), state, source);
+  return retryState(io, openApi(env, io), { state, source });
 }
 
 /** Exit code 1 if there was nothing to discard, or if one could not be. */
-export async function discardVerb(args: string[], env: Env): Promise<number> {
+export async function discardVerb(args: string[], env: Env, io: Io): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS, DECIDED_AT_ONCE);
-  return decisionOn('discard', positionals, { values, env });
+  return decisionOn('discard', positionals, { values, env, io });
 }
 
 async function decisionOn(
   action: Action,
   ids: readonly string[],
-  { values, env }: { values: Values; env: Env },
+  { values, env, io }: { values: Values; env: Env; io: Io },
 ): Promise<number> {
   const { past, missing, misplaced } = WORDS[action];
   const filter = readFilters(ORDER_FILTERS, values);
@@ -83,20 +83,20 @@ async function decisionOn(
     if (ids.length > 0) throw new UsageError('ids and --all exclude each other');
     const state = WAITING.find((one) => one === filter.state);
     if (state === undefined) throw new UsageError(`--all goes with --state, which takes ${orOf(WAITING)}`);
-    requireSomebody(values, past);
-    return runOrder(values, COLUMNS.outbox, orderOf(openApi(env), action, { ...filter, state }));
+    requireSomebody(io, values, past);
+    return runOrder(io, values, COLUMNS.outbox, orderOf(io, openApi(env, io), action, { ...filter, state }));
   }
   if (Object.keys(filter).length > 0) throw new UsageError(misplaced);
   if (values['dry-run'] === true) throw new UsageError('--dry-run goes with --all');
   const [id] = ids;
   if (id === undefined) throw new UsageError(`${missing} is missing`);
-  const api = openApi(env);
-  return ids.length === 1 ? decideOne(api, id, action) : decideEach(api, action, ids);
+  const api = openApi(env, io);
+  return ids.length === 1 ? decideOne(io, api, { id, action }) : decideEach(io, api, { ids, action });
 }
 
 type Filter = FilterQuery<(typeof ORDER_FILTERS)[number]> & { readonly state: Waiting };
 
-const orderOf = (api: Api, action: Action, filter: Filter): Order<Answers['outboxPreview']> => ({
+const orderOf = (io: Io, api: Api, action: Action, filter: Filter): Order<Answers['outboxPreview']> => ({
   find: () => api.client.tryDecide(action, { filter }, api.nextKey()),
   noun: 'event',
   none: { text: 'nothing that matches waits in the outbox', exitCode: 1 },
@@ -104,13 +104,13 @@ const orderOf = (api: Api, action: Action, filter: Filter): Order<Answers['outbo
   past: WORDS[action].past,
   carryOut: async (found) => {
     const pages = pagesOf(api, action, { filter: { ...filter, up_to: found.up_to } });
-    const done = await takePages(pages, {
+    const done = await takePages(io, pages, {
       unit: 'events',
       total: totalOf(found),
       take: ({ done: some }) => some,
     });
-    if (process.stdout.isTTY) say(`${counted(done, 'event')} ${DONE[action]}`);
-    else say(toJson({ [WORDS[action].past]: done }));
+    if (io.stdout.isTTY) io.say(`${counted(done, 'event')} ${DONE[action]}`);
+    else io.say(toJson({ [WORDS[action].past]: done }));
     return done > 0 ? 0 : 1;
   },
 });
@@ -133,47 +133,56 @@ async function* pagesOf(
 }
 
 /** One that cannot be decided on does not keep back the others. Exit code 1 if there was one. */
-async function decideEach(api: Api, action: Action, ids: readonly string[]): Promise<number> {
+async function decideEach(
+  io: Io,
+  api: Api,
+  { ids, action }: { ids: readonly string[]; action: Action },
+): Promise<number> {
   let failures = 0;
   for await (const { items } of pagesOf(api, action, { ids: [...ids] })) {
     for (const item of items) {
       if (item.result === 'wrong_state' || item.result === 'not_found') {
-        complain(`${item.id}: ${item.reason ?? 'there is no such entry in the outbox'}`);
+        io.complain(`${item.id}: ${item.reason ?? 'there is no such entry in the outbox'}`);
         failures += 1;
-      } else if (process.stdout.isTTY) say(`${clean(item.event_id)} ${DONE[action]}`);
-      else await putJson(item);
+      } else if (io.stdout.isTTY) io.say(`${clean(item.event_id)} ${DONE[action]}`);
+      else await io.putJson(item);
     }
   }
   return failures === 0 ? 0 : 1;
 }
 
 /** Each entry that waits now is retried once, even if it is returned again meanwhile. */
-async function retryState(api: Api, state: Waiting, source?: string): Promise<number> {
+async function retryState(
+  io: Io,
+  api: Api,
+  { state, source }: { state: Waiting; source: string | undefined },
+): Promise<number> {
   const { client, nextKey } = api;
-  const total = await countWaiting(client, { state, source });
+  const total = await countWaiting(io, client, { state, source });
   const pages = client.retryMany({ state, ...(source && { source }) }, nextKey);
-  const done = await takePages(pages, { unit: 'events', total, take: ({ retried }) => retried });
-  if (process.stdout.isTTY) say(`${counted(done, 'event')} ${DONE.retry}`);
-  else say(toJson({ state, retried: done }));
+  const done = await takePages(io, pages, { unit: 'events', total, take: ({ retried }) => retried });
+  if (io.stdout.isTTY) io.say(`${counted(done, 'event')} ${DONE.retry}`);
+  else io.say(toJson({ state, retried: done }));
   return done > 0 ? 0 : 1;
 }
 
 /** For the bar; undefined if nobody sees one, or if there are more than are counted. */
 async function countWaiting(
+  io: Io,
   client: Api['client'],
   { state, source }: { state: Waiting; source: string | undefined },
 ): Promise<number | undefined> {
-  if (!process.stderr.isTTY) return undefined;
+  if (!io.stderr.isTTY) return undefined;
   const { counts, counts_complete: isComplete } = await client.outboxCounts({ source });
   return isComplete ? counts[state] : undefined;
 }
 
 export async function decideOne(
+  io: Io,
   { client, nextKey }: Api,
-  id: string,
-  action: keyof typeof DONE,
+  { id, action }: { id: string; action: keyof typeof DONE },
 ): Promise<number> {
   const entry = await client.decide(id, action, nextKey());
-  say(process.stdout.isTTY ? `${clean(entry.event_id)} ${DONE[action]}` : toJson(entry));
+  io.say(io.stdout.isTTY ? `${clean(entry.event_id)} ${DONE[action]}` : toJson(entry));
   return 0;
 }

@@ -19,7 +19,7 @@ import {
   WAITING,
   type Waiting,
 } from './outbox-decisions.ts';
-import { complain, paint, put } from './output.ts';
+import type { Io } from './io.ts';
 import { ago, count, counted, orMore } from './readable.ts';
 
 const FILTERS = filtersOf(LISTS.outbox.filters);
@@ -39,26 +39,26 @@ ${decisionsHelp}
 "retry", "park" and "discard" are for events. For the copies of a replay, pause or cancel the replay: see
 "tallyhook replays --help".`;
 
-async function overview(args: string[], env: Env): Promise<number> {
+async function overview(args: string[], env: Env, io: Io): Promise<number> {
   const { values } = parse(args, { ...filterOptions(FILTERS), ...LISTING_OPTIONS });
   const limit = limitOf(values);
   const { state, ...query } = readFilters(FILTERS, values);
   const known = STATE.unwrap().options.find((one) => one === state);
   if (state !== undefined && known === undefined) throw new UsageError(`--state takes ${wordsOf(STATE)}`);
-  const { client } = openApi(env);
+  const { client } = openApi(env, io);
   const states = known === undefined ? WAITING : [known];
   const counts = await client.outboxCounts(query);
-  if (process.stdout.isTTY) await put(`${depth(counts)}\n\n`);
+  if (io.stdout.isTTY) await io.put(`${depth(io, counts)}\n\n`);
   async function* items(): AsyncGenerator<Items['outbox']> {
     for (const one of states) yield* client.each('outbox', { ...query, state: one, copies: false }, limit);
   }
   // Entries that were not counted may be of these states: then the list itself shows whether there are any.
   const isNone = counts.counts_complete && states.every((one) => counts.counts[one] === 0);
-  if (isNone) complain(`nothing is ${states.join(' or ')}`);
-  return isNone ? 0 : printList(items(), { columns: COLUMNS.outbox, noun: 'entry', limit });
+  if (isNone) io.complain(`nothing is ${states.join(' or ')}`);
+  return isNone ? 0 : printList(io, items(), { columns: COLUMNS.outbox, noun: 'entry', limit });
 }
 
-function depth(found: Answers['outboxCounts']): string {
+function depth({ paint }: Io, found: Answers['outboxCounts']): string {
   const { counts, copies, counts_complete: isComplete, oldest_pending_at: oldestAt } = found;
   const part = (state: keyof typeof counts) =>
     paint(counts[state] > 0 ? (colourOf(state) ?? 'bold') : 'dim', `${count(counts[state])} ${state}`);
@@ -70,12 +70,13 @@ function depth(found: Answers['outboxCounts']): string {
 
 function waitingVerb(state: Waiting): Verb {
   const list = listVerb('outbox', 'entry');
-  return (args, env) => list(['--state', state, ...args], env);
+  return (args, env, io) => list(['--state', state, ...args], env, io);
 }
 
-const parkVerb: Verb = async (args, env) => {
+const parkVerb: Verb = async (args, env, io) => {
   const { positionals } = parse(args, {}, 1);
-  return decideOne(openApi(env), argumentOf(positionals, 'the id of an entry or an event'), 'park');
+  const id = argumentOf(positionals, 'the id of an entry or an event');
+  return decideOne(io, openApi(env, io), { id, action: 'park' });
 };
 
 export const outbox = nounCommand('outbox', {

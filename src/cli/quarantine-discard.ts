@@ -9,7 +9,7 @@ import { CONFIRM_OPTIONS, requireSomebody } from './ask.ts';
 import { colourOf, COLUMNS } from './columns.ts';
 import { filterOptions, type FilterQuery, filtersOf, readFilters } from './filters.ts';
 import { type Order, runOrder, takePages, totalOf } from './order.ts';
-import { complain, paint, putJson, say, toJson } from './output.ts';
+import { type Io, toJson } from './io.ts';
 import { counted } from './readable.ts';
 
 const { state: _state, released: _released, ...orderFilters } = LISTS.quarantine.filters;
@@ -30,20 +30,25 @@ export const discardHelp = `  quarantine discard ID… --note TEXT
 
 const OPTIONS = { ...filterOptions(ORDER_FILTERS), ...CONFIRM_OPTIONS, all: FLAG, note: TEXT } as const;
 
-export async function discard(args: string[], env: Env): Promise<number> {
+export async function discard(args: string[], env: Env, io: Io): Promise<number> {
   const { values, positionals: ids } = parse(args, OPTIONS, IDS_MAX);
   const filter = readFilters(ORDER_FILTERS, values);
   const { note, 'dry-run': isDry } = values;
   if (values.all === true) {
     if (ids.length > 0) throw new UsageError('ids and --all exclude each other');
     const reason = isDry === true ? '' : requireNote(note);
-    requireSomebody(values, 'discarded');
-    return runOrder(values, COLUMNS.quarantine, discardAll(openApi(env), filter, reason));
+    requireSomebody(io, values, 'discarded');
+    return runOrder(
+      io,
+      values,
+      COLUMNS.quarantine,
+      discardAll(io, openApi(env, io), { filter, note: reason }),
+    );
   }
   if (Object.keys(filter).length > 0) throw new UsageError('filters go with --all');
   if (isDry === true) throw new UsageError('--dry-run goes with --all');
   if (ids.length === 0) throw new UsageError('the ids of deliveries, or --all, are missing');
-  return discardEach(openApi(env), ids, requireNote(note));
+  return discardEach(io, openApi(env, io), { ids, note: requireNote(note) });
 }
 
 function requireNote(note: string | undefined): string {
@@ -53,16 +58,20 @@ function requireNote(note: string | undefined): string {
 }
 
 /** One that cannot be discarded does not keep back the others. Exit code 1 if there was one. */
-async function discardEach({ client, nextKey }: Api, ids: readonly string[], note: string): Promise<number> {
+async function discardEach(
+  io: Io,
+  { client, nextKey }: Api,
+  { ids, note }: { ids: readonly string[]; note: string },
+): Promise<number> {
   let failures = 0;
   for (const id of ids) {
     try {
       const delivery = await client.discard(id, note, nextKey());
-      if (process.stdout.isTTY) say(`${paint(colourOf('discarded') ?? 'bold', 'discarded')} ${id}`);
-      else await putJson(delivery);
+      if (io.stdout.isTTY) io.say(`${io.paint(colourOf('discarded') ?? 'bold', 'discarded')} ${id}`);
+      else await io.putJson(delivery);
     } catch (error) {
       if (!(error instanceof ApiAnswerError && [404, 409].includes(error.httpStatus))) throw error;
-      complain(`${id}: ${error.message}`);
+      io.complain(`${id}: ${error.message}`);
       failures += 1;
     }
   }
@@ -73,9 +82,9 @@ async function discardEach({ client, nextKey }: Api, ids: readonly string[], not
 export const NOTHING = 'nothing that matches waits in quarantine';
 
 const discardAll = (
+  io: Io,
   { client, nextKey }: Api,
-  filter: OrderFilter,
-  note: string,
+  { filter, note }: { filter: OrderFilter; note: string },
 ): Order<Answers['quarantinePreview']> => ({
   find: () => client.tryDiscard({ filter }, nextKey()),
   noun: 'delivery',
@@ -84,12 +93,12 @@ const discardAll = (
   past: 'discarded',
   carryOut: async (found) => {
     const pages = client.discardMany({ filter: { ...filter, to: found.to }, note }, nextKey);
-    const done = await takePages(pages, {
+    const done = await takePages(io, pages, {
       unit: 'deliveries',
       total: totalOf(found),
       take: ({ discarded }) => discarded,
     });
-    say(process.stdout.isTTY ? `${counted(done, 'delivery')} discarded` : toJson({ discarded: done }));
+    io.say(io.stdout.isTTY ? `${counted(done, 'delivery')} discarded` : toJson({ discarded: done }));
     return done > 0 ? 0 : 1;
   },
 });

@@ -14,7 +14,7 @@ import { groupsHelp, groupsVerb } from './groups.ts';
 import { printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import { type Order, runOrder, takePages, totalOf } from './order.ts';
-import { complain, paint, put, putJson, toJson } from './output.ts';
+import { type Io, toJson } from './io.ts';
 import { discard, discardHelp, NOTHING, ORDER_FILTERS, type OrderFilter } from './quarantine-discard.ts';
 import { clean, count, counted } from './readable.ts';
 import type { Column } from './table.ts';
@@ -42,43 +42,44 @@ ${discardHelp}
 
 Exit code 1 if one is still not understood, or could not be discarded.`;
 
-async function release(args: string[], env: Env): Promise<number> {
+async function release(args: string[], env: Env, io: Io): Promise<number> {
   const options = { all: FLAG, ...CONFIRM_OPTIONS, ...filterOptions(ORDER_FILTERS) } as const;
   const { values, positionals: ids } = parse(args, options, RELEASED_AT_ONCE);
   const filter = readFilters(ORDER_FILTERS, values);
   if (values.all) {
     if (ids.length > 0) throw new UsageError('an id and --all exclude each other');
-    const order = releaseAll(openApi(env), filter);
-    if (values['dry-run'] === true || (values.yes !== true && hasSomebody()))
-      return runOrder(values, COLUMNS.quarantine, order);
+    const order = releaseAll(io, openApi(env, io), filter);
+    if (values['dry-run'] === true || (values.yes !== true && hasSomebody(io)))
+      return runOrder(io, values, COLUMNS.quarantine, order);
     return order.carryOut(await order.find());
   }
   if (Object.keys(filter).length > 0) throw new UsageError('filters go with --all');
   if (values['dry-run'] === true) throw new UsageError('--dry-run goes with --all');
   const id = argumentOf(ids, 'the id of a delivery, or --all,');
-  const api = openApi(env);
-  if (ids.length > 1) return releasePages(api, { ids }, ids.length);
+  const api = openApi(env, io);
+  if (ids.length > 1) return releasePages(io, api, { which: { ids }, total: ids.length });
   const result = await api.client.release(id, api.nextKey());
-  await put(`${process.stdout.isTTY ? sentence(result) : toJson(result)}\n`);
+  await io.put(`${io.stdout.isTTY ? sentence(io, result) : toJson(result)}\n`);
   return isFailure(result) ? 1 : 0;
 }
 
 const FAILURES: readonly string[] = ['still_quarantined', 'wrong_state', 'not_found'];
 const isFailure = ({ result }: Release) => FAILURES.includes(result);
 
-const releaseAll = (api: Api, filter: OrderFilter): Order<Answers['quarantinePreview']> => ({
+const releaseAll = (io: Io, api: Api, filter: OrderFilter): Order<Answers['quarantinePreview']> => ({
   find: () => api.client.tryRelease({ filter }, api.nextKey()),
   noun: 'delivery',
   none: { text: NOTHING, exitCode: 0 },
   question: (amount) => `Release ${amount}?`,
   past: 'released',
-  carryOut: (found) => releasePages(api, { filter: { ...filter, to: found.to } }, totalOf(found)),
+  carryOut: (found) =>
+    releasePages(io, api, { which: { filter: { ...filter, to: found.to } }, total: totalOf(found) }),
 });
 
 async function releasePages(
+  io: Io,
   { client, nextKey }: Api,
-  which: Parameters<Api['client']['releaseMany']>[0],
-  total: number | undefined,
+  { which, total }: { which: Parameters<Api['client']['releaseMany']>[0]; total: number | undefined },
 ): Promise<number> {
   const results = new Map<string, number>();
   const failures: Release[] = [];
@@ -86,32 +87,37 @@ async function releasePages(
     for (const item of items) {
       results.set(item.result, (results.get(item.result) ?? 0) + 1);
       if (isFailure(item)) failures.push(item);
-      if (!process.stdout.isTTY) await putJson(item);
+      if (!io.stdout.isTTY) await io.putJson(item);
     }
     return items.length;
   };
-  const done = await takePages(client.releaseMany(which, nextKey), { unit: 'deliveries', total, take });
-  await summarize(done, results, failures);
+  const done = await takePages(io, client.releaseMany(which, nextKey), { unit: 'deliveries', total, take });
+  await summarize(io, { done, results, failures });
   return failures.length === 0 ? 0 : 1;
 }
 
 async function summarize(
-  done: number,
-  results: ReadonlyMap<string, number>,
-  failures: readonly Release[],
+  io: Io,
+  {
+    done,
+    results,
+    failures,
+  }: { done: number; results: ReadonlyMap<string, number>; failures: readonly Release[] },
 ): Promise<void> {
   const parts = Array.from(results, ([result, number]) => `${count(number)} ${readable(result)}`);
-  complain(done === 0 ? 'nothing waits in quarantine' : `${counted(done, 'delivery')}: ${parts.join(', ')}`);
-  if (!process.stdout.isTTY || failures.length === 0) return;
+  io.complain(
+    done === 0 ? 'nothing waits in quarantine' : `${counted(done, 'delivery')}: ${parts.join(', ')}`,
+  );
+  if (!io.stdout.isTTY || failures.length === 0) return;
   const shown = failures.slice(0, SHOWN_MAX);
-  await put('\n');
-  await printTable(shown, FAILURE_COLUMNS);
-  if (shown.length < failures.length) complain('and more: see "tallyhook quarantine list"');
+  await io.put('\n');
+  await printTable(io, shown, FAILURE_COLUMNS);
+  if (shown.length < failures.length) io.complain('and more: see "tallyhook quarantine list"');
 }
 
 const readable = (result: string) => result.replaceAll('_', ' ');
 
-function sentence({ delivery_id, result, event_id, reason }: Release): string {
+function sentence({ paint }: Io, { delivery_id, result, event_id, reason }: Release): string {
   const rest = clean([event_id, reason].filter(Boolean).join(': '));
   return `${paint(colourOf(result) ?? 'bold', readable(result))} ${delivery_id}${rest === '' ? '' : `  ${rest}`}`;
 }

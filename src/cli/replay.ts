@@ -16,7 +16,7 @@ import { CONFIRM_OPTIONS, confirm, requireSomebody } from './ask.ts';
 import type { Command } from './command.ts';
 import { COLUMNS } from './columns.ts';
 import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
-import { complain, say, toJson } from './output.ts';
+import { type Io, toJson } from './io.ts';
 import { clean, counted, duration, orMore } from './readable.ts';
 import { renderTable, terminalWidth } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
@@ -48,27 +48,27 @@ const OPTIONS = {
   detach: FLAG,
 } as const;
 
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS, REPLAY_EVENT_IDS_MAX);
   const filter = readFilters(FILTERS, values);
   const order = orderOf(positionals, filter, values);
-  requireSomebody(values, 'replayed');
-  const api = openApi(env);
+  requireSomebody(io, values, 'replayed');
+  const api = openApi(env, io);
   const found = await api.client.tryReplay(order, api.nextKey());
   if (values['dry-run'] === true) {
-    if (process.stdout.isTTY) show(found, say);
-    else say(toJson(found));
+    if (io.stdout.isTTY) show(io, found, io.say);
+    else io.say(toJson(found));
     return 0;
   }
-  show(found, complain);
+  show(io, found, io.complain);
   if (found.matched === 0 && found.matched_exactly) return 1;
-  if (values.yes !== true && !(await confirm(questionOf(found, order)))) {
-    complain('nothing was replayed');
+  if (values.yes !== true && !(await confirm(io, questionOf(found, order)))) {
+    io.complain('nothing was replayed');
     return 1;
   }
   const replay = await api.client.createReplay(asShown(order, found), api.nextKey());
-  if (values.detach !== true) return watchReplay(api, replay);
-  printReplay(replay);
+  if (values.detach !== true) return watchReplay(io, api, replay);
+  printReplay(io, replay);
   return 0;
 }
 
@@ -102,6 +102,7 @@ function orderOf(
 }
 
 function show(
+  io: Io,
   { matched, matched_exactly: isExact, sample }: Answers['replayPreview'],
   print: (line: string) => void,
 ): void {
@@ -111,7 +112,8 @@ function show(
   const isAll = isExact && matched === sample.length;
   const found = `${orMore(counted(matched, 'event'), isExact)}${isAll ? '' : ', among them'}:`;
   print(matched === 0 ? none : found);
-  if (matched > 0) print(`\n${renderTable(sample, COLUMNS.events, { width: terminalWidth() })}\n`);
+  if (matched > 0)
+    print(`\n${renderTable(sample, COLUMNS.events, { width: terminalWidth(io), paint: io.paint })}\n`);
 }
 
 function questionOf(

@@ -9,7 +9,7 @@ import { nounCommand, type Verb } from './command.ts';
 import { wordsOf } from './filters.ts';
 import { printOne, printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
-import { put } from './output.ts';
+import type { Io } from './io.ts';
 import { count, orMore, time } from './readable.ts';
 import type { Column } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
@@ -24,10 +24,10 @@ ${listHelp('replays', wordsOf(LISTS.replays.filters.state))}
   replays resume ID
   replays cancel ID     for good; copies that still wait are not published`;
 
-async function show(args: string[], env: Env): Promise<number> {
-  const replay = await openApi(env).client.replay(idOf(args));
+async function show(args: string[], env: Env, io: Io): Promise<number> {
+  const replay = await openApi(env, io).client.replay(idOf(args));
   const { filter, event_ids: eventIds, skips = [] } = replay;
-  await printOne(replay, [
+  await printOne(io, replay, [
     ['id', replay.id],
     ['state', replay.state],
     ['paused because', replay.paused_because],
@@ -40,9 +40,9 @@ async function show(args: string[], env: Env): Promise<number> {
     ...Object.entries(replay.counts).map(([name, value]) => [name, countOf(replay, name, value)] as const),
     ['finished (UTC)', replay.finished_at && time(replay.finished_at)],
   ]);
-  if (process.stdout.isTTY && skips.length > 0) {
-    await put('\n');
-    await printTable(skips, SKIP_COLUMNS);
+  if (io.stdout.isTTY && skips.length > 0) {
+    await io.put('\n');
+    await printTable(io, skips, SKIP_COLUMNS);
   }
   return 0;
 }
@@ -57,17 +57,17 @@ const countOf = ({ matched_exactly: isExact }: Items['replays'], name: string, v
 
 const idOf = (args: string[]) => argumentOf(parse(args, {}, 1).positionals, 'the id of a replay');
 
-async function watch(args: string[], env: Env): Promise<number> {
+async function watch(args: string[], env: Env, io: Io): Promise<number> {
   const id = idOf(args);
-  const api = openApi(env);
-  return watchReplay(api, await api.client.replay(id));
+  const api = openApi(env, io);
+  return watchReplay(io, api, await api.client.replay(id));
 }
 
 function steerVerb(action: 'pause' | 'resume' | 'cancel'): Verb {
-  return async (args, env) => {
+  return async (args, env, io) => {
     const id = idOf(args);
-    const { client, nextKey } = openApi(env);
-    printReplay(await client.steerReplay(id, action, nextKey()));
+    const { client, nextKey } = openApi(env, io);
+    printReplay(io, await client.steerReplay(id, action, nextKey()));
     return 0;
   };
 }

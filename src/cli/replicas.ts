@@ -7,7 +7,7 @@ import { parse } from './arguments.ts';
 import { countColumn, idColumn, nameColumn, timeColumn } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { printTable } from './listing.ts';
-import { complain, putJson } from './output.ts';
+import type { Io } from './io.ts';
 import { ago } from './readable.ts';
 import type { Column } from './table.ts';
 
@@ -20,15 +20,15 @@ A replica that stops is no longer listed at once.`;
 
 type Replica = Answers['replicas']['items'][number];
 
-async function list(args: string[], env: Env): Promise<number> {
+async function list(args: string[], env: Env, io: Io): Promise<number> {
   parse(args, {});
-  const replicas = await openApi(env).client.replicas();
-  if (!process.stdout.isTTY) {
-    for (const replica of replicas) await putJson(replica);
+  const replicas = await openApi(env, io).client.replicas();
+  if (!io.stdout.isTTY) {
+    for (const replica of replicas) await io.putJson(replica);
     return 0;
   }
-  if (replicas.length === 0) complain('no replica has said that it runs');
-  else await printTable(replicas, REPLICAS);
+  if (replicas.length === 0) io.complain('no replica has said that it runs');
+  else await printTable(io, replicas, REPLICAS);
   return 0;
 }
 

@@ -2,7 +2,7 @@
 
 import { AnswerError, ConfigError, describeError, SchemaError, UsageError } from '../errors.ts';
 import { maskUnseenInLines } from '../unseen.ts';
-import { complain } from './output.ts';
+import type { Io } from './io.ts';
 
 const HINTS: Readonly<Record<number, string>> = {
   401: 'Check that TALLYHOOK_TOKEN is complete, of this service, not expired and not revoked: see "tallyhook tokens list".',
@@ -11,20 +11,20 @@ const HINTS: Readonly<Record<number, string>> = {
 const BAD_REQUEST = 400;
 
 /** `command`: the name of the one that failed, whose help is suggested. @returns the exit code */
-export function reportError(error: unknown, command: string | undefined): number {
+export function reportError(io: Io, error: unknown, command: string | undefined): number {
   const help = command === undefined ? 'tallyhook --help' : `tallyhook ${command} --help`;
   if (error instanceof UsageError) {
-    complain(`${error.message}\nTry "${help}".`);
+    io.complain(`${error.message}\nTry "${help}".`);
     return 2;
   }
   const { name, code, message } = describeError(error);
   // The text may come from a service that is not ours.
-  complain(maskUnseenInLines(`${code ?? name}: ${message}`));
+  io.complain(maskUnseenInLines(`${code ?? name}: ${message}`));
   if (error instanceof AnswerError) {
     const hint = HINTS[error.httpStatus];
-    if (hint !== undefined) complain(hint);
+    if (hint !== undefined) io.complain(hint);
     if (error.httpStatus !== BAD_REQUEST) return 1;
-    complain(`Try "${help}".`);
+    io.complain(`Try "${help}".`);
     return 2;
   }
   return error instanceof ConfigError || error instanceof SchemaError ? 78 : 1;

@@ -11,7 +11,7 @@ import {
   TIER_NAMES,
 } from '../sandbox/index.ts';
 import { decimal, FLAG, oneOf, parse, someOf, TEXT, whole } from './arguments.ts';
-import { putBytes, say, toJson } from './output.ts';
+import { type Io, toJson } from './io.ts';
 import { ACCOUNT_OPTIONS, withAccount } from './sandbox-data.ts';
 
 /** Shorter ones can be guessed from one signed body. */
@@ -31,25 +31,25 @@ const SETTINGS = {
   'new-secret': FLAG,
 } as const;
 
-export async function account(args: string[]): Promise<number> {
+export async function account(args: string[], io: Io): Promise<number> {
   const [command, ...rest] = args;
-  if (command === 'show') return show(rest);
-  if (command === 'set') return set(rest);
+  if (command === 'show') return show(rest, io);
+  if (command === 'set') return set(rest, io);
   parse(args, {}); // --help
   throw new UsageError('sandbox account takes show or set');
 }
 
-function show(args: string[]): number {
+function show(args: string[], io: Io): number {
   const { values } = parse(args, { ...ACCOUNT_OPTIONS, secret: FLAG });
   return withAccount(values, (accounts, found) => {
     // Byte for byte: a shell variable with this text is used to sign.
-    if (values.secret === true) void putBytes(`${accounts.signingSecret(found.id)}\n`);
-    else say(settingsOf(found));
+    if (values.secret === true) void io.putBytes(`${accounts.signingSecret(found.id)}\n`);
+    else io.say(settingsOf(found));
     return 0;
   });
 }
 
-function set(args: string[]): number {
+function set(args: string[], io: Io): number {
   const { values } = parse(args, { ...ACCOUNT_OPTIONS, ...SETTINGS });
   const changes = {
     tier: ifGiven(values.tier, (name) => oneOf('--tier', name, 'free', TIER_NAMES)),
@@ -67,7 +67,7 @@ function set(args: string[]): number {
     signingSecret: newSecret(values['secret-file'], values['new-secret']),
   };
   return withAccount(values, (accounts, found) => {
-    say(settingsOf(accounts.change(found, changes)));
+    io.say(settingsOf(accounts.change(found, changes)));
     return 0;
   });
 }

@@ -3,19 +3,19 @@
 import { UsageError } from '../errors.ts';
 import { createSessions, isServed, signInAddress } from '../sandbox/index.ts';
 import { parse } from './arguments.ts';
-import { complain, say } from './output.ts';
+import type { Io } from './io.ts';
 import { ACCOUNT_OPTIONS, dataFile, withAccount } from './sandbox-data.ts';
 
 /** The address alone on standard output, so that it can be taken into a variable. */
-export async function dashboard(args: string[]): Promise<number> {
+export async function dashboard(args: string[], io: Io): Promise<number> {
   const { values } = parse(args, ACCOUNT_OPTIONS);
   const data = dataFile(values.data);
   return withAccount(values, (accounts, account, store) => {
     const url = store.sessions.dashboardUrl();
     if (url === undefined || !isServed(data)) throw new UsageError(`no sandbox runs from ${data}`);
     const sessions = createSessions({ store: store.sessions, accounts, now: () => Date.now() });
-    complain(`signs in to the account ${account.name} once, within ten minutes:`);
-    say(signInAddress(url, sessions.newCode(account)));
+    io.complain(`signs in to the account ${account.name} once, within ten minutes:`);
+    io.say(signInAddress(url, sessions.newCode(account)));
     return 0;
   });
 }

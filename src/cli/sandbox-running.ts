@@ -1,8 +1,9 @@
 // What the commands that run the sandbox and its file server share: the log, the end on a signal, and ports.
 
+import { createLogOutput, writerOf } from '../log-output.ts';
 import { createLog, lastLines, type Logger } from '../log.ts';
 import { type FileServer, startFileServer } from '../sandbox/index.ts';
-import { complain } from './output.ts';
+import type { Io } from './io.ts';
 import { onFirstSignal } from './signals.ts';
 
 /** Room for the largest output of the largest input that the sandbox takes. */
@@ -10,11 +11,12 @@ const FILE_MAX_BYTES = 1024 * 1024 * 1024;
 
 /** Runs what `start` starts until the first signal, and stops it in order. A second signal ends the program at once. */
 export async function untilSignal(
+  io: Io,
   level: string,
   start: (running: AsyncDisposableStack, log: Logger) => Promise<void>,
 ): Promise<number> {
-  const log = createLog({ level, pretty: process.stdout.isTTY });
-  const signalled = onFirstSignal(['SIGTERM', 'SIGINT', 'SIGHUP'], () => () => process.exit(1));
+  const log = createLog({ level, pretty: io.stdout.isTTY, output: createLogOutput(writerOf(io.stdout)) });
+  const signalled = onFirstSignal(io.signals, ['SIGTERM', 'SIGINT', 'SIGHUP'], () => () => io.exit(1));
   await using running = new AsyncDisposableStack();
   running.defer(() => lastLines(log));
   await start(running, log);
@@ -33,6 +35,7 @@ export async function startFiles(
 
 /** Starts something at `port`. If that is only the usual one, and in use, at a free one. */
 export async function startAt<T>(
+  io: Io,
   { port, isUsual }: { port: number; isUsual: boolean },
   start: (port: number) => Promise<T>,
 ): Promise<T> {
@@ -40,7 +43,7 @@ export async function startAt<T>(
     return await start(port);
   } catch (error) {
     if (!isUsual || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    complain(`port ${port} is in use: a free one is taken`);
+    io.complain(`port ${port} is in use: a free one is taken`);
     return start(0);
   }
 }

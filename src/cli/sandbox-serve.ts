@@ -12,7 +12,7 @@ import {
 import { parse } from './arguments.ts';
 import { inRepository } from './environment.ts';
 import { findLocalRelay, type LocalRelay } from './local-relay.ts';
-import { complain, paint } from './output.ts';
+import type { Io } from './io.ts';
 import { makeClips } from './sandbox-clips.ts';
 import { dataFile } from './sandbox-data.ts';
 import { DEFAULT_ACCOUNT, FILES_PORT } from './sandbox-help.ts';
@@ -24,7 +24,7 @@ import { welcome } from './sandbox-welcome.ts';
 
 type Values = ReturnType<typeof parse<typeof SERVE_OPTIONS>>['values'];
 
-export async function serve(args: string[], env: Env): Promise<number> {
+export async function serve(args: string[], env: Env, io: Io): Promise<number> {
   const { values } = parse(args, SERVE_OPTIONS);
   const settings = toSettings(values);
   const level = logLevelOf(values['log-level']);
@@ -34,14 +34,14 @@ export async function serve(args: string[], env: Env): Promise<number> {
   const folder = values.files ?? place.files;
   const receiver = values.receiver && checkWebhookUrl('--receiver', values.receiver);
 
-  return untilSignal(level, async (running, log) => {
+  return untilSignal(io, level, async (running, log) => {
     const relay = isLocalRun ? await findLocalRelay(env) : undefined;
     const files =
       filesAt &&
-      (await startAt(filesAt, (port) => startFiles(running, { host: filesAt.host, port, folder, log })));
+      (await startAt(io, filesAt, (port) => startFiles(running, { host: filesAt.host, port, folder, log })));
     const receiverUrl = receiver ?? relay?.webhookUrl;
     const localOrigins = [files?.url, relay?.webhookUrl].flatMap((url) => (url ? new URL(url).origin : []));
-    const sandbox = await startAt({ port: settings.port, isUsual: values.port === undefined }, (port) =>
+    const sandbox = await startAt(io, { port: settings.port, isUsual: values.port === undefined }, (port) =>
       startSandbox(
         { ...settings, port, data: place.data, localOrigins, filesUrl: files?.url, receiverUrl },
         { log },
@@ -50,7 +50,7 @@ export async function serve(args: string[], env: Env): Promise<number> {
     running.use(sandbox);
     if (relay) signFor(relay, sandbox);
     if (files) await makeClips({ folder, programs: await findFfmpeg() });
-    print(sandbox, { place, filesUrl: files?.url, webhookUrl: relay?.webhookUrl, isLocalRun });
+    print(io, sandbox, { place, filesUrl: files?.url, webhookUrl: relay?.webhookUrl, isLocalRun });
   });
 }
 
@@ -69,6 +69,7 @@ function signFor({ secret }: LocalRelay, { accounts }: Sandbox): void {
 
 /** On standard error, apart from the log. */
 function print(
+  io: Io,
   { url, engine, accounts, dashboardUrl, newSignIn }: Sandbox,
   {
     place: { data, tokenFile },
@@ -84,15 +85,15 @@ function print(
     filesUrl,
     token: tokenFile === undefined ? { value } : { file: tokenFile },
     // Elsewhere than in a terminal this may be a log, where nothing may stand that signs in.
-    dashboard: process.stderr.isTTY ? newSignIn(accounts.open(DEFAULT_ACCOUNT)) : dashboardUrl,
+    dashboard: io.stderr.isTTY ? newSignIn(accounts.open(DEFAULT_ACCOUNT)) : dashboardUrl,
     data,
     webhookUrl,
     webhooks: webhooksInWords(webhookUrl, isLocalRun),
   });
-  complain(
-    `\n${paint('bold', 'The sandbox is ready.')} It stands in for the conversion service, for development.\n`,
+  io.complain(
+    `\n${io.paint('bold', 'The sandbox is ready.')} It stands in for the conversion service, for development.\n`,
   );
-  complain(text);
+  io.complain(text);
 }
 
 function webhooksInWords(webhookUrl: string | undefined, isLocalRun: boolean): string {

@@ -3,20 +3,20 @@
 import { UsageError } from '../errors.ts';
 import { checkExpiry, checkName, SCOPES, tokenState } from '../sandbox/index.ts';
 import { FLAG, parse, someOf, TEXT } from './arguments.ts';
-import { complain, paint, say, toJson } from './output.ts';
+import { type Io, toJson } from './io.ts';
 import { ACCOUNT_OPTIONS, withAccount } from './sandbox-data.ts';
 
-export async function tokens(args: string[]): Promise<number> {
+export async function tokens(args: string[], io: Io): Promise<number> {
   const [command, ...rest] = args;
-  if (command === 'create') return create(rest);
-  if (command === 'list') return list(rest);
-  if (command === 'revoke') return revoke(rest);
+  if (command === 'create') return create(rest, io);
+  if (command === 'list') return list(rest, io);
+  if (command === 'revoke') return revoke(rest, io);
   parse(args, {}); // --help
   throw new UsageError('sandbox tokens takes create, list or revoke');
 }
 
 /** The value alone on standard output, so that it can be taken into a variable. */
-function create(args: string[]): number {
+function create(args: string[], io: Io): number {
   const options = { ...ACCOUNT_OPTIONS, name: TEXT, test: FLAG, scopes: TEXT, expires: TEXT } as const;
   const { values } = parse(args, options);
   const { name = '', test, scopes, expires } = values;
@@ -28,36 +28,36 @@ function create(args: string[]): number {
   } as const;
   return withAccount(values, (accounts, account) => {
     const { token, value } = accounts.createToken({ account, ...order });
-    complain(`token ${token.id} for ${token.scopes.join(', ')}; it is shown only this once:`);
-    say(value);
+    io.complain(`token ${token.id} for ${token.scopes.join(', ')}; it is shown only this once:`);
+    io.say(value);
     return 0;
   });
 }
 
-function list(args: string[]): number {
+function list(args: string[], io: Io): number {
   const { values } = parse(args, ACCOUNT_OPTIONS);
   return withAccount(values, (accounts, account) => {
     const found = accounts.tokens(account.id);
     for (const token of found) {
       const { id, environment, name, scopes, lastUsedAt } = token;
       const state = tokenState(token, Date.now());
-      const line = `${paint(state === 'valid' ? 'green' : 'red', state.padEnd(7))}  ${environment}  ${id}  ${name}`;
+      const line = `${io.paint(state === 'valid' ? 'green' : 'red', state.padEnd(7))}  ${environment}  ${id}  ${name}`;
       const detail = `${scopes.join(' ')}  last used ${lastUsedAt ?? 'never'}`;
-      say(process.stdout.isTTY ? `${line}  ${paint('dim', detail)}` : toJson({ ...token, state }));
+      io.say(io.stdout.isTTY ? `${line}  ${io.paint('dim', detail)}` : toJson({ ...token, state }));
     }
-    if (found.length === 0) complain(`the account ${account.name} has no tokens`);
+    if (found.length === 0) io.complain(`the account ${account.name} has no tokens`);
     return 0;
   });
 }
 
-function revoke(args: string[]): number {
+function revoke(args: string[], io: Io): number {
   const { values, positionals } = parse(args, ACCOUNT_OPTIONS, 1);
   const [id] = positionals;
   if (id === undefined)
     throw new UsageError('sandbox tokens revoke takes the id of a token: see tokens list');
   return withAccount(values, (accounts) => {
     const isRevoked = accounts.revokeToken(id);
-    complain(isRevoked ? `${id} is revoked` : `there is no valid token ${id}`);
+    io.complain(isRevoked ? `${id} is revoked` : `there is no valid token ${id}`);
     return isRevoked ? 0 : 1;
   });
 }

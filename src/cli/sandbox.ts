@@ -5,7 +5,7 @@ import { UsageError } from '../errors.ts';
 import { DEFAULT_SETTINGS, findFfmpeg } from '../sandbox/index.ts';
 import { parse, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
-import { complain, paint } from './output.ts';
+import type { Io } from './io.ts';
 import { account } from './sandbox-account.ts';
 import { CLIP, makeClips } from './sandbox-clips.ts';
 import { FILES_FOLDER, FILES_PORT, HELP } from './sandbox-help.ts';
@@ -17,33 +17,33 @@ import { tokens } from './sandbox-tokens.ts';
 
 const FILES_OPTIONS = { host: TEXT, port: TEXT, files: TEXT, 'log-level': TEXT } as const;
 
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   const [first = '', ...others] = args;
   const [command, rest] = first === '' || first.startsWith('-') ? ['serve', args] : [first, others];
   switch (command) {
     case 'serve':
-      return serve(rest, env);
+      return serve(rest, env, io);
     case 'files':
-      return files(rest);
+      return files(rest, io);
     case 'tokens':
-      return tokens(rest);
+      return tokens(rest, io);
     case 'account':
-      return account(rest);
+      return account(rest, io);
     case 'dashboard':
-      return dashboard(rest);
+      return dashboard(rest, io);
     default:
       throw new UsageError(`sandbox takes serve, files, tokens, account or dashboard, not "${command}"`);
   }
 }
 
-async function files(args: string[]): Promise<number> {
+async function files(args: string[], io: Io): Promise<number> {
   const { values } = parse(args, FILES_OPTIONS);
   const { host = DEFAULT_SETTINGS.host, files: folder = FILES_FOLDER } = values;
   const at = { port: portOf('--port', values.port, FILES_PORT), isUsual: values.port === undefined };
-  return untilSignal(logLevelOf(values['log-level']), async (running, log) => {
-    const { url } = await startAt(at, (port) => startFiles(running, { host, port, folder, log }));
+  return untilSignal(io, logLevelOf(values['log-level']), async (running, log) => {
+    const { url } = await startAt(io, at, (port) => startFiles(running, { host, port, folder, log }));
     await makeClips({ folder, programs: await findFfmpeg() });
-    complain(`${paint('bold', 'Files')}  ${url}/${CLIP}`);
+    io.complain(`${io.paint('bold', 'Files')}  ${url}/${CLIP}`);
   });
 }
 

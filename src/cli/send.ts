@@ -9,7 +9,7 @@ import type { Command } from './command.ts';
 import { NOTHING_LISTENS, withLocalRun } from './environment.ts';
 import { webhookUrlOf } from './local-relay.ts';
 import { readNamedFile } from './named-file.ts';
-import { complain, paint, say } from './output.ts';
+import type { Io } from './io.ts';
 import { clean } from './readable.ts';
 import { KINDS } from '../event/index.ts';
 import { sampleNotification } from '../testing/index.ts';
@@ -46,7 +46,7 @@ const OPTIONS = {
 /** The sender's own limit (service interface 6.1). */
 const TIMEOUT_MS = 10_000;
 
-async function run(args: string[], given: Env): Promise<number> {
+async function run(args: string[], given: Env, io: Io): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS, 1);
   const { source, tamper } = values;
   const [word = 'completed'] = positionals;
@@ -62,8 +62,8 @@ async function run(args: string[], given: Env): Promise<number> {
   // Changed after signing: what an attacker on the way could do.
   const sent = tamper === true ? Buffer.concat([body, Buffer.from(' ')]) : body;
   const results = new Set<Result>();
-  for (let copy = 0; copy < repeat; copy++) results.add(await post(url, sent, signature));
-  if (results.has('nothing_listens') && values.url === undefined) complain(NOTHING_LISTENS);
+  for (let copy = 0; copy < repeat; copy++) results.add(await post(io, url, { body: sent, signature }));
+  if (results.has('nothing_listens') && values.url === undefined) io.complain(NOTHING_LISTENS);
   return results.has('failed') || results.has('nothing_listens') ? 1 : 0;
 }
 
@@ -88,7 +88,11 @@ function bodyOf(kind: (typeof KINDS)[number], { job, percent, now, file }: Value
 /** `ok`: the answer was a 2xx. */
 type Result = 'ok' | 'failed' | 'nothing_listens';
 
-async function post(url: string, body: Buffer, signature: string): Promise<Result> {
+async function post(
+  io: Io,
+  url: string,
+  { body, signature }: { body: Buffer; signature: string },
+): Promise<Result> {
   const startedMs = performance.now();
   try {
     const response = await fetch(url, {
@@ -98,11 +102,11 @@ async function post(url: string, body: Buffer, signature: string): Promise<Resul
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     const answer = clean(summary(await response.text()));
-    const took = paint('dim', `${(performance.now() - startedMs).toFixed(1)} ms`);
-    say(`${paint(response.ok ? 'green' : 'red', String(response.status))} ${answer} ${took}`);
+    const took = io.paint('dim', `${(performance.now() - startedMs).toFixed(1)} ms`);
+    io.say(`${io.paint(response.ok ? 'green' : 'red', String(response.status))} ${answer} ${took}`);
     return response.ok ? 'ok' : 'failed';
   } catch (error) {
-    complain(`no answer from ${url}: ${reasonOf(error)}`);
+    io.complain(`no answer from ${url}: ${reasonOf(error)}`);
     const isRefused = error instanceof Error && describeError(error.cause).code === 'ECONNREFUSED';
     return isRefused ? 'nothing_listens' : 'failed';
   }

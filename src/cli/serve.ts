@@ -22,12 +22,12 @@ const STOP_SLACK_MS = 5_000;
  * First SIGTERM or SIGINT: stop in order. A second one: end at once. SIGHUP: read the files of secrets again.
  */
 async function serve(env: Env): Promise<number> {
-  setCollectorFlags();
   const config = loadConfig(env);
+  setCollectorFlags();
   const output = createLogOutput();
   const log = createLog({ ...config.log, output });
   const aborted = new AbortController();
-  const stopRequested = onFirstSignal(['SIGTERM', 'SIGINT'], (signal) => {
+  const stopRequested = onFirstSignal(process, ['SIGTERM', 'SIGINT'], (signal) => {
     log.info({ signal }, 'asked to stop');
     aborted.abort(new Error('stopped before the start was through'));
     setTimeout(

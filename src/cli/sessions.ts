@@ -7,7 +7,7 @@ import { argumentOf, parse } from './arguments.ts';
 import { idColumn, nameColumn, timeColumn } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { printTable } from './listing.ts';
-import { complain, putJson, say, toJson } from './output.ts';
+import { type Io, toJson } from './io.ts';
 import { clean } from './readable.ts';
 import type { Column } from './table.ts';
 
@@ -29,23 +29,23 @@ const COLUMNS: readonly Column<Session>[] = [
   { ...timeColumn('ends (UTC)', (session) => session.expires_at), drop: true },
 ];
 
-async function list(args: string[], env: Env): Promise<number> {
+async function list(args: string[], env: Env, io: Io): Promise<number> {
   parse(args, {});
-  const sessions = await openApi(env).client.sessions();
-  if (!process.stdout.isTTY) {
-    for (const session of sessions) await putJson(session);
+  const sessions = await openApi(env, io).client.sessions();
+  if (!io.stdout.isTTY) {
+    for (const session of sessions) await io.putJson(session);
     return 0;
   }
-  if (sessions.length === 0) complain('nobody is signed in');
-  else await printTable(sessions, COLUMNS);
+  if (sessions.length === 0) io.complain('nobody is signed in');
+  else await printTable(io, sessions, COLUMNS);
   return 0;
 }
 
-async function end(args: string[], env: Env): Promise<number> {
+async function end(args: string[], env: Env, io: Io): Promise<number> {
   const id = argumentOf(parse(args, {}, 1).positionals, 'the id of a session');
-  const { client, nextKey } = openApi(env);
+  const { client, nextKey } = openApi(env, io);
   const ended = await client.endSession(id, nextKey());
-  say(process.stdout.isTTY ? `${clean(ended.id)} has ended` : toJson(ended));
+  io.say(io.stdout.isTTY ? `${clean(ended.id)} has ended` : toJson(ended));
   return 0;
 }
 

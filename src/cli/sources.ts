@@ -7,7 +7,7 @@ import { parse } from './arguments.ts';
 import { countColumn, idColumn, nameColumn, timeColumn } from './columns.ts';
 import type { Command } from './command.ts';
 import { printTable } from './listing.ts';
-import { complain, paint, put, putJson } from './output.ts';
+import type { Io } from './io.ts';
 import { ago, count } from './readable.ts';
 import type { Column } from './table.ts';
 
@@ -23,26 +23,29 @@ type Source = Answers['sources']['items'][number];
 /** One of several things of a source. */
 type Row<Part> = Part & { readonly of: string };
 
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   parse(args, {});
-  const sources = await openApi(env).client.sources();
-  if (!process.stdout.isTTY) {
-    for (const source of sources) await putJson(source);
+  const sources = await openApi(env, io).client.sources();
+  if (!io.stdout.isTTY) {
+    for (const source of sources) await io.putJson(source);
     return 0;
   }
-  if (sources.length === 0) complain('nobody has sent anything yet');
-  await printTable(sources, SOURCES);
+  if (sources.length === 0) io.complain('nobody has sent anything yet');
+  await printTable(io, sources, SOURCES);
   await printParts(
+    io,
     'secrets',
     rowsOf(sources, ({ secrets }) => secrets),
     SECRETS,
   );
   await printParts(
+    io,
     'drift',
     rowsOf(sources, ({ drift }) => drift),
     DRIFT,
   );
   await printParts(
+    io,
     'refused',
     rowsOf(sources, (source) => source.busiest_refused_addresses ?? []),
     REFUSED,
@@ -55,13 +58,14 @@ function rowsOf<Part>(sources: readonly Source[], partsOf: (source: Source) => r
 }
 
 async function printParts<T>(
+  io: Io,
   title: string,
   rows: readonly T[],
   columns: readonly Column<T>[],
 ): Promise<void> {
   if (rows.length === 0) return;
-  await put(`\n${paint('bold', title)}\n`);
-  await printTable(rows, columns);
+  await io.put(`\n${io.paint('bold', title)}\n`);
+  await printTable(io, rows, columns);
 }
 
 const rate = (value: number) =>

@@ -8,7 +8,7 @@ import { FLAG, parse, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
 import { filterHelp, filterOptions, readFilters, secondsOf } from './filters.ts';
 import { printTable } from './listing.ts';
-import { complain, paint, put, putJson } from './output.ts';
+import type { Io } from './io.ts';
 import { time } from './readable.ts';
 import { DELIVERIES, hasPublications, PUBLICATIONS, TOTAL, totalRows } from './stats-columns.ts';
 
@@ -29,18 +29,18 @@ type Stats = Answers['stats'];
 
 const STEP_MAX_DAYS = 366;
 
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   const { values } = parse(args, { ...filterOptions(FILTERS), step: TEXT, total: FLAG } as const);
   const { step, total: isTotalOnly } = values;
-  const { client } = openApi(env);
+  const { client } = openApi(env, io);
   const stats = await client.stats({
     ...readFilters(FILTERS, values),
     ...(step !== undefined && { step: stepOf(step) }),
   });
-  if (stats.items.length === 0) complain('nothing came in that time');
-  if (process.stdout.isTTY) await printTables(stats, isTotalOnly === true);
-  else if (isTotalOnly) await putJson(stats.total ?? null);
-  else for (const item of stats.items) await putJson(item);
+  if (stats.items.length === 0) io.complain('nothing came in that time');
+  if (io.stdout.isTTY) await printTables(io, stats, isTotalOnly === true);
+  else if (isTotalOnly) await io.putJson(stats.total ?? null);
+  else for (const item of stats.items) await io.putJson(item);
   return 0;
 }
 
@@ -51,19 +51,19 @@ function stepOf(text: string): number {
   throw new UsageError(`--step takes whole minutes, from 1m to ${STEP_MAX_DAYS}d`);
 }
 
-async function printTables({ items, total }: Stats, isTotalOnly: boolean): Promise<void> {
+async function printTables(io: Io, { items, total }: Stats, isTotalOnly: boolean): Promise<void> {
   if (items.length === 0) return;
   const published = items.filter(hasPublications);
   if (!isTotalOnly) {
-    await put(`${paint('bold', 'deliveries')}\n`);
-    await printTable(items, DELIVERIES);
-    if (published.length > 0) await put(`\n${paint('bold', 'publications')}\n`);
-    if (published.length > 0) await printTable(published, PUBLICATIONS);
+    await io.put(`${io.paint('bold', 'deliveries')}\n`);
+    await printTable(io, items, DELIVERIES);
+    if (published.length > 0) await io.put(`\n${io.paint('bold', 'publications')}\n`);
+    if (published.length > 0) await printTable(io, published, PUBLICATIONS);
   }
   if (total === undefined) return; // an older service
   const heading = `total from ${minuteOf(total.from)} to ${minuteOf(total.to)}`;
-  await put(`${isTotalOnly ? '' : '\n'}${paint('bold', heading)}\n`);
-  await printTable(totalRows(total), TOTAL);
+  await io.put(`${isTotalOnly ? '' : '\n'}${io.paint('bold', heading)}\n`);
+  await printTable(io, totalRows(total), TOTAL);
 }
 
 /** The total begins and ends with a minute. */

@@ -2,7 +2,7 @@
 // way in a fixed order. No word or number of a result is ever cut: text continues in the next line or stands below the row,
 // what is needed least is left out, ids are shortened in the middle.
 
-import type { Format } from './output.ts';
+import type { Format, Paint } from './io.ts';
 import { clean } from './readable.ts';
 import { SHORT_UUID_WIDTH, widthOf } from './text-width.ts';
 
@@ -31,6 +31,8 @@ export type TableOptions = {
   /** Characters a line. */
   readonly width: number;
   readonly head?: boolean;
+  /** Without it there are no colours. */
+  readonly paint?: Paint;
 };
 
 /** A column of one table. `min` is the least width that the present form of the table allows. */
@@ -51,7 +53,7 @@ const LONG_NAME_WIDTH = 60;
 export function formOf<T>(
   items: readonly T[],
   columns: readonly Column<T>[],
-  { width, head }: Required<TableOptions>,
+  { width, head }: Required<Pick<TableOptions, 'width' | 'head'>>,
 ): readonly Part<T>[] {
   const least = (column: Column<T>) => (head ? column.head.length : 1);
   const part = (column: Column<T>, textOf: (item: T) => Text): Part<T> => {

@@ -1,6 +1,6 @@
 // Tables as wide as the terminal; table-form.ts decides on the columns and their widths.
 
-import { type Format, paint } from './output.ts';
+import { type Format, type Io, type Paint, withoutColours } from './io.ts';
 import { type Column, formOf, GAP, inRowOf, type Part, share, type TableOptions } from './table-form.ts';
 import { shorten, widthOf, wrap } from './text-width.ts';
 
@@ -10,8 +10,8 @@ const INDENT = '    ';
 const NARROW_WIDTH = 80;
 
 /** Of standard output, in characters. */
-export function terminalWidth(): number {
-  return process.stdout.columns || NARROW_WIDTH;
+export function terminalWidth({ stdout }: Io): number {
+  return stdout.columns || NARROW_WIDTH;
 }
 
 export function renderTable<T>(
@@ -26,7 +26,7 @@ export function renderTable<T>(
 export function layTable<T>(
   items: readonly T[],
   columns: readonly Column<T>[],
-  { width, head = true }: TableOptions,
+  { width, head = true, paint = withoutColours }: TableOptions,
 ): { readonly text: string; readonly isShortened: boolean } {
   const parts = formOf(items, columns, { width, head });
   const inRow = inRowOf(parts);
@@ -39,13 +39,12 @@ export function layTable<T>(
         lines: fit(cells[row] ?? '', column, widths[at] ?? 0),
         colour: column.colour?.(item),
       })),
-      inRow,
-      widths,
+      { parts: inRow, widths, paint },
     ),
     ...belowLines(below, row, width),
   ]);
   return {
-    text: [...(head ? rowLines(heads, inRow, widths) : []), ...lines].join('\n'),
+    text: [...(head ? rowLines(heads, { parts: inRow, widths, paint }) : []), ...lines].join('\n'),
     isShortened: inRow.some(
       ({ column, cells }, at) =>
         column.shorten !== undefined && cells.some((text) => widthOf(text) > (widths[at] ?? 0)),
@@ -58,7 +57,13 @@ const fit = (text: string, column: Column<never>, width: number): string[] =>
 
 type Cell = { readonly lines: readonly string[]; readonly colour: Format | undefined };
 
-function rowLines<T>(cells: readonly Cell[], parts: readonly Part<T>[], widths: readonly number[]): string[] {
+type Row<T> = {
+  readonly parts: readonly Part<T>[];
+  readonly widths: readonly number[];
+  readonly paint: Paint;
+};
+
+function rowLines<T>(cells: readonly Cell[], { parts, widths, paint }: Row<T>): string[] {
   const height = Math.max(...cells.map(({ lines }) => lines.length));
   return Array.from({ length: height }, (_, at) =>
     cells

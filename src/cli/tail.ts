@@ -10,7 +10,7 @@ import { escapeUnseen } from '../unseen.ts';
 import { parse, someOf, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
 import { NOTHING_LISTENS, withLocalRun } from './environment.ts';
-import { complain, type Format, paint, say, whenOutputCloses } from './output.ts';
+import type { Io, Format } from './io.ts';
 import { clean, counted } from './readable.ts';
 import { KINDS } from '../event/index.ts';
 import { createSeen } from '../remembered.ts';
@@ -38,7 +38,7 @@ const PREFETCH = 100;
 const SEEN_MAX = 10_000;
 
 /** Runs until a signal, or until the reader of a pipe leaves, as `head` does: exit code 0. A full disk ends it with 1. */
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   const { values } = parse(args, { types: TEXT, source: TEXT, queue: TEXT });
   const { types, source, queue } = values;
   const kinds: readonly string[] = types === undefined ? ['*'] : someOf('--types', types, KINDS);
@@ -48,8 +48,8 @@ async function run(args: string[], env: Env): Promise<number> {
     throw new UsageError(`--queue takes the name of a queue: 1 to ${QUEUE_NAME_MAX_BYTES} bytes`);
   const { url: amqpUrl, exchange, routingPrefix } = loadBus(withLocalRun(env));
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end(0));
-  whenOutputCloses(end); // the queue is deleted first
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) io.signals.once(signal, () => end(0));
+  io.whenOutputCloses(end); // the queue is deleted first
 
   const isCopy = createSeen(SEEN_MAX);
   const print = (_: unknown, delivery: Delivery) => {
@@ -60,7 +60,11 @@ async function run(args: string[], env: Env): Promise<number> {
     if (source !== undefined && source !== from) return;
     const copy = delivery.messageId !== undefined && isCopy(delivery.messageId);
     if (copy && delivery.redelivered) return; // it was printed before the connection was lost
-    say(process.stdout.isTTY ? eventLine(event, delivery, copy) : lineOfJson(decoder.decode(delivery.body)));
+    io.say(
+      io.stdout.isTTY
+        ? eventLine(io, { event, delivery, isCopy: copy })
+        : lineOfJson(decoder.decode(delivery.body)),
+    );
   };
   const gaveUp = new AbortController();
   const subscriber = await createSubscriber({
@@ -75,9 +79,9 @@ async function run(args: string[], env: Env): Promise<number> {
     dedup: false,
     on: { completed: print, failed: print, progress: print, unknown: print, invalid: print },
     signal: gaveUp.signal,
-    onNotice: reporter((error) => gaveUp.abort(error)),
+    onNotice: reporter(io, (error) => gaveUp.abort(error)),
   }).catch((error: unknown) => {
-    if (describeError(error).code === 'ECONNREFUSED') complain(NOTHING_LISTENS);
+    if (describeError(error).code === 'ECONNREFUSED') io.complain(NOTHING_LISTENS);
     throw error;
   });
   const code = await ended;
@@ -92,21 +96,21 @@ function lineOfJson(body: string): string {
 }
 
 /** Says what happens to the connection. @param giveUp called if it cannot be made at the start */
-function reporter(giveUp: (error: Error) => void): (notice: Notice) => void {
+function reporter(io: Io, giveUp: (error: Error) => void): (notice: Notice) => void {
   let told = ''; // each try to connect reports the same error
   let wasConnected = false;
   let failed = 0;
   const tellOnce = (line: string) => {
-    if (line !== told) complain(line);
+    if (line !== told) io.complain(line);
     told = line;
   };
   return (notice) => {
     if (notice.type === 'connected') {
       wasConnected = true;
       if (notice.again) tellOnce(notice.queueWasGone ? BACK_WITHOUT_QUEUE : BACK);
-      else complain(paint('dim', `listening on queue ${notice.queue}`));
+      else io.complain(io.paint('dim', `listening on queue ${notice.queue}`));
       if (!notice.again && notice.otherConsumers > 0)
-        complain(
+        io.complain(
           `it has ${counted(notice.otherConsumers, 'other consumer')}, which will not get what tail takes`,
         );
     } else if (notice.type === 'lost') {
@@ -149,7 +153,11 @@ const SHOWN: Readonly<Record<string, { colour: Format; detail: (data: Data) => s
 };
 
 /** On a terminal: when it was accepted, so that the lines are in order, its kind and id, and what the id does not say. */
-function eventLine(event: unknown, { messageId, routingKey }: Delivery, isCopy: boolean): string {
+function eventLine(
+  { paint }: Io,
+  { event, delivery, isCopy }: { event: unknown; delivery: Delivery; isCopy: boolean },
+): string {
+  const { messageId, routingKey } = delivery;
   if (typeof event !== 'object' || event === null)
     return `${clean(routingKey)} ${clean(messageId ?? '(no id)')} (not JSON)`;
   const { type, recordedtime, late, data } = event as Record<string, unknown>;

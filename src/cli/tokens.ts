@@ -19,13 +19,14 @@ import {
 import { type Env, loadTokensConfig } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { connectDatabase, type DatabaseConnection } from '../ledger/index.ts';
+import { createLogOutput, writerOf } from '../log-output.ts';
 import { createLog } from '../log.ts';
 import { toUtc } from '../utc.ts';
 import { HelpAsked, parse, TEXT } from './arguments.ts';
 import { nameColumn, textColumn, timeColumn } from './columns.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
-import { complain, paint, say, toJson } from './output.ts';
+import { type Io, toJson } from './io.ts';
 import { type Column, renderTable, terminalWidth } from './table.ts';
 
 const TIMEOUT_MS = 10_000;
@@ -58,19 +59,19 @@ Writes to the database itself (DATABASE_URL), so it needs no token. ROLE is one 
   --expires TIME   a day or a time in UTC: 2027-01-31, 2027-01-31T12:00:00Z
 The token's value is printed once, on standard output. It is stored nowhere and cannot be shown again.`;
 
-export const tokens: Command = { help: HELP, run: (args, env) => run(args, withLocalRun(env)) };
+export const tokens: Command = { help: HELP, run: (args, env, io) => run(args, withLocalRun(env), io) };
 
 /** Exit code 1 if there is no such token to revoke, or too many to make another. @throws UsageError, HelpAsked */
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   const [verb, ...rest] = args;
   switch (verb) {
     case 'create':
-      return create(rest, env);
+      return create(rest, env, io);
     case 'list':
       parse(rest, {});
-      return withDatabase(env, list);
+      return withDatabase(env, io, (database) => list(io, database));
     case 'revoke':
-      return revoke(rest, env);
+      return revoke(rest, env, io);
     case '--help':
     case '-h':
       throw new HelpAsked();
@@ -82,7 +83,7 @@ async function run(args: string[], env: Env): Promise<number> {
   }
 }
 
-async function create(args: string[], env: Env): Promise<number> {
+async function create(args: string[], env: Env, io: Io): Promise<number> {
   const { values } = parse(args, { name: TEXT, role: TEXT, source: TEXT, expires: TEXT });
   const name = nameOf(values.name);
   const role = values.role ?? '';
@@ -94,7 +95,7 @@ async function create(args: string[], env: Env): Promise<number> {
   const expiresAt = expiryOf(values.expires);
   const { environment } = loadTokensConfig(env);
 
-  return withDatabase(env, async ({ db }) => {
+  return withDatabase(env, io, async ({ db }) => {
     const made = await db.transaction().execute(async (trx) => {
       const wanted = { name, role, environment, sources, expiresAt, createdBy: COMMAND_LINE.name };
       const result = await makeToken(trx, wanted);
@@ -109,35 +110,35 @@ async function create(args: string[], env: Env): Promise<number> {
       return result;
     });
     if (made === 'full') {
-      complain(`there are ${MAX_TOKENS} tokens: revoke some first`);
+      io.complain(`there are ${MAX_TOKENS} tokens: revoke some first`);
       return 1;
     }
-    if (process.stdout.isTTY) {
-      say(made.value);
-      complain(paint('dim', `${made.token.id}: this is the only time that its value is shown`));
+    if (io.stdout.isTTY) {
+      io.say(made.value);
+      io.complain(io.paint('dim', `${made.token.id}: this is the only time that its value is shown`));
     } else {
-      say(toJson({ ...shownToken(made.token), value: made.value }));
+      io.say(toJson({ ...shownToken(made.token), value: made.value }));
     }
     return 0;
   });
 }
 
-async function list({ db }: DatabaseConnection): Promise<number> {
+async function list(io: Io, { db }: DatabaseConnection): Promise<number> {
   const found = await listTokens(db);
-  if (!process.stdout.isTTY) {
-    for (const token of found) say(toJson(shownToken(token)));
+  if (!io.stdout.isTTY) {
+    for (const token of found) io.say(toJson(shownToken(token)));
     return 0;
   }
-  if (found.length === 0) complain('there are no tokens');
-  else say(renderTable(found, TOKEN_COLUMNS, { width: terminalWidth() }));
+  if (found.length === 0) io.complain('there are no tokens');
+  else io.say(renderTable(found, TOKEN_COLUMNS, { width: terminalWidth(io), paint: io.paint }));
   return 0;
 }
 
-async function revoke(args: string[], env: Env): Promise<number> {
+async function revoke(args: string[], env: Env, io: Io): Promise<number> {
   const { positionals } = parse(args, {}, 1);
   const [id] = positionals;
   if (id === undefined) throw new UsageError('tokens revoke takes the id of a token: see "tokens list"');
-  return withDatabase(env, async ({ db }) => {
+  return withDatabase(env, io, async ({ db }) => {
     const revoked = await db.transaction().execute(async (trx) => {
       const result = await revokeToken(trx, id);
       if (result?.changed === true) {
@@ -147,10 +148,10 @@ async function revoke(args: string[], env: Env): Promise<number> {
       return result;
     });
     if (revoked === undefined) {
-      complain(`there is no token "${id}"`);
+      io.complain(`there is no token "${id}"`);
       return 1;
     }
-    say(process.stdout.isTTY ? `${id} is revoked` : toJson(shownToken(revoked.token)));
+    io.say(io.stdout.isTTY ? `${id} is revoked` : toJson(shownToken(revoked.token)));
     return 0;
   });
 }
@@ -187,7 +188,11 @@ function expiryOf(text: string | undefined): Date | null {
   return expiresAt;
 }
 
-async function withDatabase<T>(env: Env, use: (database: DatabaseConnection) => Promise<T>): Promise<T> {
+async function withDatabase<T>(
+  env: Env,
+  io: Io,
+  use: (database: DatabaseConnection) => Promise<T>,
+): Promise<T> {
   const database = connectDatabase({
     url: loadTokensConfig(env).databaseUrl,
     name: 'tokens command',
@@ -195,7 +200,11 @@ async function withDatabase<T>(env: Env, use: (database: DatabaseConnection) => 
     statementTimeoutMs: TIMEOUT_MS,
     lockTimeoutMs: TIMEOUT_MS,
     queryTimeoutMs: TIMEOUT_MS,
-    log: createLog({ level: 'error', pretty: false }),
+    log: createLog({
+      level: 'error',
+      pretty: false,
+      output: createLogOutput(writerOf(io.stdout)),
+    }),
   });
   try {
     return await use(database);

@@ -8,7 +8,7 @@ import { parse, TEXT } from './arguments.ts';
 import type { Command } from './command.ts';
 import { inRepository } from './environment.ts';
 import { readNamedFile } from './named-file.ts';
-import { paint, say } from './output.ts';
+import type { Io } from './io.ts';
 import { sign } from '../signature/index.ts';
 import { guessMistakes } from './verify-guesses.ts';
 import { localSecret, type NamedSecret, readSecrets } from './verify-secrets.ts';
@@ -36,7 +36,7 @@ const OPTIONS = {
   source: TEXT,
 } as const;
 
-async function run(args: string[], env: Env): Promise<number> {
+async function run(args: string[], env: Env, io: Io): Promise<number> {
   const { values } = parse(args, OPTIONS);
   const { 'secret-file': files = [], 'body-file': bodyFile, signature, source } = values;
   if (bodyFile === undefined) throw new UsageError('--body-file is missing');
@@ -45,20 +45,20 @@ async function run(args: string[], env: Env): Promise<number> {
     throw new UsageError('--source chooses a secret of SOURCES_FILE: leave out --secret-file');
   }
   const { secrets, notes } = files.length > 0 ? readSecrets(files) : localSecret(env, source);
-  const body = bodyFile === '-' ? await buffer(process.stdin) : readNamedFile('--body-file', bodyFile);
+  const body = bodyFile === '-' ? await buffer(io.stdin) : readNamedFile('--body-file', bodyFile);
   const { value, faults } = readHeader(signature);
 
-  for (const note of notes) say(note);
+  for (const note of notes) io.say(note);
   const matching = secrets.find(({ secret }) => sign(body, secret) === value);
   if (matching !== undefined && faults.length === 0) {
-    say(`${paint('green', 'matches')}: signed with the secret in ${matching.name}`);
-    say(CHANGED_ON_THE_WAY);
+    io.say(`${io.paint('green', 'matches')}: signed with the secret in ${matching.name}`);
+    io.say(CHANGED_ON_THE_WAY);
     return 0;
   }
-  say(paint('red', 'does not match'));
-  for (const fault of [...faults, ...faultsOf(value, secrets, body)]) say(`- ${fault}`);
+  io.say(io.paint('red', 'does not match'));
+  for (const fault of [...faults, ...faultsOf(value, secrets, body)]) io.say(`- ${fault}`);
   for (const { name, secret } of secrets) {
-    say(`expected with the secret in ${name}:\n  X-Service-Signature: ${sign(body, secret)}`);
+    io.say(`expected with the secret in ${name}:\n  X-Service-Signature: ${sign(body, secret)}`);
   }
   return 1;
 }

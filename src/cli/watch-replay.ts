@@ -5,7 +5,7 @@ import type { Items } from '../operators/client/index.ts';
 import type { Api } from './api.ts';
 import { createBar } from './bar.ts';
 import { colourOf } from './columns.ts';
-import { complain, paint, say, toJson } from './output.ts';
+import { type Io, toJson } from './io.ts';
 import { clean, count, counted, duration, orMore } from './readable.ts';
 
 type Replay = Items['replays'];
@@ -14,11 +14,14 @@ type Replay = Items['replays'];
 const POLL_MS = 1_000;
 
 /** Exit code 0 if all events are on the bus, or if it was left running; otherwise 1. */
-export async function watchReplay({ client }: Api, replay: Replay): Promise<number> {
+export async function watchReplay(io: Io, { client }: Api, replay: Replay): Promise<number> {
   const stopped = new AbortController();
   const stop = () => stopped.abort();
-  process.once('SIGINT', stop);
-  const bar = createBar({ ...(replay.matched_exactly && { total: replay.counts.matched }), unit: 'events' });
+  io.signals.once('SIGINT', stop);
+  const bar = createBar(io, {
+    ...(replay.matched_exactly && { total: replay.counts.matched }),
+    unit: 'events',
+  });
   let current = replay;
   try {
     for (;;) {
@@ -30,15 +33,15 @@ export async function watchReplay({ client }: Api, replay: Replay): Promise<numb
   } catch (error) {
     if (!stopped.signal.aborted) throw error;
     bar.stop();
-    complain(
+    io.complain(
       `the replay continues: see "tallyhook replays show ${replay.id}", or end it with "tallyhook replays cancel"`,
     );
     return 0;
   } finally {
     bar.stop();
-    process.off('SIGINT', stop);
+    io.signals.off('SIGINT', stop);
   }
-  printReplay(current);
+  printReplay(io, current);
   return isComplete(current) ? 0 : 1;
 }
 
@@ -54,18 +57,18 @@ function trouble({ counts }: Replay): string {
 }
 
 /** A sentence for a person, one line of JSON otherwise. */
-export function printReplay(replay: Replay): void {
-  if (!process.stdout.isTTY) {
-    say(toJson(replay));
+export function printReplay(io: Io, replay: Replay): void {
+  if (!io.stdout.isTTY) {
+    io.say(toJson(replay));
     return;
   }
   const { id, state, counts, queue, paused_because: because, matched_exactly: isExact } = replay;
   const where = queue === null ? 'on the exchange' : `in queue ${clean(queue)}`;
   const rest = trouble(replay);
   const took = duration(Date.parse(replay.finished_at ?? replay.updated_at) - Date.parse(replay.created_at));
-  say(
-    `replay ${id} ${paint(colourOf(state) ?? 'bold', state)}: ${count(counts.confirmed)} of ${orMore(counted(counts.matched, 'event'), isExact)} ${where}${rest === '' ? '' : `, ${rest}`} (${took})`,
+  io.say(
+    `replay ${id} ${io.paint(colourOf(state) ?? 'bold', state)}: ${count(counts.confirmed)} of ${orMore(counted(counts.matched, 'event'), isExact)} ${where}${rest === '' ? '' : `, ${rest}`} (${took})`,
   );
-  if (because !== null) say(`paused because: ${clean(because)}`);
-  if (state === 'paused') say(`continue it with "tallyhook replays resume ${id}"`);
+  if (because !== null) io.say(`paused because: ${clean(because)}`);
+  if (state === 'paused') io.say(`continue it with "tallyhook replays resume ${id}"`);
 }

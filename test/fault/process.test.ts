@@ -6,7 +6,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
 import { lockWaits } from '../support/ledger.ts';
 import { type Answer, post, startLoad } from '../support/load.ts';
-import { type Replica, runCommand, startCommand, startReplica } from '../support/replica.ts';
+import { type Replica, runProcess, startProcess, startReplica } from '../support/replica.ts';
 import { completed, deliver, isAcknowledged, newJobId, SECRET, sign } from '../support/sender.ts';
 import { openTransaction } from '../support/transaction.ts';
 import { waitFor } from '../support/waits.ts';
@@ -228,7 +228,7 @@ test('a port that is taken is said so, with exit code 1', async () => {
   await using database = await createTestDatabase();
   await using replica = await startReplica({ databaseUrl: database.url });
 
-  const { code, stderr } = await runCommand(['serve'], {
+  const { code, stderr } = await runProcess(['serve'], {
     env: {
       DATABASE_URL: database.url,
       AMQP_URL: 'amqp://127.0.0.1:1',
@@ -264,7 +264,7 @@ test('SIGHUP ends it at no time: not while it starts, not while it runs', async 
 function startWithoutServers(database: TestDatabase) {
   const nowhere = new URL(database.url);
   nowhere.port = '1';
-  return startCommand(['serve'], {
+  return startProcess(['serve'], {
     env: {
       DATABASE_URL: nowhere.href,
       AMQP_URL: 'amqp://127.0.0.1:1',

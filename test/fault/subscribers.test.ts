@@ -1,11 +1,12 @@
 import { connect } from 'amqplib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
+import { type RunningCommand, startCommand } from '../support/cli.ts';
 import { newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { untilOutboxEmpty } from '../support/facts.ts';
 import { createSubscriber, type SubscriberError } from '../../src/subscriber/index.ts';
-import { type RunningCommand, startCommand, startReplica } from '../support/replica.ts';
+import { startReplica } from '../support/replica.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { startSubscriberWorld } from '../support/subscribers.ts';
 import { pause } from '../support/until.ts';
@@ -65,8 +66,8 @@ test.for(['stop', 'SIGKILL'] as const)(
     const results = await database.query<{ result: string }>('select result from publications');
     expect(results.filter(({ result }) => result === 'returned')).toEqual([]);
 
-    tail.child.kill('SIGINT');
-    expect(await tail.exited).toEqual({ code: 0, signal: null });
+    tail.signal('SIGINT');
+    expect(await tail.exited).toBe(0);
     expect(await queues()).toEqual([]);
   },
 );
@@ -91,8 +92,8 @@ test('the queue of its own is bounded, expires without tail, and a missing one i
 
   await waitFor(() => expect(tail.stderr()).toContain('but the queue was gone'), PATIENCE);
   expect(await queues()).toEqual([queue]);
-  tail.child.kill('SIGTERM');
-  expect(await tail.exited).toEqual({ code: 0, signal: null });
+  tail.signal('SIGTERM');
+  expect(await tail.exited).toBe(0);
 });
 
 test('a subscriber handles each event once and in order for a job over a broker that is killed', async () => {

@@ -10,7 +10,7 @@ import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { newToken } from '../support/operators.ts';
 import { patience } from '../support/patience.ts';
-import { runCommand, startCommand, startReplica } from '../support/replica.ts';
+import { runProcess, startProcess, startReplica } from '../support/replica.ts';
 import { SECRET } from '../support/sender.ts';
 import { until } from '../support/until.ts';
 import { addNodeTypes, type Installed, installPackage, runProgram } from './installed.ts';
@@ -121,7 +121,7 @@ describe('the command', () => {
   test('speaks of no npm start, which the package has not', async () => {
     const { command: main } = installed;
     for (const args of [['--help'], ['verify', '--help'], ['sandbox', '--help'], ['send'], ['jobs']]) {
-      const { stdout, stderr } = await runCommand(args, { main, env: { PORT: '1' } });
+      const { stdout, stderr } = await runProcess(args, { main, env: { PORT: '1' } });
       expect(stdout + stderr).not.toMatch(/npm start|\.local\/env/);
     }
   });
@@ -129,13 +129,13 @@ describe('the command', () => {
   test('migrate makes the schema that the repository makes, and each takes up where the other stopped', async () => {
     const { command: main } = installed;
     await using fresh = await createTestDatabase({ empty: true });
-    const { stdout } = await runCommand(['migrate'], { main, env: { DATABASE_URL: fresh.url } });
+    const { stdout } = await runProcess(['migrate'], { main, env: { DATABASE_URL: fresh.url } });
     expect(stdout).toMatch(/^migrated: 0001-ledger, /);
     await checkSchema(fresh.url);
     expect(await migrate(fresh.url)).toEqual([]);
 
     await using ours = await createTestDatabase();
-    expect(await runCommand(['migrate'], { main, env: { DATABASE_URL: ours.url } })).toMatchObject({
+    expect(await runProcess(['migrate'], { main, env: { DATABASE_URL: ours.url } })).toMatchObject({
       code: 0,
       stdout: 'the schema is up to date\n',
     });
@@ -148,7 +148,7 @@ describe('the command', () => {
     await using database = await createTestDatabase();
     await using relay = await startReplica({ databaseUrl: database.url, exchange, main });
     const env = { AMQP_URL: amqpUrl(), AMQP_EXCHANGE: exchange, SIGNING_SECRETS: SECRET };
-    await using tail = startCommand(['tail'], { main, env });
+    await using tail = startProcess(['tail'], { main, env });
     let sent = 0;
 
     // The queue of `tail` is bound at some time.
@@ -156,7 +156,7 @@ describe('the command', () => {
       'tail printed an event',
       async () => {
         const job = `job_${(sent += 1)}`;
-        const send = await runCommand(['send', '--job', job, '--url', relay.webhooks], { main, env });
+        const send = await runProcess(['send', '--job', job, '--url', relay.webhooks], { main, env });
         expect(send).toMatchObject({ code: 0, stdout: expect.stringContaining('202 accepted') });
         await bus.received(sent);
         return /default:job_\d+:completed/.exec(tail.stdout())?.[0];
@@ -176,7 +176,7 @@ describe('the command', () => {
 
   test('sandbox runs, with its dashboard', async () => {
     const args = ['sandbox', '--port', '0', '--data', ':memory:', '--engine', 'simulated'];
-    await using sandbox = startCommand(args, { main: installed.command, cwd: installed.folder });
+    await using sandbox = startProcess(args, { main: installed.command, cwd: installed.folder });
     const dashboard = await until(
       'the sandbox is ready',
       () => /^ *dashboard +(\S+)/m.exec(sandbox.stdout() + sandbox.stderr())?.[1],
@@ -357,7 +357,7 @@ describe('a TypeScript project', () => {
       if (code.includes('tallyhook/subscriber')) continue;
       await writeFile(join(installed.folder, `run-${index}.ts`), code);
       const env = { TALLYHOOK_URL: relay.operators, TALLYHOOK_TOKEN: value };
-      await using command = startCommand([], {
+      await using command = startProcess([], {
         main: join(installed.folder, `run-${index}.ts`),
         env,
         cwd: installed.folder,

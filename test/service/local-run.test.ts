@@ -12,7 +12,7 @@ import { copyProgram } from '../support/clone.ts';
 import { askConsole, sessionIn } from '../support/console.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { createFolder, type TestFolder } from '../support/folder.ts';
-import { INHERITED, runCommand } from '../support/replica.ts';
+import { INHERITED, runProcess } from '../support/replica.ts';
 import { until } from '../support/until.ts';
 
 const run = promisify(execFile);
@@ -115,7 +115,7 @@ describe('npm start', () => {
       writeFile(join(root, '.local/env'), `PORT=1\nSIGNING_SECRETS=${secret}\n`),
     );
     const send = async (...args: string[]) => {
-      const { stdout, stderr } = await runCommand(['send', 'completed', ...args], { main: local.main });
+      const { stdout, stderr } = await runProcess(['send', 'completed', ...args], { main: local.main });
       return stdout + stderr;
     };
 
@@ -159,7 +159,7 @@ describe('npm start', () => {
       return { SIGNING_SECRETS_FILE: 'secrets' };
     });
     const send = async (env: Record<string, string> = {}) => {
-      const { stdout, stderr } = await runCommand(['send', 'completed'], { main: local.main, env });
+      const { stdout, stderr } = await runProcess(['send', 'completed'], { main: local.main, env });
       return stdout + stderr;
     };
     const first = { SIGNING_SECRETS: 'the-first-secret-of-default' };
@@ -218,7 +218,7 @@ describe('npm start', () => {
     await until(
       'its job has reached the relay',
       async () => {
-        const { stdout } = await runCommand(['events', 'list', '--job', job ?? ''], { main: local.main });
+        const { stdout } = await runProcess(['events', 'list', '--job', job ?? ''], { main: local.main });
         return stdout.includes(`${job}:completed`) || undefined;
       },
       PATIENCE,

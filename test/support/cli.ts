@@ -1,33 +1,40 @@
-// The command line as an operator uses it: a process with an address and a token, piped or on a terminal.
+// The command line as an operator uses it, with an address and a token, piped or on a terminal. It is called in the test's own
+// process, which takes milliseconds. What only a process of its own shows (a real terminal, a real signal, a pipe that closes,
+// the exit code of the shell, the environment of Node) is for `startProcess` in replica.ts.
 
-import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { EventEmitter } from 'node:events';
+import { PassThrough, Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { StringDecoder } from 'node:string_decoder';
 import { stripVTControlCharacters } from 'node:util';
-import { MAIN } from '../../scripts/program.ts';
+import { createIo, type Host } from '../../src/cli/io.ts';
+import { run } from '../../src/cli/run.ts';
 import type { TestDatabase } from './database.ts';
 import { newToken, type TokenOptions } from './operators.ts';
-import { INHERITED, type RunningCommand, runCommand, startCommand } from './replica.ts';
 
-type Finished = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+type Finished = { readonly code: number; readonly stdout: string; readonly stderr: string };
+type Variables = Readonly<Record<string, string>>;
+
+export type RunningCommand = AsyncDisposable & {
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Sends it a signal, as far as it listens for that. */
+  readonly signal: (name: NodeJS.Signals) => void;
+  /** With the exit code. */
+  readonly exited: Promise<number>;
+};
 
 export type Cli = {
-  readonly env: Readonly<Record<string, string>>;
+  readonly env: Variables;
   /** Piped. Resolves when it has ended. */
   readonly run: (...args: string[]) => Promise<Finished>;
   /** Piped. @returns what it printed, parsed line by line. @throws Error if its exit code is not 0 */
   readonly items: <T = Record<string, unknown>>(...args: string[]) => Promise<T[]>;
+  /** Piped. */
   readonly start: (...args: string[]) => RunningCommand;
   /** On a terminal of 120 columns, on which `input` is typed. Without colours. */
-  readonly onTerminal: (
-    args: readonly string[],
-    input?: string,
-  ) => Promise<{ code: number | null; screen: string }>;
+  readonly onTerminal: (args: readonly string[], input?: string) => Promise<{ code: number; screen: string }>;
 };
-
-const SCRIPT = '/usr/bin/script';
-
-/** `script` of util-linux gives a process a terminal. */
-export const hasTerminal = existsSync(SCRIPT);
 
 /** With a new token. */
 export async function cliOf(
@@ -38,14 +45,14 @@ export async function cliOf(
   return cliWith({ TALLYHOOK_URL: relay.operators, TALLYHOOK_TOKEN: value });
 }
 
-export function cliWith(env: Readonly<Record<string, string>>): Cli {
-  const run = (...args: string[]) => runCommand(args, { env });
+export function cliWith(env: Variables): Cli {
+  const runWith = (...args: string[]) => runCommand(args, { env });
   return {
     env,
-    run,
+    run: runWith,
     start: (...args) => startCommand(args, { env }),
     items: async <T>(...args: string[]) => {
-      const { code, stdout, stderr } = await run(...args);
+      const { code, stdout, stderr } = await runWith(...args);
       if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${stderr}`);
       return parseLines<T>(stdout);
     },
@@ -60,23 +67,88 @@ export function parseLines<T = Record<string, unknown>>(text: string): T[] {
     .map((line) => JSON.parse(line) as T);
 }
 
+/** Runs `tallyhook <args>` with this environment and nothing else, piped, and waits for its end. */
+export async function runCommand(
+  args: readonly string[],
+  options: { env?: Variables; input?: string } = {},
+): Promise<Finished> {
+  const command = startCommand(args, options);
+  return { code: await command.exited, stdout: command.stdout(), stderr: command.stderr() };
+}
+
+/** The same without waiting. Disposing of it ends it with SIGINT. */
+export function startCommand(
+  args: readonly string[],
+  { env = {}, input = '' }: { env?: Variables; input?: string } = {},
+): RunningCommand {
+  const [stdout, stderr] = [createOutput(), createOutput()];
+  const stdin = createInput(input, { isTTY: false }).end();
+  const { exited, signal } = call(args, env, { stdin, stdout: stdout.stream, stderr: stderr.stream });
+  return {
+    stdout: stdout.text,
+    stderr: stderr.text,
+    signal,
+    exited,
+    [Symbol.asyncDispose]: async () => {
+      const ended = exited.then(
+        () => true,
+        () => true,
+      );
+      // It may not listen for signals yet.
+      while (!(await Promise.race([ended, sleep(SIGNAL_MS, false)]))) signal('SIGINT');
+    },
+  };
+}
+
+/** Between two signals to a command that has not ended. */
+const SIGNAL_MS = 20;
+
 async function onTerminal(
   args: readonly string[],
   input: string,
-  env: Readonly<Record<string, string>>,
-): Promise<{ code: number | null; screen: string }> {
-  const command = [process.execPath, MAIN, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
-  const child = spawn(SCRIPT, ['-qec', `stty cols 120; exec ${command.join(' ')}`, '/dev/null'], {
-    env: { ...INHERITED, TERM: 'xterm', ...env },
-    stdio: ['pipe', 'pipe', 'inherit'],
+  env: Variables,
+): Promise<{ code: number; screen: string }> {
+  const { stream, text } = createOutput({ isTTY: true, columns: 120 });
+  const stdin = createInput(input, { isTTY: true });
+  const code = await call(args, env, { stdin, stdout: stream, stderr: stream }).exited;
+  return { code, screen: stripVTControlCharacters(text()).replaceAll('\r', '') };
+}
+
+function call(
+  args: readonly string[],
+  env: Variables,
+  streams: Pick<Host, 'stdin' | 'stdout' | 'stderr'>,
+): Pick<RunningCommand, 'exited' | 'signal'> {
+  const signals = new EventEmitter();
+  const { promise: exit, resolve } = Promise.withResolvers<number>();
+  const host: Host = {
+    ...streams,
+    on: (name, listener) => signals.on(name, listener),
+    once: (name, listener) => signals.once(name, listener),
+    off: (name, listener) => signals.off(name, listener),
+    exit: resolve,
+  };
+  const exited = Promise.race([run(args, env, createIo(host)), exit]);
+  exited.catch(() => {});
+  return { exited, signal: (name) => void signals.emit(name, name) };
+}
+
+/** A stream that keeps what is written to it. */
+function createOutput(terminal: { isTTY: boolean; columns: number } = { isTTY: false, columns: 0 }) {
+  const decoder = new StringDecoder('utf8');
+  let text = '';
+  const stream = new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      text += decoder.write(chunk);
+      done();
+    },
   });
-  let screen = '';
-  child.stdout.on('data', (chunk: Buffer) => (screen += chunk.toString('utf8')));
-  // Typed before the question is asked: the terminal keeps it until it is read.
-  child.stdin.write(input);
-  const code = await new Promise<number | null>((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', resolve);
-  });
-  return { code, screen: stripVTControlCharacters(screen).replaceAll('\r', '') };
+  return { stream: Object.assign(stream, terminal), text: () => text };
+}
+
+/** What is typed before the question is asked, is kept until it is read. */
+function createInput(text: string, terminal: { isTTY: boolean }) {
+  const stream = Object.assign(new PassThrough(), terminal);
+  stream.write(text);
+  return stream;
 }

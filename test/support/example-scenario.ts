@@ -14,7 +14,7 @@ import {
 } from './example-events.ts';
 import { type Effect, type Example, type Language, prepareExample } from './examples.ts';
 import { createTestPublisher } from './relay.ts';
-import type { RunningCommand } from './replica.ts';
+import type { RunningProcess } from './replica.ts';
 import { until } from './until.ts';
 
 /** The jobs whose events arrive while the broker is killed, while an example is stopped, and while another one takes over. */
@@ -34,7 +34,7 @@ export type Run = {
   readonly language: Language;
   readonly example: Example;
   /** Those that run. The first one consumes, the others wait. */
-  readonly processes: RunningCommand[];
+  readonly processes: RunningProcess[];
   readonly exits: unknown[];
   /** After it was stopped alone: its effects, and the events in its queue. */
   afterStop: { readonly effects: number; readonly left: number } | undefined;

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type { Status } from '../../src/event/index.ts';
 import { createTestDatabase } from './database.ts';
 import { createFolder } from './folder.ts';
-import { INHERITED, type RunningCommand, startProgram } from './replica.ts';
+import { INHERITED, type RunningProcess, startProgram } from './replica.ts';
 import { openSession, openTransaction } from './transaction.ts';
 import { until } from './until.ts';
 
@@ -36,7 +36,7 @@ export type Example = AsyncDisposable & {
   readonly queue: string;
   readonly store: Store;
   /** Resolves when it consumes, or waits for its turn behind another one. */
-  readonly start: (amqpUrl: string) => Promise<RunningCommand>;
+  readonly start: (amqpUrl: string) => Promise<RunningProcess>;
 };
 
 export type Language = 'Node' | 'Python' | 'Go';

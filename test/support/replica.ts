@@ -1,5 +1,5 @@
 // A replica as operators run it: a process of its own, started with `serve`, that can be signalled and killed. And any other
-// command of the program.
+// command of the program as a process, for the tests that are about one: all others call the command (cli.ts).
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
@@ -42,7 +42,7 @@ export type Replica = AsyncDisposable & {
   readonly readiness: () => Promise<{ status: number; body: Record<string, unknown> }>;
 };
 
-export type RunningCommand = AsyncDisposable & {
+export type RunningProcess = AsyncDisposable & {
   readonly child: ChildProcess;
   readonly stdout: () => string;
   readonly stderr: () => string;
@@ -50,10 +50,10 @@ export type RunningCommand = AsyncDisposable & {
 };
 
 /** Starts `tallyhook <args>` with this environment and INHERITED, and nothing else. */
-export function startCommand(
+export function startProcess(
   args: readonly string[],
   options: { env?: Record<string, string>; main?: string; cwd?: string } = {},
-): RunningCommand {
+): RunningProcess {
   return startProgram(process.execPath, [options.main ?? MAIN, ...args], options);
 }
 
@@ -62,7 +62,7 @@ export function startProgram(
   program: string,
   args: readonly string[],
   options: { env?: Record<string, string>; cwd?: string } = {},
-): RunningCommand {
+): RunningProcess {
   const child = spawn(program, args, {
     cwd: options.cwd,
     env: { ...INHERITED, ...options.env },
@@ -90,11 +90,11 @@ export function startProgram(
 }
 
 /** Runs a command and waits for its end. */
-export async function runCommand(
+export async function runProcess(
   args: readonly string[],
   options: { env?: Record<string, string>; main?: string } = {},
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  await using command = startCommand(args, options);
+  await using command = startProcess(args, options);
   const { code } = await command.exited;
   return { code, stdout: command.stdout(), stderr: command.stderr() };
 }
@@ -111,7 +111,7 @@ export async function startReplica(options: {
   waitUntilReady?: boolean;
 }): Promise<Replica> {
   const exchange = options.exchange ?? UNHEARD;
-  const command = startCommand(['serve'], {
+  const command = startProcess(['serve'], {
     ...(options.main !== undefined && { main: options.main }),
     env: {
       HOST: '127.0.0.1',
@@ -170,7 +170,7 @@ export function untilLeading(replica: Pick<Replica, 'metric'>, timeoutMs = 10_00
   );
 }
 
-function parsedLines(command: RunningCommand): LogLine[] {
+function parsedLines(command: RunningProcess): LogLine[] {
   const log: LogLine[] = [];
   tellLog(log);
   let read = 0;
@@ -186,7 +186,7 @@ function parsedLines(command: RunningCommand): LogLine[] {
 }
 
 function toReplica(
-  command: RunningCommand,
+  command: RunningProcess,
   options: { log: LogLine[]; exchange: string; line: LogLine; hasExited: () => boolean },
 ): Replica {
   const { log, exchange, line, hasExited } = options;

@@ -69,12 +69,20 @@ test('a room is entered by its door alone', () => {
   expect(withoutDoor).toEqual([]);
 });
 
-/** Of the source, only comments: what an import names, the compiler checks. */
-const commentsOf = (path: string) =>
+test('commands have nothing of their process but what their io has', () => {
+  const users = readdirSync(at('src/cli')).filter((name) => /\bprocess\.\w/.test(codeOf(`src/cli/${name}`)));
+  expect(users.toSorted()).toEqual(['collector.ts', 'serve.ts']); // `serve` is a process
+});
+
+const isComment = (line: string) => /^\s*(?:\/\/|\*|\/\*)/.test(line);
+const codeOf = (path: string) =>
   read(path)
     .split('\n')
-    .filter((line) => /^\s*(?:\/\/|\*|\/\*)/.test(line))
+    .filter((line) => !isComment(line))
     .join('\n');
+
+/** Of the source, only comments: what an import names, the compiler checks. */
+const commentsOf = (path: string) => read(path).split('\n').filter(isComment).join('\n');
 
 test('every file of ours that a document or a comment names is there', () => {
   const sources = readdirSync(at('src'), { recursive: true, encoding: 'utf8' })

@@ -1,10 +1,11 @@
 // Putting things right from the command line: the outbox, the quarantine, and replays.
 
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
-import { cliOf, cliWith, hasTerminal, parseLines } from '../../support/cli.ts';
+import { cliOf, cliWith, parseLines } from '../../support/cli.ts';
 import { ENTRY } from '../../support/operators.ts';
 import { startReceiver } from '../../support/receiver.ts';
+import { startProcess } from '../../support/replica.ts';
 import { completed, deliver, failed, newJobId } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 import { OUTBOX } from '../../support/outbox.ts';
@@ -46,10 +47,7 @@ test('outbox lists what waits for an operator, and sends it again on request', a
   const { cli, bus, exchange } = place;
   const [one, two] = [newJobId(), newJobId()];
   await place.send(failed(one), failed(two));
-  await vi.waitFor(async () => expect(await cli.items('outbox')).toHaveLength(2), {
-    timeout: 10_000,
-    interval: 200,
-  });
+  await expect.poll(() => cli.items('outbox')).toHaveLength(2);
 
   const [entry] = await cli.items('outbox');
   expect(entry).toMatchObject({
@@ -79,35 +77,25 @@ test('what a replay holds in the outbox is no event to be put back, but is told 
   await bus.received(1);
   const replay = ['replay', `default:${job}:completed`, '--queue', 'nobody.is.there', '--yes', '--detach'];
   expect(await cli.run(...replay)).toMatchObject({ code: 0 });
-  await vi.waitFor(async () => expect(await cli.items('outbox', 'returned')).toHaveLength(1), {
-    timeout: 10_000,
-    interval: 200,
-  });
+  await expect.poll(() => cli.items('outbox', 'returned')).toHaveLength(1);
 
   expect(await cli.run('outbox')).toEqual({ code: 0, stdout: '', stderr: 'nothing is returned or parked\n' });
   const retried = await cli.run('outbox', 'retry', 'returned');
   expect(retried).toMatchObject({ code: 1, stdout: '{"state":"returned","retried":0}\n' });
   await place.send(failed(newJobId()));
-  await vi.waitFor(async () => expect(await cli.items('outbox')).toHaveLength(1), {
-    timeout: 10_000,
-    interval: 200,
-  });
+  await expect.poll(() => cli.items('outbox')).toHaveLength(1);
   expect(await cli.items('outbox')).toMatchObject([{ replay_id: null }]);
   expect(await cli.items('outbox', 'list')).toHaveLength(2);
   expect(await relay.database.query(`select from ${OUTBOX}`)).toHaveLength(2);
-  if (!hasTerminal) return;
   expect((await cli.onTerminal(['outbox'])).screen).toContain('; 1 copy of replays');
-}, 40_000);
+});
 
 test('outbox park and discard decide about one event, by its id', async () => {
   await using place = await start();
   const { cli } = place;
   const id = `default:${newJobId()}:failed`;
   await place.send(failed(id.split(':')[1] ?? ''));
-  await vi.waitFor(async () => expect(await cli.items('outbox')).toHaveLength(1), {
-    timeout: 10_000,
-    interval: 200,
-  });
+  await expect.poll(() => cli.items('outbox')).toHaveLength(1);
 
   expect(await cli.items('outbox', 'park', id)).toMatchObject([{ event_id: id, state: 'parked' }]);
   expect(await cli.items('outbox', 'parked')).toHaveLength(1);
@@ -185,31 +173,27 @@ test('quarantine discard gives up some by their ids or all that match, with a no
   expect(await cli.items('quarantine', 'list')).toMatchObject([{ status: 'resumed' }]);
   expect(await cli.items('quarantine', 'list', '--state', 'discarded')).toHaveLength(4);
   expect(await cli.run(...all, '--note', 'so too', '--yes')).toMatchObject({ code: 1, stdout: '' });
-}, 40_000);
+});
 
-test.runIf(hasTerminal)(
-  'quarantine discard --all shows what it would give up, and a no gives up nothing',
-  async () => {
-    await using place = await start();
-    await place.send({ job_id: 'unwanted', status: 'paused' }, { job_id: newJobId(), status: 'paused' });
+test('quarantine discard --all shows what it would give up, and a no gives up nothing', async () => {
+  await using place = await start();
+  await place.send({ job_id: 'unwanted', status: 'paused' }, { job_id: newJobId(), status: 'paused' });
 
-    const order = ['quarantine', 'discard', '--all', '--note', 'sent by mistake'];
-    const { code, screen } = await place.cli.onTerminal(order, 'n\n');
+  const order = ['quarantine', 'discard', '--all', '--note', 'sent by mistake'];
+  const { code, screen } = await place.cli.onTerminal(order, 'n\n');
 
-    expect(code).toBe(1);
-    expect(screen).toContain('unwanted');
-    expect(screen).toContain('Discard 2 deliveries for good? [y/N]');
-    expect(screen).toContain('nothing was discarded');
-    expect(await place.cli.items('quarantine', 'list')).toHaveLength(2);
-    const yes = await place.cli.onTerminal(order, 'y\n');
-    expect(yes).toMatchObject({
-      code: 0,
-      screen: expect.stringContaining('2 deliveries discarded') as unknown,
-    });
-    expect(await place.cli.items('quarantine', 'list')).toEqual([]);
-  },
-  40_000,
-);
+  expect(code).toBe(1);
+  expect(screen).toContain('unwanted');
+  expect(screen).toContain('Discard 2 deliveries for good? [y/N]');
+  expect(screen).toContain('nothing was discarded');
+  expect(await place.cli.items('quarantine', 'list')).toHaveLength(2);
+  const yes = await place.cli.onTerminal(order, 'y\n');
+  expect(yes).toMatchObject({
+    code: 0,
+    screen: expect.stringContaining('2 deliveries discarded') as unknown,
+  });
+  expect(await place.cli.items('quarantine', 'list')).toEqual([]);
+});
 
 test('replay counts first, and sends to one queue what matches, marked as a replay', async () => {
   await using place = await start();
@@ -247,7 +231,7 @@ test('replay counts first, and sends to one queue what matches, marked as a repl
   // All of them are shown: there are no others.
   const one = await cli.run('replay', `default:${jobs[0]}:completed`, '--queue', queue, '--yes');
   expect(one.stderr).toContain('1 event:\n');
-}, 40_000);
+});
 
 test('a replay can be left, paused, gone on with and cancelled; Ctrl-C leaves it running and says so', async () => {
   await using place = await start();
@@ -256,11 +240,9 @@ test('a replay can be left, paused, gone on with and cancelled; Ctrl-C leaves it
   await bus.received(30);
   const { queue } = await place.queueFor('slow');
 
-  await using watching = cli.start('replay', '--source', 'default', '--queue', queue, '--rate', '1', '--yes');
-  await vi.waitFor(async () => expect(await cli.items('replays', 'list')).toHaveLength(1), {
-    timeout: 10_000,
-    interval: 200,
-  });
+  const order = ['replay', '--source', 'default', '--queue', queue, '--rate', '1', '--yes'];
+  await using watching = startProcess(order, { env: cli.env });
+  await expect.poll(() => cli.items('replays', 'list')).toHaveLength(1);
   const [replay] = await cli.items('replays', 'list', '--state', 'running');
   const id = String(replay?.['id']);
   watching.child.kill('SIGINT');
@@ -273,7 +255,7 @@ test('a replay can be left, paused, gone on with and cancelled; Ctrl-C leaves it
   expect(await cli.items('replays', 'cancel', id)).toMatchObject([{ state: 'cancelled' }]);
   const again = await cli.run('replays', 'resume', id);
   expect(again).toMatchObject({ code: 1, stdout: '' });
-}, 40_000);
+});
 
 test('replay of events by their ids; what matches nothing is exit code 1', async () => {
   await using place = await start();
@@ -288,7 +270,7 @@ test('replay of events by their ids; what matches nothing is exit code 1', async
   expect(bus.ids()).toEqual([`default:${job}:completed`, `default:${job}:completed`]);
   const nothing = await cli.run('replay', '--job', 'job_nobody', '--yes');
   expect(nothing).toMatchObject({ code: 1, stdout: '', stderr: 'no events match\n' });
-}, 40_000);
+});
 
 test('an action carries one key on every try, and another action another', async () => {
   await using service = await startReceiver((response, _received, index) => {
@@ -306,26 +288,22 @@ test('an action carries one key on every try, and another action another', async
   expect(keys[2]).not.toBe(keys[0]);
 });
 
-test.runIf(hasTerminal)(
-  'on a terminal a replay is asked for, and only "y" begins it',
-  async () => {
-    await using place = await start();
-    const { cli, bus } = place;
-    const job = newJobId();
-    await place.send(completed(job));
-    await bus.received(1);
-    const id = `default:${job}:completed`;
+test('on a terminal a replay is asked for, and only "y" begins it', async () => {
+  await using place = await start();
+  const { cli, bus } = place;
+  const job = newJobId();
+  await place.send(completed(job));
+  await bus.received(1);
+  const id = `default:${job}:completed`;
 
-    const no = await cli.onTerminal(['replay', id], 'n\n');
-    const yes = await cli.onTerminal(['replay', id, '--detach'], 'y\n');
+  const no = await cli.onTerminal(['replay', id], 'n\n');
+  const yes = await cli.onTerminal(['replay', id, '--detach'], 'y\n');
 
-    expect(no).toMatchObject({ code: 1, screen: expect.stringContaining('nothing was replayed') as unknown });
-    expect(no.screen).toContain('Publish 1 event again on the exchange, to all who are bound there');
-    expect(yes).toMatchObject({
-      code: 0,
-      screen: expect.stringMatching(/replay [0-9a-f-]{36} running/) as unknown,
-    });
-    await bus.received(2);
-  },
-  40_000,
-);
+  expect(no).toMatchObject({ code: 1, screen: expect.stringContaining('nothing was replayed') as unknown });
+  expect(no.screen).toContain('Publish 1 event again on the exchange, to all who are bound there');
+  expect(yes).toMatchObject({
+    code: 0,
+    screen: expect.stringMatching(/replay [0-9a-f-]{36} running/) as unknown,
+  });
+  await bus.received(2);
+});

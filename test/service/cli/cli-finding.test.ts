@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { version } from '../../../src/version.ts';
-import { type Cli, cliOf, hasTerminal } from '../../support/cli.ts';
+import { type Cli, cliOf } from '../../support/cli.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
@@ -57,7 +57,7 @@ test('replicas lists the one that runs', async () => {
   expect(await cli.items('replicas')).toHaveLength(1);
 });
 
-test.skipIf(!hasTerminal)('on a terminal each is a table', async () => {
+test('on a terminal each is a table', async () => {
   const { screen: found } = await cli.onTerminal(['find', job]);
   expect(found).toMatch(new RegExp(`job +completed +.* tallyhook jobs show default ${job}\\n`));
   const { screen: replicas } = await cli.onTerminal(['replicas']);

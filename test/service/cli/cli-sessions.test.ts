@@ -1,7 +1,7 @@
 // The console from the command line: an address that signs in once, and who is signed in.
 
 import { describe, expect, test } from 'vitest';
-import { cliOf, hasTerminal } from '../../support/cli.ts';
+import { cliOf } from '../../support/cli.ts';
 import { askConsole, sessionIn, visitConsole, visitWith } from '../../support/console.ts';
 import { startTestService } from '../../support/service.ts';
 
@@ -49,7 +49,7 @@ test('"sessions" is for admins, and says so', async () => {
   expect(stderr).toContain('this needs the role admin');
 });
 
-describe.skipIf(!hasTerminal)('on a terminal', () => {
+describe('on a terminal', () => {
   test('the address stands alone, and sessions are a table', async () => {
     await using relay = await startTestService();
     await visitConsole(relay, { name: 'somebody' });

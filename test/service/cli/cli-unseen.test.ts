@@ -3,11 +3,10 @@
 import { readFile } from 'node:fs/promises';
 import { beforeAll, afterAll, expect, test, vi } from 'vitest';
 import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
-import { type Cli, cliOf, cliWith, hasTerminal, parseLines } from '../../support/cli.ts';
+import { type Cli, cliOf, cliWith, parseLines, startCommand } from '../../support/cli.ts';
 import { createFolder } from '../../support/folder.ts';
 import { operators } from '../../support/operators.ts';
 import { startReceiver } from '../../support/receiver.ts';
-import { startCommand } from '../../support/replica.ts';
 import { deliver, failed, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
@@ -74,7 +73,7 @@ test('when piped, they are escaped in JSON with the same value', async () => {
   expect(await cli.items('export', 'deliveries')).toEqual(told.body.items);
 });
 
-test.runIf(hasTerminal)('on a terminal, they are marks', async () => {
+test('on a terminal, they are marks', async () => {
   const shown = [
     ...commands(),
     ['export', 'deliveries', '--format', 'csv'],

@@ -4,13 +4,13 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test, vi } from 'vitest';
-import { cliOf, cliWith } from '../../support/cli.ts';
+import { describe, expect, test } from 'vitest';
+import { cliOf, cliWith, runCommand } from '../../support/cli.ts';
 import { copyProgram } from '../../support/clone.ts';
 import { createFolder } from '../../support/folder.ts';
 import { newToken } from '../../support/operators.ts';
 import { startReceiver } from '../../support/receiver.ts';
-import { INHERITED, runCommand } from '../../support/replica.ts';
+import { INHERITED, runProcess, startProcess } from '../../support/replica.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 
@@ -170,12 +170,12 @@ describe('the address and the token', () => {
     const main = folder.path('src/main.ts');
     await deliver(relay.webhooks, completed(newJobId()));
 
-    const local = await runCommand(['jobs', 'list'], { main });
+    const local = await runProcess(['jobs', 'list'], { main });
     expect(local).toMatchObject({ code: 0, stderr: '' });
     expect(local.stdout).toContain('"state":"completed"');
 
     const env = { TALLYHOOK_URL: `http://127.0.0.1:${elsewhere.port}` };
-    expect(await runCommand(['jobs', 'list'], { main, env })).toMatchObject({ code: 78 });
+    expect(await runProcess(['jobs', 'list'], { main, env })).toMatchObject({ code: 78 });
     expect(elsewhere.received).toEqual([]);
   });
 });
@@ -184,9 +184,9 @@ test('a reader that leaves the pipe, as head does, ends it quietly and with 0', 
   await using relay = await startTestService();
   await Promise.all(Array.from({ length: 300 }, () => deliver(relay.webhooks, completed(newJobId()))));
   const cli = await cliOf(relay);
-  await using command = cli.start('deliveries', 'list', '--all');
+  await using command = startProcess(['deliveries', 'list', '--all'], { env: cli.env });
   command.child.stdout?.once('data', () => command.child.stdout?.destroy());
-  await vi.waitFor(() => expect(command.child.exitCode).toBe(0), { timeout: 10_000 });
+  await expect.poll(() => command.child.exitCode).toBe(0);
   expect(command.stderr()).toBe('');
 });
 

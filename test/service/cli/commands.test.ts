@@ -5,9 +5,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { findFreePort } from '../../../scripts/services/ports.ts';
 import { withLocalRun } from '../../../src/cli/environment.ts';
 import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
+import { runCommand, startCommand } from '../../support/cli.ts';
 import { copyProgram } from '../../support/clone.ts';
 import { createTestDatabase } from '../../support/database.ts';
-import { runCommand, startCommand } from '../../support/replica.ts';
+import { runProcess, startProcess } from '../../support/replica.ts';
 import { completed, deliver, failed, newJobId, progress, SECRET } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 
@@ -97,6 +98,15 @@ describe('usage', () => {
   });
 });
 
+/** Of `serve`. */
+const envOf = ({ url }: { url: string }) => ({
+  DATABASE_URL: url,
+  AMQP_URL: amqpUrl(),
+  SIGNING_SECRETS: SECRET,
+  PORT: '0',
+  OPERATOR_PORT: '0',
+});
+
 describe('configuration', () => {
   test('every fault of the environment is listed at once, with exit code 78 and without a value', async () => {
     const folder = await newFolder();
@@ -139,26 +149,23 @@ describe('configuration', () => {
     }
   });
 
-  test('a schema that is missing ends serve with 78 and says what to run; one that is newer, that too', async () => {
-    await using database = await createTestDatabase({ empty: true });
-    const env = {
-      DATABASE_URL: database.url,
-      AMQP_URL: amqpUrl(),
-      SIGNING_SECRETS: SECRET,
-      PORT: '0',
-      OPERATOR_PORT: '0',
-    };
-    const missing = await runCommand(['serve'], { env });
-    expect(missing.code).toBe(78);
-    expect(missing.stderr).toContain('tallyhook migrate');
+  describe('a schema that does not fit ends with 78', () => {
+    test('one that is missing: serve says what to run', async () => {
+      await using database = await createTestDatabase({ empty: true });
+      const { code, stderr } = await runProcess(['serve'], { env: envOf(database) });
+      expect(code).toBe(78);
+      expect(stderr).toContain('tallyhook migrate');
+    });
 
-    await runCommand(['migrate'], { env });
-    await database.query(`insert into kysely_migration values ('9999-of-tomorrow', now()::text)`);
-    for (const args of [['serve'], ['migrate']]) {
-      const newer = await runCommand(args, { env });
-      expect(newer.code).toBe(78);
-      expect(newer.stderr).toContain('9999-of-tomorrow');
-    }
+    test('one that is newer: serve and migrate name it', async () => {
+      await using database = await createTestDatabase();
+      await database.query(`insert into kysely_migration values ('9999-of-tomorrow', now()::text)`);
+      const env = envOf(database);
+      for (const newer of [await runProcess(['serve'], { env }), await runCommand(['migrate'], { env })]) {
+        expect(newer.code).toBe(78);
+        expect(newer.stderr).toContain('9999-of-tomorrow');
+      }
+    });
   });
 });
 
@@ -417,13 +424,13 @@ describe('tail', () => {
     await deliver(relay.webhooks, completed(job, { output_size_bytes: 9_007_199_254_740_991 }));
     await bus.received(2);
 
-    await using tail = startCommand(['tail', '--queue', queue], {
+    await using tail = startProcess(['tail', '--queue', queue], {
       env: { AMQP_URL: amqpUrl(), AMQP_EXCHANGE: exchange },
     });
-    await vi.waitFor(() => expect(tail.stdout().split('\n')).toHaveLength(3), { timeout: 10_000 });
+    await expect.poll(() => tail.stdout().split('\n')).toHaveLength(3);
     await deliver(relay.webhooks, failed(job));
     await bus.received(3);
-    await vi.waitFor(() => expect(tail.stdout().split('\n')).toHaveLength(4), { timeout: 10_000 });
+    await expect.poll(() => tail.stdout().split('\n')).toHaveLength(4);
     tail.child.kill('SIGTERM');
 
     expect(await tail.exited).toEqual({ code: 0, signal: null });
@@ -462,7 +469,7 @@ describe('tail', () => {
     await deliver(`${relay.webhooks}/team-a`, failed(job));
     await deliver(`${relay.webhooks}/team-a`, completed(job));
 
-    await vi.waitFor(() => expect(printed()).toContain(`team-a:${job}:completed`), { timeout: 10_000 });
+    await expect.poll(() => printed()).toContain(`team-a:${job}:completed`);
 
     expect(printed().filter((id) => id.includes(job))).toEqual([
       `team-a:${job}:failed`,
@@ -488,9 +495,7 @@ describe('tail', () => {
     const { consumerTag } = await bus.channel.consume(queue, () => {});
     const env = { AMQP_URL: amqpUrl(), AMQP_EXCHANGE: exchange };
     await using tail = startCommand(['tail', '--queue', queue], { env });
-    await vi.waitFor(() => expect(tail.stderr()).toContain('it has 1 other consumer, which'), {
-      timeout: 10_000,
-    });
+    await expect.poll(() => tail.stderr()).toContain('it has 1 other consumer, which');
     await bus.channel.cancel(consumerTag);
 
     const job = newJobId();
@@ -498,7 +503,7 @@ describe('tail', () => {
     await deliver(relay.webhooks, failed(newJobId()));
     await bus.received(2);
 
-    await vi.waitFor(() => expect(tail.stdout()).toContain('conversion.job.failed'), { timeout: 10_000 });
+    await expect.poll(() => tail.stdout()).toContain('conversion.job.failed');
     expect(tail.stdout()).not.toContain(job);
   });
 
@@ -524,7 +529,7 @@ describe('tail', () => {
       env: { AMQP_URL: amqpUrl(), AMQP_EXCHANGE: exchange },
     });
 
-    await vi.waitFor(() => expect(tail.stdout()).toContain('team-a:j:completed'), { timeout: 10_000 });
+    await expect.poll(() => tail.stdout()).toContain('team-a:j:completed');
     expect(tail.stdout().trimEnd().split('\n')).toHaveLength(1);
   });
 
@@ -532,7 +537,7 @@ describe('tail', () => {
     const exchange = newExchange();
     await using bus = await listen(exchange);
     await using relay = await startTestService({ exchange });
-    await using tail = startCommand(['tail'], { env: { AMQP_URL: amqpUrl(), AMQP_EXCHANGE: exchange } });
+    await using tail = startProcess(['tail'], { env: { AMQP_URL: amqpUrl(), AMQP_EXCHANGE: exchange } });
     await vi.waitFor(
       async () => {
         await deliver(relay.webhooks, completed(newJobId()));
@@ -554,7 +559,7 @@ describe('tail', () => {
     const returned = vi.fn<() => void>();
     bus.channel.on('return', returned);
     bus.channel.publish(exchange, 'job.completed.default', Buffer.from('{}'), { mandatory: true });
-    await vi.waitFor(() => expect(returned).toHaveBeenCalledOnce(), { timeout: 10_000 });
+    await expect.poll(() => returned).toHaveBeenCalledOnce();
   });
 
   test('without a broker it gives up with exit code 1, and prints no password', async () => {
@@ -594,8 +599,8 @@ describe('the environment of a local run', () => {
       { mode: 0o600 },
     );
 
-    expect(await runCommand(['send'], { main })).toMatchObject({ code: 0 });
-    expect(await runCommand(['migrate'], { main })).toMatchObject({
+    expect(await runProcess(['send'], { main })).toMatchObject({ code: 0 });
+    expect(await runProcess(['migrate'], { main })).toMatchObject({
       code: 0,
       stdout: 'the schema is up to date\n',
     });
@@ -606,17 +611,17 @@ describe('the environment of a local run', () => {
     await writeFile(join(root, '.local/env'), `PORT=1\nSIGNING_SECRETS=${SECRET}\n`);
     const PORT = String(relay.service.port);
 
-    expect(await runCommand(['send'], { main, env: { PORT } })).toMatchObject({ code: 0 });
-    expect(await runCommand(['send'], { main, env: { PORT, SIGNING_SECRETS: '' } })).toMatchObject({
+    expect(await runProcess(['send'], { main, env: { PORT } })).toMatchObject({ code: 0 });
+    expect(await runProcess(['send'], { main, env: { PORT, SIGNING_SECRETS: '' } })).toMatchObject({
       code: 0,
     });
-    const wrong = await runCommand(['send'], {
+    const wrong = await runProcess(['send'], {
       main,
       env: { PORT, SIGNING_SECRETS: 'some-other-secret-0123' },
     });
     expect(wrong).toMatchObject({ code: 1 });
     expect(wrong.stdout).toMatch(/^401/);
-    expect(await runCommand(['send'], { main })).toMatchObject({ code: 1 });
+    expect(await runProcess(['send'], { main })).toMatchObject({ code: 1 });
   });
 
   test('does not meet a secret that comes from a file outside', async () => {
@@ -628,7 +633,7 @@ describe('the environment of a local run', () => {
     );
 
     expect(
-      await runCommand(['send'], { main, env: { SIGNING_SECRETS_FILE: join(root, 'secret') } }),
+      await runProcess(['send'], { main, env: { SIGNING_SECRETS_FILE: join(root, 'secret') } }),
     ).toMatchObject({ code: 0 });
   });
 
@@ -641,7 +646,7 @@ describe('the environment of a local run', () => {
       'export SIGNING_SECRETS=a-wrong-secret-0123\nexport SOURCES_FILE=/nowhere\n',
     );
 
-    const { stdout } = await runCommand(['send', '--url', relay.webhooks], {
+    const { stdout } = await runProcess(['send', '--url', relay.webhooks], {
       main,
       env: { SOURCES_FILE: file },
     });
@@ -650,22 +655,22 @@ describe('the environment of a local run', () => {
 
   test('is not read by serve, which is configured from outside alone', async () => {
     await writeFile(join(root, '.local/env'), `SIGNING_SECRETS=${SECRET}\n`);
-    const { code, stderr } = await runCommand(['serve'], { main });
+    const { code, stderr } = await runProcess(['serve'], { main });
     expect(code).toBe(78);
     expect(stderr).toContain('SIGNING_SECRETS must be set');
   });
 
   test('is nothing where there was no local run', async () => {
-    expect(await runCommand(['migrate'], { main })).toMatchObject({ code: 78 });
+    expect(await runProcess(['migrate'], { main })).toMatchObject({ code: 78 });
     for (const [command, name, exitCode] of [
       ['tail', 'AMQP_URL', 78],
       ['send', 'SIGNING_SECRETS', 2],
     ] as const) {
-      const { code, stderr } = await runCommand([command], { main });
+      const { code, stderr } = await runProcess([command], { main });
       expect(code).toBe(exitCode);
       expect(stderr).toContain(name);
     }
-    const alone = await runCommand(['send', '--source', 'team-a'], {
+    const alone = await runProcess(['send', '--source', 'team-a'], {
       main,
       env: { SIGNING_SECRETS: SECRET },
     });

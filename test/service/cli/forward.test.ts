@@ -1,12 +1,12 @@
 // `tallyhook forward` between a real service and a handler on a real socket.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type Cli, cliOf, cliWith, parseLines } from '../../support/cli.ts';
+import { type Cli, cliOf, cliWith, parseLines, type RunningCommand } from '../../support/cli.ts';
 import { createFolder, type TestFolder } from '../../support/folder.ts';
 import { newToken } from '../../support/operators.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { answer, hang, type Receiver, startReceiver } from '../../support/receiver.ts';
-import type { RunningCommand } from '../../support/replica.ts';
+import { startProcess } from '../../support/replica.ts';
 import { completed, deliver, failed, newJobId, progress, SECRET, sign } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
@@ -40,24 +40,27 @@ beforeEach(async () => {
   auditor = await cliOf(relay, { role: 'auditor' });
 });
 
+type Started = Pick<RunningCommand, 'stderr'> & AsyncDisposable;
+
 /** Resolves when it listens. */
 async function forward(url: string, ...options: string[]): Promise<RunningCommand> {
   return listening(auditor.start('forward', url, '--secret-file', secretFile, ...options));
 }
 
-async function listening(command: RunningCommand): Promise<RunningCommand> {
+async function listening<Running extends Started>(command: Running): Promise<Running> {
   onTestFinished(() => command[Symbol.asyncDispose]());
   await vi.waitFor(() => expect(command.stderr()).toContain('listening\n'), PATIENCE);
   return command;
 }
 
-const printedBy = (command: RunningCommand) => parseLines<Printed>(command.stdout());
+const printedBy = (command: Pick<RunningCommand, 'stdout'>) => parseLines<Printed>(command.stdout());
 const jobsAt = ({ received }: Receiver) => received.map(({ said }) => said['job_id']);
 
 test('the handler gets the same bytes, signed with the new secret, and its answer is shown', async () => {
   const job = newJobId();
   await using handler = await startReceiver((response) => void response.writeHead(201).end('thanks\u0007'));
-  const forwarding = await forward(handler.url);
+  const args = ['forward', handler.url, '--secret-file', secretFile];
+  const forwarding = await listening(startProcess(args, { env: auditor.env }));
   const body = ` {"job_id":"${job}",\r\n\t"status": "processing","progress_percentage":7e0, "note":"Grüße \\u0041 😀 "}\n`;
   const type = 'application/json; charset=UTF-8';
   await deliver(relay.webhooks, body, { headers: { 'content-type': type } });
@@ -203,8 +206,8 @@ test('a handler that is down, answers an error or redirects has failed; nothing 
     new Set(['no_answer', `nothing listens at 127.0.0.1:${nobody.port}`]),
   );
 
-  forwarding.child.kill('SIGTERM');
-  expect(await forwarding.exited).toEqual({ code: 0, signal: null });
+  forwarding.signal('SIGTERM');
+  expect(await forwarding.exited).toBe(0);
   expect(forwarding.stderr()).toContain('4 deliveries forwarded, 3 of them failed; 0 not forwarded\n');
 });
 
@@ -229,8 +232,8 @@ test('Ctrl-C ends it at once, also while the handler is thinking', async () => {
   const forwarding = await forward(handler.url);
   await deliver(relay.webhooks, completed(newJobId()));
   await handler.untilReceived(1);
-  forwarding.child.kill('SIGINT');
-  expect(await forwarding.exited).toEqual({ code: 0, signal: null });
+  forwarding.signal('SIGINT');
+  expect(await forwarding.exited).toBe(0);
   expect(forwarding.stdout()).toBe('');
 });
 
@@ -241,8 +244,8 @@ test('Ctrl-C says how many deliveries it leaves: the one that the handler has, a
   for (const _ of [1, 2, 3]) await deliver(relay.webhooks, completed(newJobId()));
   await handler.untilReceived(1);
   await vi.waitFor(() => expect(printedBy(witness)).toHaveLength(3), PATIENCE);
-  forwarding.child.kill('SIGINT');
-  expect(await forwarding.exited).toEqual({ code: 0, signal: null });
+  forwarding.signal('SIGINT');
+  expect(await forwarding.exited).toBe(0);
   expect(forwarding.stderr()).toMatch(
     /0 deliveries forwarded, 0 of them failed; 0 not forwarded; stopped with 1 in progress and [12] waiting\n$/,
   );
@@ -429,7 +432,7 @@ test('without --secret-file each delivery is signed with a secret of its own sou
     expect(ofTeam?.headers['x-service-signature']).toBe(sign(ofTeam?.body ?? '', secret));
     expect(ofDefault?.headers['x-service-signature']).toBe(sign(ofDefault?.body ?? '', secrets.default));
     expect(printedBy(forwarding)).toMatchObject([{ signed_as: signedAs }, { signed_as: null }]);
-    forwarding.child.kill('SIGINT');
+    forwarding.signal('SIGINT');
     await forwarding.exited;
   }
 });

@@ -4,18 +4,19 @@ import { execFile } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
-import { sandboxCommand } from '../../../src/cli/sandbox.ts';
-import { UsageError } from '../../../src/errors.ts';
+import { runCommand, type RunningCommand, startCommand } from '../../support/cli.ts';
 import { codeOf, visitor } from '../../support/dashboard.ts';
 import { createFolder } from '../../support/folder.ts';
-import { runCommand, startCommand, type RunningCommand } from '../../support/replica.ts';
+import { startProcess } from '../../support/replica.ts';
 import { ask, clientOf, createJob, order, untilEnded } from '../../support/sandbox.ts';
 import { SECRET } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 
 const run = (...args: string[]) => runCommand(['sandbox', ...args]);
 
-async function untilSaid(command: RunningCommand, pattern: RegExp): Promise<string> {
+type Said = Pick<RunningCommand, 'stdout' | 'stderr'>;
+
+async function untilSaid(command: Said, pattern: RegExp): Promise<string> {
   return vi.waitFor(
     () => {
       const [, found] = pattern.exec(command.stderr()) ?? [];
@@ -27,7 +28,7 @@ async function untilSaid(command: RunningCommand, pattern: RegExp): Promise<stri
 }
 
 /** Runs the printed line in a shell in `cwd`. */
-async function paste(serving: RunningCommand, cwd: string): Promise<Record<string, unknown>> {
+async function paste(serving: Said, cwd: string): Promise<Record<string, unknown>> {
   const line = await untilSaid(serving, /^ {2}(curl [^]*?'\{.*\}')$/m);
   const { stdout } = await promisify(execFile)('/bin/sh', ['-c', line.replace(' -i ', ' -sS ')], { cwd });
   return JSON.parse(stdout) as Record<string, unknown>;
@@ -87,9 +88,9 @@ describe('usage', () => {
     [['dashboard', 'now'], 'unexpected argument "now"'],
     [['dashboard', '--data', ':memory:'], 'memory is not shared'],
   ] as const)('%j is wrong usage, and a line says what', async ([args, words]) => {
-    const error: unknown = await sandboxCommand.run([...args], {}).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(UsageError);
-    expect((error as UsageError).message).toContain(words);
+    const { code, stdout, stderr } = await run(...args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(words);
   });
 
   test('wrong usage is exit code 2', async () => {
@@ -252,7 +253,7 @@ describe('dashboard', () => {
     });
     expect(serving.stderr() + serving.stdout()).not.toContain(codeOf(address.href));
 
-    serving.child.kill('SIGTERM');
+    serving.signal('SIGTERM');
     await serving.exited;
     expect(
       await visitor({ dashboardUrl: url })
@@ -266,7 +267,7 @@ describe('dashboard', () => {
 describe('serve', () => {
   test('prints a first token and a line that creates a job, runs it with its own files, and ends with 0', async () => {
     await using folder = await createFolder();
-    await using serving = startCommand([
+    await using serving = startProcess([
       'sandbox',
       '--data=:memory:',
       '--port=0',
@@ -345,7 +346,7 @@ describe('without --data, in the folder of a local run', () => {
     await using folder = await createFolder();
     const cwd = folder.path('.');
     const env = { SIGNING_SECRETS: SECRET, PORT: '1' }; // no relay answers there
-    const start = () => startCommand(['sandbox', '--engine', 'simulated'], { env, cwd });
+    const start = () => startProcess(['sandbox', '--engine', 'simulated'], { env, cwd });
     await using first = start();
     const urls = [await untilSaid(first, /base_url\s+(\S+)/)];
     await using second = start();
@@ -375,7 +376,7 @@ describe('without --data, in the folder of a local run', () => {
       PORT: String(relay.service.port),
     };
     const cwd = folder.path('.');
-    await using serving = startCommand(['sandbox', '--engine', 'simulated'], { env, cwd });
+    await using serving = startProcess(['sandbox', '--engine', 'simulated'], { env, cwd });
 
     const { job_id: jobId } = await paste(serving, cwd);
     expect(serving.stderr()).toContain(`to ${relay.webhooks}, signed with the secret of that relay`);
@@ -395,9 +396,9 @@ describe('without --data, in the folder of a local run', () => {
 
   test('a port that was given and is in use is an error, and no other one is taken', async () => {
     await using folder = await createFolder();
-    await using serving = startCommand(['sandbox', 'files', '--port', '0'], { cwd: folder.path('.') });
+    await using serving = startProcess(['sandbox', 'files', '--port', '0'], { cwd: folder.path('.') });
     const { port } = new URL(await untilSaid(serving, /Files\S*\s+(\S+)/));
-    await using second = startCommand(['sandbox', '--files-port', port], { cwd: folder.path('.') });
+    await using second = startProcess(['sandbox', '--files-port', port], { cwd: folder.path('.') });
     expect(await second.exited).toMatchObject({ code: 1 });
     expect(second.stderr()).toContain('EADDRINUSE');
   });
@@ -417,7 +418,7 @@ describe('files', () => {
     const put = await fetch(new URL('/output.webm', clip), { method: 'PUT', body: 'an output' });
     expect(put.status).toBe(201);
     expect(await readFile(folder.path('files/output.webm'), 'utf8')).toBe('an output');
-    serving.child.kill('SIGINT');
-    expect(await serving.exited).toEqual({ code: 0, signal: null });
+    serving.signal('SIGINT');
+    expect(await serving.exited).toBe(0);
   });
 });

@@ -1,10 +1,8 @@
 // `tallyhook verify` as a team uses it, without a service.
 
-import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { MAIN } from '../../../scripts/program.ts';
+import { runCommand } from '../../support/cli.ts';
 import { createFolder, type TestFolder } from '../../support/folder.ts';
-import { INHERITED } from '../../support/replica.ts';
 import { sign } from '../../support/sender.ts';
 
 const SECRET = 'planted-signing-secret-0001';
@@ -27,17 +25,17 @@ beforeAll(async () => {
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 
-/** In the folder of the files. `input`: what stands on standard input. */
-function verify(args: readonly string[], input = '', env: Readonly<Record<string, string>> = {}) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, 'verify', ...args], {
-    cwd: folder.path('.'),
-    env: { ...INHERITED, ...env },
-    input,
-    encoding: 'utf8',
-  });
+/** The files that `args` name are those of the folder. `input`: what stands on standard input. */
+async function verify(args: readonly string[], input = '', env: Readonly<Record<string, string>> = {}) {
+  const inFolder = args.map((arg, at) => (isFile(arg, args[at - 1]) ? folder.path(arg) : arg));
+  const { code, stdout, stderr } = await runCommand(['verify', ...inFolder], { env, input });
   if (`${stdout}${stderr}`.includes('planted')) throw new Error('a secret is shown');
-  return { code: status, stdout, stderr };
+  return { code, stdout: withoutFolder(stdout), stderr: withoutFolder(stderr) };
 }
+
+const withoutFolder = (text: string) => text.replaceAll(`${folder.path('.')}/`, '');
+
+const isFile = (arg: string, before = '') => before.endsWith('-file') && arg !== '-';
 
 const withBody = (secretFiles: readonly string[], signature: string) => [
   ...secretFiles.flatMap((file) => ['--secret-file', file]),
@@ -50,9 +48,9 @@ const withBody = (secretFiles: readonly string[], signature: string) => [
 const HINT =
   'If the service still refuses it, the body was changed on the way. With curl use --data-binary, not -d.\n';
 
-test('a right signature is exit code 0, of any of the secrets that are given', () => {
+test('a right signature is exit code 0, of any of the secrets that are given', async () => {
   for (const files of [['secret'], ['both'], ['list'], ['other', 'secret']]) {
-    const { code, stdout } = verify(withBody(files, `sha256=${hex}`));
+    const { code, stdout } = await verify(withBody(files, `sha256=${hex}`));
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout: expect.stringMatching(
@@ -62,8 +60,8 @@ test('a right signature is exit code 0, of any of the secrets that are given', (
   }
 });
 
-test('of a file with several lines each line is tried, and the file is said to be wrong', () => {
-  const { code, stdout } = verify(withBody(['lines'], `sha256=${hex}`));
+test('of a file with several lines each line is tried, and the file is said to be wrong', async () => {
+  const { code, stdout } = await verify(withBody(['lines'], `sha256=${hex}`));
 
   expect({ code, stdout }).toEqual({
     code: 0,
@@ -75,49 +73,49 @@ test('of a file with several lines each line is tried, and the file is said to b
   });
 });
 
-describe('without --secret-file', () => {
+describe('without --secret-file', async () => {
   const args = withBody([], `sha256=${hex}`);
 
-  test('the secret is the one that send signs with', () => {
-    expect(verify(args, '', { SIGNING_SECRETS: `${SECRET},${OTHER}` })).toMatchObject({
+  test('the secret is the one that send signs with', async () => {
+    expect(await verify(args, '', { SIGNING_SECRETS: `${SECRET},${OTHER}` })).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('signed with the secret in the environment (source "default")'),
     });
     const env = { SOURCES_FILE: folder.path('sources.json') };
-    expect(verify([...args, '--source', 'team-a'], '', env)).toMatchObject({ code: 0 });
-    expect(verify(args, '', { SIGNING_SECRETS: OTHER })).toMatchObject({ code: 1 });
+    expect(await verify([...args, '--source', 'team-a'], '', env)).toMatchObject({ code: 0 });
+    expect(await verify(args, '', { SIGNING_SECRETS: OTHER })).toMatchObject({ code: 1 });
   });
 
-  test('and without such a secret it is wrong use', () => {
+  test('and without such a secret it is wrong use', async () => {
     const env = { SOURCES_FILE: folder.path('sources.json') };
 
-    expect(verify([...args, '--source', 'team-b'], '', env)).toMatchObject({
+    expect(await verify([...args, '--source', 'team-b'], '', env)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('--secret-file is missing: there is no source "team-b"'),
     });
-    expect(verify([...withBody(['secret'], hex), '--source', 'team-a'], '', env)).toMatchObject({
+    expect(await verify([...withBody(['secret'], hex), '--source', 'team-a'], '', env)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('leave out --secret-file'),
     });
   });
 });
 
-test('a header of another name is told as such, in place of its value', () => {
+test('a header of another name is told as such, in place of its value', async () => {
   for (const header of [`X-Hub-Signature-256: sha256=${hex}`, `x-signature:sha256=${hex}`]) {
-    expect(verify(withBody(['secret'], header))).toMatchObject({
+    expect(await verify(withBody(['secret'], header))).toMatchObject({
       code: 1,
       stdout: expect.stringMatching(
         /^does not match\n- the header has another name: the service reads X-Service-Signature\n- apart from that it is right, with the secret in secret\n/,
       ),
     });
   }
-  expect(verify(withBody(['secret'], `sha256:${hex}`)).stdout).toContain(
+  expect((await verify(withBody(['secret'], `sha256:${hex}`))).stdout).toContain(
     '- the signature does not begin with "sha256="\n- apart from that it is right',
   );
 });
 
-test('all faults of the form are told at once', () => {
-  expect(verify(withBody(['secret'], `SHA256=${hex.toUpperCase()}`)).stdout).toContain(
+test('all faults of the form are told at once', async () => {
+  expect((await verify(withBody(['secret'], `SHA256=${hex.toUpperCase()}`))).stdout).toContain(
     [
       'does not match',
       '- "sha256=" is not in lower case',
@@ -127,7 +125,7 @@ test('all faults of the form are told at once', () => {
   );
 });
 
-test('the whole header line is taken, and the body from standard input', () => {
+test('the whole header line is taken, and the body from standard input', async () => {
   const args = [
     '--secret-file',
     'secret',
@@ -137,15 +135,15 @@ test('the whole header line is taken, and the body from standard input', () => {
     `X-Service-Signature: sha256=${hex}`,
   ];
 
-  expect(verify(args, BODY)).toMatchObject({ code: 0 });
-  expect(verify(args, `${BODY}\n`)).toMatchObject({
+  expect(await verify(args, BODY)).toMatchObject({ code: 0 });
+  expect(await verify(args, `${BODY}\n`)).toMatchObject({
     code: 1,
     stdout: expect.stringContaining('- it was signed without the final newline of the body\n'),
   });
 });
 
-test('a wrong one is exit code 1, with what is wrong with it and the header that is expected', () => {
-  expect(verify(withBody(['secret'], Buffer.from(hex, 'hex').toString('base64')))).toEqual({
+test('a wrong one is exit code 1, with what is wrong with it and the header that is expected', async () => {
+  expect(await verify(withBody(['secret'], Buffer.from(hex, 'hex').toString('base64')))).toEqual({
     code: 1,
     stderr: '',
     stdout: [
@@ -158,7 +156,7 @@ test('a wrong one is exit code 1, with what is wrong with it and the header that
       '',
     ].join('\n'),
   });
-  expect(verify(withBody(['secret', 'other'], sign(`${BODY}\n`, OTHER))).stdout).toBe(
+  expect((await verify(withBody(['secret', 'other'], sign(`${BODY}\n`, OTHER)))).stdout).toBe(
     [
       'does not match',
       '- it was signed with a final newline that the body does not have',
@@ -170,7 +168,7 @@ test('a wrong one is exit code 1, with what is wrong with it and the header that
       '',
     ].join('\n'),
   );
-  expect(verify(withBody(['secret'], sign('other', OTHER))).stdout).toContain(
+  expect((await verify(withBody(['secret'], sign('other', OTHER)))).stdout).toContain(
     '- no likely mistake explains it: other bytes were signed, or another secret was used\n',
   );
 });
@@ -189,8 +187,8 @@ test.for([
     '--secret-file entry 1 is shorter than 16 bytes: the service takes no such secret',
   ],
   [withBody(['sources.json'], 'x'), 'not a JSON file such as SOURCES_FILE'],
-] as const)('wrong use is exit code 2: %j', ([args, message]) => {
-  const { code, stdout, stderr } = verify(args);
+] as const)('wrong use is exit code 2: %j', async ([args, message]) => {
+  const { code, stdout, stderr } = await verify(args);
 
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(message);

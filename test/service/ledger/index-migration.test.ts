@@ -14,7 +14,7 @@ import { migrateTo, migrations } from '../../support/migrations.ts';
 import { patience } from '../../support/patience.ts';
 import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
-import { startCommand } from '../../support/replica.ts';
+import { startProcess } from '../../support/replica.ts';
 import { createRoles } from '../../support/roles.ts';
 import { dumpSchema } from '../../support/schema-dump.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
@@ -246,7 +246,7 @@ describe('a migration that ends in the middle is finished by the next one', () =
   test('if its process is killed, also while Postgres still builds for it', async () => {
     await using database = await createOldDatabase();
     const write = await openWrite(database);
-    await using command = startCommand(['migrate'], { env: { DATABASE_URL: database.url } });
+    await using command = startProcess(['migrate'], { env: { DATABASE_URL: database.url } });
     await expect.poll(() => isBuilding(database), WAIT).toBe(true);
     command.child.kill('SIGKILL');
     await command.exited;

@@ -11,7 +11,7 @@ import type { TestDatabase } from '../../support/database.ts';
 import { partitionsOf } from '../../support/ledger.ts';
 import { operators } from '../../support/operators.ts';
 import { eventRecord } from '../../support/records.ts';
-import { runCommand } from '../../support/replica.ts';
+import { runCommand } from '../../support/cli.ts';
 import { createRoles, type Role } from '../../support/roles.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';

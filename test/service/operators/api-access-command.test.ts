@@ -1,9 +1,9 @@
 // `tallyhook tokens`: the first token has to come from somewhere, and it is the database itself.
 
 import { expect, test } from 'vitest';
+import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { read } from '../../support/operators.ts';
-import { runCommand } from '../../support/replica.ts';
 import { startTestService } from '../../support/service.ts';
 
 type Made = { id: string; value: string };

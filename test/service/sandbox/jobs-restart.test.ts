@@ -10,7 +10,8 @@ import { openStore } from '../../../src/sandbox/store/store.ts';
 import { createFolder } from '../../support/folder.ts';
 import { startOrigin } from '../../support/origin.ts';
 import { startReceiver } from '../../support/receiver.ts';
-import { startCommand, runCommand } from '../../support/replica.ts';
+import { runCommand } from '../../support/cli.ts';
+import { startProcess } from '../../support/replica.ts';
 import {
   ask,
   clientOf,
@@ -73,7 +74,7 @@ describe('a restart in the middle of a job', () => {
     const token = created.stdout.trim();
     const start = async () => {
       const env = { TMPDIR: folder.path('.') }; // where a killed process leaves its files
-      const command = startCommand(
+      const command = startProcess(
         ['sandbox', 'serve', '--port', '0', '--engine', 'simulated', '--allow-local', '--data', data],
         { env },
       );

@@ -9,6 +9,7 @@ import { linesOf, sumOf } from '../../../src/cli/doctor-output.ts';
 import type { Answer } from '../../../src/cli/doctor-probe.ts';
 import { judgeTimes } from '../../../src/cli/doctor-time.ts';
 import { checkTls, judgeTls } from '../../../src/cli/doctor-tls.ts';
+import { withoutColours as paint } from '../../../src/cli/io.ts';
 
 const NOW = Date.parse('2026-01-15T10:00:00Z');
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -191,14 +192,14 @@ test('the checks have time for each request of each secret', () => {
 test('a finding is a line with its result as a word, and what to do stands below it', () => {
   const fault = { found: 'a certificate for other names', mend: 'get another one\nor use another name' };
 
-  expect(linesOf(ok('tls', 'TLSv1.3'), 80)).toBe('ok       tls         TLSv1.3');
-  expect(linesOf(failed('tls', fault), 60).split('\n')).toEqual([
+  expect(linesOf(ok('tls', 'TLSv1.3'), { columns: 80, paint })).toBe('ok       tls         TLSv1.3');
+  expect(linesOf(failed('tls', fault), { columns: 60, paint }).split('\n')).toEqual([
     'failed   tls         a certificate for other names',
     '                     to mend it: get another one',
     '                     or use another name',
   ]);
   expect(
-    linesOf(failed('tls', fault), 40)
+    linesOf(failed('tls', fault), { columns: 40, paint })
       .split('\n')
       .map((line) => line.length > 42),
   ).not.toContain(true);

@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { expect, test } from 'vitest';
 import { type Handed, lineOf, sumOf } from '../../../src/cli/forward-output.ts';
+import { withoutColours as paint } from '../../../src/cli/io.ts';
 
 const DELIVERY = {
   received_at: '2026-01-15T10:30:00.123456Z',
@@ -18,7 +19,7 @@ const OK: Handed = {
 };
 
 const line = (handed: Handed, { columns = 120, waiting = 0, delivery = DELIVERY } = {}) =>
-  stripVTControlCharacters(lineOf(delivery, handed, { waiting, columns }));
+  stripVTControlCharacters(lineOf(delivery, handed, { waiting, columns, paint }));
 
 test('a line has the delivery, the answer of the handler and its beginning, cut to the terminal', () => {
   expect(line(OK)).toBe(
@@ -60,7 +61,7 @@ test('what others wrote does not control the terminal, and stays on the line', (
   const shown = lineOf(
     { ...DELIVERY, job_id: 'job\u0007' },
     { result: 'ok', status: 200, durationMs: 1, text },
-    { waiting: 0, columns: 120 },
+    { waiting: 0, columns: 120, paint },
   );
   for (const control of ['\u0007', '\n', '\u001b[31m']) expect(shown).not.toContain(control);
 });

@@ -1,0 +1,120 @@
+// The command line as a function: finds the command, runs it, and maps its result or error to an exit code: 0 done, 1 failed,
+// 2 used wrongly, 70 a bug, 78 a configuration or schema that cannot be used. What a command opens it closes before it ends;
+// only `serve` needs a process of its own.
+
+import type { Env } from '../config.ts';
+import { UsageError } from '../errors.ts';
+import { version } from '../version.ts';
+import { HelpAsked } from './arguments.ts';
+import type { Command } from './command.ts';
+import { inRepository } from './environment.ts';
+import type { Io } from './io.ts';
+import { reportError } from './report.ts';
+
+const LOCAL_RUN = inRepository(
+  'For variables that are not set, all commands but serve read .local/env, which "npm start" writes.\n',
+);
+
+const HELP = `Tallyhook receives webhooks, tallies them in Postgres and relays them to RabbitMQ.
+
+Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the options of each
+
+  the service
+    serve           run it; its settings are environment variables (docs/configuration.md)
+    migrate         bring the database's schema up to date
+    tokens          create, list and revoke tokens of the operators' API, in the database itself
+
+  what happened (docs/operators.md)
+    find            lead from an id, an error code or a source to what shows it
+    jobs            find jobs, also stuck ones; show all that happened to one
+    deliveries      the requests that came in, and their outcomes
+    events          the events that were accepted, each once
+    publications    every attempt to publish an event
+    stats           counts and times, for each interval and source
+    replicas        the processes of the service, their versions, and which one leads
+    sources         who sends, which secrets matched, and fields and statuses that we do not know
+    console         print an address of the console that signs in once
+    live            deliveries and publications as they happen
+    export          a whole list as NDJSON or CSV
+    log             what operators read and what they did
+    sessions        who is signed in to the console; end a session
+
+  correcting
+    outbox          events that no queue received, or that the relay gave up on
+    quarantine      deliveries that were not understood
+    replay          publish events again
+    replays         list, watch, pause, resume and cancel replays
+
+  development
+    send            sign and send a notification
+    verify          say what is wrong with a signature, offline
+    doctor          check an endpoint from the sender's side: address, TLS, signatures, limits, time
+    forward         send deliveries to your handler
+    tail            print events as a subscriber receives them
+    sandbox         run a stand-in for the conversion service
+
+  --help, --version
+
+${LOCAL_RUN}Commands that ask the operators' API take its address and token from TALLYHOOK_URL and
+TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON when piped.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or schema.`;
+
+/** Loaded on demand: commands for people start without the server's packages, and the server without theirs. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./serve.ts')).serveCommand,
+  migrate: async () => (await import('./migrate.ts')).migrateCommand,
+  tokens: async () => (await import('./tokens.ts')).tokens,
+  find: async () => (await import('./find.ts')).find,
+  jobs: async () => (await import('./jobs.ts')).jobs,
+  deliveries: async () => (await import('./deliveries.ts')).deliveries,
+  events: async () => (await import('./events.ts')).events,
+  publications: async () => (await import('./publications.ts')).publications,
+  stats: async () => (await import('./stats.ts')).stats,
+  replicas: async () => (await import('./replicas.ts')).replicas,
+  sources: async () => (await import('./sources.ts')).sources,
+  console: async () => (await import('./console.ts')).consoleCommand,
+  live: async () => (await import('./live.ts')).live,
+  export: async () => (await import('./export.ts')).exportCommand,
+  log: async () => (await import('./operator-log.ts')).operatorLog,
+  sessions: async () => (await import('./sessions.ts')).sessions,
+  outbox: async () => (await import('./outbox.ts')).outbox,
+  quarantine: async () => (await import('./quarantine.ts')).quarantine,
+  replay: async () => (await import('./replay.ts')).replay,
+  replays: async () => (await import('./replays.ts')).replays,
+  send: async () => (await import('./send.ts')).sendCommand,
+  verify: async () => (await import('./verify.ts')).verifyCommand,
+  doctor: async () => (await import('./doctor.ts')).doctor,
+  forward: async () => (await import('./forward.ts')).forward,
+  tail: async () => (await import('./tail.ts')).tailCommand,
+  sandbox: async () => (await import('./sandbox.ts')).sandboxCommand,
+};
+
+/** `args`: the command's name and its arguments. Rejects only if the command cannot be loaded. @returns the exit code */
+export async function run(args: readonly string[], env: Env, io: Io): Promise<number> {
+  const [name, ...rest] = args;
+  switch (name) {
+    case '--version':
+    case '-v':
+      io.say(version);
+      return 0;
+    case '--help':
+    case '-h':
+    case 'help':
+      io.say(HELP);
+      return 0;
+    case undefined:
+      io.complain(HELP);
+      return 2;
+    default:
+  }
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (load === undefined) return reportError(io, new UsageError(`there is no command "${name}"`), undefined);
+  const command = await load();
+  try {
+    return await command.run(rest, env, io);
+  } catch (error) {
+    if (!(error instanceof HelpAsked)) return reportError(io, error, name);
+    io.say(command.help);
+    return 0;
+  }
+}
