@@ -4,12 +4,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { vi } from 'vitest';
 import { MAIN } from '../../scripts/program.ts';
 import { amqpUrl, UNHEARD } from './bus.ts';
 import { fetchAfresh, readMetric } from './requests.ts';
 import { SECRET } from './sender.ts';
 import { tellLog } from './starts.ts';
+import { waitFor } from './waits.ts';
 
 /**
  * The only environment that a process inherits. The compile cache saves each of dozens of processes a third of its time. What
@@ -132,7 +132,7 @@ export async function startReplica(options: {
   const { child } = command;
   const hasExited = () => child.exitCode !== null || child.signalCode !== null;
   try {
-    const line = await vi.waitFor(
+    const line = await waitFor(
       () => {
         const found = log.find(({ msg }) => msg === 'listening');
         if (found !== undefined) return found;
@@ -151,7 +151,7 @@ export async function startReplica(options: {
 
 /** Waits for a 200 of /readyz. */
 export function untilReady(replica: Pick<Replica, 'readiness'>, timeoutMs = 20_000): Promise<void> {
-  return vi.waitFor(
+  return waitFor(
     async () => {
       const { status, body } = await replica.readiness();
       if (status !== 200) throw new Error(`not ready: ${JSON.stringify(body)}`);
@@ -162,7 +162,7 @@ export function untilReady(replica: Pick<Replica, 'readiness'>, timeoutMs = 20_0
 
 /** Waits until this replica leads the relay. */
 export function untilLeading(replica: Pick<Replica, 'metric'>, timeoutMs = 10_000): Promise<void> {
-  return vi.waitFor(
+  return waitFor(
     async () => {
       if ((await replica.metric('tallyhook_relay_lease_held')) !== 1) throw new Error('does not lead');
     },

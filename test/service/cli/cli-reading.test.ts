@@ -1,7 +1,7 @@
 // What happened, as the command line tells it: NDJSON when piped, tables on a terminal.
 
 import { readFile, stat } from 'node:fs/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { listen, newExchange } from '../../support/bus.ts';
 import { type Cli, cliOf, cliWith, parseLines } from '../../support/cli.ts';
 import { createFolder, type TestFolder } from '../../support/folder.ts';
@@ -10,6 +10,7 @@ import { startProcess } from '../../support/replica.ts';
 import { completed, deliver, failed, newJobId, type Notification, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { OUTBOX } from '../../support/outbox.ts';
+import { waitFor } from '../../support/waits.ts';
 
 type Item = Record<string, unknown>;
 
@@ -284,7 +285,7 @@ test('events show has its publications', async () => {
 test('stats counts by outcome, and sources knows who sent with which secret', async () => {
   await using story = await startWithStory();
   const { cli } = story;
-  await vi.waitFor(
+  await waitFor(
     async () => {
       const steps = await cli.items<{ deliveries: Record<string, number> }>('stats', '--step', '1h');
       expect(steps.reduce((sum, { deliveries }) => sum + (deliveries['accepted'] ?? 0), 0)).toBe(3);
@@ -302,7 +303,7 @@ test('stats counts by outcome, and sources knows who sent with which secret', as
 
 test('stats --total is the last hour as one line', async () => {
   await using story = await startWithStory();
-  await vi.waitFor(
+  await waitFor(
     async () => {
       const [total] = await story.cli.items<{ deliveries: Item; publications: Item }>('stats', '--total');
       expect(total?.deliveries).toMatchObject({ accepted: 3, duplicate: 1, conflict: 1 });
@@ -324,7 +325,7 @@ test('live prints what happens from now on, and ends on SIGINT with 0', async ()
   });
   const job = newJobId();
   // It does not say when it listens: the same is sent until the first is seen.
-  await vi.waitFor(
+  await waitFor(
     async () => {
       await deliver(relay.webhooks, completed(job));
       expect(live.stdout()).not.toBe('');

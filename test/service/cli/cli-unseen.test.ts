@@ -1,7 +1,7 @@
 // Terminal controls and direction marks in what a sender wrote, wherever the command line shows it.
 
 import { readFile } from 'node:fs/promises';
-import { beforeAll, afterAll, expect, test, vi } from 'vitest';
+import { beforeAll, afterAll, expect, test } from 'vitest';
 import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
 import { type Cli, cliOf, cliWith, parseLines, startCommand } from '../../support/cli.ts';
 import { createFolder } from '../../support/folder.ts';
@@ -9,6 +9,7 @@ import { operators } from '../../support/operators.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { deliver, failed, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 type Item = Record<string, unknown>;
 
@@ -112,7 +113,7 @@ test('tail and live escape them, too', async () => {
   await using live = cli.start('live');
   const all = () => tail.stdout() + live.stdout();
   try {
-    await vi.waitFor(
+    await waitFor(
       async () => {
         await deliver(relay.webhooks, failed(newJobId(), { error_code: `E\u2028`, error_message: TRICKS }));
         await deliver(relay.webhooks, { job_id: newJobId(), status: STATUS });

@@ -11,6 +11,7 @@ import { createTestDatabase } from '../../support/database.ts';
 import { runProcess, startProcess } from '../../support/replica.ts';
 import { completed, deliver, failed, newJobId, progress, SECRET } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-test-'));
@@ -456,7 +457,7 @@ describe('tail', () => {
         .filter((line) => line !== '')
         .map((line) => (JSON.parse(line) as { id: string }).id);
     // Its queue is its own and says nothing when it is bound: events come until the first is seen.
-    await vi.waitFor(
+    await waitFor(
       async () => {
         await deliver(`${relay.webhooks}/team-a`, completed(newJobId()));
         expect(printed().length).toBeGreaterThan(0);
@@ -538,7 +539,7 @@ describe('tail', () => {
     await using bus = await listen(exchange);
     await using relay = await startTestService({ exchange });
     await using tail = startProcess(['tail'], { env: { AMQP_URL: amqpUrl(), AMQP_EXCHANGE: exchange } });
-    await vi.waitFor(
+    await waitFor(
       async () => {
         await deliver(relay.webhooks, completed(newJobId()));
         expect(tail.stdout()).not.toBe('');
@@ -546,7 +547,7 @@ describe('tail', () => {
       { timeout: 10_000, interval: 100 },
     );
     tail.child.stdout?.destroy();
-    await vi.waitFor(
+    await waitFor(
       async () => {
         await deliver(relay.webhooks, completed(newJobId()));
         expect(tail.child.exitCode).toBe(0);

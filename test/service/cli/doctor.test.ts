@@ -1,6 +1,6 @@
 // `tallyhook doctor` as a team uses it, against a real service.
 
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Finding } from '../../../src/cli/doctor-finding.ts';
 import { selfSignedCertificate } from '../../support/certificate.ts';
 import { cliWith, parseLines, runCommand } from '../../support/cli.ts';
@@ -9,6 +9,7 @@ import { startFront } from '../../support/front.ts';
 import { runProcess } from '../../support/replica.ts';
 import { SECRET } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const SECOND = 'planted-signing-secret-0002';
 const STRANGE = 'planted-signing-secret-0003';
@@ -76,7 +77,7 @@ test('a sound endpoint passes all checks, with exit code 0, and no event is made
   expect(findings.find(({ check }) => check === 'size')?.details).toEqual({ limit_bytes: 262_144 });
   expect(await countEvents()).toBe(0);
   // As docs/senders.md says. Refusals are recorded after their answers.
-  await vi.waitFor(async () => {
+  await waitFor(async () => {
     const rows = await relay.database.query(
       `select outcome, count(*)::int, bool_and(headers::jsonb ->> 'user-agent' like 'tallyhook-doctor/%') as named
        from deliveries group by outcome order by outcome`,

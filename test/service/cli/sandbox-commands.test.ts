@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { runCommand, type RunningCommand, startCommand } from '../../support/cli.ts';
 import { codeOf, visitor } from '../../support/dashboard.ts';
 import { createFolder } from '../../support/folder.ts';
@@ -11,13 +11,14 @@ import { startProcess } from '../../support/replica.ts';
 import { ask, clientOf, createJob, order, untilEnded } from '../../support/sandbox.ts';
 import { SECRET } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const run = (...args: string[]) => runCommand(['sandbox', ...args]);
 
 type Said = Pick<RunningCommand, 'stdout' | 'stderr'>;
 
 async function untilSaid(command: Said, pattern: RegExp): Promise<string> {
-  return vi.waitFor(
+  return waitFor(
     () => {
       const [, found] = pattern.exec(command.stderr()) ?? [];
       if (found === undefined) throw new Error(`not said so far: ${command.stderr()}${command.stdout()}`);
@@ -336,7 +337,7 @@ describe('serve', () => {
     ]);
     const url = await untilSaid(serving, /base_url\s+(\S+)/);
     await ask(url, 'GET', '/me');
-    await vi.waitFor(() => expect(serving.stdout()).toContain('"request"'), { timeout: 5_000 });
+    await waitFor(() => expect(serving.stdout()).toContain('"request"'));
     for (const line of serving.stdout().trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
   });
 });
@@ -380,7 +381,7 @@ describe('without --data, in the folder of a local run', () => {
 
     const { job_id: jobId } = await paste(serving, cwd);
     expect(serving.stderr()).toContain(`to ${relay.webhooks}, signed with the secret of that relay`);
-    await vi.waitFor(
+    await waitFor(
       async () => {
         const rows = await relay.database.query<{ outcome: string }>('select outcome from deliveries');
         const ends = await relay.database.query(
