@@ -5,8 +5,11 @@ import { describeInBrowser } from '../support/browser.ts';
 import { signInBrowser } from '../support/console.ts';
 import { faultsIn } from '../support/page-checks.ts';
 import { completed, deliver, newJobId, progress } from '../support/sender.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
+import { shareTestService } from '../support/shared-service.ts';
+
+const shared = shareTestService();
 
 /** Charts with bars and lines, a row of drift, and something to decide. */
 async function fill(relay: TestService): Promise<void> {
@@ -39,7 +42,7 @@ describeInBrowser('the overview, search and sources', (open) => {
   ] as const)(
     'are accessible and fit, with JavaScript $javaScriptEnabled',
     async ({ looks, javaScriptEnabled }) => {
-      await using relay = await startTestService();
+      const relay = shared();
       await fill(relay);
       await using opened = await open({ baseUrl: relay.operators, javaScriptEnabled });
       const { page } = opened;
@@ -61,7 +64,7 @@ describeInBrowser('the overview, search and sources', (open) => {
   );
 
   test('a pasted id leads to its page, without JavaScript too', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const jobId = newJobId();
     await deliver(relay.webhooks, completed(jobId));
     await using opened = await open({ baseUrl: relay.operators, javaScriptEnabled: false });
@@ -77,7 +80,7 @@ describeInBrowser('the overview, search and sources', (open) => {
   });
 
   test('a chart is named and described for those who do not see it', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await fill(relay);
     await using opened = await open({ baseUrl: relay.operators });
     const { page } = opened;

@@ -3,13 +3,15 @@
 import { expect, test } from 'vitest';
 import { askConsole, type PageAnswer, visitConsole } from '../../support/console.ts';
 import { operators } from '../../support/operators.ts';
-import { startTestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 const formOf = (page: PageAnswer, action: string) => page.forms.find((form) => form.action === action);
 const tokenIn = (page: PageAnswer) => /thk_test_[\w-]+/.exec(page.html)?.[0];
 
 test("a token's value is shown once: not by a second form, and by no other page", async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   const form = formOf(await visit.get('/console/tokens/new'), '/console/tokens/new');
   const order = { name: 'billing', role: 'viewer', expires_at: '2099-01-31' };
@@ -33,7 +35,7 @@ test("a token's value is shown once: not by a second form, and by no other page"
 });
 
 test('a token is made for some sources; what cannot be is said beside the form, which keeps it', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   const page = await visit.get('/console/tokens/new');
   const form = formOf(page, '/console/tokens/new');
@@ -57,7 +59,7 @@ test('a token is made for some sources; what cannot be is said beside the form, 
 });
 
 test('a token is revoked after a page that asks, and its session ends at once', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const admin = await visitConsole(relay, { name: 'the admin' });
   const other = await visitConsole(relay, { role: 'viewer', name: 'somebody' });
   const list = await admin.get('/console/tokens');
@@ -80,7 +82,7 @@ test('a token is revoked after a page that asks, and its session ends at once', 
 });
 
 test('sessions are listed, the own one is marked, and one is ended after a page that asks', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const admin = await visitConsole(relay, { name: 'the admin' });
   const other = await visitConsole(relay, { role: 'viewer', name: 'somebody' });
   const list = await admin.get('/console/sessions');
@@ -98,7 +100,7 @@ test('sessions are listed, the own one is marked, and one is ended after a page 
 });
 
 test('the operator log is read with its details, and links to what each line is about', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const api = await operators(relay, { name: 'by hand' });
   await api.post('/tokens', { name: '<script>alert(1)</script>', role: 'viewer', sources: ['a', 'b'] });
   const visit = await visitConsole(relay, { role: 'auditor' });
@@ -114,7 +116,7 @@ test('the operator log is read with its details, and links to what each line is 
 });
 
 test('a limited admin gets neither tokens nor sessions nor the log', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay, { sources: ['default'] });
   for (const path of ['/console/tokens', '/console/sessions', '/console/operator-log']) {
     expect({ path, status: (await visit.get(path)).status }).toEqual({ path, status: 403 });

@@ -3,6 +3,9 @@
 import { expect, test } from 'vitest';
 import { askConsole, COOKIE_NAME, visitConsole } from '../../support/console.ts';
 import { startTestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 const POLICY = [
   `default-src 'none'`,
@@ -28,14 +31,14 @@ test('the API, metrics and export ignore the cookie', async () => {
 });
 
 test('the console ignores a token in a header', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const { value } = await visitConsole(relay);
   const answer = await askConsole(relay, '/console/jobs', { headers: { authorization: `Bearer ${value}` } });
   expect(answer.status).toBe(303);
 });
 
 test('a form of another site, or from nowhere, does nothing', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   const { operators: own } = relay;
   const { port } = new URL(own);
@@ -65,14 +68,14 @@ test.for([
   ['a browser that says where it comes from', { 'sec-fetch-site': 'same-origin' }],
   ['plain http by address, with the Origin alone', { 'sec-fetch-site': undefined }],
 ] as const)('a form of the console is let in: %s', async ([, headers]) => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   const answer = await visit.post('/console/sign-out', {}, { headers });
   expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('Signed out')]);
 });
 
 test('a link on another site leads in, and what its page embeds or fetches does not', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   const ask = async (site: string, mode: string, dest: string) => {
     const headers = { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': dest };
@@ -97,7 +100,7 @@ test('a link on another site leads in, and what its page embeds or fetches does 
 });
 
 test('every answer has the headers of a page: pages, errors, redirects and files', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay, { role: 'viewer' });
   const jobs = await visit.get('/console/jobs');
   const assets = [...jobs.html.matchAll(/(?:href|src)="(\/console\/assets\/[^"]+)"/g)].map(
@@ -132,7 +135,7 @@ test('every answer has the headers of a page: pages, errors, redirects and files
 });
 
 test('a form is bounded, and must be one', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const post = (form: Record<string, string>, type = 'application/x-www-form-urlencoded') =>
     askConsole(relay, '/console/sign-in', { method: 'POST', form, headers: { 'content-type': type } });
   expect((await post({ token: 'x'.repeat(70_000) })).status).toBe(413);

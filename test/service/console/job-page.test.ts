@@ -12,6 +12,9 @@ import { completed, deliver, failed, newJobId, progress } from '../../support/se
 import { startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { paste } from '../../support/shell.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 const PATIENCE = { timeout: patience(15_000) };
 
@@ -35,7 +38,7 @@ const stepsOf = (html: string) =>
   ].map(([, what, state, action]) => `${what} ${state ?? action ?? ''}`.trim());
 
 test('a job and its event lead to a replay of them', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
   const visit = await visitConsole(relay, { role: 'operator' });
@@ -97,7 +100,7 @@ test('a job’s story is on one page: deliveries, events, publications, a replay
 });
 
 test('what happened long after is told as a gap, and a long story goes from page to page', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const job = newJobId();
   for (let at = 0; at < 40; at++) await deliver(relay.webhooks, progress(job, at));
   await published(relay, 40);
@@ -125,7 +128,7 @@ test('what happened long after is told as a gap, and a long story goes from page
 });
 
 test('looking reads no body; a press shows the error message, or a body beside its delivery, with a line in the log', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const job = newJobId();
   await deliver(
     relay.webhooks,
@@ -158,7 +161,7 @@ test('looking reads no body; a press shows the error message, or a body beside i
 });
 
 test('a viewer is offered no body, and asking for one is a 403 that reads nothing', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const job = newJobId();
   await deliver(relay.webhooks, failed(job));
   const visit = await visitConsole(relay, { role: 'viewer' });
@@ -172,7 +175,7 @@ test('a viewer is offered no body, and asking for one is a 403 that reads nothin
 });
 
 test('an id that no path can hold, or that is markup, has its page, and the same lines for a shell', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   await using folder = await createFolder();
   const visit = await visitConsole(relay, { role: 'viewer' });
   for (const job of ['..', '-rf', `'"$(id)<script>alert(1)</script>&amp;`]) {
@@ -201,7 +204,7 @@ test('an id that no path can hold, or that is markup, has its page, and the same
 });
 
 test('a job that there is not is a 404 that leads on', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay, { role: 'viewer' });
   const page = await visit.get(href('job_none'));
   expect([page.status, page.text]).toEqual([404, expect.stringContaining('There is no such job')]);

@@ -4,12 +4,14 @@ import { expect, test } from 'vitest';
 import { visitConsole } from '../../support/console.ts';
 import { operators } from '../../support/operators.ts';
 import { completed, deliver, failed, newJobId } from '../../support/sender.ts';
-import { startTestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 const searchFor = (text: string) => `/console/search?q=${encodeURIComponent(text)}`;
 
 test('an id, a code and a source lead to their pages', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const jobId = newJobId();
   await deliver(relay.webhooks, failed(jobId, { error_code: 'NO_SUCH_CODEC' }));
   const visit = await visitConsole(relay, { role: 'viewer' });
@@ -26,14 +28,14 @@ test('an id, a code and a source lead to their pages', async () => {
 });
 
 test('a search for nothing says what can be searched', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const { status, text } = await (await visitConsole(relay)).get('/console/search?q=+');
   expect(status).toBe(200);
   expect(text).toContain('the id of a job, an event, a delivery or a replay');
 });
 
 test('a prefix lists the jobs that begin with it', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const prefix = newJobId();
   for (const last of ['a', 'b']) await deliver(relay.webhooks, completed(`${prefix}${last}`));
   const { status, links, text } = await (await visitConsole(relay)).get(searchFor(prefix));
@@ -46,7 +48,7 @@ test('a prefix lists the jobs that begin with it', async () => {
 });
 
 test('more jobs than are listed can be listed', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const prefix = newJobId();
   for (let n = 0; n < 26; n++) await deliver(relay.webhooks, completed(`${prefix}_${n}`));
   const { links, text } = await (await visitConsole(relay)).get(searchFor(prefix));
@@ -58,7 +60,7 @@ test('more jobs than are listed can be listed', async () => {
 });
 
 test('a text that nothing has is shown as text, with what can be searched', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const { status, html, text } = await (await visitConsole(relay)).get(searchFor('"><script>x</script>'));
   expect(status).toBe(200);
   expect(html).not.toContain('<script>x');
@@ -67,7 +69,7 @@ test('a text that nothing has is shown as text, with what can be searched', asyn
 });
 
 test('a text that is too long is an error that says so', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const { status, text } = await (await visitConsole(relay)).get(searchFor('x'.repeat(257)));
   expect(status).toBe(400);
   expect(text).toContain('at most 256 characters');

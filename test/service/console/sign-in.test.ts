@@ -11,6 +11,9 @@ import {
 } from '../../support/console.ts';
 import { newToken, operators } from '../../support/operators.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 const SIGN_IN = '/console/sign-in';
 
@@ -27,7 +30,7 @@ async function makeCode(relay: TestService, role: 'viewer' | 'admin' = 'viewer')
 }
 
 test('a token becomes a session in a cookie that scripts and other sites’ pages cannot use', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const { token, value } = await newToken(relay.database, { role: 'viewer', name: 'desk 1' });
 
   const answer = await signIn(relay, { token: ` ${value}\n` });
@@ -61,7 +64,7 @@ test('behind TLS, as a trusted proxy tells, the cookie is Secure', async () => {
 });
 
 test('who is no trusted proxy cannot tell that there is TLS', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const { value } = await newToken(relay.database);
   const { headers } = await signIn(relay, { token: value }, { 'x-forwarded-proto': 'https' });
   expect(headers['set-cookie']?.[0]).toMatch(/; HttpOnly; SameSite=Lax$/);
@@ -124,14 +127,14 @@ test('who signs in again has a new session, and the one before has ended', async
 });
 
 test('signing out needs a POST', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   expect((await visit.get('/console/sign-out')).status).toBe(404);
   expect(await statusOf(visit)).toBe(200);
 });
 
 test('a revoked token ends its sessions at once, and no others', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const [admin, other, visit, second] = await Promise.all([
     operators(relay),
     visitConsole(relay, { role: 'viewer' }),
@@ -147,7 +150,7 @@ test('a revoked token ends its sessions at once, and no others', async () => {
 });
 
 test('an expired token ends its sessions', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay, { expiresAt: new Date(Date.now() + 3_600_000) });
   expect(await statusOf(visit)).toBe(200);
   await relay.database.query(`update tokens set expires_at = now() where id = $1`, [visit.token.id]);
@@ -160,7 +163,7 @@ test.for([
   ['twelve hours old, however busy', `expires_at = now(), last_used_at = now()`, 303],
   ['ended by somebody', `ended_at = now()`, 303],
 ] as const)('a session that is %s answers so', async ([, change, expected]) => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   await relay.database.query(`update sessions set ${change}`);
   expect(await statusOf(visit)).toBe(expected);
@@ -190,7 +193,7 @@ test('a page that the script loads again keeps no session from being idle', asyn
 });
 
 test('no secret of signing in reaches the log, whatever the request, and no address is an error of ours', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   const { code } = await makeCode(relay);
   const secrets = { token: visit.value, code, session: visit.session };
@@ -218,7 +221,7 @@ test('no secret of signing in reaches the log, whatever the request, and no addr
 });
 
 test('who is not signed in is led to the form and, after it, to the page', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const { value } = await newToken(relay.database);
   const asked = await askConsole(relay, '/console/jobs?state=failed&source=a%26b');
   expect(asked.status).toBe(303);
@@ -233,7 +236,7 @@ test('who is not signed in is led to the form and, after it, to the page', async
 });
 
 test('a stale session does nothing that is asked by a form, and says so', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   await relay.database.query('update sessions set ended_at = now()');
   const answer = await visit.post('/console/jobs');
@@ -254,7 +257,7 @@ test.for([
   '/console/jobs\r\nSet-Cookie: a=b',
   '',
 ])('after signing in, nothing leads out of the console: %s', async (next) => {
-  await using relay = await startTestService();
+  const relay = shared();
   const { value } = await newToken(relay.database);
   const { status, location = '', headers } = await signIn(relay, { token: value, next });
   expect(status).toBe(303);
@@ -264,7 +267,7 @@ test.for([
 });
 
 test('a token in an address is refused, with or without a session, and is not written to the log', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   const { value } = await newToken(relay.database);
   for (const path of [`${SIGN_IN}?token=${value}`, `/console/jobs?job_id=${value.replace('_', '%5F')}`]) {
@@ -316,14 +319,14 @@ test.for([
   ['nearly ten minutes old', `update sign_in_codes set expires_at = now() + interval '5 seconds'`, 303],
   ['of a revoked token', `update tokens set revoked_at = now()`, 401],
 ] as const)('a code that is %s answers so', async ([, change, expected]) => {
-  await using relay = await startTestService();
+  const relay = shared();
   const { code } = await makeCode(relay);
   await relay.database.query(change);
   expect((await signIn(relay, { code })).status).toBe(expected);
 });
 
 test('a code is valid for ten minutes, and no token or session is a code', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const { value } = await makeCode(relay);
   const [row] = await relay.database.query<{ minutes: number }>(
     'select extract(epoch from expires_at - now())::float8 / 60 as minutes from sign_in_codes',

@@ -13,6 +13,9 @@ import { completed, deliver, newJobId, sign } from '../../support/sender.ts';
 import { testWithService as it } from '../../support/fixtures.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { openSession } from '../../support/transaction.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 const signed = (body: string) => ({ 'X-Service-Signature': sign(body) });
 
@@ -92,7 +95,7 @@ describe('what is not HTTP', () => {
   });
 
   test('a chunk size that is no number is 400, and leaves a trace', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
 
     using connection = await openRaw(relay.service.port);
     connection.write(
@@ -130,7 +133,7 @@ describe('what is not HTTP', () => {
 
 describe('bodies that do not come as announced', () => {
   test('a body shorter than its length is refused when the sender ends, and leaves a trace', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const body = JSON.stringify(completed('job_short'));
 
     using connection = await openRaw(relay.service.port);
@@ -164,7 +167,7 @@ describe('bodies that do not come as announced', () => {
   });
 
   test('a request that is hung up half way leaves a trace and no event', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const body = JSON.stringify(completed('job_aborted'));
 
     {
@@ -431,7 +434,7 @@ describe('connections', () => {
   });
 
   test('while it drains, all that is under way on a connection is answered, and no more is taken', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const bodies = Array.from({ length: 4 }, () => JSON.stringify(completed(newJobId())));
     const requests = bodies.map((body) => rawPost(body, signed(body)));
     await using gate = await closeGate(relay);
@@ -468,7 +471,7 @@ describe('connections', () => {
   });
 
   test('a sender that hangs up after its body does not undo its write', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const jobIds = Array.from({ length: 20 }, newJobId);
 
     for (const jobId of jobIds) {
@@ -486,7 +489,7 @@ describe('connections', () => {
   });
 
   test('a sender that hangs up while its write waits for a lock does not undo it', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const body = JSON.stringify(completed(newJobId()));
     await holdEventsAtGate(relay);
     await using session = await openGate(relay);

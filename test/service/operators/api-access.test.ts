@@ -1,13 +1,17 @@
 // Who may ask the operators' side, how often, and what is left of it in the operator log.
 
+import { randomUUID } from 'node:crypto';
 import request from 'supertest';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { createTestDatabase } from '../../support/database.ts';
 import { newToken, operators, read } from '../../support/operators.ts';
 import { openTransaction } from '../../support/transaction.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 const MISSING = { error: 'unauthorized', message: 'Authorization header required' };
 const INVALID = { error: 'unauthorized', message: 'invalid or expired API token' };
@@ -31,7 +35,7 @@ const replicas = '/api/v1/replicas';
 
 describe('a token', () => {
   test('that is missing, unknown, malformed or of the other environment gives no access', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const { value: live } = await newToken(relay.database, { environment: 'live' });
     const { value } = await newToken(relay.database);
     const wrong = `thk_test_${'A'.repeat(43)}`;
@@ -54,7 +58,7 @@ describe('a token', () => {
   });
 
   test('may do what its role allows and no more', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const paths = [replicas, '/api/v1/operator-log', '/api/v1/tokens'];
     const needed = ['viewer', 'auditor', 'admin'];
     const allowed = { scraper: 0, viewer: 1, auditor: 2, operator: 2, admin: 3 } as const;
@@ -73,7 +77,7 @@ describe('a token', () => {
   });
 
   test('that an admin creates is shown once, kept as a hash, works at once, and is refused after it is revoked', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay, { name: 'the boss' });
     const expires_at = new Date(Date.now() + 60_000).toISOString();
     const made = await admin.post<{ id: string; value: string }>('/tokens', {
@@ -126,7 +130,7 @@ describe('a token', () => {
   });
 
   test('that has expired is refused', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const { token, value } = await newToken(relay.database, { expiresAt: new Date(Date.now() + 60_000) });
     expect(await ask(relay, replicas, `Bearer ${value}`)).toMatchObject({ status: 200 });
 
@@ -136,7 +140,7 @@ describe('a token', () => {
   });
 
   test('that is limited to some sources manages no tokens and reads no operator log', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay, { sources: ['default'] });
 
     expect(await admin.get('/tokens')).toMatchObject({ status: 403, body: FORBIDDEN });
@@ -159,7 +163,7 @@ describe('a token', () => {
   });
 
   test('that is limited to some sources is refused events of others before they are looked up', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const limited = await operators(relay, { sources: ['team-a'] });
     const jobId = newJobId();
     await deliver(relay.webhooks, completed(jobId));
@@ -260,7 +264,7 @@ describe('the rate limit', () => {
   });
 
   test('and the security headers are on answers of every kind', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const { value } = await newToken(relay.database);
     const token = `Bearer ${value}`;
 
@@ -427,13 +431,16 @@ describe('the operator log', () => {
   });
 });
 
-const made = (relay: TestService) => relay.database.query(`select id from tokens where name = 'once'`);
-
 describe('a request that is repeated under its Idempotency-Key', () => {
-  const order = { name: 'once', role: 'viewer' };
+  let order = { name: '', role: 'viewer' };
+  beforeEach(() => {
+    order = { name: `once ${randomUUID()}`, role: 'viewer' };
+  });
+  const made = (relay: TestService) =>
+    relay.database.query('select id from tokens where name = $1', [order.name]);
 
   test('acts once and gets its answer again, without the value', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     const key = `a key, with spaces: 1 ~`;
 
@@ -452,7 +459,7 @@ describe('a request that is repeated under its Idempotency-Key', () => {
   });
 
   test('at the same time, too', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
 
     const answers = await Promise.all(
@@ -465,7 +472,7 @@ describe('a request that is repeated under its Idempotency-Key', () => {
   });
 
   test('is refused as long as the first one is under way, and free once that failed', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     await using other = await openTransaction(relay.database);
     await other.query(
@@ -484,7 +491,7 @@ describe('a request that is repeated under its Idempotency-Key', () => {
   });
 
   test('with another body or for another address is refused', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     await admin.post('/tokens', order, { key: 'k' });
 
@@ -497,7 +504,7 @@ describe('a request that is repeated under its Idempotency-Key', () => {
   });
 
   test('acts again once a day has passed', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     await admin.post('/tokens', order, { key: 'k' });
     await relay.database.query(`update idempotency_keys set created_at = now() - interval '25 hours'`);
@@ -508,7 +515,7 @@ describe('a request that is repeated under its Idempotency-Key', () => {
   });
 
   test('needs a key of printable characters', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
 
     for (const key of ['', 'x'.repeat(256), 'ä', 'a\tb']) {
@@ -521,7 +528,7 @@ describe('a request that is repeated under its Idempotency-Key', () => {
   });
 
   test('that failed is tried anew', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     const path = '/tokens/tok_later/revoke';
     expect(await admin.post(path, undefined, { key: 'k' })).toMatchObject({ status: 404 });

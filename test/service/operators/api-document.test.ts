@@ -8,6 +8,9 @@ import { type Document, openApiOf, readOpenApi } from '../../support/openapi.ts'
 import { type Answer, newToken, type Operators, operators, read } from '../../support/operators.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 /** What the history below has to offer, for addresses and bodies. */
 type History = {
@@ -238,7 +241,7 @@ async function makeHistory(relay: TestService): Promise<History> {
 
 describe('the OpenAPI document', () => {
   test('is valid, and names every route that is mounted', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     const { document, operations } = await readOpenApi(admin);
 
@@ -260,7 +263,7 @@ describe('the OpenAPI document', () => {
   });
 
   test('has a call in this test for each operation', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const { operations } = await readOpenApi(await operators(relay));
 
     expect(operations.toSorted()).toEqual(Object.keys(CALLS).toSorted());
@@ -287,7 +290,7 @@ describe('the OpenAPI document', () => {
   });
 
   test('names the shape of every answer and every body, for those who make clients of it', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const { document } = await readOpenApi(await operators(relay));
     const unnamed: string[] = [];
     type Shaped = { content?: Record<string, { schema?: { $ref?: string } }> };
@@ -311,7 +314,7 @@ describe('the OpenAPI document', () => {
   });
 
   test('declares how each operation refuses a missing or weak token', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const scraper = await newToken(relay.database, { role: 'scraper' });
     const openApi = await readOpenApi(await operators(relay));
     const faults: string[] = [];
@@ -398,7 +401,7 @@ describe('the documentation page', () => {
   });
 
   test('takes reads alone, and says so where a token is wrong or in the address', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const { value } = await newToken(relay.database, { role: 'scraper' });
     const ask = async (path: string, init?: RequestInit) =>
       (await fetch(`${relay.operators}/api/v1${path}`, init)).status;

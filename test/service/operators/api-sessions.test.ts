@@ -3,7 +3,10 @@
 import { expect, test } from 'vitest';
 import { SESSIONS_PER_TOKEN_MAX } from '../../../src/operators/access/sessions.ts';
 import { type Operators, operators, type TokenOptions } from '../../support/operators.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import type { TestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 type Item = { id: string; token_id: string; token_name: string };
 
@@ -28,7 +31,7 @@ const sessionsOf = async (admin: Operators) =>
   (await admin.get<{ items: Item[] }>('/sessions')).body.items.map(({ id }) => id);
 
 test('a session is listed by its token, and ends when an admin ends it', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const admin = await operators(relay);
   const viewer = await operators(relay, { role: 'viewer', name: 'the viewer' });
   const cookie = await signIn(relay, { token: viewer.value });
@@ -51,7 +54,7 @@ test('a session is listed by its token, and ends when an admin ends it', async (
 });
 
 test('a code that a token made signs in as that token, once', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const admin = await operators(relay);
   const viewer = await operators(relay, { role: 'viewer' });
   const { status, body } = await viewer.post<{ code: string }>('/sign-in-codes', undefined, { key: 'k' });
@@ -69,7 +72,7 @@ test('a code that a token made signs in as that token, once', async () => {
 });
 
 test('a token has at most a bounded number of sessions: the oldest ends when another begins', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const admin = await operators(relay);
   const first = await signIn(relay, { token: admin.value });
   const second = await signIn(relay, { token: admin.value });
@@ -89,7 +92,7 @@ test.for<[string, TokenOptions, boolean]>([
   ['an admin of some sources', { role: 'admin', sources: ['default'] }, true],
   ['a scraper', { role: 'scraper' }, false],
 ])('%s neither lists nor ends sessions', async ([, options, mayMakeCodes]) => {
-  await using relay = await startTestService();
+  const relay = shared();
   const caller = await operators(relay, options);
 
   expect(await caller.get('/sessions')).toMatchObject({ status: 403 });
@@ -98,7 +101,7 @@ test.for<[string, TokenOptions, boolean]>([
 });
 
 test('a code of a token that was revoked meanwhile signs nobody in', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const admin = await operators(relay);
   const viewer = await operators(relay, { role: 'viewer' });
   const { body } = await viewer.post<{ code: string }>('/sign-in-codes');

@@ -5,9 +5,12 @@ import { expect, test } from 'vitest';
 import { operators, read } from '../../support/operators.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 test('a source that a token names twice counts once', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const admin = await operators(relay);
 
   const made = await admin.post('/tokens', {
@@ -22,7 +25,7 @@ test('a source that a token names twice counts once', async () => {
 });
 
 test('a token that was made with a source named twice sees each row once', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const auditor = await operators(relay, { role: 'auditor', sources: ['default'] });
   await relay.database.query(`update tokens set sources = '{default,default}'`);
   await deliver(relay.webhooks, completed(newJobId()));
@@ -38,7 +41,7 @@ test('a token that was made with a source named twice sees each row once', async
 test.for(['\u202e', 'a\u200bb', 'a\u2066b', 'a\nb', 'a\u2028b', '\u0007'])(
   'a name with characters that cannot be seen, as in %j, is refused',
   async (name) => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
 
     expect(await admin.post('/tokens', { name, role: 'viewer' })).toMatchObject({

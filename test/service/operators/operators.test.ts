@@ -13,10 +13,13 @@ import { readMetrics } from '../../support/requests.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
 import { openTransaction } from '../../support/transaction.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 describe('health', () => {
   test('/livez and /readyz are on both ports, /metrics on the operators’ alone', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
 
     for (const port of [relay.intake, relay.operators]) {
       await request(port).get('/livez').expect(200, { live: true });
@@ -36,7 +39,7 @@ describe('health', () => {
   });
 
   test('the state of RabbitMQ is shown', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
 
     await expect
       .poll(async () => (await request(relay.operators).get('/readyz')).body)
@@ -207,7 +210,7 @@ describe('the write queue', () => {
 
 describe('the log', () => {
   test('has one line for each delivery, without body, header or signature', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const jobId = newJobId();
 
     await deliver(relay.webhooks, completed(jobId));
