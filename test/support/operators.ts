@@ -90,12 +90,9 @@ export async function newToken(
   database: Pick<TestDatabase, 'url'>,
   options: TokenOptions = {},
 ): Promise<{ token: Token; value: string }> {
-  const pool = new Pool({ connectionString: database.url, max: 1 });
-  pool.on('error', () => {}); // a test may end, and its database, before its connection is closed
-  pool.on('connect', (client) => client.on('error', () => {}));
-  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
-  try {
-    const made = await db.transaction().execute((trx) =>
+  const made = await kyselyOf(database.url)
+    .transaction()
+    .execute((trx) =>
       makeToken(trx, {
         name: options.name ?? `test ${randomUUID()}`,
         role: options.role ?? 'admin',
@@ -105,11 +102,22 @@ export async function newToken(
         createdBy: 'a test',
       }),
     );
-    if (made === 'full') throw new Error('there are too many tokens');
-    return made;
-  } finally {
-    await db.destroy();
-  }
+  if (made === 'full') throw new Error('there are too many tokens');
+  return made;
+}
+
+const databases = new Map<string, Kysely<Database>>();
+
+/** Tests of a file make many tokens, and a connection costs 20 ms of processor time. An idle one is closed soon. */
+function kyselyOf(url: string): Kysely<Database> {
+  const known = databases.get(url);
+  if (known !== undefined) return known;
+  const pool = new Pool({ connectionString: url, max: 1, idleTimeoutMillis: 1_000, allowExitOnIdle: true });
+  pool.on('error', () => {}); // a test may end, and its database, before its connection is closed
+  pool.on('connect', (client) => client.on('error', () => {}));
+  const made = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+  databases.set(url, made);
+  return made;
 }
 
 export async function read<T>(response: Response): Promise<Answer<T>> {
