@@ -47,6 +47,23 @@ export class UnavailableError extends Error {
   }
 }
 
+/**
+ * The broker, or another server at its address, does not let us work. The message says who has to change what.
+ * - `access_refused`: the name, the password, the virtual host, or a permission.
+ * - `limit_reached`: the account, the virtual host or the broker may not have more connections.
+ * - `wrong_port`: what answers there does not speak AMQP, or TLS is on one side only.
+ * - `broker_refused`: another reason, which the message quotes.
+ */
+export class BrokerRefusalError extends Error {
+  override readonly name = 'BrokerRefusalError';
+  readonly code: 'access_refused' | 'limit_reached' | 'wrong_port' | 'broker_refused';
+
+  constructor(code: BrokerRefusalError['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
 /** An API that we call answered with something other than success. */
 export class AnswerError extends Error {
   override readonly name: string = 'AnswerError';

@@ -1,5 +1,6 @@
 // What happens to an outbox entry after a publish attempt. Pure.
 
+import { NACKED_ATTEMPTS_MAX } from './backoff.ts';
 import type { Publication } from './publisher.ts';
 import type { Entry } from './entry.ts';
 
@@ -13,7 +14,7 @@ import type { Entry } from './entry.ts';
 export type NextStep = 'delete' | 'return' | 'retry' | 'park' | 'keep';
 
 /**
- * Only a failure that the entry caused counts as an attempt.
+ * Only a failure that the entry caused can park it.
  * @param alone no other message was in flight, so if the channel was closed because of a message, it was this one
  */
 export function nextStep(
@@ -27,10 +28,14 @@ export function nextStep(
   // A live event waits for a queue that may be bound later. A copy for the exchange was asked for now, and is not kept.
   // A copy for one queue is kept: that queue has to exist.
   if (publication.result === 'returned') return isLive || isForQueue ? 'return' : 'delete';
+  // Waiting cures it, and nobody can decide anything better.
+  if (publication.blame === 'route') return 'retry';
+  if (publication.blame === 'queue') return isForQueue ? 'return' : 'keep';
   const isOwnFault = publication.blame === 'event' || (publication.blame === 'unknown' && alone);
   if (!isOwnFault) return 'keep';
   // The broker closes the channel because of this queue, and everything in flight fails with it: do not try again.
   if (isForQueue && publication.blame === 'unknown') return 'return';
-  if (attempts + 1 < maxAttempts) return 'retry';
+  const limit = publication.result === 'nacked' ? Math.min(maxAttempts, NACKED_ATTEMPTS_MAX) : maxAttempts;
+  if (attempts + 1 < limit) return 'retry';
   return isLive ? 'park' : 'delete';
 }

@@ -3,7 +3,7 @@
 import type { Logger } from 'pino';
 import { eventId } from '../event/index.ts';
 import { jobKey } from '../ledger/index.ts';
-import { retryDelayMs } from './backoff.ts';
+import { causeOf, retryDelayMs } from './backoff.ts';
 import type { CopyWrites } from './copy-writes.ts';
 import { type Attempt, type Entry, isDelay, type Settlement } from './entry.ts';
 import { nextStep } from './next-step.ts';
@@ -41,7 +41,7 @@ export function createOutcomes(options: {
     const entry = lane.entries[0] as Entry;
     observe(entry, publication);
     const next = nextStep(entry, publication, { alone, maxAttempts });
-    const retryInMs = next === 'retry' ? retryDelayMs(entry.attempts + 1, random()) : 0;
+    const retryInMs = next === 'retry' ? retryDelayMs(entry.attempts + 1, random(), causeOf(publication)) : 0;
     const result: Attempt = { entry, publication, next, retryInMs };
     if (next === 'keep') keep(lane, result, isStale);
     else if (entry.replay === undefined) apply(lane, result);

@@ -12,14 +12,23 @@ export type OutgoingMessage = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/**
- * The result of one publish attempt. `blame` names the cause of a failure: the event itself; the broker or the network, so that
- * any event would have failed; or unknown, if the broker closed the channel because of one of the messages in flight.
- */
+/** What the broker routes alike: the messages of a routing key, and those for a queue. */
+export function routeOf({ queue, routingKey }: Pick<OutgoingMessage, 'queue' | 'routingKey'>): string {
+  return typeof queue === 'string' ? `queue ${queue}` : routingKey;
+}
+
+/** The result of one publish attempt. `blame` names the cause of a failure. */
 export type Publication = { readonly durationMs: number } & (
   | { readonly result: 'confirmed' }
   | { readonly result: 'returned' | 'nacked'; readonly detail: string; readonly blame: 'event' }
   | { readonly result: 'failed'; readonly detail: string; readonly blame: Blame }
 );
 
-export type Blame = 'event' | 'broker' | 'unknown';
+/**
+ * - `event`: the event itself.
+ * - `broker`: the broker or the network, so that any event would have failed.
+ * - `route`: where it was to go. Events of other routes are published meanwhile.
+ * - `queue`: we may not publish to a queue directly. For one queue only.
+ * - `unknown`: one of the messages in flight, because of which the broker closed the channel.
+ */
+export type Blame = 'event' | 'broker' | 'route' | 'queue' | 'unknown';

@@ -1,15 +1,19 @@
-// Publishes to RabbitMQ on one confirm channel and reports the result of each message: confirmed, returned, nacked or failed.
-// `failed` means unknown: the broker may have the message. This file never publishes again, and queues nothing while the broker
-// is down: the relay does both. Its watchdog fails messages whose confirm is overdue.
+// Publishes to RabbitMQ and reports the result of each message: confirmed, returned, nacked or failed. `failed` means unknown: the
+// broker may have the message. This file never publishes again, and queues nothing while the broker is down: the relay does both.
+//
+// Usually all messages go by one confirm channel. Two kinds go by channels of their own, so that they cannot hold up the others:
+// messages for one queue, since RabbitMQ closes the channel if our account may not publish to queues; and those whose route is slow
+// (slow-routes.ts). A watchdog finds confirms that are overdue.
 
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { ChannelModel } from 'amqplib';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
 import { type BrokerError, type OpenChannel, openConfirmChannel } from './confirm-channel.ts';
-import type { OutgoingMessage, Publication } from './publication.ts';
-import { openRecoveringConnection, RECONNECT_FIRST_MS, RECONNECT_MAX_MS } from './recovering-connection.ts';
-import type { Topology } from './topology.ts';
+import { type OutgoingMessage, type Publication, routeOf } from './publication.ts';
+import { type Link, openRecoveringConnection } from './recovering-connection.ts';
+import { refusedRoute } from './sent-messages.ts';
+import { createSideChannel, type SideChannel } from './side-channel.ts';
+import { createSlowRoutes } from './slow-routes.ts';
+import { type Declared, declareTopology, type Topology } from './topology.ts';
 
 export type { OutgoingMessage, Publication } from './publication.ts';
 
@@ -27,8 +31,25 @@ export type Publisher = {
   readonly close: () => Promise<void>;
 };
 
+/** The channels of one connection. */
+type Channels = {
+  readonly link: Link;
+  readonly main: OpenChannel;
+  /** For messages to one queue. */
+  readonly queues: SideChannel;
+  readonly slow: SideChannel;
+};
+
 const CHECK_INTERVAL_MS = 1_000;
 const OVERDUE = 'confirm overdue';
+/**
+ * A route is slow if a confirm is missing for this part of the deadline, while later messages were confirmed: 10 s of 40. A broker
+ * whose disk is busy confirms within seconds; at 10 events a second a route has 100 unconfirmed by then, which RabbitMQ may bear.
+ */
+const SLOW_SHARE = 0.25;
+const SLOW_MIN_MS = 1_000;
+/** How many of all slow routes may be unconfirmed. RabbitMQ stops a channel at 60 or more; the next channel comes after a deadline. */
+const SLOW_IN_FLIGHT = 8;
 
 export function createPublisher(options: {
   url: string;
@@ -43,28 +64,57 @@ export function createPublisher(options: {
   onReady: () => void;
 }): Publisher {
   const { topology, confirmDeadlineMs, now, log, onReady } = options;
-  let channel: OpenChannel | undefined; // undefined while there is none to publish on
+  const slowAfterMs = Math.max(SLOW_MIN_MS, confirmDeadlineMs * SLOW_SHARE);
+  const slowRoutes = createSlowRoutes(log);
+  let channels: Channels | undefined; // undefined while there are none to publish on
   let blocked = false;
   let closed = false;
   let lostMs = now();
-  let losses = 0; // since a channel confirmed anything: one that closes at once must not be reopened in a hot loop
+  let slowInFlight = 0;
 
   const connection = openRecoveringConnection({ ...options, setup });
   const checks = setInterval(check, CHECK_INTERVAL_MS).unref();
 
-  /** Opens a channel on each new connection. Errors propagate, so that the recovery tries again. */
-  async function setup(model: ChannelModel): Promise<void> {
-    model.on('blocked', onBlocked);
-    model.on('unblocked', onUnblocked);
+  /** Opens a channel on each new connection. Errors propagate, so that another connection is tried. */
+  async function setup(link: Link): Promise<() => boolean> {
+    link.model.on('blocked', onBlocked);
+    link.model.on('unblocked', onUnblocked);
     blocked = false;
-    const fresh = await openConfirmChannel(model, { topology, now, onClosed });
-    if (losses > 1) await sleep(Math.min(RECONNECT_MAX_MS, RECONNECT_FIRST_MS * 2 ** losses));
-    // It was lost while we waited. Without this error the recovery would use the dead model.
-    if (!fresh.isOpen()) throw new Error('the channel closed during setup');
-    if (closed) return; // the recovery has stopped, and closes the model
-    channel = fresh;
+    tell(await declareTopology(link.model, topology));
+    const main = await openChannel(link, (reason) => {
+      if (channels?.main !== main) return; // it was given up before
+      if (reason) log.warn({ err: describeError(reason) }, 'the broker closed the channel');
+      giveUp(channels, reason ?? new Error('the broker closed the channel'));
+    });
+    if (!main.isOpen()) throw new Error('the channel closed during setup');
+    const beside = () => createSideChannel((onClosed) => openChannel(link, onClosed));
+    channels = { link, main, queues: beside(), slow: beside() };
     log.info('broker connected');
     onReady();
+    // One that confirms nothing may be closed at each message: it must not be opened again in a hot loop.
+    return main.inFlight.hasAnswered;
+  }
+
+  function openChannel(
+    link: Link,
+    onClosed: (reason: BrokerError | undefined) => void,
+  ): Promise<OpenChannel> {
+    return openConfirmChannel(link, {
+      exchange: topology.exchange.name,
+      now,
+      onClosed: (reason) => {
+        const route = refusedRoute(reason);
+        if (route !== undefined) slowRoutes.add(route, reason?.message ?? '');
+        onClosed(reason);
+      },
+    });
+  }
+
+  function tell({ exchange, detail }: Declared): void {
+    if (exchange === 'differs')
+      log.warn({ detail }, 'the exchange exists with another argument, and is used');
+    if (exchange === 'not ours')
+      log.info({ detail }, 'the exchange exists and is used: our account may not declare it');
   }
 
   function onBlocked(): void {
@@ -74,73 +124,114 @@ export function createPublisher(options: {
 
   function onUnblocked(): void {
     blocked = false;
-    channel?.inFlight.restartDeadlines();
+    if (channels !== undefined) for (const { inFlight } of openOf(channels)) inFlight.restartDeadlines();
     log.info('the broker is unblocked');
     onReady();
   }
 
-  function onClosed(reason: BrokerError | undefined): void {
-    if (channel === undefined || channel.isOpen()) return; // an older channel, or one that was never ready
-    if (reason) log.warn({ err: describeError(reason) }, 'the broker closed the channel');
-    giveUp(channel);
-  }
-
-  /** After every loss: closes the connection, and the recovery opens a new one with a new channel. */
-  function giveUp(lost: OpenChannel): void {
-    channel = undefined;
-    losses = lost.inFlight.hasAnswered() ? 1 : losses + 1;
+  /** Closes the connection, and another one is opened. What is in flight on side channels fails with their end. */
+  function giveUp({ link }: Channels, reason: Error): void {
+    channels = undefined;
     lostMs = now();
-    connection.lost();
-    lost.close();
+    link.lose(reason);
   }
 
   function send(message: OutgoingMessage, settled: (publication: Publication) => void): void {
-    const open = channel;
+    const open = channels;
     if (open === undefined) {
       settled({ result: 'failed', detail: 'not connected', blame: 'broker', durationMs: 0 });
       return;
     }
+    if (!slowRoutes.isEmpty() && slowRoutes.has(routeOf(message))) return sendSlowly(open, message, settled);
+    if (typeof message.queue === 'string') return sendBeside(open, open.queues, message, settled);
     try {
-      open.send(message, settled);
+      open.main.send(message, settled);
     } catch (error) {
       // amqplib may have counted a message that was never sent: this channel's confirms are no longer of use.
-      giveUp(open);
-      open.inFlight.failAll(describeError(error).message);
+      giveUp(open, error as Error);
+      open.main.inFlight.failAll(describeError(error).message);
     }
   }
 
-  /** The watchdog: fails messages whose confirm is overdue, and finds a recovery that hangs. */
-  function check(): void {
-    if (channel === undefined) connection.check();
-    else if (!blocked) failOverdue(channel);
+  /** That a side channel failed is no reason to wait for the broker: the connection is still there. */
+  function sendBeside(
+    open: Channels,
+    channel: SideChannel,
+    message: OutgoingMessage,
+    settled: (publication: Publication) => void,
+  ): void {
+    channel.send(message, (publication) => {
+      const isBroker = publication.result === 'failed' && publication.blame === 'broker';
+      settled(isBroker && channels === open ? { ...publication, blame: 'route' } : publication);
+    });
   }
 
-  function failOverdue(open: OpenChannel): void {
-    const overdue = open.inFlight.overdue(confirmDeadlineMs);
-    if (overdue.length === 0) return;
-    if (open.inFlight.isAnswered(confirmDeadlineMs)) {
-      for (const sent of overdue) open.inFlight.fail(sent, OVERDUE, 'event');
+  function sendSlowly(
+    open: Channels,
+    message: OutgoingMessage,
+    settled: (publication: Publication) => void,
+  ): void {
+    if (slowInFlight >= SLOW_IN_FLIGHT) {
+      const detail = `not sent: ${SLOW_IN_FLIGHT} events of slow routes are unconfirmed`;
+      settled({ result: 'failed', detail, blame: 'route', durationMs: 0 });
       return;
     }
-    // Nothing was confirmed for this long: the channel is dead, although it was not closed.
-    log.warn('no confirms from the broker, reopening the connection');
-    giveUp(open);
-    open.inFlight.failAll(OVERDUE);
+    slowInFlight += 1;
+    sendBeside(open, open.slow, message, (publication) => {
+      slowInFlight -= 1;
+      if (publication.result !== 'failed') slowRoutes.onAnswer(routeOf(message));
+      settled(publication);
+    });
+  }
+
+  function check(): void {
+    if (channels === undefined || blocked) return;
+    const present = channels;
+    watch(present.main, (reason) => giveUp(present, reason));
+    for (const side of [present.queues, present.slow]) {
+      const open = side.current();
+      if (open !== undefined) watch(open, side.giveUp);
+    }
+  }
+
+  /**
+   * Fails what is overdue, while the broker answers for others. If it answers for none, the channel is dead although it was not
+   * closed. Where messages were passed over, that is found sooner: they hold up all that is behind them.
+   * @param end gives the channel up
+   */
+  function watch({ inFlight }: OpenChannel, end: (reason: Error) => void): void {
+    const passedOver = inFlight.passedOver(slowAfterMs);
+    for (const { route } of passedOver) slowRoutes.add(route, OVERDUE);
+    const patienceMs = passedOver.length > 0 ? slowAfterMs : confirmDeadlineMs;
+    const stuck = inFlight.overdue(patienceMs).filter((sent) => !passedOver.includes(sent));
+    const isDead = stuck.length > 0 && !inFlight.isAnswered(patienceMs);
+    const late = isDead ? passedOver : inFlight.overdue(confirmDeadlineMs);
+    for (const sent of late) inFlight.fail(sent, OVERDUE, 'route');
+    if (!isDead) return;
+    log.warn('no confirms from the broker, reopening the channel');
+    // It never answered, as it would for other routes: the first message may be the one that holds it up.
+    if (stuck[0] !== undefined && !inFlight.hasAnswered()) slowRoutes.add(stuck[0].route, OVERDUE);
+    end(new Error(OVERDUE));
+    inFlight.failAll(OVERDUE);
+  }
+
+  function openOf({ main, queues, slow }: Channels): OpenChannel[] {
+    return [main, queues.current(), slow.current()].filter((open) => open !== undefined);
   }
 
   return {
-    isReady: () => channel !== undefined && !blocked,
-    state: () => ({ connected: channel !== undefined, blocked }),
-    awayMs: () => (channel === undefined ? now() - lostMs : 0),
+    isReady: () => channels !== undefined && !blocked,
+    state: () => ({ connected: channels !== undefined, blocked }),
+    awayMs: () => (channels === undefined ? now() - lostMs : 0),
     publish: (message) => new Promise((resolve) => send(message, resolve)),
     close: async () => {
       if (closed) return;
       closed = true;
       clearInterval(checks);
-      const last = channel;
-      channel = undefined;
+      const last = channels;
+      channels = undefined;
       await connection.close();
-      last?.inFlight.failAll('publisher closed');
+      if (last !== undefined) for (const { inFlight } of openOf(last)) inFlight.failAll('publisher closed');
     },
   };
 }

@@ -1,104 +1,139 @@
-// The connection to the broker. amqplib's recovery opens it again after every loss; when the recovery itself hangs, `check` opens
-// another one. Publishes nothing: `setup` makes each new connection ready.
+// Keeps one connection to the broker: opens another one after each loss, with a growing pause after connections that were of no
+// use. Publishes nothing: `setup` makes each new connection ready. Does not use amqplib's recovery, since that does not tell why it
+// was refused, and waits for ever for the end of a connection that does not answer.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ChannelModel, connect, type RecoveringChannelModel } from 'amqplib';
+import type { ChannelModel } from 'amqplib';
 import type { Logger } from 'pino';
-import { describeError } from '../errors.ts';
+import { openBrokerConnection } from '../broker-connection.ts';
+import { BrokerRefusalError, describeError } from '../errors.ts';
+import { type BrokerSocket, brokerSocket } from './broker-socket.ts';
+
+export type Link = {
+  readonly model: ChannelModel;
+  readonly socket: BrokerSocket;
+  /** Gives the connection up; another one is opened. */
+  readonly lose: (reason: Error) => void;
+  /** Why it was lost, if it was and the reason is known. */
+  readonly lostBecause: () => Error | undefined;
+};
 
 export type RecoveringConnection = {
-  /** A loss was noticed here, so the recovery has its full time from now on. */
-  readonly lost: () => void;
-  /** Call it while not connected: opens another connection if the recovery has shown no sign of life for too long. */
-  readonly check: () => void;
-  /** Does not wait long for a broker that does not answer. */
+  /** Does not wait long for a broker that does not answer. Safe to call twice. */
   readonly close: () => Promise<void>;
 };
 
-/** If amqplib's recovery emits nothing for this long while not connected, it hangs: open a new connection. */
-const RECOVERY_STALL_MS = 60_000;
-export const RECONNECT_FIRST_MS = 100;
-export const RECONNECT_MAX_MS = 5_000;
+const RECONNECT_FIRST_MS = 100;
+const RECONNECT_MAX_MS = 5_000;
+/** A part of each pause is random, so that replicas do not come back at the same moment. */
+const RANDOM_SHARE = 0.2;
+/** A broker that does not answer while a connection is made ready: as long as RabbitMQ waits for a node that is gone. */
+const SETUP_TIMEOUT_MS = 60_000;
+/**
+ * A broker that is silent does not answer a close, and neither does one whose channel waits for a queue without a leader: for
+ * up to 65 s, RabbitMQ's net_ticktime and 5 s. The next connection waits for the end of this one: an account may be allowed one.
+ */
 const CLOSE_TIMEOUT_MS = 2_000;
 
-/** @param options.setup called with each new connection. If it rejects, the recovery tries again with the next one */
+/**
+ * @param options.setup called with each new connection. If it rejects, that one is closed and the next one is tried. It resolves
+ * with a question that is asked when the connection was lost: whether it was of any use. If not, the next pause is longer
+ */
 export function openRecoveringConnection(options: {
   url: string;
   heartbeatS: number;
   connectTimeoutMs: number;
-  setup: (model: ChannelModel) => Promise<void>;
-  /** Monotonic milliseconds. */
-  now: () => number;
+  setup: (link: Link) => Promise<() => boolean>;
   log: Logger;
 }): RecoveringConnection {
-  const { now, log } = options;
-  const url = withHeartbeat(options.url, options.heartbeatS);
-  let connection: RecoveringChannelModel | undefined;
-  let closed = false;
-  let lastSignMs = now(); // the recovery's last event
+  const { log, setup } = options;
+  const closing = new AbortController();
+  let endCurrent = async (): Promise<void> => {};
 
-  async function open(): Promise<void> {
-    lastSignMs = now();
-    const opened = await connect(url, {
-      timeout: options.connectTimeoutMs,
-      noDelay: true,
-      keepAlive: true,
-      clientProperties: { connection_name: 'tallyhook publisher' },
-      recovery: {
-        initialDelay: RECONNECT_FIRST_MS,
-        maxDelay: RECONNECT_MAX_MS,
-        waitForConnect: false,
-        setup: options.setup,
-      },
-    });
-    if (closed) {
-      await opened.close();
-      return;
+  async function run(): Promise<void> {
+    for (let useless = 0; !closing.signal.aborted; ) {
+      useless = (await liveOnce()) ? 0 : useless + 1;
+      await sleep(pauseMs(useless), undefined, { signal: closing.signal }).catch(() => {});
     }
-    connection = opened;
-    opened.on('error', (error) => log.warn({ err: describeError(error) }, 'broker connection error'));
-    opened.on('disconnect', (error) => onSign('broker connection lost', error));
-    opened.on('connect-failed', (error) => onSign('broker cannot be reached', error));
-    opened.on('connect', () => {
-      lastSignMs = now();
-    });
   }
 
-  function onSign(what: string, error: unknown): void {
-    lastSignMs = now();
-    log.warn({ err: describeError(error) }, what);
+  /** From connecting to the loss. Never rejects. @returns whether the connection was of use */
+  async function liveOnce(): Promise<boolean> {
+    try {
+      const model = await openBrokerConnection({
+        url: options.url,
+        name: 'tallyhook publisher',
+        heartbeatS: options.heartbeatS,
+        timeoutMs: options.connectTimeoutMs,
+      });
+      const { link, lost } = toLink(model);
+      endCurrent = () => end(link);
+      try {
+        return await use(link, lost);
+      } finally {
+        await end(link);
+      }
+    } catch (error) {
+      if (!closing.signal.aborted) log.warn({ err: describeError(error) }, titleOf(error));
+      return false;
+    }
   }
 
-  function openAndLog(): void {
-    open().catch((error: unknown) =>
-      log.error({ err: describeError(error) }, 'broker connection cannot be opened'),
-    );
+  /** @throws why it could not be made ready */
+  async function use(link: Link, lost: Promise<Error>): Promise<boolean> {
+    if (closing.signal.aborted) return false;
+    const wasOfUse = await Promise.race([setup(link), failing(lost), timeOut()]);
+    const error = await lost;
+    if (!closing.signal.aborted) log.warn({ err: describeError(error) }, 'broker connection lost');
+    return wasOfUse();
   }
 
-  openAndLog();
+  /** @throws Error if the setup takes too long */
+  async function timeOut(): Promise<never> {
+    await sleep(SETUP_TIMEOUT_MS, undefined, { ref: false });
+    throw new Error('the broker did not answer while the connection was made ready');
+  }
+
+  const ended = run();
 
   return {
-    lost: () => {
-      lastSignMs = now();
-    },
-
-    check: () => {
-      if (now() - lastSignMs <= RECOVERY_STALL_MS) return;
-      log.error('the broker connection does not recover, opening a new one');
-      void connection?.close().catch(() => {});
-      openAndLog();
-    },
-
     close: async () => {
-      closed = true;
-      await Promise.race([connection?.close(), sleep(CLOSE_TIMEOUT_MS)]);
+      closing.abort();
+      await endCurrent();
+      await Promise.race([ended, sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
     },
   };
 }
 
-/** amqplib reads the heartbeat only from the URL. With its default of 60 s a lost connection is noticed after minutes. */
-function withHeartbeat(url: string, seconds: number): string {
-  const parsed = new URL(url);
-  if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', String(seconds));
-  return parsed.href;
+function toLink(model: ChannelModel): { link: Link; lost: Promise<Error> } {
+  const { promise: lost, resolve } = Promise.withResolvers<Error>();
+  let reason: Error | undefined;
+  const lose = (error: Error) => {
+    reason ??= error;
+    resolve(error);
+  };
+  model.on('error', lose);
+  model.on('close', (error?: Error) => lose(error ?? new Error('the connection was closed')));
+  return { link: { model, socket: brokerSocket(model), lose, lostBecause: () => reason }, lost };
 }
+
+/** Resolves when it is closed, or soon. */
+async function end({ model, socket }: Link): Promise<void> {
+  const isClosed = () => true;
+  const closed = model.close().then(isClosed, isClosed); // it rejects if it was closed before
+  const isInTime = await Promise.race([closed, sleep(CLOSE_TIMEOUT_MS, false, { ref: false })]);
+  if (!isInTime) socket.destroy('the broker did not close the connection');
+}
+
+async function failing(lost: Promise<Error>): Promise<never> {
+  throw await lost;
+}
+
+/** @param useless connections in a row that were of no use */
+function pauseMs(useless: number): number {
+  const longest = Math.min(RECONNECT_MAX_MS, RECONNECT_FIRST_MS * 2 ** useless);
+  return longest * (1 - RANDOM_SHARE * Math.random());
+}
+
+const titleOf = (error: unknown) =>
+  error instanceof BrokerRefusalError ? 'the broker refuses us' : 'broker cannot be reached';

@@ -2,12 +2,13 @@
 // channel is lost or the answer is overdue. Does not know the connection.
 
 import { createLinkedList, type Linked } from '../linked-list.ts';
-import type { Blame, OutgoingMessage, Publication } from './publication.ts';
+import { type Blame, type OutgoingMessage, type Publication, routeOf } from './publication.ts';
 
 /** A message that waits for its result. */
 export interface Sent extends Linked<Sent> {
   readonly messageId: string;
   readonly startedMs: number;
+  readonly route: string;
   readonly isForQueue: boolean;
   /** Why it was returned. The confirm follows and settles it. */
   returned: string | undefined;
@@ -26,25 +27,31 @@ export type SentMessages = {
   readonly failAll: (detail: string, code?: unknown) => void;
   /** Those that wait for the broker's answer for longer than this. */
   readonly overdue: (deadlineMs: number) => Sent[];
+  /** Of those, the ones that the broker has passed over: it has answered for one that was sent later. */
+  readonly passedOver: (deadlineMs: number) => Sent[];
   /** Whether the broker answered for any message within this time. */
   readonly isAnswered: (withinMs: number) => boolean;
   /** Whether the broker has answered for any message at all. */
   readonly hasAnswered: () => boolean;
   /** All get their full time again: the broker was blocked. */
   readonly restartDeadlines: () => void;
+  readonly size: () => number;
 };
 
 /** The broker closed the channel because of one message (its size, its frames), not because of the connection. */
 const CONTENT_ERRORS: ReadonlySet<unknown> = new Set([311, 406, 501, 502, 540, 541]);
 
-/** Our user may lack the permission to publish to a queue directly: then the cause is a message for a queue. */
+/** Our user may not publish to a queue directly, to the exchange, or with a routing key. */
 const ACCESS_REFUSED = 403;
+/** RabbitMQ's words if the account has topic permissions that leave a routing key out. */
+const REFUSED_KEY = /access to topic '(.*)' in exchange/s;
 
 /** `now`: monotonic milliseconds. */
 export function createSentMessages(now: () => number): SentMessages {
   const waiting = createLinkedList<Sent>();
   let restartedMs = now();
   let answeredMs: number | undefined;
+  let answeredStartedMs = 0; // of the message that was sent last of those that the broker has answered for
 
   function settle(sent: Sent, publication: Publication): void {
     if (waiting.delete(sent)) sent.settled(publication);
@@ -53,6 +60,7 @@ export function createSentMessages(now: () => number): SentMessages {
   /** The broker answered. Returns how long that took. */
   function noteAnswer(sent: Sent): number {
     answeredMs = now();
+    if (sent.startedMs > answeredStartedMs) answeredStartedMs = sent.startedMs;
     return answeredMs - sent.startedMs;
   }
 
@@ -60,12 +68,16 @@ export function createSentMessages(now: () => number): SentMessages {
     settle(sent, { result: 'failed', detail, blame, durationMs: now() - sent.startedMs });
   }
 
+  const overdue = (deadlineMs: number): Sent[] =>
+    [...waiting].filter(({ startedMs }) => now() - Math.max(startedMs, restartedMs) > deadlineMs);
+
   return {
-    add: ({ messageId, queue }, settled) => {
+    add: (message, settled) => {
       const sent: Sent = {
-        messageId,
+        messageId: message.messageId,
         startedMs: now(),
-        isForQueue: typeof queue === 'string',
+        route: routeOf(message),
+        isForQueue: typeof message.queue === 'string',
         returned: undefined,
         settled,
         previous: undefined,
@@ -99,11 +111,12 @@ export function createSentMessages(now: () => number): SentMessages {
     fail,
 
     failAll: (detail, code) => {
-      for (const sent of waiting) fail(sent, detail, blameOf(code, sent));
+      for (const sent of waiting) fail(sent, detail, blameOf({ message: detail, code }, sent));
     },
 
-    overdue: (deadlineMs) =>
-      [...waiting].filter(({ startedMs }) => now() - Math.max(startedMs, restartedMs) > deadlineMs),
+    overdue,
+
+    passedOver: (deadlineMs) => overdue(deadlineMs).filter(({ startedMs }) => startedMs < answeredStartedMs),
 
     isAnswered: (withinMs) => now() - Math.max(answeredMs ?? 0, restartedMs) < withinMs,
 
@@ -112,11 +125,21 @@ export function createSentMessages(now: () => number): SentMessages {
     restartDeadlines: () => {
       restartedMs = now();
     },
+
+    size: () => waiting.size(),
   };
 }
 
-/** Of a message that was in flight when the channel closed with this reply code. */
-function blameOf(code: unknown, { isForQueue }: Sent): Blame {
-  const isForContent = CONTENT_ERRORS.has(code) || (code === ACCESS_REFUSED && isForQueue);
-  return isForContent ? 'unknown' : 'broker';
+/** The routing key that our account may not use, if the channel was closed for this. */
+export function refusedRoute(
+  reason: { readonly message: string; readonly code?: unknown } | undefined,
+): string | undefined {
+  return reason?.code === ACCESS_REFUSED ? REFUSED_KEY.exec(reason.message)?.[1] : undefined;
+}
+
+/** Of a message that was in flight when the channel closed with this reply code, for the reason in `message`. */
+function blameOf(reason: { message: string; code: unknown }, { isForQueue, route }: Sent): Blame {
+  if (CONTENT_ERRORS.has(reason.code)) return 'unknown';
+  if (isForQueue && reason.code === ACCESS_REFUSED) return 'queue';
+  return refusedRoute(reason) === route ? 'route' : 'broker';
 }

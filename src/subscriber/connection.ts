@@ -2,7 +2,9 @@
 // attempts. Does not use amqplib's recovery, since that waits for ever to close a connection that does not answer.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ChannelModel, connect } from 'amqplib';
+import type { ChannelModel } from 'amqplib';
+import { openBrokerConnection } from '../broker-connection.ts';
+import { BrokerRefusalError } from '../errors.ts';
 import { backoffMs } from './backoff.ts';
 import { SubscriberError } from './errors.ts';
 import { messageOf } from './notices.ts';
@@ -30,7 +32,7 @@ const CLOSE_TIMEOUT_MS = 2_000;
 const BACKOFF = { firstMs: 200, maxMs: 10_000 };
 /** A connection that lasted for less counts as a failed attempt: one that is closed again at once makes no hot loop. */
 const LASTING_MS = 10_000;
-/** They stay until a person changes something. */
+/** They stay until a person changes something. What else the broker refuses may mend itself: a limit, a port whose proxy has no server. */
 const FAULTS: ReadonlySet<SubscriberError['code']> = new Set(['access_refused', 'queue_differs']);
 
 /** Waits, but not for long, and not for a result. */
@@ -83,11 +85,11 @@ export function keepConnected(options: {
 
   /** From connecting to the loss. @throws why it never worked */
   async function liveOnce(onSetUp: () => void): Promise<void> {
-    const model = await connect(withHeartbeat(options.url), {
-      timeout: CONNECT_TIMEOUT_MS,
-      noDelay: true,
-      keepAlive: true,
-      clientProperties: { connection_name: options.name },
+    const model = await openBrokerConnection({
+      url: options.url,
+      name: options.name,
+      heartbeatS: HEARTBEAT_S,
+      timeoutMs: CONNECT_TIMEOUT_MS,
     });
     const { promise: lost, resolve: lose } = Promise.withResolvers<Error>();
     let isOpen = true;
@@ -126,24 +128,8 @@ export function keepConnected(options: {
   };
 }
 
-/** amqplib reads the heartbeat only from the URL. With its default of 60 s a lost connection is noticed after minutes. */
-function withHeartbeat(url: string): string {
-  const parsed = new URL(url);
-  if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', String(HEARTBEAT_S));
-  return parsed.href;
-}
-
-/** In the handshake the broker refuses an account, and amqplib gives no code. */
 function toConnectError(error: unknown): Error {
-  const reason = error instanceof Error ? error : new Error(messageOf(error));
-  const refused = REFUSALS.find(([beginning]) => reason.message.startsWith(beginning))?.[1];
-  return refused === undefined ? reason : new SubscriberError('access_refused', refused, { cause: reason });
+  if (error instanceof BrokerRefusalError)
+    return new SubscriberError(error.code, error.message, { cause: error });
+  return error instanceof Error ? error : new Error(messageOf(error));
 }
-
-const REFUSALS = [
-  ['Handshake terminated by server: 403', 'the broker refused the name or the password of the account'],
-  [
-    'Expected ConnectionOpenOk; got <ConnectionClose',
-    'the broker refused the virtual host in the URL: it does not exist, or the account may not use it',
-  ],
-] as const;

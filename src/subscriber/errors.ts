@@ -26,12 +26,22 @@ export class TimeLimitError extends Error {
 /**
  * The broker does not let the subscriber work. The message says why and what to do.
  * - `queue_differs`: the queue, or its dead-letter queue, exists with other arguments.
- * - `access_refused`: the account's password is wrong, or it lacks a permission.
+ * - `access_refused`: the account's password or the virtual host is wrong, or it lacks a permission.
+ * - `limit_reached`: the account, the virtual host or the broker may not have more connections.
+ * - `wrong_port`: what answers there does not speak AMQP, or TLS is on one side only.
+ * - `broker_refused`: another reason, which the message quotes.
  * - `exchange_missing`, `queue_missing`: not declared yet by who owns it.
  */
 export class SubscriberError extends Error {
   override readonly name = 'SubscriberError';
-  readonly code: 'queue_differs' | 'access_refused' | 'exchange_missing' | 'queue_missing';
+  readonly code:
+    | 'queue_differs'
+    | 'access_refused'
+    | 'limit_reached'
+    | 'wrong_port'
+    | 'broker_refused'
+    | 'exchange_missing'
+    | 'queue_missing';
 
   constructor(code: SubscriberError['code'], message: string, options?: ErrorOptions) {
     super(message, options);

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { type Kind, KINDS, routingKey } from '../event/index.ts';
+import { accountOf } from '../broker-connection.ts';
 import { SOURCE_NAME } from '../source-name.ts';
 import type { Backoff } from './backoff.ts';
 import type { DedupStore } from './dedup.ts';
@@ -140,17 +141,3 @@ export function settle<Tx>(options: SubscriberOptions<Tx>): Settings<Tx> {
 
 const bindingsOf = (kinds: readonly Kind[], sources: readonly string[]): string[] =>
   kinds.flatMap((kind) => sources.map((source) => routingKey('job', kind, source)));
-
-function accountOf(url: string): Topology['account'] {
-  const { username, pathname } = new URL(url);
-  return { user: decoded(username) || 'guest', virtualHost: decoded(pathname.slice(1)) || '/' };
-}
-
-/** As it stands if it is not well-formed: it is shown to people only. */
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createSentMessages } from '../../../src/relay/sent-messages.ts';
-import type { OutgoingMessage, Publication } from '../../../src/relay/publication.ts';
+import type { Blame, OutgoingMessage, Publication } from '../../../src/relay/publication.ts';
 
 function setUp() {
   const clock = { ms: 1_000 };
@@ -80,13 +80,13 @@ test('a nacked message is blamed on its event', () => {
   expect(results).toMatchObject([['a', { result: 'nacked', blame: 'event' }]]);
 });
 
-test.for<[number | undefined, 'broker' | 'unknown', 'broker' | 'unknown']>([
+test.for<[number | undefined, Blame, Blame]>([
   [undefined, 'broker', 'broker'],
   [320, 'broker', 'broker'],
   [404, 'broker', 'broker'],
   [406, 'unknown', 'unknown'],
   [501, 'unknown', 'unknown'],
-  [403, 'broker', 'unknown'],
+  [403, 'broker', 'queue'],
 ])(
   'when the channel closes with reply code %s, a message for the exchange is blamed on the %s, one for a queue on the %s',
   ([code, forExchange, forQueue]) => {

@@ -1,0 +1,63 @@
+// A confirm channel beside the main one, on the same connection, for messages that could stop it for all others. It is opened by
+// its first message, and again after it closed. That it closes is no loss of the connection.
+
+import { describeError } from '../errors.ts';
+import type { OpenChannel } from './confirm-channel.ts';
+import type { OutgoingMessage, Publication } from './publication.ts';
+
+export type SideChannel = {
+  readonly send: (message: OutgoingMessage, settled: (publication: Publication) => void) => void;
+  /** Undefined while it is not open. */
+  readonly current: () => OpenChannel | undefined;
+  /** Nothing more is sent on the current one: the next message opens another one. */
+  readonly giveUp: () => void;
+};
+
+/** @param open opens another channel; calls its argument when that is closed */
+export function createSideChannel(open: (onClosed: () => void) => Promise<OpenChannel>): SideChannel {
+  let opening: Promise<OpenChannel> | undefined;
+  let current: OpenChannel | undefined;
+
+  function forget(which: Promise<OpenChannel>): void {
+    if (opening !== which) return;
+    opening = undefined;
+    current = undefined;
+  }
+
+  function start(): Promise<OpenChannel> {
+    const started: Promise<OpenChannel> = open(() => forget(started));
+    opening = started;
+    started.then(
+      (channel) => {
+        if (opening === started) current = channel;
+      },
+      () => forget(started),
+    );
+    return started;
+  }
+
+  async function send(message: OutgoingMessage, settled: (publication: Publication) => void): Promise<void> {
+    let channel: OpenChannel | undefined;
+    try {
+      channel = await (opening ?? start());
+    } catch (error) {
+      settled({ result: 'failed', detail: describeError(error).message, blame: 'broker', durationMs: 0 });
+      return;
+    }
+    try {
+      channel.send(message, settled);
+    } catch (error) {
+      // amqplib may have counted a message that was never sent: this channel's confirms are no longer of use.
+      if (channel === current) giveUp();
+      channel.inFlight.failAll(describeError(error).message);
+    }
+  }
+
+  function giveUp(): void {
+    current?.close();
+    opening = undefined;
+    current = undefined;
+  }
+
+  return { send: (message, settled) => void send(message, settled), current: () => current, giveUp };
+}
