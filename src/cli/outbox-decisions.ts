@@ -40,7 +40,9 @@ type Action = keyof typeof WORDS;
 
 export const decisionsHelp = `  outbox retry ID…      publish these again, at most ${DECIDED_AT_ONCE}: events' ids, or entries'
   outbox retry returned | parked
-                        publish all of them again, without a question
+                        publish all of them again, without a question. One that was nacked
+                        may be in some queues already: each of up to five attempts can
+                        bring these another copy
     --source NAME         only those of this source
   outbox retry --all --state STATE
                         publish again all that match; it shows them and asks

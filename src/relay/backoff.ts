@@ -15,8 +15,10 @@ const NACK_PAUSES_MS = [1_000, 6_000, 60_000, 600_000] as const;
 /** Then an operator decides. */
 export const NACKED_ATTEMPTS_MAX = NACK_PAUSES_MS.length + 1;
 
-/** A route that is slow for all its events: each would be tried, or written, for nothing. */
+/** A route is slow for all its events: most of them would be written again for nothing, and some copied. */
 const ROUTE_FIRST_MS = 5_000;
+/** Once it is not slow any more, its events wait for this long at most. */
+const ROUTE_MAX_MS = 30_000;
 
 /** What made an attempt fail, as far as the pause depends on it. */
 export type Cause = 'nack' | 'route' | 'other';
@@ -28,12 +30,12 @@ export function causeOf(publication: Publication): Cause {
 
 /**
  * Milliseconds until the next attempt after `attempts` failed ones, less a random part of up to a quarter, so that entries which
- * failed together are not due together. They double from 0.2 s up to 60 s, for a slow route from 5 s. At most, in seconds:
+ * failed together are not due together. They double from 0.2 s up to 60 s, for a slow route from 5 s up to 30 s. At most, in seconds:
  *
  * | after attempt | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 and more |
  * |---|---|---|---|---|---|---|---|---|---|---|
  * | nacked | 1 | 6 | 60 | 600 | parked | | | | | |
- * | of a slow route | 5 | 10 | 20 | 40 | 60 | 60 | 60 | 60 | 60 | 60 |
+ * | of a slow route | 5 | 10 | 20 | 30 | 30 | 30 | 30 | 30 | 30 | 30 |
  * | any other | 0.2 | 0.4 | 0.8 | 1.6 | 3.2 | 6.4 | 12.8 | 25.6 | 51.2 | 60 |
  *
  * So the 20 attempts of the default take 9 to 12 minutes, and the 5 of a nacked event 8 to 11.
@@ -45,6 +47,7 @@ export function retryDelayMs(attempts: number, random: number, cause: Cause = 'o
 
 function longestMs(attempts: number, cause: Cause): number {
   if (cause === 'nack') return NACK_PAUSES_MS[Math.min(attempts, NACK_PAUSES_MS.length) - 1] as number;
-  const firstMs = cause === 'route' ? ROUTE_FIRST_MS : RETRY_FIRST_MS;
-  return Math.min(RETRY_MAX_MS, firstMs * 2 ** (attempts - 1));
+  const [firstMs, maxMs] =
+    cause === 'route' ? [ROUTE_FIRST_MS, ROUTE_MAX_MS] : [RETRY_FIRST_MS, RETRY_MAX_MS];
+  return Math.min(maxMs, firstMs * 2 ** (attempts - 1));
 }

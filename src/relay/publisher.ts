@@ -46,10 +46,10 @@ const OVERDUE = 'confirm overdue';
  * A route is slow if a confirm is missing for this part of the deadline, while later messages were confirmed: 10 s of 40. A broker
  * whose disk is busy confirms within seconds; at 10 events a second a route has 100 unconfirmed by then, which RabbitMQ may bear.
  */
-const SLOW_SHARE = 0.25;
+export const SLOW_SHARE = 0.25;
 const SLOW_MIN_MS = 1_000;
 /** How many of all slow routes may be unconfirmed. RabbitMQ stops a channel at 60 or more; the next channel comes after a deadline. */
-const SLOW_IN_FLIGHT = 8;
+export const SLOW_IN_FLIGHT = 8;
 
 export function createPublisher(options: {
   url: string;

@@ -6,7 +6,7 @@ import { parseEventId } from '../../event/index.ts';
 import { decide, type Decision, judge, lockEntry } from '../decisions/decide.ts';
 import { eventIdText } from '../contract/filters.ts';
 import { ApiError, defineAction, notFound, type Operation, scopeOf } from './operation.ts';
-import { createOutboxOrders } from './outbox-orders.ts';
+import { COPIES, createOutboxOrders } from './outbox-orders.ts';
 import { Entry } from '../contract/outbox.ts';
 
 export function createOutboxOperations(): readonly Operation[] {
@@ -14,8 +14,7 @@ export function createOutboxOperations(): readonly Operation[] {
     ...createOutboxOrders(),
     decideOperation('retry', {
       summary: 'Publish a returned or parked event again',
-      description:
-        'With its original id, and with all attempts anew. An event that is pending stays as it is.',
+      description: `With its original id, and with all attempts anew. An event that is pending stays as it is. ${COPIES}`,
       answer: 'The entry, pending again.',
     }),
     decideOperation('discard', {

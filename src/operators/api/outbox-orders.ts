@@ -19,6 +19,10 @@ import { type DecidedEntry, decideEntries, type ManyDecision } from '../decision
 import { placeOf } from './lists.ts';
 import { type ActionContext, defineAction, type Operation, scopeOf } from './operation.ts';
 
+/** What a retry may cost others. */
+export const COPIES =
+  'One that was nacked may be in some queues already: each of its up to five attempts can bring these another copy.';
+
 const HOW =
   `By \`ids\`, or by a \`filter\` the oldest first; at most \`limit\`, ${DECIDED_AT_ONCE} a call. Continue with \`next_cursor\` until ` +
   'it is null. With `dry_run` nothing is changed, and nothing recorded; the order that follows needs another `Idempotency-Key`.';
@@ -33,7 +37,7 @@ function retryOperation(): Operation {
     path: '/outbox/retry',
     tag: 'Outbox',
     summary: 'Publish many returned or parked events again',
-    description: `${HOW} Each event that waited at the first call is retried once, even if it is returned again.`,
+    description: `${HOW} Each event that waited at the first call is retried once, even if it is returned again. ${COPIES}`,
     role: 'operator',
     body: RetryOrder,
     answers: {

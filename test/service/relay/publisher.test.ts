@@ -7,6 +7,7 @@ import type { Publisher } from '../../../src/relay/publisher.ts';
 import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { createTestPublisher, newMessage } from '../../support/relay.ts';
+import { createTestLog } from '../../support/service.ts';
 import { waitFor } from '../../support/waits.ts';
 
 /** So long that no heartbeat is written, or expected, meanwhile. */
@@ -130,3 +131,56 @@ test('a connection without confirms is given up: what is in flight on it fails, 
     await publisher.close();
   }
 });
+
+test('an exchange that operations made with an alternate exchange is used, and told', async () => {
+  const exchange = newExchange();
+  const { log, lines } = createTestLog();
+  await using bus = await listen(newExchange());
+  await bus.channel.assertExchange(exchange, 'topic', { durable: true, alternateExchange: 'amq.fanout' });
+  await bus.channel.bindQueue(bus.queue, exchange, 'job.#');
+  const publisher = createTestPublisher({ exchange, log });
+  try {
+    await untilReady(publisher);
+    expect(await publisher.publish(newMessage('a'))).toMatchObject({ result: 'confirmed' });
+    await bus.received(1);
+    expect(lines.map(({ msg, detail }) => [msg, detail])).toContainEqual([
+      'the exchange exists with another argument, and is used',
+      expect.stringContaining("inequivalent arg 'alternate-exchange'"),
+    ]);
+  } finally {
+    await publisher.close();
+    await bus.channel.deleteExchange(exchange);
+  }
+});
+
+test.for([
+  ['of another type', 'direct', {}, "is of type 'direct' and has to be of type 'topic'"],
+  ['that is internal', 'topic', { internal: true }, 'is internal, so nobody can publish to it'],
+] as const)(
+  'an exchange %s is refused in one sentence, and used once it is mended',
+  async ([, type, options, sentence]) => {
+    const exchange = newExchange();
+    const { log, lines } = createTestLog();
+    await using bus = await listen(newExchange());
+    await bus.channel.assertExchange(exchange, type, { durable: true, ...options });
+    const publisher = createTestPublisher({ exchange, log });
+    try {
+      await vi.waitFor(() =>
+        expect(lines).toContainEqual(
+          expect.objectContaining({
+            msg: 'the broker refuses us',
+            err: expect.objectContaining({
+              code: 'broker_refused',
+              message: expect.stringContaining(`the exchange '${exchange}' ${sentence}`) as string,
+            }) as object,
+          }),
+        ),
+      );
+      await bus.channel.deleteExchange(exchange);
+      await untilReady(publisher);
+    } finally {
+      await publisher.close();
+      await bus.channel.deleteExchange(exchange);
+    }
+  },
+);

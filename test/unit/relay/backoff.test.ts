@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { RETRY_MAX_MS, retryDelayMs } from '../../../src/relay/backoff.ts';
+import { NACKED_ATTEMPTS_MAX, RETRY_MAX_MS, retryDelayMs } from '../../../src/relay/backoff.ts';
 
 /** Minutes until an event is parked, with 20 attempts. */
 const total = (random: number) =>
@@ -11,6 +11,15 @@ test('the waits are the ones of the table in the source', () => {
   const longest = Array.from({ length: 12 }, (_, index) => retryDelayMs(index + 1, 0) / 1_000);
 
   expect(longest).toEqual([0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60, 60, 60]);
+});
+
+test('after a nack the waits are few and long, and for a slow route they begin with five seconds', () => {
+  const longest = (cause: 'nack' | 'route', count: number) =>
+    Array.from({ length: count }, (_, index) => retryDelayMs(index + 1, 0, cause) / 1_000);
+
+  expect(longest('nack', NACKED_ATTEMPTS_MAX - 1)).toEqual([1, 6, 60, 600]);
+  expect(longest('nack', 30).at(-1)).toBe(600);
+  expect(longest('route', 6)).toEqual([5, 10, 20, 30, 30, 30]);
 });
 
 test('the 20 attempts of the default take 9 to 12 minutes', () => {

@@ -127,3 +127,30 @@ test('the broker answers as long as a confirm or a nack came within the time, or
   inFlight.restartDeadlines();
   expect(inFlight.isAnswered(100)).toBe(true);
 });
+
+test('a message is passed over when a later one was answered, and not when it is only late', () => {
+  const { clock, inFlight, add } = setUp();
+  const first = add('a');
+  clock.ms += 1;
+  const second = add('b');
+  clock.ms += 1;
+  const third = add('c');
+  clock.ms += 100;
+  expect(inFlight.passedOver(50)).toEqual([]);
+  inFlight.confirm(second);
+  expect(inFlight.passedOver(50)).toEqual([first]);
+  expect(inFlight.overdue(50)).toEqual([first, third]);
+});
+
+test('when the account may not use a routing key, its messages alone are blamed on their route', () => {
+  const { inFlight, results, add } = setUp();
+  add('a');
+  const text = (key: string) => `access to topic '${key}' in exchange 'x' in vhost '/' refused for user 'y'`;
+  inFlight.failAll(text('job.completed.default'), 403);
+  add('b');
+  inFlight.failAll(text('job.failed.default'), 403);
+  expect(results.map(([, publication]) => publication)).toMatchObject([
+    { blame: 'route' },
+    { blame: 'broker' },
+  ]);
+});

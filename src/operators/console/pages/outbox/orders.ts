@@ -50,7 +50,8 @@ export const retryPages = orderPages<z.output<typeof RetryAnswer>, Entry>({
     verb: 'Retry',
     past: 'retried',
     noun: 'event',
-    effect: 'They become pending, with all attempts anew, and are published with their original ids.',
+    effect:
+      'They become pending, with all attempts anew, and are published with their original ids. One that was nacked may be in some queues already: each of its up to five attempts can bring these another copy.',
   },
 });
 

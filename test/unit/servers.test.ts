@@ -1,0 +1,54 @@
+// The page on servers is held against the code: every figure and right that it states.
+
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { loadConfig } from '../../src/config.ts';
+import { BrokerRefusalError } from '../../src/errors.ts';
+import { NACKED_ATTEMPTS_MAX, retryDelayMs } from '../../src/relay/backoff.ts';
+import { SLOW_IN_FLIGHT, SLOW_SHARE } from '../../src/relay/publisher.ts';
+import { topologyOf } from '../../src/relay/topology.ts';
+
+const page = readFileSync(new URL('../../docs/servers.md', import.meta.url), 'utf8');
+const rabbitmq = page.slice(page.indexOf('## RabbitMQ'));
+const { broker } = loadConfig({
+  DATABASE_URL: 'postgres://localhost/x',
+  AMQP_URL: 'amqp://localhost',
+  SIGNING_SECRETS: 'x'.repeat(16),
+});
+
+test('the page on servers states what holds for RabbitMQ', () => {
+  const { name, type, durable } = topologyOf(broker).exchange;
+  for (const stated of [
+    `\`AMQP_HEARTBEAT_S\`, ${broker.heartbeatS} s`,
+    `\`AMQP_CONNECT_TIMEOUT_MS\`, ${broker.connectTimeoutMs / 1_000} s`,
+    `\`AMQP_CONFIRM_DEADLINE_MS\`, ${broker.confirmDeadlineMs / 1_000} s; ${SLOW_SHARE === 0.25 ? 'a quarter' : 'another part'} of it`,
+    `at most ${SLOW_IN_FLIGHT} at a time`,
+    `${durable ? 'durable' : 'transient'}, type \`${type}\``,
+    `For the exchange \`${name}\``,
+    `'^${name.replace('.', '\\.')}$' '^(${name.replace('.', '\\.')}|amq\\.default)$' '^$'`,
+  ])
+    expect(rabbitmq).toContain(stated);
+});
+
+test('the page on servers states after which waits a nacked event is tried again', () => {
+  const waitsS = Array.from(
+    { length: NACKED_ATTEMPTS_MAX - 1 },
+    (_, index) => retryDelayMs(index + 1, 0, 'nack') / 1_000,
+  );
+  expect(waitsS).toEqual([1, 6, 60, 600]);
+  expect(NACKED_ATTEMPTS_MAX).toBe(5);
+  expect(rabbitmq).toContain('tried five times, after 1 s, 6 s, 1 min and 10 min');
+});
+
+test('the page on servers names every code of a refused connection, and no other', () => {
+  const codes: Record<BrokerRefusalError['code'], true> = {
+    access_refused: true,
+    limit_reached: true,
+    wrong_port: true,
+    broker_refused: true,
+  };
+  const [row = ''] = /^\| name and password.*$/m.exec(rabbitmq) ?? [];
+  const named = [...row.matchAll(/`(\w+)`/g)].map(([, code]) => code);
+  expect(new Set(named)).toEqual(new Set(Object.keys(codes)));
+  expect(new BrokerRefusalError('wrong_port', 'x')).toMatchObject({ code: 'wrong_port' });
+});
