@@ -10,7 +10,7 @@ export const RETRY_MAX_MS = 60_000;
  * each attempt may be a copy for their subscribers. The first pauses are for a queue that was full for a moment, the last one for
  * somebody who makes room. In all they are as long as the others' 20 attempts.
  */
-const NACK_PAUSES_MS = [1_000, 6_000, 60_000, 600_000] as const;
+const NACK_PAUSES_MS = [2_000, 8_000, 50_000, 600_000] as const;
 
 /** Then an operator decides. */
 export const NACKED_ATTEMPTS_MAX = NACK_PAUSES_MS.length + 1;
@@ -34,7 +34,7 @@ export function causeOf(publication: Publication): Cause {
  *
  * | after attempt | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 and more |
  * |---|---|---|---|---|---|---|---|---|---|---|
- * | nacked | 1 | 6 | 60 | 600 | parked | | | | | |
+ * | nacked | 2 | 8 | 50 | 600 | parked | | | | | |
  * | of a slow route | 5 | 10 | 20 | 30 | 30 | 30 | 30 | 30 | 30 | 30 |
  * | any other | 0.2 | 0.4 | 0.8 | 1.6 | 3.2 | 6.4 | 12.8 | 25.6 | 51.2 | 60 |
  *

@@ -44,11 +44,11 @@ const CHECK_INTERVAL_MS = 1_000;
 const OVERDUE = 'confirm overdue';
 /**
  * A route is slow if a confirm is missing for this part of the deadline, while later messages were confirmed: 10 s of 40. A broker
- * whose disk is busy confirms within seconds; at 10 events a second a route has 100 unconfirmed by then, which RabbitMQ may bear.
+ * whose disk is busy confirms within seconds. At 50 events a second a route has used up RELAY_IN_FLIGHT by then.
  */
 export const SLOW_SHARE = 0.25;
 const SLOW_MIN_MS = 1_000;
-/** How many of all slow routes may be unconfirmed. RabbitMQ stops a channel at 60 or more; the next channel comes after a deadline. */
+/** How many of all slow routes may be unconfirmed: RabbitMQ stops a channel at 60 or more. */
 export const SLOW_IN_FLIGHT = 8;
 
 export function createPublisher(options: {
@@ -179,7 +179,9 @@ export function createPublisher(options: {
     slowInFlight += 1;
     sendBeside(open, open.slow, message, (publication) => {
       slowInFlight -= 1;
-      if (publication.result !== 'failed') slowRoutes.onAnswer(routeOf(message));
+      // A nack may say that it is still slow: so RabbitMQ answers for a queue whose leader it cannot find.
+      if (publication.result === 'confirmed' || publication.result === 'returned')
+        slowRoutes.onConfirm(routeOf(message));
       settled(publication);
     });
   }
@@ -187,26 +189,28 @@ export function createPublisher(options: {
   function check(): void {
     if (channels === undefined || blocked) return;
     const present = channels;
-    watch(present.main, (reason) => giveUp(present, reason));
-    for (const side of [present.queues, present.slow]) {
-      const open = side.current();
-      if (open !== undefined) watch(open, side.giveUp);
-    }
+    // What is unconfirmed of a slow route may hold up all that is behind it.
+    const patienceMs = slowRoutes.isEmpty() ? confirmDeadlineMs : slowAfterMs;
+    watch(present.main, patienceMs, (reason) => giveUp(present, reason));
+    const [queues, slow] = [present.queues.current(), present.slow.current()];
+    if (queues !== undefined) watch(queues, patienceMs, present.queues.giveUp);
+    if (slow !== undefined) watch(slow, confirmDeadlineMs, present.slow.giveUp);
   }
 
   /**
-   * Fails what is overdue, while the broker answers for others. If it answers for none, the channel is dead although it was not
-   * closed. Where messages were passed over, that is found sooner: they hold up all that is behind them.
+   * Fails what is overdue, and sooner what was passed over: it takes the place of others in flight. If the broker answers for none
+   * within `patienceMs`, the channel is dead although it was not closed.
    * @param end gives the channel up
    */
-  function watch({ inFlight }: OpenChannel, end: (reason: Error) => void): void {
-    const passedOver = inFlight.passedOver(slowAfterMs);
-    for (const { route } of passedOver) slowRoutes.add(route, OVERDUE);
-    const patienceMs = passedOver.length > 0 ? slowAfterMs : confirmDeadlineMs;
-    const stuck = inFlight.overdue(patienceMs).filter((sent) => !passedOver.includes(sent));
+  function watch({ inFlight }: OpenChannel, patienceMs: number, end: (reason: Error) => void): void {
+    for (const sent of inFlight.passedOver(slowAfterMs)) {
+      slowRoutes.add(sent.route, OVERDUE);
+      inFlight.fail(sent, OVERDUE, 'route');
+    }
+    const stuck = inFlight.overdue(patienceMs);
     const isDead = stuck.length > 0 && !inFlight.isAnswered(patienceMs);
-    const late = isDead ? passedOver : inFlight.overdue(confirmDeadlineMs);
-    for (const sent of late) inFlight.fail(sent, OVERDUE, 'route');
+    for (const sent of isDead ? [] : inFlight.overdue(confirmDeadlineMs))
+      inFlight.fail(sent, OVERDUE, 'route');
     if (!isDead) return;
     log.warn('no confirms from the broker, reopening the channel');
     // It never answered, as it would for other routes: the first message may be the one that holds it up.

@@ -1,6 +1,6 @@
 // The routes whose confirms are overdue: the messages of a routing key, or those for one queue. RabbitMQ stops a channel that has
-// some 60 to 200 unconfirmed messages for one queue, as for a quorum queue without a leader, and with it everything that is sent
-// behind them. So these go by a channel of their own, with few in flight, until one of them is answered.
+// some 60 to 300 unconfirmed messages for one queue, as for a quorum queue without a leader, and with it everything that is sent
+// behind them. So these go by a channel of their own, with few in flight, until one of them is confirmed.
 
 import type { Logger } from 'pino';
 
@@ -9,8 +9,8 @@ export type SlowRoutes = {
   readonly isEmpty: () => boolean;
   /** Changes nothing if it is known. */
   readonly add: (route: string, because: string) => void;
-  /** The broker answered for a message of this route. */
-  readonly onAnswer: (route: string) => void;
+  /** The broker confirmed a message of this route: it is slow no more. */
+  readonly onConfirm: (route: string) => void;
 };
 
 /** Three kinds of events for each of a thousand sources. Beyond that, what is slow stays on the main channel. */
@@ -26,8 +26,8 @@ export function createSlowRoutes(log: Logger): SlowRoutes {
       routes.add(route);
       log.warn({ route, because }, 'events of this route are published apart from the others, few at a time');
     },
-    onAnswer: (route) => {
-      if (routes.delete(route)) log.info({ route }, 'the broker answers for events of this route again');
+    onConfirm: (route) => {
+      if (routes.delete(route)) log.info({ route }, 'the broker confirms events of this route again');
     },
   };
 }

@@ -153,7 +153,7 @@ export function toSubscriberError(error: unknown, topology: Topology): unknown {
   if (code === ACCESS_REFUSED)
     return new SubscriberError(
       'access_refused',
-      `the broker refused this account something (${said}). It needs: ${grantOf(topology)}`,
+      `the broker refused this account something (${said}). It needs: ${said.startsWith('access to topic') ? topicGrantOf(topology) : grantOf(topology)}`,
       { cause: error },
     );
   return error;
@@ -168,6 +168,11 @@ function grantOf({ queue, exchange, form, declareExchange: declares, account }: 
       ? ['^$', '^$', `^${own}$`]
       : [declares ? `^(${queues}|${source})$` : `^${queues}$`, `^${queues}$`, `^(${queues}|${source})$`];
   return `rabbitmqctl set_permissions -p '${account.virtualHost}' '${account.user}' '${configure}' '${write}' '${read}'`;
+}
+
+/** The same for an account whose topic permissions leave out what it binds. */
+function topicGrantOf({ exchange, account }: Topology): string {
+  return `rabbitmqctl set_topic_permissions -p '${account.virtualHost}' '${account.user}' '${exchange}' '^$' '.*'`;
 }
 
 const pattern = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

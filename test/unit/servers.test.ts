@@ -35,9 +35,9 @@ test('the page on servers states after which waits a nacked event is tried again
     { length: NACKED_ATTEMPTS_MAX - 1 },
     (_, index) => retryDelayMs(index + 1, 0, 'nack') / 1_000,
   );
-  expect(waitsS).toEqual([1, 6, 60, 600]);
+  expect(waitsS).toEqual([2, 8, 50, 600]);
   expect(NACKED_ATTEMPTS_MAX).toBe(5);
-  expect(rabbitmq).toContain('tried five times, after 1 s, 6 s, 1 min and 10 min');
+  expect(rabbitmq).toContain('tried five times, after 2 s, 8 s, 50 s and 10 min');
 });
 
 test('the page on servers names every code of a refused connection, and no other', () => {

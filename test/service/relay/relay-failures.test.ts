@@ -110,15 +110,15 @@ test('a nacked event waits longer after each attempt, is parked after the last, 
         { id: `${job}:failed`, state: 'parked', attempts: 3, last_error: 'nacked by the broker' },
         { id: `${job}:completed`, state: 'pending', attempts: 0, last_error: null },
       ]),
-    { timeout: 10_000, interval: 50 },
+    { timeout: 20_000, interval: 50 },
   );
   const waits = await relay.database.query<{ wait: number }>(
     `select extract(epoch from published_at - lag(published_at) over (order by attempt))::float8 as wait
      from publications where result = 'nacked' order by attempt`,
   );
-  // 0.2 s and 0.4 s, each less a quarter at most.
-  expect(waits[1]?.wait).toBeGreaterThan(0.15);
-  expect(waits[2]?.wait).toBeGreaterThan(0.3);
+  // 2 s and 8 s, each less a quarter at most.
+  expect(waits[1]?.wait).toBeGreaterThan(1.5);
+  expect(waits[2]?.wait).toBeGreaterThan(6);
 
   // While it is parked others flow, and later events of its own job wait.
   const third = newJobId();
@@ -160,7 +160,30 @@ test('a nacked event is sent as soon as there is room again, with the events beh
   });
   // The queue with room got a copy at each attempt: what a nack says is that not every queue took it.
   const ids = bus.ids();
+  expect(ids.filter((id) => id === `default:${job}:failed`).length).toBeLessThanOrEqual(3);
   expect(ids.indexOf(`default:${job}:completed`)).toBeGreaterThan(ids.lastIndexOf(`default:${job}:failed`));
+});
+
+test('a full queue costs the others five copies of an event at most, however long it stays full', async () => {
+  const exchange = newExchange();
+  await using bus = await listen(exchange, { bindings: ['job.failed.#'] });
+  await addFullQueue(bus, exchange);
+  await using relay = await startTestService({ exchange });
+  const jobs = Array.from({ length: 22 }, newJobId);
+  for (const job of jobs) await deliver(relay.webhooks, failed(job));
+
+  await vi.waitFor(
+    async () => {
+      // Instead of the waits.
+      await relay.database.query(`update outbox_held set due_at = now() where state = 'pending'`);
+      expect((await outbox(relay.database)).map(({ state }) => state)).toEqual(jobs.map(() => 'parked'));
+    },
+    { timeout: 20_000, interval: 50 },
+  );
+
+  await bus.received(jobs.length * 5 + 1);
+  expect(bus.ids()).toHaveLength(jobs.length * 5 + 1); // the filler of the full queue, too
+  expect((await outbox(relay.database)).map(({ attempts }) => attempts)).toEqual(jobs.map(() => 5));
 });
 
 test('guarantee 7: answers do not change while the exchange is of another type; it says so and waits', async () => {

@@ -17,7 +17,7 @@ test('after a nack the waits are few and long, and for a slow route they begin w
   const longest = (cause: 'nack' | 'route', count: number) =>
     Array.from({ length: count }, (_, index) => retryDelayMs(index + 1, 0, cause) / 1_000);
 
-  expect(longest('nack', NACKED_ATTEMPTS_MAX - 1)).toEqual([1, 6, 60, 600]);
+  expect(longest('nack', NACKED_ATTEMPTS_MAX - 1)).toEqual([2, 8, 50, 600]);
   expect(longest('nack', 30).at(-1)).toBe(600);
   expect(longest('route', 6)).toEqual([5, 10, 20, 30, 30, 30]);
 });
