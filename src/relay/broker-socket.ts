@@ -13,7 +13,7 @@ export type BrokerSocket = {
 
 export function brokerSocket(model: ChannelModel): BrokerSocket {
   const socket = socketOf(model);
-  // Then each message is a write of its own, and the watchdog of the recovery finds a connection that does not end.
+  // Then each message is a write of its own, and a connection that does not end stays until its heartbeats fail.
   if (socket === undefined) return { cork: () => {}, destroy: () => {} };
   return {
     cork: corkPerTurn(socket),

@@ -63,12 +63,9 @@ export async function declareTopology(
 
 async function declareExchange(model: ChannelModel, topology: Topology): Promise<void> {
   const { exchange, account } = topology;
+  if (topology.declareExchange && (await isDeclared(model, topology))) return;
   try {
-    await onChannel(model, (channel) =>
-      topology.declareExchange
-        ? channel.assertExchange(exchange, 'topic', { durable: true })
-        : channel.checkExchange(exchange),
-    );
+    await onChannel(model, (channel) => channel.checkExchange(exchange));
   } catch (error) {
     if (codeOf(error) !== NOT_FOUND) throw toSubscriberError(error, topology);
     throw new SubscriberError(
@@ -76,6 +73,21 @@ async function declareExchange(model: ChannelModel, topology: Topology): Promise
       `exchange '${exchange}' does not exist on virtual host '${account.virtualHost}': Tallyhook declares it when it starts`,
       { cause: error },
     );
+  }
+}
+
+/** False if it may be there in a form that others chose, or if the account may not declare it: then it is used as it is. */
+async function isDeclared(model: ChannelModel, topology: Topology): Promise<boolean> {
+  try {
+    await onChannel(model, (channel) =>
+      channel.assertExchange(topology.exchange, 'topic', { durable: true }),
+    );
+    return true;
+  } catch (error) {
+    const isOfType = /inequivalent arg 'type'/.test(error instanceof Error ? error.message : '');
+    const isUsable = codeOf(error) === PRECONDITION_FAILED && !isOfType;
+    if (isUsable || codeOf(error) === ACCESS_REFUSED) return false;
+    throw toSubscriberError(error, topology);
   }
 }
 

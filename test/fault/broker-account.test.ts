@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { connect } from 'amqplib';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
 import type { Publisher } from '../../src/relay/publisher.ts';
@@ -15,6 +16,7 @@ import { createTestPublisher, newMessage } from '../support/relay.ts';
 import { seedEvents } from '../support/replays.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { createTestLog, startTestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 let broker: RabbitmqServer;
 
@@ -61,8 +63,17 @@ beforeAll(async () => {
   broker = await startRabbitmq();
   const file = join(broker.dir, 'definitions.json');
   await writeFile(file, JSON.stringify(DEFINITIONS));
-  await broker.ctl('import_definitions', file);
-}, 120_000);
+  // rabbitmqctl has been seen to succeed without effect.
+  await until(
+    'the accounts can log in',
+    async () => {
+      await broker.ctl('import_definitions', file);
+      await (await connect(urlOf('service'))).close();
+      return true;
+    },
+    { limitMs: 90_000 },
+  );
+}, 180_000);
 
 afterAll(() => broker.close());
 

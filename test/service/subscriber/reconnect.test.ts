@@ -113,6 +113,23 @@ test('a missing exchange is waited for, and told; it is declared only if asked f
   for (const name of [exchange, another]) await world.channel.deleteExchange(name);
 });
 
+test('an exchange that operations made with arguments of their own is used, also by who would declare it', async () => {
+  await using world = await startSubscriberWorld();
+  const [exchange, fanout] = [newExchange(), newExchange()];
+  await world.channel.assertExchange(exchange, 'topic', { durable: true, alternateExchange: 'amq.fanout' });
+  await world.channel.assertExchange(fanout, 'fanout', { durable: true });
+  const on = { completed: () => {} };
+
+  const subscriber = await world.subscribe({ exchange, declareExchange: true, on });
+  await subscriber.stop();
+  const refused = await world
+    .subscribe({ exchange: fanout, declareExchange: true, on })
+    .catch((error: unknown) => error);
+
+  expect(refused).toMatchObject({ code: 'queue_differs' });
+  for (const name of [exchange, fanout]) await world.channel.deleteExchange(name);
+});
+
 test('a queue in another form is one clear error at the start; as it is, it can be used', async () => {
   await using world = await startSubscriberWorld();
   await world.channel.assertQueue(world.queue, { durable: true });
