@@ -59,10 +59,11 @@ function createEar() {
     };
   }
 
+  const onSocket = (message: unknown) => listenTo((message as { socket: Duplex }).socket);
+
   return {
     /** `open` makes the socket before it returns. */
     during: <Opening>(open: () => Opening): Opening => {
-      const onSocket = (message: unknown) => listenTo((message as { socket: Duplex }).socket);
       subscribe(NEW_SOCKET, onSocket);
       try {
         return open();

@@ -63,6 +63,7 @@ const STRANGERS: readonly (readonly [RegExp, Sentence])[] = [
       `${address} speaks HTTP and not AMQP: the URL needs the broker's AMQP port, usually 5672, or 5671 with amqps://`,
   ],
   // A TLS record: an alert, or a handshake.
+  // oxlint-disable-next-line no-control-regex -- these are bytes
   [/^[\x15\x16]\x03/, ({ address }) => `${address} speaks TLS: the URL has to begin with amqps://`],
   [/^AMQP/, ({ address }) => `${address} speaks another version of AMQP than 0-9-1`],
 ];

@@ -48,7 +48,7 @@ export function openRecoveringConnection(options: {
 }): RecoveringConnection {
   const { log, setup } = options;
   const closing = new AbortController();
-  let endCurrent = async (): Promise<void> => {};
+  let current: Link | undefined;
 
   async function run(): Promise<void> {
     for (let useless = 0; !closing.signal.aborted; ) {
@@ -67,7 +67,7 @@ export function openRecoveringConnection(options: {
         timeoutMs: options.connectTimeoutMs,
       });
       const { link, lost } = toLink(model);
-      endCurrent = () => end(link);
+      current = link;
       try {
         return await use(link, lost);
       } finally {
@@ -88,18 +88,12 @@ export function openRecoveringConnection(options: {
     return wasOfUse();
   }
 
-  /** @throws Error if the setup takes too long */
-  async function timeOut(): Promise<never> {
-    await sleep(SETUP_TIMEOUT_MS, undefined, { ref: false });
-    throw new Error('the broker did not answer while the connection was made ready');
-  }
-
   const ended = run();
 
   return {
     close: async () => {
       closing.abort();
-      await endCurrent();
+      if (current !== undefined) await end(current);
       await Promise.race([ended, sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
     },
   };
@@ -117,13 +111,20 @@ function toLink(model: ChannelModel): { link: Link; lost: Promise<Error> } {
   return { link: { model, socket: brokerSocket(model), lose, lostBecause: () => reason }, lost };
 }
 
+/** @throws Error if the setup takes too long */
+async function timeOut(): Promise<never> {
+  await sleep(SETUP_TIMEOUT_MS, undefined, { ref: false });
+  throw new Error('the broker did not answer while the connection was made ready');
+}
+
 /** Resolves when it is closed, or soon. */
 async function end({ model, socket }: Link): Promise<void> {
-  const isClosed = () => true;
   const closed = model.close().then(isClosed, isClosed); // it rejects if it was closed before
   const isInTime = await Promise.race([closed, sleep(CLOSE_TIMEOUT_MS, false, { ref: false })]);
   if (!isInTime) socket.destroy('the broker did not close the connection');
 }
+
+const isClosed = () => true;
 
 async function failing(lost: Promise<Error>): Promise<never> {
   throw await lost;

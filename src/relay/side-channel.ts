@@ -27,13 +27,18 @@ export function createSideChannel(open: (onClosed: () => void) => Promise<OpenCh
   function start(): Promise<OpenChannel> {
     const started: Promise<OpenChannel> = open(() => forget(started));
     opening = started;
-    started.then(
-      (channel) => {
-        if (opening === started) current = channel;
-      },
-      () => forget(started),
-    );
+    void keep(started);
     return started;
+  }
+
+  /** Who waits for it hears of its failure. */
+  async function keep(started: Promise<OpenChannel>): Promise<void> {
+    try {
+      const channel = await started;
+      if (opening === started) current = channel;
+    } catch {
+      forget(started);
+    }
   }
 
   async function send(message: OutgoingMessage, settled: (publication: Publication) => void): Promise<void> {

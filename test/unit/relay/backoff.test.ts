@@ -13,13 +13,13 @@ test('the waits are the ones of the table in the source', () => {
   expect(longest).toEqual([0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60, 60, 60]);
 });
 
-test('after a nack the waits are few and long, and for a slow route they begin with five seconds', () => {
-  const longest = (cause: 'nack' | 'route', count: number) =>
-    Array.from({ length: count }, (_, index) => retryDelayMs(index + 1, 0, cause) / 1_000);
+const longestAfter = (cause: 'nack' | 'route', count: number) =>
+  Array.from({ length: count }, (_, index) => retryDelayMs(index + 1, 0, cause) / 1_000);
 
-  expect(longest('nack', NACKED_ATTEMPTS_MAX - 1)).toEqual([2, 8, 50, 600]);
-  expect(longest('nack', 30).at(-1)).toBe(600);
-  expect(longest('route', 6)).toEqual([5, 10, 20, 30, 30, 30]);
+test('after a nack the waits are few and long, and for a slow route they begin with five seconds', () => {
+  expect(longestAfter('nack', NACKED_ATTEMPTS_MAX - 1)).toEqual([2, 8, 50, 600]);
+  expect(longestAfter('nack', 30).at(-1)).toBe(600);
+  expect(longestAfter('route', 6)).toEqual([5, 10, 20, 30, 30, 30]);
 });
 
 test('the 20 attempts of the default take 9 to 12 minutes', () => {

@@ -47,10 +47,10 @@ test('a live event whose attempts are used up is parked, and a copy leaves the o
   expect(nextStep({ ...copyToQueue, ...last }, nacked, options)).toBe('delete');
 });
 
-test('a nacked event is tried five times at most, since each attempt may be a copy in queues that have room', () => {
-  const tried = (attempts: number, maxAttempts: number) =>
-    nextStep({ attempts }, nacked, { alone: false, maxAttempts });
+const tried = (attempts: number, maxAttempts: number) =>
+  nextStep({ attempts }, nacked, { alone: false, maxAttempts });
 
+test('a nacked event is tried five times at most, since each attempt may be a copy in queues that have room', () => {
   expect([3, 4].map((attempts) => tried(attempts, 20))).toEqual(['retry', 'park']);
   expect([0, 1].map((attempts) => tried(attempts, 2))).toEqual(['retry', 'park']);
 });

@@ -142,13 +142,15 @@ test('a message is passed over when a later one was answered, and not when it is
   expect(inFlight.overdue(50)).toEqual([first, third]);
 });
 
+const refusalOf = (key: string) =>
+  `access to topic '${key}' in exchange 'x' in vhost '/' refused for user 'y'`;
+
 test('when the account may not use a routing key, its messages alone are blamed on their route', () => {
   const { inFlight, results, add } = setUp();
   add('a');
-  const text = (key: string) => `access to topic '${key}' in exchange 'x' in vhost '/' refused for user 'y'`;
-  inFlight.failAll(text('job.completed.default'), 403);
+  inFlight.failAll(refusalOf('job.completed.default'), 403);
   add('b');
-  inFlight.failAll(text('job.failed.default'), 403);
+  inFlight.failAll(refusalOf('job.failed.default'), 403);
   expect(results.map(([, publication]) => publication)).toMatchObject([
     { blame: 'route' },
     { blame: 'broker' },
