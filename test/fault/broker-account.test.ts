@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { connect } from 'amqplib';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
 import type { Publisher } from '../../src/relay/publisher.ts';
 import { createSubscriber } from '../../src/subscriber/index.ts';
@@ -17,6 +17,7 @@ import { seedEvents } from '../support/replays.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { createTestLog, startTestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
+import { waitFor } from '../support/waits.ts';
 
 let broker: RabbitmqServer;
 
@@ -73,7 +74,7 @@ beforeAll(async () => {
     },
     { limitMs: 90_000 },
   );
-}, 180_000);
+});
 
 afterAll(() => broker.close());
 
@@ -91,8 +92,7 @@ const urlOf = (user: string, virtualHost = '/') =>
 
 const grantAll = (user: string) => broker.ctl('set_permissions', '-p', '/', user, '.*', '.*', '.*');
 
-const untilReady = (publisher: Publisher) =>
-  vi.waitFor(() => expect(publisher.isReady()).toBe(true), PATIENCE);
+const untilReady = (publisher: Publisher) => waitFor(() => expect(publisher.isReady()).toBe(true), PATIENCE);
 
 type Said = { readonly code: string; readonly message: string };
 
@@ -101,7 +101,7 @@ async function relaySays(url: string): Promise<Said> {
   const { log, lines } = createTestLog();
   const publisher = createTestPublisher({ exchange: newExchange(), url, log });
   try {
-    return await vi.waitFor(() => {
+    return await waitFor(() => {
       const line = lines.find(({ msg }) => msg === 'the broker refuses us');
       if (line === undefined) throw new Error(`it says only ${JSON.stringify(lines)}`);
       const { code, message } = line['err'] as Said;
@@ -167,7 +167,7 @@ test('who is refused a connection learns why in one sentence, from the relay and
     }),
   );
   http.close();
-}, 60_000);
+});
 
 test('an account that may not declare the exchange uses one that is there, and says so if there is none', async () => {
   const url = urlOf('no-configure');
@@ -189,7 +189,7 @@ test('an account that may not declare the exchange uses one that is there, and s
   } finally {
     await publisher.close();
   }
-}, 60_000);
+});
 
 test('the service needs to configure and write its exchange alone; without write no event is blamed', async () => {
   const { log } = createTestLog();
@@ -208,14 +208,14 @@ test('the service needs to configure and write its exchange alone; without write
       detail: expect.stringContaining(`access to exchange '${EXCHANGE}'`) as string,
     });
     await grantAll('no-write');
-    await vi.waitFor(
+    await waitFor(
       async () => expect(await mute.publish(newMessage('b'))).toMatchObject({ result: 'confirmed' }),
       PATIENCE,
     );
   } finally {
     await Promise.all([service.close(), mute.close()]);
   }
-}, 60_000);
+});
 
 test('a routing key that the account may not use is tried apart, and the others go on over the same connection', async () => {
   await using bus = await listen(EXCHANGE, { url: broker.url });
@@ -235,14 +235,14 @@ test('a routing key that the account may not use is tried apart, and the others 
     }
 
     await broker.ctl('clear_topic_permissions', '-p', '/', 'no-topic');
-    await vi.waitFor(async () => expect(await refused()).toMatchObject({ result: 'confirmed' }), PATIENCE);
+    await waitFor(async () => expect(await refused()).toMatchObject({ result: 'confirmed' }), PATIENCE);
     await bus.received(4);
     expect(bus.ids()).toEqual(['b', 'c', 'd', 'a']);
     expect(connected()).toBe(2);
   } finally {
     await publisher.close();
   }
-}, 60_000);
+});
 
 test('a replay to a queue that the broker refuses us is paused, and live events go on over their channel', async () => {
   const exchange = newExchange();
@@ -260,7 +260,7 @@ test('a replay to a queue that the broker refuses us is paused, and live events 
   const live = Array.from({ length: 30 }, newJobId);
   for (const job of live) await deliver(service.webhooks, completed(job));
 
-  await vi.waitFor(
+  await waitFor(
     async () =>
       expect((await api.get(`/replays/${body.id}`)).body).toMatchObject({
         state: 'paused',
@@ -269,7 +269,7 @@ test('a replay to a queue that the broker refuses us is paused, and live events 
       }),
     { timeout: 20_000, interval: 100 },
   );
-  await vi.waitFor(
+  await waitFor(
     () => expect(new Set(bus.ids())).toEqual(new Set(live.map((job) => `default:${job}:completed`))),
     { timeout: 20_000, interval: 50 },
   );
@@ -280,13 +280,13 @@ test('a replay to a queue that the broker refuses us is paused, and live events 
   expect(service.log.filter(({ msg }) => msg === 'broker connected')).toHaveLength(1);
   const more = newJobId();
   await deliver(service.webhooks, completed(more));
-  await vi.waitFor(() => expect(copies(bus.messages).get(`default:${more}:completed`)).toBe(1), {
+  await waitFor(() => expect(copies(bus.messages).get(`default:${more}:completed`)).toBe(1), {
     timeout: 5_000,
   });
 
   // The broker's operator allows it, and ours resumes it.
   await grantAll('no-queues');
-  await vi.waitFor(
+  await waitFor(
     async () => {
       await api.post(`/replays/${body.id}/resume`);
       expect((await api.get(`/replays/${body.id}`)).body).toMatchObject({ state: 'finished' });
@@ -294,4 +294,4 @@ test('a replay to a queue that the broker refuses us is paused, and live events 
     { timeout: 30_000, interval: 500 },
   );
   expect((await bus.channel.checkQueue(queue)).messageCount).toBe(400);
-}, 90_000);
+});

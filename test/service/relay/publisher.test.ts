@@ -165,7 +165,7 @@ test.for([
     await bus.channel.assertExchange(exchange, type, { durable: true, ...options });
     const publisher = createTestPublisher({ exchange, log });
     try {
-      await vi.waitFor(() =>
+      await waitFor(() =>
         expect(lines).toContainEqual(
           expect.objectContaining({
             msg: 'the broker refuses us',

@@ -172,7 +172,7 @@ test('a full queue costs the others five copies of an event at most, however lon
   const jobs = Array.from({ length: 22 }, newJobId);
   for (const job of jobs) await deliver(relay.webhooks, failed(job));
 
-  await vi.waitFor(
+  await waitFor(
     async () => {
       // Instead of the waits.
       await relay.database.query(`update outbox_held set due_at = now() where state = 'pending'`);
