@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { BrokerRefusalError } from '../../src/errors.ts';
+import { CONTRACT_NAMES } from '../../src/ledger/session.ts';
 import { NACKED_ATTEMPTS_MAX, retryDelayMs } from '../../src/relay/backoff.ts';
 import { SLOW_IN_FLIGHT, SLOW_SHARE } from '../../src/relay/publisher.ts';
 import { topologyOf } from '../../src/relay/topology.ts';
@@ -51,4 +52,18 @@ test('the page on servers names every code of a refused connection, and no other
   const named = [...row.matchAll(/`(\w+)`/g)].map(([, code]) => code);
   expect(new Set(named)).toEqual(new Set(Object.keys(codes)));
   expect(new BrokerRefusalError('wrong_port', 'x')).toMatchObject({ code: 'wrong_port' });
+});
+
+/** The names in the first column of the table of Postgres, by the first word of the second. */
+function documented(how: 'set' | 'checked'): string[] {
+  const part = page.slice(page.indexOf('## Postgres'), page.indexOf('### Sessions'));
+  const rows = part.matchAll(/^\| (`[^|]*) \| (\w+)[^|]*\|/gm);
+  return Array.from(rows)
+    .filter(([, , kind]) => kind === how)
+    .flatMap(([, names = '']) => Array.from(names.matchAll(/`(\w+)`/g), ([, name = '']) => name))
+    .toSorted();
+}
+
+test.for(['set', 'checked'] as const)('the page names each setting of Postgres that is %s', (how) => {
+  expect(documented(how)).toEqual([...new Set<string>(CONTRACT_NAMES[how])].toSorted());
 });
