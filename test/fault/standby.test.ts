@@ -1,0 +1,86 @@
+// Commits that wait for a standby that is gone.
+
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { post } from '../support/load.ts';
+import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
+import { completed, newJobId } from '../support/sender.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { readMetric } from '../support/requests.ts';
+
+let postgres: OwnPostgres;
+
+beforeAll(async () => {
+  postgres = await startOwnPostgres();
+});
+
+afterAll(() => postgres[Symbol.asyncDispose]());
+
+const ENV = { MIGRATE_ON_START: 'true', ANSWER_DEADLINE_MS: '1500' };
+
+/** For a standby that is not there. Not one of our own commits waits for it. */
+async function waitForStandby(database: TestDatabase, name: string): Promise<void> {
+  await database.query(`alter system set synchronous_standby_names = '${name}'`);
+  await database.query('select pg_reload_conf()');
+}
+
+const waiting = (database: TestDatabase) =>
+  database.query<{ pid: number }>(
+    `select pid from pg_stat_activity where datname = '${database.name}' and wait_event = 'SyncRep'`,
+  );
+
+const sessionsOf = async (database: TestDatabase) =>
+  (
+    await database.query<{ count: number }>(
+      `select count(*)::int as count from pg_stat_activity where datname = '${database.name}' and application_name like 'tallyhook%'`,
+    )
+  )[0]?.count ?? 0;
+
+test('guarantee 2: no 2xx for a commit whose wait for a standby was cancelled', async () => {
+  await using database = await postgres.createDatabase();
+  await using relay = await startTestService({ database, env: { ...ENV, ANSWER_DEADLINE_MS: '9500' } });
+  expect((await post(relay.webhooks, completed(newJobId()))).status).toBe(202);
+  await waitForStandby(database, 'nobody');
+  try {
+    const answer = post(relay.webhooks, completed(newJobId()));
+    await vi.waitFor(async () => {
+      const cancelled = await database.query(
+        `select pg_cancel_backend(pid) from pg_stat_activity
+         where datname = '${database.name}' and application_name = 'tallyhook intake' and wait_event = 'SyncRep'`,
+      );
+      expect(cancelled.length).toBeGreaterThan(0);
+    }, 10_000);
+    expect((await answer).status).toBe(503);
+  } finally {
+    await waitForStandby(database, '');
+  }
+});
+
+test('commits that hang keep their sessions and open no others, deliveries get 503, and all goes on by itself', async () => {
+  await using database = await postgres.createDatabase();
+  await using relay = await startTestService({ database, env: ENV });
+  expect((await post(relay.webhooks, completed(newJobId()))).status).toBe(202);
+  const max = await readMetric(relay.operators, 'tallyhook_database_sessions_max');
+  await waitForStandby(database, 'nobody');
+  let most = 0;
+  try {
+    // Twice as many writes as it has connections for them would be five times as many sessions.
+    for (let refused = 0; refused < 12; refused++) {
+      expect((await post(relay.webhooks, completed(newJobId()))).status).toBe(503);
+      most = Math.max(most, (await waiting(database)).length);
+      expect(await sessionsOf(database)).toBeLessThanOrEqual(max + 1);
+    }
+    expect(await readMetric(relay.operators, 'tallyhook_database_statements_unanswered')).toBeGreaterThan(1);
+    const intake = await database.query(
+      `select from pg_stat_activity where datname = '${database.name}' and application_name = 'tallyhook intake'`,
+    );
+    expect(intake).toHaveLength(2);
+  } finally {
+    await waitForStandby(database, '');
+  }
+  await vi.waitFor(async () => expect((await post(relay.webhooks, completed(newJobId()))).status).toBe(202), {
+    timeout: 10_000,
+    interval: 100,
+  });
+  expect(most).toBeGreaterThan(1);
+});
