@@ -15,6 +15,7 @@ import { findChromium, WITHOUT_CHROMIUM } from './services/find-chromium.ts';
 import { chooseEngine } from './services/find-ffmpeg.ts';
 import { findOldNode, WITHOUT_OLD_NODE } from './services/find-node.ts';
 import { findGo, WITHOUT_GO } from './services/find-go.ts';
+import { findPgbouncer, WITHOUT_PGBOUNCER } from './services/find-pgbouncer.ts';
 import { findPython, WITHOUT_PYTHON } from './services/find-python.ts';
 import { makeThrowAwayFolder, roomInMemory } from './services/folders.ts';
 import type { Guard } from './services/guard.ts';
@@ -37,6 +38,7 @@ const WITHOUT = {
   TEST_OLD_NODE: WITHOUT_OLD_NODE,
   TEST_PYTHON: WITHOUT_PYTHON,
   TEST_GO: WITHOUT_GO,
+  TEST_PGBOUNCER: WITHOUT_PGBOUNCER,
 };
 
 /** Tests that need no services (vitest.config.ts). */
@@ -150,7 +152,7 @@ async function startServices(
   const isThrownAway = TEST_DATABASE_URL === undefined;
   const pids: Record<string, number> = {};
   try {
-    const [databaseUrl, amqpUrl, chromium, oldNode, python, go] = await Promise.all([
+    const [databaseUrl, amqpUrl, chromium, oldNode, python, go, pgbouncer] = await Promise.all([
       TEST_DATABASE_URL ??
         during('Postgres', async () => {
           const place = makeThrowAwayFolder(guard, roomInMemory(DATABASES_BYTES));
@@ -169,6 +171,7 @@ async function startServices(
       findOldNode({ guard, logFile: join(folder, 'install-node.log'), log: note }),
       findPython({ guard, logFile: join(folder, 'install-python.log'), log: note }),
       findGo({ guard, logFile: join(folder, 'install-go.log'), log: note }),
+      findPgbouncer({ guard, logFile: join(folder, 'install-pgbouncer.log'), log: note }),
       // For the sandbox's conversions: without ffmpeg their tests are skipped, and say so.
       chooseEngine({ guard, logFile: join(folder, 'install-ffmpeg.log'), log: note }),
     ]);
@@ -179,6 +182,7 @@ async function startServices(
       TEST_OLD_NODE: oldNode ?? '',
       TEST_PYTHON: python ?? '',
       TEST_GO: go ?? '',
+      TEST_PGBOUNCER: pgbouncer ?? '',
       // Its databases are deleted with its folder: dropping each of them would take half a minute.
       ...(isThrownAway && { TEST_POSTGRES_IS_THROWN_AWAY: 'true' }),
     };

@@ -8,6 +8,8 @@ import { type Place, refusalOf } from './broker-refusals.ts';
 
 /** A broker's part of the handshake has less than 1 KiB. */
 const HEARD_MAX_BYTES = 16 * 1024;
+/** Without it the system probes an idle connection for the first time after two hours. */
+const KEEP_ALIVE_DELAY_MS = 3_000;
 /** Node tells here of each socket that is made. */
 const NEW_SOCKET = 'net.client.socket';
 const TLS_PORT = '5671';
@@ -32,6 +34,9 @@ export async function openBrokerConnection(options: {
       connect(withHeartbeat(options.url, options.heartbeatS), {
         timeout: options.timeoutMs,
         noDelay: true,
+        // For URLs that turn heartbeats off.
+        keepAlive: true,
+        keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
         clientProperties: { connection_name: options.name },
       }),
     );

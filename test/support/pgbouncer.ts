@@ -1,11 +1,10 @@
 // A PgBouncer in front of a test's database, with its defaults but for what is given. Runs as another account than root.
 
-import { writeFileSync } from 'node:fs';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { accountFor, giveTo } from '../../scripts/services/account.ts';
 import { lastLines, makeThrowAwayFolder } from '../../scripts/services/folders.ts';
-import { closeSync, openSync } from 'node:fs';
 import { createGuard } from '../../scripts/services/guard.ts';
 import { findFreePort } from '../../scripts/services/ports.ts';
 import { until } from './until.ts';
@@ -52,10 +51,14 @@ ${Object.entries(lines)
   const url = new URL(databaseUrl);
   url.hostname = '127.0.0.1';
   url.port = String(port);
-  await until('PgBouncer listens', async () => {
-    if (pooler.hasExited()) throw new Error(`PgBouncer did not start:\n${lastLines(log, 10)}`);
-    return (await isListening(port)) ? true : undefined;
-  });
+  await until(
+    'PgBouncer listens',
+    async () => {
+      if (pooler.hasExited()) throw new Error(`PgBouncer did not start:\n${lastLines(log, 10)}`);
+      return (await isListening(port)) ? true : undefined;
+    },
+    { limitMs: 20_000 },
+  );
   return { url: url.href, [Symbol.asyncDispose]: guard.close };
 }
 
