@@ -36,7 +36,7 @@ export async function openBrokerConnection(options: {
         noDelay: true,
         // For URLs that turn heartbeats off.
         keepAlive: true,
-        keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
+        keepAliveDelay: KEEP_ALIVE_DELAY_MS,
         clientProperties: { connection_name: options.name },
       }),
     );
