@@ -7,6 +7,7 @@ import { type Kysely, type RawBuilder, type Transaction, sql } from 'kysely';
 import { DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
 import { SchemaError } from '../errors.ts';
 import { codeOf } from './database.ts';
+import { ourSchema } from './migration-session.ts';
 import type { Database } from './tables.ts';
 
 /** What the service's role may do with each table. The type makes sure that none is missing. */
@@ -115,8 +116,7 @@ export async function grantToRunningRole(
 }
 
 async function grantAll(trx: Transaction<unknown>, role: RawBuilder<unknown>): Promise<void> {
-  const { rows } = await sql<{ schema: string }>`select current_schema() as schema`.execute(trx);
-  const schema = sql.id(rows[0]?.schema ?? 'public');
+  const schema = sql.id(await ourSchema(trx));
   await sql`grant usage on schema ${schema} to ${role}`.execute(trx);
   for (const [table, privileges] of Object.entries(ALL_PRIVILEGES)) {
     await sql`revoke all on ${sql.table(table)} from ${role}`.execute(trx);
