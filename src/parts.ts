@@ -1,5 +1,6 @@
 // What the composition root gives to every room.
 
+import type { Identity } from './ledger/index.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -7,6 +8,8 @@ export type Parts = {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly replicaId: string;
+  /** Of the database, for the connections that may draw numbers of events. */
+  readonly identity: Identity;
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** What to close at the end, in reverse order. */

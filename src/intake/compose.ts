@@ -65,6 +65,8 @@ type IntakeParts = Parts & {
   readonly proxies: TrustedProxies;
   /** Makes partitions that are missing. */
   readonly upkeepDatabase: DatabaseConnection;
+  /** Called after the commit of a write, with the id of one of its deliveries. */
+  readonly onAcknowledged: (deliveryId: string) => void;
   /** Every write goes through it: its events are handed to the relay. */
   readonly handOff: {
     readonly write: (
@@ -147,12 +149,23 @@ function createIntakeApp(options: {
 /** From a verified delivery to the ledger. */
 function composeWriter(
   config: Config,
-  { now, log, metrics, started, upkeepDatabase, handOff, backpressure }: IntakeParts,
+  {
+    now,
+    log,
+    metrics,
+    started,
+    identity,
+    upkeepDatabase,
+    onAcknowledged,
+    handOff,
+    backpressure,
+  }: IntakeParts,
 ): BatchWriter {
   const database = connectDatabase({
     ...config.database,
     name: 'intake',
     connections: config.writer.batchesInFlight,
+    identity,
     log,
   });
   started.defer(database.close);
@@ -170,6 +183,7 @@ function composeWriter(
   return createBatchWriter({
     record: async (batch) => {
       const recorded = await handOff.write(batch, (mark) => recordDeliveries(database, batch, mark));
+      onAcknowledged(batch.at(-1)?.id ?? '');
       return checkConflicts(batch, recorded);
     },
     limits: config.writer,

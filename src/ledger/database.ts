@@ -12,6 +12,7 @@ import {
 import { Pool, type QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
+import type { Identity } from './identity.ts';
 import type { Database } from './tables.ts';
 
 export type DatabaseConnection = {
@@ -46,6 +47,8 @@ export type DatabaseOptions = {
   readonly writing?: keyof typeof WRITING_OPTIONS;
   /** 'kept': an idle connection stays open, so that a new one means that the old one was lost. Otherwise for a minute. */
   readonly idle?: 'closed' | 'kept';
+  /** For sessions that may draw numbers of events: each is verified before its first use. */
+  readonly identity?: Pick<Identity, 'verify'>;
   readonly log: Logger;
 };
 
@@ -94,6 +97,7 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    ...(options.identity && { onConnect: options.identity.verify }),
   });
   // Without a listener on the pool AND on each client, a server that goes away ends our process. The error object refers to
   // the whole client with its secret key, so only a description of it is logged.

@@ -37,17 +37,19 @@ const PRIVILEGES: Record<keyof Database, string> = {
   drift: 'select, insert, update, delete',
   secret_matches: 'select, insert, update',
   schema_requirements: 'select',
+  database_identity: 'select',
 };
 
 /** Sequences that statements name in nextval(); identity columns need no right. It may draw numbers, but not set them. */
 const SEQUENCES = ['events_sequence_seq', 'publications_id'];
 
-/** They run with the owner's rights and do what the service's role may not (migrations 0003 and 0006). */
+/** They run with the owner's rights and do what the service's role may not (migrations 0003, 0006 and 0014). */
 const FUNCTIONS = [
   'make_partition(text, date)',
   'drop_partition(text, date)',
   'correct_content_hash(bigint, bytea, bytea, uuid[])',
   'discard_quarantined(uuid[], timestamptz[], text, text)',
+  'verify_identity()',
 ];
 
 const ALL_PRIVILEGES = { ...PRIVILEGES, [DEFAULT_MIGRATION_TABLE]: 'select' };
