@@ -47,7 +47,7 @@ type StartOptions = {
   readonly droppedLogLines?: () => number;
 };
 
-/** One for replays, one for upkeep and missing partitions, one for health. */
+/** One for replays, one for upkeep and missing partitions, one to look for lost deliveries. */
 const BACKGROUND_CONNECTIONS = 3;
 /**
  * Operators behind one proxy share an address; they may take half of the connections, so that those on the machine itself are not
@@ -124,14 +124,13 @@ async function compose(
     backpressure: relay.backpressure,
   });
   const readiness = createReadiness({
-    database,
+    canRecord: intake.canRecord,
     hasRoom: intake.hasRoom,
     connections: intakeConnections.state,
     state,
     broker: relay.brokerState,
-    now,
   });
-  metrics.gauge('tallyhook_database_connected', '1 while Postgres answers.', async () =>
+  metrics.gauge('tallyhook_database_connected', '1 while Postgres takes deliveries.', async () =>
     Number((await readiness()).postgres === 'up'),
   );
   metrics.counted(

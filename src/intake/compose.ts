@@ -54,6 +54,7 @@ import { createBusySign } from './busy-sign.ts';
 import { createRefusalLog } from './refusal-log.ts';
 import { createTrial } from './signature-trial.ts';
 import type { Sources } from './sources.ts';
+import { createWriteHealth, type WriteHealth } from './write-health.ts';
 
 /** While writes find no partition, the missing ones are made this often at most. */
 const MISSING_PARTITION_MS = 1_000;
@@ -81,12 +82,14 @@ type IntakeParts = Parts & {
 export type Intake = {
   /** Whether the write queue takes more. */
   readonly hasRoom: () => boolean;
+  /** Whether deliveries can be recorded. */
+  readonly canRecord: () => Promise<boolean>;
   readonly listen: (readiness: () => Promise<Readiness>) => Promise<HttpServer>;
 };
 
 export function composeIntake(config: Config, parts: IntakeParts): Intake {
   const { sources, counts, connections, proxies, metrics, now, log, started, graceMs } = parts;
-  const writer = composeWriter(config, parts);
+  const { writer, health } = composeWriter(config, parts);
   const refusals = createRefusalLog({
     writer,
     addRefusals: (refused) => addRefusals(counts.connection, refused),
@@ -119,7 +122,7 @@ export function composeIntake(config: Config, parts: IntakeParts): Intake {
     return server;
   }
 
-  return { hasRoom: writer.hasRoom, listen };
+  return { hasRoom: writer.hasRoom, canRecord: health.isUp, listen };
 }
 
 /** Headers of the answers that the server gives before Express runs. */
@@ -160,7 +163,7 @@ function composeWriter(
     handOff,
     backpressure,
   }: IntakeParts,
-): BatchWriter {
+): { readonly writer: BatchWriter; readonly health: WriteHealth } {
   const database = connectDatabase({
     ...config.database,
     name: 'intake',
@@ -171,6 +174,7 @@ function composeWriter(
   started.defer(database.close);
   const checkConflicts = createConflictCheck({ execute: database.execute, log });
   const logFailure = createFailureLog({ now, log });
+  const health = createWriteHealth({ connection: database, now, log });
   const makeMissing = cached({
     maxAgeMs: MISSING_PARTITION_MS,
     ask: () =>
@@ -180,7 +184,7 @@ function composeWriter(
       ),
     now,
   });
-  return createBatchWriter({
+  const writer = createBatchWriter({
     record: async (batch) => {
       const recorded = await handOff.write(batch, (mark) => recordDeliveries(database, batch, mark));
       onAcknowledged(batch.at(-1)?.id ?? '');
@@ -192,10 +196,12 @@ function composeWriter(
     observe: ({ deliveries, seconds, failed, error }) => {
       metrics.batchDeliveries.observe(deliveries);
       metrics.batchSeconds.observe({ result: failed ? 'failed' : 'committed' }, seconds);
+      health.note(error);
       if (failed) logFailure(error);
       if (isMissingPartition(error)) void makeMissing();
     },
   });
+  return { writer, health };
 }
 
 function exposeGauges({
