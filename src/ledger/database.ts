@@ -27,6 +27,9 @@ export type DatabaseConnection = {
   readonly close: () => Promise<void>;
 };
 
+/** Sessions that are not kept after their first use (identity.ts). */
+type Unverified = WeakSet<object>;
+
 /** A statement with a name is prepared once on each connection. */
 export type Statement = { readonly name: string; readonly text: string };
 
@@ -87,6 +90,7 @@ const READING_OPTIONS = {
 /** Does not connect yet: a query connects when there is no open connection. */
 export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
   const { log } = options;
+  const unverified: Unverified = new WeakSet();
   const pool = new Pool({
     connectionString: withSessionOptions(options),
     application_name: `tallyhook ${options.name}`,
@@ -97,7 +101,9 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    ...(options.identity && { onConnect: options.identity.verify }),
+    onConnect: async (client) => {
+      if ((await options.identity?.verify(client)) === false) unverified.add(client);
+    },
   });
   // Without a listener on the pool AND on each client, a server that goes away ends our process. The error object refers to
   // the whole client with its secret key, so only a description of it is logged.
@@ -113,9 +119,10 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
 
   return {
     db: new Kysely<Database>({
-      dialect: new PostgresDialect({ pool: limited(pool, options.queryTimeoutMs) }),
+      dialect: new PostgresDialect({ pool: limited(pool, unverified, options.queryTimeoutMs) }),
     }),
-    execute: (statement, values) => execute(pool, { ...statement, values }, options.queryTimeoutMs),
+    execute: (statement, values) =>
+      execute(pool, unverified, { ...statement, values }, options.queryTimeoutMs),
     opened: () => opened,
     close: async () => {
       if (!pool.ended) await pool.end();
@@ -130,6 +137,7 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
  */
 function execute<Row extends QueryResultRow>(
   pool: Pool,
+  unverified: Unverified,
   query: Statement & { values: unknown[] },
   timeoutMs: number,
 ): Promise<Row[]> {
@@ -141,7 +149,7 @@ function execute<Row extends QueryResultRow>(
         if (isOver) return; // the driver's time was over before
         isOver = true;
         clearTimeout(timer);
-        release(failure);
+        release(failure ?? unverified.has(client));
         if (failure) reject(failure);
         else resolve(rows);
       };
@@ -165,7 +173,7 @@ export function readSnapshot<Result>(
  * For Kysely, which returns a client to the pool after any result of its query. After a time-out of the driver the client is still
  * busy, and the next query on it would wait: so it is destroyed instead.
  */
-function limited(pool: Pool, timeoutMs: number): PostgresPool {
+function limited(pool: Pool, unverified: Unverified, timeoutMs: number): PostgresPool {
   return {
     options: pool.options,
     connect: async () => {
@@ -176,7 +184,7 @@ function limited(pool: Pool, timeoutMs: number): PostgresPool {
       };
       return {
         query: query as unknown as PostgresPoolClient['query'], // never of a cursor: Kysely has none
-        release: (isDiscarded) => client.release(isDiscarded || isBusy(client)),
+        release: (isDiscarded) => client.release(isDiscarded || isBusy(client) || unverified.has(client)),
       };
     },
     end: () => pool.end(),

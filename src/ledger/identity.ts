@@ -6,8 +6,13 @@ import type { ClientBase } from 'pg';
 import type { Logger } from 'pino';
 
 export type Identity = {
-  /** To be awaited before the session is used. Throws the driver's errors: then nothing may be written in it. */
-  readonly verify: (client: Pick<ClientBase, 'query'>) => Promise<void>;
+  /**
+   * To be awaited before the session is used.
+   * @returns false if it is read-only, so that it cannot be verified. It is good for reading, and not to be kept: a standby's session goes
+   *   on when that is promoted
+   * @throws the driver's errors: then nothing may be written in it
+   */
+  readonly verify: (client: Pick<ClientBase, 'query'>) => Promise<boolean>;
   /** Calls `listener` when the server was started anew, or the database is another one, since a session was verified before. */
   readonly onChange: (listener: () => void) => void;
 };
@@ -18,8 +23,11 @@ export type Identity = {
  */
 const READ_RUN = `
 select concat_ws(' ', extract(epoch from pg_postmaster_start_time()), d.oid, to_regclass('events')::oid) as run,
-       to_regprocedure('verify_identity()') is not null as "isMigrated"
+       to_regprocedure('verify_identity()') is not null as "isMigrated",
+       current_setting('transaction_read_only')::boolean as "isReadOnly"
 from pg_database d where d.datname = current_database()`;
+
+type Run = { readonly run: string; readonly isMigrated: boolean; readonly isReadOnly: boolean };
 
 /** Takes the row's lock. Numbers may be drawn as soon as it is committed. */
 const VERIFY = 'select has_changed as "hasChanged", newest_at as "newestAt" from verify_identity()';
@@ -29,11 +37,12 @@ export function createIdentity({ log }: { log: Logger }): Identity {
   let verified: string | undefined;
   let onChange = doNothing;
 
-  async function verify(client: Pick<ClientBase, 'query'>): Promise<void> {
-    const { rows } = await client.query<{ run: string; isMigrated: boolean }>(READ_RUN);
-    const { run, isMigrated = false } = rows[0] ?? {};
+  async function verify(client: Pick<ClientBase, 'query'>): Promise<boolean> {
+    const { rows } = await client.query<Run>(READ_RUN);
+    const { run, isMigrated = false, isReadOnly = true } = rows[0] ?? {};
     // Before our first migration there is nothing to write to; the migration raises the sequence itself.
-    if (run === verified || !isMigrated) return;
+    if (run === verified || !isMigrated) return true;
+    if (isReadOnly) return false;
     const answer = await client.query<{ hasChanged: boolean; newestAt: Date | null }>(VERIFY);
     const { hasChanged = false, newestAt = null } = answer.rows[0] ?? {};
     if (hasChanged) {
@@ -42,10 +51,11 @@ export function createIdentity({ log }: { log: Logger }): Identity {
         'the database was started anew or is another one: its events get higher numbers from now on',
       );
     }
-    if (run === verified) return; // another session was faster
+    if (run === verified) return true; // another session was faster
     const isFirst = verified === undefined;
     verified = run;
     if (!isFirst) onChange();
+    return true;
   }
 
   return {

@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type BusMessage, listen, newExchange } from '../support/bus.ts';
+import { visitConsole } from '../support/console.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { operators } from '../support/operators.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
@@ -82,6 +83,15 @@ test('after a restore of the data folder a subscriber that goes by sequence miss
     }),
   );
   const api = await operators(service, { role: 'admin' });
+  await expect
+    .poll(async () => (await api.get<{ loss: unknown }>('/replicas')).body.loss)
+    .toEqual({
+      at: expect.any(String),
+      acknowledged_at: expect.any(String),
+      kept_until: expect.any(String),
+    });
+  const page = await (await visitConsole(service)).get('/console');
+  expect(page.text).toContain('The database went back in time');
   expect(await api.get('/operator-log?action=database.loss')).toMatchObject({
     body: {
       items: [{ actor: expect.stringMatching(/^replica /), detail: { acknowledgedAt: expect.any(String) } }],

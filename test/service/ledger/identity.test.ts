@@ -73,6 +73,19 @@ test('of sessions that begin at once each finds the numbers raised, and the proc
   expect(changes).toBe(0); // it was never another one before
 });
 
+test('a session that is read-only is not verified, and one that may write is, once that is over', async () => {
+  await using database = await createTestDatabase();
+  await using session = await openSession(database);
+  const identity = createIdentity(createTestLog());
+  await session.query('set default_transaction_read_only = on');
+  expect(await identity.verify(session)).toBe(false);
+
+  await session.query('set default_transaction_read_only = off');
+  expect(await identity.verify(session)).toBe(true);
+  await session.query('set default_transaction_read_only = on');
+  expect(await identity.verify(session)).toBe(true); // of the same run of the server
+});
+
 test('a role that owns nothing, on a server that keeps its identifier and its timeline to itself, raises the numbers', async () => {
   await using roles = await createRoles();
   const { database, migrating, running } = roles;
