@@ -9,7 +9,7 @@ import {
   type PostgresPoolClient,
   type Transaction,
 } from 'kysely';
-import { Pool, type QueryResultRow } from 'pg';
+import { type ClientBase, Pool, type QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
 import type { Identity } from './identity.ts';
@@ -101,9 +101,7 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    onConnect: async (client) => {
-      if ((await options.identity?.verify(client)) === false) unverified.add(client);
-    },
+    ...(options.identity && { onConnect: verifying(options.identity, unverified) }),
   });
   // Without a listener on the pool AND on each client, a server that goes away ends our process. The error object refers to
   // the whole client with its secret key, so only a description of it is logged.
@@ -160,6 +158,12 @@ function execute<Row extends QueryResultRow>(
     });
   });
 }
+
+/** Awaited by the pool, before the session's first use. */
+const verifying =
+  (identity: Pick<Identity, 'verify'>, unverified: Unverified) => async (client: ClientBase) => {
+    if (!(await identity.verify(client))) unverified.add(client);
+  };
 
 /** What several statements read is of one moment. */
 export function readSnapshot<Result>(

@@ -58,7 +58,7 @@ export async function withMigrationSessions<T>(
     application_name: 'tallyhook migrate',
     max: 2,
     connectionTimeoutMillis: 5_000,
-    onConnect: prepareSession,
+    ...{ onConnect: prepareSession }, // awaited, which pg's types do not say
   });
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));

@@ -41,6 +41,8 @@ const readiness = async () => {
     metric: await readMetric(service.operators, 'tallyhook_database_connected'),
   };
 };
+const answer = () => deliver(service.webhooks, completed(newJobId())).then(({ status }) => status);
+
 const UP = { status: 200, postgres: 'up', metric: 1 };
 const DOWN = { status: 503, postgres: 'down', metric: 0 };
 
@@ -74,7 +76,6 @@ test.for<[string, () => Promise<void>, () => Promise<void>]>([
     () => onServer('alter system reset synchronous_standby_names', 'select pg_reload_conf()'),
   ],
 ])('a database that is %s makes the service unready, until that is over', async ([, spoil, mend]) => {
-  const answer = () => deliver(service.webhooks, completed(newJobId())).then(({ status }) => status);
   await expect.poll(readiness, { timeout: 20_000 }).toEqual(UP);
   expect(await answer()).toBe(202);
 

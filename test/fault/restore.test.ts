@@ -47,8 +47,8 @@ function takenBySequence(messages: readonly BusMessage[]): string[] {
   });
 }
 
-const losses = ({ operators }: Pick<TestService, 'operators'>) =>
-  readMetric(operators, 'tallyhook_database_losses_total');
+const losses = (service: Pick<TestService, 'operators'>) =>
+  readMetric(service.operators, 'tallyhook_database_losses_total');
 
 test('after a restore of the data folder a subscriber that goes by sequence misses nothing, and operators learn of the loss', async () => {
   const exchange = newExchange();
