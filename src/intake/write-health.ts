@@ -2,6 +2,7 @@
 // on the tables that they are written to. That some other session can read says nothing of this: the database may be read-only or
 // a standby, a role may have no connection left, a commit may wait for ever.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { cached } from '../cached.ts';
 import { describeError } from '../errors.ts';
 import { type DatabaseConnection, failureOf, isRefusedContent, type Statement } from '../ledger/index.ts';
@@ -35,6 +36,8 @@ const ASK_MS = 1_000;
  * balancer to see it. Then deliveries may try again, since otherwise none would come that could show that it is over.
  */
 const FAILING_MS = 5_000;
+/** A probe that has no answer yet tells nothing: it waits for a lock, perhaps, as deliveries may. Its time limit ends it. */
+const PATIENCE_MS = 250;
 /** One alone may be a lock's or a time limit's victim. */
 const FAILURES_MIN = 2;
 
@@ -48,7 +51,7 @@ export function createWriteHealth(options: {
   let committedAtMs = Number.NEGATIVE_INFINITY;
   let failedAtMs = Number.NEGATIVE_INFINITY;
   let failures = 0; // since the last commit
-  let isUp = true; // as it was told last
+  let isUp = true; // as it was told last; nobody is told ready before the start has written to Postgres
 
   function tell(error: unknown): boolean {
     const was = isUp;
@@ -76,7 +79,8 @@ export function createWriteHealth(options: {
     isUp: async () => {
       if (now() - committedAtMs < ASK_MS) return tell(undefined);
       if (failures >= FAILURES_MIN && now() - failedAtMs < FAILING_MS) return false;
-      return probe();
+      const known = sleep(PATIENCE_MS, undefined, { ref: false }).then(() => isUp);
+      return Promise.race([probe(), known]);
     },
     note: (error) => {
       if (error === undefined) {
