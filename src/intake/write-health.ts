@@ -3,7 +3,6 @@
 // a standby, a role may have no connection left, a commit may wait for ever.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cached } from '../cached.ts';
 import { describeError } from '../errors.ts';
 import { type DatabaseConnection, failureOf, isRefusedContent, type Statement } from '../ledger/index.ts';
 import type { Logger } from '../log.ts';
@@ -51,6 +50,8 @@ export function createWriteHealth(options: {
   let committedAtMs = Number.NEGATIVE_INFINITY;
   let failedAtMs = Number.NEGATIVE_INFINITY;
   let failures = 0; // since the last commit
+  let asking: Promise<boolean> | undefined;
+  let answeredAtMs = Number.NEGATIVE_INFINITY;
   let isUp = true; // as it was told last; nobody is told ready before the start has written to Postgres
 
   function tell(error: unknown): boolean {
@@ -65,15 +66,21 @@ export function createWriteHealth(options: {
     return isUp;
   }
 
-  const probe = cached({
-    maxAgeMs: ASK_MS,
-    ask: () =>
-      connection.execute(PROBE, []).then(
+  /** One at a time: it takes a connection from deliveries. */
+  async function probe(): Promise<boolean> {
+    if (asking === undefined && now() - answeredAtMs < ASK_MS) return isUp;
+    asking ??= connection
+      .execute(PROBE, [])
+      .then(
         () => tell(undefined),
         (error: unknown) => tell(error),
-      ),
-    now,
-  });
+      )
+      .finally(() => {
+        asking = undefined;
+        answeredAtMs = now();
+      });
+    return asking;
+  }
 
   return {
     isUp: async () => {
