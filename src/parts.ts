@@ -1,11 +1,14 @@
 // What the composition root gives to every room.
 
+import type { Sessions } from './ledger/index.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
 export type Parts = {
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** What its pools know together of their sessions with Postgres. */
+  readonly sessions: Sessions;
   readonly replicaId: string;
   /** Monotonic milliseconds. */
   readonly now: () => number;

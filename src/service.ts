@@ -15,6 +15,7 @@ import {
   composeCounts,
   composeHeartbeat,
   connectDatabase,
+  createSessions,
   createUpkeep,
   prepareLedger,
   saveContent,
@@ -79,7 +80,8 @@ async function compose(
   let stopByMs: number | undefined;
   const graceMs = () => (stopByMs === undefined ? config.shutdown.graceMs : Math.max(0, stopByMs - now()));
   const metrics = createMetrics({ version });
-  const parts: Parts = { log, metrics, replicaId: randomUUID(), now, started, graceMs };
+  const sessions = createSessions({ url: config.database.url, log, metrics });
+  const parts: Parts = { log, metrics, sessions, replicaId: randomUUID(), now, started, graceMs };
 
   const sources = await createSources({ ...config.sources, log });
   started.defer(sources.close);
@@ -87,6 +89,7 @@ async function compose(
     ...config.database,
     name: 'background',
     connections: BACKGROUND_CONNECTIONS,
+    sessions,
     log,
   });
   started.defer(database.close);

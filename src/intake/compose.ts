@@ -147,12 +147,13 @@ function createIntakeApp(options: {
 /** From a verified delivery to the ledger. */
 function composeWriter(
   config: Config,
-  { now, log, metrics, started, upkeepDatabase, handOff, backpressure }: IntakeParts,
+  { now, log, metrics, sessions, started, upkeepDatabase, handOff, backpressure }: IntakeParts,
 ): BatchWriter {
   const database = connectDatabase({
     ...config.database,
     name: 'intake',
     connections: config.writer.batchesInFlight,
+    sessions,
     log,
   });
   started.defer(database.close);

@@ -101,7 +101,7 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
 
 type Databases = { readonly connection: DatabaseConnection; readonly tokenConnection: DatabaseConnection };
 
-function connectDatabases(config: Config, { log, started }: Parts): Databases {
+function connectDatabases(config: Config, { log, sessions, started }: Parts): Databases {
   const connection = connectDatabase({
     url: config.database.url,
     name: 'operators',
@@ -110,6 +110,8 @@ function connectDatabases(config: Config, { log, started }: Parts): Databases {
     lockTimeoutMs: LOCK_TIMEOUT_MS,
     queryTimeoutMs: config.operator.queryTimeoutMs + DRIVER_SLACK_MS,
     reading: 'planned',
+    mayBeReadOnly: true,
+    sessions,
     log,
   });
   started.defer(connection.close);
@@ -120,6 +122,8 @@ function connectDatabases(config: Config, { log, started }: Parts): Databases {
     statementTimeoutMs: TOKEN_TIMEOUT_MS,
     lockTimeoutMs: TOKEN_TIMEOUT_MS,
     queryTimeoutMs: TOKEN_TIMEOUT_MS + DRIVER_SLACK_MS,
+    mayBeReadOnly: true,
+    sessions,
     log,
   });
   started.defer(tokenConnection.close);
