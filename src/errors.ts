@@ -18,9 +18,20 @@ export class ConfigError extends Error {
 /** The database's schema, or our role's rights on it, do not fit this program. */
 export class SchemaError extends Error {
   override readonly name = 'SchemaError';
-  readonly code: 'schema_newer' | 'schema_older' | 'migration_failed' | 'roles_unfit';
+  readonly code: 'schema_newer' | 'schema_older' | 'migration_failed' | 'roles_unfit' | 'server_unfit';
 
   constructor(code: SchemaError['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** A session with Postgres is not what our promises depend on. It is closed; a later one may be. */
+export class SessionError extends Error {
+  override readonly name = 'SessionError';
+  readonly code: 'session_unfit' | 'read_only' | 'pooler_unfit' | 'starved' | 'unanswered' | 'unreplicated';
+
+  constructor(code: SessionError['code'], message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
   }

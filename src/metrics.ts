@@ -55,6 +55,12 @@ export function createMetrics(options: { version: string }) {
       labelNames: ['result'],
       registers,
     }),
+    sessionsRefused: new Counter({
+      name: 'tallyhook_database_sessions_refused_total',
+      help: 'Sessions with Postgres that could not be used, by pool and reason.',
+      labelNames: ['pool', 'reason'],
+      registers,
+    }),
     publicationSeconds: new Histogram({
       name: 'tallyhook_publication_seconds',
       help: 'Time from a publish to its confirm.',

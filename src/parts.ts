@@ -1,12 +1,14 @@
 // What the composition root gives to every room.
 
-import type { Identity } from './ledger/index.ts';
+import type { Identity, Sessions } from './ledger/index.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
 export type Parts = {
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** What its pools know together of their sessions with Postgres. */
+  readonly sessions: Sessions;
   readonly replicaId: string;
   /** Of the database, for the connections that may draw numbers of events. */
   readonly identity: Identity;

@@ -17,6 +17,7 @@ import {
   connectDatabase,
   createIdentity,
   createLossWatch,
+  createSessions,
   createUpkeep,
   type DatabaseConnection,
   type LossWatch,
@@ -84,7 +85,8 @@ async function compose(
   const graceMs = () => (stopByMs === undefined ? config.shutdown.graceMs : Math.max(0, stopByMs - now()));
   const metrics = createMetrics({ version });
   const identity = createIdentity({ log });
-  const parts: Parts = { log, metrics, replicaId: randomUUID(), identity, now, started, graceMs };
+  const sessions = createSessions({ url: config.database.url, log, metrics });
+  const parts: Parts = { log, metrics, sessions, replicaId: randomUUID(), identity, now, started, graceMs };
 
   const sources = await createSources({ ...config.sources, log });
   started.defer(sources.close);
@@ -93,6 +95,7 @@ async function compose(
     name: 'background',
     connections: BACKGROUND_CONNECTIONS,
     identity,
+    sessions,
     log,
   });
   started.defer(database.close);

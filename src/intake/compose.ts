@@ -158,6 +158,7 @@ function composeWriter(
     metrics,
     started,
     identity,
+    sessions,
     upkeepDatabase,
     onAcknowledged,
     handOff,
@@ -169,6 +170,7 @@ function composeWriter(
     name: 'intake',
     connections: config.writer.batchesInFlight,
     identity,
+    sessions,
     log,
   });
   started.defer(database.close);

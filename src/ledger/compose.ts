@@ -24,6 +24,8 @@ const FIRST_FLUSH_MS = {
   refusedAddresses: 9_000,
 } as const;
 const PREPARE_RETRY_MS = 1_000;
+/** Opens a session, which is checked. */
+const SESSION = { name: 'session', text: 'select 1' };
 
 export type Counts = {
   /** Shared by all of them, and by the refusals of the intake. */
@@ -35,11 +37,12 @@ export type Counts = {
 };
 
 /** Counts in memory, written at intervals. Closed after the parts that count. */
-export function composeCounts(config: Config, { now, log, started }: Parts): Counts {
+export function composeCounts(config: Config, { now, log, sessions, started }: Parts): Counts {
   const connection = connectDatabase({
     ...config.database,
     name: 'counts',
     connections: COUNTS_CONNECTIONS,
+    sessions,
     log,
   });
   started.defer(connection.close);
@@ -76,6 +79,7 @@ export async function prepareLedger(
   for (;;) {
     signal?.throwIfAborted();
     try {
+      await database.execute(SESSION, []); // before migrations: some servers and poolers must not be used
       if (config.database.migrateOnStart) {
         const ran = await migrate(config.database.url, config.database.migrationUrl);
         if (ran.length > 0) log.info({ migrations: ran }, 'schema migrated');

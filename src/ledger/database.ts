@@ -9,122 +9,89 @@ import {
   type PostgresPoolClient,
   type Transaction,
 } from 'kysely';
-import { type ClientBase, Pool, type QueryResultRow } from 'pg';
+import { Pool, type QueryResult, type QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
-import { describeError } from '../errors.ts';
+import { createClients } from './connecting.ts';
 import type { Identity } from './identity.ts';
+import type { SessionOptions } from './session.ts';
+import { readSessionUrl } from './session-url.ts';
+import { createSessions, KEEP_ALIVE_DELAY_MS, type Sessions } from './sessions.ts';
+import { createSlots, type Slots } from './statements.ts';
 import type { Database } from './tables.ts';
 
 export type DatabaseConnection = {
   readonly db: Kysely<Database>;
-  /**
-   * Runs one prepared statement outside a transaction. After any error its connection is destroyed: after a time-out of the
-   * driver it may still be busy with the statement that "failed".
-   */
+  /** Runs one prepared statement outside a transaction. After any error its connection is not used again (statements.ts). */
   readonly execute: <Row extends QueryResultRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
   /** How many connections it has opened. When Postgres crashes, all end. */
   readonly opened: () => number;
   readonly close: () => Promise<void>;
 };
 
-/** Sessions that are not kept after their first use (identity.ts). */
-type Unverified = WeakSet<object>;
-
 /** A statement with a name is prepared once on each connection. */
 export type Statement = { readonly name: string; readonly text: string };
 
-export type DatabaseOptions = {
+export type DatabaseOptions = Omit<SessionOptions, 'own'> & {
   readonly url: string;
   /** Shown in pg_stat_activity. */
   readonly name: string;
   readonly connections: number;
-  readonly statementTimeoutMs: number;
-  readonly lockTimeoutMs: number;
   /** The driver's. Longer than the statement's, so that Postgres gives up first and rolls back. */
   readonly queryTimeoutMs: number;
   /** For a new connection, or until one is free. 2 s, if not given. */
   readonly connectTimeoutMs?: number;
-  /** 'planned' lets Postgres choose how it reads. The default makes it use the index that a statement was written for. */
-  readonly reading?: 'by index' | 'planned';
-  /** See WRITING_OPTIONS. */
-  readonly writing?: keyof typeof WRITING_OPTIONS;
   /** 'kept': an idle connection stays open, so that a new one means that the old one was lost. Otherwise for a minute. */
   readonly idle?: 'closed' | 'kept';
+  /** Of all pools of a replica; its own, if not given. */
+  readonly sessions?: Sessions;
   /** For sessions that may draw numbers of events: each is verified before its first use. */
   readonly identity?: Pick<Identity, 'verify'>;
   readonly log: Logger;
 };
 
-/** None of our transactions is idle for this long unless its process is frozen. */
-const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 2_000;
 const IDLE_TIMEOUT_MS = 60_000;
 
 /**
- * UTC, since partitions are days of UTC. No JIT: compiling our short statements takes longer (8 ms measured) than running them
- * (2 ms).
+ * Does not connect yet: a query connects when there is no open connection.
+ * @throws ConfigError for `options` of the URL that cannot be set by statements
  */
-const SESSION_OPTIONS = '-c timezone=UTC -c jit=off';
-const WRITING_OPTIONS = {
-  // Since a 2xx means durable, whatever the server's default is.
-  durable: '-c synchronous_commit=on',
-  // For what is done again if it is not there: a commit does not wait for the disk, nor delay the next one there. A crash of
-  // Postgres undoes the last moments (three times wal_writer_delay: 0.6 s), unless a durable commit came after them.
-  // One plan for all values: Postgres would plan anew for each length of the lists, which takes longer than to run the statement.
-  repeatable: '-c synchronous_commit=off -c plan_cache_mode=force_generic_plan',
-} as const;
-/**
- * Each statement is written for one index. With statistics from a time when the outbox was empty, the planner would prefer a
- * scan and a sort: with 12,000 entries a load took 125 ms that way, and 5 ms by its index.
- */
-const READING_OPTIONS = {
-  'by index': '-c enable_seqscan=off -c enable_bitmapscan=off',
-  // No parallel workers: an operator's query must not take more than one of the server's processors from the intake.
-  // The ledger is on a solid-state disk or in memory. With the default random_page_cost of 4, the planner preferred a scan and
-  // a sort of a whole table to 10,000 rows by a list's index.
-  // No enable_... here: since Postgres 18 a plan without what is disabled wins whatever it costs. A look-up of a few rows that are
-  // then sorted would read a whole table in the order of some index instead.
-  planned: '-c max_parallel_workers_per_gather=0 -c random_page_cost=1.1',
-} as const;
-
-/** Does not connect yet: a query connects when there is no open connection. */
 export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
-  const { log } = options;
-  const unverified: Unverified = new WeakSet();
+  const { log, connections, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
+  const { url, own } = readSessionUrl(options.url);
+  const sessions = options.sessions ?? createSessions({ url, log });
+  sessions.add(connections);
   const pool = new Pool({
-    connectionString: withSessionOptions(options),
+    connectionString: url,
     application_name: `tallyhook ${options.name}`,
-    max: options.connections,
-    connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
+    max: connections,
+    connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: options.idle === 'kept' ? 0 : IDLE_TIMEOUT_MS,
     keepAlive: true,
-    statement_timeout: options.statementTimeoutMs,
-    lock_timeout: options.lockTimeoutMs,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    ...(options.identity && { onConnect: verifying(options.identity, unverified) }),
-  });
-  // Without a listener on the pool AND on each client, a server that goes away ends our process. The error object refers to
-  // the whole client with its secret key, so only a description of it is logged.
-  const onError = (error: Error) => {
-    log.warn({ err: describeError(error), pool: options.name }, 'database connection lost');
-  };
-  pool.on('error', () => {}); // an idle client reports to its own listener too
-  let opened = 0;
-  pool.on('connect', (client) => {
-    opened += 1;
-    client.on('error', onError);
-  });
-
-  return {
-    db: new Kysely<Database>({
-      dialect: new PostgresDialect({ pool: limited(pool, unverified, options.queryTimeoutMs) }),
+    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
+    Client: createClients({
+      pool: options.name,
+      session: { ...options, own },
+      sessions,
+      identity: options.identity,
+      maxPauseMs: connectTimeoutMs / 2, // or who waits for the pause could not connect any more
+      log,
     }),
-    execute: (statement, values) =>
-      execute(pool, unverified, { ...statement, values }, options.queryTimeoutMs),
+  });
+  pool.on('error', () => {}); // an idle client reports to its own listener, too
+  let opened = 0;
+  pool.on('connect', () => (opened += 1));
+  const slots = createSlots({
+    pool,
+    connections,
+    timeoutMs: options.queryTimeoutMs,
+    silence: sessions.silence,
+  });
+  return {
+    db: new Kysely<Database>({ dialect: new PostgresDialect({ pool: forKysely(pool, slots) }) }),
+    execute: (statement, values) => execute(slots, { ...statement, values }),
     opened: () => opened,
-    close: async () => {
-      if (!pool.ended) await pool.end();
-    },
+    close: slots.close,
   };
 }
 
@@ -134,36 +101,41 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
  * method, and puts it among old objects (docs/decisions/2026-11-23-short-lives.md).
  */
 function execute<Row extends QueryResultRow>(
-  pool: Pool,
-  unverified: Unverified,
+  slots: Slots,
   query: Statement & { values: unknown[] },
-  timeoutMs: number,
 ): Promise<Row[]> {
   return new Promise((resolve, reject) => {
-    pool.connect((unavailable, client, release) => {
-      if (client === undefined) return reject(unavailable);
-      let isOver = false;
-      const end = (failure: Error | undefined, rows: Row[] = []) => {
-        if (isOver) return; // the driver's time was over before
-        isOver = true;
-        clearTimeout(timer);
-        release(failure ?? unverified.has(client));
-        if (failure) reject(failure);
-        else resolve(rows);
-      };
-      const timer = setTimeout(() => end(new Error('Query read timeout')), timeoutMs);
-      client.query<Row>(query, (error: Error | null | undefined, result) =>
-        error ? end(error) : end(undefined, result.rows),
-      );
+    slots.take((unavailable, slot) => {
+      if (slot === undefined) return reject(unavailable);
+      slot.ask<Row>(query, (error, result) => {
+        slot.leave();
+        if (error) reject(error);
+        else resolve(result?.rows ?? []);
+      });
     });
   });
 }
 
-/** Awaited by the pool, before the session's first use. */
-const verifying =
-  (identity: Pick<Identity, 'verify'>, unverified: Unverified) => async (client: ClientBase) => {
-    if (!(await identity.verify(client))) unverified.add(client);
-  };
+/** Kysely returns a connection after any result of its queries: the slot knows what they were. */
+function forKysely(pool: Pool, slots: Slots): PostgresPool {
+  const connect = () =>
+    new Promise<PostgresPoolClient>((resolve, reject) => {
+      slots.take((unavailable, slot) => {
+        if (slot === undefined) return reject(unavailable);
+        const query = (text: string, values: readonly unknown[]) =>
+          new Promise<QueryResult>((answered, failed) => {
+            slot.ask({ text, values: [...values] }, (error, result) =>
+              result === undefined ? failed(error) : answered(result),
+            );
+          });
+        resolve({
+          query: query as unknown as PostgresPoolClient['query'], // never of a cursor: Kysely has none
+          release: slot.leave,
+        });
+      });
+    });
+  return { options: pool.options, connect, end: slots.close };
+}
 
 /** What several statements read is of one moment. */
 export function readSnapshot<Result>(
@@ -171,41 +143,6 @@ export function readSnapshot<Result>(
   read: (trx: Transaction<Database>) => Promise<Result>,
 ): Promise<Result> {
   return db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute(read);
-}
-
-/**
- * For Kysely, which returns a client to the pool after any result of its query. After a time-out of the driver the client is still
- * busy, and the next query on it would wait: so it is destroyed instead.
- */
-function limited(pool: Pool, unverified: Unverified, timeoutMs: number): PostgresPool {
-  return {
-    options: pool.options,
-    connect: async () => {
-      const client = await pool.connect();
-      const query = (text: string, values: readonly unknown[]) => {
-        const timed = { text, values: [...values], query_timeout: timeoutMs };
-        return client.query(timed);
-      };
-      return {
-        query: query as unknown as PostgresPoolClient['query'], // never of a cursor: Kysely has none
-        release: (isDiscarded) => client.release(isDiscarded || isBusy(client) || unverified.has(client)),
-      };
-    },
-    end: () => pool.end(),
-  };
-}
-
-function isBusy(client: object): boolean {
-  return 'readyForQuery' in client && client.readyForQuery === false;
-}
-
-/** Appends our options to those of the URL: later ones win, and the URL's others stay in force. */
-function withSessionOptions({ url, reading = 'by index', writing = 'durable' }: DatabaseOptions): string {
-  const parsed = new URL(url);
-  const own = parsed.searchParams.get('options');
-  const ours = `${SESSION_OPTIONS} ${WRITING_OPTIONS[writing]} ${READING_OPTIONS[reading]}`;
-  parsed.searchParams.set('options', own ? `${own} ${ours}` : ours);
-  return parsed.href;
 }
 
 /** A SQLSTATE of Postgres, or the system's error code of a failed connection (`ECONNREFUSED`); '' if there is none. */

@@ -13,7 +13,11 @@ const KINDS: readonly Kind[] = [
   { kind: 'disk_full', codes: /^53100$/, because: "the database's disk is full" },
   { kind: 'out_of_memory', codes: /^53200$/, because: 'the database is out of memory' },
   { kind: 'too_many_connections', codes: /^53300$/, because: 'the database has no connection left for us' },
-  { kind: 'read_only', codes: /^25006$/, because: 'the database is read-only: a standby, or configured so' },
+  {
+    kind: 'read_only',
+    codes: /^(25006|read_only)$/,
+    because: 'the database is read-only: a standby, or configured so',
+  },
   {
     kind: 'not_permitted',
     codes: /^42501$/,
@@ -43,6 +47,21 @@ const KINDS: readonly Kind[] = [
   },
   { kind: 'refused_value', codes: /^(22|23|54)/, because: 'the database refused a value of a delivery' },
   { kind: 'broken_storage', codes: /^(58|XX)/, because: 'the database cannot read or write its own files' },
+  {
+    kind: 'session_unfit',
+    codes: /^(session_unfit|pooler_unfit|server_unfit)$/,
+    because: 'no session with the database is as it must be; the lines about sessions say why',
+  },
+  {
+    kind: 'no_answer',
+    codes: /^(unanswered|starved)$/,
+    because: 'the database did not answer earlier statements, or gave us no session',
+  },
+  {
+    kind: 'unreplicated',
+    codes: /^unreplicated$/,
+    because: 'somebody cancelled the wait for a standby, which may not have the write',
+  },
   { kind: 'unreachable', codes: /^(08...|E[A-Z]+_?[A-Z]*)$/, because: 'the database cannot be reached' },
 ];
 
@@ -63,7 +82,15 @@ export function failureOf(error: unknown): Failure {
 
 /** The database could not be asked, or its answer was lost: the same may succeed later. */
 export const isAway = (error: unknown): boolean =>
-  ['unreachable', 'no_answer', 'shutdown', 'too_many_connections'].includes(failureOf(error).kind);
+  [
+    'unreachable',
+    'no_answer',
+    'shutdown',
+    'too_many_connections',
+    'read_only',
+    'session_unfit',
+    'unreplicated',
+  ].includes(failureOf(error).kind);
 
 function kindOf(error: unknown, code: string | undefined): { kind: string; because: string } {
   if (isMissingPartition(error)) return NO_PARTITION;

@@ -38,10 +38,10 @@ export type Heartbeat = { readonly start: () => void };
 /** Stops with the service, and takes the row away if there is time left for it. */
 export function composeHeartbeat(
   { database: { url } }: Config,
-  parts: Pick<Parts, 'replicaId' | 'log' | 'now' | 'started' | 'graceMs'>,
+  parts: Pick<Parts, 'replicaId' | 'log' | 'sessions' | 'now' | 'started' | 'graceMs'>,
 ): Heartbeat {
-  const { log, started, graceMs } = parts;
-  const connection = connectDatabase({ url, ...TIMEOUTS, name: 'replica', connections: 1, log });
+  const { log, sessions, started, graceMs } = parts;
+  const connection = connectDatabase({ url, ...TIMEOUTS, name: 'replica', connections: 1, sessions, log });
   started.defer(connection.close);
   const { start, end, leave } = createHeartbeat(connection, parts);
   started.defer(async () => {

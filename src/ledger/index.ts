@@ -16,7 +16,7 @@ export {
 } from './exact-json.ts';
 
 // Recording of deliveries
-export { createFailureLog, failureOf } from './failures.ts';
+export { createFailureLog, failureOf, isAway } from './failures.ts';
 export {
   type Delivery,
   type DeliveryRecord,
@@ -57,6 +57,7 @@ export {
   isTimeout,
   readSnapshot,
 } from './database.ts';
+export { createSessions, type Sessions } from './sessions.ts';
 export { JOIN_DELIVERY, JOIN_JOB, joinEvent, joinHeld } from './by-key.ts';
 export { batchedEvents, batches, hasEvent } from './batched-events.ts';
 export { keepDays } from './drops.ts';

@@ -6,6 +6,8 @@ import { Kysely, PostgresDialect, sql } from 'kysely';
 import { DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
 import { type ClientBase, Pool } from 'pg';
 import { SchemaError } from '../errors.ts';
+import type { Settings } from './session.ts';
+import { readSessionUrl } from './session-url.ts';
 
 /** As `show` would write the values, so that what is read back can be compared. */
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -53,12 +55,13 @@ export async function withMigrationSessions<T>(
   databaseUrl: string,
   use: (db: Kysely<unknown>) => Promise<T>,
 ): Promise<T> {
+  const { url, own } = readSessionUrl(databaseUrl);
   const pool = new Pool({
-    connectionString: databaseUrl,
+    connectionString: url,
     application_name: 'tallyhook migrate',
     max: 2,
     connectionTimeoutMillis: 5_000,
-    ...{ onConnect: prepareSession }, // awaited, which pg's types do not say
+    ...{ onConnect: (client: ClientBase) => prepareSession(client, own) }, // awaited, which pg's types do not say
   });
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
@@ -71,7 +74,8 @@ export async function withMigrationSessions<T>(
 }
 
 /** @throws SchemaError naming the setting that is not as it must be, or that there is no schema. */
-async function prepareSession(client: ClientBase): Promise<void> {
+async function prepareSession(client: ClientBase, own: Settings): Promise<void> {
+  await client.query(SET, [Object.keys(own), Object.values(own)]);
   const { rows: settings } = await client.query<{ name: string; value: string }>(SET, [
     Object.keys(SETTINGS),
     Object.values(SETTINGS),

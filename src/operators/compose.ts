@@ -101,7 +101,7 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
 
 type Databases = { readonly connection: DatabaseConnection; readonly tokenConnection: DatabaseConnection };
 
-function connectDatabases(config: Config, { identity, log, started }: Parts): Databases {
+function connectDatabases(config: Config, { identity, log, sessions, started }: Parts): Databases {
   const connection = connectDatabase({
     url: config.database.url,
     name: 'operators',
@@ -111,6 +111,8 @@ function connectDatabases(config: Config, { identity, log, started }: Parts): Da
     queryTimeoutMs: config.operator.queryTimeoutMs + DRIVER_SLACK_MS,
     reading: 'planned',
     identity,
+    mayBeReadOnly: true,
+    sessions,
     log,
   });
   started.defer(connection.close);
@@ -121,6 +123,8 @@ function connectDatabases(config: Config, { identity, log, started }: Parts): Da
     statementTimeoutMs: TOKEN_TIMEOUT_MS,
     lockTimeoutMs: TOKEN_TIMEOUT_MS,
     queryTimeoutMs: TOKEN_TIMEOUT_MS + DRIVER_SLACK_MS,
+    mayBeReadOnly: true,
+    sessions,
     log,
   });
   started.defer(tokenConnection.close);

@@ -20,8 +20,11 @@ import { type Backpressure, createRelay, type Relay } from './relay.ts';
 import { topologyOf } from './topology.ts';
 
 // Each pool has as many connections as it has users at one time.
-/** Only for the lease: a wait for another query could lose the lease. */
-const LEASE_CONNECTIONS = 1;
+/**
+ * Only for the lease: a wait for another query could lose the lease. A second one is opened only while an attempt on the first is
+ * overdue.
+ */
+const LEASE_CONNECTIONS = 2;
 /** Each statement of a round waits for the one before. */
 const ROUND_CONNECTIONS = 1;
 /** The same for the results of confirmed events, which are a round's, too, but are committed otherwise. */
@@ -48,7 +51,7 @@ export type Relaying = {
 /** At shutdown, in this order: stop publishing, give up the lease, disconnect. */
 export function composeRelay(
   config: Config,
-  { now, log, metrics, replicaId, started, graceMs, counts }: Parts & { readonly counts: Counts },
+  { now, log, metrics, sessions, replicaId, started, graceMs, counts }: Parts & { readonly counts: Counts },
 ): Relaying {
   const publisher = createPublisher({
     ...config.broker,
@@ -60,7 +63,7 @@ export function composeRelay(
   started.defer(publisher.close);
 
   const connect = (own: Pick<DatabaseOptions, 'name' | 'connections'> & Partial<DatabaseOptions>) => {
-    const connection = connectDatabase({ ...config.database, ...own, log });
+    const connection = connectDatabase({ ...config.database, ...own, sessions, log });
     started.defer(connection.close);
     return connection;
   };

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 import { describeError } from '../../errors.ts';
 import { closeIfUnread } from '../../http/index.ts';
-import { isLockTimeout, isTimeout } from '../../ledger/index.ts';
+import { isAway, isLockTimeout, isTimeout } from '../../ledger/index.ts';
 import type { Logger } from '../../log.ts';
 import { ApiError, type Operation, type Reply, unavailable } from './operation.ts';
 
@@ -94,15 +94,5 @@ export function toApiError(error: unknown): ApiError | undefined {
   if (code.startsWith('22')) {
     return new ApiError(400, 'invalid_request', 'the database refuses a value of this request');
   }
-  return DATABASE_AWAY.test(code) || isDriverTimeout(error) ? unavailable() : undefined;
-}
-
-/** These errors of the driver and its pool have no code, only a text. */
-function isDriverTimeout(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    /^(?:Query read timeout|timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|timeout expired)/.test(
-      error.message,
-    )
-  );
+  return DATABASE_AWAY.test(code) || isAway(error) ? unavailable() : undefined;
 }

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
 import { composeHeartbeat, createHeartbeat } from '../../../src/ledger/heartbeat.ts';
+import { createSessions } from '../../../src/ledger/sessions.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { keepUp } from '../../../src/ledger/upkeep.ts';
 import { version } from '../../../src/version.ts';
@@ -134,6 +135,7 @@ test('a database that says nothing keeps no stop waiting for longer than a heart
   const heartbeat = composeHeartbeat(config, {
     replicaId: randomUUID(),
     log,
+    sessions: createSessions({ url: proxy.url, log }),
     now: () => performance.now(),
     started,
     graceMs: () => 10_000,

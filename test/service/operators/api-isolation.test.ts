@@ -168,7 +168,7 @@ test('a connection whose query the driver gave up on is handed to nobody else', 
   const connection = connectDatabase({
     url: database.url,
     name: 'busy',
-    connections: 1,
+    connections: 2, // the first one stays with its statement
     statementTimeoutMs: 20_000,
     lockTimeoutMs: 20_000,
     queryTimeoutMs: 1_000,
