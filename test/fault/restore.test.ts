@@ -36,15 +36,16 @@ async function sendFive({ webhooks }: Pick<TestService, 'webhooks'>): Promise<st
   return jobs.map((job) => `default:${job}:completed`);
 }
 
-/** What a subscriber takes that drops each message whose `sequence` is not above all before. */
-function takenBySequence(messages: readonly BusMessage[]): string[] {
-  let highest = '';
-  return messages.flatMap(({ id, event }) => {
-    const sequence = String(event['sequence']);
-    if (sequence <= highest) return [];
-    highest = sequence;
-    return id;
-  });
+/** Which of `later` a subscriber takes that drops what is not above all that it had before. Between jobs there is no order. */
+function takenBySequence(
+  messages: readonly BusMessage[],
+  before: readonly string[],
+  later: readonly string[],
+): string[] {
+  const sequence = ({ event }: BusMessage) => String(event['sequence']);
+  const had = messages.filter(({ id }) => before.includes(id)).map(sequence);
+  const highest = had.toSorted().at(-1) ?? '';
+  return later.filter((id) => messages.some((message) => message.id === id && sequence(message) > highest));
 }
 
 const losses = (service: Pick<TestService, 'operators'>) =>
@@ -73,7 +74,7 @@ test('after a restore of the data folder a subscriber that goes by sequence miss
   const later = await sendFive(service);
 
   await vi.waitFor(() => expect(new Set(bus.ids())).toEqual(new Set([...kept, ...lost, ...later])));
-  expect(takenBySequence(bus.messages)).toEqual([...kept, ...lost, ...later]);
+  expect(takenBySequence(bus.messages, [...kept, ...lost], later)).toEqual(later);
   await expect.poll(() => losses(service)).toBe(1);
   expect(service.log).toContainEqual(
     expect.objectContaining({
@@ -118,5 +119,5 @@ test('a copy of the database, as a dump is, gives no number that its original ha
   const later = await sendFive(restored);
 
   await vi.waitFor(() => expect(bus.ids()).toEqual(expect.arrayContaining(later)));
-  expect(takenBySequence(bus.messages)).toEqual([...kept, ...later]);
+  expect(takenBySequence(bus.messages, kept, later)).toEqual(later);
 });
