@@ -91,6 +91,62 @@ CREATE OR REPLACE FUNCTION public.operator_log_is_append_only()
  LANGUAGE plpgsql
 AS $function$ begin raise exception 'operator_log is append-only'; end $function$;
 
+CREATE OR REPLACE FUNCTION public.present_identity()
+ RETURNS database_identity
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    declare present "public".database_identity;
+    begin
+      begin
+        select c.system_identifier into present.system_identifier from pg_control_system() c;
+      exception when others then null;
+      end;
+      begin
+        present.timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+      exception when others then null;
+      end;
+      present.is_the_row := true;
+      present.database := (select oid from pg_database where datname = current_database());
+      present.events := 'public.events'::regclass::oid;
+      present.started_at := pg_postmaster_start_time();
+      return present;
+    end $function$;
+
+CREATE OR REPLACE FUNCTION public.verify_identity(OUT has_changed boolean, OUT newest_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    declare
+      former "public".database_identity;
+      present constant "public".database_identity := "public".present_identity();
+      least bigint := 100000 * (1 + extract(epoch from clock_timestamp() - timestamptz '2026-01-01 00:00:00+00'));
+    begin
+      select * into former from "public".database_identity for update;
+      has_changed := former is distinct from present;
+      if not has_changed then return; end if;
+      newest_at := (select recorded_at from "public".events order by sequence desc limit 1);
+      perform setval('public.events_sequence_seq'::regclass, least)
+      from "public".events_sequence_seq where last_value < least;
+      insert into "public".database_identity select present.*
+      on conflict (is_the_row) do update set
+        system_identifier = excluded.system_identifier, timeline = excluded.timeline, database = excluded.database,
+        events = excluded.events, started_at = excluded.started_at;
+    end $function$;
+
+create table database_identity (
+  is_the_row boolean not null default true,
+  system_identifier bigint,
+  timeline text,
+  database oid not null,
+  events oid not null,
+  started_at timestamp with time zone not null,
+  constraint database_identity_is_the_row_check CHECK (is_the_row),
+  constraint database_identity_pkey PRIMARY KEY (is_the_row)
+) with (fillfactor=50);
+
 create table deliveries (
   id uuid not null,
   received_at timestamp with time zone not null,

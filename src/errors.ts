@@ -120,8 +120,16 @@ export class UsageError extends Error {
   readonly code = 'usage';
 }
 
+export type ErrorDescription = {
+  readonly name: string;
+  readonly code?: string;
+  readonly message: string;
+  /** Why the schema does not fit. It comes from statements of ours, and never from a sender. Not `cause`, which pino would add to the message. */
+  readonly because?: ErrorDescription;
+};
+
 /** The part of an error that may be logged: not its `detail`, client or parameters, which can contain text from a sender. */
-export function describeError(error: unknown): { name: string; code?: string; message: string } {
+export function describeError(error: unknown): ErrorDescription {
   if (!(error instanceof Error)) return { name: 'Unknown', message: typeof error };
   const code = (error as { code?: unknown }).code;
   // Postgres quotes the offending value in messages of classes 22 (data) and 23 (constraints).
@@ -129,9 +137,18 @@ export function describeError(error: unknown): { name: string; code?: string; me
   // An AggregateError (no address of a host could be reached) has an empty message.
   const inner = error instanceof AggregateError ? (error.errors[0] as unknown) : undefined;
   const message = error.message || (inner instanceof Error ? inner.message : '');
+  const hasCause = error instanceof SchemaError && error.cause !== undefined;
   return {
     name: error.name,
     ...(typeof code === 'string' || typeof code === 'number' ? { code: String(code) } : {}),
-    message: quotesContent ? 'the database refused a value' : message,
+    message: quotesContent ? refusal(error) : message,
+    ...(hasCause && { because: describeError(error.cause) }),
   };
+}
+
+/** Constraints and indexes have their names from us. */
+function refusal(error: Error): string {
+  const { constraint } = error as { constraint?: unknown };
+  const by = typeof constraint === 'string' ? ` (${constraint})` : '';
+  return `the database refused a value${by}`;
 }

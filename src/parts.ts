@@ -1,6 +1,6 @@
 // What the composition root gives to every room.
 
-import type { Sessions } from './ledger/index.ts';
+import type { Identity, Sessions } from './ledger/index.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -10,6 +10,8 @@ export type Parts = {
   /** What its pools know together of their sessions with Postgres. */
   readonly sessions: Sessions;
   readonly replicaId: string;
+  /** Of the database, for the connections that may draw numbers of events. */
+  readonly identity: Identity;
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** What to close at the end, in reverse order. */

@@ -15,14 +15,18 @@ import {
   composeCounts,
   composeHeartbeat,
   connectDatabase,
+  createIdentity,
+  createLossWatch,
   createSessions,
   createUpkeep,
+  type DatabaseConnection,
+  type LossWatch,
   prepareLedger,
   saveContent,
 } from './ledger/index.ts';
 import type { Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
-import { composeOperators, composeReplays } from './operators/index.ts';
+import { appendToLog, composeOperators, composeReplays } from './operators/index.ts';
 import type { Parts } from './parts.ts';
 import { createReadiness } from './readiness.ts';
 import { composeRelay } from './relay/index.ts';
@@ -44,7 +48,7 @@ type StartOptions = {
   readonly droppedLogLines?: () => number;
 };
 
-/** One for replays, one for upkeep and missing partitions, one for health. */
+/** One for replays, one for upkeep and missing partitions, one to look for lost deliveries. */
 const BACKGROUND_CONNECTIONS = 3;
 /**
  * Operators behind one proxy share an address; they may take half of the connections, so that those on the machine itself are not
@@ -80,8 +84,9 @@ async function compose(
   let stopByMs: number | undefined;
   const graceMs = () => (stopByMs === undefined ? config.shutdown.graceMs : Math.max(0, stopByMs - now()));
   const metrics = createMetrics({ version });
+  const identity = createIdentity({ log });
   const sessions = createSessions({ url: config.database.url, log, metrics });
-  const parts: Parts = { log, metrics, sessions, replicaId: randomUUID(), now, started, graceMs };
+  const parts: Parts = { log, metrics, sessions, replicaId: randomUUID(), identity, now, started, graceMs };
 
   const sources = await createSources({ ...config.sources, log });
   started.defer(sources.close);
@@ -89,10 +94,12 @@ async function compose(
     ...config.database,
     name: 'background',
     connections: BACKGROUND_CONNECTIONS,
+    identity,
     sessions,
     log,
   });
   started.defer(database.close);
+  const lossWatch = composeLossWatch(config, database, parts);
   const upkeep = createUpkeep(config, database, { ...parts, beforeDrop: saveContent }); // before the servers, whose stop must not wait for it
   const heartbeat = composeHeartbeat(config, parts);
   const counts = composeCounts(config, parts);
@@ -115,18 +122,18 @@ async function compose(
     connections: intakeConnections,
     proxies,
     upkeepDatabase: database,
+    onAcknowledged: lossWatch.acknowledged,
     handOff: relay.handOff,
     backpressure: relay.backpressure,
   });
   const readiness = createReadiness({
-    database,
+    canRecord: intake.canRecord,
     hasRoom: intake.hasRoom,
     connections: intakeConnections.state,
     state,
     broker: relay.brokerState,
-    now,
   });
-  metrics.gauge('tallyhook_database_connected', '1 while Postgres answers.', async () =>
+  metrics.gauge('tallyhook_database_connected', '1 while Postgres takes deliveries.', async () =>
     Number((await readiness()).postgres === 'up'),
   );
   metrics.counted(
@@ -183,6 +190,30 @@ async function compose(
   }
   const stop = () => (stopping ??= stopOnce());
   return { ...ports, reload: sources.reload, stop, [Symbol.asyncDispose]: stop };
+}
+
+/** Looks for lost deliveries when the database has changed, and tells operators of a loss. */
+function composeLossWatch(
+  { database: { retentionDays } }: Config,
+  database: DatabaseConnection,
+  { identity, replicaId, metrics, started, log }: Parts,
+): LossWatch {
+  const actor = { tokenId: null, name: `replica ${replicaId}`, role: 'service', remoteAddress: null };
+  const lossWatch = createLossWatch({
+    connection: database,
+    retentionDays,
+    onLoss: ({ deliveryId, ...detail }) =>
+      appendToLog(database.db, actor, { action: 'database.loss', subject: deliveryId, detail }),
+    log,
+  });
+  started.defer(lossWatch.close);
+  identity.onChange(() => void lossWatch.look());
+  metrics.counted(
+    'tallyhook_database_losses_total',
+    'How often the database had lost deliveries that this replica had acknowledged.',
+    lossWatch.losses,
+  );
+  return lossWatch;
 }
 
 /** The connections of the two servers. Those of trusted proxies have no limit for their address. */

@@ -1,6 +1,13 @@
 // Reports an error to the user, and maps it to an exit code.
 
-import { AnswerError, ConfigError, describeError, SchemaError, UsageError } from '../errors.ts';
+import {
+  AnswerError,
+  ConfigError,
+  describeError,
+  type ErrorDescription,
+  SchemaError,
+  UsageError,
+} from '../errors.ts';
 import { maskUnseenInLines } from '../unseen.ts';
 import type { Io } from './io.ts';
 
@@ -17,9 +24,9 @@ export function reportError(io: Io, error: unknown, command: string | undefined)
     io.complain(`${error.message}\nTry "${help}".`);
     return 2;
   }
-  const { name, code, message } = describeError(error);
+  const { because, ...described } = describeError(error);
   // The text may come from a service that is not ours.
-  io.complain(maskUnseenInLines(`${code ?? name}: ${message}`));
+  io.complain(maskUnseenInLines([described, ...(because ? [because] : [])].map(line).join('\n  ')));
   if (error instanceof AnswerError) {
     const hint = HINTS[error.httpStatus];
     if (hint !== undefined) io.complain(hint);
@@ -29,3 +36,5 @@ export function reportError(io: Io, error: unknown, command: string | undefined)
   }
   return error instanceof ConfigError || error instanceof SchemaError ? 78 : 1;
 }
+
+const line = ({ name, code, message }: ErrorDescription): string => `${code ?? name}: ${message}`;

@@ -1,4 +1,4 @@
-// Liveness and readiness. Live: the process answers. Ready: Postgres answers, the write queue has room, and a sender can
+// Liveness and readiness. Live: the process answers. Ready: Postgres takes deliveries, the write queue has room, and a sender can
 // connect. RabbitMQ's state is shown, but it does not make us unready: its trouble is never the sender's (guarantee 7).
 
 import type { RequestHandler } from 'express';

@@ -54,6 +54,7 @@ import { createBusySign } from './busy-sign.ts';
 import { createRefusalLog } from './refusal-log.ts';
 import { createTrial } from './signature-trial.ts';
 import type { Sources } from './sources.ts';
+import { createWriteHealth, type WriteHealth } from './write-health.ts';
 
 /** While writes find no partition, the missing ones are made this often at most. */
 const MISSING_PARTITION_MS = 1_000;
@@ -65,6 +66,8 @@ type IntakeParts = Parts & {
   readonly proxies: TrustedProxies;
   /** Makes partitions that are missing. */
   readonly upkeepDatabase: DatabaseConnection;
+  /** Called after the commit of a write, with the id of one of its deliveries. */
+  readonly onAcknowledged: (deliveryId: string) => void;
   /** Every write goes through it: its events are handed to the relay. */
   readonly handOff: {
     readonly write: (
@@ -79,12 +82,14 @@ type IntakeParts = Parts & {
 export type Intake = {
   /** Whether the write queue takes more. */
   readonly hasRoom: () => boolean;
+  /** Whether deliveries can be recorded. */
+  readonly canRecord: () => Promise<boolean>;
   readonly listen: (readiness: () => Promise<Readiness>) => Promise<HttpServer>;
 };
 
 export function composeIntake(config: Config, parts: IntakeParts): Intake {
   const { sources, counts, connections, proxies, metrics, now, log, started, graceMs } = parts;
-  const writer = composeWriter(config, parts);
+  const { writer, health } = composeWriter(config, parts);
   const refusals = createRefusalLog({
     writer,
     addRefusals: (refused) => addRefusals(counts.connection, refused),
@@ -117,7 +122,7 @@ export function composeIntake(config: Config, parts: IntakeParts): Intake {
     return server;
   }
 
-  return { hasRoom: writer.hasRoom, listen };
+  return { hasRoom: writer.hasRoom, canRecord: health.isUp, listen };
 }
 
 /** Headers of the answers that the server gives before Express runs. */
@@ -147,18 +152,31 @@ function createIntakeApp(options: {
 /** From a verified delivery to the ledger. */
 function composeWriter(
   config: Config,
-  { now, log, metrics, sessions, started, upkeepDatabase, handOff, backpressure }: IntakeParts,
-): BatchWriter {
+  {
+    now,
+    log,
+    metrics,
+    started,
+    identity,
+    sessions,
+    upkeepDatabase,
+    onAcknowledged,
+    handOff,
+    backpressure,
+  }: IntakeParts,
+): { readonly writer: BatchWriter; readonly health: WriteHealth } {
   const database = connectDatabase({
     ...config.database,
     name: 'intake',
     connections: config.writer.batchesInFlight,
+    identity,
     sessions,
     log,
   });
   started.defer(database.close);
   const checkConflicts = createConflictCheck({ execute: database.execute, log });
   const logFailure = createFailureLog({ now, log });
+  const health = createWriteHealth({ connection: database, now, log });
   const makeMissing = cached({
     maxAgeMs: MISSING_PARTITION_MS,
     ask: () =>
@@ -168,9 +186,10 @@ function composeWriter(
       ),
     now,
   });
-  return createBatchWriter({
+  const writer = createBatchWriter({
     record: async (batch) => {
       const recorded = await handOff.write(batch, (mark) => recordDeliveries(database, batch, mark));
+      onAcknowledged(batch.at(-1)?.id ?? '');
       return checkConflicts(batch, recorded);
     },
     limits: config.writer,
@@ -179,10 +198,12 @@ function composeWriter(
     observe: ({ deliveries, seconds, failed, error }) => {
       metrics.batchDeliveries.observe(deliveries);
       metrics.batchSeconds.observe({ result: failed ? 'failed' : 'committed' }, seconds);
+      health.note(error);
       if (failed) logFailure(error);
       if (isMissingPartition(error)) void makeMissing();
     },
   });
+  return { writer, health };
 }
 
 function exposeGauges({

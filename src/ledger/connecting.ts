@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { describeError, SchemaError, SessionError } from '../errors.ts';
 import { createConnectGate } from './connect-gate.ts';
 import { type Ask, agree, type Session, type SessionOptions } from './session.ts';
+import type { Identity } from './identity.ts';
 import { type Sessions, starved } from './sessions.ts';
 
 export type PreparedClient = Client & { session?: Session; isUnreplicated?: boolean };
@@ -19,12 +20,13 @@ export function createClients(options: {
   readonly pool: string;
   readonly session: SessionOptions;
   readonly sessions: Sessions;
+  readonly identity?: Pick<Identity, 'verify'> | undefined;
   readonly maxPauseMs: number;
   readonly log: Logger;
 }): new (
   config?: string | ClientConfig,
 ) => Client {
-  const { pool, session, sessions, maxPauseMs, log } = options;
+  const { pool, session, sessions, identity, maxPauseMs, log } = options;
   const gate = createConnectGate({ maxPauseMs, now: () => performance.now() });
 
   async function prepare(client: PreparedClient): Promise<void> {
@@ -41,6 +43,7 @@ export function createClients(options: {
     if (!('isReadOnly' in agreed)) throw new SessionError('session_unfit', 'its settings cannot be set');
     client.session = agreed;
     sessions.note(agreed);
+    await identity?.verify(client); // one that is read-only is not kept (statements.ts)
   }
 
   async function connect(client: PreparedClient, connectItself: () => Promise<unknown>): Promise<void> {

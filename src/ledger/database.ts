@@ -12,6 +12,7 @@ import {
 import { Pool, type QueryResult, type QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
 import { createClients } from './connecting.ts';
+import type { Identity } from './identity.ts';
 import type { SessionOptions } from './session.ts';
 import { readSessionUrl } from './session-url.ts';
 import { createSessions, KEEP_ALIVE_DELAY_MS, type Sessions } from './sessions.ts';
@@ -43,6 +44,8 @@ export type DatabaseOptions = Omit<SessionOptions, 'own'> & {
   readonly idle?: 'closed' | 'kept';
   /** Of all pools of a replica; its own, if not given. */
   readonly sessions?: Sessions;
+  /** For sessions that may draw numbers of events: each is verified before its first use. */
+  readonly identity?: Pick<Identity, 'verify'>;
   readonly log: Logger;
 };
 
@@ -70,6 +73,7 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
       pool: options.name,
       session: { ...options, own },
       sessions,
+      identity: options.identity,
       maxPauseMs: connectTimeoutMs / 2, // or who waits for the pause could not connect any more
       log,
     }),

@@ -74,6 +74,8 @@ export { TIME_FORMAT, timeText } from './time-text.ts';
 // Start and upkeep
 export { type Counts, composeCounts, prepareLedger } from './compose.ts';
 export { composeHeartbeat, LATE_AFTER_S } from './heartbeat.ts';
+export { createIdentity, type Identity } from './identity.ts';
+export { createLossWatch, type Loss, type LossWatch } from './loss-watch.ts';
 export { checkSchema, migrate } from './migrate.ts';
 export { makePartitions } from './partitions.ts';
 export { saveContent } from './save-content.ts';

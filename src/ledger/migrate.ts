@@ -4,10 +4,10 @@
 import { promises as fs } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Kysely, PostgresDialect } from 'kysely';
+import type { Kysely } from 'kysely';
 import { FileMigrationProvider, type MigrationProvider } from 'kysely/migration';
-import { Pool } from 'pg';
 import { SchemaError } from '../errors.ts';
+import { checkMayWrite, withMigrationSessions } from './migration-session.ts';
 import { runMigrations } from './migrations.ts';
 import { checkMigratingRole, checkRunningRole, currentRole, grantToRunningRole } from './roles.ts';
 import { readSchemaFit } from './schema-fit.ts';
@@ -26,6 +26,7 @@ const FILES: MigrationProvider = new FileMigrationProvider({
  * @param migrations those that this program knows
  * @returns the names of those that ran.
  * @throws SchemaError if this program is too old for the schema, a migration failed (all were undone), or the two roles do not fit.
+ *   Postgres's error if it is away or read-only: a later attempt may succeed.
  */
 export async function migrate(
   databaseUrl: string,
@@ -34,11 +35,13 @@ export async function migrate(
 ): Promise<string[]> {
   const known = Object.keys(await migrations.getMigrations());
   const isNewer = async (db: Kysely<unknown>) => (await readSchemaFit(db, known)).newer.length > 0;
-  const running = migrationUrl && (await withDatabase(databaseUrl, currentRole));
-  return withDatabase(migrationUrl ?? databaseUrl, async (db) => {
+  const running = migrationUrl && (await withMigrationSessions(databaseUrl, currentRole));
+  return withMigrationSessions(migrationUrl ?? databaseUrl, async (db) => {
     const other = running === (await currentRole(db)) ? undefined : running;
     if (other) await checkMigratingRole(db, other);
-    if (await isNewer(db)) return [];
+    const { missing, newer } = await readSchemaFit(db, known);
+    if (newer.length > 0) return [];
+    if (missing.length > 0) await checkMayWrite(db);
     try {
       const ran = await runMigrations(db, await migrations.getMigrations());
       if (other) await grantToRunningRole(db, other, { unless: isNewer });
@@ -62,7 +65,7 @@ export function checkSchema(
   databaseUrl: string,
   migrations: MigrationProvider = FILES,
 ): Promise<readonly string[]> {
-  return withDatabase(databaseUrl, async (db) => {
+  return withMigrationSessions(databaseUrl, async (db) => {
     await checkRunningRole(db);
     const { missing, newer } = await readSchemaFit(db, Object.keys(await migrations.getMigrations()));
     if (missing.length === 0) return newer;
@@ -71,22 +74,4 @@ export function checkSchema(
       `the database lacks ${missing.join(', ')}: run "tallyhook migrate" or set MIGRATE_ON_START=true`,
     );
   });
-}
-
-async function withDatabase<T>(databaseUrl: string, use: (db: Kysely<unknown>) => Promise<T>): Promise<T> {
-  // A pool of its own, without the service's statement time-out: an index on a large table takes long.
-  const pool = new Pool({
-    connectionString: databaseUrl,
-    application_name: 'tallyhook migrate',
-    max: 2,
-    connectionTimeoutMillis: 5_000,
-  });
-  pool.on('error', () => {});
-  pool.on('connect', (client) => client.on('error', () => {}));
-  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
-  try {
-    return await use(db);
-  } finally {
-    await db.destroy();
-  }
 }

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import { SchemaError } from '../errors.ts';
+import { ourSchema } from './migration-session.ts';
 import { readSchemaFit } from './schema-fit.ts';
 
 /**
@@ -76,7 +77,12 @@ async function runAhead(
 
 /** Runs those that are missing: nothing, or all in one transaction. */
 async function migrate(db: Kysely<unknown>, migrations: Record<string, Migration>): Promise<string[]> {
-  const migrator = new Migrator({ db, provider: { getMigrations: () => Promise.resolve(migrations) } });
+  const migrator = new Migrator({
+    db,
+    provider: { getMigrations: () => Promise.resolve(migrations) },
+    // Without it, the table of another program in another schema would be taken for ours.
+    migrationTableSchema: await ourSchema(db),
+  });
   const { error, results = [] } = await migrator.migrateToLatest();
   if (error === undefined)
     return results.filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName);

@@ -6,6 +6,7 @@
 import { type Kysely, type RawBuilder, type Transaction, sql } from 'kysely';
 import { DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
 import { SchemaError } from '../errors.ts';
+import { ourSchema } from './migration-session.ts';
 import { codeOf } from './sql-errors.ts';
 import type { Database } from './tables.ts';
 
@@ -36,17 +37,19 @@ const PRIVILEGES: Record<keyof Database, string> = {
   drift: 'select, insert, update, delete',
   secret_matches: 'select, insert, update',
   schema_requirements: 'select',
+  database_identity: 'select',
 };
 
 /** Sequences that statements name in nextval(); identity columns need no right. It may draw numbers, but not set them. */
 const SEQUENCES = ['events_sequence_seq', 'publications_id'];
 
-/** They run with the owner's rights and do what the service's role may not (migrations 0003 and 0006). */
+/** They run with the owner's rights and do what the service's role may not (migrations 0003, 0006 and 0014). */
 const FUNCTIONS = [
   'make_partition(text, date)',
   'drop_partition(text, date)',
   'correct_content_hash(bigint, bytea, bytea, uuid[])',
   'discard_quarantined(uuid[], timestamptz[], text, text)',
+  'verify_identity()',
 ];
 
 const ALL_PRIVILEGES = { ...PRIVILEGES, [DEFAULT_MIGRATION_TABLE]: 'select' };
@@ -115,8 +118,7 @@ export async function grantToRunningRole(
 }
 
 async function grantAll(trx: Transaction<unknown>, role: RawBuilder<unknown>): Promise<void> {
-  const { rows } = await sql<{ schema: string }>`select current_schema() as schema`.execute(trx);
-  const schema = sql.id(rows[0]?.schema ?? 'public');
+  const schema = sql.id(await ourSchema(trx));
   await sql`grant usage on schema ${schema} to ${role}`.execute(trx);
   for (const [table, privileges] of Object.entries(ALL_PRIVILEGES)) {
     await sql`revoke all on ${sql.table(table)} from ${role}`.execute(trx);

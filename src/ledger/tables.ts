@@ -285,4 +285,13 @@ export interface Database {
     migration: string;
     oldest_program: string;
   };
+  /** Read and written by its functions alone (identity.ts). */
+  database_identity: {
+    is_the_row: Generated<boolean>;
+    system_identifier: string | null;
+    timeline: string | null;
+    database: number;
+    events: number;
+    started_at: Timestamp;
+  };
 }

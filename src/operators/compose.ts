@@ -101,7 +101,7 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
 
 type Databases = { readonly connection: DatabaseConnection; readonly tokenConnection: DatabaseConnection };
 
-function connectDatabases(config: Config, { log, sessions, started }: Parts): Databases {
+function connectDatabases(config: Config, { identity, log, sessions, started }: Parts): Databases {
   const connection = connectDatabase({
     url: config.database.url,
     name: 'operators',
@@ -110,6 +110,7 @@ function connectDatabases(config: Config, { log, sessions, started }: Parts): Da
     lockTimeoutMs: LOCK_TIMEOUT_MS,
     queryTimeoutMs: config.operator.queryTimeoutMs + DRIVER_SLACK_MS,
     reading: 'planned',
+    identity,
     mayBeReadOnly: true,
     sessions,
     log,

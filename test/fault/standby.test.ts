@@ -1,12 +1,13 @@
 // Commits that wait for a standby that is gone.
 
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { post } from '../support/load.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
 import { completed, newJobId } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { readMetric } from '../support/requests.ts';
+import { waitFor } from '../support/waits.ts';
 
 let postgres: OwnPostgres;
 
@@ -43,13 +44,13 @@ test('guarantee 2: no 2xx for a commit whose wait for a standby was cancelled', 
   await waitForStandby(database, 'nobody');
   try {
     const answer = post(relay.webhooks, completed(newJobId()));
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       const cancelled = await database.query(
         `select pg_cancel_backend(pid) from pg_stat_activity
          where datname = '${database.name}' and application_name = 'tallyhook intake' and wait_event = 'SyncRep'`,
       );
       expect(cancelled.length).toBeGreaterThan(0);
-    }, 10_000);
+    });
     expect((await answer).status).toBe(503);
   } finally {
     await waitForStandby(database, '');
@@ -81,9 +82,9 @@ test('commits that hang keep their sessions and open no others, deliveries get 5
   } finally {
     await waitForStandby(database, '');
   }
-  await vi.waitFor(async () => expect((await post(relay.webhooks, completed(newJobId()))).status).toBe(202), {
+  await waitFor(async () => expect((await post(relay.webhooks, completed(newJobId()))).status).toBe(202), {
     timeout: 10_000,
     interval: 100,
   });
   expect(most).toBeGreaterThan(1);
-}, 90_000);
+});

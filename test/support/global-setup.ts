@@ -33,5 +33,7 @@ async function withPartitions(url: string): Promise<void> {
     log: pino({ level: 'silent' }),
   });
   await makePartitions(connection);
+  // Tests that record without a service count from 1.
+  await connection.execute({ name: 'restart', text: 'alter sequence events_sequence_seq restart' }, []);
   await connection.close();
 }

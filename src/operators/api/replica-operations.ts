@@ -1,6 +1,6 @@
 // GET /replicas: the processes of the service, their versions and heartbeats, and which one leads the relay.
 
-import { readReplicas } from '../audit/replicas.ts';
+import { readLoss, readReplicas } from '../audit/replicas.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { ReplicaList } from '../contract/replicas.ts';
 import { defineRead, type Operation } from './operation.ts';
@@ -19,7 +19,10 @@ export function createReplicaOperations({
       description: 'The same for every token, since nothing of a source is in it.',
       role: 'viewer',
       answers: { 200: { description: 'All replicas.', schema: ReplicaList } },
-      run: async () => ({ status: 200, body: { items: await readReplicas(connection.db) } }),
+      run: async () => {
+        const [items, loss] = await Promise.all([readReplicas(connection.db), readLoss(connection.db)]);
+        return { status: 200, body: { items, loss } };
+      },
     }),
   ];
 }

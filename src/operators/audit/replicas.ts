@@ -3,7 +3,7 @@
 
 import { type Kysely, sql } from 'kysely';
 import { type Database, LATE_AFTER_S, timeText } from '../../ledger/index.ts';
-import type { Replica } from '../contract/replicas.ts';
+import type { DatabaseLoss, Replica } from '../contract/replicas.ts';
 
 /** Above the number that upkeep leaves. */
 const SHOWN_MAX = 500;
@@ -16,4 +16,14 @@ export async function readReplicas(db: Kysely<Database>): Promise<Replica[]> {
       r.seen_at < clock_timestamp() - make_interval(secs => ${sql.lit(LATE_AFTER_S)}) as is_late
     from replicas r order by r.started_at desc, r.id limit ${SHOWN_MAX}`.execute(db);
   return rows;
+}
+
+/** The last one of a week, by operator_log_action. A replica has written it there (service.ts). */
+export async function readLoss(db: Kysely<Database>): Promise<DatabaseLoss | null> {
+  const { rows } = await sql<DatabaseLoss>`
+    select ${timeText('l.at')} as at, l.detail::json ->> 'acknowledgedAt' as acknowledged_at,
+      l.detail::json ->> 'keptUntil' as kept_until
+    from operator_log l where l.action = 'database.loss' and l.at > now() - interval '7 days'
+    order by l.at desc, l.id desc limit 1`.execute(db);
+  return rows[0] ?? null;
 }

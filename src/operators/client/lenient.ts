@@ -21,6 +21,7 @@ const MAY_BE_MISSING = [
   'remaining',
   'total',
   'matched_before',
+  'loss',
 ] as const;
 type MayBeMissing = (typeof MAY_BE_MISSING)[number];
 

@@ -20,13 +20,18 @@ const ACTIONS = [
   'token.revoke',
   'session.create',
   'session.end',
+  'database.loss',
 ] as const;
 
 export const LogLine = z
   .object({
     id: digits,
     at: timestamp,
-    actor: z.string().describe('The token’s name; `command line` for work on the database itself.'),
+    actor: z
+      .string()
+      .describe(
+        'The token’s name; `command line` for work on the database itself, `replica …` for what the service found by itself.',
+      ),
     token_id: z.string().nullable(),
     role: z.string(),
     action: z.string(),

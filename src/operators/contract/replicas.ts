@@ -15,8 +15,25 @@ export const Replica = z
   })
   .meta({ id: 'Replica', description: 'A process of the service.' });
 
+export const DatabaseLoss = z
+  .object({
+    at: timestamp.describe('When a replica found it out.'),
+    acknowledged_at: timestamp.describe('When a delivery that is gone was acknowledged.'),
+    kept_until: timestamp
+      .nullable()
+      .describe('When the newest event that is left of the time before was recorded. Null if there is none.'),
+  })
+  .meta({
+    id: 'DatabaseLoss',
+    description: 'The database has lost deliveries that were acknowledged, as after a restore.',
+  });
+
 export const ReplicaList = z
-  .object({ items: z.array(Replica) })
+  .object({
+    items: z.array(Replica),
+    loss: DatabaseLoss.nullable().describe('The last one of the last seven days.'),
+  })
   .meta({ id: 'ReplicaList', description: 'All replicas, the newest first.' });
 
+export type DatabaseLoss = z.infer<typeof DatabaseLoss>;
 export type Replica = z.infer<typeof Replica>;

@@ -1,12 +1,13 @@
 // A replica behind PgBouncer.
 
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { connectDatabase } from '../../../src/ledger/database.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startPgbouncer } from '../../support/pgbouncer.ts';
 import { readMetric } from '../../support/requests.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 const isThere = Boolean(process.env['TEST_PGBOUNCER']);
 const ask = { name: 'one', text: "select current_setting('synchronous_commit') as durability" };
@@ -59,7 +60,7 @@ test.runIf(isThere)(
     await using pooler = await startPgbouncer(database.url, { default_pool_size: '4' });
     await using relay = await startTestService({ database, env: { DATABASE_URL: pooler.url } });
 
-    await vi.waitFor(
+    await waitFor(
       async () => {
         const metrics = await (await fetch(`${relay.operators}/metrics`)).text();
         expect(metrics).toMatch(

@@ -130,6 +130,9 @@ test('the running role can neither change the operator log nor drop what is kept
     'create table mine ()',
     `set role ${migrating.name}`,
     `select setval('events_sequence_seq', 1)`,
+    'update database_identity set timeline = null',
+    'delete from database_identity',
+    'select present_identity()',
   ]) {
     expect({ text, code: await attempt(text) }).toEqual({ text, code: NOT_PERMITTED });
   }
@@ -196,7 +199,13 @@ test('only the running role may call the functions with the owner’s rights', a
       [running.name],
     ),
   ).toEqual(
-    ['correct_content_hash', 'discard_quarantined', 'drop_partition', 'make_partition'].map((proname) => ({
+    [
+      'correct_content_hash',
+      'discard_quarantined',
+      'drop_partition',
+      'make_partition',
+      'verify_identity',
+    ].map((proname) => ({
       proname,
       prosecdef: true,
       owner: migrating.name,

@@ -2,12 +2,13 @@
 
 import { readFileSync } from 'node:fs';
 import { sql } from 'kysely';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { connectDatabase } from '../../../src/ledger/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { readMetric } from '../../support/requests.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 
 function connect({ url }: Pick<TestDatabase, 'url'>, options: { query?: string; connections?: number } = {}) {
   const { log, lines } = createTestLog();
@@ -114,7 +115,7 @@ test('idle connections are probed after three seconds, from both ends', async ()
   expect(row).toMatchObject({ idle: '3', user: '9000' });
   // The kernel's own table. Local port, then the timer: 02 is the keep-alive's, its time in hundredths of a second.
   const hex = (row?.port ?? 0).toString(16).toUpperCase().padStart(4, '0');
-  await vi.waitFor(() => {
+  await waitFor(() => {
     const line = readFileSync('/proc/net/tcp', 'utf8')
       .split('\n')
       .find((each) => each.includes(`:${hex} `) && each.indexOf(`:${hex} `) < 20);
@@ -144,7 +145,7 @@ test('while a connection waits for an overdue answer, its place is kept and othe
     await expect(connection.execute(ask, [])).rejects.toMatchObject({ code: 'unanswered' });
   expect(await database.query(count)).toEqual([{ count: 1 }]);
 
-  await vi.waitFor(async () => expect(await connection.execute(ask, [])).toEqual([{ one: 1 }]), {
+  await waitFor(async () => expect(await connection.execute(ask, [])).toEqual([{ one: 1 }]), {
     timeout: 10_000,
     interval: 50,
   });

@@ -81,6 +81,7 @@ async function readSituation({ calls, readiness }: Visit): Promise<Situation> {
     stuck: { count: stuck.items.length, isExact: stuck.next_cursor === null },
     readiness: ready,
     replicas: replicas.items,
+    loss: replicas.loss ?? null,
     nowMs: Date.now(),
   };
 }

@@ -3,9 +3,9 @@
 
 import type { Readiness } from '../../../../http/index.ts';
 import { type Html, html } from '../../../../web/index.ts';
-import type { Replica } from '../../../contract/replicas.ts';
+import type { DatabaseLoss, Replica } from '../../../contract/replicas.ts';
 import { capped, counted } from '../../view/numbers.ts';
-import { ago, span } from '../../view/times.ts';
+import { ago, span, utc } from '../../view/times.ts';
 
 export type Count = { readonly count: number; readonly isExact: boolean };
 
@@ -20,6 +20,8 @@ export type Situation = {
   readonly oldestPendingAt: string | null;
   readonly readiness: Readiness;
   readonly replicas: readonly Replica[];
+  /** Of the last days. */
+  readonly loss: DatabaseLoss | null;
   readonly nowMs: number;
 };
 
@@ -81,12 +83,14 @@ const BROKER = {
   blocked: 'RabbitMQ takes no events: it is short of memory or disk. Events wait in the outbox.',
 } as const;
 
-function troublesOf({ readiness, replicas, oldestPendingAt, nowMs }: Situation): (Html | string)[] {
+function troublesOf({ readiness, replicas, loss, oldestPendingAt, nowMs }: Situation): (Html | string)[] {
   const late = replicas.filter((replica) => replica.is_late);
   const alive = replicas.filter((replica) => !replica.is_late);
   const isOld = oldestPendingAt !== null && nowMs - Date.parse(oldestPendingAt) > OLD_MS;
   return [
-    readiness.postgres === 'down' && 'Postgres does not answer.',
+    readiness.postgres === 'down' && 'Postgres takes no deliveries: senders are answered with 503.',
+    loss !== null &&
+      html`The database went back in time (docs/backup.md). What was accepted ${loss.kept_until !== null && html`after ${utc(loss.kept_until)} and `}until ${utc(loss.acknowledged_at)} is gone, or a part of it. <a href="/console/operator-log?action=database.loss">How it was found</a>.`,
     BROKER[readiness.rabbitmq],
     readiness.queue === 'full' && 'The write queue is full: senders are answered with 503.',
     readiness.connections === 'full' && 'Senders take all connections: new ones are refused.',
