@@ -9,7 +9,6 @@ export const ONLY_IN_ALL: Readonly<Record<string, string>> = {
   'test/fault/guesses.test.ts': 'thousands of guesses, which cost what they are meant to cost',
   'test/fault/subscribers.test.ts':
     'a broker of its own; test/service/subscriber has the rules of a subscriber',
-  'test/fault/replay-refused.test.ts': 'a broker of its own for one case',
   'test/fault/replay-resume.test.ts': 'ten thousand events; replays-feeding.test.ts resumes shorter replays',
   'test/fault/rabbitmq-folder.test.ts': 'a broker of its own, for what only the scripts do',
   'test/package/package.test.ts': 'makes the package and installs it with npm',

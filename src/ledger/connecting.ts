@@ -1,5 +1,6 @@
 // Makes the clients of a pool: one connection at a time, and none is handed out before its session is what session.ts says.
 
+import { callbackify } from 'node:util';
 import { Client, type ClientConfig } from 'pg';
 import type { Logger } from 'pino';
 import { describeError, SchemaError, SessionError } from '../errors.ts';
@@ -9,8 +10,6 @@ import type { Identity } from './identity.ts';
 import { type Sessions, starved } from './sessions.ts';
 
 export type PreparedClient = Client & { session?: Session; isUnreplicated?: boolean };
-
-type Connected = (error?: Error | null) => void;
 
 /** A wait for a standby that somebody cancelled: the commit is done here, nobody knows whether there. */
 const STANDBY_WAIT = 'SyncRepWaitForLSN';
@@ -78,9 +77,7 @@ export function createClients(options: {
       if (routine === STANDBY_WAIT) client.isUnreplicated = true;
     });
     const connectItself = client.connect.bind(client) as () => Promise<unknown>;
-    const connected = (callback: Connected) =>
-      void connect(client, connectItself).then(() => callback(null), callback);
-    return Object.assign(client, { connect: connected });
+    return Object.assign(client, { connect: callbackify(() => connect(client, connectItself)) });
   }
 
   return function make(config?: string | ClientConfig) {

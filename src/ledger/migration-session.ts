@@ -61,7 +61,7 @@ export async function withMigrationSessions<T>(
     application_name: 'tallyhook migrate',
     max: 2,
     connectionTimeoutMillis: 5_000,
-    ...{ onConnect: (client: ClientBase) => prepareSession(client, own) }, // awaited, which pg's types do not say
+    onConnect: (client) => prepareSession(client, own), // oxlint-disable-line typescript/no-misused-promises -- it is awaited, which pg's types do not say
   });
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));

@@ -213,10 +213,11 @@ export async function agree(
 /** The name of the line that tells whether our tables are there. */
 const TABLES = 'our tables';
 
+const linesFor = (kind: Kind, settings: Settings): Line[] =>
+  Object.entries(settings).map(([name, value]) => ({ kind, name, value }));
+
 function linesOf({ own = {}, ...options }: SessionOptions, path: string | undefined): readonly Line[] {
   const { statementTimeoutMs, lockTimeoutMs, reading = 'by index', writing = 'durable' } = options;
-  const linesFor = (kind: Kind, settings: Settings): Line[] =>
-    Object.entries(settings).map(([name, value]) => ({ kind, name, value }));
   const read = [...Object.keys(CHECKED), FSYNC];
   return [
     ...linesFor('option', own),

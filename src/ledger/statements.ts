@@ -86,9 +86,7 @@ export function createSlots(options: {
     take: (taken) => {
       if (overdue.size >= connections) return taken(busy(connections));
       pool.connect((error, client, release) =>
-        client === undefined
-          ? taken(error)
-          : taken(undefined, slotOf(client as PoolClient & PreparedClient, release)),
+        client === undefined ? taken(error) : taken(undefined, slotOf(client, release)),
       );
     },
     close: async () => {

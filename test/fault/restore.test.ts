@@ -37,13 +37,14 @@ async function sendFive({ webhooks }: Pick<TestService, 'webhooks'>): Promise<st
   return jobs.map((job) => `default:${job}:completed`);
 }
 
+const sequence = ({ event }: BusMessage) => String(event['sequence']);
+
 /** Which of `later` a subscriber takes that drops what is not above all that it had before. Between jobs there is no order. */
 function takenBySequence(
   messages: readonly BusMessage[],
   before: readonly string[],
   later: readonly string[],
 ): string[] {
-  const sequence = ({ event }: BusMessage) => String(event['sequence']);
   const had = messages.filter(({ id }) => before.includes(id)).map(sequence);
   const highest = had.toSorted().at(-1) ?? '';
   return later.filter((id) => messages.some((message) => message.id === id && sequence(message) > highest));
