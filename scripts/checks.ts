@@ -26,7 +26,8 @@ type Report = {
 const STEPS = {
   format: ['biome', 'format', '.'],
   lint: ['oxlint', '--type-aware', '--deny-warnings'],
-  types: ['tsc'],
+  // Kept between runs: what did not change is not checked again, which is nine tenths of the time.
+  types: ['tsc', '--incremental', '--tsBuildInfoFile', 'node_modules/.cache/types.tsbuildinfo'],
 } as const;
 
 const ALL_STEPS = Object.keys(STEPS) as (keyof typeof STEPS)[];
