@@ -23,6 +23,23 @@ const signIn = (relay: TestService, form: Record<string, string>, headers: Recor
 /** What a page needs a session for: 200 with one, 303 to the sign-in page without. */
 const statusOf = async (visit: Pick<Visit, 'get'>) => (await visit.get('/console/jobs')).status;
 
+const actionsOf = (relay: TestService, { token }: Visit) =>
+  relay.database.query('select action from operator_log where token_id = $1 order by id', [token.id]);
+
+const leaveIdle = (relay: TestService, { token }: Visit) =>
+  relay.database.query(
+    `update sessions set last_used_at = now() - interval '100 minutes' where token_id = $1`,
+    [token.id],
+  );
+
+async function isFresh(relay: TestService, { token }: Visit): Promise<boolean | undefined> {
+  const [row] = await relay.database.query<{ fresh: boolean }>(
+    `select last_used_at > now() - interval '1 minute' as fresh from sessions where token_id = $1`,
+    [token.id],
+  );
+  return row?.fresh;
+}
+
 async function makeCode(relay: TestService, role: 'viewer' | 'admin' = 'viewer') {
   const caller = await operators(relay, { role });
   const { body } = await caller.post<{ code: string }>('/sign-in-codes');
@@ -44,11 +61,13 @@ test('a token becomes a session in a cookie that scripts and other sites’ page
   expect(page.status).toBe(200);
   expect(page.text).toContain('desk 1 viewer');
   // Neither value is anywhere but with its owner.
-  const rows = await relay.database.query('select * from sessions');
+  const rows = await relay.database.query('select * from sessions where token_id = $1', [token.id]);
   expect(rows).toMatchObject([{ token_id: token.id, ended_at: null, remote_address: '127.0.0.1' }]);
   expect(JSON.stringify([rows, relay.log, page.html])).not.toContain(session);
   expect(JSON.stringify([relay.log, page.html, answer.html])).not.toContain(value);
-  const log = await relay.database.query('select action, detail from operator_log');
+  const log = await relay.database.query('select action, detail from operator_log where token_id = $1', [
+    token.id,
+  ]);
   expect(log).toEqual([{ action: 'session.create', detail: '{"by":"token"}' }]);
 });
 
@@ -71,7 +90,7 @@ test('who is no trusted proxy cannot tell that there is TLS', async () => {
 });
 
 test('a token that is wrong, revoked, expired or of another environment begins nothing', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const [valid, revoked, expired, live, metrics] = await Promise.all([
     newToken(relay.database),
     newToken(relay.database),
@@ -95,11 +114,12 @@ test('a token that is wrong, revoked, expired or of another environment begins n
   const answer = await signIn(relay, { token: metrics.value });
   expect([answer.status, sessionIn(answer)]).toEqual([403, undefined]);
   expect(answer.text).toContain('This token reads metrics and nothing else');
-  expect(await relay.database.query('select from sessions')).toEqual([]);
+  const ids = [valid, revoked, expired, live, metrics].map(({ token }) => token.id);
+  expect(await relay.database.query('select from sessions where token_id = any($1)', [ids])).toEqual([]);
 });
 
 test('a session ends when somebody signs out, and the cookie is taken away', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   const { forms } = await visit.get('/console/jobs');
 
@@ -111,18 +131,18 @@ test('a session ends when somebody signs out, and the cookie is taken away', asy
   ]);
   expect(await statusOf(visit)).toBe(303);
   expect((await visit.post('/console/sign-out')).status).toBe(200); // once more does no harm
-  const log = await relay.database.query('select action from operator_log order by id');
+  const log = await actionsOf(relay, visit);
   expect(log).toEqual([{ action: 'session.create' }, { action: 'session.end' }]);
 });
 
 test('who signs in again has a new session, and the one before has ended', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   const again = await visit.post(SIGN_IN, { token: visit.value });
   const session = sessionIn(again) ?? '';
   expect(session).not.toBe(visit.session);
   expect([await statusOf(visit), await statusOf(visitWith(relay, session))]).toEqual([303, 200]);
-  const log = await relay.database.query('select action from operator_log order by id');
+  const log = await actionsOf(relay, visit);
   expect(log.map(({ action }) => action)).toEqual(['session.create', 'session.end', 'session.create']);
 });
 
@@ -165,35 +185,34 @@ test.for([
 ] as const)('a session that is %s answers so', async ([, change, expected]) => {
   const relay = shared();
   const visit = await visitConsole(relay);
-  await relay.database.query(`update sessions set ${change}`);
+  await relay.database.query(`update sessions set ${change} where token_id = $1`, [visit.token.id]);
   expect(await statusOf(visit)).toBe(expected);
 });
 
 test('a session ends twelve hours after it began, and each use keeps it from being idle', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
   const [row] = await relay.database.query<{ hours: number }>(
-    'select extract(epoch from expires_at - created_at)::float8 / 3600 as hours from sessions',
+    'select extract(epoch from expires_at - created_at)::float8 / 3600 as hours from sessions where token_id = $1',
+    [visit.token.id],
   );
   expect(row?.hours).toBeCloseTo(12, 3);
-  await relay.database.query(`update sessions set last_used_at = now() - interval '100 minutes'`);
+  await leaveIdle(relay, visit);
   expect(await statusOf(visit)).toBe(200);
-  const isFresh = `select last_used_at > now() - interval '1 minute' as fresh from sessions`;
-  await expect.poll(() => relay.database.query(isFresh)).toEqual([{ fresh: true }]);
+  await expect.poll(() => isFresh(relay, visit)).toBe(true);
 });
 
 test('a page that the script loads again keeps no session from being idle', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const visit = await visitConsole(relay);
-  await relay.database.query(`update sessions set last_used_at = now() - interval '100 minutes'`);
+  await leaveIdle(relay, visit);
   const headers = { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' };
   for (let count = 0; count < 3; count++) expect((await visit.get('/console', { headers })).status).toBe(200);
-  const isFresh = `select last_used_at > now() - interval '1 minute' as fresh from sessions`;
-  expect(await relay.database.query(isFresh)).toEqual([{ fresh: false }]);
+  expect(await isFresh(relay, visit)).toBe(false);
 });
 
 test('no secret of signing in reaches the log, whatever the request, and no address is an error of ours', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const visit = await visitConsole(relay);
   const { code } = await makeCode(relay);
   const secrets = { token: visit.value, code, session: visit.session };
@@ -238,7 +257,7 @@ test('who is not signed in is led to the form and, after it, to the page', async
 test('a stale session does nothing that is asked by a form, and says so', async () => {
   const relay = shared();
   const visit = await visitConsole(relay);
-  await relay.database.query('update sessions set ended_at = now()');
+  await relay.database.query('update sessions set ended_at = now() where token_id = $1', [visit.token.id]);
   const answer = await visit.post('/console/jobs');
   expect([answer.status, answer.text]).toEqual([401, expect.stringContaining('Nothing was done')]);
 });
@@ -281,7 +300,7 @@ test('a token in an address is refused, with or without a session, and is not wr
 });
 
 test('a code signs in once, by the form alone', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
   const { code, token } = await makeCode(relay);
   const path = `${SIGN_IN}?code=${code}`;
 
@@ -299,37 +318,45 @@ test('a code signs in once, by the form alone', async () => {
   expect(await statusOf(visitWith(relay, sessionIn(first) ?? ''))).toBe(200);
   expect([again.status, sessionIn(again)]).toEqual([401, undefined]);
   expect(again.text).toContain('This code was used, is older than 10 minutes, or is mistyped.');
-  expect(await relay.database.query('select token_id from sessions')).toEqual([{ token_id: token.id }]);
-  const log = await relay.database.query(`select detail from operator_log where action = 'session.create'`);
+  expect(await relay.database.query('select from sessions where token_id = $1', [token.id])).toHaveLength(1);
+  const log = await relay.database.query(
+    `select detail from operator_log where action = 'session.create' and token_id = $1`,
+    [token.id],
+  );
   expect(log).toEqual([{ detail: '{"by":"code"}' }]);
 });
 
 test('of many that use a code at once, one is signed in', async () => {
-  await using relay = await startTestService();
-  const { code } = await makeCode(relay);
+  const relay = shared();
+  const { code, token } = await makeCode(relay);
   const answers = await Promise.all(Array.from({ length: 8 }, () => signIn(relay, { code })));
   const statuses = answers.map(({ status }) => status);
   expect(statuses.filter((status) => status === 303)).toHaveLength(1);
   expect(statuses.filter((status) => status === 401)).toHaveLength(7);
-  expect(await relay.database.query('select from sessions')).toHaveLength(1);
+  expect(await relay.database.query('select from sessions where token_id = $1', [token.id])).toHaveLength(1);
 });
 
 test.for([
-  ['expired', `update sign_in_codes set expires_at = now()`, 401],
-  ['nearly ten minutes old', `update sign_in_codes set expires_at = now() + interval '5 seconds'`, 303],
-  ['of a revoked token', `update tokens set revoked_at = now()`, 401],
+  ['expired', `update sign_in_codes set expires_at = now() where token_id = $1`, 401],
+  [
+    'nearly ten minutes old',
+    `update sign_in_codes set expires_at = now() + interval '5 seconds' where token_id = $1`,
+    303,
+  ],
+  ['of a revoked token', `update tokens set revoked_at = now() where id = $1`, 401],
 ] as const)('a code that is %s answers so', async ([, change, expected]) => {
   const relay = shared();
-  const { code } = await makeCode(relay);
-  await relay.database.query(change);
+  const { code, token } = await makeCode(relay);
+  await relay.database.query(change, [token.id]);
   expect((await signIn(relay, { code })).status).toBe(expected);
 });
 
 test('a code is valid for ten minutes, and no token or session is a code', async () => {
   const relay = shared();
-  const { value } = await makeCode(relay);
+  const { token, value } = await makeCode(relay);
   const [row] = await relay.database.query<{ minutes: number }>(
-    'select extract(epoch from expires_at - now())::float8 / 60 as minutes from sign_in_codes',
+    'select extract(epoch from expires_at - now())::float8 / 60 as minutes from sign_in_codes where token_id = $1',
+    [token.id],
   );
   expect(row?.minutes).toBeGreaterThan(9);
   expect(row?.minutes).toBeLessThanOrEqual(10);
