@@ -9,10 +9,7 @@ import { faultsIn } from '../support/page-checks.ts';
 import { patience } from '../support/patience.ts';
 import { PUBLICATIONS } from '../support/publications.ts';
 import { completed, deliver, failed, progress } from '../support/sender.ts';
-import type { TestService } from '../support/service.ts';
-import { shareTestService } from '../support/shared-service.ts';
-
-const shared = shareTestService();
+import { startTestService, type TestService } from '../support/service.ts';
 
 const PATIENCE = { timeout: patience(15_000) };
 
@@ -95,7 +92,7 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
     'are accessible and fit, and what senders wrote is inert, with JavaScript $javaScriptEnabled',
     { timeout: patience(180_000) },
     async ({ looks, javaScriptEnabled }) => {
-      const relay = shared();
+      await using relay = await startTestService();
       await fill(relay);
       await using opened = await openPage({ baseUrl: relay.operators, javaScriptEnabled });
       const { page, context } = opened;
@@ -113,7 +110,7 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
   test.for([true, false])(
     'filter, reload, back: the view is the address, with JavaScript %s',
     async (javaScriptEnabled) => {
-      const relay = shared();
+      await using relay = await startTestService();
       await fill(relay);
       await using opened = await openPage({ baseUrl: relay.operators, javaScriptEnabled });
       const { page, context } = opened;
@@ -146,7 +143,7 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
   test.for([true, false])(
     'a job’s story leads to its delivery, its event and the message, with JavaScript %s',
     async (javaScriptEnabled) => {
-      const relay = shared();
+      await using relay = await startTestService();
       await deliver(relay.webhooks, completed('job_story'));
       await expect
         .poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), PATIENCE)
@@ -169,7 +166,7 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
   test.for([true, false])(
     'filters are folded where the window is narrow, and open at a press, with JavaScript %s',
     async (javaScriptEnabled) => {
-      const relay = shared();
+      await using relay = await startTestService();
       await using opened = await openPage({ baseUrl: relay.operators, javaScriptEnabled });
       const { page, context } = opened;
       await signInBrowser(context, relay, { role: 'viewer' });
@@ -188,7 +185,7 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
   );
 
   test('the row of pages shows the present one where the window is narrow', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await openPage({ baseUrl: relay.operators, width: 390 });
     await signInBrowser(opened.context, relay, { role: 'viewer' });
     await opened.page.goto('/console/sources');

@@ -9,9 +9,7 @@ import { axeViolations, overflow } from '../support/page-checks.ts';
 import { operators } from '../support/operators.ts';
 import { startProxy } from '../support/proxy.ts';
 import { completed, deliver, failed, newJobId, progress } from '../support/sender.ts';
-import { shareTestService } from '../support/shared-service.ts';
-
-const shared = shareTestService();
+import { startTestService } from '../support/service.ts';
 
 const LISTENERS_PER_TOKEN = 8;
 const TABS = 8;
@@ -25,7 +23,7 @@ const rowOf = (page: Page, jobId: string) => page.locator('#rows tr', { hasText:
 
 describeInBrowser('the live page', (open) => {
   test('eight open tabs share one stream and stay responsive', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await open({ baseUrl: relay.operators });
     const { context } = opened;
     const visit = await signInBrowser(context, relay);
@@ -53,7 +51,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('the filters of the address are those of the rows', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await open({ baseUrl: relay.operators });
     await signInBrowser(opened.context, relay);
     const other = await opened.context.newPage();
@@ -74,7 +72,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('a paused page keeps what comes, and shows it when it goes on', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await open({ baseUrl: relay.operators });
     const { page } = opened;
     await signInBrowser(opened.context, relay);
@@ -90,7 +88,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('a lost stream is opened again, with a mark of the gap', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using proxy = await startProxy(relay.operators, { defaultPort: 80 });
     await using opened = await open({ baseUrl: new URL(proxy.url).origin });
     const { page } = opened;
@@ -115,7 +113,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('the end of the session leads to the sign-in page, and back here', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using proxy = await startProxy(relay.operators, { defaultPort: 80 });
     await using opened = await open({ baseUrl: new URL(proxy.url).origin });
     const { page } = opened;
@@ -132,7 +130,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('what senders wrote is text, and the region that is read aloud does not tell rows', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await open({ baseUrl: relay.operators, width: 390, colorScheme: 'dark' });
     const { page } = opened;
     await signInBrowser(opened.context, relay);
@@ -150,7 +148,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('a browser whose tabs cannot share a stream has none in a hidden tab, and marks the gap', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await open({ baseUrl: relay.operators });
     const { page, context } = opened;
     await context.addInitScript('delete window.SharedWorker');
@@ -169,7 +167,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('without JavaScript the page says that it needs it', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await open({ baseUrl: relay.operators, javaScriptEnabled: false });
     await signInBrowser(opened.context, relay);
     await opened.page.goto('/console/live');

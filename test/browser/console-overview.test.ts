@@ -5,11 +5,8 @@ import { describeInBrowser } from '../support/browser.ts';
 import { signInBrowser } from '../support/console.ts';
 import { faultsIn } from '../support/page-checks.ts';
 import { completed, deliver, newJobId, progress } from '../support/sender.ts';
-import type { TestService } from '../support/service.ts';
+import { startTestService, type TestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
-import { shareTestService } from '../support/shared-service.ts';
-
-const shared = shareTestService();
 
 /** Charts with bars and lines, a row of drift, and something to decide. */
 async function fill(relay: TestService): Promise<void> {
@@ -42,7 +39,7 @@ describeInBrowser('the overview, search and sources', (open) => {
   ] as const)(
     'are accessible and fit, with JavaScript $javaScriptEnabled',
     async ({ looks, javaScriptEnabled }) => {
-      const relay = shared();
+      await using relay = await startTestService();
       await fill(relay);
       await using opened = await open({ baseUrl: relay.operators, javaScriptEnabled });
       const { page } = opened;
@@ -64,7 +61,7 @@ describeInBrowser('the overview, search and sources', (open) => {
   );
 
   test('a pasted id leads to its page, without JavaScript too', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const jobId = newJobId();
     await deliver(relay.webhooks, completed(jobId));
     await using opened = await open({ baseUrl: relay.operators, javaScriptEnabled: false });
@@ -80,7 +77,7 @@ describeInBrowser('the overview, search and sources', (open) => {
   });
 
   test('a chart is named and described for those who do not see it', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await fill(relay);
     await using opened = await open({ baseUrl: relay.operators });
     const { page } = opened;

@@ -7,10 +7,7 @@ import { describeInBrowser, type OpenPage, type PageOptions } from '../support/b
 import { signInBrowser } from '../support/console.ts';
 import { axeViolations } from '../support/page-checks.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
-import type { TestService } from '../support/service.ts';
-import { shareTestService } from '../support/shared-service.ts';
-
-const shared = shareTestService();
+import { startTestService, type TestService } from '../support/service.ts';
 
 async function openConsole(
   open: OpenPage,
@@ -30,7 +27,7 @@ const isHelpOpen = (page: Page) => page.locator('dialog.keys').isVisible();
 
 describeInBrowser("the console's script", (open) => {
   test('the keys reach the search box, the help and the rows', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const [first, second] = [newJobId(), newJobId()];
     await deliver(relay.webhooks, completed(first));
     await deliver(relay.webhooks, completed(second));
@@ -61,7 +58,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('the keys do nothing while somebody types, and none with a modifier', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await deliver(relay.webhooks, completed(newJobId()));
     await using opened = await openConsole(open, relay, '/console/jobs');
     const { page } = opened;
@@ -81,7 +78,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('pointing at a time shows the local one and how long ago it was', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await deliver(relay.webhooks, completed(newJobId()));
     await using opened = await openConsole(open, relay, '/console/jobs', { timezoneId: 'Asia/Tokyo' });
     const time = opened.page.locator('main time').first();
@@ -93,7 +90,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('a line to paste is copied; without a clipboard it is selected', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await openConsole(open, relay, '/console/jobs', {
       permissions: ['clipboard-read', 'clipboard-write'],
     });
@@ -115,7 +112,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('the overview loads itself again, and leaves the focus, the folds and a selection alone', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await open({ baseUrl: relay.operators });
     const { page, context } = opened;
     await signInBrowser(context, relay);
@@ -153,7 +150,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('a page whose last state does not change any more shows it, and loads itself no more', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await open({ baseUrl: relay.operators });
     const { page, context } = opened;
     await signInBrowser(context, relay);
@@ -178,7 +175,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('the end of the session is seen by a page that loads itself again', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await open({ baseUrl: relay.operators });
     const { page, context } = opened;
     const visit = await signInBrowser(context, relay);
@@ -195,7 +192,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('the button of a form that acts rests after it was pressed', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using opened = await openConsole(open, relay, '/console/jobs');
     const { page } = opened;
     // The page stays, so that its button can be looked at.

@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest';
 import { askConsole, type PageAnswer, visitConsole } from '../../support/console.ts';
 import { operators } from '../../support/operators.ts';
+import { startTestService } from '../../support/service.ts';
 import { shareTestService } from '../../support/shared-service.ts';
 
 const shared = shareTestService();
@@ -11,7 +12,7 @@ const formOf = (page: PageAnswer, action: string) => page.forms.find((form) => f
 const tokenIn = (page: PageAnswer) => /thk_test_[\w-]+/.exec(page.html)?.[0];
 
 test("a token's value is shown once: not by a second form, and by no other page", async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const visit = await visitConsole(relay);
   const form = formOf(await visit.get('/console/tokens/new'), '/console/tokens/new');
   const order = { name: 'billing', role: 'viewer', expires_at: '2099-01-31' };

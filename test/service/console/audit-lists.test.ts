@@ -12,9 +12,6 @@ import { completed, deliver, failed, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { paste } from '../../support/shell.ts';
 import { openTransaction } from '../../support/transaction.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 const PATIENCE = { timeout: patience(15_000) };
 
@@ -50,7 +47,7 @@ const linesOf = ({ pres }: PageAnswer) => [pres.at(-2) ?? '', pres.at(-1) ?? '']
 test.for(NAMES)(
   'the list of %s shows the API’s rows page by page, and its state is its address',
   async (name) => {
-    const relay = shared();
+    await using relay = await startTestService();
     await fill(relay, 30);
     const visit = await visitConsole(relay, { role: 'viewer' });
     const api = await operators(relay, { role: 'viewer' });
@@ -164,7 +161,7 @@ const HOSTILE = [
 
 describe('the lines for a shell', () => {
   test.for(NAMES)('of the list of %s give the same rows', async (name) => {
-    const relay = shared();
+    await using relay = await startTestService();
     await fill(relay, 27);
     await using folder = await createFolder();
     const visit = await visitConsole(relay, { role: 'viewer' });
@@ -184,7 +181,7 @@ describe('the lines for a shell', () => {
   });
 
   test('do nothing else, whatever a filter holds', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await using folder = await createFolder();
     const visit = await visitConsole(relay, { role: 'viewer' });
     const shell = { operators: relay.operators, token: visit.value, folder: folder.path('.') };
@@ -204,7 +201,7 @@ describe('the lines for a shell', () => {
 });
 
 test('a list that is empty says what would fill it, and one that is filtered says so', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const visit = await visitConsole(relay, { role: 'viewer' });
   const textOf = async (path: string) => (await visit.get(path)).text;
   expect(await textOf('/console/jobs')).toContain('A job appears here with its first accepted delivery.');
@@ -220,7 +217,7 @@ test('a list that is empty says what would fill it, and one that is filtered say
 });
 
 test('a filter that cannot be is told, and not ignored', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const visit = await visitConsole(relay, { role: 'viewer' });
   for (const query of ['outcome=nonsense', 'from=yesterday', 'job_id=%00', `source=${'x'.repeat(64)}`]) {
     const page = await visit.get(`/console/deliveries?${query}`);

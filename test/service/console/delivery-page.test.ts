@@ -5,11 +5,8 @@ import { type Visit, visitConsole } from '../../support/console.ts';
 import { createFolder } from '../../support/folder.ts';
 import { operators } from '../../support/operators.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
-import type { TestService } from '../../support/service.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
 import { paste } from '../../support/shell.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 const readings = (relay: TestService) =>
   relay.database.query<{ subject: string }>(
@@ -33,7 +30,7 @@ async function press(visit: Visit, id: string, name: string) {
 }
 
 test('a delivery shows what is known of it and its headers, and reads no body', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   await using folder = await createFolder();
   const job = newJobId();
   await deliver(relay.webhooks, completed(job), {
@@ -64,7 +61,7 @@ test('a delivery shows what is known of it and its headers, and reads no body', 
 });
 
 test('a body is shown at a press, downloaded byte for byte, and each reading is one line', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const text = `{"job_id":"job_x","big":9223372036854775808,"exact":1.10,"a":"<script>\u202e\u0085","a":2}`;
   const id = await quarantined(relay, Buffer.from(text));
   const visit = await visitConsole(relay, { role: 'auditor' });
@@ -117,7 +114,7 @@ test.for([
   ],
   ['nothing', Buffer.alloc(0), 'The body is empty.'],
 ] as const)('a body of %s is inert and readable, and the download is whole', async ([, bytes, expected]) => {
-  const relay = shared();
+  await using relay = await startTestService();
   const id = await quarantined(relay, bytes);
   const visit = await visitConsole(relay, { role: 'auditor' });
   const shown = await press(visit, id, 'Show the body');
@@ -129,7 +126,7 @@ test.for([
 });
 
 test('a conflict shows what differs at a press, with every digit, and two lines in the log', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const job = newJobId();
   await deliver(relay.webhooks, failed(job, { error_message: 'first', n: 9007199254740993n.toString() }));
   await deliver(
@@ -149,7 +146,7 @@ test('a conflict shows what differs at a press, with every digit, and two lines 
 });
 
 test('a delivery whose body is not kept, and one that there is not, say so', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const job = newJobId();
   await deliver(relay.webhooks, progress(job, 1));
   await deliver(relay.webhooks, progress(job, 1));

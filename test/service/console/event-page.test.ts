@@ -11,9 +11,6 @@ import { completed, deliver, failed, newJobId, progress } from '../../support/se
 import { startTestService, type TestService } from '../../support/service.ts';
 import { OUTBOX } from '../../support/outbox.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 type Sent = {
   body: string;
@@ -96,7 +93,7 @@ test('an event that was returned, or that a replay published, is the same', asyn
 });
 
 test('without the role, the event or its body there is no CloudEvent, and no line', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
   const isSent = `select from ${PUBLICATIONS} p`;
@@ -122,7 +119,7 @@ test('without the role, the event or its body there is no CloudEvent, and no lin
 });
 
 test('an event shows its publications and the delivery that made it; one that there is not leads to its job', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
   await expect

@@ -100,7 +100,7 @@ test('a job’s story is on one page: deliveries, events, publications, a replay
 });
 
 test('what happened long after is told as a gap, and a long story goes from page to page', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const job = newJobId();
   for (let at = 0; at < 40; at++) await deliver(relay.webhooks, progress(job, at));
   await published(relay, 40);

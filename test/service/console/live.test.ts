@@ -3,14 +3,12 @@
 import { expect, test } from 'vitest';
 import { askConsole, COOKIE_NAME, visitConsole } from '../../support/console.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
+import { startTestService } from '../../support/service.ts';
 
 const STREAM = '/console/live/stream';
 
 test('the stream tells a session what happens, of the sources that its token may see', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const visit = await visitConsole(relay, { role: 'viewer' });
   const limited = await visitConsole(relay, { role: 'viewer', sources: ['other'] });
   const listen = (session: string) =>
@@ -34,7 +32,7 @@ test('the stream tells a session what happens, of the sources that its token may
 });
 
 test('without a session, and for a page of another site, there is no stream', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   expect((await askConsole(relay, STREAM)).location).toMatch(/^\/console\/sign-in/);
   const { session } = await visitConsole(relay);
   const headers = {
@@ -46,7 +44,7 @@ test('without a session, and for a page of another site, there is no stream', as
 });
 
 test('signing out ends the stream of that session within seconds', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const visit = await visitConsole(relay, { role: 'viewer' });
   const stream = await fetch(`${relay.operators}${STREAM}`, {
     headers: { cookie: `${COOKIE_NAME}=${visit.session}`, 'sec-fetch-site': 'same-origin' },

@@ -8,9 +8,6 @@ import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { OUTBOX } from '../../support/outbox.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 /** Nothing is bound: every event is returned. @returns the ids of the events */
 async function returned(relay: TestService, count: number): Promise<string[]> {
@@ -135,7 +132,7 @@ test('one entry is decided on from its row; what was decided meanwhile is said',
 });
 
 test('without a tick nothing is decided', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   await quarantined(relay, 1);
   const visit = await visitConsole(relay, { role: 'operator' });
 
@@ -153,7 +150,7 @@ test('without a tick nothing is decided', async () => {
 });
 
 test('a quarantined delivery is released: what is understood now becomes an event, and each result is told', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const [stays = '', goes = ''] = await quarantined(relay, 2);
   // As if the schemas had not known it when it came.
   await relay.database.query(
@@ -181,7 +178,7 @@ test('a quarantined delivery is released: what is understood now becomes an even
 });
 
 test('discards need a reason, act on what was shown, and leave one line each', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   await quarantined(relay, 2);
   const visit = await visitConsole(relay, { role: 'operator' });
   const confirm = await visit.get('/console/quarantine/discard?all=true');
@@ -198,7 +195,7 @@ test('discards need a reason, act on what was shown, and leave one line each', a
 });
 
 test('an order of more than one call goes on under the same bound until all is done', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   await quarantined(relay, 1);
   // A release takes a hundred at once.
   await relay.database.query(
@@ -223,7 +220,7 @@ test('an order of more than one call goes on under the same bound until all is d
 });
 
 test('a form without a key, or without the bound of its preview, does nothing', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   await quarantined(relay, 1);
   const visit = await visitConsole(relay, { role: 'operator' });
   const path = '/console/quarantine/discard';
@@ -276,7 +273,7 @@ test('an event that is pending is parked, after a page that asks', async () => {
 });
 
 test('without a choice the quarantine shows what waits, and says so', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const visit = await visitConsole(relay);
   const options = /<select name="state">(.*?)<\/select>/s;
   const { html } = await visit.get('/console/quarantine');

@@ -6,15 +6,12 @@ import { operators } from '../../support/operators.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 const quarantine = (relay: TestService) =>
   deliver(relay.webhooks, { job_id: newJobId(), status: 'unheard_of' });
 
 test('the overview of a service that has nothing to decide says that all is well', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const visit = await visitConsole(relay, { role: 'viewer' });
   const { text, status } = await until(
     'a leader with a heartbeat',
@@ -31,7 +28,7 @@ test('the overview of a service that has nothing to decide says that all is well
 });
 
 test('what needs a decision is named with its number and leads to where it is decided', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   await quarantine(relay);
   await quarantine(relay);
   await deliver(relay.webhooks, completed(newJobId()));
@@ -50,7 +47,7 @@ test('what needs a decision is named with its number and leads to where it is de
 });
 
 test('a stuck job needs a decision', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   await deliver(relay.webhooks, { job_id: newJobId(), status: 'processing', progress_percentage: 5 });
   await relay.database.query(`update jobs set first_seen_at = first_seen_at - interval '2 hours'`);
   const { links } = await (await visitConsole(relay)).get('/console');
@@ -65,7 +62,7 @@ test('a broker that cannot be reached is said first', async () => {
 });
 
 test('the charts show each outcome with its number, and have a table', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const jobId = newJobId();
   await deliver(relay.webhooks, completed(jobId));
   await deliver(relay.webhooks, completed(jobId));
@@ -89,14 +86,14 @@ test('the charts show each outcome with its number, and have a table', async () 
 });
 
 test('a range that there is not shows the last hour', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const { status, text } = await (await visitConsole(relay)).get('/console?range=constructor');
   expect(status).toBe(200);
   expect(text).toContain('in the last hour');
 });
 
 test('a replay that stopped by itself needs a decision, and its copies are left to it', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   await deliver(relay.webhooks, completed(newJobId()));
   const api = await operators(relay);
   const order = { filter: { source: 'default' }, queue: 'no-such-queue', note: 'a test' };

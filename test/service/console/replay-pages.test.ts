@@ -6,9 +6,6 @@ import { type PageAnswer, visitConsole } from '../../support/console.ts';
 import { completed, deliver, failed, newJobId } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 const NEW = '/console/replays/new';
 const orderForm = (page: PageAnswer) =>
@@ -56,7 +53,7 @@ test("one subscriber's day is replayed to its queue: as many as the preview said
 });
 
 test('events are named by their ids, and the form keeps what was typed', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
   const visit = await visitConsole(relay, { role: 'operator' });
@@ -84,7 +81,7 @@ test.for([
   ['from=yesterday', 400, 'from: write'],
   ['kind=completed&queue=amq.rabbitmq.reply-to', 400, 'queue'],
 ] as const)('%s is refused beside the form, which keeps it', async ([query, status, words]) => {
-  const relay = shared();
+  await using relay = await startTestService();
   const visit = await visitConsole(relay, { role: 'operator' });
 
   const page = await visit.get(`${NEW}?${query}`);
@@ -96,7 +93,7 @@ test.for([
 });
 
 test('without a filter nothing is previewed; where nothing matches there is no button', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const visit = await visitConsole(relay, { role: 'operator' });
   expect((await visit.get(NEW)).text).toContain('Name events or choose filters');
   const page = await visit.get(`${NEW}?kind=failed`);
@@ -105,7 +102,7 @@ test('without a filter nothing is previewed; where nothing matches there is no b
 });
 
 test('a replay is paused, resumed and, after a page that asks, cancelled; each leaves one line', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   for (let count = 0; count < 3; count++) await deliver(relay.webhooks, completed(newJobId()));
   const visit = await visitConsole(relay, { role: 'operator' });
   // One a second: it runs long enough.

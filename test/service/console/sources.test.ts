@@ -10,9 +10,6 @@ import { operators } from '../../support/operators.ts';
 import { completed, deliver, newJobId, SECRET } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 const NAMED = 'the-secret-of-team-a-0001';
 
@@ -38,7 +35,7 @@ test('the lines of a source send a signed delivery when pasted into a shell', as
 });
 
 test('a source shows its secrets by fingerprint, its drift and who is refused', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   await deliver(relay.webhooks, completed(newJobId(), { colour_space: 'bt709' }));
   await deliver(relay.webhooks, completed(newJobId()), { secret: 'another-secret-0123456789' });
   const visit = await visitConsole(relay, { role: 'viewer' });
@@ -65,7 +62,7 @@ test('a source shows its secrets by fingerprint, its drift and who is refused', 
 });
 
 test('a source that there is not, or that the token may not see, is not found', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const all = await visitConsole(relay);
   expect((await all.get('/console/source?name=nobody')).status).toBe(404);
   const limited = await visitConsole(relay, { role: 'viewer', sources: ['other'] });

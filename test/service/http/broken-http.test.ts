@@ -13,9 +13,6 @@ import { completed, deliver, newJobId, sign } from '../../support/sender.ts';
 import { testWithService as it } from '../../support/fixtures.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { openSession } from '../../support/transaction.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 const signed = (body: string) => ({ 'X-Service-Signature': sign(body) });
 
@@ -95,7 +92,7 @@ describe('what is not HTTP', () => {
   });
 
   test('a chunk size that is no number is 400, and leaves a trace', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
 
     using connection = await openRaw(relay.service.port);
     connection.write(
@@ -133,7 +130,7 @@ describe('what is not HTTP', () => {
 
 describe('bodies that do not come as announced', () => {
   test('a body shorter than its length is refused when the sender ends, and leaves a trace', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const body = JSON.stringify(completed('job_short'));
 
     using connection = await openRaw(relay.service.port);
@@ -167,7 +164,7 @@ describe('bodies that do not come as announced', () => {
   });
 
   test('a request that is hung up half way leaves a trace and no event', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const body = JSON.stringify(completed('job_aborted'));
 
     {
@@ -434,7 +431,7 @@ describe('connections', () => {
   });
 
   test('while it drains, all that is under way on a connection is answered, and no more is taken', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const bodies = Array.from({ length: 4 }, () => JSON.stringify(completed(newJobId())));
     const requests = bodies.map((body) => rawPost(body, signed(body)));
     await using gate = await closeGate(relay);
@@ -471,7 +468,7 @@ describe('connections', () => {
   });
 
   test('a sender that hangs up after its body does not undo its write', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const jobIds = Array.from({ length: 20 }, newJobId);
 
     for (const jobId of jobIds) {
@@ -489,7 +486,7 @@ describe('connections', () => {
   });
 
   test('a sender that hangs up while its write waits for a lock does not undo it', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const body = JSON.stringify(completed(newJobId()));
     await holdEventsAtGate(relay);
     await using session = await openGate(relay);

@@ -10,9 +10,6 @@ import { openRaw, rawPost } from '../../support/raw-http.ts';
 import { completed, deliver, newJobId, sign } from '../../support/sender.ts';
 import { testWithService as it } from '../../support/fixtures.ts';
 import { startTestService } from '../../support/service.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 const signed = (body: string) => ({ 'X-Service-Signature': sign(body) });
 const chunked = (...chunks: string[]) =>
@@ -26,7 +23,7 @@ function sized(bytes: number): string {
 
 describe('addresses and methods', () => {
   test('a query is no part of the address', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const body = JSON.stringify(completed(newJobId()));
 
     await request(relay.intake)
@@ -243,7 +240,7 @@ describe('content', () => {
   );
 
   test('a body is read as bytes: the signature is over what was sent, whatever it is', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const bytes = Buffer.concat([Buffer.from(JSON.stringify(completed(newJobId()))), Buffer.from('\r\n\t ')]);
 
     expect(await deliver(relay.webhooks, bytes)).toMatchObject({ status: 202 });
@@ -307,7 +304,7 @@ describe('the body limit', () => {
   });
 
   test('the default is 256 KiB', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
 
     expect(await deliver(relay.webhooks, sized(256 * 1024))).toMatchObject({ status: 202 });
     using connection = await openRaw(relay.service.port);

@@ -7,10 +7,7 @@ import { readOpenApi } from '../../support/openapi.ts';
 import { type Operators, operators, read } from '../../support/operators.ts';
 import { openRaw } from '../../support/raw-http.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
-import type { TestService } from '../../support/service.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
+import { startTestService, type TestService } from '../../support/service.ts';
 
 type Operation = { readonly method: string; readonly path: string; readonly parameters: readonly string[] };
 
@@ -82,7 +79,7 @@ function expectNoSurprise(relay: TestService): void {
 
 describe('every operation', () => {
   test('refuses unknown and repeated parameters', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
 
     for (const { method, path, parameters } of await operationsOf(admin)) {
@@ -101,7 +98,7 @@ describe('every operation', () => {
   });
 
   test('answers any parameter value without an internal error', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
     await deliver(relay.webhooks, completed(newJobId()));
     const { length: tokens } = await relay.database.query('select 1 from tokens');
@@ -131,7 +128,7 @@ describe('every operation', () => {
   });
 
   test('that takes a page size or a cursor refuses what is none', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
 
     for (const { method, path, parameters } of await operationsOf(admin)) {
@@ -153,7 +150,7 @@ describe('every operation', () => {
   });
 
   test('that is an action refuses bodies that are none', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
     const json = { 'content-type': 'application/json' };
     const deep = '['.repeat(30_000) + ']'.repeat(30_000);
@@ -191,7 +188,7 @@ describe('every operation', () => {
   });
 
   test('that takes text in its body says so of what is none', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
 
     for (const value of [null, ['a'], 1, true, {}]) {
@@ -211,7 +208,7 @@ describe('every operation', () => {
   });
 
   test('says in plain words, and once, what is missing or of the wrong form', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
     const uuid = 'id: must be a UUID';
     for (const [answer, message] of [
@@ -235,7 +232,7 @@ describe('every operation', () => {
   });
 
   test('that takes a time refuses one beyond our years, once, by the name of its parameter', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
     const timed = (await operationsOf(admin)).filter(({ parameters }) => parameters.includes('from'));
     expect(timed.map(({ path }) => path)).toEqual(
@@ -269,7 +266,7 @@ describe('every operation', () => {
   });
 
   test('that takes a time takes it with any offset, to the microsecond', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
     await deliver(relay.webhooks, completed(newJobId()));
     // Of this minute: there is a partition for it, and a dry run counts what was recorded until now.
@@ -328,7 +325,7 @@ describe('every operation', () => {
   });
 
   test('refuses other methods, and says which it takes', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
     const operations = await operationsOf(admin);
 
@@ -357,7 +354,7 @@ describe('every operation', () => {
   });
 
   test('refuses pages of other origins', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
     const own = new URL(relay.operators).host;
 
@@ -381,7 +378,7 @@ describe('every operation', () => {
   });
 
   test('refuses a token in its address, whatever it is called, and no log keeps it', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
     const secret = admin.value.slice(9);
     const queries = [
@@ -412,7 +409,7 @@ describe('every operation', () => {
 
 describe('what is hardly HTTP', () => {
   test('gets an answer in our shape, with the headers of every other', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     const huge = 'x'.repeat(20_000);
     const requests = {
       431: `GET /api/v1/tokens?job_id=${huge} HTTP/1.1\r\nHost: x\r\n\r\n`,

@@ -10,9 +10,6 @@ import { patience } from '../../support/patience.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { openSession } from '../../support/transaction.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 const byText = (a: string, b: string) => (a < b ? -1 : 1);
 
@@ -214,7 +211,7 @@ describe('two replicas', () => {
 });
 
 test('Postgres is asked for news only while somebody listens', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const viewer = await operators(relay, { role: 'viewer' });
   const lastAsked = async () => {
     const [row] = await relay.database.query<{ age: number | null }>(
@@ -264,7 +261,7 @@ test('a stop waits for no connection on which nothing was ever asked', async () 
 });
 
 test('while the ledger cannot be read nobody is let in, and afterwards nothing is missed', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const viewer = await operators(relay, { role: 'viewer' });
   await relay.database.query('alter table publications rename to publications_away');
   expect((await viewer.get('/live')).status).toBe(500);

@@ -3,10 +3,7 @@
 import { expect, test } from 'vitest';
 import { SESSIONS_PER_TOKEN_MAX } from '../../../src/operators/access/sessions.ts';
 import { type Operators, operators, type TokenOptions } from '../../support/operators.ts';
-import type { TestService } from '../../support/service.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
+import { startTestService, type TestService } from '../../support/service.ts';
 
 type Item = { id: string; token_id: string; token_name: string };
 
@@ -31,7 +28,7 @@ const sessionsOf = async (admin: Operators) =>
   (await admin.get<{ items: Item[] }>('/sessions')).body.items.map(({ id }) => id);
 
 test('a session is listed by its token, and ends when an admin ends it', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const admin = await operators(relay);
   const viewer = await operators(relay, { role: 'viewer', name: 'the viewer' });
   const cookie = await signIn(relay, { token: viewer.value });
@@ -54,7 +51,7 @@ test('a session is listed by its token, and ends when an admin ends it', async (
 });
 
 test('a code that a token made signs in as that token, once', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const admin = await operators(relay);
   const viewer = await operators(relay, { role: 'viewer' });
   const { status, body } = await viewer.post<{ code: string }>('/sign-in-codes', undefined, { key: 'k' });
@@ -72,7 +69,7 @@ test('a code that a token made signs in as that token, once', async () => {
 });
 
 test('a token has at most a bounded number of sessions: the oldest ends when another begins', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const admin = await operators(relay);
   const first = await signIn(relay, { token: admin.value });
   const second = await signIn(relay, { token: admin.value });
@@ -92,7 +89,7 @@ test.for<[string, TokenOptions, boolean]>([
   ['an admin of some sources', { role: 'admin', sources: ['default'] }, true],
   ['a scraper', { role: 'scraper' }, false],
 ])('%s neither lists nor ends sessions', async ([, options, mayMakeCodes]) => {
-  const relay = shared();
+  await using relay = await startTestService();
   const caller = await operators(relay, options);
 
   expect(await caller.get('/sessions')).toMatchObject({ status: 403 });
@@ -101,7 +98,7 @@ test.for<[string, TokenOptions, boolean]>([
 });
 
 test('a code of a token that was revoked meanwhile signs nobody in', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const admin = await operators(relay);
   const viewer = await operators(relay, { role: 'viewer' });
   const { body } = await viewer.post<{ code: string }>('/sign-in-codes');

@@ -6,9 +6,6 @@ import { type Operators, operators } from '../../support/operators.ts';
 import { secretOf } from '../../support/records.ts';
 import { completed, deliver, failed, newJobId, progress, SECRET } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 const OLD = 'planted-old-secret-of-team-a';
 const NEW = 'planted-new-secret-of-team-a';
@@ -164,7 +161,7 @@ describe('after some deliveries', () => {
   });
 
   test('what was matched since the last time it was noted is seen in the ledger', async () => {
-    const relay = shared();
+    await using relay = await startTestService();
     await deliver(relay.webhooks, completed(newJobId()));
     expect(await relay.database.query('select from secret_matches')).toEqual([]);
 
@@ -235,7 +232,7 @@ test('first seen stays, counts grow, and a source has 200 fields at most and roo
 });
 
 test('the code of a failure is in the event and the delivery, whole or not at all', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const codes = ['INVALID_INPUT', 'über 9', 'x'.repeat(256), 'x'.repeat(257), 'a\0b', 'a\nb', ''];
   const jobs = codes.map(() => newJobId());
   for (const [index, code] of codes.entries()) {

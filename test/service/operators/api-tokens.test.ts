@@ -5,12 +5,9 @@ import { expect, test } from 'vitest';
 import { operators, read } from '../../support/operators.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 test('a source that a token names twice counts once', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const admin = await operators(relay);
 
   const made = await admin.post('/tokens', {
@@ -25,7 +22,7 @@ test('a source that a token names twice counts once', async () => {
 });
 
 test('a token that was made with a source named twice sees each row once', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const auditor = await operators(relay, { role: 'auditor', sources: ['default'] });
   await relay.database.query(`update tokens set sources = '{default,default}'`);
   await deliver(relay.webhooks, completed(newJobId()));
@@ -41,7 +38,7 @@ test('a token that was made with a source named twice sees each row once', async
 test.for(['\u202e', 'a\u200bb', 'a\u2066b', 'a\nb', 'a\u2028b', '\u0007'])(
   'a name with characters that cannot be seen, as in %j, is refused',
   async (name) => {
-    const relay = shared();
+    await using relay = await startTestService();
     const admin = await operators(relay);
 
     expect(await admin.post('/tokens', { name, role: 'viewer' })).toMatchObject({
