@@ -120,21 +120,40 @@ export function createDeliveryObserver(options: {
   };
 }
 
-/** The lines of answers with 503. In a flood a line costs more than its answer, so they are limited by cause. */
+type DeliveryLine = Readonly<Record<string, unknown>> & {
+  readonly source?: string;
+  readonly job?: string | undefined;
+};
+
+/** Of those whose deliveries have no line, in a second. The line with their count then has some ten kilobytes at most. */
+const JOBS_NAMED = 100;
+
+/**
+ * The lines of answers with 503. In a flood a line costs more than its answer, so they are limited by cause. The jobs of the others
+ * are named, since their deliveries leave no other trace if their sender never repeats them.
+ */
 export function createUnavailableLines({ log }: { log: Logger }): {
   /** `fields` of the delivery's line; `cause` is why it could not be recorded. */
-  readonly write: (fields: object, cause: unknown) => void;
+  readonly write: (fields: DeliveryLine, cause: unknown) => void;
   /** Writes the last counts and stops. */
   readonly close: () => void;
 } {
   const lines = log.child({}, { redact: [] });
+  let jobs = new Set<string>();
   const limited = createLimitedLines({
-    tellRest: (causes) => log.warn({ causes }, 'more deliveries unavailable'),
+    tellRest: (causes) => {
+      log.warn({ causes, ...(jobs.size > 0 && { jobs: [...jobs] }) }, 'more deliveries unavailable');
+      jobs = new Set();
+    },
   });
   return {
     write: (fields, cause) => {
       const err = describeError(cause);
-      limited.write(kindOf(cause) ?? err.code ?? err.name, () => lines.warn({ ...fields, err }, 'delivery'));
+      const isWritten = limited.write(kindOf(cause) ?? err.code ?? err.name, () =>
+        lines.warn({ ...fields, err }, 'delivery'),
+      );
+      const { source, job } = fields;
+      if (!isWritten && job !== undefined && jobs.size < JOBS_NAMED) jobs.add(`${source}:${job}`);
     },
     close: limited.close,
   };

@@ -18,7 +18,7 @@ import type { Deadlines } from './deadlines.ts';
 import type { DeliveryObserver } from './observer.ts';
 import type { RefusedDelivery } from './refusal-log.ts';
 import { type KeyRing, type Verified, verifySignature } from './signature.ts';
-import { UNKNOWN_SOURCE } from './sources.ts';
+import { UNKNOWN_SOURCE } from '../source-name.ts';
 import { VALUES_REFUSED } from './write-batch.ts';
 
 /** What the sender gets, and what the log line says beside it. */
@@ -83,8 +83,7 @@ export function createReceiver(options: {
       if (drift !== undefined) observer.drifted(record, drift, recorded.outcome);
       return answerRecorded(record, recorded);
     };
-    const failed = (error: unknown) =>
-      answerUnavailable({ ...delivery, bodyBytes: body.length }, error, { isVerified: true });
+    const failed = (error: unknown) => answerUnavailable(record, error, { isVerified: true });
     return new Promise((resolve) => {
       const answer = (given: Answer) => {
         deadlines.remove(deadline);

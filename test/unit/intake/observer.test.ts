@@ -69,7 +69,7 @@ function createObserver(trace: RefusalTrace) {
   const tried: string[] = [];
   const { log, lines } = createTestLog();
   const observer = createDeliveryObserver({
-    metrics: createMetrics({ version: 'test' }),
+    metrics: createMetrics({ version: 'test', sources: () => [] }),
     counts: {
       rollups: { answered: ignore },
       refusedAddresses: { notice: ignore },
