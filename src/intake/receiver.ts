@@ -10,6 +10,7 @@ import {
   type DeliveryOutcome,
   type DeliveryRecord,
   type RecordedDelivery,
+  isRolledBack,
   type Understanding,
   understand,
 } from '../ledger/index.ts';
@@ -68,7 +69,7 @@ export function createReceiver(options: {
   keyRing: () => KeyRing;
   writer: BatchWriter;
   deadlines: Deadlines;
-  observer: Pick<DeliveryObserver, 'drifted'>;
+  observer: Pick<DeliveryObserver, 'drifted' | 'unconfirmed'>;
 }): Receiver {
   const { keyRing, writer, deadlines, observer } = options;
 
@@ -85,17 +86,25 @@ export function createReceiver(options: {
     };
     const failed = (error: unknown) => answerUnavailable(record, error, { isVerified: true });
     return new Promise((resolve) => {
+      let isLate = false;
       const answer = (given: Answer) => {
         deadlines.remove(deadline);
         resolve(given);
       };
       // Past the deadline the write goes on, and the sender's repeat finds what it wrote.
-      const deadline = deadlines.add(deadlineMs, () =>
-        resolve(failed(new UnavailableError('late', 'the write was not confirmed in time'))),
-      );
+      const deadline = deadlines.add(deadlineMs, () => {
+        isLate = true;
+        resolve(failed(new UnavailableError('late', 'the write was not confirmed in time')));
+      });
       writer.submit(record, deadlineMs).then(
-        (recorded) => answer(written(recorded)),
-        (error: unknown) => answer(failed(error)),
+        (recorded) => {
+          if (isLate) observer.unconfirmed(record);
+          answer(written(recorded));
+        },
+        (error: unknown) => {
+          if (mayBeRecorded(error)) observer.unconfirmed(record);
+          answer(failed(error));
+        },
       );
     });
   }
@@ -131,6 +140,10 @@ export function createReceiver(options: {
 
   return { receive, rejectUnsigned, refuse, turnAway };
 }
+
+/** The connection was lost, say, before Postgres confirmed the commit. */
+const mayBeRecorded = (error: unknown): boolean =>
+  error instanceof UnavailableError && error.code === 'ledger' && !isRolledBack(error.cause);
 
 /** Strangers are recorded under one name, so that the names they claim cannot grow our tables and metrics. */
 function knownSource(ring: KeyRing, source: string): string {
