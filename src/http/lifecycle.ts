@@ -29,11 +29,12 @@ export async function listen(
 
 /**
  * How long a stop goes on accepting connections, at most. A connection that the system has accepted, and that is still in its
- * queue when the listening socket closes, is reset, with the request that its sender had sent. The queue is empty within
- * milliseconds, but for a machine so busy that connections come faster than turns of the event loop.
+ * queue when the listening socket closes, is reset, with the request that its sender had sent. A turn of the event loop takes one
+ * from the queue (libuv), so it is empty within milliseconds, or within this time if turns take 20 ms and 40 were waiting. Less than
+ * the second after which clients repeat what the system did not take: these would come in bursts.
  */
-const ACCEPT_MS = 3_000;
-/** The queue counts as empty after so many turns of the event loop without a connection. A turn takes one from it. */
+const ACCEPT_MS = 900;
+/** The queue counts as empty after so many turns of the event loop without a connection. */
 const EMPTY_TURNS = 2;
 /** How long a stop waits for the first byte on a new connection. It comes at once, or 0.2 to 0.3 s later if a packet was lost. */
 const FIRST_BYTE_MS = 1_000;
@@ -54,6 +55,7 @@ export function createStop(server: Server): (graceMs: number) => Promise<void> {
     unused.set(socket, performance.now());
     socket.once('close', () => unused.delete(socket));
   });
+  server.on('drop', () => (accepted += 1)); // there was no room for it, but the queue had it
   server.prependListener('request', ({ socket }, response) => {
     unused.delete(socket);
     if (stopping !== undefined) response.setHeader('Connection', 'close');
@@ -61,7 +63,10 @@ export function createStop(server: Server): (graceMs: number) => Promise<void> {
 
   async function acceptRest(limitMs: number): Promise<void> {
     const untilMs = performance.now() + limitMs;
-    for (let empty = 0; empty < EMPTY_TURNS && performance.now() < untilMs; ) {
+    for (let empty = 0; empty < EMPTY_TURNS; ) {
+      // With one in the queue at most, the moment after it was taken is the best one to close.
+      if (performance.now() >= untilMs)
+        return void (await Promise.race([once(server, 'connection'), nextTurn()]));
       const before = accepted;
       await nextTurn();
       empty = accepted === before ? empty + 1 : 0;
@@ -78,6 +83,7 @@ export function createStop(server: Server): (graceMs: number) => Promise<void> {
 
   async function stop(graceMs: number): Promise<void> {
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+    queueNoMore(server);
     await acceptRest(Math.min(ACCEPT_MS, graceMs));
     const closed = once(server, 'close');
     server.close();
@@ -91,4 +97,15 @@ export function createStop(server: Server): (graceMs: number) => Promise<void> {
   }
 
   return (graceMs) => (stopping ??= stop(graceMs));
+}
+
+type Handle = { readonly listen?: (backlog: number) => number };
+
+/**
+ * From now on the system queues no connection behind another one: it drops the client's first packet. The client repeats it after a
+ * second, and is refused then, before it has sent a request. `_handle` is internal to Node and not documented. If it is missing, a
+ * stop resets more connections when they come faster than turns of the event loop.
+ */
+function queueNoMore(server: Server): void {
+  (server as Server & { readonly _handle?: Handle | null })._handle?.listen?.(0);
 }
