@@ -107,5 +107,6 @@ type Handle = { readonly listen?: (backlog: number) => number };
  * stop resets more connections when they come faster than turns of the event loop.
  */
 function queueNoMore(server: Server): void {
-  (server as Server & { readonly _handle?: Handle | null })._handle?.listen?.(0);
+  const { _handle: handle } = server as Server & { readonly _handle?: Handle | null };
+  handle?.listen?.(0);
 }

@@ -80,13 +80,17 @@ export function createReceiver(options: {
     const { drift } = understanding;
     const record = recordOf(delivery, verified, understanding);
 
+    let isLate = false;
     const written = (recorded: RecordedDelivery) => {
+      if (isLate) observer.unconfirmed(record);
       if (drift !== undefined) observer.drifted(record, drift, recorded.outcome);
       return answerRecorded(record, recorded);
     };
-    const failed = (error: unknown) => answerUnavailable(record, error, { isVerified: true });
+    const failed = (error: unknown) => {
+      if (mayBeRecorded(error)) observer.unconfirmed(record);
+      return answerUnavailable(record, error, { isVerified: true });
+    };
     return new Promise((resolve) => {
-      let isLate = false;
       const answer = (given: Answer) => {
         deadlines.remove(deadline);
         resolve(given);
@@ -97,14 +101,8 @@ export function createReceiver(options: {
         resolve(failed(new UnavailableError('late', 'the write was not confirmed in time')));
       });
       writer.submit(record, deadlineMs).then(
-        (recorded) => {
-          if (isLate) observer.unconfirmed(record);
-          answer(written(recorded));
-        },
-        (error: unknown) => {
-          if (mayBeRecorded(error)) observer.unconfirmed(record);
-          answer(failed(error));
-        },
+        (recorded) => answer(written(recorded)),
+        (error: unknown) => answer(failed(error)),
       );
     });
   }
