@@ -172,6 +172,7 @@ create table deliveries (
   discarded_at timestamp with time zone,
   discarded_by text,
   discard_note text,
+  unanswered text,
   constraint deliveries_outcome_check CHECK ((outcome = ANY (ARRAY['accepted'::text, 'duplicate'::text, 'conflict'::text, 'quarantined'::text, 'malformed'::text, 'unauthorized'::text, 'refused'::text]))),
   constraint deliveries_pkey PRIMARY KEY (id, received_at)
 ) partition by RANGE (received_at);

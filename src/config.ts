@@ -144,6 +144,43 @@ export function loadConfig(env: Env): Config {
   return toConfig(data, { secrets, file: given['SIGNING_SECRETS_FILE'] });
 }
 
+/** In letters that are wrong, missing or too many, or two that changed places. */
+const MISSPELT_BY = 2;
+/** In a shorter name that many letters are a quarter of it, and it could be anything. */
+const MISSPELT_LENGTH = 8;
+
+/** Sentences on variables that are none of ours and look like one that is not set. They name no value. */
+export function misspeltVariables(env: Env): string[] {
+  const known = [...variables, ...secretVariables.map((name) => `${name}_FILE`)];
+  const missing = known.filter((name) => env[name] === undefined && name.length >= MISSPELT_LENGTH);
+  return Object.keys(env).flatMap((name) => {
+    if (known.includes(name)) return [];
+    const meant = missing.find((ours) => editDistance(name.toUpperCase(), ours) <= MISSPELT_BY);
+    return meant === undefined ? [] : [`${name} is no variable of Tallyhook: is ${meant} meant?`];
+  });
+}
+
+/** The optimal string alignment distance. Both are names, so they are short; of lengths that differ by more it is more than we ask for. */
+function editDistance(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > MISSPELT_BY) return Infinity;
+  let [before, last]: number[][] = [[], Array.from({ length: b.length + 1 }, (_, index) => index)];
+  for (let row = 1; row <= a.length; row += 1) {
+    const next = [row];
+    for (let column = 1; column <= b.length; column += 1) {
+      const isSame = a[row - 1] === b[column - 1];
+      const isSwapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      next[column] = Math.min(
+        (last?.[column] ?? 0) + 1,
+        (next[column - 1] ?? 0) + 1,
+        (last?.[column - 1] ?? 0) + Number(!isSame),
+        isSwapped ? (before?.[column - 2] ?? 0) + 1 : Infinity,
+      );
+    }
+    [before, last] = [last ?? [], next];
+  }
+  return last?.[b.length] ?? Infinity;
+}
+
 /** The broker and the names on it, for a subscriber. @throws ConfigError */
 export function loadBus(env: Env): { url: string; exchange: string; routingPrefix: string } {
   const bus = environment.pick({ AMQP_URL: true, AMQP_EXCHANGE: true, AMQP_ROUTING_PREFIX: true });

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from './config.ts';
 import {
   composeConnections,
+  composeUnparsed,
   type ConnectionLimits,
   createTrustedProxies,
   startServer,
@@ -83,13 +84,12 @@ async function compose(
   const state = { prepared: false, draining: false, port: config.http.port };
   let stopByMs: number | undefined;
   const graceMs = () => (stopByMs === undefined ? config.shutdown.graceMs : Math.max(0, stopByMs - now()));
-  const metrics = createMetrics({ version });
+  const sources = await createSources({ ...config.sources, log });
+  started.defer(sources.close);
+  const metrics = createMetrics({ version, sources: () => sources.current().names });
   const identity = createIdentity({ log });
   const sessions = createSessions({ url: config.database.url, log, metrics });
   const parts: Parts = { log, metrics, sessions, replicaId: randomUUID(), identity, now, started, graceMs };
-
-  const sources = await createSources({ ...config.sources, log });
-  started.defer(sources.close);
   const database = connectDatabase({
     ...config.database,
     name: 'background',
@@ -160,6 +160,7 @@ async function compose(
     ...config.operator,
     ...operators,
     connections: operatorConnections,
+    unparsed: composeUnparsed('operators', parts),
     maxConnections: OPERATOR_LIMITS.connections,
   });
   started.defer(() => operatorServer.stop(graceMs()));

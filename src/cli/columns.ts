@@ -1,6 +1,6 @@
 // The columns of each list, and the colour of each word that has one.
 
-import type { Items } from '../operators/client/index.ts';
+import { type Items, UNANSWERED } from '../operators/client/index.ts';
 import type { Format } from './io.ts';
 import { ago, briefTime, bytes, count, duration, NOTHING, time } from './readable.ts';
 import type { Column } from './table.ts';
@@ -39,6 +39,12 @@ export const statusOf = (item: { status: string | null; progress_percentage: num
   [item.status, item.status === 'processing' ? percent(item.progress_percentage) : '']
     .filter(Boolean)
     .join(' ');
+
+/** The status of the answer, and why the sender did not get it, if that is known: `202, but its sender had left before the answer`. */
+export const answerOf = ({ http_status: status, unanswered }: Items['deliveries']): string => {
+  const why: Readonly<Record<string, string>> = UNANSWERED;
+  return unanswered ? `${status}, but ${why[unanswered] ?? unanswered}` : `${status}`;
+};
 
 /** Empty for 0: a column without any value is left out. */
 const some = (value: number) => (value === 0 ? '' : count(value));

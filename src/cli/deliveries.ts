@@ -4,7 +4,7 @@ import type { Env } from '../config.ts';
 import { maskUnseenInLines } from '../unseen.ts';
 import { openApi } from './api.ts';
 import { argumentOf, FLAG, parse } from './arguments.ts';
-import { sizeOf, statusOf } from './columns.ts';
+import { answerOf, sizeOf, statusOf } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { diff } from './deliveries-diff.ts';
 import { printOne } from './listing.ts';
@@ -32,7 +32,7 @@ async function show(args: string[], env: Env, io: Io): Promise<number> {
     ['received (UTC)', time(delivery.received_at)],
     ['source', delivery.source],
     ['outcome', delivery.outcome],
-    ['answered', delivery.http_status],
+    ['answered', answerOf(delivery)],
     ['reason', delivery.reason],
     ['job', delivery.job_id],
     ['status', statusOf(delivery)],

@@ -1,6 +1,6 @@
 // `tallyhook serve`: runs the service until a signal ends it.
 
-import { type Env, loadConfig } from '../config.ts';
+import { type Env, loadConfig, misspeltVariables } from '../config.ts';
 import { describeError } from '../errors.ts';
 import { createLog, lastLines, type Logger } from '../log.ts';
 import { createLogOutput } from '../log-output.ts';
@@ -26,6 +26,7 @@ async function serve(env: Env): Promise<number> {
   setCollectorFlags();
   const output = createLogOutput();
   const log = createLog({ ...config.log, output });
+  for (const sentence of misspeltVariables(env)) log.warn(sentence);
   const aborted = new AbortController();
   const stopRequested = onFirstSignal(process, ['SIGTERM', 'SIGINT'], (signal) => {
     log.info({ signal }, 'asked to stop');

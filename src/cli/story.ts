@@ -1,7 +1,7 @@
 // The columns of a job's story: for each step when it was, what it was, and the details that matter.
 
 import { type Answers, ERROR_MESSAGE_MAX_LENGTH, type Items } from '../operators/client/index.ts';
-import { actionDetails, colourOf, statusOf, timeColumn } from './columns.ts';
+import { actionDetails, answerOf, colourOf, statusOf, timeColumn } from './columns.ts';
 import { count, counted, duration, time } from './readable.ts';
 import type { Column } from './table.ts';
 
@@ -61,7 +61,8 @@ function detailsOf(item: StoryItem, parked: readonly Entry[]): string {
 const joined = (...parts: readonly (string | null | false)[]) => parts.filter(Boolean).join(', ');
 
 function deliveryDetails(item: Items['deliveries']): string {
-  return joined(`${item.http_status}`, statusOf(item), item.error_code, item.reason, `id ${item.id}`);
+  const { error_code: error, reason, id } = item;
+  return joined(answerOf(item), statusOf(item), error, reason, `id ${id}`);
 }
 
 function eventDetails(item: EventOfJob): string {

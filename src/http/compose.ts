@@ -1,4 +1,4 @@
-// The connections of one server, with their metrics.
+// The connections of one server, and the requests that could not be read, with their metrics.
 
 import type { Parts } from '../parts.ts';
 import {
@@ -8,6 +8,7 @@ import {
   type Connections,
   createConnections,
 } from './connections.ts';
+import { createUnparsed, UNPARSED_KINDS, type Unparsed, type UnparsedKind } from './unparsed.ts';
 
 type ConnectionOptions = {
   /** Names the server in the log and in metrics. */
@@ -27,4 +28,12 @@ export function composeConnections(
   const connections = createConnections({ name: face, limits, isExempt, now, log, observe });
   metrics.gauge(gauge.name, gauge.help, connections.open);
   return connections;
+}
+
+export function composeUnparsed(face: string, { log, metrics, started }: Parts): Unparsed {
+  for (const kind of UNPARSED_KINDS) metrics.unparsed.inc({ face, kind }, 0);
+  const observe = (kind: UnparsedKind) => metrics.unparsed.inc({ face, kind });
+  const unparsed = createUnparsed({ name: face, log, observe });
+  started.defer(unparsed.close);
+  return unparsed;
 }

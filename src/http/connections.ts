@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Logger } from 'pino';
+import { peerAddress } from './address.ts';
 
 /** Why we rejected or ended a connection. */
 export type ConnectionEnd =
@@ -159,7 +160,7 @@ export function createConnections(options: {
   }
 
   function admit(socket: Socket): boolean {
-    const { remoteAddress } = socket;
+    const remoteAddress = peerAddress(socket);
     if (remoteAddress === undefined) return false; // closed already
     const isTrusted = isExempt(remoteAddress);
     const origin = isTrusted ? undefined : originOf(remoteAddress);
@@ -278,7 +279,7 @@ function hasWholeRequest({ answers }: Connection): boolean {
   return false;
 }
 
-/** An IPv4 address as it is, also one mapped into IPv6; of an IPv6 address its /64, which one customer usually has. */
+/** An IPv4 address as it is; of an IPv6 address its /64, which one customer usually has. */
 export function originOf(remoteAddress: string): string {
   if (!remoteAddress.includes(':')) return remoteAddress;
   const address = ipaddr.process(remoteAddress);

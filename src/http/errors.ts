@@ -2,11 +2,14 @@
 // `{"error": code, "message": text}` (service interface 7), never a stack, and reveals no internal details.
 
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { describeError } from '../errors.ts';
+import { peerAddress } from './address.ts';
 import type { Connections } from './connections.ts';
+import { kindOfError, type Unparsed } from './unparsed.ts';
 
 /** On each answer: browsers must not guess another content type than we name. */
 export const NOSNIFF = { 'X-Content-Type-Options': 'nosniff' } as const;
@@ -75,12 +78,18 @@ export type StandingHeaders = (remoteAddress: string) => Promise<Readonly<Record
 /** Answers a request that Node could not parse, in our own form, and ends the connection. */
 export function answerProtocolErrors(
   server: Server,
-  { underWay, standing }: { underWay: Connections['underWay']; standing: StandingHeaders },
+  {
+    underWay,
+    standing,
+    unparsed,
+  }: { underWay: Connections['underWay']; standing: StandingHeaders; unparsed: Unparsed['note'] },
 ): void {
   async function part(socket: Duplex, { status, ...answer }: HttpError, more = {}): Promise<void> {
-    hangUp(socket, { status, answer, headers: { ...(await standing(addressOf(socket))), ...more } });
+    hangUp(socket, { status, answer, headers: { ...(await standing(peerOf(socket))), ...more } });
   }
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const kind = kindOfError(error);
+    if (kind !== undefined) unparsed(kind, peerAddress(socket as Socket));
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
     const open = underWay(socket);
     const last = open.at(-1);
@@ -94,6 +103,7 @@ export function answerProtocolErrors(
   });
   // Without a listener Node would destroy the socket, and the answers under way with it.
   server.on('connect', (_request, socket) => {
+    unparsed('connect', peerAddress(socket as Socket));
     // Node has detached the socket: its events are ours to handle now.
     socket.on('error', () => socket.destroy());
     socket.on('drain', () => underWay(socket)[0]?.emit('drain'));
@@ -138,7 +148,7 @@ async function reject(
   standing: StandingHeaders,
 ): Promise<void> {
   const body = JSON.stringify(answer);
-  const headers = await standing(addressOf(response.req.socket));
+  const headers = await standing(peerOf(response.req.socket));
   if (response.destroyed) return;
   response
     .writeHead(status, {
@@ -150,9 +160,7 @@ async function reject(
     .end(body);
 }
 
-function addressOf(socket: Duplex): string {
-  return ('remoteAddress' in socket && String(socket.remoteAddress)) || '';
-}
+const peerOf = (socket: Duplex): string => peerAddress(socket as Socket) ?? '';
 
 /** Ends the connection after an answer to a body that is not read whole. Node would go on reading it for as long as it comes. */
 export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {

@@ -3,8 +3,9 @@
 // The door of this room: other rooms import from this file alone.
 
 export { createAppBehind, createExactApp, finishApp } from './app.ts';
-export { composeConnections } from './compose.ts';
+export { composeConnections, composeUnparsed } from './compose.ts';
 export type { ConnectionLimits, Connections } from './connections.ts';
+export { peerAddress } from './address.ts';
 export {
   HTTP_ERRORS,
   INTERNAL,

@@ -2,8 +2,8 @@
 // few lines to the log, and each is at least counted.
 
 export type LimitedLines = {
-  /** Writes the line, or counts it under its kind. Kinds come from a closed set. */
-  readonly write: (kind: string, line: () => void) => void;
+  /** Writes the line, or counts it under its kind. Kinds come from a closed set. @returns whether it was written */
+  readonly write: (kind: string, line: () => void) => boolean;
   /** Logs the last counts and stops. */
   readonly close: () => void;
 };
@@ -20,10 +20,12 @@ export function createLimitedLines({
 }): LimitedLines {
   let written = new Map<string, number>(); // lines of this second by kind
 
-  function write(kind: string, line: () => void): void {
+  function write(kind: string, line: () => void): boolean {
     const count = (written.get(kind) ?? 0) + 1;
     written.set(kind, count);
-    if (count <= LINES_PER_KIND) line();
+    if (count > LINES_PER_KIND) return false;
+    line();
+    return true;
   }
 
   function tell(): void {

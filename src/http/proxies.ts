@@ -7,6 +7,7 @@ import { isIP } from 'node:net';
 import type { Request } from 'express';
 import ipaddr from 'ipaddr.js';
 import { parseRange } from '../ip-range.ts';
+import { peerAddress } from './address.ts';
 
 type Address = ReturnType<typeof ipaddr.parse>;
 
@@ -45,7 +46,7 @@ export function createTrustedProxies(ranges: readonly string[]): TrustedProxies 
 /**
  * The right-most hop of all `X-Forwarded-For` lines that is no trusted proxy, in its usual spelling; if all are trusted, the
  * left-most one, or the sixteenth from the right. A hop that is no address ends the walk: the sender is then the proxy that
- * wrote it. Without a trusted peer the sender is the peer as the socket names it; null when the socket is closed already.
+ * wrote it. Without a trusted peer the sender is the peer; null when the socket is closed already.
  */
 export function senderOf(request: Request): string | null {
   const peer = peerOf(request);
@@ -58,7 +59,7 @@ export function senderOf(request: Request): string | null {
 
 /** The other end of the connection. */
 export function peerOf(request: IncomingMessage): string | null {
-  return request.socket.remoteAddress ?? null;
+  return peerAddress(request.socket) ?? null;
 }
 
 /** The `Origin` of a browser's page at the address of this request. Both schemes, unless a trusted proxy names one. */

@@ -3,6 +3,7 @@
 
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
+import { peerAddress } from './address.ts';
 import type { Connections } from './connections.ts';
 import {
   answerProtocolErrors,
@@ -12,6 +13,7 @@ import {
   type StandingHeaders,
 } from './errors.ts';
 import { createStop, listen } from './lifecycle.ts';
+import type { Unparsed } from './unparsed.ts';
 
 export type HttpServer = {
   readonly port: number;
@@ -52,10 +54,12 @@ export async function startServer(options: {
   port: number;
   connections: Connections;
   maxConnections: number;
+  /** Is told of requests that no listener sees. */
+  unparsed: Unparsed;
   /** For answers that `listener` does not write. None by default. */
   standingHeaders?: StandingHeaders;
 }): Promise<HttpServer> {
-  const { connections, listener, standingHeaders = async () => ({}) } = options;
+  const { connections, listener, unparsed, standingHeaders = async () => ({}) } = options;
   let draining = false;
   const server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -98,14 +102,23 @@ export async function startServer(options: {
   server.on(
     'request',
     taking((request, response) => {
-      if (!rejectWithoutHost(request, response, standingHeaders)) listener(request, response);
+      if (rejectWithoutHost(request, response, standingHeaders)) {
+        unparsed.note('no_host', peerAddress(request.socket));
+      } else listener(request, response);
     }),
   );
   server.on(
     'checkExpectation',
-    taking((_request, response) => rejectExpectation(response, standingHeaders)),
+    taking(({ socket }, response) => {
+      unparsed.note('expectation', peerAddress(socket));
+      rejectExpectation(response, standingHeaders);
+    }),
   );
-  answerProtocolErrors(server, { underWay: connections.underWay, standing: standingHeaders });
+  answerProtocolErrors(server, {
+    underWay: connections.underWay,
+    standing: standingHeaders,
+    unparsed: unparsed.note,
+  });
   const port = await listen(server, options);
   const end = createStop(server);
   const sweeping = setInterval(connections.sweep, SWEEP_INTERVAL_MS).unref();

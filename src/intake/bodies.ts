@@ -11,8 +11,8 @@ export type Body =
   /** It arrived whole, and nothing of it was kept. */
   | { readonly kind: 'counted'; readonly length: number }
   /**
-   * Not all of it was read, so its connection has to end with the answer; what still comes is dropped. `shed`: the budget was
-   * used up.
+   * Not all of it was read, unless `shed` with its last bytes. Otherwise its connection has to end with the answer; what still
+   * comes is dropped. `shed`: the budget was used up.
    */
   | { readonly kind: 'too-large' | 'late' | 'incomplete' | 'shed' };
 
@@ -101,7 +101,7 @@ export function createBodies({
       function finish(body: Body): void {
         deadlines.remove(deadline);
         stopReading({ isKept: body.kind === 'buffered' });
-        request.off('error', onBroken).off('close', onBroken);
+        request.off('error', onClose).off('close', onClose);
         // The request is not paused: without a listener, what still comes is dropped until the answer ends the connection. A
         // paused request would buffer some of it.
         resolve(body);
@@ -120,10 +120,14 @@ export function createBodies({
         finish({ kind: 'buffered', bytes: isWhole ? first : Buffer.concat(buffered.blocks, length) });
       }
 
-      const onBroken = () => finish({ kind: 'incomplete' });
+      const onClose = () => {
+        // What was shed may have been the last of it. The request is then closed since it is complete, and its answer waits.
+        if (isShed && request.complete) return;
+        finish({ kind: isShed ? 'shed' : 'incomplete' });
+      };
 
       if (isBuffered) readings.add(reading);
-      request.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
+      request.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose);
     });
   }
 

@@ -7,6 +7,7 @@ import type { Config } from '../config.ts';
 import { describeError } from '../errors.ts';
 import {
   type Connections,
+  composeUnparsed,
   createAppBehind,
   finishApp,
   type HttpServer,
@@ -115,6 +116,7 @@ export function composeIntake(config: Config, parts: IntakeParts): Intake {
     const server = await startServer({
       ...config.http,
       connections,
+      unparsed: composeUnparsed('intake', parts),
       standingHeaders,
       listener: aheadOf(app, { deliver, log }),
     });

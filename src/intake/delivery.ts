@@ -107,9 +107,10 @@ export function createDeliver(options: DeliveryOptions): Deliver {
         ? await receiver.receive(delivery, { body: body.bytes, signature, deadlineMs })
         : answerNotBuffered(delivery, body);
     if (answer.isVerified) connections.trust(response);
+    const hasLeft = isGone(request);
     send(request, response, answer);
     const bytes = body.kind === 'buffered' ? body.bytes : undefined;
-    observer.answered(answer, now() - startedMs, { headers: request.headers, body: bytes });
+    observer.answered(answer, now() - startedMs, { headers: request.headers, body: bytes, hasLeft });
   };
 }
 
@@ -124,8 +125,9 @@ export function wrongMethodHandler({ receiver, observer, now }: DeliveryOptions)
     const startedMs = now();
     const answer = receiver.refuse(deliveryOf(request, routedBy(request)), WRONG_METHOD);
     response.set('Allow', 'POST');
+    const hasLeft = isGone(request);
     send(request, response, answer);
-    observer.answered(answer, now() - startedMs, { headers: request.headers, body: undefined });
+    observer.answered(answer, now() - startedMs, { headers: request.headers, body: undefined, hasLeft });
   };
 }
 
@@ -167,6 +169,9 @@ function keptHeaders(request: IncomingMessage): string {
   }
   return JSON.stringify(kept);
 }
+
+/** An answer would reach nobody: the sender reset or ended its connection. One that fell silent is not told from one that waits. */
+const isGone = ({ socket }: IncomingMessage): boolean => !socket.writable;
 
 /** Only `Set-Cookie` would be a list. */
 const textOf = ({ headers }: IncomingMessage, name: string) => headers[name] as string | undefined;

@@ -10,6 +10,7 @@ import {
   type DeliveryOutcome,
   type DeliveryRecord,
   type RecordedDelivery,
+  isRolledBack,
   type Understanding,
   understand,
 } from '../ledger/index.ts';
@@ -18,7 +19,7 @@ import type { Deadlines } from './deadlines.ts';
 import type { DeliveryObserver } from './observer.ts';
 import type { RefusedDelivery } from './refusal-log.ts';
 import { type KeyRing, type Verified, verifySignature } from './signature.ts';
-import { UNKNOWN_SOURCE } from './sources.ts';
+import { UNKNOWN_SOURCE } from '../source-name.ts';
 import { VALUES_REFUSED } from './write-batch.ts';
 
 /** What the sender gets, and what the log line says beside it. */
@@ -68,7 +69,7 @@ export function createReceiver(options: {
   keyRing: () => KeyRing;
   writer: BatchWriter;
   deadlines: Deadlines;
-  observer: Pick<DeliveryObserver, 'drifted'>;
+  observer: Pick<DeliveryObserver, 'drifted' | 'unconfirmed'>;
 }): Receiver {
   const { keyRing, writer, deadlines, observer } = options;
 
@@ -79,21 +80,26 @@ export function createReceiver(options: {
     const { drift } = understanding;
     const record = recordOf(delivery, verified, understanding);
 
+    let isLate = false;
     const written = (recorded: RecordedDelivery) => {
+      if (isLate) observer.unconfirmed(record);
       if (drift !== undefined) observer.drifted(record, drift, recorded.outcome);
       return answerRecorded(record, recorded);
     };
-    const failed = (error: unknown) =>
-      answerUnavailable({ ...delivery, bodyBytes: body.length }, error, { isVerified: true });
+    const failed = (error: unknown) => {
+      if (mayBeRecorded(error)) observer.unconfirmed(record);
+      return answerUnavailable(record, error, { isVerified: true });
+    };
     return new Promise((resolve) => {
       const answer = (given: Answer) => {
         deadlines.remove(deadline);
         resolve(given);
       };
       // Past the deadline the write goes on, and the sender's repeat finds what it wrote.
-      const deadline = deadlines.add(deadlineMs, () =>
-        resolve(failed(new UnavailableError('late', 'the write was not confirmed in time'))),
-      );
+      const deadline = deadlines.add(deadlineMs, () => {
+        isLate = true;
+        resolve(failed(new UnavailableError('late', 'the write was not confirmed in time')));
+      });
       writer.submit(record, deadlineMs).then(
         (recorded) => answer(written(recorded)),
         (error: unknown) => answer(failed(error)),
@@ -132,6 +138,10 @@ export function createReceiver(options: {
 
   return { receive, rejectUnsigned, refuse, turnAway };
 }
+
+/** The connection was lost, say, before Postgres confirmed the commit. */
+const mayBeRecorded = (error: unknown): boolean =>
+  error instanceof UnavailableError && error.code === 'ledger' && !isRolledBack(error.cause);
 
 /** Strangers are recorded under one name, so that the names they claim cannot grow our tables and metrics. */
 function knownSource(ring: KeyRing, source: string): string {

@@ -8,7 +8,7 @@ import { NO_MATCH, NO_SOURCE, NOT_TRIED, withOtherEnd } from '../signature-cause
 import type { Secret } from '../secret.ts';
 import { hmacSha256 } from '../sha256.ts';
 import { claimedDigest, type KeyRing } from './signature.ts';
-import { UNKNOWN_SOURCE } from './sources.ts';
+import { UNKNOWN_SOURCE } from '../source-name.ts';
 
 /** `signedBy`: another source, whose secret signed the body. The reason does not tell it, since not everybody may know. */
 export type Cause = { readonly reason: string; readonly signedBy: string | null };

@@ -8,11 +8,8 @@ import { ConfigError, describeError } from '../errors.ts';
 import { parseJson } from '../json.ts';
 import { inspectStructure } from '../ledger/index.ts';
 import { createSecret, parseSecrets, SECRETS_PER_SOURCE, type Secret } from '../secret.ts';
-import { DEFAULT_SOURCE, SOURCE_NAME } from '../source-name.ts';
+import { DEFAULT_SOURCE, SOURCE_NAME, UNKNOWN_SOURCE } from '../source-name.ts';
 import { createKeyRing, type KeyRing } from './signature.ts';
-
-/** Requests for any name that is no source are recorded under this one. */
-export const UNKNOWN_SOURCE = 'unknown';
 
 /** How often a file's stat is compared. That costs nothing, and also sees swapped symbolic links. */
 const WATCH_INTERVAL_MS = 1_000;

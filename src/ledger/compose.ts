@@ -13,11 +13,13 @@ import { makePartitions } from './partitions.ts';
 import { createRefusedAddresses, type RefusedAddresses } from './refusals.ts';
 import { createRollups, type Rollups } from './rollups.ts';
 import { createSecretMatches, type SecretMatches } from './secret-matches.ts';
+import { createUnansweredLog, type UnansweredLog } from './unanswered.ts';
 
 /** One for all counts: they can wait, and several at once would be a burst of load. */
 const COUNTS_CONNECTIONS = 1;
 /** Different odd seconds: refusals are written in even ones (intake). */
 const FIRST_FLUSH_MS = {
+  unanswered: 1_000,
   rollups: 3_000,
   drift: 5_000,
   secretMatches: 7_000,
@@ -34,6 +36,7 @@ export type Counts = {
   readonly drift: DriftLog;
   readonly secretMatches: SecretMatches;
   readonly refusedAddresses: RefusedAddresses;
+  readonly unanswered: UnansweredLog;
 };
 
 /** Counts in memory, written at intervals. Closed after the parts that count. */
@@ -59,6 +62,7 @@ export function composeCounts(config: Config, { now, log, sessions, started }: P
       firstFlushMs: FIRST_FLUSH_MS.refusedAddresses,
       log,
     }),
+    unanswered: createUnansweredLog({ connection, firstFlushMs: FIRST_FLUSH_MS.unanswered, log }),
   };
   started.defer(async () => {
     // One after another: they share a connection, and a query waits for it no longer than the connect time-out.

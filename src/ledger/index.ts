@@ -68,7 +68,14 @@ export { keepDays } from './drops.ts';
 export { RELEASE_JOBS } from './hold.ts';
 export { tellLeader } from './outbox-version.ts';
 export { OUTBOX_COUNT_MAX, type OutboxDepth, readOutboxDepth } from './outbox-depth.ts';
-export type { Database, DeliveryOutcome, OutboxState, PublicationResult, ReplayState } from './tables.ts';
+export type {
+  Database,
+  DeliveryOutcome,
+  OutboxState,
+  PublicationResult,
+  ReplayState,
+  Unanswered,
+} from './tables.ts';
 export { TIME_FORMAT, timeText } from './time-text.ts';
 
 // Start and upkeep

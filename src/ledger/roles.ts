@@ -14,7 +14,7 @@ import type { Database } from './tables.ts';
 const PRIVILEGES: Record<keyof Database, string> = {
   jobs: 'select, insert, update',
   events: 'select, insert, update (repeats)',
-  deliveries: 'select, insert, update (released_at, event_sequence)',
+  deliveries: 'select, insert, update (released_at, event_sequence, unanswered)',
   publications: 'select, insert',
   publication_batches: 'select, insert',
   refusals: 'select, insert, update, delete',

@@ -15,6 +15,9 @@ export type DeliveryOutcome =
   | 'unauthorized'
   | 'refused';
 
+/** Why the sender of a recorded delivery did not get its answer: it had left, or it got 503 since the commit took too long. */
+export type Unanswered = 'left' | 'unavailable';
+
 export type PublicationResult = 'confirmed' | 'returned' | 'nacked' | 'failed';
 export type OutboxState = 'pending' | 'returned' | 'parked';
 /** What rollups measure: the time until an answer to a delivery, or from an event's acceptance to its confirm. */
@@ -76,6 +79,7 @@ export interface Database {
     discarded_at: Timestamp | null;
     discarded_by: string | null;
     discard_note: string | null;
+    unanswered: Unanswered | null;
   };
   publications: {
     published_at: Timestamp;

@@ -12,6 +12,7 @@ export {
 } from './client.ts';
 export { addressFault, tokenFault } from '../../http-client.ts';
 export type { ServerSentEvent } from './server-sent-events.ts';
+export { UNANSWERED } from '../contract/deliveries.ts';
 export { EXPORTED_LISTS, type ListName, LISTS } from '../contract/lists.ts';
 export { outboxGroupFilters, quarantineGroupFilters } from '../contract/groups.ts';
 export { liveFilters } from '../contract/live.ts';

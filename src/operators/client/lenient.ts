@@ -9,6 +9,7 @@ const MAY_BE_MISSING = [
   'discarded_at',
   'discarded_by',
   'discard_note',
+  'unanswered',
   'busiest_refused_addresses',
   'headers',
   'body_sha256',

@@ -4,6 +4,12 @@ import { z } from 'zod';
 import { outcome, kind, percentage, timestamp } from './fields.ts';
 import { job, plain, range, source } from './filters.ts';
 
+/** Why a sender did not get the answer of a recorded delivery, as people read it. */
+export const UNANSWERED = {
+  left: 'its sender had left before the answer',
+  unavailable: 'its sender got 503, since the commit took too long',
+} as const;
+
 export const Delivery = z
   .object({
     id: z.uuid(),
@@ -40,6 +46,14 @@ export const Delivery = z
       .describe('When an operator discarded a quarantined one: it can no longer be released.'),
     discarded_by: z.string().nullable().describe('The name of the token.'),
     discard_note: z.string().nullable().describe('Why it was discarded.'),
+    unanswered: z
+      .enum(Object.keys(UNANSWERED) as (keyof typeof UNANSWERED)[])
+      .nullable()
+      .describe(
+        'Why its sender did not get the answer of `http_status`, so that it probably sent it again. `left`: it ended the connection ' +
+          'before. `unavailable`: it got 503, since the commit was not confirmed in time. Null where it got the answer, as far as is ' +
+          'known. Some seconds late, and lost if the service is killed before.',
+      ),
   })
   .meta({ id: 'Delivery', description: 'One inbound request.' });
 

@@ -2,6 +2,7 @@
 // (service interface 8), and rejects requests without a valid token or without the needed scope (service interface 5 and 7).
 
 import type { Request, RequestHandler, Response } from 'express';
+import { peerAddress } from '../../http/index.ts';
 import type { Accounts, Caller, NoCaller } from '../accounts/accounts.ts';
 import type { Limits, RateState } from '../accounts/limits.ts';
 import type { Scope } from '../accounts/tokens.ts';
@@ -67,7 +68,7 @@ export function rateHeaders({ limit, remaining, resetS }: RateState): Record<str
 }
 
 function addressOf(request: Request): string {
-  return request.socket.remoteAddress ?? '';
+  return peerAddress(request.socket) ?? '';
 }
 
 /** At least one, so that no client returns at once. */

@@ -2,8 +2,9 @@
 // shape, and completes the responses under way when it stops.
 
 import { createServer, type RequestListener } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { createStop, hangUp, listen } from '../../http/index.ts';
+import { peerAddress, createStop, hangUp, listen } from '../../http/index.ts';
 import type { Limits } from '../accounts/limits.ts';
 import { rateHeaders } from './gate.ts';
 import { badRequest, bodyOf, type ErrorAnswer } from './errors.ts';
@@ -78,7 +79,6 @@ async function answerBroken(error: NodeJS.ErrnoException, socket: Duplex, limits
 
 /** A broken request has no token, so it counts for its IP address. */
 async function answerRaw(answer: ErrorAnswer, socket: Duplex, limits: Limits): Promise<void> {
-  const address = 'remoteAddress' in socket ? String(socket.remoteAddress) : '';
-  const rate = await limits.spendAddress(address);
+  const rate = await limits.spendAddress(peerAddress(socket as Socket) ?? '');
   hangUp(socket, { status: answer.status, answer: bodyOf(answer), headers: rateHeaders(rate) });
 }

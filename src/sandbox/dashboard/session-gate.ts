@@ -1,6 +1,7 @@
 // Before each page but those of the sign-in: who looks at it.
 
 import type { Request, RequestHandler, Response } from 'express';
+import { peerAddress } from '../../http/index.ts';
 import { clearCookie, type CookieOptions, html, readCookie, seeOther } from '../../web/index.ts';
 import type { Limits } from '../accounts/limits.ts';
 import { PageError } from './page-error.ts';
@@ -36,7 +37,7 @@ export function requireSession({ sessions, limits }: Pick<Site, 'sessions' | 'li
 
 /** As requests to the API without a valid token: they count for their IP address. @throws PageError */
 export async function countGuess(limits: Pick<Limits, 'spendAddress'>, request: Request): Promise<void> {
-  const { exceeded, resetS } = await limits.spendAddress(request.socket.remoteAddress ?? '');
+  const { exceeded, resetS } = await limits.spendAddress(peerAddress(request.socket) ?? '');
   if (!exceeded) return;
   const waitS = Math.max(1, resetS - Math.floor(Date.now() / 1_000));
   throw new PageError(429, 'Too many attempts', `Try again in ${waitS} s.`, { 'Retry-After': String(waitS) });

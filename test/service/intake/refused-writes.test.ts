@@ -175,9 +175,10 @@ test('a refused write is logged once for each kind, with its SQLSTATE and withou
   const refuse = async (condition: string) => {
     await database.query(`
       create or replace function refuse() returns trigger language plpgsql as $$
-      begin raise exception 'quotes %', new.body using errcode = '${condition}', detail = new.job_id; end $$`);
+      declare quoted constant text := convert_from(new.body, 'UTF8');
+      begin raise exception 'quotes %', quoted using errcode = '${condition}', detail = quoted; end $$`);
     for (let nth = 0; nth < 3; nth++) {
-      expect(await deliver(relay.webhooks, completed(`job_${secret}`, { secret }))).toMatchObject({
+      expect(await deliver(relay.webhooks, completed(newJobId(), { secret }))).toMatchObject({
         status: 503,
       });
     }

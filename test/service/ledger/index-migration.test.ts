@@ -279,11 +279,14 @@ test('three replicas that migrate a ledger at once run it once', async () => {
 test('a role that owns the tables and is no superuser migrates', async () => {
   await using roles = await createRoles();
   const { database, migrating, running } = roles;
-  await migrate(running.url, migrating.url, upTo(BEFORE));
+  await migrate(migrating.url, undefined, upTo(BEFORE));
+
+  // With all later ones: the rights that are granted then are those of the newest schema.
+  const missing = Object.keys(migrations).filter((name) => name > BEFORE);
+  expect(missing).toContain(OURS);
+  expect(await migrate(running.url, migrating.url)).toEqual(missing);
   await using connection = connectTestDatabase({ ...database, url: running.url });
   await makePartitions(connection);
-
-  expect(await migrate(running.url, migrating.url, upTo(OURS))).toEqual([OURS]);
   expect(await unfinished(database)).toEqual([]);
   const recorded = await recordDeliveries(connection, [eventRecord(completed(newJobId()))]);
   expect(recorded).toMatchObject([{ outcome: 'accepted' }]);

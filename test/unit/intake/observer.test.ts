@@ -59,7 +59,11 @@ test('what the ledger refused is counted by the kind of its failure', () => {
   expect(lines.at(-1)).toMatchObject({ causes: { 'ledger: disk_full': 1, 'ledger: lock_timeout': 2 } });
 });
 
-const SIGNED = { headers: { 'x-service-signature': `sha256=${'0'.repeat(64)}` }, body: Buffer.from('{}') };
+const SIGNED = {
+  headers: { 'x-service-signature': `sha256=${'0'.repeat(64)}` },
+  body: Buffer.from('{}'),
+  hasLeft: false,
+};
 
 const ignore = () => {};
 
@@ -69,7 +73,7 @@ function createObserver(trace: RefusalTrace) {
   const tried: string[] = [];
   const { log, lines } = createTestLog();
   const observer = createDeliveryObserver({
-    metrics: createMetrics({ version: 'test' }),
+    metrics: createMetrics({ version: 'test', sources: () => [] }),
     counts: {
       rollups: { answered: ignore },
       refusedAddresses: { notice: ignore },
@@ -104,7 +108,7 @@ describe('why a signature failed', () => {
     const { observer, refuse, traced, tried } = createObserver('row');
 
     refuse('team-a');
-    refuse('team-a', { headers: {}, body: undefined });
+    refuse('team-a', { headers: {}, body: undefined, hasLeft: false });
     await new Promise<void>((resolve) => process.nextTick(resolve));
     for (let n = 0; n < 20; n++) await Promise.resolve();
     expect([traced, tried]).toEqual([[], []]);
