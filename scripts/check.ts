@@ -27,7 +27,13 @@ import { startRabbitmq } from './services/rabbitmq.ts';
  * loses nothing by it, and tests that kill Postgres start servers of their own. Without autovacuum, which hundreds of databases
  * would keep busy all the time.
  */
-const THROWN_AWAY = { fsync: 'off', full_page_writes: 'off', autovacuum: 'off' } as const;
+const THROWN_AWAY = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  autovacuum: 'off',
+  // Each worker may run five services at once, of 20 sessions each.
+  max_connections: '500',
+} as const;
 
 /** Hundreds of databases of 5 MiB, and one with a million deliveries. */
 const DATABASES_BYTES = 8 * 2 ** 30;

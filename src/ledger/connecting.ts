@@ -9,7 +9,12 @@ import { type Ask, agree, type Session, type SessionOptions } from './session.ts
 import type { Identity } from './identity.ts';
 import { type Sessions, starved } from './sessions.ts';
 
-export type PreparedClient = Client & { session?: Session; isUnreplicated?: boolean };
+export type PreparedClient = Client & {
+  session?: Session;
+  /** It is closed after its use: the next one may be writable, or verified. */
+  isForOnce?: boolean;
+  isUnreplicated?: boolean;
+};
 
 /** A wait for a standby that somebody cancelled: the commit is done here, nobody knows whether there. */
 const STANDBY_WAIT = 'SyncRepWaitForLSN';
@@ -42,7 +47,8 @@ export function createClients(options: {
     if (!('isReadOnly' in agreed)) throw new SessionError('session_unfit', 'its settings cannot be set');
     client.session = agreed;
     sessions.note(agreed);
-    await identity?.verify(client); // one that is read-only is not kept (statements.ts)
+    const isVerified = (await identity?.verify(client)) ?? true;
+    client.isForOnce = agreed.isReadOnly || !isVerified;
   }
 
   async function connect(client: PreparedClient, connectItself: () => Promise<unknown>): Promise<void> {

@@ -8,8 +8,8 @@ import type { Logger } from 'pino';
 export type Identity = {
   /**
    * To be awaited before the session is used.
-   * @returns false if it is read-only, so that it cannot be verified. It is good for reading, and not to be kept: a standby's session goes
-   *   on when that is promoted
+   * @returns false if it cannot be verified, since it is read-only, or the start has not granted the right to it yet. It is good for
+   *   reading, and not to be kept: a standby's session goes on when that is promoted
    * @throws the driver's errors: then nothing may be written in it
    */
   readonly verify: (client: Pick<ClientBase, 'query'>) => Promise<boolean>;
@@ -24,10 +24,16 @@ export type Identity = {
 const READ_RUN = `
 select concat_ws(' ', extract(epoch from pg_postmaster_start_time()), d.oid, to_regclass('events')::oid) as run,
        to_regprocedure('verify_identity()') is not null as "isMigrated",
+       coalesce(has_function_privilege(to_regprocedure('verify_identity()'), 'execute'), false) as "isGranted",
        current_setting('transaction_read_only')::boolean as "isReadOnly"
 from pg_database d where d.datname = current_database()`;
 
-type Run = { readonly run: string; readonly isMigrated: boolean; readonly isReadOnly: boolean };
+type Run = {
+  readonly run: string;
+  readonly isMigrated: boolean;
+  readonly isGranted: boolean;
+  readonly isReadOnly: boolean;
+};
 
 /** Takes the row's lock. Numbers may be drawn as soon as it is committed. */
 const VERIFY = 'select has_changed as "hasChanged", newest_at as "newestAt" from verify_identity()';
@@ -39,10 +45,10 @@ export function createIdentity({ log }: { log: Logger }): Identity {
 
   async function verify(client: Pick<ClientBase, 'query'>): Promise<boolean> {
     const { rows } = await client.query<Run>(READ_RUN);
-    const { run, isMigrated = false, isReadOnly = true } = rows[0] ?? {};
+    const { run, isMigrated = false, isGranted = false, isReadOnly = true } = rows[0] ?? {};
     // Before our first migration there is nothing to write to; the migration raises the sequence itself.
     if (run === verified || !isMigrated) return true;
-    if (isReadOnly) return false;
+    if (isReadOnly || (!isGranted && verified === undefined)) return false;
     const answer = await client.query<{ hasChanged: boolean; newestAt: Date | null }>(VERIFY);
     const { hasChanged = false, newestAt = null } = answer.rows[0] ?? {};
     if (hasChanged) {

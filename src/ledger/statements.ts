@@ -36,7 +36,7 @@ export function createSlots(options: {
 
   function slotOf(client: PoolClient & PreparedClient, release: (discard?: Error | boolean) => void): Slot {
     let failure: Error | undefined;
-    let isDiscarded = client.session?.isReadOnly === true; // the next one may be writable
+    let isDiscarded = client.isForOnce === true;
     let isLeft = false;
     let isFree = false;
     let onAnswer: (() => void) | undefined; // while a statement is overdue
