@@ -171,6 +171,7 @@ async function compose(
   log.info({ ...ports, replica: parts.replicaId }, 'listening');
 
   await prepareLedger(config, database, { log, signal });
+  await intake.prepare();
   state.prepared = true;
   upkeep.start();
   heartbeat.start();

@@ -85,12 +85,14 @@ export type Intake = {
   readonly hasRoom: () => boolean;
   /** Whether deliveries can be recorded. */
   readonly canRecord: () => Promise<boolean>;
+  /** Opens the connections that deliveries are recorded by. To be called once the ledger is there. Never rejects. */
+  readonly prepare: () => Promise<void>;
   readonly listen: (readiness: () => Promise<Readiness>) => Promise<HttpServer>;
 };
 
 export function composeIntake(config: Config, parts: IntakeParts): Intake {
   const { sources, counts, connections, proxies, metrics, now, log, started, graceMs } = parts;
-  const { writer, health } = composeWriter(config, parts);
+  const { writer, health, openAll } = composeWriter(config, parts);
   const refusals = createRefusalLog({
     writer,
     addRefusals: (refused) => addRefusals(counts.connection, refused),
@@ -124,7 +126,7 @@ export function composeIntake(config: Config, parts: IntakeParts): Intake {
     return server;
   }
 
-  return { hasRoom: writer.hasRoom, canRecord: health.isUp, listen };
+  return { hasRoom: writer.hasRoom, canRecord: health.isUp, prepare: openAll, listen };
 }
 
 /** Headers of the answers that the server gives before Express runs. */
@@ -166,11 +168,12 @@ function composeWriter(
     handOff,
     backpressure,
   }: IntakeParts,
-): { readonly writer: BatchWriter; readonly health: WriteHealth } {
+): { readonly writer: BatchWriter; readonly health: WriteHealth; readonly openAll: () => Promise<void> } {
   const database = connectDatabase({
     ...config.database,
     name: 'intake',
     connections: config.writer.batchesInFlight,
+    idle: 'kept',
     identity,
     sessions,
     log,
@@ -205,7 +208,7 @@ function composeWriter(
       if (isMissingPartition(error)) void makeMissing();
     },
   });
-  return { writer, health };
+  return { writer, health, openAll: database.openAll };
 }
 
 function exposeGauges({

@@ -23,6 +23,11 @@ export type DatabaseConnection = {
   readonly db: Kysely<Database>;
   /** Runs one prepared statement outside a transaction. After any error its connection is not used again (statements.ts). */
   readonly execute: <Row extends QueryResultRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
+  /**
+   * Opens all of its connections: under load a new one takes many turns of the event loop, and statements would wait for it. Never
+   * rejects: what cannot be opened is opened by a statement later.
+   */
+  readonly openAll: () => Promise<void>;
   /** How many connections it has opened. When Postgres crashes, all end. */
   readonly opened: () => number;
   readonly close: () => Promise<void>;
@@ -49,6 +54,7 @@ export type DatabaseOptions = Omit<SessionOptions, 'own'> & {
   readonly log: Logger;
 };
 
+const NOTHING = { name: 'nothing', text: 'select', values: [] };
 const CONNECT_TIMEOUT_MS = 2_000;
 const IDLE_TIMEOUT_MS = 60_000;
 
@@ -90,6 +96,9 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
   return {
     db: new Kysely<Database>({ dialect: new PostgresDialect({ pool: forKysely(pool, slots) }) }),
     execute: (statement, values) => execute(slots, { ...statement, values }),
+    openAll: async () => {
+      await Promise.allSettled(Array.from({ length: connections }, () => execute(slots, NOTHING)));
+    },
     opened: () => opened,
     close: slots.close,
   };
