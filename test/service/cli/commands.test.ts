@@ -241,16 +241,17 @@ describe('send', () => {
       expect(stdout).toMatch(/^202 accepted default:job_\w+:[\w:]+ \d+\.\d ms\n$/);
     }
     await bus.received(4);
-    expect(bus.ids().slice(0, 3)).toEqual([
+    // The order is promised within a job alone.
+    expect(bus.ids().filter((id) => id.startsWith(`default:${job}:`))).toEqual([
       `default:${job}:processing:45`,
       `default:${job}:failed`,
       `default:${job}:completed`,
     ]);
-    expect(bus.messages.map(({ event }) => event['type'])).toEqual([
-      'conversion.job.progress',
+    expect(bus.messages.map(({ event }) => event['type']).toSorted()).toEqual([
+      'conversion.job.completed',
+      'conversion.job.completed',
       'conversion.job.failed',
-      'conversion.job.completed',
-      'conversion.job.completed',
+      'conversion.job.progress',
     ]);
   });
 
