@@ -247,7 +247,7 @@ describe('send', () => {
       `default:${job}:failed`,
       `default:${job}:completed`,
     ]);
-    expect(bus.messages.map(({ event }) => event['type']).toSorted()).toEqual([
+    expect(bus.messages.map(({ event }) => String(event['type'])).toSorted()).toEqual([
       'conversion.job.completed',
       'conversion.job.completed',
       'conversion.job.failed',
