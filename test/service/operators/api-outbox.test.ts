@@ -307,7 +307,7 @@ test('copies of replays are no backlog: they are counted apart, and can be asked
   const api = await operators(service, { role: 'operator' });
   const addCopy = async (state: 'pending' | 'returned', source: string) => {
     const [drawn] = await database.query<{ next: number }>(
-      `select nextval(pg_get_serial_sequence('events', 'sequence'))::int as next`,
+      `select nextval(pg_get_serial_sequence('events', 'sequence'))::float8 as next`,
     );
     await insertCopies(database, { state, source, from: drawn?.next ?? 0 });
   };
