@@ -127,7 +127,7 @@ test('a line break in a value stays in its quoted cell, and no formula begins be
 
   const { text } = await api.get(`/export?list=quarantine&job_id=${job}&state=discarded&format=csv`);
 
-  expect(text).toContain(',"a test\n=1+1\rof team A"\r\n');
+  expect(text).toContain(',"a test\n=1+1\rof team A",\r\n');
 });
 
 /** Reads a part and then nothing more. */
