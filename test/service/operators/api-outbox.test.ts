@@ -305,9 +305,9 @@ test('copies of replays are no backlog: they are counted apart, and can be asked
   await holdOutbox(database);
   await using service = await startTestService({ database });
   const api = await operators(service, { role: 'operator' });
-  let copies = 0; // far below the numbers that the ledger draws
+  let drawn = 0; // far below the numbers that the ledger draws
   const addCopy = (state: 'pending' | 'returned', source: string) =>
-    insertCopies(database, { state, source, from: (copies += 1) });
+    insertCopies(database, { state, source, from: (drawn += 1) });
   for (const state of ['pending', 'returned', 'returned'] as const) await addCopy(state, 'default');
   await addCopy('pending', 'team-a');
   const nothing = { pending: 0, returned: 0, parked: 0 };
