@@ -12,9 +12,6 @@ import { completed, deliver, failed, newJobId, progress } from '../../support/se
 import { startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { paste } from '../../support/shell.ts';
-import { shareTestService } from '../../support/shared-service.ts';
-
-const shared = shareTestService();
 
 const PATIENCE = { timeout: patience(15_000) };
 
@@ -38,7 +35,7 @@ const stepsOf = (html: string) =>
   ].map(([, what, state, action]) => `${what} ${state ?? action ?? ''}`.trim());
 
 test('a job and its event lead to a replay of them', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const job = newJobId();
   await deliver(relay.webhooks, completed(job));
   const visit = await visitConsole(relay, { role: 'operator' });
@@ -128,7 +125,7 @@ test('what happened long after is told as a gap, and a long story goes from page
 });
 
 test('looking reads no body; a press shows the error message, or a body beside its delivery, with a line in the log', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const job = newJobId();
   await deliver(
     relay.webhooks,
@@ -161,7 +158,7 @@ test('looking reads no body; a press shows the error message, or a body beside i
 });
 
 test('a viewer is offered no body, and asking for one is a 403 that reads nothing', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const job = newJobId();
   await deliver(relay.webhooks, failed(job));
   const visit = await visitConsole(relay, { role: 'viewer' });
@@ -175,7 +172,7 @@ test('a viewer is offered no body, and asking for one is a 403 that reads nothin
 });
 
 test('an id that no path can hold, or that is markup, has its page, and the same lines for a shell', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   await using folder = await createFolder();
   const visit = await visitConsole(relay, { role: 'viewer' });
   for (const job of ['..', '-rf', `'"$(id)<script>alert(1)</script>&amp;`]) {
@@ -204,7 +201,7 @@ test('an id that no path can hold, or that is markup, has its page, and the same
 });
 
 test('a job that there is not is a 404 that leads on', async () => {
-  const relay = shared();
+  await using relay = await startTestService();
   const visit = await visitConsole(relay, { role: 'viewer' });
   const page = await visit.get(href('job_none'));
   expect([page.status, page.text]).toEqual([404, expect.stringContaining('There is no such job')]);
