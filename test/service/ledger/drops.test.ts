@@ -102,7 +102,7 @@ test('a day that cannot be saved is kept and logged, and all others go', async (
       err: expect.objectContaining({
         name: 'DayKeptError',
         code: 'day_kept',
-        message: `the deliveries of ${FIRST} are kept: the database refused a value`,
+        message: `the deliveries of ${FIRST} are kept: the database refused a value (saved_pkey)`,
       }),
     }),
   ]);
