@@ -6,30 +6,19 @@ import { Kysely, PostgresDialect, sql } from 'kysely';
 import { DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
 import { type ClientBase, Pool } from 'pg';
 import { SchemaError } from '../errors.ts';
-import type { Settings } from './session.ts';
+import { EVERY_SESSION, type Settings } from './session.ts';
 import { readSessionUrl } from './session-url.ts';
 
 /** As `show` would write the values, so that what is read back can be compared. */
-const SETTINGS: Readonly<Record<string, string>> = {
+const SETTINGS: Settings = {
+  ...EVERY_SESSION,
   // An index on a large table takes long. A migration that locks what others use limits its waits itself.
   statement_timeout: '0',
   lock_timeout: '0',
   transaction_timeout: '0', // since Postgres 17
-  idle_session_timeout: '0',
   // Migrations pause for half a second at most. One that is frozen must not hold its locks for ever.
   idle_in_transaction_session_timeout: '1min',
-  default_transaction_isolation: 'read committed',
-  default_transaction_deferrable: 'off',
-  // What decides how statements, and the values in them, are read.
-  TimeZone: 'UTC',
-  DateStyle: 'ISO, MDY',
-  IntervalStyle: 'postgres',
-  bytea_output: 'hex',
-  standard_conforming_strings: 'on',
-  array_nulls: 'on',
-  transform_null_equals: 'off',
   check_function_bodies: 'on',
-  client_min_messages: 'warning',
 };
 
 /** Does nothing for a setting that this version of Postgres does not know. */

@@ -23,25 +23,30 @@ export type Settings = Readonly<Record<string, string>>;
 /** None of our transactions is idle for this long unless its process is frozen. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 
-/** The same for every session. */
-const ALWAYS: Settings = {
+/** The same for every session, also for those of migrations (migration-session.ts). */
+export const EVERY_SESSION: Settings = {
   // What decides how values and statements are read.
   DateStyle: 'ISO, MDY', // pg parses no other
   IntervalStyle: 'postgres',
   TimeZone: 'UTC', // partitions are days of UTC
   bytea_output: 'hex',
-  extra_float_digits: '1',
-  client_encoding: 'UTF8',
   standard_conforming_strings: 'on',
   array_nulls: 'on',
   transform_null_equals: 'off',
   // What decides how long, and with what, they run.
-  idle_in_transaction_session_timeout: duration(IDLE_IN_TRANSACTION_TIMEOUT_MS),
   idle_session_timeout: '0', // a connection that the relay keeps open means something
   default_transaction_isolation: 'read committed',
   default_transaction_deferrable: 'off',
   // A cancelled wait for a standby is told by a warning alone (statements.ts).
   client_min_messages: 'warning',
+};
+
+/** The same for every session of the service. */
+const ALWAYS: Settings = {
+  ...EVERY_SESSION,
+  extra_float_digits: '1',
+  client_encoding: 'UTF8',
+  idle_in_transaction_session_timeout: duration(IDLE_IN_TRANSACTION_TIMEOUT_MS),
   // Compiling our short statements takes longer (8 ms measured) than running them (2 ms).
   jit: 'off',
 };
