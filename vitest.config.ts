@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { ONLY_IN_ALL } from './test/only-in-all.ts';
+import { filesLeftOut } from './test/only-in-all.ts';
 import { patience } from './test/support/patience.ts';
 
 /** Files that take a minute or two, whatever their size. One of them begun last would be waited for alone. */
@@ -32,9 +32,6 @@ const NO_SERVICES = { TEST_DATABASE_URL: '', TEST_AMQP_URL: '' };
 
 const UNIT = 'test/unit/**/*.test.ts';
 const PROPERTY = 'test/property/**/*.test.ts';
-
-/** `npm test` says so, unless it is told which tests to run. */
-const leftOut = process.env['TEST_LEAVES_OUT'] ? Object.keys(ONLY_IN_ALL) : [];
 
 /** Only then, since the pure tests take as long as what they load. */
 const profile = process.env['TEST_PROFILE'] ? ['test/support/profile.ts'] : [];
@@ -85,7 +82,7 @@ export default defineConfig({
         test: {
           name: 'service',
           include: ['test/**/*.test.ts'],
-          exclude: [UNIT, PROPERTY, ...leftOut],
+          exclude: [UNIT, PROPERTY, ...filesLeftOut()],
           // A worker loads and compiles the service once for all its files: that is a second of processor time for each. What
           // tests start they end, so the next file finds nothing of them.
           isolate: false,

@@ -111,11 +111,11 @@ async function run(guard: Guard, given: Arguments): Promise<Tally[]> {
   const { factor, why } = await choosePatience(process.env['TEST_PATIENCE'], folder);
   progress.note(`limits for tests that hang × ${factor} (${why})`);
   const profile = args.profile ? join(folder, 'profile') : '';
-  const isWhole = args.all || args.others.length > 0;
+  const isNamed = args.others.length > 0;
   const env = {
     TEST_PATIENCE: String(factor),
     TEST_PROFILE: profile,
-    TEST_LEAVES_OUT: isWhole ? '' : 'true',
+    TEST_LEAVES_OUT: leftOut({ isNamed, all: args.all }),
   };
   const runWith = (services: Services) =>
     runTests(args.others, all, { ...services.env, ...env }).finally(() => {
@@ -125,13 +125,20 @@ async function run(guard: Guard, given: Arguments): Promise<Tally[]> {
   // These run at once. The tests run after them, since their times must not be disturbed.
   const [services, results] = await Promise.all([
     startServices(guard, folder, progress),
-    args.others.length > 0 ? [] : runSteps(all),
+    isNamed ? [] : runSteps(all),
   ]);
   const tests = services === undefined ? FAILED : await runWith(services);
   for (const [name, withoutIt] of Object.entries(WITHOUT))
     if (services?.env[name] === '') progress.note(withoutIt);
-  if (!isWhole) say(`${Object.keys(ONLY_IN_ALL).length} files run with npm run test:all only`);
+  if (!args.all && !isNamed)
+    say(`${Object.keys(ONLY_IN_ALL).length} files and the skipped tests run with npm run test:all only`);
   return [...results, tests];
+}
+
+/** See test/only-in-all.ts. */
+function leftOut({ isNamed, all }: { isNamed: boolean; all: boolean }): string {
+  if (isNamed) return '';
+  return all ? 'short' : 'long';
 }
 
 /** After the tests, while the servers still run. */

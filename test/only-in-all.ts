@@ -1,5 +1,11 @@
-// The test files that `npm test` leaves out, each with the reason. `npm run test:all`, which CI runs, has them all, and so has
-// `npm test -- <path>`.
+// What `npm test` leaves out: these files, each with the reason, and the tests that say `test.skipIf(IS_SHORT_RUN)`. `npm run test:all`,
+// which CI runs, has them all, and so has `npm test -- <path>`.
+
+/** 'long' for `npm test`, 'short' for `npm run test:all`, nothing where tests are named. */
+const leavesOut = process.env['TEST_LEAVES_OUT'] ?? '';
+
+/** For tests of minutes, or of servers of their own, beside shorter ones of the same kind. */
+export const IS_SHORT_RUN = leavesOut === 'long';
 
 export const ONLY_IN_ALL: Readonly<Record<string, string>> = {
   'test/torture/torture.test.ts': 'two minutes; torture-short.test.ts kills all that can be killed',
@@ -20,3 +26,13 @@ export const ONLY_IN_ALL: Readonly<Record<string, string>> = {
   'test/service/sandbox/engine-limits.test.ts': 'dozens of runs of ffmpeg, 4K among them',
   'test/browser/watching.test.ts': "tests the tests' own browser",
 };
+
+/** Short forms of what is in all. */
+export const NOT_IN_ALL: Readonly<Record<string, string>> = {
+  'test/torture/torture-short.test.ts': 'torture.test.ts has its faults',
+};
+
+export function filesLeftOut(): readonly string[] {
+  if (leavesOut === 'long') return Object.keys(ONLY_IN_ALL);
+  return leavesOut === 'short' ? Object.keys(NOT_IN_ALL) : [];
+}

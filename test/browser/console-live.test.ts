@@ -9,7 +9,7 @@ import { axeViolations, overflow } from '../support/page-checks.ts';
 import { operators } from '../support/operators.ts';
 import { startProxy } from '../support/proxy.ts';
 import { completed, deliver, failed, newJobId, progress } from '../support/sender.ts';
-import { startTestService } from '../support/service.ts';
+import { shareTestService } from '../support/shared-service.ts';
 
 const LISTENERS_PER_TOKEN = 8;
 const TABS = 8;
@@ -22,8 +22,10 @@ async function openLive(page: Page, search = ''): Promise<void> {
 const rowOf = (page: Page, jobId: string) => page.locator('#rows tr', { hasText: jobId });
 
 describeInBrowser('the live page', (open) => {
+  const shared = shareTestService();
+
   test('eight open tabs share one stream and stay responsive', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using opened = await open({ baseUrl: relay.operators });
     const { context } = opened;
     const visit = await signInBrowser(context, relay);
@@ -51,7 +53,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('the filters of the address are those of the rows', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using opened = await open({ baseUrl: relay.operators });
     await signInBrowser(opened.context, relay);
     const other = await opened.context.newPage();
@@ -72,7 +74,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('a paused page keeps what comes, and shows it when it goes on', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using opened = await open({ baseUrl: relay.operators });
     const { page } = opened;
     await signInBrowser(opened.context, relay);
@@ -88,7 +90,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('a lost stream is opened again, with a mark of the gap', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using proxy = await startProxy(relay.operators, { defaultPort: 80 });
     await using opened = await open({ baseUrl: new URL(proxy.url).origin });
     const { page } = opened;
@@ -113,7 +115,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('the end of the session leads to the sign-in page, and back here', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using proxy = await startProxy(relay.operators, { defaultPort: 80 });
     await using opened = await open({ baseUrl: new URL(proxy.url).origin });
     const { page } = opened;
@@ -130,7 +132,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('what senders wrote is text, and the region that is read aloud does not tell rows', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using opened = await open({ baseUrl: relay.operators, width: 390, colorScheme: 'dark' });
     const { page } = opened;
     await signInBrowser(opened.context, relay);
@@ -148,7 +150,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('a browser whose tabs cannot share a stream has none in a hidden tab, and marks the gap', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using opened = await open({ baseUrl: relay.operators });
     const { page, context } = opened;
     await context.addInitScript('delete window.SharedWorker');
@@ -167,7 +169,7 @@ describeInBrowser('the live page', (open) => {
   });
 
   test('without JavaScript the page says that it needs it', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using opened = await open({ baseUrl: relay.operators, javaScriptEnabled: false });
     await signInBrowser(opened.context, relay);
     await opened.page.goto('/console/live');

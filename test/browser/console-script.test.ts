@@ -8,6 +8,7 @@ import { signInBrowser } from '../support/console.ts';
 import { axeViolations } from '../support/page-checks.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { shareTestService } from '../support/shared-service.ts';
 
 async function openConsole(
   open: OpenPage,
@@ -26,8 +27,10 @@ const focused = (page: Page) =>
 const isHelpOpen = (page: Page) => page.locator('dialog.keys').isVisible();
 
 describeInBrowser("the console's script", (open) => {
+  const shared = shareTestService();
+
   test('the keys reach the search box, the help and the rows', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const [first, second] = [newJobId(), newJobId()];
     await deliver(relay.webhooks, completed(first));
     await deliver(relay.webhooks, completed(second));
@@ -58,7 +61,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('the keys do nothing while somebody types, and none with a modifier', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await deliver(relay.webhooks, completed(newJobId()));
     await using opened = await openConsole(open, relay, '/console/jobs');
     const { page } = opened;
@@ -78,7 +81,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('pointing at a time shows the local one and how long ago it was', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await deliver(relay.webhooks, completed(newJobId()));
     await using opened = await openConsole(open, relay, '/console/jobs', { timezoneId: 'Asia/Tokyo' });
     const time = opened.page.locator('main time').first();
@@ -90,7 +93,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('a line to paste is copied; without a clipboard it is selected', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using opened = await openConsole(open, relay, '/console/jobs', {
       permissions: ['clipboard-read', 'clipboard-write'],
     });
@@ -150,7 +153,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('a page whose last state does not change any more shows it, and loads itself no more', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using opened = await open({ baseUrl: relay.operators });
     const { page, context } = opened;
     await signInBrowser(context, relay);
@@ -175,7 +178,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('the end of the session is seen by a page that loads itself again', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using opened = await open({ baseUrl: relay.operators });
     const { page, context } = opened;
     const visit = await signInBrowser(context, relay);
@@ -192,7 +195,7 @@ describeInBrowser("the console's script", (open) => {
   });
 
   test('the button of a form that acts rests after it was pressed', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     await using opened = await openConsole(open, relay, '/console/jobs');
     const { page } = opened;
     // The page stays, so that its button can be looked at.

@@ -9,6 +9,8 @@ import { startReplica, untilLeading } from '../support/replica.ts';
 import { completed, isAcknowledged, newJobId } from '../support/sender.ts';
 import { openTransaction } from '../support/transaction.ts';
 import { waitFor } from '../support/waits.ts';
+import { promisedMs } from '../support/patience.ts';
+import { IS_SHORT_RUN } from '../only-in-all.ts';
 
 test('SIGKILL between publish and mark: nothing is lost, and there is at most one more copy, under the same id', async () => {
   const exchange = newExchange();
@@ -69,7 +71,7 @@ test('SIGKILL of the leader under load: another takes over within 5 s, and every
   const marker = await post(other.webhooks, completed(newJobId()));
   await waitFor(() => expect(bus.ids()).toContain(marker.eventId), { timeout: 5_000, interval: 20 });
 
-  expect(performance.now() - killedMs).toBeLessThan(5_000);
+  expect(performance.now() - killedMs).toBeLessThan(promisedMs(5_000));
   await load.reached(load.acknowledged().size + 100);
   await load.stop();
   await untilOutboxEmpty(database);
@@ -91,7 +93,7 @@ test('a leader frozen beyond its lease is replaced within 5 s, and publishes not
   const frozenMs = performance.now();
   const marker = await post(other.webhooks, completed(newJobId()));
   await waitFor(() => expect(bus.ids()).toContain(marker.eventId), { timeout: 5_000, interval: 20 });
-  expect(performance.now() - frozenMs).toBeLessThan(5_000);
+  expect(performance.now() - frozenMs).toBeLessThan(promisedMs(5_000));
   await untilLeading(other);
   const [before] = await database.query<{ sequence: string }>('select max(sequence) as sequence from events');
   await load.reached(load.acknowledged().size + 100);
@@ -111,39 +113,42 @@ test('a leader frozen beyond its lease is replaced within 5 s, and publishes not
   expect(relays).toHaveLength(1);
 });
 
-test('a rolling restart of two replicas under load: every 2xx arrives, in order, and answers are only 2xx', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  // For requests that the balancer has already sent.
-  const env = { SHUTDOWN_DELAY_MS: '500' };
-  await using first = await startReplica({ databaseUrl: database.url, exchange, env });
-  await using second = await startReplica({ databaseUrl: database.url, exchange, env });
-  let addresses = [first.webhooks, second.webhooks];
-  await using load = startLoad(() => addresses, { senders: 8, pauseMs: 2 });
-  await load.reached(150);
+test.skipIf(IS_SHORT_RUN)(
+  'a rolling restart of two replicas under load: every 2xx arrives, in order, and answers are only 2xx',
+  async () => {
+    const exchange = newExchange();
+    await using database = await createTestDatabase();
+    await using bus = await listen(exchange);
+    // For requests that the balancer has already sent.
+    const env = { SHUTDOWN_DELAY_MS: '500' };
+    await using first = await startReplica({ databaseUrl: database.url, exchange, env });
+    await using second = await startReplica({ databaseUrl: database.url, exchange, env });
+    let addresses = [first.webhooks, second.webhooks];
+    await using load = startLoad(() => addresses, { senders: 8, pauseMs: 2 });
+    await load.reached(150);
 
-  // As a balancer does: a replica is removed before it ends, and its successor added when it is ready.
-  addresses = [second.webhooks];
-  first.kill('SIGTERM');
-  expect(await first.exited).toEqual({ code: 0, signal: null });
-  await using third = await startReplica({ databaseUrl: database.url, exchange });
-  addresses = [second.webhooks, third.webhooks];
-  await load.reached(load.acknowledged().size + 100);
-  addresses = [third.webhooks];
-  second.kill('SIGTERM');
-  expect(await second.exited).toEqual({ code: 0, signal: null });
-  await using fourth = await startReplica({ databaseUrl: database.url, exchange });
-  addresses = [third.webhooks, fourth.webhooks];
-  await load.reached(load.acknowledged().size + 100);
-  await load.stop();
-  await untilOutboxEmpty(database);
+    // As a balancer does: a replica is removed before it ends, and its successor added when it is ready.
+    addresses = [second.webhooks];
+    first.kill('SIGTERM');
+    expect(await first.exited).toEqual({ code: 0, signal: null });
+    await using third = await startReplica({ databaseUrl: database.url, exchange });
+    addresses = [second.webhooks, third.webhooks];
+    await load.reached(load.acknowledged().size + 100);
+    addresses = [third.webhooks];
+    second.kill('SIGTERM');
+    expect(await second.exited).toEqual({ code: 0, signal: null });
+    await using fourth = await startReplica({ databaseUrl: database.url, exchange });
+    addresses = [third.webhooks, fourth.webhooks];
+    await load.reached(load.acknowledged().size + 100);
+    await load.stop();
+    await untilOutboxEmpty(database);
 
-  expect(load.answers.filter((answer) => !isAcknowledged(answer))).toEqual([]);
-  await expectAllArrived(load, database, bus);
-  // There was no fault: a clean hand-over makes no second copy.
-  expect([...copies(bus.messages).values()].filter((count) => count !== 1)).toEqual([]);
-});
+    expect(load.answers.filter((answer) => !isAcknowledged(answer))).toEqual([]);
+    await expectAllArrived(load, database, bus);
+    // There was no fault: a clean hand-over makes no second copy.
+    expect([...copies(bus.messages).values()].filter((count) => count !== 1)).toEqual([]);
+  },
+);
 
 /** Everything acknowledged is in the ledger, and every event of the ledger is on the bus, in order. */
 async function expectAllArrived(load: Load, database: TestDatabase, bus: Bus): Promise<void> {

@@ -10,6 +10,8 @@ import { type Replica, runProcess, startProcess, startReplica } from '../support
 import { completed, deliver, isAcknowledged, newJobId, SECRET, sign } from '../support/sender.ts';
 import { openTransaction } from '../support/transaction.ts';
 import { waitFor } from '../support/waits.ts';
+import { promisedMs } from '../support/patience.ts';
+import { IS_SHORT_RUN } from '../only-in-all.ts';
 
 /** Blocks the writes of deliveries until the function that it returns is called, or the test is over. */
 async function lockLedger(database: TestDatabase): Promise<() => Promise<void>> {
@@ -43,7 +45,7 @@ test('SIGTERM under load: exit 0 within the grace time, and every 2xx is in the 
   replica.kill('SIGTERM');
 
   expect(await replica.exited).toEqual({ code: 0, signal: null });
-  expect(performance.now() - signalledMs).toBeLessThan(20_000);
+  expect(performance.now() - signalledMs).toBeLessThan(promisedMs(20_000));
   await load.stop();
   expect(load.answers.filter(({ status }) => status !== undefined && status !== 202)).toEqual([]);
   const tallied = new Set(await eventIds(database));
@@ -77,35 +79,38 @@ test('requests that were accepted before SIGTERM are all answered, and no connec
   expect(await eventIds(database)).toHaveLength(jobs.length);
 });
 
-test('a kept-alive sender is told to close while we drain, and none of its requests is cut off', async () => {
-  await using database = await createTestDatabase();
-  await using replica = await startReplica({
-    databaseUrl: database.url,
-    env: { SHUTDOWN_DELAY_MS: '1000' },
-  });
-  const cutOff: Answer[] = [];
-  let sent = 0;
-  // Each sends on one connection until an answer closes it.
-  const senders = Array.from({ length: 8 }, async () => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    for (;;) {
-      const answer = await post(replica.webhooks, completed(newJobId()), { agent });
-      sent += 1;
-      if (!isAcknowledged(answer)) cutOff.push(answer);
-      if (answer.closes || !isAcknowledged(answer)) break;
-    }
-    agent.destroy();
-  });
-  await waitFor(() => expect(sent).toBeGreaterThan(100));
+test.skipIf(IS_SHORT_RUN)(
+  'a kept-alive sender is told to close while we drain, and none of its requests is cut off',
+  async () => {
+    await using database = await createTestDatabase();
+    await using replica = await startReplica({
+      databaseUrl: database.url,
+      env: { SHUTDOWN_DELAY_MS: '1000' },
+    });
+    const cutOff: Answer[] = [];
+    let sent = 0;
+    // Each sends on one connection until an answer closes it.
+    const senders = Array.from({ length: 8 }, async () => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      for (;;) {
+        const answer = await post(replica.webhooks, completed(newJobId()), { agent });
+        sent += 1;
+        if (!isAcknowledged(answer)) cutOff.push(answer);
+        if (answer.closes || !isAcknowledged(answer)) break;
+      }
+      agent.destroy();
+    });
+    await waitFor(() => expect(sent).toBeGreaterThan(100));
 
-  replica.kill('SIGTERM');
-  await Promise.all(senders);
+    replica.kill('SIGTERM');
+    await Promise.all(senders);
 
-  expect(cutOff).toEqual([]);
-  // The port was still open after all of this.
-  expect(await post(replica.webhooks, completed(newJobId()))).toMatchObject({ status: 202, closes: true });
-  expect(await replica.exited).toEqual({ code: 0, signal: null });
-});
+    expect(cutOff).toEqual([]);
+    // The port was still open after all of this.
+    expect(await post(replica.webhooks, completed(newJobId()))).toMatchObject({ status: 202, closes: true });
+    expect(await replica.exited).toEqual({ code: 0, signal: null });
+  },
+);
 
 test('a request that is under way when we begin to drain is told to close its connection', async () => {
   await using database = await createTestDatabase();
@@ -123,7 +128,7 @@ test('a request that is under way when we begin to drain is told to close its co
   agent.destroy();
 });
 
-test('while it drains it is unready, and live', async () => {
+test.skipIf(IS_SHORT_RUN)('while it drains it is unready, and live', async () => {
   await using database = await createTestDatabase();
   await using replica = await startReplica({
     databaseUrl: database.url,
@@ -158,50 +163,56 @@ test('the lease is given up on SIGTERM', async () => {
   ]);
 });
 
-test.for(['SIGTERM', 'SIGINT'] as const)('a second %s ends it at once', async (signal) => {
-  await using database = await createTestDatabase();
-  await using replica = await startReplica({ databaseUrl: database.url });
-  await lockLedger(database);
-  const answer = post(replica.webhooks, completed(newJobId()));
-  await untilBlocked(database);
-  replica.kill(signal);
-  await untilDraining(replica);
+test.skipIf(IS_SHORT_RUN).for(['SIGTERM', 'SIGINT'] as const)(
+  'a second %s ends it at once',
+  async (signal) => {
+    await using database = await createTestDatabase();
+    await using replica = await startReplica({ databaseUrl: database.url });
+    await lockLedger(database);
+    const answer = post(replica.webhooks, completed(newJobId()));
+    await untilBlocked(database);
+    replica.kill(signal);
+    await untilDraining(replica);
 
-  // A second signal counts after half a second. Without it the lock would delay the exit for longer than this time-out.
-  await waitFor(
-    () => {
-      replica.kill(signal);
-      expect(replica.log.map(({ msg }) => msg)).toContain('asked to stop a second time');
-    },
-    { timeout: 1_800, interval: 50 },
-  );
-
-  expect(await replica.exited).toEqual({ code: 1, signal: null });
-  expect((await answer).status).toBeUndefined();
-});
-
-test('a connection that never finishes its request does not keep it from ending', async () => {
-  await using database = await createTestDatabase();
-  await using replica = await startReplica({
-    databaseUrl: database.url,
-    env: { SHUTDOWN_GRACE_MS: '1000' },
-  });
-  const socket = connect({ host: '127.0.0.1', port: Number(new URL(replica.intake).port) });
-  socket.on('error', () => {});
-  await new Promise<void>((resolve) => {
-    socket.write(
-      `POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nX-Service-Signature: ${sign('')}\r\n\r\n{`,
-      () => resolve(),
+    // A second signal counts after half a second. Without it the lock would delay the exit for longer than this time-out.
+    await waitFor(
+      () => {
+        replica.kill(signal);
+        expect(replica.log.map(({ msg }) => msg)).toContain('asked to stop a second time');
+      },
+      { timeout: 1_800, interval: 50 },
     );
-  });
 
-  const signalledMs = performance.now();
-  replica.kill('SIGTERM');
+    expect(await replica.exited).toEqual({ code: 1, signal: null });
+    expect((await answer).status).toBeUndefined();
+  },
+);
 
-  expect(await replica.exited).toEqual({ code: 0, signal: null });
-  expect(performance.now() - signalledMs).toBeLessThan(6_000);
-  socket.destroy();
-});
+test.skipIf(IS_SHORT_RUN)(
+  'a connection that never finishes its request does not keep it from ending',
+  async () => {
+    await using database = await createTestDatabase();
+    await using replica = await startReplica({
+      databaseUrl: database.url,
+      env: { SHUTDOWN_GRACE_MS: '1000' },
+    });
+    const socket = connect({ host: '127.0.0.1', port: Number(new URL(replica.intake).port) });
+    socket.on('error', () => {});
+    await new Promise<void>((resolve) => {
+      socket.write(
+        `POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nX-Service-Signature: ${sign('')}\r\n\r\n{`,
+        () => resolve(),
+      );
+    });
+
+    const signalledMs = performance.now();
+    replica.kill('SIGTERM');
+
+    expect(await replica.exited).toEqual({ code: 0, signal: null });
+    expect(performance.now() - signalledMs).toBeLessThan(promisedMs(6_000));
+    socket.destroy();
+  },
+);
 
 test('guarantee 7: while Postgres is away at the start it lives, is unready, answers 503, and ends on SIGTERM with 0', async () => {
   await using database = await createTestDatabase();
@@ -224,7 +235,7 @@ test('guarantee 7: while Postgres is away at the start it lives, is unready, ans
   expect(command.stdout()).not.toContain(SECRET);
 });
 
-test('a port that is taken is said so, with exit code 1', async () => {
+test.skipIf(IS_SHORT_RUN)('a port that is taken is said so, with exit code 1', async () => {
   await using database = await createTestDatabase();
   await using replica = await startReplica({ databaseUrl: database.url });
 
@@ -243,7 +254,7 @@ test('a port that is taken is said so, with exit code 1', async () => {
   expect(stderr).toContain('EADDRINUSE');
 });
 
-test('SIGHUP ends it at no time: not while it starts, not while it runs', async () => {
+test.skipIf(IS_SHORT_RUN)('SIGHUP ends it at no time: not while it starts, not while it runs', async () => {
   await using database = await createTestDatabase();
   await using starting = startWithoutServers(database);
   await waitFor(() => expect(starting.stdout()).toContain('trying again'));

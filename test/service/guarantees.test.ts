@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { deliveries, events, jobs, lockWaits, outbox, waitingRecords } from '../support/ledger.ts';
-import { patience } from '../support/patience.ts';
+import { patience, promisedMs } from '../support/patience.ts';
 import { startProxy } from '../support/proxy.ts';
 import { openRaw, rawPost } from '../support/raw-http.ts';
 import { completed, deliver, failed, newJobId, progress, type Reply, sign } from '../support/sender.ts';
@@ -16,7 +16,7 @@ import { startWatchedService } from '../support/watched.ts';
 function expectUnavailable(reply: Reply, withinMs: number): void {
   expect(reply).toMatchObject({ status: 503, body: { error: 'unavailable', message: expect.any(String) } });
   expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
-  expect(reply.ms).toBeLessThan(patience(withinMs));
+  expect(reply.ms).toBeLessThan(promisedMs(withinMs));
 }
 
 test('guarantee 1: nothing reaches the ledger’s events or the bus unless its signature matched over the raw bytes', async () => {

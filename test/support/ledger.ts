@@ -60,15 +60,21 @@ type OutboxRow = {
 };
 type RefusalRow = { minute: Date; source: string; unauthorized: string; refused: string };
 
+/** Without a job, or with `undefined`: of all jobs. */
+const OF_JOB = '($1::text is null or job_id = $1)';
+
 /** With the hash of each body, also of those that are kept. */
-export const deliveries = (database: TestDatabase): Promise<DeliveryRow[]> =>
-  database.query<DeliveryRow>(`select d.*, ${BODY_SHA256} as body_sha256 from deliveries d order by id`);
-export const events = (database: TestDatabase): Promise<EventRow[]> =>
-  database.query<EventRow>('select * from events order by sequence');
-export const jobs = (database: TestDatabase): Promise<JobRow[]> =>
-  database.query<JobRow>('select * from jobs order by source, job_id');
-export const outbox = (database: TestDatabase): Promise<OutboxRow[]> =>
-  database.query<OutboxRow>(`select * from ${OUTBOX} order by sequence`);
+export const deliveries = (database: TestDatabase, jobId?: string): Promise<DeliveryRow[]> =>
+  database.query<DeliveryRow>(
+    `select d.*, ${BODY_SHA256} as body_sha256 from deliveries d where ${OF_JOB} order by id`,
+    [jobId],
+  );
+export const events = (database: TestDatabase, jobId?: string): Promise<EventRow[]> =>
+  database.query<EventRow>(`select * from events where ${OF_JOB} order by sequence`, [jobId]);
+export const jobs = (database: TestDatabase, jobId?: string): Promise<JobRow[]> =>
+  database.query<JobRow>(`select * from jobs where ${OF_JOB} order by source, job_id`, [jobId]);
+export const outbox = (database: TestDatabase, jobId?: string): Promise<OutboxRow[]> =>
+  database.query<OutboxRow>(`select * from ${OUTBOX} where ${OF_JOB} order by sequence`, [jobId]);
 export const refusals = (database: TestDatabase): Promise<RefusalRow[]> =>
   database.query<RefusalRow>('select * from refusals order by source, minute');
 

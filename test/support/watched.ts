@@ -16,8 +16,8 @@ export type WatchedService = AsyncDisposable & {
   readonly relay: TestService;
   readonly database: TestDatabase;
   readonly bus: Bus;
-  /** Waits until everything is published, and returns all ids that were on the bus. */
-  readonly published: () => Promise<string[]>;
+  /** Waits until everything is published, and returns all ids that were on the bus, or those of one job. */
+  readonly published: (jobId?: string) => Promise<string[]>;
   /** Lets the relay publish after `holdsOutbox`. */
   readonly letGo: () => Promise<void>;
 };
@@ -41,7 +41,7 @@ export async function startWatchedService(
       database,
       bus,
       letGo,
-      published: async () => {
+      published: async (ofJob) => {
         await letGo();
         // Jobs do not wait for each other: all else must be confirmed before the sentinel is sent. The queue keeps the order.
         await waitFor(async () => {
@@ -57,7 +57,8 @@ export async function startWatchedService(
         await waitFor(() => {
           if (!bus.ids().includes(sentinel)) throw new Error('not all is published yet');
         }, PATIENCE);
-        return bus.ids().filter((id) => !sentinels.has(id));
+        const isWanted = (id: string) => ofJob === undefined || id.includes(`:${ofJob}:`);
+        return bus.ids().filter((id) => !sentinels.has(id) && isWanted(id));
       },
       [Symbol.asyncDispose]: () => stack.disposeAsync(),
     };

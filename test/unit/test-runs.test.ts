@@ -7,14 +7,16 @@ import { isText, standInsFor } from '../../scripts/changed.ts';
 import { choosePatience } from '../../scripts/patience.ts';
 import { type FileProfile, profileTable, secondsOfProcess } from '../../scripts/profile.ts';
 import { ROOT } from '../../scripts/relay.ts';
-import { ONLY_IN_ALL } from '../only-in-all.ts';
+import { NOT_IN_ALL, ONLY_IN_ALL } from '../only-in-all.ts';
 import { lastLines } from '../support/failures.ts';
 import { createFolder } from '../support/folder.ts';
 
 const readersOf = (name: string) => [`reader-of-${name}`];
 
-test('each file that npm test leaves out is there', () => {
-  expect(Object.keys(ONLY_IN_ALL).filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
+test('each file that a run leaves out is there', () => {
+  expect(
+    Object.keys({ ...ONLY_IN_ALL, ...NOT_IN_ALL }).filter((file) => !existsSync(join(ROOT, file))),
+  ).toEqual([]);
 });
 
 describe('the profile', () => {

@@ -7,7 +7,7 @@ import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { deliveries, events, lockWaits } from '../../support/ledger.ts';
 import { newToken } from '../../support/operators.ts';
-import { patience } from '../../support/patience.ts';
+import { promisedMs } from '../../support/patience.ts';
 import { openRaw, rawPost } from '../../support/raw-http.ts';
 import { completed, deliver, newJobId, sign } from '../../support/sender.ts';
 import { testWithService as it } from '../../support/fixtures.ts';
@@ -198,7 +198,7 @@ describe('bodies that do not come as announced', () => {
       headers: { connection: 'close' },
       body: { error: 'request_timeout', message: expect.any(String) },
     });
-    expect(performance.now() - startedMs).toBeLessThan(patience(3_000));
+    expect(performance.now() - startedMs).toBeLessThan(promisedMs(3_000));
     await connection.closed;
     await expect
       .poll(() => deliveries(relay.database))

@@ -23,13 +23,19 @@ import { SENTINEL, startWatchedService, type WatchedService } from '../../suppor
 const sha256 = (body: string) => createHash('sha256').update(body).digest();
 const fingerprint = secretOf(SECRET).fingerprint;
 
-/** A delivery that tells nothing new leaves no event, job or outbox entry, and nothing on the bus. */
-async function expectNothingTold({ database, published }: WatchedService): Promise<void> {
-  expect(await published()).toEqual([]);
-  for (const rows of [await events(database), await jobs(database), await outbox(database)]) {
-    expect(rows.filter(({ job_id }) => !job_id.startsWith(SENTINEL))).toEqual([]);
-  }
+/** All that subscribers were told so far, and the jobs of all that is there to be told. */
+async function told({
+  database,
+  published,
+}: WatchedService): Promise<{ published: string[]; jobs: string[] }> {
+  const ids = await published();
+  const rows = [...(await events(database)), ...(await jobs(database)), ...(await outbox(database))];
+  const jobIds = rows.map(({ job_id }) => job_id).filter((id) => !id.startsWith(SENTINEL));
+  return { published: ids, jobs: jobIds.toSorted() };
 }
+
+const messagesOf = ({ bus }: WatchedService, jobId: string) =>
+  bus.messages.filter(({ event }) => event.subject === jobId);
 
 /** Sends one delivery that can be told apart, and waits for its audit row: refusals are traced after their answer. */
 async function deliverTraced(
@@ -173,8 +179,7 @@ describe('new and understood: 202 accepted', () => {
     await expect.poll(() => outbox(database)).toEqual([]);
   });
 
-  test('a failed job ends its job as failed', async () => {
-    await using watched = await startWatchedService();
+  it('a failed job ends its job as failed', async ({ watched }) => {
     const { relay, database } = watched;
     const jobId = newJobId();
 
@@ -184,10 +189,10 @@ describe('new and understood: 202 accepted', () => {
       status: 202,
       body: { outcome: 'accepted', event_id: `default:${jobId}:failed` },
     });
-    expect(await events(database)).toMatchObject([
+    expect(await events(database, jobId)).toMatchObject([
       { status: 'failed', progress_percentage: null, occurred_at: new Date('2026-01-15T10:31:00Z') },
     ]);
-    expect(await jobs(database)).toMatchObject([
+    expect(await jobs(database, jobId)).toMatchObject([
       {
         last_status: 'failed',
         completed_at: null,
@@ -195,11 +200,10 @@ describe('new and understood: 202 accepted', () => {
         terminal_at: expect.any(Date),
       },
     ]);
-    expect(await watched.published()).toEqual([`default:${jobId}:failed`]);
+    expect(await watched.published(jobId)).toEqual([`default:${jobId}:failed`]);
   });
 
-  test('each percentage of progress is an event of its own', async () => {
-    await using watched = await startWatchedService();
+  it('each percentage of progress is an event of its own', async ({ watched }) => {
     const { relay, database } = watched;
     const jobId = newJobId();
 
@@ -211,35 +215,34 @@ describe('new and understood: 202 accepted', () => {
       });
     }
 
-    expect(await events(database)).toMatchObject([
+    expect(await events(database, jobId)).toMatchObject([
       { status: 'processing', progress_percentage: 0, late: false, occurred_at: null },
       { status: 'processing', progress_percentage: 45, late: false },
       { status: 'processing', progress_percentage: 100, late: false },
     ]);
-    expect(await jobs(database)).toMatchObject([
+    expect(await jobs(database, jobId)).toMatchObject([
       { last_status: 'processing', highest_progress: 100, terminal_at: null },
     ]);
-    expect(await watched.published()).toEqual(
+    expect(await watched.published(jobId)).toEqual(
       [0, 45, 100].map((percent) => `default:${jobId}:processing:${percent}`),
     );
   });
 
-  test('unknown fields pass through to subscribers with every digit', async () => {
-    await using watched = await startWatchedService();
+  it('unknown fields pass through to subscribers with every digit', async ({ watched }) => {
     const member =
       '"extra":{"big":12345678901234567890.10,"list":[1e400,"a\\u0000b","\\ud800"]},"__proto__":{"x":1}';
-    const body = `${JSON.stringify(completed(newJobId())).slice(0, -1)},${member}}`;
+    const jobId = newJobId();
+    const body = `${JSON.stringify(completed(jobId)).slice(0, -1)},${member}}`;
 
     expect(await deliver(watched.relay.webhooks, body)).toMatchObject({ status: 202 });
     await watched.published();
 
-    expect(watched.bus.messages[0]?.text).toContain(member);
+    expect(messagesOf(watched, jobId)[0]?.text).toContain(member);
   });
 });
 
 describe('the same key and content: 200 duplicate', () => {
-  test('it tells the event, keeps a hash and no body, and publishes nothing', async () => {
-    await using watched = await startWatchedService();
+  it('it tells the event, keeps a hash and no body, and publishes nothing', async ({ watched }) => {
     const { relay, database } = watched;
     const jobId = newJobId();
     const body = JSON.stringify(completed(jobId));
@@ -257,10 +260,10 @@ describe('the same key and content: 200 duplicate', () => {
       });
     }
 
-    const [event, ...moreEvents] = await events(database);
+    const [event, ...moreEvents] = await events(database, jobId);
     expect(moreEvents).toEqual([]);
     expect(event).toMatchObject({ repeats: 2 });
-    const rows = await deliveries(database);
+    const rows = await deliveries(database, jobId);
     expect(rows).toMatchObject([
       { outcome: 'accepted', http_status: 202, event_sequence: event?.sequence },
       { outcome: 'duplicate', http_status: 200, event_sequence: event?.sequence, job_id: jobId, body: null },
@@ -269,11 +272,10 @@ describe('the same key and content: 200 duplicate', () => {
     expect(rows.map(({ body_sha256 }) => body_sha256?.toString('hex'))).toEqual(
       [body, body, respelled].map((text) => sha256(text).toString('hex')),
     );
-    expect(await watched.published()).toEqual([`default:${jobId}:completed`]);
+    expect(await watched.published(jobId)).toEqual([`default:${jobId}:completed`]);
   });
 
-  test('progress of the same percentage is one event', async () => {
-    await using watched = await startWatchedService();
+  it('progress of the same percentage is one event', async ({ watched }) => {
     const jobId = newJobId();
 
     await deliver(watched.relay.webhooks, progress(jobId, 45));
@@ -284,27 +286,28 @@ describe('the same key and content: 200 duplicate', () => {
       status: 200,
       body: { outcome: 'duplicate', event_id: `default:${jobId}:processing:45` },
     });
-    expect(await watched.published()).toEqual([`default:${jobId}:processing:45`]);
+    expect(await watched.published(jobId)).toEqual([`default:${jobId}:processing:45`]);
   });
 });
 
 describe('the same key and other content: 200 conflict', () => {
-  test('it names the event, keeps the other body, changes nothing and publishes nothing', async () => {
-    await using watched = await startWatchedService();
-    const { relay, database, bus } = watched;
+  it('it names the event, keeps the other body, changes nothing and publishes nothing', async ({
+    watched,
+  }) => {
+    const { relay, database } = watched;
     const jobId = newJobId();
     const other = JSON.stringify(completed(jobId, { cost_micros: 9_999_999 }));
 
     await deliver(relay.webhooks, completed(jobId));
-    const before = await events(database);
+    const before = await events(database, jobId);
     const reply = await deliver(relay.webhooks, other);
 
     expect(reply).toMatchObject({
       status: 200,
       body: { outcome: 'conflict', event_id: `default:${jobId}:completed` },
     });
-    expect(await events(database)).toEqual(before.map((event) => ({ ...event, repeats: 1 })));
-    const [, delivery] = await deliveries(database);
+    expect(await events(database, jobId)).toEqual(before.map((event) => ({ ...event, repeats: 1 })));
+    const [, delivery] = await deliveries(database, jobId);
     expect(delivery).toMatchObject({
       outcome: 'conflict',
       http_status: 200,
@@ -312,12 +315,11 @@ describe('the same key and other content: 200 conflict', () => {
       body_bytes: other.length,
     });
     expect(delivery?.body?.toString()).toBe(other);
-    expect(await watched.published()).toEqual([`default:${jobId}:completed`]);
-    expect(bus.messages[0]?.event.data).toMatchObject({ cost_micros: 1_250_000 });
+    expect(await watched.published(jobId)).toEqual([`default:${jobId}:completed`]);
+    expect(messagesOf(watched, jobId)[0]?.event.data).toMatchObject({ cost_micros: 1_250_000 });
   });
 
-  test('contents that differ beyond the precision of a double conflict', async () => {
-    await using watched = await startWatchedService();
+  it('contents that differ beyond the precision of a double conflict', async ({ watched }) => {
     const [body, other] = ['9007199254740992', '9007199254740993'].map(
       (digits) => `${JSON.stringify(completed('job_big')).slice(0, -1)},"x":${digits}}`,
     );
@@ -330,8 +332,7 @@ describe('the same key and other content: 200 conflict', () => {
     });
   });
 
-  test('copies that arrive at once are judged by the one that was accepted', async () => {
-    await using watched = await startWatchedService();
+  it('copies that arrive at once are judged by the one that was accepted', async ({ watched }) => {
     const jobId = newJobId();
     const contents = Array.from({ length: 20 }, (_, index) => completed(jobId, { cost_cents: index % 2 }));
 
@@ -345,7 +346,7 @@ describe('the same key and other content: 200 conflict', () => {
         return index % 2 === accepted % 2 ? 'duplicate' : 'conflict';
       }),
     );
-    const rows = await deliveries(watched.database);
+    const rows = await deliveries(watched.database, jobId);
     expect(rows.filter(({ outcome }) => outcome === 'duplicate').every(({ body }) => body === null)).toBe(
       true,
     );
@@ -356,10 +357,10 @@ describe('the same key and other content: 200 conflict', () => {
 });
 
 describe('a content hash that was made of mangled keys', () => {
-  test('makes no conflict of a repeat, however it is written: the hash is put right', async () => {
-    await using watched = await startWatchedService();
+  it('makes no conflict of a repeat, however it is written: the hash is put right', async ({ watched }) => {
     const { relay, database } = watched;
-    const body = await deliverMangled(watched, newJobId());
+    const jobId = newJobId();
+    const body = await deliverMangled(watched, jobId);
     const respelled = body.replace('\\u0041', 'A').replaceAll(',', ' ,\n');
 
     for (const content of [body, respelled, body]) {
@@ -370,18 +371,20 @@ describe('a content hash that was made of mangled keys', () => {
     }
 
     const right = understood(body);
-    expect(right).toMatchObject({ event: { contentHash: (await events(database))[0]?.content_hash } });
-    expect((await events(database))[0]).toMatchObject({ repeats: 3 });
-    const [, ...repeats] = await deliveries(database);
+    expect(right).toMatchObject({ event: { contentHash: (await events(database, jobId))[0]?.content_hash } });
+    expect((await events(database, jobId))[0]).toMatchObject({ repeats: 3 });
+    const [, ...repeats] = await deliveries(database, jobId);
     expect(repeats.map(({ outcome, http_status, body: kept }) => [outcome, http_status, kept])).toEqual(
       repeats.map(() => ['duplicate', 200, null]),
     );
   });
 
-  test('makes no conflict of repeats that come at once, and other contents among them still conflict', async () => {
-    await using watched = await startWatchedService();
+  it('makes no conflict of repeats that come at once, and other contents among them still conflict', async ({
+    watched,
+  }) => {
     const { relay, database } = watched;
-    const bodies = [await deliverMangled(watched, newJobId()), await deliverMangled(watched, newJobId())];
+    const jobIds = [newJobId(), newJobId()];
+    const bodies = await Promise.all(jobIds.map((jobId) => deliverMangled(watched, jobId)));
     const sent = Array.from({ length: 40 }, (_, index) => {
       const body = bodies[index % 2] ?? '';
       return index % 5 === 0 ? body.replace(':2}', ':3}') : body;
@@ -391,7 +394,8 @@ describe('a content hash that was made of mangled keys', () => {
 
     const wanted = sent.map((body) => (body.endsWith(':3}') ? 'conflict' : 'duplicate'));
     expect(replies.map(({ body }) => body['outcome'])).toEqual(wanted);
-    const rows = (await deliveries(database)).filter(({ outcome }) => outcome !== 'accepted');
+    const recorded = await Promise.all(jobIds.map((jobId) => deliveries(database, jobId)));
+    const rows = recorded.flat().filter(({ outcome }) => outcome !== 'accepted');
     expect(rows.map(({ outcome }) => outcome).toSorted()).toEqual(wanted.toSorted());
     expect(rows.every(({ outcome, body }) => (body === null) === (outcome === 'duplicate'))).toBe(true);
   });
@@ -437,6 +441,7 @@ describe('a job_id, but not understood: 202 quarantined', () => {
     const jobId = newJobId();
     const body = JSON.stringify({ ...fields, job_id: jobId });
 
+    const before = await told(watched);
     const { reply, delivery } = await deliverTraced(watched, '/webhooks', body);
 
     expect(reply.status).toBe(202);
@@ -453,11 +458,10 @@ describe('a job_id, but not understood: 202 quarantined', () => {
       body_bytes: body.length,
     });
     expect(delivery?.body?.toString()).toBe(body);
-    await expectNothingTold(watched);
+    expect(await told(watched), 'nothing is told').toEqual(before);
   });
 
-  test('a quarantined delivery does not take the key: the event can still come', async () => {
-    await using watched = await startWatchedService();
+  it('a quarantined delivery does not take the key: the event can still come', async ({ watched }) => {
     const jobId = newJobId();
 
     await deliver(watched.relay.webhooks, completed(jobId, { cost_micros: '1' }));
@@ -467,7 +471,7 @@ describe('a job_id, but not understood: 202 quarantined', () => {
       status: 202,
       body: { outcome: 'accepted' },
     });
-    expect(await watched.published()).toEqual([`default:${jobId}:completed`]);
+    expect(await watched.published(jobId)).toEqual([`default:${jobId}:completed`]);
   });
 });
 
@@ -483,6 +487,7 @@ describe('authentic, but no usable job_id and status: 400 malformed', () => {
     ['bytes that are no UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x00, 0x22, 0x7d])],
     ['an empty body', ''],
   ] as const)('%s', async ([, content], { watched }) => {
+    const before = await told(watched);
     const { reply, delivery } = await deliverTraced(watched, '/webhooks', content);
 
     expect(reply.status).toBe(400);
@@ -497,7 +502,7 @@ describe('authentic, but no usable job_id and status: 400 malformed', () => {
       secret_fingerprint: fingerprint,
     });
     expect(delivery?.body?.equals(Buffer.from(content))).toBe(true);
-    await expectNothingTold(watched);
+    expect(await told(watched), 'nothing is told').toEqual(before);
   });
 });
 
@@ -523,6 +528,7 @@ describe('missing or wrong signature, or unknown source: 401 unauthorized', () =
     ['the name kept for strangers', '/webhooks/unknown', {}, 'unknown'],
     ['a source with an escaped NUL', '/webhooks/a%00b', {}, 'unknown'],
   ] as const)('%s', async ([, path, headers, source], { watched }) => {
+    const before = await told(watched);
     const { reply, delivery } = await deliverTraced(watched, path, body, { headers });
 
     expect(reply.status).toBe(401);
@@ -539,7 +545,7 @@ describe('missing or wrong signature, or unknown source: 401 unauthorized', () =
       body_sha256: null,
       body: null,
     });
-    await expectNothingTold(watched);
+    expect(await told(watched), 'nothing is told').toEqual(before);
   });
 
   it('the answers are the same for every cause, to the byte', async ({ watched: { relay } }) => {
@@ -575,6 +581,7 @@ describe('too large, encoded or another method: refused', () => {
     [415, 'unsupported_media_type', { headers: { 'content-encoding': 'gzip' } }],
     [405, 'method_not_allowed', { method: 'PUT' }],
   ])('%i %s', async ([status, error, { body = '{}', ...options }], { watched }) => {
+    const before = await told(watched);
     const { reply, delivery } = await deliverTraced(watched, '/webhooks', body, options);
 
     expect(reply.status).toBe(status);
@@ -590,16 +597,15 @@ describe('too large, encoded or another method: refused', () => {
       body_sha256: null,
       body: null,
     });
-    await expectNothingTold(watched);
+    expect(await told(watched), 'nothing is told').toEqual(before);
   });
 });
 
 describe('late', () => {
-  test.for([completed, failed])(
+  it.for([completed, failed])(
     'progress after the end of its job is accepted, marked and published so',
-    async (end) => {
-      await using watched = await startWatchedService();
-      const { relay, database, bus } = watched;
+    async (end, { watched }) => {
+      const { relay, database } = watched;
       const jobId = newJobId();
 
       await deliver(relay.webhooks, end(jobId));
@@ -609,22 +615,23 @@ describe('late', () => {
         status: 202,
         body: { outcome: 'accepted', event_id: `default:${jobId}:processing:99` },
       });
-      expect((await events(database)).map(({ late }) => late)).toEqual([false, true]);
-      expect(await jobs(database)).toMatchObject([{ highest_progress: 99, last_status: end(jobId).status }]);
+      expect((await events(database, jobId)).map(({ late }) => late)).toEqual([false, true]);
+      expect(await jobs(database, jobId)).toMatchObject([
+        { highest_progress: 99, last_status: end(jobId).status },
+      ]);
       await watched.published();
-      expect(bus.messages.slice(0, 2).map(({ event }) => event['late'])).toEqual([undefined, true]);
+      expect(messagesOf(watched, jobId).map(({ event }) => event['late'])).toEqual([undefined, true]);
     },
   );
 
-  test('progress below what was already reached is late, at or above it is not', async () => {
-    await using watched = await startWatchedService();
+  it('progress below what was already reached is late, at or above it is not', async ({ watched }) => {
     const { relay, database } = watched;
     const jobId = newJobId();
 
     for (const percent of [40, 80, 79, 81, 0]) await deliver(relay.webhooks, progress(jobId, percent));
 
     expect(
-      (await events(database)).map(({ progress_percentage, late }) => [progress_percentage, late]),
+      (await events(database, jobId)).map(({ progress_percentage, late }) => [progress_percentage, late]),
     ).toEqual([
       [40, false],
       [80, false],
@@ -632,12 +639,11 @@ describe('late', () => {
       [81, false],
       [0, true],
     ]);
-    expect(await jobs(database)).toMatchObject([{ highest_progress: 81, last_status: 'processing' }]);
-    expect(await watched.published()).toHaveLength(5);
+    expect(await jobs(database, jobId)).toMatchObject([{ highest_progress: 81, last_status: 'processing' }]);
+    expect(await watched.published(jobId)).toHaveLength(5);
   });
 
-  test('a repeat of progress that was in time is a duplicate, however late it comes', async () => {
-    await using watched = await startWatchedService();
+  it('a repeat of progress that was in time is a duplicate, however late it comes', async ({ watched }) => {
     const jobId = newJobId();
 
     await deliver(watched.relay.webhooks, progress(jobId, 45));
@@ -647,19 +653,18 @@ describe('late', () => {
       status: 200,
       body: { outcome: 'duplicate' },
     });
-    expect((await events(watched.database)).map(({ late }) => late)).toEqual([false, false]);
+    expect((await events(watched.database, jobId)).map(({ late }) => late)).toEqual([false, false]);
   });
 
-  test('an end after another end is no progress, so it is not late, and both are told', async () => {
-    await using watched = await startWatchedService();
+  it('an end after another end is no progress, so it is not late, and both are told', async ({ watched }) => {
     const jobId = newJobId();
 
     await deliver(watched.relay.webhooks, completed(jobId));
     await deliver(watched.relay.webhooks, failed(jobId));
 
-    expect(await watched.published()).toEqual([`default:${jobId}:completed`, `default:${jobId}:failed`]);
-    expect((await events(watched.database)).map(({ late }) => late)).toEqual([false, false, false]);
-    const [job] = (await jobs(watched.database)).filter(({ job_id }) => job_id === jobId);
+    expect(await watched.published(jobId)).toEqual([`default:${jobId}:completed`, `default:${jobId}:failed`]);
+    expect((await events(watched.database, jobId)).map(({ late }) => late)).toEqual([false, false]);
+    const [job] = await jobs(watched.database, jobId);
     expect(job).toMatchObject({ last_status: 'failed', terminal_at: job?.completed_at });
   });
 });

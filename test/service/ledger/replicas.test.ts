@@ -9,7 +9,7 @@ import { keepUp } from '../../../src/ledger/upkeep.ts';
 import { version } from '../../../src/version.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { operators } from '../../support/operators.ts';
-import { patience } from '../../support/patience.ts';
+import { promisedMs } from '../../support/patience.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 import { completed, deliver, newJobId, SECRET } from '../../support/sender.ts';
@@ -149,6 +149,6 @@ test('a database that says nothing keeps no stop waiting for longer than a heart
   const beganMs = performance.now();
   await started.disposeAsync();
 
-  expect(performance.now() - beganMs).toBeLessThan(patience(4_000));
+  expect(performance.now() - beganMs).toBeLessThan(promisedMs(4_000));
   expect(lines).toMatchObject([{ msg: expect.stringContaining('until upkeep deletes it') }]);
 });

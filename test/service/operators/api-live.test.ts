@@ -6,7 +6,7 @@ import { Publication } from '../../../src/operators/contract/publications.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { type Listening, listen, type LiveEvent, parseEvent } from '../../support/live-events.ts';
 import { type Operators, operators } from '../../support/operators.ts';
-import { patience } from '../../support/patience.ts';
+import { promisedMs } from '../../support/patience.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { openSession } from '../../support/transaction.ts';
@@ -242,7 +242,7 @@ test('a stop ends those who listen and waits for none, not even for one that doe
   const startedMs = performance.now();
   await relay[Symbol.asyncDispose]();
 
-  expect(performance.now() - startedMs).toBeLessThan(patience(5_000));
+  expect(performance.now() - startedMs).toBeLessThan(promisedMs(5_000));
   expect(await marked.ended).toBe('ended');
   await listening.ended;
   await slow.closed();
@@ -256,7 +256,7 @@ test('a stop waits for no connection on which nothing was ever asked', async () 
   const startedMs = performance.now();
   await relay[Symbol.asyncDispose]();
 
-  expect(performance.now() - startedMs).toBeLessThan(patience(5_000));
+  expect(performance.now() - startedMs).toBeLessThan(promisedMs(5_000));
   await expect.poll(() => sockets.every((socket) => socket.closed)).toBe(true);
 });
 

@@ -7,7 +7,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { hold } from '../../support/outbox.ts';
-import { patience } from '../../support/patience.ts';
+import { promisedMs } from '../../support/patience.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { readMetrics } from '../../support/requests.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
@@ -198,7 +198,7 @@ describe('the write queue', () => {
       body: { error: 'unavailable', message: expect.any(String) },
     });
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(refused.ms).toBeLessThan(patience(1_000));
+    expect(refused.ms).toBeLessThan(promisedMs(1_000));
     expect(relay.log.filter(({ status }) => status === 503)).toMatchObject([{ err: { code: 'full' } }]);
     // Not ready, unless something smaller would still find room.
     expect(ready.body).toMatchObject({ ready: queue === 'room', queue });

@@ -4,7 +4,7 @@ import { createLease } from '../../../src/relay/lease.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount, outOfOrder, untilOutboxEmpty } from '../../support/facts.ts';
-import { patience } from '../../support/patience.ts';
+import { promisedMs } from '../../support/patience.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { addEntry, connectTestDatabase, createTestRelay } from '../../support/relay.ts';
 import { readMetric } from '../../support/requests.ts';
@@ -160,7 +160,7 @@ test('the second replica publishes nothing while the first leads, and leads at o
   await bus.received(4);
 
   // A third of the lease until it asks again, and not the whole of it.
-  expect(performance.now() - stoppedMs).toBeLessThan(patience(4_000));
+  expect(performance.now() - stoppedMs).toBeLessThan(promisedMs(4_000));
   expect(outOfOrder(bus.messages)).toEqual([]);
   expect(bus.messages).toHaveLength(4);
   await waitFor(async () => expect(await relays()).toHaveLength(2));

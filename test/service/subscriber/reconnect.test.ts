@@ -4,7 +4,7 @@ import { connect } from 'amqplib';
 import { expect, test } from 'vitest';
 import { createSubscriber, SubscriberError } from '../../../src/subscriber/index.ts';
 import { amqpUrl, newExchange } from '../../support/bus.ts';
-import { patience } from '../../support/patience.ts';
+import { promisedMs } from '../../support/patience.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { startSubscriberWorld } from '../../support/subscribers.ts';
 import { until } from '../../support/until.ts';
@@ -78,7 +78,7 @@ test('a stop while the broker is away ends soon', async () => {
 
   await subscriber.stop();
 
-  expect(performance.now() - startedMs).toBeLessThan(patience(5_000));
+  expect(performance.now() - startedMs).toBeLessThan(promisedMs(5_000));
 });
 
 test('a queue that is deleted is declared again, with its bindings and dead-letter queue, and told', async () => {

@@ -1,7 +1,7 @@
 // A stop loses and repeats nothing.
 
 import { expect, test } from 'vitest';
-import { patience } from '../../support/patience.ts';
+import { promisedMs } from '../../support/patience.ts';
 import { startSubscriberWorld } from '../../support/subscribers.ts';
 import { pause, until } from '../../support/until.ts';
 
@@ -144,7 +144,7 @@ test('an event between two attempts is returned by a stop, which does not wait f
 
   await subscriber.stop();
 
-  expect(performance.now() - startedMs).toBeLessThan(patience(5_000));
+  expect(performance.now() - startedMs).toBeLessThan(promisedMs(5_000));
   await world.untilDepth(world.queue, 1);
 });
 
