@@ -10,6 +10,7 @@ import type { TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';
 import { hold } from '../../support/outbox.ts';
 import { startProxy } from '../../support/proxy.ts';
+import { promisedMs } from '../../support/patience.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { addEntries, addEntry } from '../../support/relay.ts';
 import {
@@ -44,7 +45,7 @@ const discardParked = ({ db }: DatabaseConnection) =>
   decideEntries(db, 'discard', { state: 'parked', sources: null });
 
 /** Within this time a decision takes effect (docs/operators.md). */
-const PROMISED_MS = 1_000;
+const PROMISED_MS = promisedMs(1_000);
 
 async function sequenceOf(database: TestDatabase, jobId: string, percent: number): Promise<string> {
   const [row] = await database.query<{ sequence: string }>(
