@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { MAIN } from '../../scripts/program.ts';
 import { amqpUrl, UNHEARD } from './bus.ts';
+import { ANSWER_DEADLINE_MS } from './patience.ts';
 import { fetchAfresh, readMetric } from './requests.ts';
 import { SECRET } from './sender.ts';
 import { tellLog } from './starts.ts';
@@ -124,6 +125,7 @@ export async function startReplica(options: {
       RELAY_POLL_MS: '50',
       ENVIRONMENT: 'test',
       METRICS_OPEN: 'true',
+      ANSWER_DEADLINE_MS,
       API_REQUESTS_PER_MINUTE: '100000', // tests poll often
       ...options.env,
     },

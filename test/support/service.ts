@@ -4,6 +4,7 @@ import { type Env, loadConfig } from '../../src/config.ts';
 import { type Service, startService } from '../../src/service.ts';
 import { amqpUrl, UNHEARD } from './bus.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
+import { ANSWER_DEADLINE_MS } from './patience.ts';
 import { SECRET } from './sender.ts';
 import { tellStart } from './starts.ts';
 import { createTestLog, type TestLog } from './test-log.ts';
@@ -48,6 +49,7 @@ export async function startTestService(
       SIGNING_SECRETS: SECRET,
       ENVIRONMENT: 'test',
       METRICS_OPEN: 'true',
+      ANSWER_DEADLINE_MS,
       API_REQUESTS_PER_MINUTE: '100000', // tests poll often
       ...options.env,
     });
