@@ -7,6 +7,10 @@ const leavesOut = process.env['TEST_LEAVES_OUT'] ?? '';
 /** For tests of minutes, or of servers of their own, beside shorter ones of the same kind. */
 export const IS_SHORT_RUN = leavesOut === 'long';
 
+/** The cases of a test: those of a short run, and with them the others. */
+export const cases = <T>(short: readonly T[], others: readonly T[]): readonly T[] =>
+  IS_SHORT_RUN ? short : [...short, ...others];
+
 export const ONLY_IN_ALL: Readonly<Record<string, string>> = {
   'test/torture/torture.test.ts': 'two minutes; torture-short.test.ts kills all that can be killed',
   'test/fault/examples.test.ts':

@@ -10,6 +10,7 @@ import { patience } from '../support/patience.ts';
 import { PUBLICATIONS } from '../support/publications.ts';
 import { completed, deliver, failed, progress } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { cases } from '../only-in-all.ts';
 
 const PATIENCE = { timeout: patience(15_000) };
 
@@ -85,10 +86,12 @@ const WITH_JAVASCRIPT: readonly Look[] = [
 const WITHOUT_JAVASCRIPT: readonly Look[] = [{ width: 390, colorScheme: 'light' }];
 
 describeInBrowser('the pages of jobs, deliveries, events and publications', (openPage) => {
-  test.for([
-    { looks: WITH_JAVASCRIPT, javaScriptEnabled: true },
-    { looks: WITHOUT_JAVASCRIPT, javaScriptEnabled: false },
-  ])(
+  test.for(
+    cases(
+      [{ looks: WITH_JAVASCRIPT, javaScriptEnabled: true }],
+      [{ looks: WITHOUT_JAVASCRIPT, javaScriptEnabled: false }],
+    ),
+  )(
     'are accessible and fit, and what senders wrote is inert, with JavaScript $javaScriptEnabled',
     { timeout: patience(180_000) },
     async ({ looks, javaScriptEnabled }) => {
@@ -107,7 +110,7 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
     },
   );
 
-  test.for([true, false])(
+  test.for(cases([false], [true]))(
     'filter, reload, back: the view is the address, with JavaScript %s',
     async (javaScriptEnabled) => {
       await using relay = await startTestService();
@@ -140,7 +143,7 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
     },
   );
 
-  test.for([true, false])(
+  test.for(cases([false], [true]))(
     'a job’s story leads to its delivery, its event and the message, with JavaScript %s',
     async (javaScriptEnabled) => {
       await using relay = await startTestService();
@@ -163,7 +166,7 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
     },
   );
 
-  test.for([true, false])(
+  test.for(cases([false], [true]))(
     'filters are folded where the window is narrow, and open at a press, with JavaScript %s',
     async (javaScriptEnabled) => {
       await using relay = await startTestService();

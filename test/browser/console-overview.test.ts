@@ -1,14 +1,17 @@
 // The overview, search and sources in a real browser: at every width, light and dark, with JavaScript and without.
 
 import { expect, test } from 'vitest';
-import { describeInBrowser } from '../support/browser.ts';
+import { describeInBrowser, type Look } from '../support/browser.ts';
 import { signInBrowser } from '../support/console.ts';
 import { faultsIn } from '../support/page-checks.ts';
 import { completed, deliver, newJobId, progress } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
+import { cases } from '../only-in-all.ts';
 
 const SENT = 8;
+
+type Case = { readonly javaScriptEnabled: boolean; readonly looks: readonly Look[] };
 
 /** Charts with bars and lines, a row of drift, and something to decide. */
 async function fill(relay: TestService): Promise<void> {
@@ -27,44 +30,47 @@ async function fill(relay: TestService): Promise<void> {
 }
 
 describeInBrowser('the overview, search and sources', (open) => {
-  test.for([
-    {
-      javaScriptEnabled: true,
-      looks: [
-        { width: 1280, colorScheme: 'light' },
-        { width: 390, colorScheme: 'dark' },
+  test.for(
+    cases<Case>(
+      [
+        {
+          javaScriptEnabled: true,
+          looks: [
+            { width: 1280, colorScheme: 'light' },
+            { width: 390, colorScheme: 'dark' },
+          ],
+        },
       ],
-    },
-    {
-      javaScriptEnabled: false,
-      looks: [
-        { width: 768, colorScheme: 'dark' },
-        { width: 390, colorScheme: 'light' },
+      [
+        {
+          javaScriptEnabled: false,
+          looks: [
+            { width: 768, colorScheme: 'dark' },
+            { width: 390, colorScheme: 'light' },
+          ],
+        },
       ],
-    },
-  ] as const)(
-    'are accessible and fit, with JavaScript $javaScriptEnabled',
-    async ({ looks, javaScriptEnabled }) => {
-      await using relay = await startTestService();
-      await fill(relay);
-      await using opened = await open({ baseUrl: relay.operators, javaScriptEnabled });
-      const { page } = opened;
-      await signInBrowser(opened.context, relay);
-      for (const path of [
-        '',
-        '/sources',
-        '/source?name=default',
-        '/search',
-        '/search?q=job_',
-        '/search?q=%00',
-      ]) {
-        await page.goto(`/console${path}`);
-        for (const fold of await page.locator('main details > summary').all()) await fold.click();
-        expect({ path, faults: await faultsIn(page, looks) }).toEqual({ path, faults: [] });
-      }
-      await opened.faults(); // %00 is a 400
-    },
-  );
+    ),
+  )('are accessible and fit, with JavaScript $javaScriptEnabled', async ({ looks, javaScriptEnabled }) => {
+    await using relay = await startTestService();
+    await fill(relay);
+    await using opened = await open({ baseUrl: relay.operators, javaScriptEnabled });
+    const { page } = opened;
+    await signInBrowser(opened.context, relay);
+    for (const path of [
+      '',
+      '/sources',
+      '/source?name=default',
+      '/search',
+      '/search?q=job_',
+      '/search?q=%00',
+    ]) {
+      await page.goto(`/console${path}`);
+      for (const fold of await page.locator('main details > summary').all()) await fold.click();
+      expect({ path, faults: await faultsIn(page, looks) }).toEqual({ path, faults: [] });
+    }
+    await opened.faults(); // %00 is a 400
+  });
 
   test('a pasted id leads to its page, without JavaScript too', async () => {
     await using relay = await startTestService();

@@ -18,6 +18,7 @@ import {
   untilEnded,
 } from '../support/sandbox.ts';
 import { waitFor } from '../support/waits.ts';
+import { IS_SHORT_RUN, cases } from '../only-in-all.ts';
 
 /** With the sample clip. */
 async function startFiles() {
@@ -125,7 +126,7 @@ describeInBrowser('the sandbox’s dashboard', (open) => {
     expect(await opened.faults()).toEqual([]);
   });
 
-  test('hostile text stays text: light and dark, wide and narrow', async () => {
+  test.skipIf(IS_SHORT_RUN)('hostile text stays text: light and dark, wide and narrow', async () => {
     await using folder = await createFolder();
     await using hostile = await startHostileSandbox(folder);
     const { on, jobId, deliveryId } = hostile;
@@ -147,75 +148,78 @@ describeInBrowser('the sandbox’s dashboard', (open) => {
     expect(await opened.faults()).toEqual([]);
   });
 
-  test.for([true, false])('the story of a developer, with JavaScript: %s', async (javaScriptEnabled) => {
-    await using files = await startFiles();
-    await using receiver = await startReceiver();
-    await using on = await startTestSandbox({
-      filesUrl: files.url,
-      receiverUrl: receiver.url,
-      simulatedStepMs: 600,
-    });
-    await using opened = await open({ baseUrl: on.sandbox.dashboardUrl, javaScriptEnabled });
-    const { page } = opened;
-    const main = () => page.innerText('main');
-    const untilShown = (text: RegExp) =>
-      waitFor(async () => expect(await main().catch(() => '')).toMatch(text), {
-        timeout: 15_000,
-        interval: 100,
+  test.for(cases([true], [false]))(
+    'the story of a developer, with JavaScript: %s',
+    async (javaScriptEnabled) => {
+      await using files = await startFiles();
+      await using receiver = await startReceiver();
+      await using on = await startTestSandbox({
+        filesUrl: files.url,
+        receiverUrl: receiver.url,
+        simulatedStepMs: 600,
       });
+      await using opened = await open({ baseUrl: on.sandbox.dashboardUrl, javaScriptEnabled });
+      const { page } = opened;
+      const main = () => page.innerText('main');
+      const untilShown = (text: RegExp) =>
+        waitFor(async () => expect(await main().catch(() => '')).toMatch(text), {
+          timeout: 15_000,
+          interval: 100,
+        });
 
-    // In by the printed address, and a token, whose value is shown once.
-    await signIn(page, on);
-    await page.click('nav >> text=Tokens');
-    await page.fill('[name=name]', 'of the story');
-    await page.click('text=Create the token');
-    const token = await page.innerText('#value');
-    expect(token).toMatch(/^cvs_live_[\w-]{43}$/);
-    expect(await page.isVisible('text=Copy')).toBe(javaScriptEnabled);
-    await page.click('nav >> text=Tokens');
-    expect(await main()).not.toContain(token);
+      // In by the printed address, and a token, whose value is shown once.
+      await signIn(page, on);
+      await page.click('nav >> text=Tokens');
+      await page.fill('[name=name]', 'of the story');
+      await page.click('text=Create the token');
+      const token = await page.innerText('#value');
+      expect(token).toMatch(/^cvs_live_[\w-]{43}$/);
+      expect(await page.isVisible('text=Copy')).toBe(javaScriptEnabled);
+      await page.click('nav >> text=Tokens');
+      expect(await main()).not.toContain(token);
 
-    // Out, and in again with the token.
-    await page.click('text=Sign out');
-    await page.fill('[name=token]', token);
-    await page.click('main button');
-    await page.waitForURL('**/dashboard');
+      // Out, and in again with the token.
+      await page.click('text=Sign out');
+      await page.fill('[name=token]', token);
+      await page.click('main button');
+      await page.waitForURL('**/dashboard');
 
-    // A conversion: it goes on by itself.
-    await page.click('text=New conversion');
-    await page.click('text=Create the conversion');
-    await page.waitForURL('**/jobs/job_*');
-    await untilShown(/processing\s+[1-9]\d? %/);
-    await untilShown(/completed\s+100 %/);
-    await untilShown(/completed\s+✓?\s*delivered\s+1\s+✓?\s*200/);
-    const sent = receiver.received.length;
+      // A conversion: it goes on by itself.
+      await page.click('text=New conversion');
+      await page.click('text=Create the conversion');
+      await page.waitForURL('**/jobs/job_*');
+      await untilShown(/processing\s+[1-9]\d? %/);
+      await untilShown(/completed\s+100 %/);
+      await untilShown(/completed\s+✓?\s*delivered\s+1\s+✓?\s*200/);
+      const sent = receiver.received.length;
 
-    // Its last webhook once more.
-    await page.click('main >> text=/^whd_/ >> nth=0');
-    expect(await main()).toContain('"status":"completed"');
-    await page.click('main >> text=Redeliver');
-    await untilShown(/\n2\s+✓?\s*200/);
-    await receiver.untilReceived(sent + 1);
+      // Its last webhook once more.
+      await page.click('main >> text=/^whd_/ >> nth=0');
+      expect(await main()).toContain('"status":"completed"');
+      await page.click('main >> text=Redeliver');
+      await untilShown(/\n2\s+✓?\s*200/);
+      await receiver.untilReceived(sent + 1);
 
-    // The secret, shown at a press, and replaced.
-    await page.click('nav >> text=Webhooks');
-    await page.click('text=Show the secret');
-    const secret = await page.innerText('#value');
-    await page.click('text=Replace the secret');
-    await page.click('text=Replace it now');
-    await untilShown(/There is a new signing secret/);
-    await page.click('text=Show the secret');
-    expect(await page.innerText('#value')).not.toBe(secret);
+      // The secret, shown at a press, and replaced.
+      await page.click('nav >> text=Webhooks');
+      await page.click('text=Show the secret');
+      const secret = await page.innerText('#value');
+      await page.click('text=Replace the secret');
+      await page.click('text=Replace it now');
+      await untilShown(/There is a new signing secret/);
+      await page.click('text=Show the secret');
+      expect(await page.innerText('#value')).not.toBe(secret);
 
-    // The token's end is the session's.
-    await page.click('nav >> text=Tokens');
-    const row = page.locator('tr', { hasText: 'of the story' });
-    await row.locator('summary').click();
-    await row.locator('text=Revoke this token').click();
-    await untilShown(/Your session has ended/);
-    expect(page.url()).toContain('/dashboard/sign-in');
-    expect(await opened.faults()).toEqual([]);
-    await page.goto(`/dashboard/jobs`);
-    expect(page.url()).toContain('/dashboard/sign-in');
-  });
+      // The token's end is the session's.
+      await page.click('nav >> text=Tokens');
+      const row = page.locator('tr', { hasText: 'of the story' });
+      await row.locator('summary').click();
+      await row.locator('text=Revoke this token').click();
+      await untilShown(/Your session has ended/);
+      expect(page.url()).toContain('/dashboard/sign-in');
+      expect(await opened.faults()).toEqual([]);
+      await page.goto(`/dashboard/jobs`);
+      expect(page.url()).toContain('/dashboard/sign-in');
+    },
+  );
 });
