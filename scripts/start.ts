@@ -257,7 +257,9 @@ function describe(error: unknown): string {
   const { code, path } = error as NodeJS.ErrnoException;
   if ((code === 'EACCES' || code === 'EPERM') && path?.startsWith(LOCAL))
     return `${path} belongs to another user, who ran npm start here before. Run it as that user, or remove .local.`;
-  return explain(error);
+  const explained = explain(error);
+  if (!explained.includes('schema_unreleased') || given('DATABASE_URL') !== undefined) return explained;
+  return `${explained}\nRemove .local/postgres to begin with an empty one: its events are gone then.`;
 }
 
 process.exit(await main());

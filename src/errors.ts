@@ -18,7 +18,13 @@ export class ConfigError extends Error {
 /** The database's schema, or our role's rights on it, do not fit this program. */
 export class SchemaError extends Error {
   override readonly name = 'SchemaError';
-  readonly code: 'schema_newer' | 'schema_older' | 'migration_failed' | 'roles_unfit' | 'server_unfit';
+  readonly code:
+    | 'schema_newer'
+    | 'schema_older'
+    | 'schema_unreleased'
+    | 'migration_failed'
+    | 'roles_unfit'
+    | 'server_unfit';
 
   constructor(code: SchemaError['code'], message: string, options?: ErrorOptions) {
     super(message, options);

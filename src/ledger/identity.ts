@@ -1,6 +1,6 @@
 // Whether a new session is with the database that gave the last numbers. After a restore, a snapshot, or a failover that lost transactions,
 // the sequence stands where it stood before, and its next numbers may be on the bus already. So each session that may draw numbers
-// asks first, and where something has changed, the database raises the sequence (migrations/0014-database-identity.ts).
+// asks first, and where something has changed, the database raises the sequence (migrations/0001-first-release.ts).
 
 import type { ClientBase } from 'pg';
 import type { Logger } from 'pino';

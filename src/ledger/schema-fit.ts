@@ -1,11 +1,14 @@
 // Whether this program may run on the schema that it finds. In a rollout a newer program changes the schema while older ones
-// still run and restart, so each migration states the oldest program that may run on it (migrations/0009-oldest-program.ts).
+// still run and restart, so each migration states the oldest program that may run on it, in `schema_requirements`.
 
 import { type Kysely, sql } from 'kysely';
 import { DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
 import { SchemaError } from '../errors.ts';
 
 const REQUIREMENTS_TABLE = 'schema_requirements';
+
+/** The first migration of programs from before the first release. */
+const UNRELEASED = '0001-ledger';
 
 export type SchemaFit = {
   /** What this program knows and the schema lacks. */
@@ -16,10 +19,17 @@ export type SchemaFit = {
 
 /**
  * Compares the schema with the migrations that this program knows.
- * @throws SchemaError if newer programs have changed the schema and this program is too old for it.
+ * @throws SchemaError if newer programs have changed the schema and this program is too old for it, or if it was never released.
  */
 export async function readSchemaFit(db: Kysely<unknown>, known: readonly string[]): Promise<SchemaFit> {
   const executed = await executedMigrations(db);
+  if (executed.includes(UNRELEASED)) {
+    throw new SchemaError(
+      'schema_unreleased',
+      'the database was made by a Tallyhook from before its first release, and no release reads it: ' +
+        'drop it, or its schema, and begin with an empty one',
+    );
+  }
   const missing = known.filter((name) => !executed.includes(name)).toSorted();
   const newer = executed.filter((name) => !known.includes(name)).toSorted();
   const oldestPrograms = newer.length > 0 ? await readRequirements(db) : new Map<string, string>();

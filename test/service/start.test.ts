@@ -1,10 +1,12 @@
 // How the service meets a database as it finds it: empty, older, newer, busy, or not there yet.
 
 import { readdir } from 'node:fs/promises';
+import { NO_MIGRATIONS } from 'kysely/migration';
 import { describe, expect, test } from 'vitest';
 import { checkSchema, migrate } from '../../src/ledger/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { lockWaits } from '../support/ledger.ts';
+import { migrateTo } from '../support/migrations.ts';
 import { patience } from '../support/patience.ts';
 import { startProxy } from '../support/proxy.ts';
 import { dumpSchema } from '../support/schema-dump.ts';
@@ -58,9 +60,35 @@ describe('migrations', () => {
     expect(await dumpSchema(database)).toBe(before);
   });
 
+  test('a database from before the first release is refused with what to do, and left as it is', async () => {
+    await using database = await createTestDatabase({ empty: true });
+    await database.query('create table kysely_migration (name text, timestamp text)');
+    await database.query(`insert into kysely_migration values ('0001-ledger', ''), ('0015-unanswered', '')`);
+
+    for (const attempt of [migrate, checkSchema]) {
+      await expect(attempt(database.url)).rejects.toMatchObject({
+        name: 'SchemaError',
+        code: 'schema_unreleased',
+        message: expect.stringMatching(/before its first release.*begin with an empty one/),
+      });
+    }
+    expect(await database.query(`select to_regclass('events') as events`)).toEqual([{ events: null }]);
+  });
+
+  test('the first migration can be undone, and run again', async () => {
+    await using database = await createTestDatabase({ empty: true });
+    await migrate(database.url);
+    const schema = await dumpSchema(database);
+
+    await migrateTo(database, NO_MIGRATIONS);
+    expect(await dumpSchema(database)).toBe('\n');
+    expect(await migrate(database.url)).toEqual(all);
+    expect(await dumpSchema(database)).toBe(schema);
+  });
+
   test('a migration that fails is undone, and said to have failed', async () => {
     await using database = await createTestDatabase({ empty: true });
-    await database.query('create table outbox (in_the_way int)');
+    await database.query('create table outbox_held (in_the_way int)');
 
     await expect(migrate(database.url)).rejects.toMatchObject({
       code: 'migration_failed',
@@ -68,7 +96,7 @@ describe('migrations', () => {
     });
 
     expect(await database.query(`select to_regclass('events') as events`)).toEqual([{ events: null }]);
-    await database.query('drop table outbox');
+    await database.query('drop table outbox_held');
     expect(await migrate(database.url)).toEqual(all);
   });
 });

@@ -4,7 +4,7 @@ import { promises as fs } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Kysely, PostgresDialect } from 'kysely';
-import { FileMigrationProvider, Migrator } from 'kysely/migration';
+import { FileMigrationProvider, Migrator, type NoMigrations } from 'kysely/migration';
 import { Pool } from 'pg';
 import type { TestDatabase } from './database.ts';
 
@@ -12,7 +12,8 @@ const migrationFolder = fileURLToPath(new URL('../../migrations', import.meta.ur
 
 export const migrations = await new FileMigrationProvider({ fs, path, migrationFolder }).getMigrations();
 
-export async function migrateTo(database: TestDatabase, name: string): Promise<void> {
+/** `name`: the last one that is left, or kysely's NO_MIGRATIONS. */
+export async function migrateTo(database: TestDatabase, name: string | NoMigrations): Promise<void> {
   const pool = new Pool({ connectionString: database.url, max: 2 });
   pool.on('error', () => {});
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });

@@ -13,7 +13,6 @@ import { createOperator, type Operator } from './operator.ts';
 import { type Decisions, startDecisions } from './decisions.ts';
 import { createRandom } from './random.ts';
 import type { Episode, Recorded, Injection } from './recorded.ts';
-import { fillOldLedger } from './old-ledger.ts';
 import { type PlannedEpisode, planRun } from './schedule.ts';
 import { createSecretsSearch, type SecretsSearch } from './secrets-search.ts';
 import { type Senders, startSenders } from './senders.ts';
@@ -98,13 +97,11 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     onErrors: (text) => search.scan('the outbox', text),
   });
   const startMs = performance.now();
-  const earlier = await fillOldLedger(world, random.fork('old ledger'));
   const senders = startSenders({
     random: random.fork('senders'),
     senders: options.senders,
     intakes: world.replicas.map(({ intake }) => intake),
     sources: world.sources,
-    earlier,
     onAnswer: (text) => search.scan('an answer', text),
   });
   const decisions = startDecisions({ world, random: random.fork('decisions'), token: operator.token });

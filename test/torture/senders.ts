@@ -43,13 +43,11 @@ export function startSenders(options: {
   /** The address of each replica, through its proxy. */
   intakes: readonly string[];
   sources: Sources;
-  /** Requests of senders before these. */
-  earlier: readonly Attempt[];
   /** Gets every answer with its headers, to be searched for secrets. */
   onAnswer: (text: string) => void;
 }): Senders {
   const { random, intakes, sources, onAnswer } = options;
-  const attempts = [...options.earlier];
+  const attempts: Attempt[] = [];
   const remembered: Notice[] = [];
   const open = new Set<string>();
   let stopping = false;

@@ -5,7 +5,6 @@ import { type DeliveryRecord, recordDeliveries } from '../../../src/ledger/recor
 import { findDelivery } from '../../../src/operators/audit/deliveries.ts';
 import { sha256 } from '../../../src/sha256.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { migrateTo } from '../../support/migrations.ts';
 import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 import { completed, newJobId } from '../../support/sender.ts';
@@ -53,17 +52,4 @@ test('a conflict that becomes a duplicate keeps the hash of the body that it los
   const shown = await findDelivery(connection.db, other.id);
   expect(shown).toMatchObject({ outcome: 'duplicate', body_kept: false });
   expect(shown?.body_sha256).toBe(sha256(other.body ?? '').toString('hex'));
-});
-
-test('the migration down writes out the hashes that rows leave out, and up leaves them as they are', async () => {
-  await using database = await createTestDatabase();
-  await using connection = connectTestDatabase(database);
-  const record = eventRecord(completed(newJobId()));
-  await recordDeliveries(connection, [record]);
-  const whole = { body_sha256: sha256(record.body ?? '') };
-
-  await migrateTo(database, '0011-publication-batches');
-  expect(await storedOf(database, record)).toMatchObject(whole);
-  await migrateTo(database, '0012-fewer-index-entries');
-  expect(await storedOf(database, record)).toMatchObject(whole);
 });

@@ -1,13 +1,12 @@
-// The start of a run: senders send already, and the replicas start and migrate the ledger of the program before.
+// The start of a run: senders send already, and the replicas start and make the schema.
 
 import { type Fault, indexes } from './types.ts';
 
 export const MIGRATION: Fault = {
   name: 'migration',
   subject: 'postgres',
-  what: 'no replica runs yet; then all start at once and migrate a ledger that the program before 0010 filled',
+  what: 'no replica runs yet; then all start at once and migrate an empty database',
   silences: true,
-  unbinds: true, // some of its events were returned
   strike: ({ world: { replicas } }) =>
     Promise.resolve({
       replicas: indexes(replicas),
