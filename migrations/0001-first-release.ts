@@ -42,9 +42,7 @@ export async function up(db: Db): Promise<void> {
 export async function down(db: Db): Promise<void> {
   await sql`
     drop function verify_identity(), present_identity(), make_partition(text, date), drop_partition(text, date),
-      correct_content_hash(bigint, bytea, bytea, uuid[]), discard_quarantined(uuid[], timestamptz[], text, text)`.execute(
-    db,
-  );
+      discard_quarantined(uuid[], timestamptz[], text, text)`.execute(db);
   await sql`
     drop table database_identity, replicas, relay_lease, secret_matches, drift, rollups_hourly, rollups, refusal_addresses, refusals,
       idempotency_keys, operator_log, sign_in_codes, sessions, tokens, replay_copies, replay_skips, replays, publication_batches,
@@ -678,25 +676,6 @@ async function makeUpkeep(db: Db, home: string): Promise<void> {
 
 async function makeDecisions(db: Db, home: string): Promise<void> {
   const safely = withOwnersRights(home);
-  // An event whose hash was made from mangled keys, and the deliveries that conflict with it only for that: they become
-  // the duplicates that they are, which keep no body. A key can have been mangled only where the body that the event came
-  // by holds a backslash. A hash that is neither of the two has been corrected otherwise.
-  await sql`
-    create function correct_content_hash(event bigint, wrong bytea, correct bytea, conflicts uuid[])
-    returns boolean language plpgsql ${safely} as $$
-    begin
-      update ${sql.id(home)}.events set content_hash = correct
-      where sequence = event and content_hash in (wrong, correct) and exists (
-        select from ${sql.id(home)}.deliveries d
-        where d.id = events.delivery_id and d.received_at <= events.recorded_at
-          and position('\\x5c'::bytea in d.body) > 0
-      );
-      if not found then return false; end if;
-      update ${sql.id(home)}.deliveries set outcome = 'duplicate', body_sha256 = coalesce(body_sha256, sha256(body)), body = null
-      where id = any(conflicts) and outcome = 'conflict' and event_sequence = event;
-      return true;
-    end $$`.execute(db);
-
   // The service's role may discard what waits, and can neither take a discard back nor change who did it and why. Deliveries
   // that another transaction has locked are left alone: of a discard and a release at once, one wins.
   await sql`
@@ -714,8 +693,7 @@ async function makeDecisions(db: Db, home: string): Promise<void> {
       returning d.id
     $$`.execute(db);
   await sql`
-    revoke all on function correct_content_hash(bigint, bytea, bytea, uuid[]),
-      discard_quarantined(uuid[], timestamptz[], text, text) from public`.execute(db);
+    revoke all on function discard_quarantined(uuid[], timestamptz[], text, text) from public`.execute(db);
 }
 
 /**

@@ -1,24 +1,5 @@
 create sequence publications_id;
 
-CREATE OR REPLACE FUNCTION public.correct_content_hash(event bigint, wrong bytea, correct bytea, conflicts uuid[])
- RETURNS boolean
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-AS $function$
-    begin
-      update "public".events set content_hash = correct
-      where sequence = event and content_hash in (wrong, correct) and exists (
-        select from "public".deliveries d
-        where d.id = events.delivery_id and d.received_at <= events.recorded_at
-          and position('\x5c'::bytea in d.body) > 0
-      );
-      if not found then return false; end if;
-      update "public".deliveries set outcome = 'duplicate', body_sha256 = coalesce(body_sha256, sha256(body)), body = null
-      where id = any(conflicts) and outcome = 'conflict' and event_sequence = event;
-      return true;
-    end $function$;
-
 CREATE OR REPLACE FUNCTION public.discard_quarantined(ids uuid[], times timestamp with time zone[], who text, why text)
  RETURNS SETOF uuid
  LANGUAGE sql

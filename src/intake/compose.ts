@@ -23,7 +23,6 @@ import {
   addRefusals,
   type Counts,
   connectDatabase,
-  createConflictCheck,
   createFailureLog,
   type DatabaseConnection,
   type DeliveryRecord,
@@ -179,7 +178,6 @@ function composeWriter(
     log,
   });
   started.defer(database.close);
-  const checkConflicts = createConflictCheck({ execute: database.execute, log });
   const logFailure = createFailureLog({ now, log });
   const health = createWriteHealth({ connection: database, now, log });
   const makeMissing = cached({
@@ -195,7 +193,7 @@ function composeWriter(
     record: async (batch) => {
       const recorded = await handOff.write(batch, (mark) => recordDeliveries(database, batch, mark));
       onAcknowledged(batch.at(-1)?.id ?? '');
-      return checkConflicts(batch, recorded);
+      return recorded;
     },
     limits: config.writer,
     backpressure,

@@ -28,14 +28,6 @@ export {
   recordDeliveries,
   releaseColumns,
 } from './record.ts';
-export {
-  type Conflicts,
-  type FirstBody,
-  correctContentHash,
-  createConflictCheck,
-  findAlike,
-  firstBodiesAhead,
-} from './conflicts.ts';
 
 // Counts beside deliveries
 export { type AddressCounts, busiest, countAddress } from './address-counts.ts';

@@ -47,7 +47,6 @@ const SEQUENCES = ['events_sequence_seq', 'publications_id'];
 const FUNCTIONS = [
   'make_partition(text, date)',
   'drop_partition(text, date)',
-  'correct_content_hash(bigint, bytea, bytea, uuid[])',
   'discard_quarantined(uuid[], timestamptz[], text, text)',
   'verify_identity()',
 ];

@@ -6,14 +6,7 @@ import { CompiledQuery, type Transaction } from 'kysely';
 import { eventId } from '../../event/index.ts';
 import {
   understand,
-  type Conflicts,
-  findAlike,
-  type DatabaseConnection,
-  type Statement,
   type JobEvent,
-  correctContentHash,
-  type FirstBody,
-  firstBodiesAhead,
   jobKey,
   RELEASE_QUARANTINED,
   releaseColumns,
@@ -96,7 +89,7 @@ type Understood = { readonly source: string; readonly deliveryId: string; readon
 
 /**
  * The first wave locks jobs until the end of the transaction, and intake waits for them. So all that takes long is done
- * before: bodies are read and understood, also those of the events that these conflict with.
+ * before: bodies are read and understood.
  * @returns the outcomes by the deliveries' ids
  */
 async function tally(
@@ -105,8 +98,6 @@ async function tally(
 ): Promise<ReadonlyMap<string, Release['result']>> {
   const outcomes = new Map<string, Release['result']>();
   if (released.length === 0) return outcomes;
-  const execute = executeIn(trx);
-  const corrections = await findCorrections(execute, released);
   // Not before, since to understand a large body takes longer than the limit, and no job is locked by then.
   await limitIdleTime(trx);
   for (const wave of inWaves(released)) {
@@ -115,36 +106,7 @@ async function tally(
     );
     for (const { id, outcome } of rows) outcomes.set(id, outcome);
   }
-  for (const { first, contentHash, ids } of corrections) {
-    const conflicts = ids.filter((id) => outcomes.get(id) === 'conflict');
-    if (conflicts.length === 0) continue;
-    if (!(await correctContentHash(execute, first, { contentHash, ids: conflicts }))) continue;
-    for (const id of conflicts) outcomes.set(id, 'duplicate');
-  }
   return outcomes;
-}
-
-type Correction = { first: FirstBody; contentHash: Buffer; ids: readonly string[] };
-
-/**
- * Recorded events whose content hash was made from mangled keys (see `findAlike` of the ledger), so that some of these would
- * wrongly conflict with them. Events that are recorded from now on have a correct hash.
- */
-async function findCorrections(
-  execute: DatabaseConnection['execute'],
-  released: readonly Understood[],
-): Promise<readonly Correction[]> {
-  const hashes: Conflicts = new Map(released.map(({ deliveryId, event }) => [deliveryId, event.contentHash]));
-  const firstBodies = await firstBodiesAhead(execute, released);
-  return firstBodies.flatMap((first) => {
-    const alike = findAlike(first, hashes);
-    return alike === undefined ? [] : [{ first, ...alike }];
-  });
-}
-
-function executeIn(trx: Transaction<Database>): DatabaseConnection['execute'] {
-  return async <Row>({ text }: Statement, values: unknown[]) =>
-    (await trx.executeQuery<Row>(CompiledQuery.raw(text, values))).rows;
 }
 
 /**

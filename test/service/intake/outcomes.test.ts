@@ -6,7 +6,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { type DeliveryRow, deliveries, events, jobs, outbox } from '../../support/ledger.ts';
-import { secretOf, understood } from '../../support/records.ts';
+import { secretOf } from '../../support/records.ts';
 import {
   completed,
   deliver,
@@ -53,20 +53,6 @@ async function deliverTraced(
     (await deliveries(database)).filter(({ headers }) => headers.includes(requestId));
   await expect.poll(ownRows).toHaveLength(1);
   return { reply, delivery: (await ownRows())[0] };
-}
-
-/** An event as it was recorded while JSON.parse took the key A, written with an escape, for a backslash. */
-async function deliverMangled({ relay, database }: WatchedService, jobId: string): Promise<string> {
-  const known = JSON.stringify(completed(jobId)).slice(0, -1);
-  const body = `${known},"\\u0041":2}`;
-  await deliver(relay.webhooks, body);
-  const mangled = understood(`${known},"\\\\":2}`);
-  if (mangled.outcome !== 'event') throw new Error('it is an event');
-  await database.query('update events set content_hash = $2 where job_id = $1', [
-    jobId,
-    mangled.event.contentHash,
-  ]);
-  return body;
 }
 
 describe('new and understood: 202 accepted', () => {
@@ -352,81 +338,6 @@ describe('the same key and other content: 200 conflict', () => {
     );
     expect(rows.filter(({ outcome }) => outcome === 'conflict').every(({ body }) => body !== null)).toBe(
       true,
-    );
-  });
-});
-
-describe('a content hash that was made of mangled keys', () => {
-  it('makes no conflict of a repeat, however it is written: the hash is put right', async ({ watched }) => {
-    const { relay, database } = watched;
-    const jobId = newJobId();
-    const body = await deliverMangled(watched, jobId);
-    const respelled = body.replace('\\u0041', 'A').replaceAll(',', ' ,\n');
-
-    for (const content of [body, respelled, body]) {
-      expect(await deliver(relay.webhooks, content)).toMatchObject({
-        status: 200,
-        body: { outcome: 'duplicate' },
-      });
-    }
-
-    const right = understood(body);
-    expect(right).toMatchObject({ event: { contentHash: (await events(database, jobId))[0]?.content_hash } });
-    expect((await events(database, jobId))[0]).toMatchObject({ repeats: 3 });
-    const [, ...repeats] = await deliveries(database, jobId);
-    expect(repeats.map(({ outcome, http_status, body: kept }) => [outcome, http_status, kept])).toEqual(
-      repeats.map(() => ['duplicate', 200, null]),
-    );
-  });
-
-  it('makes no conflict of repeats that come at once, and other contents among them still conflict', async ({
-    watched,
-  }) => {
-    const { relay, database } = watched;
-    const jobIds = [newJobId(), newJobId()];
-    const bodies = await Promise.all(jobIds.map((jobId) => deliverMangled(watched, jobId)));
-    const sent = Array.from({ length: 40 }, (_, index) => {
-      const body = bodies[index % 2] ?? '';
-      return index % 5 === 0 ? body.replace(':2}', ':3}') : body;
-    });
-
-    const replies = await Promise.all(sent.map((body) => deliver(relay.webhooks, body)));
-
-    const wanted = sent.map((body) => (body.endsWith(':3}') ? 'conflict' : 'duplicate'));
-    expect(replies.map(({ body }) => body['outcome'])).toEqual(wanted);
-    const recorded = await Promise.all(jobIds.map((jobId) => deliveries(database, jobId)));
-    const rows = recorded.flat().filter(({ outcome }) => outcome !== 'accepted');
-    expect(rows.map(({ outcome }) => outcome).toSorted()).toEqual(wanted.toSorted());
-    expect(rows.every(({ outcome, body }) => (body === null) === (outcome === 'duplicate'))).toBe(true);
-  });
-
-  test('stays where the first body is gone or the look fails: the repeat is recorded as a conflict', async () => {
-    await using watched = await startWatchedService();
-    const { relay, database } = watched;
-    const [gone, failing] = [
-      await deliverMangled(watched, newJobId()),
-      await deliverMangled(watched, newJobId()),
-    ];
-    await database.query(`update deliveries set body = null where body = convert_to($1, 'UTF8')`, [gone]);
-    await database.query(`create function refuse() returns trigger language plpgsql as
-      $$ begin raise exception 'not now'; end $$`);
-    await database.query(`create trigger refuse before update of content_hash on events
-      for each row execute function refuse()`);
-
-    for (const body of [gone, failing]) {
-      expect(await deliver(relay.webhooks, body)).toMatchObject({
-        status: 200,
-        body: { outcome: 'conflict' },
-      });
-    }
-
-    const [, , ...repeats] = await deliveries(database);
-    expect(repeats.map(({ outcome, body }) => [outcome, body?.toString()])).toEqual([
-      ['conflict', gone],
-      ['conflict', failing],
-    ]);
-    expect(relay.log).toContainEqual(
-      expect.objectContaining({ msg: 'conflicts could not be checked again and stay conflicts' }),
     );
   });
 });

@@ -36,20 +36,3 @@ test('the hash of a body is shown, and stored only where the body is not kept', 
     [true, false],
   ]);
 });
-
-test('a conflict that becomes a duplicate keeps the hash of the body that it loses', async () => {
-  await using database = await createTestDatabase();
-  await using connection = connectTestDatabase(database);
-  const job = completed(newJobId());
-  const first = eventRecord(JSON.stringify(job).replace('{', '{"\\u0061":1,'));
-  const other = eventRecord({ ...job, cost_cents: 1 });
-  for (const record of [first, other]) await recordDeliveries(connection, [record]);
-  await database.query(
-    'select correct_content_hash(sequence, content_hash, content_hash, $1::uuid[]) from events',
-    [[other.id]],
-  );
-
-  const shown = await findDelivery(connection.db, other.id);
-  expect(shown).toMatchObject({ outcome: 'duplicate', body_kept: false });
-  expect(shown?.body_sha256).toBe(sha256(other.body ?? '').toString('hex'));
-});

@@ -151,16 +151,6 @@ test('the running role can neither change the operator log nor drop what is kept
     expect({ call, code: await attempt(`select ${call}`) }).toEqual({ call, code: INVALID });
   }
 
-  // Of a delivery that is no conflict, the body stays, whatever hash is claimed to be wrong.
-  expect(
-    await attempt(
-      `select correct_content_hash(e.sequence, e.content_hash, e.content_hash, array[d.id]) from events e, deliveries d`,
-    ),
-  ).toBe('done');
-  expect(await database.query('select outcome, body is not null as "hasBody" from deliveries')).toEqual([
-    { outcome: 'accepted', hasBody: true },
-  ]);
-
   // What is not in quarantine cannot be discarded, and a discard cannot be given another note.
   const discardAll = (note: string) =>
     attempt(
@@ -199,13 +189,7 @@ test('only the running role may call the functions with the owner’s rights', a
       [running.name],
     ),
   ).toEqual(
-    [
-      'correct_content_hash',
-      'discard_quarantined',
-      'drop_partition',
-      'make_partition',
-      'verify_identity',
-    ].map((proname) => ({
+    ['discard_quarantined', 'drop_partition', 'make_partition', 'verify_identity'].map((proname) => ({
       proname,
       prosecdef: true,
       owner: migrating.name,

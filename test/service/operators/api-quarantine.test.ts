@@ -114,27 +114,6 @@ test('what was told since by another delivery is a duplicate or a conflict, and 
   ]);
 });
 
-test('a release is no conflict with an event whose content hash was made of mangled keys', async () => {
-  await using service = await startTestService();
-  const api = await operators(service, { role: 'operator' });
-  const [accepted, released] = [newJobId(), newJobId()];
-  const escaped = completed(accepted, { '\n': 1 }); // such a key is written with an escape
-  const first = await quarantine(service, { ...escaped, job_id: released });
-  const ids = [
-    await quarantine(service, escaped),
-    await quarantine(service, { ...escaped, job_id: released }),
-  ];
-  await deliver(service.webhooks, escaped);
-  await api.post<Release>(`/quarantine/${first}/release`);
-  await service.database.query(`update events set content_hash = sha256('another')`);
-
-  const results = [];
-  for (const id of ids) results.push((await api.post<Release>(`/quarantine/${id}/release`)).body.result);
-
-  expect(results).toEqual(['duplicate', 'duplicate']);
-  expect(await deliver(service.webhooks, escaped)).toMatchObject({ body: { outcome: 'duplicate' } });
-});
-
 test('what is still not understood stays as it is, with the reason', async () => {
   await using service = await startTestService();
   const api = await operators(service, { role: 'operator' });
@@ -357,31 +336,6 @@ test('a release locks jobs for so many statements and no more, and none before b
   expect(watched.statements.slice(-RELEASED_OF_A_JOB - 1, -1)).toEqual(waves);
   expect(body.items).toHaveLength(RELEASED_OF_A_JOB);
   expect(await service.database.query('select from appended')).toHaveLength(1);
-});
-
-test('first bodies of conflicts are understood before jobs are locked, and only corrections come after', async () => {
-  await using service = await startTestService();
-  await using watched = watchedConnection(service);
-  const mangled = [completed(newJobId(), { '\n': 1 }), completed(newJobId(), { '\n': 1 })];
-  for (const body of mangled) await quarantine(service, body);
-  for (const body of mangled) await deliver(service.webhooks, body);
-  const other = completed(newJobId(), { '\n': 1 });
-  await quarantine(service, other);
-  await deliver(service.webhooks, { ...other, '\n': 2 });
-  await service.database.query(`update events set content_hash = sha256('another') where job_id <> $1`, [
-    other.job_id,
-  ]);
-
-  const { releases } = await watched.db.transaction().execute((trx) => releaseMany(trx, ALL));
-
-  expect(releases.map(({ result }) => result)).toEqual(['duplicate', 'duplicate', 'conflict']);
-  const first = watched.statements.findIndex((text) => text.includes('insert into jobs'));
-  expect(watched.statements.slice(first).map((text) => text.trim().split(/[ (]/)[1])).toEqual([
-    'incoming',
-    'correct_content_hash',
-    'correct_content_hash',
-    undefined, // commit
-  ]);
 });
 
 test('a replica that freezes in a release loses its jobs before the intake gives up on them', async () => {
