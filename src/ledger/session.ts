@@ -7,12 +7,14 @@ import { SchemaError, SessionError } from '../errors.ts';
 export type SessionOptions = {
   readonly statementTimeoutMs: number;
   readonly lockTimeoutMs: number;
-  /** 'planned' lets Postgres choose how it reads. The default makes it use the index that a statement was written for. */
+  /** See READING. The default makes Postgres use the index that a statement was written for. */
   readonly reading?: keyof typeof READING | undefined;
   /** See WRITING. */
   readonly writing?: keyof typeof WRITING | undefined;
   /** It only reads, or its writes may fail: it is used on a read-only database, too. */
   readonly mayBeReadOnly?: boolean | undefined;
+  /** What it needs besides, or instead of what all have. */
+  readonly besides?: Settings | undefined;
   /** Of the connection string's `options`: set before ours. */
   readonly own?: Settings | undefined;
 };
@@ -23,8 +25,8 @@ export type Settings = Readonly<Record<string, string>>;
 /** None of our transactions is idle for this long unless its process is frozen. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 
-/** The same for every session, also for those of migrations (migration-session.ts). */
-export const EVERY_SESSION: Settings = {
+/** The same for every session, unless it says otherwise itself. */
+const ALWAYS: Settings = {
   // What decides how values and statements are read.
   DateStyle: 'ISO, MDY', // pg parses no other
   IntervalStyle: 'postgres',
@@ -33,20 +35,15 @@ export const EVERY_SESSION: Settings = {
   standard_conforming_strings: 'on',
   array_nulls: 'on',
   transform_null_equals: 'off',
+  extra_float_digits: '1',
+  client_encoding: 'UTF8',
   // What decides how long, and with what, they run.
+  idle_in_transaction_session_timeout: duration(IDLE_IN_TRANSACTION_TIMEOUT_MS),
   idle_session_timeout: '0', // a connection that the relay keeps open means something
   default_transaction_isolation: 'read committed',
   default_transaction_deferrable: 'off',
   // A cancelled wait for a standby is told by a warning alone (statements.ts).
   client_min_messages: 'warning',
-};
-
-/** The same for every session of the service. */
-const ALWAYS: Settings = {
-  ...EVERY_SESSION,
-  extra_float_digits: '1',
-  client_encoding: 'UTF8',
-  idle_in_transaction_session_timeout: duration(IDLE_IN_TRANSACTION_TIMEOUT_MS),
   // Compiling our short statements takes longer (8 ms measured) than running them (2 ms).
   jit: 'off',
 };
@@ -90,6 +87,8 @@ const READING = {
     max_parallel_workers_per_gather: '0',
     random_page_cost: '1.1',
   },
+  // As the server, the database and the role have it: for what reads whole tables.
+  'as given': {},
 } as const satisfies Record<string, Settings>;
 
 /** A commit that waits for less than the disk makes a 2xx untrue. One that waits for more stays as it is. */
@@ -222,18 +221,19 @@ const linesFor = (kind: Kind, settings: Settings): Line[] =>
   Object.entries(settings).map(([name, value]) => ({ kind, name, value }));
 
 function linesOf({ own = {}, ...options }: SessionOptions, path: string | undefined): readonly Line[] {
-  const { statementTimeoutMs, lockTimeoutMs, reading = 'by index', writing = 'durable' } = options;
+  const { statementTimeoutMs, lockTimeoutMs, reading = 'by index', writing = 'durable', besides } = options;
   const read = [...Object.keys(CHECKED), FSYNC];
   return [
     ...linesFor('option', own),
-    ...linesFor('set', ALWAYS),
     ...linesFor('where known', WHERE_KNOWN),
     ...linesFor('tcp', TCP),
     ...linesFor('set', {
+      ...ALWAYS,
       statement_timeout: duration(statementTimeoutMs),
       lock_timeout: duration(lockTimeoutMs),
       ...WRITING[writing],
       ...READING[reading],
+      ...besides,
     }),
     ...(writing === 'durable' ? [{ kind: 'durable', name: 'synchronous_commit', value: null } as const] : []),
     { kind: 'schema', name: 'search_path', value: path ?? null },
@@ -260,6 +260,7 @@ async function check(
     if (is === undefined) continue; // this version, or this way to it, does not know it
     const fault = faultOf({ kind, name, value, is }, options);
     if (fault === undefined) continue;
+    if (kind === 'schema') throw new SessionError('session_unfit', fault);
     const [row] = await ask<{ source: string }>(SOURCE, [name]);
     const from = row === undefined ? '' : ` (it comes from: ${row.source})`;
     const sentence = `${name} is ${is ?? 'unknown'}${from} and must ${fault}`;
@@ -272,6 +273,10 @@ async function check(
 /** Each refuses writes. */
 const READ_ONLY: readonly string[] = ['default_transaction_read_only', 'transaction_read_only'];
 
+/** The path is set by us at that moment, so where it comes from says nothing. */
+const NO_SCHEMA =
+  'no schema of search_path exists, or the role may not use one: create it, or set search_path of the role or the database';
+
 /** What a setting must be instead; undefined if it is as it must be. */
 function faultOf(
   { kind, name, value, is }: Line & { readonly is: string | null },
@@ -280,16 +285,16 @@ function faultOf(
   if (kind === 'set' || kind === 'where known' || kind === 'tcp')
     return is === value ? undefined : `be ${value}`;
   if (kind === 'durable') return is !== null && DURABLE.includes(is) ? undefined : `be on or remote_apply`;
-  if (kind === 'schema')
-    return is === null ? 'name a schema that exists and that the role may use' : undefined;
+  if (kind === 'schema') return is === null ? NO_SCHEMA : undefined;
   if (kind !== 'read' || !(name in CHECKED) || (READ_ONLY.includes(name) && mayBeReadOnly)) return undefined;
   const { must, isFit } = CHECKED[name as keyof typeof CHECKED];
   return is !== null && isFit(is) ? undefined : must;
 }
 
-/** As Postgres shows it: in the largest unit that leaves a whole number. */
-function duration(ms: number): string {
-  if (ms === 0) return '0';
+/** As Postgres shows it: whole milliseconds, in the largest unit that leaves a whole number. 0 is no limit. */
+function duration(exactMs: number): string {
+  if (exactMs === 0) return '0';
+  const ms = Math.max(1, Math.round(exactMs));
   const units = [
     ['d', 86_400_000],
     ['h', 3_600_000],

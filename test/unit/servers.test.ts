@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { BrokerRefusalError } from '../../src/errors.ts';
+import { MIGRATION_SETTINGS } from '../../src/ledger/migration-session.ts';
 import { CONTRACT_NAMES } from '../../src/ledger/session.ts';
 import { NACKED_ATTEMPTS_MAX, retryDelayMs } from '../../src/relay/backoff.ts';
 import { SLOW_IN_FLIGHT, SLOW_SHARE } from '../../src/relay/publisher.ts';
@@ -64,6 +65,9 @@ function documented(how: 'set' | 'checked'): string[] {
     .toSorted();
 }
 
-test.for(['set', 'checked'] as const)('the page names each setting of Postgres that is %s', (how) => {
-  expect(documented(how)).toEqual([...new Set<string>(CONTRACT_NAMES[how])].toSorted());
+test.for([
+  ['set', [...CONTRACT_NAMES.set, ...Object.keys(MIGRATION_SETTINGS)]],
+  ['checked', CONTRACT_NAMES.checked],
+] as const)('the page names each setting of Postgres that is %s', ([how, names]) => {
+  expect(documented(how)).toEqual([...new Set(names)].toSorted());
 });

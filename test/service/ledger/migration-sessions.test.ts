@@ -5,10 +5,14 @@ import { type Kysely, sql } from 'kysely';
 import type { MigrationProvider } from 'kysely/migration';
 import { expect, test } from 'vitest';
 import { checkSchema, migrate } from '../../../src/ledger/migrate.ts';
+import { amqpUrl } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { migrations } from '../../support/migrations.ts';
 import { runCommand } from '../../support/cli.ts';
+import { startPgbouncer } from '../../support/pgbouncer.ts';
+import { startProcess } from '../../support/replica.ts';
 import { createRoles } from '../../support/roles.ts';
+import { SECRET } from '../../support/sender.ts';
 
 const all = Object.keys(migrations).toSorted();
 
@@ -89,6 +93,40 @@ test('without a schema on the search path it is said, and nothing is made', asyn
     message: expect.stringContaining('no schema of search_path exists'),
   });
 });
+
+test('a database of another encoding ends migrate and serve with 78 and a sentence, and is not migrated', async () => {
+  await using database = await createTestDatabase({ encoding: 'LATIN1' });
+  const why = 'server_unfit: server_encoding is LATIN1 (it comes from: default) and must be UTF8\n';
+
+  expect(await runCommand(['migrate'], { env: { DATABASE_URL: database.url } })).toMatchObject({
+    code: 78,
+    stderr: why,
+  });
+  await using serve = startProcess(['serve'], {
+    env: {
+      DATABASE_URL: database.url,
+      AMQP_URL: amqpUrl(),
+      SIGNING_SECRETS: SECRET,
+      PORT: '0',
+      OPERATOR_PORT: '0',
+      MIGRATE_ON_START: 'true',
+    },
+  });
+  expect(await serve.exited).toMatchObject({ code: 78 });
+  expect(serve.stderr()).toBe(why);
+  expect(await database.query(`select from pg_tables where schemaname = 'public'`)).toEqual([]);
+});
+
+test.skipIf(!process.env['TEST_PGBOUNCER'])(
+  'a migration does not run in sessions that a pooler hands around',
+  async () => {
+    await using database = await createTestDatabase({ empty: true });
+    await using pooler = await startPgbouncer(database.url, { pool_mode: 'transaction' });
+
+    await expect(migrate(pooler.url)).rejects.toMatchObject({ code: 'pooler_unfit' });
+    expect(await database.query(`select from pg_tables where schemaname = 'public'`)).toEqual([]);
+  },
+);
 
 test('the cause of a failure is shown', async () => {
   await using database = await createTestDatabase({ empty: true });
