@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TestDatabase } from '../support/database.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
+import { operators } from '../support/operators.ts';
 import { patience } from '../support/patience.ts';
 import { fetchAfresh, readMetric } from '../support/requests.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
@@ -14,7 +15,7 @@ let database: TestDatabase;
 let service: TestService;
 
 beforeAll(async () => {
-  postgres = await startOwnPostgres();
+  postgres = await startOwnPostgres({ fsync: 'off' });
   database = await postgres.createDatabase();
   // Limits of connections do not hold for a superuser.
   await database.query(`create role tallyhook_owner login password 'a-password-of-a-test'`);
@@ -44,6 +45,12 @@ const readiness = async () => {
 };
 const answer = () => deliver(service.webhooks, completed(newJobId())).then(({ status }) => status);
 
+test('a server that does not wait for its disk is warned of, once', () => {
+  expect(service.log.filter(({ msg }) => String(msg).startsWith('fsync is off'))).toMatchObject([
+    { level: 40 },
+  ]);
+});
+
 const UP = { status: 200, postgres: 'up', metric: 1 };
 const DOWN = { status: 503, postgres: 'down', metric: 0 };
 
@@ -52,6 +59,8 @@ const onServer = async (...statements: string[]) => {
 };
 const endSessions = (named: string) =>
   `select pg_terminate_backend(pid) from pg_stat_activity where application_name like '${named}'`;
+/** For all sessions there are, at their next transaction. */
+const onAllSessions = (setting: string) => onServer(`alter system ${setting}`, 'select pg_reload_conf()');
 const inDatabase = (setting: string) =>
   `begin read write; alter database ${database.name} ${setting}; commit`;
 
@@ -87,4 +96,25 @@ test.for<[string, () => Promise<void>, () => Promise<void>]>([
   await mend();
   await expect.poll(readiness, { timeout: patience(20_000) }).toEqual(UP);
   expect(await answer()).toBe(202);
+});
+
+test('on a server that turns read-only under living sessions operators get 503 for their writes, and no session is left of it', async () => {
+  await expect.poll(readiness, { timeout: patience(20_000) }).toEqual(UP);
+  const admin = await operators({ operators: service.operators, database });
+  const write = async () => {
+    const { status, headers, body } = await admin.post('/tokens', { name: newJobId(), role: 'viewer' });
+    return { status, error: body['error'], waitS: Number(headers.get('Retry-After')) };
+  };
+  const all = async () => Promise.all(Array.from({ length: 6 }, write));
+  const REFUSED = { status: 503, error: 'unavailable', waitS: 2 };
+  expect(new Set((await all()).map(({ status }) => status))).toEqual(new Set([201]));
+
+  await onAllSessions('set default_transaction_read_only = on');
+  await expect.poll(write).toEqual(REFUSED);
+  expect(await all()).toEqual(Array(6).fill(REFUSED));
+  expect((await admin.get('/tokens')).status).toBe(200);
+
+  await onAllSessions('reset default_transaction_read_only');
+  await expect.poll(async () => (await write()).status).toBe(201); // the server has read it
+  expect(new Set((await all()).map(({ status }) => status))).toEqual(new Set([201]));
 });

@@ -4,19 +4,23 @@ import { readFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { connectDatabase } from '../../../src/ledger/database.ts';
+import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { readMetric } from '../../support/requests.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
 import { waitFor } from '../../support/waits.ts';
 
-function connect({ url }: Pick<TestDatabase, 'url'>, options: { query?: string; connections?: number } = {}) {
+function connect(
+  { url }: Pick<TestDatabase, 'url'>,
+  options: { query?: string; connections?: number; statementTimeoutMs?: number } = {},
+) {
   const { log, lines } = createTestLog();
   const connection = connectDatabase({
     url: `${url}${options.query ?? ''}`,
     name: 'test',
     connections: options.connections ?? 1,
-    statementTimeoutMs: 5_000,
+    statementTimeoutMs: options.statementTimeoutMs ?? 5_000,
     lockTimeoutMs: 4_000,
     queryTimeoutMs: 6_000,
     log,
@@ -24,20 +28,45 @@ function connect({ url }: Pick<TestDatabase, 'url'>, options: { query?: string; 
   return { ...connection, lines, [Symbol.asyncDispose]: connection.close };
 }
 
-test('deliveries are accepted although the database writes dates, intervals and bytes in other ways', async () => {
+test('deliveries are accepted and published although the database writes dates, intervals and bytes in other ways', async () => {
+  const exchange = newExchange();
   await using database = await createTestDatabase();
-  for (const setting of ["datestyle = 'German'", "intervalstyle = 'sql_standard'", "bytea_output = 'escape'"])
+  for (const setting of [
+    "datestyle = 'German'",
+    "intervalstyle = 'sql_standard'",
+    "bytea_output = 'escape'",
+    "timezone = 'Asia/Kathmandu'",
+  ])
     await database.query(`alter database ${database.name} set ${setting}`);
-  await using connection = connect(database);
+  await using bus = await listen(exchange);
+  await using relay = await startTestService({ database, exchange });
+  const job = newJobId();
 
+  expect(await deliver(relay.webhooks, completed(job))).toMatchObject({ status: 202 });
+  await bus.received(1);
+  expect(bus.ids()).toEqual([`default:${job}:completed`]);
+
+  await using connection = connect(database);
   const { rows } = await sql<{ at: Date; bytes: Buffer; took: string }>`
     select timestamptz '2026-11-25 10:11:12Z' as at, '\\x00ff'::bytea as bytes, (interval '90 s')::text as took`.execute(
     connection.db,
   );
-
   expect(rows).toEqual([
     { at: new Date('2026-11-25T10:11:12Z'), bytes: Buffer.from([0, 255]), took: '00:01:30' },
   ]);
+});
+
+test('a time limit may have a fraction of a millisecond', async () => {
+  await using database = await createTestDatabase();
+  for (const [statementTimeoutMs, used] of [
+    [521.47, '521ms'],
+    [0.2, '1ms'],
+    [60_000.4, '1min'],
+  ] as const) {
+    await using connection = connect(database, { statementTimeoutMs });
+    const show = { name: 'show', text: "select current_setting('statement_timeout') as used" };
+    expect(await connection.execute(show, [])).toEqual([{ used }]);
+  }
 });
 
 test.for([
