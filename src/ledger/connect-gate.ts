@@ -1,8 +1,6 @@
 // Lets one connection at a time be made for a pool, with pauses after failures: a server that is frozen queues each attempt, and
 // opens them all when it goes on.
 
-import { setTimeout as sleep } from 'node:timers/promises';
-
 /** After the first failure; it doubles. */
 const FIRST_PAUSE_MS = 50;
 
@@ -13,9 +11,16 @@ export type LeaveGate = (failure?: Error) => void;
  * `enter` resolves when it is this attempt's turn. It rejects with the error of the one that failed while it waited. It does not
  * begin when `isOver` says so at its turn: then it resolves with undefined.
  */
-export function createConnectGate({ maxPauseMs, now }: { maxPauseMs: number; now: () => number }): {
-  readonly enter: (isOver: () => boolean) => Promise<LeaveGate | undefined>;
-} {
+export function createConnectGate({
+  maxPauseMs,
+  now,
+  sleep,
+}: {
+  maxPauseMs: number;
+  /** Monotonic milliseconds. */
+  now: () => number;
+  sleep: (ms: number) => Promise<unknown>;
+}): { readonly enter: (isOver: () => boolean) => Promise<LeaveGate | undefined> } {
   let last: Promise<Error | undefined> = Promise.resolve(undefined);
   let underWay = 0;
   let pauseMs = 0;

@@ -1,5 +1,6 @@
 // Makes the clients of a pool: one connection at a time, and none is handed out before its session is what session.ts says.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { callbackify } from 'node:util';
 import { Client, type ClientConfig } from 'pg';
 import type { Logger } from 'pino';
@@ -31,7 +32,7 @@ export function createClients(options: {
   config?: string | ClientConfig,
 ) => Client {
   const { pool, session, sessions, identity, maxPauseMs, log } = options;
-  const gate = createConnectGate({ maxPauseMs, now: () => performance.now() });
+  const gate = createConnectGate({ maxPauseMs, now: () => performance.now(), sleep });
 
   async function prepare(client: PreparedClient): Promise<void> {
     const ask: Ask = async <Row>(text: string, values: readonly unknown[]) =>

@@ -4,7 +4,14 @@ import { expect, test } from 'vitest';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { selfSignedCertificate } from '../support/certificate.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { altered, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
+import {
+  altered,
+  eventIds,
+  outboxCount,
+  outOfOrder,
+  sessionsOf,
+  untilOutboxEmpty,
+} from '../support/facts.ts';
 import { createFolder } from '../support/folder.ts';
 import { startLoad } from '../support/load.ts';
 import { listenOnFreePort } from '../support/origin.ts';
@@ -66,6 +73,38 @@ test.concurrent.for(breaks)(
     expect(
       await relay.database.query(`select from publications where result = 'failed' and attempt > 1`),
     ).toEqual([]);
+  },
+);
+
+const halfOpen: [string, (proxy: Proxy) => void][] = [
+  ['silent, and only new connections pass', (proxy) => proxy.silence()],
+  ['stalled for a while, for new connections too', (proxy) => proxy.stall()],
+];
+
+test.concurrent.for(halfOpen)(
+  'with the way to Postgres %s, no sessions add up on the server, and all goes on by itself',
+  async ([, breakIt]) => {
+    await using database = await createTestDatabase();
+    await using proxy = await startProxy(database.url, { defaultPort: 5432 });
+    await using relay = await startTestService({
+      database: { ...database, url: proxy.url },
+      env: { ANSWER_DEADLINE_MS: '1000' },
+    });
+    const send = async () => (await deliver(relay.webhooks, completed(newJobId()))).status;
+    const max = await readMetric(relay.operators, 'tallyhook_database_sessions_max');
+    const sessions: number[] = [];
+    for (let round = 0; round < 4; round++) {
+      await waitFor(async () => expect(await send()).toBe(202), { timeout: 20_000 });
+      breakIt(proxy);
+      for (let sent = 0; sent < 4; sent++) {
+        expect(await send()).toBe(503);
+        sessions.push(await sessionsOf(database));
+      }
+      if (breakIt !== halfOpen[0]?.[1]) proxy.heal();
+    }
+    await waitFor(async () => expect(await send()).toBe(202), { timeout: 20_000 });
+    sessions.push(await sessionsOf(database));
+    expect(Math.max(...sessions)).toBeLessThanOrEqual(max + 1);
   },
 );
 

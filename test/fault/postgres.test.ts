@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Bus, listen, newExchange, UNHEARD } from '../support/bus.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
+import { eventIds, outOfOrder, sessionsOf, untilOutboxEmpty } from '../support/facts.ts';
 import { type Load, post, startLoad } from '../support/load.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
 import { type Replica, startReplica, untilReady } from '../support/replica.ts';
@@ -103,13 +103,15 @@ test.skipIf(IS_SHORT_RUN)(
   },
 );
 
-test('guarantee 7: a Postgres that hangs means 503 within the deadline, and no restart once it goes on', async () => {
+test('guarantee 7: a Postgres that hangs means 503 within the deadline, and no restart nor further sessions once it goes on', async () => {
   const exchange = newExchange();
   await using database = await postgres.createDatabase();
   await using bus = await listen(exchange);
   await using replica = await startOn(database, exchange, { ANSWER_DEADLINE_MS: '1500' });
   await using load = startLoad(() => [replica.webhooks], { senders: 8, pauseMs: 5 });
   await load.reached(100);
+  const max = await replica.metric('tallyhook_database_sessions_max');
+  const sessions: number[] = [];
 
   try {
     await postgres.server.kill('SIGSTOP');
@@ -131,10 +133,16 @@ test('guarantee 7: a Postgres that hangs means 503 within the deadline, and no r
   } finally {
     await postgres.server.kill('SIGCONT');
   }
-  await untilReady(replica);
+  await waitFor(async () => {
+    sessions.push(await sessionsOf(database));
+    expect((await replica.readiness()).status).toBe(200);
+  });
   await load.reached(load.acknowledged().size + 100);
+  sessions.push(await sessionsOf(database));
   await load.stop();
 
+  // One more for moments, which asks after overdue statements.
+  expect(Math.max(...sessions)).toBeLessThanOrEqual(max + 1);
   await expectPromisesKept({ load, replica, database, bus });
 });
 

@@ -6,7 +6,8 @@ import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
 import { completed, newJobId } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { readMetric } from '../support/requests.ts';
+import { sessionsOf } from '../support/facts.ts';
+import { fetchAfresh, readMetric } from '../support/requests.ts';
 import { waitFor } from '../support/waits.ts';
 
 let postgres: OwnPostgres;
@@ -30,28 +31,39 @@ const waiting = (database: TestDatabase) =>
     `select pid from pg_stat_activity where datname = '${database.name}' and wait_event = 'SyncRep'`,
   );
 
-const sessionsOf = async (database: TestDatabase) =>
-  (
-    await database.query<{ count: number }>(
-      `select count(*)::int as count from pg_stat_activity where datname = '${database.name}' and application_name like 'tallyhook%'`,
-    )
-  )[0]?.count ?? 0;
+/** As an operator does who looks for what hangs. */
+const cancelWaits = (database: TestDatabase) =>
+  database.query(
+    `select pg_cancel_backend(pid) from pg_stat_activity
+     where datname = '${database.name}' and application_name = 'tallyhook intake' and wait_event = 'SyncRep'`,
+  );
 
-test('guarantee 2: no 2xx for a commit whose wait for a standby was cancelled', async () => {
+test('guarantee 2: no 2xx for commits whose wait for a standby was cancelled, and no readiness by such a probe', async () => {
   await using database = await postgres.createDatabase();
   await using relay = await startTestService({ database, env: { ...ENV, ANSWER_DEADLINE_MS: '9500' } });
   expect((await post(relay.webhooks, completed(newJobId()))).status).toBe(202);
   await waitForStandby(database, 'nobody');
   try {
-    const answer = post(relay.webhooks, completed(newJobId()));
     await waitFor(async () => {
-      const cancelled = await database.query(
-        `select pg_cancel_backend(pid) from pg_stat_activity
-         where datname = '${database.name}' and application_name = 'tallyhook intake' and wait_event = 'SyncRep'`,
+      await fetchAfresh(`${relay.operators}/readyz`);
+      await cancelWaits(database);
+      expect(relay.log.map(({ msg }) => msg)).toContain(
+        'not ready, since the ledger takes no writes: somebody cancelled the wait for a standby, which may not have the write',
       );
-      expect(cancelled.length).toBeGreaterThan(0);
     });
-    expect((await answer).status).toBe(503);
+
+    // On all connections of the intake, in one write or several.
+    const statuses: (number | undefined)[] = [];
+    for (let nth = 0; nth < 6; nth++)
+      void post(relay.webhooks, completed(newJobId())).then(({ status }) => statuses.push(status));
+    await waitFor(async () => {
+      await cancelWaits(database);
+      expect(statuses).toHaveLength(6);
+    });
+    expect(new Set(statuses)).toEqual(new Set([503]));
+    expect(relay.log).toContainEqual(
+      expect.objectContaining({ kind: 'unreplicated', msg: expect.stringMatching(/^a write failed/) }),
+    );
   } finally {
     await waitForStandby(database, '');
   }

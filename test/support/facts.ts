@@ -55,6 +55,15 @@ export async function eventIds(database: Queryable): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
+/** Our sessions as the server counts them. */
+export async function sessionsOf({ query, name }: Pick<TestDatabase, 'query' | 'name'>): Promise<number> {
+  const [row] = await query<{ count: number }>(
+    `select count(*)::int as count from pg_stat_activity where datname = $1 and application_name like 'tallyhook%'`,
+    [name],
+  );
+  return row?.count ?? Number.NaN;
+}
+
 export async function outboxCount(database: Queryable): Promise<number> {
   const [row] = await database.query<{ count: number }>(`select count(*)::int as count from ${OUTBOX}`);
   return row?.count ?? Number.NaN;
