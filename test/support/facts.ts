@@ -55,11 +55,14 @@ export async function eventIds(database: Queryable): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Our sessions as the server counts them. */
-export async function sessionsOf({ query, name }: Pick<TestDatabase, 'query' | 'name'>): Promise<number> {
+/** Our sessions as the server counts them: all, or those of one pool. */
+export async function sessionsOf(
+  { query, name }: Pick<TestDatabase, 'query' | 'name'>,
+  pool = '%',
+): Promise<number> {
   const [row] = await query<{ count: number }>(
-    `select count(*)::int as count from pg_stat_activity where datname = $1 and application_name like 'tallyhook%'`,
-    [name],
+    `select count(*)::int as count from pg_stat_activity where datname = $1 and application_name like 'tallyhook ' || $2`,
+    [name, pool],
   );
   return row?.count ?? Number.NaN;
 }
