@@ -73,7 +73,8 @@ export function createPublisher(options: {
   let slowInFlight = 0;
 
   const connection = openRecoveringConnection({ ...options, setup });
-  const checks = setInterval(check, CHECK_INTERVAL_MS).unref();
+  // Not in the timer itself: after the process stood still, timers are called before what has arrived meanwhile is read.
+  const checks = setInterval(() => setImmediate(check), CHECK_INTERVAL_MS).unref();
 
   /** Opens a channel on each new connection. Errors propagate, so that another connection is tried. */
   async function setup(link: Link): Promise<() => boolean> {

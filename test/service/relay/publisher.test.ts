@@ -132,6 +132,26 @@ test('a connection without confirms is given up: what is in flight on it fails, 
   }
 });
 
+test('a process that stood still for longer than a confirm may take reads first what has arrived meanwhile', async () => {
+  const exchange = newExchange();
+  await using bus = await listen(exchange);
+  const confirmDeadlineMs = 1_000;
+  const publisher = createTestPublisher({ exchange, confirmDeadlineMs });
+  try {
+    await waitFor(() => expect(publisher.isReady()).toBe(true));
+    for (let round = 0; round < 3; round++) {
+      const publication = publisher.publish(newMessage(`a${round}`));
+      for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve)); // it is written
+      const untilMs = performance.now() + 2.5 * confirmDeadlineMs;
+      while (performance.now() < untilMs); // as a frozen process, or one that gets no processor
+      expect(await publication).toMatchObject({ result: 'confirmed' });
+    }
+    await bus.received(3);
+  } finally {
+    await publisher.close();
+  }
+});
+
 test('an exchange that operations made with an alternate exchange is used, and told', async () => {
   const exchange = newExchange();
   const { log, lines } = createTestLog();
