@@ -71,10 +71,16 @@ export function wrongAnswers(recorded: Recorded): Violation[] {
   });
 }
 
+/**
+ * The listening socket's queue holds one connection while a replica stops, and the system may fill that place between the last look
+ * and the close.
+ */
+const CUT_OFF_MAX = 1;
+
 /** A replica that stops answers whatever was sent on a connection that it had. */
 export function cutOffRequests({ injections }: Recorded): Violation[] {
   return injections
-    .filter(({ cutOff = 0 }) => cutOff > 0)
+    .filter(({ cutOff = 0 }) => cutOff > CUT_OFF_MAX)
     .map(({ fault, replicas, cutOff }) =>
       violation('wrong answer', `${fault}: ${cutOff} requests got no answer from replica ${replicas.join()}`),
     );
