@@ -111,7 +111,7 @@ test('on a server that turns read-only under living sessions operators get 503 f
 
   await onAllSessions('set default_transaction_read_only = on');
   await expect.poll(write).toEqual(REFUSED);
-  for (const answer of await all()) expect(answer).toEqual(REFUSED);
+  for (const refused of await all()) expect(refused).toEqual(REFUSED);
   expect((await admin.get('/tokens')).status).toBe(200);
 
   await onAllSessions('reset default_transaction_read_only');
