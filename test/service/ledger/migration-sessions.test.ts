@@ -130,13 +130,13 @@ test.skipIf(!process.env['TEST_PGBOUNCER'])(
 
 test('the cause of a failure is shown', async () => {
   await using database = await createTestDatabase({ empty: true });
-  await database.query('create table outbox (in_the_way int)');
+  await database.query('create table outbox_batches (in_the_way int)');
 
   const { code, stderr } = await runCommand(['migrate'], { env: { DATABASE_URL: database.url } });
 
   expect(code).toBe(78);
   expect(stderr).toBe(
-    `migration_failed: migration ${all[0]} failed and was undone\n  42P07: relation "outbox" already exists\n`,
+    `migration_failed: migration ${all[0]} failed and was undone\n  42P07: relation "outbox_batches" already exists\n`,
   );
 });
 
