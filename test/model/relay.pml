@@ -52,7 +52,7 @@ byte hold, lastWriter = 98;              /* jobs.hold, jobs.last_writer */
 byte version;                            /* outbox_version */
 byte holder = NOBODY, epoch;             /* relay_lease */
 byte strays, strayWriter;                /* writes that nobody waits for any more, and may still commit */
-byte strayConfirmed, strayDelayed, strayRetried; bool strayTells; /* the same of one write of results */
+byte strayConfirmed, strayRetried, strayHeld, strayBy; /* the same of one write of results, and who sent it */
 
 /* ---- the exchange ---- */
 byte arrived;                            /* events with a first copy, or discarded */
@@ -105,7 +105,8 @@ byte firstVersion[2], lastVersion[2];    /* of decisions: as read first, and wit
 #define ANSWER 8
 #define ARRIVE 9
 byte at[2];
-byte sConfirmed[2], sRetried[2], sHeld[2]; byte freedHold[2]; bool mustRelease[2]; /* what is being settled */
+byte sConfirmed[2], sRetried[2], sHeld[2]; /* what is being settled */
+byte freedHold[2];                       /* jobs.hold, as RELEASE_JOBS has read it */
 
 /* ================ properties ================ */
 
@@ -136,9 +137,9 @@ inline forget(r) {
 /* outcomes.hold of all of m, which are in batches. What waits in the lane is held, too; rows of their own are loaded again. */
 inline holdAll(r, m) {
   more = (m) & ~ownRow[r];
-  if :: RULE(14) -> more = more | (lane[r] & ~ownRow[r]); drop(r, lane[r] & ownRow[r]); lane[r] = 0 :: else fi;
+  if :: RULE(32) -> more = more | (lane[r] & ~ownRow[r]); drop(r, lane[r] & ownRow[r]); lane[r] = 0 :: else fi;
   inMemory[r] = inMemory[r] | more; toHold[r] = toHold[r] | more;
-  if :: RULE(14) -> do :: more -> closed[r]++; more = more & ~FIRST(more) :: else -> break od :: else fi
+  if :: RULE(32) -> do :: more -> closed[r]++; more = more & ~FIRST(more) :: else -> break od :: else fi
 }
 inline admit(r, m) {
   if
@@ -149,7 +150,7 @@ inline admit(r, m) {
 }
 inline admitAll(r, m) { rest = (m); do :: rest -> each = FIRST(rest); rest = rest & ~each; admit(r, each) :: else -> break od }
 inline take(r, m, isChanged) {
-  if :: (isChanged) && RULE(2) -> gate[r] = (RULE(3) -> 2 : (loading[r] -> 1 : 2)) :: else fi;
+  if :: (isChanged) && RULE(3) -> gate[r] = (RULE(7) -> 2 : (loading[r] -> 1 : 2)) :: else fi;
   if
   :: (m) == 0 -> skip
   :: else ->
@@ -164,10 +165,10 @@ inline take(r, m, isChanged) {
 inline receive(r, hasRoom) {
   one = (hasHeld[r] -> 0 : written[r]);
   if
-  :: (caughtUp[r] || !RULE(1)) && OPEN(r) && hasRoom -> take(r, one, changed[r])
+  :: (caughtUp[r] || !RULE(6)) && OPEN(r) && hasRoom -> take(r, one, changed[r])
   :: else ->
      if
-     :: caughtUp[r] || !loading[r] || torn[r] -> fallBehind(r); miss(r, one)
+     :: caughtUp[r] || !loading[r] || torn[r] -> if :: RULE(9) -> fallBehind(r) :: else fi; miss(r, one)
      :: else ->
         if :: changed[r] && !lateChanged[r] -> lateChanged[r] = true; lateGated[r] = one :: else fi;
         late[r] = late[r] | one
@@ -187,26 +188,36 @@ inline tally(by) {
   one = B(committed); committed++; allowed[committed - 1] = 1;
   part = (lastWriter != by); lastWriter = by;
   if
-  :: hold > 0 && RULE(12) -> hold++; held = held | one; rest = 1
+  :: hold > 0 && RULE(4) -> hold++; held = held | one; rest = 1
   :: else -> batches = batches | one; rest = 0
   fi
 }
 /* relay/batch-results.ts and held.ts. `own`: what the relay has loaded from outbox_held. */
 inline settle(c, rt, h, own, tells) {
   part = ((rt) | (h)) & ~(own);
-  if :: RULE(25) -> part = part & batches :: else fi;
+  if :: RULE(38) -> part = part & batches :: else fi;
   batches = batches & ~part & ~((c) & ~(own));
   held = held | part;
   notDue = notDue | (part & (rt)) | ((rt) & (own) & held & ~parked);
   if
-  :: part -> hold++; if :: (tells) && RULE(24) -> version++ :: else fi
+  :: part -> hold++; if :: (tells) && RULE(40) -> version++ :: else fi
   :: else
   fi;
-  if :: RULE(26) -> rest = (c) :: else -> rest = (c) & ~(parked) fi;
+  if :: RULE(41) -> rest = (c) :: else -> rest = (c) & ~(parked) fi;
   each = ((held & rest) != 0 || ((c) & (own)) != 0); /* to be released */
   held = held & ~rest; parked = parked & ~rest; notDue = notDue & ~rest; pastLimit = pastLimit & ~rest;
   assert(NOTHING_LOST)
 }
+/* Its write of results may be carried out later. Rows of their own are then due later, which is left out. */
+#define STRAY_RESULTS (strayConfirmed | strayRetried | strayHeld)
+inline leaveStray(x, id) {
+  if
+  :: at[x] == SETTLE ->
+     strayConfirmed = sConfirmed[x]; strayRetried = sRetried[x] & ~ownRow[x]; strayHeld = sHeld[x] & ~ownRow[x]; strayBy = id
+  :: else
+  fi
+}
+inline endStray() { strayConfirmed = 0; strayRetried = 0; strayHeld = 0; strayBy = 0 }
 /* What a replica had sent, and has no written result of, may come again: it was lost with the replica's memory. */
 inline excuse(m) {
   rest = 0;
@@ -221,7 +232,7 @@ inline excuse(m) {
 
 proctype Replica(byte r) {
   do
-  /* the intake: one write of the job at a time (R4) */
+  /* the intake: one write of the job at a time (R2) */
   :: d_step { r < writers && writing[r] == 0 && committed + strays + (writing[0] == SENT) + (writing[1] == SENT) < events ->
        writing[r] = SENT; isAfter[r] = loading[r]; wasWriting[r] = false;
        printf("replica %d begins a write\n", r) }
@@ -246,10 +257,10 @@ proctype Replica(byte r) {
        reopens[r] = reopens[r] + reopensLater[r]; reopensLater[r] = 0;
        written[r] = 0; changed[r] = false; hasHeld[r] = false;
        unknown[r] = true;
-       if :: RULE(6) -> writer[r] = writersDrawn; writersDrawn++ :: else fi }
+       if :: RULE(5) -> writer[r] = writersDrawn; writersDrawn++ :: else fi }
 
   /* in-flight.ts: the first entry of the lane goes to the broker */
-  :: d_step { lane[r] && ready[r] && (OPEN(r) || !RULE(21)) && (fresh[r] || !RULE(20)) && (inFlight[r] == 0 || (!RULE(16) && wire[r] == 0)) ->
+  :: d_step { lane[r] && ready[r] && (OPEN(r) || !RULE(30)) && (fresh[r] || !RULE(25)) && (inFlight[r] == 0 || (!RULE(28) && wire[r] == 0)) ->
        one = FIRST(lane[r]); lane[r] = lane[r] & ~one;
        printf("replica %d publishes event {%d}\n", r, one);
        assert((one & pastLimit) == 0); /* a parked event stays away past its limit */
@@ -260,22 +271,22 @@ proctype Replica(byte r) {
   :: d_step { confirms[r] & inFlight[r] -> printf("event {%d} is confirmed to replica %d\n", confirms[r], r);
        one = FIRST(confirms[r] & inFlight[r]); confirms[r] = confirms[r] & ~one;
        confirmed[r] = confirmed[r] | one; inFlight[r] = inFlight[r] & ~one;
-       if :: !RULE(17) -> drop(r, one) :: else fi }
+       if :: !RULE(37) -> drop(r, one) :: else fi }
   :: d_step { nacked[r] & inFlight[r] -> printf("event {%d} is nacked to replica %d\n", nacked[r], r);
        one = FIRST(nacked[r] & inFlight[r]); nacked[r] = nacked[r] & ~one; inFlight[r] = inFlight[r] & ~one;
        retried[r] = retried[r] | one; sentResults[r] = sentResults[r] & ~one; excuse(one);
-       if :: RULE(14) -> closed[r]++; holdAll(r, 0) :: else fi }
+       if :: RULE(32) -> closed[r]++; holdAll(r, 0) :: else fi }
   :: d_step { ready[r] && connections > 0 && inFlight[r] -> printf("replica %d loses the broker, what was on the way arrives\n", r);
        connections--; ready[r] = false; confirms[r] = 0; nacked[r] = 0;
        oldWire[r] = oldWire[r] | wire[r]; wire[r] = 0;
        excuse(inFlight[r]); sentResults[r] = sentResults[r] & ~inFlight[r];
        lane[r] = lane[r] | inFlight[r]; inFlight[r] = 0;
-       if :: isStale[r] && RULE(22) -> forget(r) :: else fi }
+       if :: isStale[r] && RULE(26) -> forget(r) :: else fi }
   :: d_step { ready[r] && connections > 0 && inFlight[r] && wire[r] -> printf("replica %d loses the broker, with what was on the way\n", r);
        connections--; ready[r] = false; confirms[r] = 0; nacked[r] = 0; wire[r] = 0;
        excuse(inFlight[r]); sentResults[r] = sentResults[r] & ~inFlight[r];
        lane[r] = lane[r] | inFlight[r]; inFlight[r] = 0;
-       if :: isStale[r] && RULE(22) -> forget(r) :: else fi }
+       if :: isStale[r] && RULE(26) -> forget(r) :: else fi }
   :: d_step { !ready[r] -> ready[r] = true; printf("replica %d has the broker again\n", r) }
 
   /* decisions.ts: the version is read beside a round */
@@ -289,26 +300,26 @@ proctype Replica(byte r) {
 inline readHeld(r) {
   each = held & ~parked & ~notDue & ~(inMemory[r] & ownRow[r]);
   part = held & (parked | notDue);
-  if :: part && RULE(15) -> each = each & BEFORE(FIRST(part)) :: else fi;
+  if :: part && RULE(35) -> each = each & BEFORE(FIRST(part)) :: else fi;
   foundHeld[r] = each
 }
 inline readBatches(r, leaves) {
   lastVersion[r] = version; seen[r] = batches | COMMITTED;
   each = batches & ~(inMemory[r] & ~ownRow[r]);
-  if :: RULE(27) -> each = each & ~leftOut[r] :: else fi;
+  if :: RULE(19) -> each = each & ~leftOut[r] :: else fi;
   if :: hasSince[r] -> each = each & ~since[r] :: else fi;
   bound[r] = 0;
   if :: leaves -> bound[r] = FIRST(each & ~FIRST(each)); each = each & BEFORE(bound[r]) :: else fi;
   foundBatches[r] = each; foundToHold[r] = (hold > 0 -> each : 0)
 }
-/* the stretch that begins a load, with the first of its statements: what is held first (R13) */
+/* the stretch that begins a load, with the first of its statements: what is held first (R12) */
 inline startLoad(r) {
   printf("replica %d begins a load\n", r);
   loading[r] = true; torn[r] = false; missed[r] = 0; late[r] = 0; lateChanged[r] = false; lateGated[r] = 0;
   wasWriting[r] = (writing[r] != 0); isAfter[r] = false; leftOut[r] = (writing[r] == DONE -> written[r] : 0); begunAfter[r] = 0;
   if :: gate[r] -> gate[r] = 1 :: else fi;
   gated[r] = gated[r] | gatedNew[r]; gatedNew[r] = 0;
-  if :: RULE(13) -> readHeld(r) :: else -> readBatches(r, false) fi;
+  if :: RULE(12) -> readHeld(r) :: else -> readBatches(r, false) fi;
   at[r] = READ
 }
 inline endLoad(r) {
@@ -322,12 +333,12 @@ inline beginLoad(r) {
   if
   :: !leads[r] -> forget(r); endLoad(r)
   :: else ->
-     if :: leaseEpoch[r] != relayEpoch[r] && RULE(23) -> forget(r) :: else fi;
+     if :: leaseEpoch[r] != relayEpoch[r] && RULE(31) -> forget(r) :: else fi;
      relayEpoch[r] = leaseEpoch[r];
      if
-     :: !OPEN(r) -> if :: RULE(28) -> forget(r) :: else -> fallBehind(r) fi; endLoad(r)
+     :: !OPEN(r) -> if :: RULE(27) -> forget(r) :: else -> fallBehind(r) fi; endLoad(r)
      :: else ->
-        if :: unknown[r] -> unknown[r] = false; if :: RULE(7) -> fallBehind(r) :: else fi :: else fi;
+        if :: unknown[r] -> unknown[r] = false; if :: RULE(16) -> fallBehind(r) :: else fi :: else fi;
         firstVersion[r] = version; overtaken[r] = false; at[r] = KNOW
      fi
   fi
@@ -336,7 +347,7 @@ inline arrive(r) {
   /* nothing goes that is behind an event which is not in memory */
   edge = bound[r];
   if :: missed[r] && (edge == 0 || FIRST(missed[r]) < edge) -> edge = FIRST(missed[r]) :: else fi;
-  if :: !RULE(9) -> edge = 0 :: else fi;
+  if :: !RULE(14) -> edge = 0 :: else fi;
   more = (edge -> BEFORE(edge) : 255); bound[r] = edge; seen[r] = seen[r] & more; missed[r] = missed[r] & more;
   /* takeLate */
   foundBatches[r] = foundBatches[r] & more; foundHeld[r] = foundHeld[r] & more;
@@ -358,7 +369,7 @@ inline arrive(r) {
   if :: lateChanged[r] && lateGated[r] == 0 -> take(r, 0, true) :: else fi;
   late[r] = 0; lateChanged[r] = false; lateGated[r] = 0;
   foundBatches[r] = foundBatches[r] & ~inMemory[r]; foundHeld[r] = foundHeld[r] & ~inMemory[r] & ~foundBatches[r];
-  if :: RULE(29) -> foundBatches[r] = foundBatches[r] & ~begunAfter[r] :: else fi;
+  if :: RULE(20) -> foundBatches[r] = foundBatches[r] & ~begunAfter[r] :: else fi;
   foundToHold[r] = foundToHold[r] & foundBatches[r];
   ownRow[r] = ownRow[r] | foundHeld[r];
   one = 1;
@@ -373,7 +384,7 @@ inline arrive(r) {
         :: else
         fi;
         if
-        :: (foundToHold[r] & one) && RULE(11) -> holdAll(r, one)
+        :: (foundToHold[r] & one) && RULE(13) -> holdAll(r, one)
         :: else -> admit(r, one)
         fi
      :: else
@@ -382,7 +393,7 @@ inline arrive(r) {
   :: else -> break
   od;
   if
-  :: bound[r] == 0 && (!torn[r] || !RULE(30)) ->
+  :: bound[r] == 0 && (!torn[r] || !RULE(15)) ->
      caughtUp[r] = true; hasSince[r] = true; since[r] = seen[r];
      part = gated[r]; gated[r] = 0; if :: gate[r] == 1 -> gate[r] = 0 :: else fi;
      admitAll(r, part)
@@ -394,15 +405,15 @@ inline arrive(r) {
 /* arrivals.load, behind its last wait */
 inline endSearch(r) {
   if
-  :: (unknown[r] && RULE(7)) || !OPEN(r) -> unknown[r] = false; fallBehind(r); endLoad(r)
+  :: (unknown[r] && RULE(16)) || !OPEN(r) -> unknown[r] = false; fallBehind(r); endLoad(r)
   :: else ->
      unknown[r] = false;
-     if :: !RULE(18) -> note(r, lastVersion[r]); forgotten[r] = false; firstVersion[r] = lastVersion[r] :: else fi;
+     if :: !RULE(22) -> note(r, lastVersion[r]); forgotten[r] = false; firstVersion[r] = lastVersion[r] :: else fi;
      if
-     :: forgotten[r] && RULE(19) -> beginLoad(r)
+     :: forgotten[r] && RULE(23) -> beginLoad(r)
      :: else ->
         if
-        :: lastVersion[r] != firstVersion[r] && RULE(31) -> fallBehind(r); foundHeld[r] = 0; arrive(r)
+        :: lastVersion[r] != firstVersion[r] && RULE(24) -> fallBehind(r); foundHeld[r] = 0; arrive(r)
         :: else -> arrive(r)
         fi
      fi
@@ -414,10 +425,10 @@ inline endWrite(r) {
   part = sRetried[r] | sHeld[r]; rest = 0;
   do :: part -> rest++; part = part & ~FIRST(part) :: else -> break od;
   if
-  :: !RULE(14) -> skip
-  :: else -> if :: writing[r] && RULE(10) -> reopensLater[r] = reopensLater[r] + rest :: else -> reopens[r] = reopens[r] + rest fi
+  :: !RULE(32) -> skip
+  :: else -> if :: writing[r] && RULE(33) -> reopensLater[r] = reopensLater[r] + rest :: else -> reopens[r] = reopens[r] + rest fi
   fi;
-  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; mustRelease[r] = false; at[r] = IDLE
+  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; at[r] = IDLE
 }
 
 proctype Rounds(byte r) {
@@ -428,7 +439,7 @@ proctype Rounds(byte r) {
        :: reopens[r] > 0 ->
           rest = reopens[r]; reopens[r] = 0;
           part = gated[r] | gatedNew[r];
-          if :: part && RULE(5) -> gated[r] = 0; gatedNew[r] = 0; closed[r] = closed[r] - rest; holdAll(r, part)
+          if :: part && RULE(34) -> gated[r] = 0; gatedNew[r] = 0; closed[r] = closed[r] - rest; holdAll(r, part)
           :: else -> closed[r] = closed[r] - rest
           fi
        :: else
@@ -447,14 +458,14 @@ proctype Rounds(byte r) {
        if :: held == 0 && hold > 0 -> freedHold[r] = hold; at[r] = RELEASE_LOCKED :: else -> at[r] = SETTLED fi }
   :: d_step { at[r] == RELEASE_LOCKED -> /* and has its lock */
        printf("replica %d ends the hold of the job\n", r);
-       if :: hold == freedHold[r] || !RULE(32) -> hold = 0 :: else fi; at[r] = SETTLED }
+       if :: hold == freedHold[r] || !RULE(36) -> hold = 0 :: else fi; at[r] = SETTLED }
   :: d_step { (at[r] >= SETTLE && at[r] <= SETTLED) && settleFailures > 0 ->
        printf("replica %d does not know whether its results are written\n", r);
        settleFailures--;
-       if :: at[r] == SETTLE -> strayConfirmed = sConfirmed[r]; strayRetried = sRetried[r]; strayDelayed = sRetried[r] | sHeld[r]; strayTells = false :: else fi;
+       leaveStray(r, r);
        if
-       :: RULE(33) -> confirmed[r] = confirmed[r] | sConfirmed[r]; retried[r] = retried[r] | sRetried[r]; toHold[r] = toHold[r] | sHeld[r]; 
-          sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; mustRelease[r] = false; at[r] = IDLE
+       :: RULE(39) -> confirmed[r] = confirmed[r] | sConfirmed[r]; retried[r] = retried[r] | sRetried[r]; toHold[r] = toHold[r] | sHeld[r]; 
+          sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; at[r] = IDLE
        :: else -> endWrite(r)
        fi }
   :: d_step { at[r] == SETTLED -> endWrite(r); beginLoad(r) }
@@ -463,24 +474,24 @@ proctype Rounds(byte r) {
   /* a load */
   :: d_step { at[r] == KNOW -> /* the version has come */
        forgotten[r] = false;
-       if :: !overtaken[r] && RULE(18) -> note(r, firstVersion[r]) :: else fi;
+       if :: !overtaken[r] && RULE(22) -> note(r, firstVersion[r]) :: else fi;
        forgotten[r] = false;
        if
-       :: !caughtUp[r] -> fallBehind(r); waits[r] = (writing[r] != 0 && RULE(34)); 
+       :: !caughtUp[r] -> fallBehind(r); waits[r] = (writing[r] != 0 && RULE(11)); 
           if :: waits[r] -> at[r] = BEGIN :: else -> startLoad(r) fi
        :: else -> startLoad(r)
        fi }
   :: d_step { at[r] == BEGIN && !waits[r] -> startLoad(r) }
   :: d_step { at[r] == READ -> /* the second statement */
-       if :: RULE(13) -> readBatches(r, false) :: else -> readHeld(r) fi;
+       if :: RULE(12) -> readBatches(r, false) :: else -> readHeld(r) fi;
        printf("replica %d has read what is held {%d}, and in batches {%d}\n", r, foundHeld[r], foundBatches[r]);
        at[r] = ANSWER }
-  :: d_step { at[r] == READ && bounds > 0 && RULE(13) && (batches & ~inMemory[r] & ~FIRST(batches & ~inMemory[r])) ->
+  :: d_step { at[r] == READ && bounds > 0 && RULE(12) && (batches & ~inMemory[r] & ~FIRST(batches & ~inMemory[r])) ->
        bounds--; readBatches(r, true);
        printf("replica %d has read what is held {%d}, and in batches {%d}, and leaves the rest\n", r, foundHeld[r], foundBatches[r]);
        at[r] = ANSWER }
   :: d_step { at[r] == ANSWER ->
-       waits[r] = ((foundHeld[r] | foundBatches[r]) != 0 && writing[r] != 0 && RULE(35));
+       waits[r] = ((foundHeld[r] | foundBatches[r]) != 0 && writing[r] != 0 && RULE(10));
        if :: waits[r] -> at[r] = ARRIVE :: else -> endSearch(r) fi }
   :: d_step { at[r] == ARRIVE && !waits[r] -> endSearch(r) }
   od
@@ -508,13 +519,13 @@ inline endLease(r) {
 inline park(m) {
   printf("an operator parks event {%d}\n", m);
   parks--; batches = batches & ~(m); held = held | (m); parked = parked | (m); notDue = notDue & ~(m); hold++;
-  version++
+  if :: RULE(21) -> version++ :: else fi
 }
 inline crash(r) {
   printf("replica %d is killed\n", r);
   crashes--; excuse(sentResults[r]);
   if :: writing[r] == SENT -> strays++; strayWriter = writer[r] :: else fi;
-  if :: at[r] == SETTLE -> strayConfirmed = sConfirmed[r]; strayRetried = sRetried[r]; strayDelayed = sRetried[r] | sHeld[r]; strayTells = true :: else fi;
+  leaveStray(r, NOBODY + 1);
   oldWire[r] = oldWire[r] | wire[r]; wire[r] = 0; confirms[r] = 0; nacked[r] = 0;
   if :: holder == r -> holder = NOBODY :: else fi;
   writing[r] = 0; written[r] = 0; changed[r] = false; hasHeld[r] = false; unknown[r] = false; writer[r] = writersDrawn; writersDrawn++;
@@ -522,7 +533,7 @@ inline crash(r) {
   inMemory[r] = 0; lane[r] = 0; inFlight[r] = 0; ownRow[r] = 0; isStale[r] = false; closed[r] = 0; reopens[r] = 0; reopensLater[r] = 0;
   confirmed[r] = 0; retried[r] = 0; toHold[r] = 0; sentResults[r] = 0; caughtUp[r] = false; hasSince[r] = false; since[r] = 0;
   gate[r] = 0; gated[r] = 0; gatedNew[r] = 0; waits[r] = false;
-  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; mustRelease[r] = false;
+  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0;
   endLoad(r)
 }
 
@@ -534,8 +545,8 @@ proctype World() {
   :: d_step { wire[1] -> one = FIRST(wire[1]); wire[1] = wire[1] & ~one; confirms[1] = confirms[1] | one; arrives(one) }
   :: d_step { wire[0] && nacks > 0 -> nacks--; one = FIRST(wire[0]); wire[0] = wire[0] & ~one; nacked[0] = nacked[0] | one }
   :: d_step { wire[1] && nacks > 0 -> nacks--; one = FIRST(wire[1]); wire[1] = wire[1] & ~one; nacked[1] = nacked[1] | one }
-  :: d_step { !leads[0] && (holder != 1 || !leads[1] || !RULE(36)) -> lead(0) }
-  :: d_step { !leads[1] && (holder != 0 || !leads[0] || !RULE(36)) -> lead(1) }
+  :: d_step { !leads[0] && (holder != 1 || !leads[1] || !RULE(29)) -> lead(0) }
+  :: d_step { !leads[1] && (holder != 0 || !leads[0] || !RULE(29)) -> lead(1) }
   :: d_step { leases > 0 && leads[0] -> endLease(0) }
   :: d_step { leases > 0 && leads[1] -> endLease(1) }
   :: d_step { notDue -> notDue = 0; printf("a retry is due\n") }
@@ -555,9 +566,10 @@ proctype World() {
   :: d_step { crashes > 0 -> crash(1) }
   :: d_step { strays > 0 && committed < events -> strays--; tally(strayWriter); printf("event {%d} is committed, and nobody waits for it\n", one) }
   :: d_step { strays > 0 -> strays--; printf("a write that nobody waits for is rolled back\n") }
-  :: d_step { (strayConfirmed | strayDelayed) -> printf("results that nobody waits for are written\n");
-       settle(strayConfirmed, strayRetried, strayDelayed & ~strayRetried, 0, strayTells); strayConfirmed = 0; strayDelayed = 0; strayRetried = 0; strayTells = false }
-  :: d_step { (strayConfirmed | strayDelayed) -> strayConfirmed = 0; strayDelayed = 0; strayRetried = 0; strayTells = false }
+  :: d_step { STRAY_RESULTS ->
+       printf("results that nobody waits for are written: confirmed {%d}, to retry {%d}, to hold {%d}\n", strayConfirmed, strayRetried, strayHeld);
+       settle(strayConfirmed, strayRetried, strayHeld, 0, holder != strayBy); endStray() }
+  :: d_step { STRAY_RESULTS -> endStray() }
   od
 }
 
