@@ -576,11 +576,11 @@ proctype World() {
 init {
   d_step {
     c_code {
-      without = setting("WITHOUT"); events = setting("EVENTS"); writers = setting("WRITERS");
-      now.leases = setting("LEASES"); now.crashes = setting("CRASHES"); now.connections = setting("CONNECTIONS");
-      now.nacks = setting("NACKS"); now.writeFailures = setting("WRITE_FAILURES");
-      now.settleFailures = setting("SETTLE_FAILURES"); now.parks = setting("PARKS"); now.retries = setting("RETRIES");
-      now.discards = setting("DISCARDS"); now.bounds = setting("BOUNDS"); now.rooms = setting("ROOMS");
+      without = setting("without"); events = setting("events"); writers = setting("writers");
+      now.leases = setting("leases"); now.crashes = setting("crashes"); now.connections = setting("connections");
+      now.nacks = setting("nacks"); now.writeFailures = setting("writeFailures");
+      now.settleFailures = setting("settleFailures"); now.parks = setting("parks"); now.retries = setting("retries");
+      now.discards = setting("discards"); now.bounds = setting("bounds"); now.rooms = setting("rooms");
     };
     writer[0] = 0; writer[1] = 1; writersDrawn = 2; ready[0] = true; ready[1] = true;
     relayEpoch[0] = 99; relayEpoch[1] = 99; known[0] = 99; known[1] = 99

@@ -1,0 +1,47 @@
+// The protocol of the relay, as docs/relay.md tells it: in the small instances of the model all promises are kept, and without a rule
+// one of them breaks. `npm run model` has the others.
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createGuard, type Guard } from '../../scripts/services/guard.ts';
+import { makeThrowAwayFolder } from '../../scripts/services/folders.ts';
+import { INSTANCES, SWITCHED_OFF } from './instances.ts';
+import { createModel, type Model } from './spin.ts';
+
+const spin = process.env['TEST_SPIN'] ?? '';
+
+/** The others look at more states. */
+const SLOW = new Set([12, 30, 36, 38, 40]);
+const MEMORY_MB = 1_000;
+
+describe.skipIf(spin === '')('the model of the relay', () => {
+  let guard: Guard;
+  let model: Model;
+
+  beforeAll(() => {
+    guard = createGuard();
+    model = createModel({ guard, spin, folder: makeThrowAwayFolder(guard), memoryMb: MEMORY_MB });
+  });
+  afterAll(() => guard.close());
+
+  test.each(INSTANCES.filter(({ isSmall }) => isSmall))(
+    'keeps its promises: $name',
+    async ({ settings, property }) => {
+      expect(await model.check(settings, property)).toMatchObject({ violation: undefined });
+    },
+  );
+
+  test.each(SWITCHED_OFF.filter(({ rule }) => !SLOW.has(rule)))(
+    'without R$rule, $breaks breaks',
+    async ({ rule, settings, property, breaks }) => {
+      const { violation } = await model.check({ ...settings, without: rule }, property);
+      expect(violation).toBe(breaks);
+    },
+  );
+
+  test('tells the shortest way to what breaks', async () => {
+    const story = await model.story({ events: 1, leases: 2, without: 31 });
+    expect(story?.at(-1)).toMatch(/^replica \d publishes event 1$/);
+    expect(story?.filter((line) => line.endsWith('its lease has ended'))).toHaveLength(2);
+    expect(await model.story({ events: 1, leases: 2 })).toBeUndefined();
+  });
+});
