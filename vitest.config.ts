@@ -6,6 +6,7 @@ import { patience } from './test/support/patience.ts';
 /** Files that take a minute or two, whatever their size. One of them begun last would be waited for alone. */
 const LONG = [
   'test/torture/torture',
+  'test/model/',
   'test/service/operators/audit-million',
   'test/fault/',
   'test/browser/',

@@ -17,6 +17,7 @@ import { findOldNode, WITHOUT_OLD_NODE } from './services/find-node.ts';
 import { findGo, WITHOUT_GO } from './services/find-go.ts';
 import { findPgbouncer, WITHOUT_PGBOUNCER } from './services/find-pgbouncer.ts';
 import { findPython, WITHOUT_PYTHON } from './services/find-python.ts';
+import { findSpin, WITHOUT_SPIN } from './services/find-spin.ts';
 import { makeThrowAwayFolder, roomInMemory } from './services/folders.ts';
 import type { Guard } from './services/guard.ts';
 import { startPostgres } from './services/postgres.ts';
@@ -45,6 +46,7 @@ const WITHOUT = {
   TEST_PYTHON: WITHOUT_PYTHON,
   TEST_GO: WITHOUT_GO,
   TEST_PGBOUNCER: WITHOUT_PGBOUNCER,
+  TEST_SPIN: WITHOUT_SPIN,
 };
 
 /** Tests that need no services (vitest.config.ts). */
@@ -165,7 +167,7 @@ async function startServices(
   const isThrownAway = TEST_DATABASE_URL === undefined;
   const pids: Record<string, number> = {};
   try {
-    const [databaseUrl, amqpUrl, chromium, oldNode, python, go, pgbouncer] = await Promise.all([
+    const [databaseUrl, amqpUrl, chromium, oldNode, python, go, pgbouncer, spin] = await Promise.all([
       TEST_DATABASE_URL ??
         during('Postgres', async () => {
           const place = makeThrowAwayFolder(guard, roomInMemory(DATABASES_BYTES));
@@ -185,6 +187,7 @@ async function startServices(
       findPython({ guard, logFile: join(folder, 'install-python.log'), log: note }),
       findGo({ guard, logFile: join(folder, 'install-go.log'), log: note }),
       findPgbouncer({ guard, logFile: join(folder, 'install-pgbouncer.log'), log: note }),
+      findSpin({ guard, logFile: join(folder, 'install-spin.log'), log: note }),
       // For the sandbox's conversions: without ffmpeg their tests are skipped, and say so.
       chooseEngine({ guard, logFile: join(folder, 'install-ffmpeg.log'), log: note }),
     ]);
@@ -196,6 +199,7 @@ async function startServices(
       TEST_PYTHON: python ?? '',
       TEST_GO: go ?? '',
       TEST_PGBOUNCER: pgbouncer ?? '',
+      TEST_SPIN: spin ?? '',
       // Its databases are deleted with its folder: dropping each of them would take half a minute.
       ...(isThrownAway && { TEST_POSTGRES_IS_THROWN_AWAY: 'true' }),
     };

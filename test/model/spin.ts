@@ -70,7 +70,7 @@ const ARGUMENTS: Readonly<Record<Program, readonly string[]>> = {
   // The shortest one.
   story: ['-i'],
 };
-/** Far more than the longest way, which has some 500 steps. To reach it is an error. */
+/** Far more than the longest way, which has some 500 steps. If it is reached, not all was looked at. */
 const DEPTH_MAX = 20_000;
 const TRAIL = 'relay.pml.trail';
 const ENDING = { signal: 'SIGTERM', graceMs: 1_000 } as const;
@@ -88,7 +88,12 @@ const ASSERTIONS: readonly (readonly [string, Violation])[] = [
  * @param options.folder for the programs and what they write
  * @param options.memoryMb of one run
  */
-export function createModel(options: { guard: Guard; spin: string; folder: string; memoryMb: number }): Model {
+export function createModel(options: {
+  guard: Guard;
+  spin: string;
+  folder: string;
+  memoryMb: number;
+}): Model {
   const { guard, spin, folder, memoryMb } = options;
   const compiled = new Map<Program, Promise<string>>();
   let source: Promise<unknown> | undefined;
@@ -129,14 +134,19 @@ export function createModel(options: { guard: Guard; spin: string; folder: strin
   }
 
   async function explore(program: Program, settings: Settings): Promise<Checked> {
-    const args = [...ARGUMENTS[program], '-b', '-n', `-m${DEPTH_MAX}`];
+    const args = [...ARGUMENTS[program], '-n', `-m${DEPTH_MAX}`];
     const text = await run(await programOf(program), args, variablesOf(settings));
     const [, errors] = /errors: (\d+)/.exec(text) ?? [];
     const [said = ''] = /^pan:1: .*$/m.exec(text) ?? [];
     const violation = errors === '0' ? undefined : ASSERTIONS.find(([part]) => said.includes(part))?.[1];
-    const isWhole = errors === '0' ? !/not completed|too small|out of memory/.test(text) : violation !== undefined;
+    const isWhole =
+      errors === '0' ? !/not completed|too small|out of memory/.test(text) : violation !== undefined;
     if (!isWhole) throw new Error(`the model was not looked at as a whole:\n${text.slice(0, 2_000)}`);
-    return { violation, states: numberIn(text, /(\S+) states, stored/), seconds: numberIn(text, /elapsed time (\S+)/) };
+    return {
+      violation,
+      states: numberIn(text, /(\S+) states, stored/),
+      seconds: numberIn(text, /elapsed time (\S+)/),
+    };
   }
 
   return {
@@ -154,12 +164,19 @@ const numberIn = (text: string, pattern: RegExp): number => Number(pattern.exec(
 
 /** All replicas receive deliveries of the job. */
 const variablesOf = (settings: Settings): Record<string, string> =>
-  Object.fromEntries(Object.entries({ writers: 2, ...settings }).map(([name, value]) => [name, String(value)]));
+  Object.fromEntries(
+    Object.entries({ writers: 2, ...settings }).map(([name, value]) => [name, String(value)]),
+  );
 
 /** What the model prints on its way, with sets of events as `1 and 3`. */
 function storyOf(text: string): string[] {
-  const lines = text.slice(0, text.search(/^(?:pan:|spin:|#processes)/m)).trimEnd().split('\n');
-  return lines.map((line) => line.trim().replaceAll(/\{(\d+)\}/g, (_set, mask: string) => namesOf(Number(mask))));
+  const lines = text
+    .slice(0, text.search(/^(?:pan:|spin:|#processes)/m))
+    .trimEnd()
+    .split('\n');
+  return lines.map((line) =>
+    line.trim().replaceAll(/\{(\d+)\}/g, (_set, mask: string) => namesOf(Number(mask))),
+  );
 }
 
 function namesOf(mask: number): string {
