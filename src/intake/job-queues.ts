@@ -1,5 +1,5 @@
 // What waits to be written, with a queue for each job. A batch takes at most one event of a job (with its copies), and no other
-// batch takes from that queue until it is released: so a job's events are accepted in the order in which they came, and no two
+// batch takes from that queue until it is released (R2): so a job's events are accepted in the order in which they came, and no two
 // batches wait for each other's row locks.
 
 import { eventId } from '../event/index.ts';

@@ -1,14 +1,13 @@
 // Which jobs are held: an event of theirs waits for a retry or is parked, so all later ones wait behind it in outbox_held.
-// `jobs.hold` says so to the statement that records an event, which has the job's lock.
+// `jobs.hold` says so to the statement that records an event (R4).
 
 import type { Statement } from './database.ts';
 
 /**
  * Ends the hold of jobs that have no event left that others wait behind. `$1` and `$2` are their sources and ids.
  *
- * `hold` changes with each delivery of a held job and with each event that is held. Here it is compared with what it was when
- * this statement began. So if an event was recorded behind the last held one meanwhile, nothing is changed: its own end does it.
- * A duplicate at that moment leaves the job held, too, with nothing to wait for: its next event is held, published and ends that.
+ * `hold` changes with each delivery of a held job and with each event that is held. If it has changed since this statement began,
+ * nothing is released (R36): the end of what was held meanwhile does it. A duplicate at that moment leaves the job held, too, with nothing to wait for: its next event is held, published and ends that.
  */
 export const RELEASE_JOBS: Statement = {
   name: 'release-jobs',

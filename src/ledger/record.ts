@@ -52,7 +52,7 @@ export type RecordedDelivery = { readonly outcome: DeliveryOutcome; readonly lat
 export type TalliedDelivery = RecordedDelivery & {
   /** Of an accepted event that is in a batch of the outbox now. Null for all others, and for events that are held. */
   readonly pending: { readonly sequence: string; readonly recordedAt: Date } | null;
-  /** The delivery before this one of the same job was recorded by another writer, which may have an event still to be published. */
+  /** The delivery before this one of the same job was recorded by another writer (R3). */
   readonly writerChanged: boolean;
   /** The event was accepted behind one of its job that is held, so it is held, too. */
   readonly held: boolean;
@@ -70,14 +70,12 @@ type EventGroup = {
 };
 
 /**
- * Lock order, which every batch of every replica shares: rows of `jobs` sorted by (source, job_id) as bytes. `events`
- * rows are touched only under their job's lock, so two batches cannot deadlock there in any order.
+ * Locks rows of `jobs` sorted by (source, job_id) as bytes, and `events` rows only under their job's lock (R46).
  *
- * - `job` runs before `event` for each row, since `event` joins what `job` returns: a sequence number is drawn only under
- *   the job's row lock, which is held until the commit. So a job's numbers grow in commit order.
+ * - `job` runs before `event` for each row, since `event` joins what `job` returns: a sequence is drawn only under the job's lock
+ *   (R1).
  * - `fresh` has the events that are new. They are still to be published, all as one row of `batch`; but if an event of the
- *   job is held, a new one stands behind it, in `held`. `jobs.hold` tells, since a look into outbox_held could miss what was
- *   committed while this statement waited for the job's lock.
+ *   job is held, a new one stands behind it, in `held` (R4).
  *
  * `late` needs no read of the job's former row: highest_progress exceeds this event's only if an earlier event's
  * did, and a progress event never sets terminal_at itself.

@@ -25,7 +25,7 @@ type Needed = { readonly sequence: string; readonly isInBatch: boolean; readonly
 type Saved = Needed & { readonly content: Content };
 
 /**
- * Saves one slice of a day. Locks batches by `first`, then held events by their sequences, then jobs, as all others do. What
+ * Saves one slice of a day. Locks batches, then held events, then jobs (R46). What
  * somebody else has published, moved or decided meanwhile is left to the next slice.
  * @returns how many events of that day were found without content of their own
  */
@@ -83,8 +83,7 @@ async function findNeeded(trx: Transaction<Database>, day: string): Promise<read
 }
 
 /**
- * Without their content. Earlier events of their jobs go with them, from whatever batch: from outbox_held, the later ones could
- * be published before these.
+ * Without their content. Earlier events of their jobs go with them, from whatever batch (R43).
  * @returns the sequences of all that were moved
  */
 async function moveFromBatches(trx: Transaction<Database>, sequences: readonly string[]): Promise<string[]> {

@@ -3,23 +3,10 @@
 //
 // - Behind: the outbox may have events that are not in memory. They are loaded, the oldest first, and what is handed over is left
 //   to later loads.
-// - Caught up: a load has found all that there was. From then on, what this replica writes is handed over and goes at once,
+// - Caught up: a load has found all that there was. From then on, what this replica writes is handed over and goes at once (R6),
 //   and loads find what others write.
 //
-// The order of a job's events (guarantee 5) depends on these rules:
-// - A write without an answer is left out of a load: it is handed over. What a load has found takes its place only when all
-//   writes that had no answer then have one, since one of these may come before it.
-// - If another writer recorded the job's delivery before, the event waits behind a gate (gates.ts).
-// - An event that is to be held closes its lane: nothing of its job takes its place before that is written, and before what
-//   writes, gates and loads still had of it then is held, too.
-// - What operators have decided is read before anything else that a load needs. So nothing that it reads is older, and what is
-//   decided later is told by a later version. If that is read before the load has ended, the load begins anew: what it has found
-//   may be decided about, or stand behind what has left memory.
-// - A load that was made during a decision may have found an event in neither place, since it was moved. So it does not catch up,
-//   and leaves what is held, copies, and what was handed over meanwhile to the next one. Of an event in a batch it has read in one
-//   statement whether its job is held.
-// - Nothing goes that is behind an event which is known not to be in memory: the first of a batch that a load has left, or one that
-//   was handed over while there was no room.
+// The order of a job's events (guarantee 5) depends on the rules of docs/relay.md.
 
 import type { Decisions } from './decisions.ts';
 import { type Entry, isBefore } from './entry.ts';
@@ -102,7 +89,7 @@ export function createArrivals(options: {
     return left.limit - taken >= room.live.entries / 2 && left.bytes >= room.live.bytes / 2;
   }
 
-  /** They stay in the outbox until they are loaded. */
+  /** They stay in the outbox until they are loaded (R9). */
   function miss(entries: readonly Entry[]): void {
     for (const entry of entries) {
       window.drop(entry);
@@ -124,7 +111,7 @@ export function createArrivals(options: {
     onForgotten();
   }
 
-  /** Its lane is closed if an earlier event of its job failed just now. */
+  /** Its lane is closed if an earlier event of its job failed just now (R32). */
   function admit(entry: Entry): void {
     if (!window.admit(entry)) hold(entry);
   }
@@ -152,8 +139,7 @@ export function createArrivals(options: {
 
   async function load({ copies }: { copies: boolean }): Promise<number> {
     if (!isOpen()) {
-      // It may take long until entries may be published, and what is decided until then is not read.
-      forget();
+      forget(); // nothing waits here meanwhile (R27)
       return 0;
     }
     // What waits for a load must not use up the room of all loads.
@@ -181,9 +167,9 @@ export function createArrivals(options: {
         return 0;
       }
       if (found === 'lost') forget(); // what it has told of decisions may be lost, too
-      if (found === 'lost' || forgettings !== before) return await load({ copies });
+      if (found === 'lost' || forgettings !== before) return await load({ copies }); // R23
       if (found.pending.version !== version) {
-        fallBehind();
+        fallBehind(); // R24
         return arrive({ ...found, held: [], copies: [] }, late);
       }
       const arrived = arrive(found, late);
@@ -197,7 +183,7 @@ export function createArrivals(options: {
     }
   }
 
-  /** Lets what waits in memory be forgotten if they are new. `isAsDecided`: what waits there is still the same. */
+  /** Lets what waits in memory be forgotten if they are new (R22). `isAsDecided`: what waits there is still the same. */
   async function readDecisions(): Promise<{ version: string; isAsDecided: boolean }> {
     const question = decisions.ask();
     const before = forgettings;
@@ -205,17 +191,14 @@ export function createArrivals(options: {
     return { version, isAsDecided: decisions.note(version, question) && forgettings === before };
   }
 
-  /**
-   * An event in a write without an answer may belong to a job that is held since then, which the hand-off does not tell. So these
-   * events are left to the load.
-   */
+  /** The events of writes without an answer are left to the load (R11). */
   async function begin(): Promise<void> {
     fallBehind();
     await handOff.answered();
   }
 
   function arrive({ pending, held, copies }: Found, meanwhile: LateWrites): number {
-    const bound = lowest(pending.bound, meanwhile.missed());
+    const bound = lowest(pending.bound, meanwhile.missed()); // R14
     horizon = bound ?? END;
     const isBound = ({ position }: Entry) => bound !== undefined && !isBefore(position, bound);
     takeLate(meanwhile, isBound);
@@ -226,11 +209,11 @@ export function createArrivals(options: {
       return goes;
     };
     const fresh = pending.found.filter(({ entry }) => mayGo(entry));
-    const toHold = new Set(fresh.flatMap(({ entry, isHeld }) => (isHeld ? entry : [])));
+    const toHold = new Set(fresh.flatMap(({ entry, isHeld }) => (isHeld ? entry : []))); // R13
     const live = [...fresh.map(({ entry }) => entry), ...held.filter(mayGo)].toSorted(byPosition);
     const due = copies.filter(mayGo);
     for (const entry of [...live, ...due]) {
-      for (const earlier of gates.before(entry)) admit(earlier);
+      for (const earlier of gates.before(entry)) admit(earlier); // R8
       if (toHold.has(entry)) hold(entry);
       else admit(entry);
     }
@@ -261,7 +244,7 @@ export function createArrivals(options: {
     takes,
     isFull: () => isOpen() && !(isCaughtUp && hasMuchRoom({ but: handOff.writing() })),
     reopen: (key) => {
-      // They were handed over before the job was held, perhaps, and would go now before what is held.
+      // What waits at the gate is held before the lane is open (R34).
       for (const entry of gates.take(key)) hold(entry);
       window.reopen(key);
     },

@@ -7,7 +7,7 @@ import { attemptColumns, insertConfirmed, recordMissing } from './publications.t
 
 type Execute = Pick<DatabaseConnection, 'execute'>;
 
-/** Deletes batches whose events are all confirmed, and records the publications of these. To repeat it changes nothing. */
+/** Deletes batches whose events are all confirmed, and records the publications of these. To repeat it changes nothing (R38). */
 const SETTLE_WHOLE: Statement = {
   name: 'outbox-settle-whole',
   text: `
@@ -46,7 +46,7 @@ type Recorded = { readonly recorded: number };
 
 const sum = (rows: readonly Recorded[]): number => rows.reduce((total, { recorded }) => total + recorded, 0);
 
-/** Events that are held since they were in flight: an operator has parked them, or a drop has saved their content. */
+/** Events that are held since they were in flight (R41): an operator has parked them, or a drop has saved their content. */
 const END_ELSEWHERE: Statement = {
   name: 'outbox-end-elsewhere',
   text: `
@@ -58,7 +58,7 @@ returning source, job_id as "jobId"`,
 
 /**
  * Some of these attempts found their events no longer in their batches: an operator or another relay has taken them out, or this
- * is a repeat. What was published is on record also then, and nothing twice.
+ * is a repeat (R42).
  */
 async function endElsewhere(
   connection: Execute,
@@ -76,13 +76,12 @@ async function endElsewhere(
 
 /**
  * Takes single events out of their batches: confirmed ones leave the outbox, the others are held from then on, and their jobs
- * with them, except behind a returned one. Only what is still in its batch is changed: an operator or another relay
- * may have taken it out before, and to repeat it changes nothing. `recorded` counts the attempts that it has recorded.
+ * with them, except behind a returned one. Only what is still in its batch is changed (R38). `recorded` counts the attempts that it
+ * has recorded.
  *
- * Locks the batches by their keys, then the jobs by theirs, as an operator's decision does. A relay that does not lead any more
- * tells the leader by the version, which may have looked for the event in both places at the wrong moments. It reads the lease as it
- * was when the statement began, and may wait for locks for longer than the lease lasted. So `told` looks at the clock, once all
- * locks are there (`held`).
+ * Locks the batches, then the jobs (R46). `told`: a relay that does not lead any more changes the version (R40). It reads the lease as
+ * it was when the statement began, and may wait for locks for longer than the lease lasted. So it looks at the clock, once all locks
+ * are there (`held`).
  */
 const TAKE_OUT: Statement = {
   name: 'outbox-take-out',

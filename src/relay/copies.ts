@@ -1,5 +1,5 @@
 // Replays' copies: which of them may be published now. A copy is an outbox entry of its own, with a position behind all live
-// entries that its job had when the copy was made. It is never published before one of these, and a live entry waits only for a
+// entries that its job had when the copy was made (R45). It is never published before one of these, and a live entry waits only for a
 // copy that is in flight. What publish attempts change stands in copy-results.ts. The states of a copy:
 //
 //   pending ──confirmed; returned by the exchange; attempts used up──▶ (deleted, counted)
@@ -65,8 +65,8 @@ type CopyRow = Omit<Entry, 'replay'> & { replayId: string; replayedBy: string; q
  * The next publishable copies of the running replays, which take turns. At most `limit` copies and about `bytes` of data, but
  * always one; none at or behind the position `horizon`, and none of the positions `except`.
  *
- * Batches are not looked at here. So the caller reads copies first and pending events then, which finds all that the copies'
- * jobs had before them, and admits the copies last. Meanwhile, live entries of `except` have to stay in memory.
+ * Batches are not looked at here. So the caller reads copies first and pending events then, and admits the copies last (R45).
+ * Meanwhile, live entries of `except` have to stay in memory.
  */
 export async function loadCopies(
   connection: Pick<DatabaseConnection, 'execute'>,

@@ -1,6 +1,6 @@
 // What publish attempts change: the replays' copies, their replays' counts, and the publications. Each statement may be repeated:
-// a result is written with the change that it makes, and one that changes nothing only if it is not written yet. The order of
-// locks is that of the feeder and of the operators' actions: the replay's row, then its copies.
+// a result is written with the change that it makes, and one that changes nothing only if it is not written yet. The replay's row is
+// locked before its copies (R46).
 
 import type { DatabaseConnection, Statement } from '../ledger/index.ts';
 import type { Attempt } from './entry.ts';
@@ -114,7 +114,7 @@ order by position`,
 
 /**
  * The own entries of events that were returned once. A copy has now reached the queues of the exchange, so the event has. They
- * block nothing, so their jobs are not released. Locked in the order of all writers.
+ * block nothing, so their jobs are not released. Locked in order (R46).
  */
 const END_RETURNED: Statement = {
   name: 'copies-end-returned',

@@ -1,10 +1,6 @@
 // What operators decide about events that wait in the leader's memory, and about replays whose copies wait there. Each such decision
-// changes `outbox_version`, and so does a former leader that takes an event out of a batch. The leader learns of it within a second (docs/operators.md):
-//
-// - Each load reads the version. Rounds are short, as a rule, and then nothing else is needed.
-// - While a round takes long (a large write, a slow database), the version is read beside it.
-// - While neither has a fresh answer, nothing is published from memory. But if reads take too long for many seconds on end, it
-//   goes on: an event that waits for ever is worse than a decision that takes as long as a read.
+// changes `outbox_version` (R21, R40). The leader learns of it within a second (docs/operators.md): each load reads the version, and while
+// a round takes long, it is read beside it. While neither has a fresh answer, nothing is published from memory (R25).
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';

@@ -1,5 +1,5 @@
-// Events that were handed over and may not go yet: another writer recorded the job's delivery before, so an event of its may come
-// first. They wait for a load that begins after their commit, which finds it.
+// Events that were handed over and may not go yet: another writer recorded the job's delivery before (R3). They wait for a load that
+// begins after that (R7).
 
 import { jobKey } from '../ledger/index.ts';
 import { type Entry, isBefore } from './entry.ts';
@@ -9,7 +9,7 @@ export type Gates = {
   readonly close: (key: string, load: number) => void;
   /** @returns false if nothing keeps this entry from going */
   readonly add: (entry: Entry) => boolean;
-  /** A load has found this entry, so it has found all that comes before it. @returns what may go now, ahead of it */
+  /** A load has found this entry, so it has found all that comes before it (R8). @returns what may go now, ahead of it */
   readonly before: (entry: Entry) => Entry[];
   /** The load with this number has found all that there was. @returns what may go now */
   readonly open: (load: number) => Entry[];

@@ -60,10 +60,7 @@ export function createHandOff(): HandOff {
   let listener: ((written: Written) => void) | undefined;
   let failureListener: (() => void) | undefined;
 
-  /**
-   * A write whose result is unknown may still be committed, at any time. From now on this replica is another writer, so
-   * that events behind such a one wait for a load that finds it.
-   */
+  /** A write whose result is unknown may still be committed, at any time (R5, R16). */
   function noteFailure(error: unknown): void {
     if (isRolledBack(error)) return;
     unknown += 1;

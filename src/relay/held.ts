@@ -21,7 +21,7 @@ import { attemptColumns, recordMissing } from './publications.ts';
 import { BODY, EVENT_COLUMNS, type EventRow, toEntry } from './rows.ts';
 
 /**
- * No earlier event of the job of `o` is parked, or waits for its next attempt (index outbox_held_job).
+ * No earlier event of the job of `o` is parked, or waits for its next attempt (R35, index outbox_held_job).
  *
  * Example: progress 10 % of job A was nacked and is due again in 3 seconds. Until then, progress 20 % of job A is not loaded.
  * Job B is not affected.
@@ -39,7 +39,7 @@ export const NO_EARLIER_HELD = `(
 /** What waits behind parked events is passed over, this many rows in a load, however many there are. */
 const SLICE = 5_000;
 
-/** `o` is behind no event of its job that is pending before this slice, and is not in memory. */
+/** `o` is behind no event of its job that is pending before this slice, and is not in memory (R44). */
 const NO_EARLIER_SLICE = `(
       select t.sequence from outbox_held t
       where t.source = o.source and t.job_id = o.job_id and t.sequence <= $4::bigint and t.state = 'pending'
@@ -113,8 +113,7 @@ function toHeldEntry({ last: _l, size: _s, bytes_before: _b, ...row }: Row & Ext
 
 /**
  * Records the publications and moves the events on. One is changed only while it has the state and the attempts with which it was
- * loaded: an operator or another relay may have changed it since. To repeat it changes nothing, even while the first one still
- * runs: they are locked, in order, before anything is read from them. `moved` asks `settled` for the state: Postgres would read
+ * loaded (R38), even while the first one of two still runs: they are locked (R46) before anything is read from them. `moved` asks `settled` for the state: Postgres would read
  * all pending ones by their index for it, and compare each pair.
  */
 const SETTLE: Statement = {

@@ -11,7 +11,7 @@ export type LateWrites = {
   readonly miss: (entry: Entry) => void;
   /** The position of the first entry that was missed. */
   readonly missed: () => string | undefined;
-  /** Something left memory that the load may not find, so it does not catch up. @returns what was added */
+  /** Something left memory that the load may not find, so it does not catch up (R15). @returns what was added */
   readonly tear: () => Entry[];
   readonly isTorn: () => boolean;
 };

@@ -1,5 +1,5 @@
 // Makes one relay lead at a time. The lease is a row in Postgres that expires by the database's clock. Its holder also checks
-// its own monotonic clock, read before it asked: once the lease may have expired by that clock, it stops. So a replica that was
+// its own monotonic clock, read before it asked: once the lease may have expired by that clock, it stops (R29). So a replica that was
 // frozen or cut off knows without a query that it no longer leads.
 
 import type { Logger } from 'pino';
@@ -8,9 +8,9 @@ import type { DatabaseConnection, Statement } from '../ledger/index.ts';
 
 export type Lease = {
   readonly holder: string;
-  /** Whether this replica may publish at this moment. Ask before each publish: it costs one reading of the clock. */
+  /** Whether this replica may publish at this moment. Ask before each publish (R30): it costs one reading of the clock. */
   readonly isLeading: () => boolean;
-  /** Changes when another replica has led in between. */
+  /** Changes when another replica has led in between (R31). */
   readonly epoch: () => string | undefined;
   /** One attempt to take or renew the lease. Returns whether this replica leads now. Throws the database's errors. */
   readonly attempt: () => Promise<boolean>;

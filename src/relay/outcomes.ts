@@ -52,9 +52,9 @@ export function createOutcomes(options: {
   }
 
   /**
-   * If an operator has decided about something while it was on its way, the leader knows that already, and will not look again:
-   * so it is read from the outbox again, and all that waits there with it. Otherwise it stays: the one message that makes the
-   * broker close the channel is found among those that were on their way with it.
+   * If an operator has decided about something while it was on its way, it is read from the outbox again, and all that waits there
+   * with it (R26). Otherwise it stays: the one message that makes the broker close the channel is found among those that were on
+   * their way with it.
    */
   function keep(lane: Lane, result: Attempt, isStale: boolean): void {
     if (result.entry.replay === undefined) results.add(result);
@@ -69,7 +69,7 @@ export function createOutcomes(options: {
     else results.add(result);
   }
 
-  /** Until this is written, all later events of the job are held, too. */
+  /** Until this is written, all later events of the job are held, too (R32). */
   function delay(settlement: Settlement): void {
     results.add(settlement);
     const { source, jobId } = settlement.entry;

@@ -49,10 +49,8 @@ const AHEAD = { batches: 100, events: 10_000 };
  * - `unread`: the first event of the first batch that is not read. All events before it are in those that are.
  * - `event`: these, the oldest first; `chosen`: those within the limits. `bound` is the first that is not.
  *
- * What is new is found by `xid`, and never by "sequence greater than the last one": a batch with lower sequences may commit
- * later. The number of a batch's events is computed once for each batch: to look into its array costs Postgres 20 to 40 µs each
- * time, since a long one is stored compressed. And an index scan from the last xid on meets none of the rows that were deleted
- * before, which Postgres cannot remove while somebody holds an old snapshot (a backup).
+ * What is new is found by `xid` (R17), and whether a job is held by the same statement (R13). The number of a batch's events is
+ * computed once for each batch: to look into its array costs Postgres 20 to 40 µs each time, since a long one is stored compressed.
  */
 const load = (name: string, batches: string): Statement => ({
   name,

@@ -70,7 +70,7 @@ where (
 ) is null)`,
 };
 
-/** To repeat it changes nothing. */
+/** To repeat it changes nothing (R42). */
 export async function recordMissing(
   connection: Pick<DatabaseConnection, 'execute'>,
   attempts: readonly Settlement[],

@@ -10,7 +10,8 @@
 // back, load what was not handed over. A round begins when it is worth its statements, or at the next poll. When an event
 // itself fails, its lane is closed and its events are held: from then on the database decides when the job is due again.
 //
-// Replays' copies use the same window, and they wait for live entries, never the other way round.
+// Replays' copies use the same window, and they wait for live entries, never the other way round. The states of an event, the
+// sequences and the rules are told in docs/relay.md; comments cite the rules as R1, R2 and so on.
 //
 // This file joins the parts, each with a state of its own: what arrives (arrivals.ts), what is in memory (window.ts), what is on its
 // way (in-flight.ts), what becomes of it (outcomes.ts), its results (results.ts) and their writes (result-writes.ts,
@@ -86,7 +87,7 @@ export function createRelay(options: {
   observe: (entry: Entry, publication: Publication) => void;
 }): Relay {
   const { outbox, handOff, lease, publisher, routingPrefix, limits, now, random, log, observe } = options;
-  let epoch: string | undefined; // of the lease, when what is in memory was loaded
+  let epoch: string | undefined; // of the lease, when what is in memory was loaded (R31)
   let pollCopiesAtMs = 0;
   let onEase = doNothing;
   const window = createWindow();

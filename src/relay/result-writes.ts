@@ -9,8 +9,8 @@ import type { Window } from './window.ts';
 
 export type ResultWrites = {
   /**
-   * Writes what there is, but for events whose batch is not complete (results.ts). They stay in memory until that is committed, so
-   * that no load finds them again. After an error they are written again the next time. Returns how many entries.
+   * Writes what there is, but for events whose batch is not complete (results.ts). They stay in memory until that is committed (R37).
+   * After an error they are written again the next time (R39). Returns how many entries.
    */
   readonly write: () => Promise<number>;
   /**
@@ -39,9 +39,8 @@ export function createResultWrites(options: {
   let splitAtMs = now() + SPLIT_MS;
 
   /**
-   * From now on the ledger itself holds new events of these jobs. Writes that were committed before have their answers once
-   * those have that are in flight now, and what they hand over still finds its lane closed. The next round reopens it, while no
-   * load runs that keeps such an event back.
+   * From now on the ledger itself holds new events of these jobs. Lanes wait for the writes that are in flight now (R33), and are
+   * reopened by the next round, while no load runs that keeps such an event back.
    */
   function reopenLanes({ single, held }: Unwritten): void {
     const keys = [...single, ...held].filter(isDelay).map(({ entry }) => jobKey(entry.source, entry.jobId));

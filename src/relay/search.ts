@@ -1,5 +1,5 @@
 // Looks for what waits in the outbox, and says whether what was found is to be trusted. What operators have decided is read before
-// (arrivals.ts): all that this reads is at least as new.
+// (R22). The rules are those of docs/relay.md.
 
 import { type Entry, isBefore } from './entry.ts';
 import type { HandOff } from './hand-off.ts';
@@ -71,16 +71,17 @@ export function createSearch(options: {
   async function find({ live, copies: wanted, since, horizon }: Wanted): Promise<Found | 'lost' | 'later'> {
     const next = handOff.next();
     const inFlight = handOff.inFlight();
-    // The batches last: the others are younger than an event of theirs that must come first, and this search finds that.
+    // The batches last (R12). Writes without an answer are left out (R19).
     const copies = wanted === undefined ? [] : await findCopies(wanted, horizon);
     const held = await outbox.loadHeld({ ...live, except: window.positions() });
     const pending = await outbox.loadPending({ ...live, since, except: window.inBatches(), inFlight });
     const openedAnew = isOpenedAnew();
-    if (pending.found.length + held.length + copies.length > 0) await handOff.answered();
-    if (isUnknownNew() || !isOpen()) return 'later';
-    // On rows that a search for what is new does not find. After a failover, numbers
-    // of transactions come again. A crash ends all connections, and loses results, whose commits do not wait for the disk.
+    if (pending.found.length + held.length + copies.length > 0) await handOff.answered(); // R10
+    if (isUnknownNew() || !isOpen()) return 'later'; // R16
+    // R18. After a failover, numbers of transactions come again. A crash ends all connections, and loses results, whose commits do
+    // not wait for the disk.
     if (since !== undefined && (isBefore(pending.xid, since) || openedAnew)) return 'lost';
+    // What this replica has written since is handed over (R20).
     const isOthers = ({ mark }: Loaded['found'][number]) =>
       mark?.writer !== next.writer || mark.number < next.number;
     return { pending: { ...pending, found: pending.found.filter(isOthers) }, held, copies };

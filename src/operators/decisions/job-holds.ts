@@ -5,8 +5,8 @@ import { CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import { type Database, RELEASE_JOBS } from '../../ledger/index.ts';
 
 /**
- * CTEs that mark the jobs of the entries in the CTE `entries`, which has `source` and `job_id`. All writers lock jobs in this
- * order, and after the entries.
+ * CTEs that mark the jobs of the entries in the CTE `entries`, which has `source` and `job_id`. Jobs are locked in this order, and
+ * after the entries (R46).
  */
 export const holding = (entries: string): RawBuilder<unknown> => sql`
   job as materialized (

@@ -21,9 +21,8 @@ const SKIPS_KEPT = 1_000;
  *
  * - `replay` locks R's row, if it still runs and its cursor is still 100. If not, it is empty, and so are the other parts.
  * - `given` joins the parameters (sequence; data or reason) with the rows of 101 and 102 in `events`, by their primary key.
- * - `allowed` is 101. It locks the row of job a. All writers lock jobs in the order of their primary key, so none deadlock.
- * - `copy` inserts the copy of 101 at position 9001, say. The number is drawn under the lock of the job, so the copy stands
- *   behind every live entry that job a has by then.
+ * - `allowed` is 101. It locks the row of job a, in the order of the primary key (R46).
+ * - `copy` inserts the copy of 101 at position 9001, say. The number is drawn under the lock of the job (R45).
  * - `skip` records 102 with its reason.
  * - The last part sets R's cursor to 102 and adds 1 to `queued` and 1 to `skipped`.
  */
