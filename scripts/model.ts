@@ -1,5 +1,5 @@
-// `npm run model`: checks the protocol of the relay, as docs/relay.md tells it, by spin. Exit code 0 if all promises are kept in each
-// instance and one breaks without each rule.
+// `npm run model`: checks the protocol of the relay, as docs/relay.md tells it, by spin. Exit code 0 if all promises are kept in
+// each instance and one breaks without each rule.
 
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

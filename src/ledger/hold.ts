@@ -7,7 +7,8 @@ import type { Statement } from './database.ts';
  * Ends the hold of jobs that have no event left that others wait behind. `$1` and `$2` are their sources and ids.
  *
  * `hold` changes with each delivery of a held job and with each event that is held. If it has changed since this statement began,
- * nothing is released (R36): the end of what was held meanwhile does it. A duplicate at that moment leaves the job held, too, with nothing to wait for: its next event is held, published and ends that.
+ * nothing is released (R36): the end of what was held meanwhile does it. A duplicate at that moment leaves the job held, too, with
+ * nothing to wait for: its next event is held, published and ends that.
  */
 export const RELEASE_JOBS: Statement = {
   name: 'release-jobs',

@@ -79,9 +79,9 @@ async function endElsewhere(
  * with them, except behind a returned one. Only what is still in its batch is changed (R38). `recorded` counts the attempts that it
  * has recorded.
  *
- * Locks the batches, then the jobs (R46). `told`: a relay that does not lead any more changes the version (R40). It reads the lease as
- * it was when the statement began, and may wait for locks for longer than the lease lasted. So it looks at the clock, once all locks
- * are there (`held`).
+ * Locks the batches, then the jobs (R46). `told`: a relay that does not lead any more changes the version (R40). It reads the lease
+ * as it was when the statement began, and may wait for locks for longer than the lease lasted. So it looks at the clock, once all
+ * locks are there (`held`).
  */
 const TAKE_OUT: Statement = {
   name: 'outbox-take-out',

@@ -1,6 +1,6 @@
 // Replays' copies: which of them may be published now. A copy is an outbox entry of its own, with a position behind all live
-// entries that its job had when the copy was made (R45). It is never published before one of these, and a live entry waits only for a
-// copy that is in flight. What publish attempts change stands in copy-results.ts. The states of a copy:
+// entries that its job had when the copy was made (R45). It is never published before one of these, and a live entry waits only for
+// a copy that is in flight. What publish attempts change stands in copy-results.ts. The states of a copy:
 //
 //   pending ──confirmed; returned by the exchange; attempts used up──▶ (deleted, counted)
 //      │ ▲ ╲──no such queue──▶ returned   its replay is paused; resuming the replay makes it pending again

@@ -1,6 +1,7 @@
-// What operators decide about events that wait in the leader's memory, and about replays whose copies wait there. Each such decision
-// changes `outbox_version` (R21, R40). The leader learns of it within a second (docs/operators.md): each load reads the version, and while
-// a round takes long, it is read beside it. While neither has a fresh answer, nothing is published from memory (R25).
+// What operators decide about events that wait in the leader's memory, and about replays whose copies wait there. Each such
+// decision changes `outbox_version` (R21, R40). The leader learns of it within a second (docs/operators.md): each load reads the
+// version, and while a round takes long, it is read beside it. While neither has a fresh answer, nothing is published from memory
+// (R25).
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';

@@ -1,5 +1,5 @@
-// Makes one relay lead at a time. The lease is a row in Postgres that expires by the database's clock. Its holder also checks
-// its own monotonic clock, read before it asked: once the lease may have expired by that clock, it stops (R29). So a replica that was
+// Makes one relay lead at a time. The lease is a row in Postgres that expires by the database's clock. Its holder also checks its
+// own monotonic clock, read before it asked: once the lease may have expired by that clock, it stops (R29). So a replica that was
 // frozen or cut off knows without a query that it no longer leads.
 
 import type { Logger } from 'pino';

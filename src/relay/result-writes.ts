@@ -9,8 +9,8 @@ import type { Window } from './window.ts';
 
 export type ResultWrites = {
   /**
-   * Writes what there is, but for events whose batch is not complete (results.ts). They stay in memory until that is committed (R37).
-   * After an error they are written again the next time (R39). Returns how many entries.
+   * Writes what there is, but for events whose batch is not complete (results.ts). They stay in memory until that is committed
+   * (R37). After an error they are written again the next time (R39). Returns how many entries.
    */
   readonly write: () => Promise<number>;
   /**

@@ -1,7 +1,7 @@
-// The part of the outbox that is in the relay's memory, with a lane for each job. A lane's first entry may be in flight; the
-// next one goes when that one is settled (R28). Guarantees: within a job, no live entry passes an earlier live one, and no copy passes
-// a live entry or an earlier copy of its replay. Live entries go before all copies of their job that are not in flight, and do
-// not wait for a copy that failed. Does not know the broker or the database.
+// The part of the outbox that is in the relay's memory, with a lane for each job. A lane's first entry may be in flight; the next
+// one goes when that one is settled (R28). Guarantees: within a job, no live entry passes an earlier live one, and no copy passes a
+// live entry or an earlier copy of its replay. Live entries go before all copies of their job that are not in flight, and do not
+// wait for a copy that failed. Does not know the broker or the database.
 
 import { jobKey } from '../ledger/index.ts';
 import { createLinkedList, type Linked } from '../linked-list.ts';

@@ -1,5 +1,5 @@
-// The protocol of the relay, as docs/relay.md tells it: in the small instances of the model all promises are kept, and without a rule
-// one of them breaks. `npm run model` has the others.
+// The protocol of the relay, as docs/relay.md tells it: in the small instances of the model all promises are kept, and without a
+// rule one of them breaks. `npm run model` has the others.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createGuard, type Guard } from '../../scripts/services/guard.ts';
@@ -39,9 +39,11 @@ describe.skipIf(spin === '')('the model of the relay', () => {
   );
 
   test('tells the shortest way to what breaks', async () => {
-    const story = await model.story({ events: 1, leases: 2, without: 31 });
-    expect(story?.at(-1)).toMatch(/^replica \d publishes event 1$/);
-    expect(story?.filter((line) => line.endsWith('its lease has ended'))).toHaveLength(2);
-    expect(await model.story({ events: 1, leases: 2 })).toBeUndefined();
+    const story = await model.story({ events: 2, nacks: 1, without: 35 });
+    expect(story?.filter((line) => /nacked|a retry is due/.test(line))).toEqual([
+      expect.stringMatching(/^event 1 is nacked to replica \d$/),
+    ]);
+    expect(story?.at(-1)).toBe('the first copy of event 2 arrives');
+    expect(await model.story({ events: 1, nacks: 1 })).toBeUndefined();
   });
 });

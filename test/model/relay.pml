@@ -19,7 +19,6 @@
 #define BEFORE(m) ((m) - 1) /* all events before the single event m */
 #define COMMITTED (B(committed) - 1)
 
-
 c_decl {
 \#include <stdlib.h>
   static int setting(const char *name) {
@@ -31,7 +30,7 @@ c_decl {
 hidden byte without;                     /* the number of the rule that is switched off; 0 for none */
 hidden byte events;                      /* how many the job may get */
 hidden byte writers;                     /* replicas that receive deliveries of the job: 1 or 2 */
-hidden byte part, rest, each, more, one, edge;            /* within a step */
+hidden byte part, rest, each, more, one, edge; /* within a step */
 
 /* ---- what may still happen ---- */
 byte leases;                             /* a leader's own clock ends its lease: it is frozen, or cut off */
@@ -89,23 +88,26 @@ byte gate[2], gated[2], gatedNew[2];     /* gate: 0, 1 opens with the running lo
 bool loading[2], torn[2], forgotten[2], overtaken[2], waits[2];
 byte late[2]; bool lateChanged[2]; byte lateGated[2]; /* late writes; of these, the first whose writer changed */
 byte missed[2];
-bool wasWriting[2], isAfter[2]; byte leftOut[2], begunAfter[2]; /* the write in flight: began before the load, after it; their events */
+bool wasWriting[2], isAfter[2];          /* the write in flight began before the running load, or after it */
+byte leftOut[2], begunAfter[2];          /* the events of such writes */
 byte foundBatches[2], foundToHold[2], foundHeld[2], bound[2], seen[2]; /* what a load has read */
 byte firstVersion[2], lastVersion[2];    /* of decisions: as read first, and with the batches */
 
 /* ---- a replica: its rounds ---- */
 #define IDLE 0
 #define SETTLE 1
-#define RELEASE 2
-#define RELEASE_LOCKED 3
-#define SETTLED 4
-#define KNOW 5
-#define BEGIN 6
-#define READ 7
-#define ANSWER 8
-#define ARRIVE 9
+#define ELSEWHERE 2
+#define RELEASE 3
+#define RELEASE_LOCKED 4
+#define SETTLED 5
+#define KNOW 6
+#define BEGIN 7
+#define READ 8
+#define ANSWER 9
+#define ARRIVE 10
 byte at[2];
 byte sConfirmed[2], sRetried[2], sHeld[2]; /* what is being settled */
+byte elsewhere[2];                       /* of these, confirmed and no longer in a batch */
 byte freedHold[2];                       /* jobs.hold, as RELEASE_JOBS has read it */
 
 /* ================ properties ================ */
@@ -161,6 +163,12 @@ inline take(r, m, isChanged) {
      fi
   fi
 }
+/* The write has an answer, or has failed: whoever waited for it goes on. */
+inline endFlight(r) {
+  writing[r] = 0; waits[r] = false; wasWriting[r] = false; isAfter[r] = false;
+  reopens[r] = reopens[r] + reopensLater[r]; reopensLater[r] = 0
+}
+inline forgetWrite(r) { written[r] = 0; changed[r] = false; hasHeld[r] = false }
 /* arrivals.receive */
 inline receive(r, hasRoom) {
   one = (hasHeld[r] -> 0 : written[r]);
@@ -192,10 +200,17 @@ inline tally(by) {
   :: else -> batches = batches | one; rest = 0
   fi
 }
+/* They leave outbox_held. */
+inline endHeld(m) {
+  held = held & ~(m); parked = parked & ~(m); notDue = notDue & ~(m); pastLimit = pastLimit & ~(m);
+  assert(NOTHING_LOST)
+}
 /* relay/batch-results.ts and held.ts. `own`: what the relay has loaded from outbox_held. */
 inline settle(c, rt, h, own, tells) {
   part = ((rt) | (h)) & ~(own);
   if :: RULE(38) -> part = part & batches :: else fi;
+  rest = (c) & (own); /* SETTLE deletes these */
+  each = (c) & ~(own) & ~batches; /* these are looked for elsewhere */
   batches = batches & ~part & ~((c) & ~(own));
   held = held | part;
   notDue = notDue | (part & (rt)) | ((rt) & (own) & held & ~parked);
@@ -203,10 +218,7 @@ inline settle(c, rt, h, own, tells) {
   :: part -> hold++; if :: (tells) && RULE(40) -> version++ :: else fi
   :: else
   fi;
-  if :: RULE(41) -> rest = (c) :: else -> rest = (c) & ~(parked) fi;
-  each = ((held & rest) != 0 || ((c) & (own)) != 0); /* to be released */
-  held = held & ~rest; parked = parked & ~rest; notDue = notDue & ~rest; pastLimit = pastLimit & ~rest;
-  assert(NOTHING_LOST)
+  endHeld(rest)
 }
 /* Its write of results may be carried out later. Rows of their own are then due later, which is left out. */
 #define STRAY_RESULTS (strayConfirmed | strayRetried | strayHeld)
@@ -230,6 +242,14 @@ inline excuse(m) {
 
 /* ================ a replica: intake, publisher, decisions ================ */
 
+/* Attempts that do not count: outcomes.keep. */
+inline loseBroker(r) {
+  connections--; ready[r] = false; confirms[r] = 0; nacked[r] = 0; wire[r] = 0;
+  excuse(inFlight[r]); sentResults[r] = sentResults[r] & ~inFlight[r];
+  lane[r] = lane[r] | inFlight[r]; inFlight[r] = 0;
+  if :: isStale[r] && RULE(26) -> forget(r) :: else fi
+}
+
 proctype Replica(byte r) {
   do
   /* the intake: one write of the job at a time (R2) */
@@ -243,24 +263,19 @@ proctype Replica(byte r) {
        if :: loading[r] && isAfter[r] -> begunAfter[r] = begunAfter[r] | one :: else fi;
        printf("event {%d} is committed by replica %d: writer changed %d, held %d\n", one, r, part, rest) }
   :: d_step { writing[r] == DONE -> printf("replica %d has its answer\n", r);
-       writing[r] = 0; waits[r] = false; wasWriting[r] = false; isAfter[r] = false;
-       reopens[r] = reopens[r] + reopensLater[r]; reopensLater[r] = 0;
-       receive(r, true); written[r] = 0; changed[r] = false; hasHeld[r] = false }
+       endFlight(r); receive(r, true); forgetWrite(r) }
   :: d_step { writing[r] == DONE && rooms > 0 && caughtUp[r] -> printf("replica %d has its answer, and no room\n", r);
-       rooms--; writing[r] = 0; waits[r] = false; wasWriting[r] = false; isAfter[r] = false;
-       reopens[r] = reopens[r] + reopensLater[r]; reopensLater[r] = 0;
-       receive(r, false); written[r] = 0; changed[r] = false; hasHeld[r] = false }
-  :: d_step { writing[r] != 0 && writeFailures > 0 -> printf("a write of replica %d fails, and nobody knows its result\n", r);
+       rooms--; endFlight(r); receive(r, false); forgetWrite(r) }
+  :: d_step { writing[r] != 0 && writeFailures > 0 ->
+       printf("a write of replica %d fails, and nobody knows its result\n", r);
        writeFailures--;
        if :: writing[r] == SENT -> strays++; strayWriter = writer[r] :: else fi;
-       writing[r] = 0; waits[r] = false; wasWriting[r] = false; isAfter[r] = false;
-       reopens[r] = reopens[r] + reopensLater[r]; reopensLater[r] = 0;
-       written[r] = 0; changed[r] = false; hasHeld[r] = false;
-       unknown[r] = true;
+       endFlight(r); forgetWrite(r); unknown[r] = true;
        if :: RULE(5) -> writer[r] = writersDrawn; writersDrawn++ :: else fi }
 
   /* in-flight.ts: the first entry of the lane goes to the broker */
-  :: d_step { lane[r] && ready[r] && (OPEN(r) || !RULE(30)) && (fresh[r] || !RULE(25)) && (inFlight[r] == 0 || (!RULE(28) && wire[r] == 0)) ->
+  :: d_step { lane[r] && ready[r] && (OPEN(r) || !RULE(30)) && (fresh[r] || !RULE(25)) &&
+       (inFlight[r] == 0 || (!RULE(28) && wire[r] == 0)) ->
        one = FIRST(lane[r]); lane[r] = lane[r] & ~one;
        printf("replica %d publishes event {%d}\n", r, one);
        assert((one & pastLimit) == 0); /* a parked event stays away past its limit */
@@ -276,17 +291,12 @@ proctype Replica(byte r) {
        one = FIRST(nacked[r] & inFlight[r]); nacked[r] = nacked[r] & ~one; inFlight[r] = inFlight[r] & ~one;
        retried[r] = retried[r] | one; sentResults[r] = sentResults[r] & ~one; excuse(one);
        if :: RULE(32) -> closed[r]++; holdAll(r, 0) :: else fi }
-  :: d_step { ready[r] && connections > 0 && inFlight[r] -> printf("replica %d loses the broker, what was on the way arrives\n", r);
-       connections--; ready[r] = false; confirms[r] = 0; nacked[r] = 0;
-       oldWire[r] = oldWire[r] | wire[r]; wire[r] = 0;
-       excuse(inFlight[r]); sentResults[r] = sentResults[r] & ~inFlight[r];
-       lane[r] = lane[r] | inFlight[r]; inFlight[r] = 0;
-       if :: isStale[r] && RULE(26) -> forget(r) :: else fi }
-  :: d_step { ready[r] && connections > 0 && inFlight[r] && wire[r] -> printf("replica %d loses the broker, with what was on the way\n", r);
-       connections--; ready[r] = false; confirms[r] = 0; nacked[r] = 0; wire[r] = 0;
-       excuse(inFlight[r]); sentResults[r] = sentResults[r] & ~inFlight[r];
-       lane[r] = lane[r] | inFlight[r]; inFlight[r] = 0;
-       if :: isStale[r] && RULE(26) -> forget(r) :: else fi }
+  :: d_step { ready[r] && connections > 0 && inFlight[r] ->
+       printf("replica %d loses the broker, and what was on the way arrives\n", r);
+       oldWire[r] = oldWire[r] | wire[r]; loseBroker(r) }
+  :: d_step { ready[r] && connections > 0 && inFlight[r] && wire[r] ->
+       printf("replica %d loses the broker, with what was on the way\n", r);
+       loseBroker(r) }
   :: d_step { !ready[r] -> ready[r] = true; printf("replica %d has the broker again\n", r) }
 
   /* decisions.ts: the version is read beside a round */
@@ -428,7 +438,7 @@ inline endWrite(r) {
   :: !RULE(32) -> skip
   :: else -> if :: writing[r] && RULE(33) -> reopensLater[r] = reopensLater[r] + rest :: else -> reopens[r] = reopens[r] + rest fi
   fi;
-  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; at[r] = IDLE
+  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; elsewhere[r] = 0; at[r] = IDLE
 }
 
 proctype Rounds(byte r) {
@@ -451,9 +461,16 @@ proctype Rounds(byte r) {
        :: else -> beginLoad(r)
        fi }
   :: d_step { at[r] == SETTLE ->
-       printf("results of replica %d are written: confirmed {%d}, to retry {%d}, to hold {%d}\n", r, sConfirmed[r], sRetried[r], sHeld[r]);
+       printf("results of replica %d are written: confirmed {%d}, to retry {%d}, to hold {%d}\n",
+         r, sConfirmed[r], sRetried[r], sHeld[r]);
        settle(sConfirmed[r], sRetried[r], sHeld[r], ownRow[r], holder != r);
-       at[r] = (each -> RELEASE : SETTLED) }
+       elsewhere[r] = each;
+       at[r] = (each -> ELSEWHERE : (rest -> RELEASE : SETTLED)) }
+  :: d_step { at[r] == ELSEWHERE -> /* END_ELSEWHERE */
+       printf("replica %d ends event {%d} where it is now\n", r, elsewhere[r]);
+       part = elsewhere[r] & held; rest = part | (sConfirmed[r] & ownRow[r]); elsewhere[r] = 0;
+       if :: RULE(41) -> endHeld(part) :: else fi;
+       at[r] = (rest -> RELEASE : SETTLED) }
   :: d_step { at[r] == RELEASE -> /* RELEASE_JOBS reads */
        if :: held == 0 && hold > 0 -> freedHold[r] = hold; at[r] = RELEASE_LOCKED :: else -> at[r] = SETTLED fi }
   :: d_step { at[r] == RELEASE_LOCKED -> /* and has its lock */
@@ -464,8 +481,9 @@ proctype Rounds(byte r) {
        settleFailures--;
        leaveStray(r, r);
        if
-       :: RULE(39) -> confirmed[r] = confirmed[r] | sConfirmed[r]; retried[r] = retried[r] | sRetried[r]; toHold[r] = toHold[r] | sHeld[r]; 
-          sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; at[r] = IDLE
+       :: RULE(39) ->
+          confirmed[r] = confirmed[r] | sConfirmed[r]; retried[r] = retried[r] | sRetried[r]; toHold[r] = toHold[r] | sHeld[r];
+          sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; elsewhere[r] = 0; at[r] = IDLE
        :: else -> endWrite(r)
        fi }
   :: d_step { at[r] == SETTLED -> endWrite(r); beginLoad(r) }
@@ -528,12 +546,13 @@ inline crash(r) {
   leaveStray(r, NOBODY + 1);
   oldWire[r] = oldWire[r] | wire[r]; wire[r] = 0; confirms[r] = 0; nacked[r] = 0;
   if :: holder == r -> holder = NOBODY :: else fi;
-  writing[r] = 0; written[r] = 0; changed[r] = false; hasHeld[r] = false; unknown[r] = false; writer[r] = writersDrawn; writersDrawn++;
+  writing[r] = 0; forgetWrite(r); unknown[r] = false; writer[r] = writersDrawn; writersDrawn++;
   leads[r] = false; ready[r] = true; leaseEpoch[r] = 0; relayEpoch[r] = 99; known[r] = 99; fresh[r] = false;
-  inMemory[r] = 0; lane[r] = 0; inFlight[r] = 0; ownRow[r] = 0; isStale[r] = false; closed[r] = 0; reopens[r] = 0; reopensLater[r] = 0;
+  inMemory[r] = 0; lane[r] = 0; inFlight[r] = 0; ownRow[r] = 0; isStale[r] = false;
+  closed[r] = 0; reopens[r] = 0; reopensLater[r] = 0;
   confirmed[r] = 0; retried[r] = 0; toHold[r] = 0; sentResults[r] = 0; caughtUp[r] = false; hasSince[r] = false; since[r] = 0;
   gate[r] = 0; gated[r] = 0; gatedNew[r] = 0; waits[r] = false;
-  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0;
+  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; elsewhere[r] = 0;
   endLoad(r)
 }
 
@@ -564,10 +583,13 @@ proctype World() {
        if :: held == 0 -> hold = 0 :: else fi }
   :: d_step { crashes > 0 -> crash(0) }
   :: d_step { crashes > 0 -> crash(1) }
-  :: d_step { strays > 0 && committed < events -> strays--; tally(strayWriter); printf("event {%d} is committed, and nobody waits for it\n", one) }
+  :: d_step { strays > 0 && committed < events ->
+       strays--; tally(strayWriter);
+       printf("event {%d} is committed, and nobody waits for it\n", one) }
   :: d_step { strays > 0 -> strays--; printf("a write that nobody waits for is rolled back\n") }
   :: d_step { STRAY_RESULTS ->
-       printf("results that nobody waits for are written: confirmed {%d}, to retry {%d}, to hold {%d}\n", strayConfirmed, strayRetried, strayHeld);
+       printf("results that nobody waits for are written: confirmed {%d}, to retry {%d}, to hold {%d}\n",
+         strayConfirmed, strayRetried, strayHeld);
        settle(strayConfirmed, strayRetried, strayHeld, 0, holder != strayBy); endStray() }
   :: d_step { STRAY_RESULTS -> endStray() }
   od
