@@ -52,9 +52,10 @@ function readOptions(): Options {
 }
 
 function ruleNamed(text: string): SwitchedOff {
-  const found = SWITCHED_OFF.find(({ rule, property }) => `${rule}` === text && property === 'safety');
+  const told = SWITCHED_OFF.filter(({ property }) => property === 'safety');
+  const found = told.find(({ rule }) => String(rule) === text);
   if (found !== undefined) return found;
-  throw new Error(`--without takes the number of a rule: ${SWITCHED_OFF.map(({ rule }) => rule).join(', ')}`);
+  throw new Error(`--without takes the number of a rule: ${told.map(({ rule }) => rule).join(', ')}`);
 }
 
 async function main(guard: Guard, options: Options): Promise<number> {
