@@ -73,7 +73,7 @@ async function main(guard: Guard, options: Options): Promise<number> {
 function list({ instances, rules }: Options): number {
   for (const { name, settings } of instances) say(`${name.padEnd(52)} ${wordsOf(settings)}`);
   for (const { rule, breaks, settings } of rules)
-    say(`without R${rule}, ${breaks} breaks`.padEnd(52) + ` ${wordsOf(settings)}`);
+    say(`without R${rule} a promise breaks: ${breaks}`.padEnd(52) + ` ${wordsOf(settings)}`);
   return 0;
 }
 

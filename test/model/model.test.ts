@@ -31,7 +31,7 @@ describe.skipIf(spin === '')('the model of the relay', () => {
   );
 
   test.each(SWITCHED_OFF.filter(({ rule }) => rule !== ONLY_IN_COMMAND))(
-    'without R$rule, $breaks breaks',
+    'without R$rule a promise breaks: $breaks',
     async ({ rule, settings, property, breaks }) => {
       const { violation } = await model.check({ ...settings, without: rule }, property);
       expect(violation).toBe(breaks);
