@@ -23,11 +23,11 @@ export async function actAsOperators({ operators, token }: Stage): Promise<void>
 
   const { items: quarantined } = await onCall<Page<{ id: string; job_id: string }>>('/quarantine');
   const first = quarantined.find(({ job_id: jobId }) => jobId === idOf(900));
-  await onCall(`/quarantine/${first?.id}/discard`, { note: 'the studio will send it again' });
+  await onCall('/quarantine/discard', { ids: [first?.id], note: 'the studio will send it again' });
   const {
     items: [returned],
   } = await onCall<Page<{ id: string }>>('/outbox?state=returned');
-  await onCall(`/outbox/${encodeURIComponent(returned?.id ?? '')}/retry`, {});
+  await onCall('/outbox/retry', { ids: [returned?.id] });
 
   const { items: conflicts } = await audit<Page<{ id: string }>>('/deliveries?outcome=conflict');
   await audit(`/deliveries/${conflicts[0]?.id}/body`);

@@ -3,8 +3,12 @@
 import { createInterface } from 'node:readline/promises';
 import { UsageError } from '../errors.ts';
 import type { Io } from './io.ts';
+import { flag } from './options.ts';
 
-export const CONFIRM_OPTIONS = { 'dry-run': { type: 'boolean' }, yes: { type: 'boolean' } } as const;
+export const CONFIRM_OPTIONS = {
+  'dry-run': flag('only count them and show some'),
+  yes: flag('do not ask'),
+} as const;
 
 /** @param verb past tense: `replayed`. @throws UsageError if somebody would have to be asked, and nobody is there */
 export function requireSomebody(

@@ -2,28 +2,34 @@
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import { type Answers, type Items, LISTS } from '../operators/client/index.ts';
+import {
+  type Answers,
+  DECIDED_AT_ONCE,
+  type Items,
+  LISTS,
+  PARKABLE,
+  WAITING,
+} from '../operators/client/index.ts';
 import { openApi } from './api.ts';
-import { argumentOf, parse } from './arguments.ts';
+import { parse } from './arguments.ts';
+import { CONFIRM_OPTIONS } from './ask.ts';
 import { colourOf, COLUMNS } from './columns.ts';
 import { nounCommand, type Verb } from './command.ts';
-import { filterOptions, filtersOf, readFilters, wordsOf } from './filters.ts';
+import { filterHelp, filterOptions, filtersOf, orOf, readFilters, wordsOf } from './filters.ts';
 import { groupsHelp, groupsVerb } from './groups.ts';
 import { LISTING_OPTIONS, limitOf, printList } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
-import {
-  decideOne,
-  decisionsHelp,
-  discardVerb,
-  retryVerb,
-  WAITING,
-  type Waiting,
-} from './outbox-decisions.ts';
 import type { Io } from './io.ts';
+import { optionHelp } from './options.ts';
+import { type OrderVerb, orderVerb } from './order-verb.ts';
 import { ago, count, counted, orMore } from './readable.ts';
 
 const FILTERS = filtersOf(LISTS.outbox.filters);
 const STATE = LISTS.outbox.filters.state;
+
+/** Only copies of replays have a queue, and nobody decides on these. */
+const { copies: _copies, queue: _queue, ...orderFilters } = LISTS.outbox.filters;
+const ORDER_FILTERS = filtersOf(orderFilters);
 
 const help = `Events that are still to be published, and decisions about those that wait for one.
 
@@ -34,7 +40,22 @@ ${listHelp('outbox', wordsOf(STATE))}
   outbox parked         those that the relay gave up on; later events of their jobs wait behind them
   outbox groups         how much there is for which reason
 ${groupsHelp('outbox')}
-${decisionsHelp}
+  outbox retry ID…      publish these again, at most ${DECIDED_AT_ONCE}: events' ids, or entries'
+  outbox retry returned | parked
+                        publish all of them again, without a question. One that was nacked
+                        may be in some queues already: each of up to five attempts can
+                        bring these another copy
+    --source NAME         only those of this source
+  outbox retry --all --state STATE
+                        publish again all that match; it shows them and asks
+${filterHelp(ORDER_FILTERS, orOf(WAITING))}
+${optionHelp(CONFIRM_OPTIONS)}
+  outbox park ID…       stop the attempts to publish these; later events of their jobs wait behind them
+  outbox park --all --state STATE
+                        all that match, ${orOf(PARKABLE)}, with the options of "retry --all"
+  outbox discard ID…    never publish these, which are returned or parked; the events behind them go on
+  outbox discard --all --state STATE
+                        all that match, with the options of "retry --all"
 
 "retry", "park" and "discard" are for events. For the copies of a replay, pause or cancel the replay: see
 "tallyhook replays --help".`;
@@ -68,16 +89,59 @@ function depth({ paint }: Io, found: Answers['outboxCounts']): string {
   return orMore(`${live}${ofReplays}`, isComplete);
 }
 
-function waitingVerb(state: Waiting): Verb {
+function waitingVerb(state: (typeof WAITING)[number]): Verb {
   const list = listVerb('outbox', 'entry');
   return (args, env, io) => list(['--state', state, ...args], env, io);
 }
 
-const parkVerb: Verb = async (args, env, io) => {
-  const { positionals } = parse(args, {}, 1);
-  const id = argumentOf(positionals, 'the id of an entry or an event');
-  return decideOne(io, openApi(env, io), { id, action: 'park' });
+const ofEntries = {
+  noun: 'event',
+  thing: 'entry in the outbox',
+  units: 'events',
+  columns: COLUMNS.outbox,
+  idsMax: DECIDED_AT_ONCE,
+  filters: ORDER_FILTERS,
+  states: WAITING,
+  none: { text: 'nothing that matches waits in the outbox', exitCode: 1 },
+} as const satisfies Partial<OrderVerb<'outbox/retry'>>;
+
+const retryMatching = orderVerb({
+  ...ofEntries,
+  name: 'outbox/retry',
+  past: 'retried',
+  done: 'put back to be published',
+  missing: 'what to retry (ids, "returned", "parked" or --all)',
+  misplaced: '--source goes with "returned" or "parked", and every filter with --all',
+  question: (amount) => `Publish ${amount} again?`,
+});
+
+/** `retry returned`: all that are so, without a question. */
+const retry: Verb = async ([first = '', ...rest], env, io) => {
+  if (!WAITING.some((state) => state === first))
+    return retryMatching(first === '' ? [] : [first, ...rest], env, io);
+  const { values } = parse(rest, filterOptions(ORDER_FILTERS));
+  const { source, ...others } = values;
+  if (Object.keys(others).length > 0) throw new UsageError(`only --source goes with "${first}"`);
+  const ofSource = source === undefined ? [] : [`--source=${source}`];
+  return retryMatching(['--all', '--state', first, '--yes', ...ofSource], env, io);
 };
+
+const park = orderVerb({
+  ...ofEntries,
+  name: 'outbox/park',
+  states: PARKABLE,
+  past: 'parked',
+  missing: 'what to park (ids or --all)',
+  question: (amount) => `Park ${amount}?`,
+});
+
+const discard = orderVerb({
+  ...ofEntries,
+  name: 'outbox/discard',
+  past: 'discarded',
+  missing: 'what to discard (ids or --all)',
+  question: (amount) => `Discard ${amount} for good?`,
+});
 
 export const outbox = nounCommand('outbox', {
   help,
@@ -86,9 +150,9 @@ export const outbox = nounCommand('outbox', {
     returned: waitingVerb('returned'),
     parked: waitingVerb('parked'),
     groups: groupsVerb('outbox'),
-    retry: retryVerb,
-    park: parkVerb,
-    discard: discardVerb,
+    retry,
+    park,
+    discard,
   },
   otherwise: overview,
 });

@@ -1,25 +1,24 @@
-// `tallyhook quarantine`: authentic deliveries that were not understood, and a second try with the present schemas. What is
-// given up instead: quarantine-discard.ts.
+// `tallyhook quarantine`: authentic deliveries that were not understood. They get a second try with the present schemas, or are
+// given up, with a note that says why.
 
-import type { Env } from '../config.ts';
-import { UsageError } from '../errors.ts';
-import { type Answers, LISTS, RELEASED_AT_ONCE } from '../operators/client/index.ts';
-import { type Api, openApi } from './api.ts';
-import { argumentOf, FLAG, parse } from './arguments.ts';
-import { CONFIRM_OPTIONS, hasSomebody } from './ask.ts';
-import { colourOf, COLUMNS } from './columns.ts';
+import { DISCARDED_AT_ONCE, LISTS, RELEASED_AT_ONCE } from '../operators/client/index.ts';
+import { CONFIRM_OPTIONS } from './ask.ts';
+import { COLUMNS } from './columns.ts';
 import { nounCommand } from './command.ts';
-import { filterHelp, filterOptions, readFilters, wordsOf } from './filters.ts';
+import { filterHelp, filtersOf, wordsOf } from './filters.ts';
 import { groupsHelp, groupsVerb } from './groups.ts';
+import type { Io } from './io.ts';
 import { printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
-import { type Order, runOrder, takePages, totalOf } from './order.ts';
-import { type Io, toJson } from './io.ts';
-import { discard, discardHelp, NOTHING, ORDER_FILTERS, type OrderFilter } from './quarantine-discard.ts';
-import { clean, count, counted } from './readable.ts';
+import { optionHelp } from './options.ts';
+import { takePages } from './order.ts';
+import { isFailure, type Item, type OrderVerb, orderVerb, type Telling } from './order-verb.ts';
+import { count, counted } from './readable.ts';
 import type { Column } from './table.ts';
 
-type Release = Answers['release'];
+const { state: _state, released: _released, ...orderFilters } = LISTS.quarantine.filters;
+/** Of the actions on all that wait. */
+const ORDER_FILTERS = filtersOf(orderFilters);
 
 /** Of those that are still not understood. */
 const SHOWN_MAX = 20;
@@ -36,54 +35,55 @@ ${groupsHelp('quarantine')}
   quarantine release --all
                         all that wait, or with filters some of them; on a terminal it shows them and asks
 ${filterHelp(ORDER_FILTERS)}
-    --dry-run             only count them and show some
-    --yes                 do not ask
-${discardHelp}
+${optionHelp(CONFIRM_OPTIONS)}
+  quarantine discard ID… --note TEXT
+                        give up these, at most ${DISCARDED_AT_ONCE}, for good: they no longer wait, and cannot be released any more;
+                        they stay in "deliveries list", with their bodies, for the usual time. The note says why
+  quarantine discard --all --note TEXT
+                        all that wait, or some of them, with the options of "release --all"; it shows them and asks
 
 Exit code 1 if one is still not understood, or could not be discarded.`;
 
-async function release(args: string[], env: Env, io: Io): Promise<number> {
-  const options = { all: FLAG, ...CONFIRM_OPTIONS, ...filterOptions(ORDER_FILTERS) } as const;
-  const { values, positionals: ids } = parse(args, options, RELEASED_AT_ONCE);
-  const filter = readFilters(ORDER_FILTERS, values);
-  if (values.all) {
-    if (ids.length > 0) throw new UsageError('an id and --all exclude each other');
-    const order = releaseAll(io, openApi(env, io), filter);
-    if (values['dry-run'] === true || (values.yes !== true && hasSomebody(io)))
-      return runOrder(io, values, COLUMNS.quarantine, order);
-    return order.carryOut(await order.find());
-  }
-  if (Object.keys(filter).length > 0) throw new UsageError('filters go with --all');
-  if (values['dry-run'] === true) throw new UsageError('--dry-run goes with --all');
-  const id = argumentOf(ids, 'the id of a delivery, or --all,');
-  const api = openApi(env, io);
-  if (ids.length > 1) return releasePages(io, api, { which: { ids }, total: ids.length });
-  const result = await api.client.release(id, api.nextKey());
-  await io.put(`${io.stdout.isTTY ? sentence(io, result) : toJson(result)}\n`);
-  return isFailure(result) ? 1 : 0;
-}
-
-const FAILURES: readonly string[] = ['still_quarantined', 'wrong_state', 'not_found'];
-const isFailure = ({ result }: Release) => FAILURES.includes(result);
-
-const releaseAll = (io: Io, api: Api, filter: OrderFilter): Order<Answers['quarantinePreview']> => ({
-  find: () => api.client.tryRelease({ filter }, api.nextKey()),
+const ofDeliveries = {
   noun: 'delivery',
-  none: { text: NOTHING, exitCode: 0 },
-  question: (amount) => `Release ${amount}?`,
+  thing: 'delivery',
+  units: 'deliveries',
+  columns: COLUMNS.quarantine,
+  filters: ORDER_FILTERS,
+} as const satisfies Partial<OrderVerb<'quarantine/release'>>;
+const NOTHING = 'nothing that matches waits in quarantine';
+
+const release = orderVerb({
+  ...ofDeliveries,
+  name: 'quarantine/release',
+  idsMax: RELEASED_AT_ONCE,
+  isHarmless: true,
   past: 'released',
-  carryOut: (found) =>
-    releasePages(io, api, { which: { filter: { ...filter, to: found.to } }, total: totalOf(found) }),
+  missing: 'the id of a delivery, or --all,',
+  question: (amount) => `Release ${amount}?`,
+  none: { text: NOTHING, exitCode: 0 },
+  tell: tellResults,
 });
 
-async function releasePages(
+const discard = orderVerb({
+  ...ofDeliveries,
+  name: 'quarantine/discard',
+  idsMax: DISCARDED_AT_ONCE,
+  needsNote: true,
+  past: 'discarded',
+  missing: 'the id of a delivery, or --all,',
+  question: (amount) => `Discard ${amount} for good?`,
+  none: { text: NOTHING, exitCode: 1 },
+});
+
+async function tellResults(
   io: Io,
-  { client, nextKey }: Api,
-  { which, total }: { which: Parameters<Api['client']['releaseMany']>[0]; total: number | undefined },
+  pages: AsyncIterable<{ readonly items?: readonly Item[] | undefined }>,
+  { verb: { units: unit }, total }: Telling,
 ): Promise<number> {
   const results = new Map<string, number>();
-  const failures: Release[] = [];
-  const take = async ({ items }: Answers['releases']) => {
+  const failures: Item[] = [];
+  const take = async ({ items = [] }: { readonly items?: readonly Item[] | undefined }) => {
     for (const item of items) {
       results.set(item.result, (results.get(item.result) ?? 0) + 1);
       if (isFailure(item)) failures.push(item);
@@ -91,7 +91,7 @@ async function releasePages(
     }
     return items.length;
   };
-  const done = await takePages(io, client.releaseMany(which, nextKey), { unit: 'deliveries', total, take });
+  const done = await takePages(io, pages, { unit, total, take });
   await summarize(io, { done, results, failures });
   return failures.length === 0 ? 0 : 1;
 }
@@ -102,7 +102,7 @@ async function summarize(
     done,
     results,
     failures,
-  }: { done: number; results: ReadonlyMap<string, number>; failures: readonly Release[] },
+  }: { done: number; results: ReadonlyMap<string, number>; failures: readonly Item[] },
 ): Promise<void> {
   const parts = Array.from(results, ([result, number]) => `${count(number)} ${readable(result)}`);
   io.complain(
@@ -117,13 +117,8 @@ async function summarize(
 
 const readable = (result: string) => result.replaceAll('_', ' ');
 
-function sentence({ paint }: Io, { delivery_id, result, event_id, reason }: Release): string {
-  const rest = clean([event_id, reason].filter(Boolean).join(': '));
-  return `${paint(colourOf(result) ?? 'bold', readable(result))} ${delivery_id}${rest === '' ? '' : `  ${rest}`}`;
-}
-
-export const FAILURE_COLUMNS: readonly Column<Release>[] = [
-  { head: 'delivery', text: (item) => item.delivery_id },
+export const FAILURE_COLUMNS: readonly Column<Item>[] = [
+  { head: 'delivery', text: (item) => item.delivery_id ?? '' },
   { head: 'reason', text: (item) => item.reason ?? readable(item.result), wrapTo: 40 },
 ];
 

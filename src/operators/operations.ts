@@ -16,8 +16,8 @@ import { listOperation, LISTS } from './api/lists.ts';
 import { createListeners } from './api/listeners.ts';
 import { createLiveOperations } from './api/live-operations.ts';
 import type { Operation } from './api/operation.ts';
-import { createOutboxOperations } from './api/outbox-operations.ts';
-import { createQuarantineOperations } from './api/quarantine-operations.ts';
+import { createOutboxOrders } from './api/outbox-orders.ts';
+import { createQuarantineOrders } from './api/quarantine-orders.ts';
 import { createReplayOperations } from './api/replay-operations.ts';
 import { createReplicaOperations } from './api/replica-operations.ts';
 import { createSearchOperations } from './api/search-operations.ts';
@@ -63,8 +63,8 @@ export function operationsOf(config: Config, parts: OperationParts): readonly Op
     ...createTokenOperations({ connection, environment }),
     ...createSessionOperations({ connection }),
     ...createReplayOperations({ connection }),
-    ...createQuarantineOperations(),
-    ...createOutboxOperations(),
+    ...createQuarantineOrders(),
+    ...createOutboxOrders(),
     ...createStatsOperations({ connection, now: Date.now }),
     ...liveOperations(config, parts, isValid),
     ...createSourceOperations({ connection, configuredSources }),

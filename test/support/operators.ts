@@ -58,6 +58,13 @@ export const ENTRY = {
   queue: null,
 };
 
+/** How the API answers an order about one entry of the outbox. */
+export const DECIDED = {
+  done: 1,
+  items: [{ id: '7', event_id: 'default:job_1:failed', result: 'parked', state: 'pending', reason: null }],
+  next_cursor: null,
+};
+
 /** `await operators(relay, { role: 'viewer' })`; by default an admin. */
 export async function operators(relay: Running, options: TokenOptions = {}): Promise<Operators> {
   const { token, value } = await newToken(relay.database, options);

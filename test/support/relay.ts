@@ -2,17 +2,20 @@
 // Entries are added to the outbox as the ledger's statement adds them.
 
 import { randomUUID } from 'node:crypto';
+import type { Kysely, Transaction } from 'kysely';
 import { createPublisher, type OutgoingMessage, type Publisher } from '../../src/relay/publisher.ts';
 import { topologyOf } from '../../src/relay/topology.ts';
 import { connectDatabase, type DatabaseConnection, type DatabaseOptions } from '../../src/ledger/database.ts';
+import type { Database } from '../../src/ledger/tables.ts';
 import { keepPartitions } from '../../src/ledger/partitions.ts';
 import { createOutbox, type Outbox } from '../../src/relay/outbox.ts';
 import { createHandOff, type HandOff } from '../../src/relay/hand-off.ts';
 import { createLease, type Lease } from '../../src/relay/lease.ts';
 import { entriesOf } from '../../src/relay/results.ts';
 import { createRelay, type Relay, type RelayLimits } from '../../src/relay/relay.ts';
-import { decide, judge, lockEntry } from '../../src/operators/decisions/decide.ts';
-import { decideEntries } from '../../src/operators/decisions/retry.ts';
+import type { EntriesFilter } from '../../src/operators/contract/outbox-orders.ts';
+import { decide, type Decided, type Decision } from '../../src/operators/decisions/decide.ts';
+import type { Which } from '../../src/operators/decisions/order.ts';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';
 import { completed, progress } from './sender.ts';
@@ -326,12 +329,20 @@ export async function retry(
   db: DatabaseConnection['db'],
   which: 'returned' | 'parked' | { readonly id: string },
 ): Promise<number> {
-  if (typeof which === 'string')
-    return (await decideEntries(db, 'retry', { state: which, sources: null })).decided.length;
-  return db.transaction().execute(async (trx) => {
-    const entry = await lockEntry(trx, which.id);
-    if (entry === undefined || judge(entry, 'retry').is !== 'allowed') return 0;
-    await decide(trx, { entry, decision: 'retry', by: 'a test' });
-    return 1;
-  });
+  const wanted = typeof which === 'string' ? { filter: { state: which } } : { ids: [which.id] };
+  return (await decideNow(db, 'retry', wanted)).decided.length;
 }
+
+/** Decides as a request of an operator does. */
+export const decideIn = (
+  trx: Transaction<Database>,
+  decision: Decision,
+  which: Which<EntriesFilter>,
+  limit = 1_000,
+): Promise<Decided> => decide(trx, decision, { which, limit, sources: null, after: undefined, by: 'a test' });
+
+export const decideNow = (
+  db: Kysely<Database>,
+  decision: Decision,
+  which: Which<EntriesFilter>,
+): Promise<Decided> => db.transaction().execute((trx) => decideIn(trx, decision, which));

@@ -18,7 +18,11 @@ export type Decisions = {
 };
 
 type Candidate = { readonly sequence: string; readonly id: string };
-type Reply = { readonly status: number; readonly error: string | undefined };
+type Reply = {
+  readonly status: number;
+  readonly error: string | undefined;
+  readonly result: string | undefined;
+};
 
 const TICK_MS = [200, 700] as const;
 const AT_A_TIME = [1, 3] as const;
@@ -51,13 +55,18 @@ export function startDecisions(options: {
 
   async function ask(sequence: string, action: string, key: string): Promise<Reply> {
     const { operators } = random.pick(world.replicas);
-    const response = await fetch(`${operators}/api/v1/outbox/${sequence}/${action}`, {
+    const response = await fetch(`${operators}/api/v1/outbox/${action}`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${await token()}`, 'idempotency-key': key },
+      headers: {
+        authorization: `Bearer ${await token()}`,
+        'idempotency-key': key,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ ids: [sequence] }),
       signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
     });
-    const { error } = (await response.json()) as { error?: string };
-    return { status: response.status, error };
+    const { error, items = [] } = (await response.json()) as { error?: string; items?: { result: string }[] };
+    return { status: response.status, error, result: items[0]?.result };
   }
 
   /** @returns whether it was done; undefined if nobody knows when the run ends. @throws Error for an answer that is not due */
@@ -67,12 +76,12 @@ export function startDecisions(options: {
   ): Promise<boolean | undefined> {
     const key = randomUUID();
     while (performance.now() < stopByMs) {
-      const { status, error } = await ask(sequence, action, key).catch(() => ({
+      const { status, error, result } = await ask(sequence, action, key).catch(() => ({
         status: 503,
         error: undefined,
+        result: undefined,
       }));
-      if (status === 200) return true;
-      if (status === 404 || (status === 409 && error !== 'in_progress')) return false;
+      if (status === 200) return result !== 'not_found' && result !== 'wrong_state';
       if (status < 500 && status !== 409 && status !== 429)
         throw new Error(`${action} was answered with ${status} ${error}`);
       await pause(AGAIN_MS);

@@ -9,7 +9,7 @@ import {
   quarantineGroupFilters,
   QuarantineGroups,
 } from '../contract/groups.ts';
-import { COUNTED_MAX } from '../contract/orders.ts';
+import { COUNTED_MAX } from '../contract/order-fields.ts';
 import { defineRead, type Operation, scopeOf } from './operation.ts';
 
 const HOW = `The largest groups first. A group is counted to ${COUNTED_MAX.toLocaleString('en-US')} at most.`;

@@ -9,7 +9,7 @@ import {
   type QuarantineGroups,
   type quarantineGroupFilters,
 } from '../contract/groups.ts';
-import { COUNTED_MAX } from '../contract/orders.ts';
+import { COUNTED_MAX } from '../contract/order-fields.ts';
 import { batchedEvents, batches, type Database, type OutboxState, timeText } from '../../ledger/index.ts';
 import { QUARANTINE_STATES, quarantineConditions, receivedBetween } from './deliveries.ts';
 import { has, inState, ofSources } from './entries.ts';

@@ -24,7 +24,7 @@ import { cutPage, type List, type Page, type PageOptions } from './lists.ts';
 export type OutboxFilters = Scoped<typeof outboxFilters>;
 
 /** Some 20 ms of entries in memory: of an event in a batch, the batch and the event are read. */
-const INSPECT = 5_000;
+export const INSPECT = 5_000;
 
 /**
  * By the entry's place and number, and not by time as other lists, so it has statements of its own. Each table has an index in

@@ -8,8 +8,7 @@ import { EventDetail } from '../contract/events.ts';
 import { type ListName, LISTS } from '../contract/lists.ts';
 import { OutboxGroups, QuarantineGroups } from '../contract/groups.ts';
 import { OutboxCounts } from '../contract/outbox.ts';
-import { DiscardedEntries, OutboxPreview, Retried } from '../contract/outbox-orders.ts';
-import { DiscardPage, QuarantinePreview, ReleasePage, ReleaseResult } from '../contract/quarantine.ts';
+import { type OrderName, ORDERS } from '../contract/orders.ts';
 import { ReplicaList } from '../contract/replicas.ts';
 import { ReplayDetail, ReplayPreview } from '../contract/replays.ts';
 import { SearchAnswer } from '../contract/search.ts';
@@ -31,14 +30,7 @@ export const answers = {
   stats: lenient(Stats),
   outboxCounts: lenient(OutboxCounts),
   outboxGroups: lenient(OutboxGroups),
-  outboxPreview: lenient(OutboxPreview),
-  retried: lenient(Retried),
-  discardedEntries: lenient(DiscardedEntries),
   quarantineGroups: lenient(QuarantineGroups),
-  quarantinePreview: lenient(QuarantinePreview),
-  release: lenient(ReleaseResult),
-  releases: lenient(ReleasePage),
-  discards: lenient(DiscardPage),
   replayDetail: lenient(ReplayDetail),
   replayPreview: lenient(ReplayPreview),
   sessions: lenient(SessionPage.pick({ items: true })),
@@ -55,3 +47,19 @@ export type Items = { readonly [N in ListName]: Lenient<z.infer<(typeof LISTS)[N
 export const items = Object.fromEntries(
   Object.entries(LISTS).map(([name, { item }]) => [name, lenient<unknown>(item)]),
 ) as { readonly [N in ListName]: z.ZodType<Items[N]> };
+
+/** What an order did, and what its dry run found. */
+export type OrderPage<N extends OrderName> = Lenient<z.infer<(typeof ORDERS)[N]['page']>>;
+export type OrderPreview<N extends OrderName> = Lenient<z.infer<(typeof ORDERS)[N]['preview']>>;
+
+export const orders = Object.fromEntries(
+  Object.entries(ORDERS).map(([name, { page, preview }]) => [
+    name,
+    { page: lenient<unknown>(page), preview: lenient<unknown>(preview) },
+  ]),
+) as unknown as {
+  readonly [N in OrderName]: {
+    readonly page: z.ZodType<OrderPage<N>>;
+    readonly preview: z.ZodType<OrderPreview<N>>;
+  };
+};

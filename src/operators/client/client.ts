@@ -7,11 +7,10 @@ import { PAGE_LIMIT_MAX } from '../contract/filters.ts';
 import type { ListName, LISTS } from '../contract/lists.ts';
 import type { liveFilters } from '../contract/live.ts';
 import type { outboxGroupFilters, quarantineGroupFilters } from '../contract/groups.ts';
-import type { DiscardEntriesOrder, RetryOrder } from '../contract/outbox-orders.ts';
-import type { DiscardOrder, ReleaseOrder } from '../contract/quarantine.ts';
+import type { OrderName, OrderOf } from '../contract/orders.ts';
 import type { ReplayOrder as ContractReplayOrder } from '../contract/replay-order.ts';
 import { STORY_ITEMS_DEFAULT } from '../contract/story.ts';
-import { answers, type Items, items } from './answers.ts';
+import { answers, type Items, items, type OrderPage, orders } from './answers.ts';
 import type { HttpClientOptions, Query } from '../../http-client.ts';
 import { pages } from '../../pages.ts';
 import type { Lenient } from './lenient.ts';
@@ -27,8 +26,8 @@ export type ListQuery<N extends ListName> = QueryOf<(typeof LISTS)[N]['filters']
 export type LiveQuery = QueryOf<typeof liveFilters>;
 export type ReplayOrder = Omit<Lenient<ContractReplayOrder>, 'dry_run'>;
 
-/** Which entries or deliveries an order is about. */
-type Which<Order> = Pick<Order, Extract<keyof Order, 'ids' | 'filter' | 'state' | 'source'>>;
+/** Which entries or deliveries an order is about: one of `ids` and `filter`; and the `note` of a discard of deliveries. */
+export type Ordered<N extends OrderName> = Omit<OrderOf<N>, 'dry_run' | 'limit' | 'cursor'>;
 
 type LiveEvents = AsyncGenerator<ServerSentEvent, void, undefined>;
 
@@ -138,41 +137,19 @@ export function createOperatorsClient(options: HttpClientOptions) {
     /** For `/console/sign-in?code=…`. A repeated request gets no code. */
     signInCode: (key = newKey()) => act('/sign-in-codes', answers.signInCode, key),
 
-    /** Records a delivery in quarantine again, by the rules of now. */
-    release: (deliveryId: string, key = newKey()) =>
-      act(`/quarantine/${part(deliveryId)}/release`, answers.release, key),
-    /** How many deliveries `releaseMany` would release. Releases none. */
-    tryRelease: (which: Which<ReleaseOrder>, key = newKey()) =>
-      act('/quarantine/release', answers.quarantinePreview, key, { ...which, dry_run: true }),
-    /** Releases many, page by page: each page is an action of its own. */
-    releaseMany: (which: Which<ReleaseOrder>, nextKey = newKey) =>
-      pages((cursor) => act('/quarantine/release', answers.releases, nextKey(), { ...which, cursor })),
-
-    /** Takes a delivery out of quarantine for good. The note says why. */
-    discard: (deliveryId: string, note: string, key = newKey()) =>
-      act(`/quarantine/${part(deliveryId)}/discard`, items.quarantine, key, { note }),
-    /** How many deliveries `discardMany` would discard. Discards none. */
-    tryDiscard: (which: Which<DiscardOrder>, key = newKey()) =>
-      act('/quarantine/discard', answers.quarantinePreview, key, { ...which, dry_run: true }),
-    /** Discards many, page by page: each page is an action of its own. */
-    discardMany: (order: Which<DiscardOrder> & { readonly note: string }, nextKey = newKey) =>
-      pages((cursor) => act('/quarantine/discard', answers.discards, nextKey(), { ...order, cursor })),
+    /** How many entries or deliveries `order` would begin with. Changes none. */
+    tryOrder: <N extends OrderName>(name: N, ordered: Ordered<N>, key = newKey()) =>
+      act(`/${name}`, orders[name].preview, key, { ...ordered, dry_run: true }),
+    /**
+     * Retries, discards or parks entries of the outbox, by the numbers of entries or the ids of events; releases deliveries in
+     * quarantine, by the rules of now, or discards them. Page by page: each page is an action of its own.
+     */
+    order: <N extends OrderName>(name: N, ordered: Ordered<N>, nextKey = newKey) =>
+      pages<OrderPage<N>>((cursor) => act(`/${name}`, orders[name].page, nextKey(), { ...ordered, cursor })),
     /** Deliveries in quarantine, counted by what they have in common. */
     quarantineGroups: (query: QueryOf<typeof quarantineGroupFilters>) =>
       get('/quarantine/groups', answers.quarantineGroups, query),
 
-    /** Publishes an event of the outbox again, gives it up, or parks it. `id`: the entry's own digits, or an event's id. */
-    decide: (id: string, action: 'retry' | 'discard' | 'park', key = newKey()) =>
-      act(`/outbox/${part(id)}/${action}`, items.outbox, key),
-    /** How many entries `retryMany` or `discardEntries` would change. Changes none. */
-    tryDecide: (action: 'retry' | 'discard', which: Which<DiscardEntriesOrder>, key = newKey()) =>
-      act(`/outbox/${action}`, answers.outboxPreview, key, { ...which, dry_run: true }),
-    /** Retries many, page by page: each page is an action of its own. */
-    retryMany: (which: Which<RetryOrder>, nextKey = newKey) =>
-      pages((cursor) => act('/outbox/retry', answers.retried, nextKey(), { ...which, cursor })),
-    /** Discards many, page by page: each page is an action of its own. */
-    discardEntries: (which: Which<DiscardEntriesOrder>, nextKey = newKey) =>
-      pages((cursor) => act('/outbox/discard', answers.discardedEntries, nextKey(), { ...which, cursor })),
     /** Entries of the outbox, counted by what they have in common. */
     outboxGroups: (query: QueryOf<typeof outboxGroupFilters>) =>
       get('/outbox/groups', answers.outboxGroups, query),

@@ -1,6 +1,6 @@
 // What `tallyhook/operators` of the package exports: a part of this room's door, since what is public once must stay.
 
-export type { Answers, Items } from './answers.ts';
+export type { Answers, Items, OrderPage, OrderPreview } from './answers.ts';
 export {
   ApiAnswerError,
   type CallOptions,
@@ -10,8 +10,10 @@ export {
   type LiveQuery,
   NoAnswerError,
   type OperatorsClient,
+  type Ordered,
   type ReplayOrder,
 } from './client.ts';
 export type { HttpClientOptions as OperatorsClientOptions } from '../../http-client.ts';
 export type { ServerSentEvent } from './server-sent-events.ts';
 export type { ListName } from '../contract/lists.ts';
+export type { OrderName } from '../contract/orders.ts';

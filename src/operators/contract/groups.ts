@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { outboxState, timestamp } from './fields.ts';
-import { COUNTED_MAX } from './orders.ts';
+import { COUNTED_MAX } from './order-fields.ts';
 import { outboxFilters } from './outbox.ts';
 import { quarantineFilters } from './quarantine.ts';
 

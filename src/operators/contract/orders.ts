@@ -1,42 +1,40 @@
-// What the orders for many entries or deliveries have in common. Each names them by `ids` or by a `filter`, has a dry run,
-// and works page by page. A dry run answers an upper bound: with it in the filter, the order leaves alone what came later.
+// All orders by their addresses, with the forms of what they take and answer. The API's operations, the client and the console
+// are made from them.
 
-import { z } from 'zod';
-import { orderCursor } from './filters.ts';
+import type { z } from 'zod';
+import {
+  DecidedEntries,
+  DiscardEntriesOrder,
+  EntriesAnswer,
+  OutboxPreview,
+  ParkOrder,
+  RetryOrder,
+} from './outbox-orders.ts';
+import {
+  DecidedDeliveries,
+  DeliveriesAnswer,
+  DiscardOrder,
+  QuarantinePreview,
+  ReleaseOrder,
+} from './quarantine.ts';
 
-/** A preview or a group counts no further: so its cost is bounded, and people read "10,000+". */
-export const COUNTED_MAX = 10_000;
-export const SAMPLE_MAX = 10;
+const ofEntries = { answer: EntriesAnswer, page: DecidedEntries, preview: OutboxPreview } as const;
+const ofDeliveries = {
+  answer: DeliveriesAnswer,
+  page: DecidedDeliveries,
+  preview: QuarantinePreview,
+} as const;
 
-export const idsOf = (id: z.ZodType<string, string>, max: number) =>
-  z
-    .array(id)
-    .min(1, 'must not be empty')
-    .max(max, `must be at most ${max} in one request`)
-    .optional()
-    .describe(`These, at most ${max}. Each of them is answered.`);
+/** `answer`: a page of what was done, or the preview of a dry run. */
+export const ORDERS = {
+  'outbox/retry': { id: 'retryEntries', order: RetryOrder, ...ofEntries },
+  'outbox/discard': { id: 'discardEntries', order: DiscardEntriesOrder, ...ofEntries },
+  'outbox/park': { id: 'parkEntries', order: ParkOrder, ...ofEntries },
+  'quarantine/release': { id: 'releaseDeliveries', order: ReleaseOrder, ...ofDeliveries },
+  'quarantine/discard': { id: 'discardDeliveries', order: DiscardOrder, ...ofDeliveries },
+} as const;
 
-/** How far an order goes. `max`: in one call. */
-export const paged = (max: number) => ({
-  dry_run: z.boolean().default(false).describe('Only says what would be done.'),
-  limit: z.int().min(1).max(max).default(max),
-  cursor: orderCursor,
-});
-
-/** What a refinement of an order says, and shows. */
-export const ONE_OF_BOTH = 'exactly one of ids and filter must be given';
-export const namesOne = ({ ids, filter }: { ids?: unknown; filter?: unknown }) =>
-  (ids === undefined) !== (filter === undefined);
-
-/** Of a page of what was done. */
-export const nextCursor = z.string().nullable().describe('For the next call; null after the last page.');
-export const whyNot = z.string().nullable().describe('Why not, if its state does not allow it.');
-
-/** Of a preview. */
-export const counts = {
-  matched: z
-    .int()
-    .min(0)
-    .describe(`At most ${COUNTED_MAX.toLocaleString('en-US')}: no further is counted.`),
-  matched_exactly: z.boolean().describe('False if there may be more.'),
-};
+export type OrderName = keyof typeof ORDERS;
+/** As a caller may give it. */
+export type OrderOf<Name extends OrderName> = z.input<(typeof ORDERS)[Name]['order']>;
+export type AnswerTo<Name extends OrderName> = z.output<(typeof ORDERS)[Name]['answer']>;

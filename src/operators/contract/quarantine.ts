@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { Delivery } from './deliveries.ts';
 import { timestamp } from './fields.ts';
 import { exactReason, flag, job, note as noteText, plain, range, source } from './filters.ts';
-import { counts, idsOf, namesOne, nextCursor, ONE_OF_BOTH, paged, SAMPLE_MAX, whyNot } from './orders.ts';
+import { counts, idsOf, namesOne, ONE_OF_BOTH, page, paged, SAMPLE_MAX } from './order-fields.ts';
 
 /** One transaction locks as many jobs. */
 export const RELEASED_AT_ONCE = 100;
@@ -39,33 +39,26 @@ export const ReleaseOrder = z
   .refine(namesOne, ONE_OF_BOTH)
   .meta({ id: 'ReleaseOrder', description: 'Which deliveries to release, oldest first.' });
 
-const releaseResult = z.enum(['accepted', 'duplicate', 'conflict', 'still_quarantined']);
+/** What becomes of a delivery that is released, if it is understood now. */
+export const UNDERSTOOD = ['accepted', 'duplicate', 'conflict'] as const;
 
-export const ReleaseResult = z
+export const DeliveryItem = z
   .object({
     delivery_id: z.uuid(),
-    result: releaseResult.describe('The outcome with the present schemas.'),
-    event_id: z.string().nullable(),
-    reason: z.string().nullable().describe('Why it is still not understood.'),
+    result: z
+      .enum([...UNDERSTOOD, 'still_quarantined', 'discarded', 'wrong_state', 'not_found'])
+      .describe('Of a release: the outcome with the present schemas. The last two only with `ids`.'),
+    event_id: z.string().nullable().describe('Of a release.'),
+    reason: z.string().nullable().describe('Why it is still not understood, or cannot be decided on.'),
   })
-  .meta({ id: 'ReleaseResult', description: 'What became of a quarantined delivery.' });
+  .meta({ id: 'DeliveryItem', description: 'What became of a delivery that was decided on.' });
 
-export const ReleaseItem = ReleaseResult.extend({
-  result: z
-    .enum([...releaseResult.options, 'wrong_state', 'not_found'])
-    .describe('The outcome with the present schemas; the last two only with `ids`.'),
-  reason: z.string().nullable().describe('Why it is still not understood, or why it cannot be released.'),
-}).meta({ id: 'ReleaseItem', description: 'What became of a delivery that was to be released.' });
-
-export const ReleasePage = z
-  .object({ items: z.array(ReleaseItem), next_cursor: nextCursor })
-  .meta({ id: 'ReleasePage', description: 'What became of some of them.' });
+export const DecidedDeliveries = page(DeliveryItem).meta({
+  id: 'DecidedDeliveries',
+  description: 'How many deliveries have left the quarantine.',
+});
 
 const note = noteText.describe('The reason, which is shown with the delivery.');
-
-export const Discard = z
-  .strictObject({ note })
-  .meta({ id: 'Discard', description: 'Why a delivery is discarded.' });
 
 export const DiscardOrder = z
   .strictObject({
@@ -79,22 +72,6 @@ export const DiscardOrder = z
   })
   .meta({ id: 'DiscardOrder', description: 'Which deliveries to discard, oldest first, and why.' });
 
-export const DiscardItem = z
-  .object({
-    delivery_id: z.uuid(),
-    result: z.enum(['discarded', 'wrong_state', 'not_found']),
-    reason: whyNot,
-  })
-  .meta({ id: 'DiscardItem', description: 'What became of a delivery that was to be discarded.' });
-
-export const DiscardPage = z
-  .object({
-    discarded: z.int().min(0).describe('Deliveries that this call discarded.'),
-    items: z.array(DiscardItem).optional().describe('With `ids`: each of them.'),
-    next_cursor: nextCursor,
-  })
-  .meta({ id: 'DiscardPage', description: 'How many of them were discarded.' });
-
 export const QuarantinePreview = z
   .object({
     ...counts,
@@ -105,16 +82,9 @@ export const QuarantinePreview = z
 
 export type QuarantinePreview = z.infer<typeof QuarantinePreview>;
 
-export const ReleaseAnswer = z
-  .union([ReleasePage, QuarantinePreview])
-  .meta({ id: 'ReleaseAnswer', description: 'What became of them; or what a dry run found.' });
-
-export const DiscardAnswer = z
-  .union([DiscardPage, QuarantinePreview])
-  .meta({ id: 'DiscardAnswer', description: 'How many were discarded; or what a dry run found.' });
+export const DeliveriesAnswer = z
+  .union([DecidedDeliveries, QuarantinePreview])
+  .meta({ id: 'DeliveriesAnswer', description: 'What became of them; or what a dry run found.' });
 
 export type QuarantineFilter = z.output<typeof filter>;
-export type ReleaseOrder = z.input<typeof ReleaseOrder>;
-export type DiscardOrder = z.input<typeof DiscardOrder>;
-export type ReleaseItem = z.infer<typeof ReleaseItem>;
-export type DiscardItem = z.infer<typeof DiscardItem>;
+export type DeliveryItem = z.infer<typeof DeliveryItem>;

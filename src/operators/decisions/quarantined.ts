@@ -1,15 +1,18 @@
-// Finds and locks the deliveries in quarantine that an operator wants to release (release.ts) or discard (discard.ts).
+// Which deliveries in quarantine an order takes, to release (release.ts) or discard them (discard.ts): those that are named, or
+// those of a filter, oldest first.
 
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
+import type { Position } from '../audit/cursor.ts';
 import {
   IS_WAITING,
   quarantineConditions,
   readDeliveriesNamed,
   receivedBetween,
 } from '../audit/deliveries.ts';
-import { COUNTED_MAX, SAMPLE_MAX } from '../contract/orders.ts';
-import type { QuarantineFilter, QuarantinePreview } from '../contract/quarantine.ts';
+import { COUNTED_MAX, SAMPLE_MAX } from '../contract/order-fields.ts';
+import type { DeliveryItem, QuarantineFilter, QuarantinePreview } from '../contract/quarantine.ts';
 import { type AuthenticBody, type Database, jobKey, TIME_FORMAT, timeText } from '../../ledger/index.ts';
+import type { Order, Selection } from './order.ts';
 
 /** Of one job in one call. Each is a statement of its own, and the other jobs stay locked meanwhile. */
 export const RELEASED_OF_A_JOB = 8;
@@ -32,47 +35,15 @@ export type Found = {
 export type Quarantined = { id: string; source: string; job_id: string | null; body: AuthenticBody | null };
 
 /** Why a delivery can be neither released nor discarded, for people. */
-export const NOT_WAITING = {
+const NOT_WAITING = {
   'never quarantined': 'it is not in quarantine, and never was',
   released: 'it is not in quarantine any more: it was released',
   discarded: 'it is not in quarantine any more: it was discarded; this cannot be undone',
 } as const;
-export type NotWaiting = keyof typeof NOT_WAITING;
-
-export type QuarantinePlace = { readonly at: string; readonly id: string };
-
-/** Which deliveries, of those that wait. */
-export type QuarantineRequest = {
-  readonly filter: QuarantineFilter;
-  /** Null for all. */
-  readonly sources: readonly string[] | null;
-  readonly after: QuarantinePlace | undefined;
-  readonly limit: number;
-};
-
-/** The source of a delivery, to check the caller's scope. Undefined if there is no such delivery. */
-export async function sourceOfDelivery(trx: Transaction<Database>, id: string): Promise<string | undefined> {
-  const row = await trx.selectFrom('deliveries').select('source').where('id', '=', id).executeTakeFirst();
-  return row?.source;
-}
-
-/** Locks its row. @returns undefined if there is no such delivery */
-export async function lockOne(
-  trx: Transaction<Database>,
-  id: string,
-): Promise<(Quarantined & Found) | NotWaiting | undefined> {
-  const found = await trx
-    .selectFrom('deliveries')
-    .select(['id', 'source', 'job_id', 'reason', 'body', 'body_bytes'])
-    .select(['outcome', 'released_at', 'discarded_at', timeText('received_at').as('at')])
-    .where('id', '=', id)
-    .forUpdate()
-    .executeTakeFirst();
-  return found && (whyNotWaiting(found) ?? (found as Quarantined & Found));
-}
+type NotWaiting = keyof typeof NOT_WAITING;
 
 /** Undefined if it waits. */
-export function whyNotWaiting(delivery: {
+function whyNotWaiting(delivery: {
   readonly outcome: string;
   readonly released_at: unknown;
   readonly discarded_at: unknown;
@@ -82,29 +53,97 @@ export function whyNotWaiting(delivery: {
   return delivery.discarded_at === null ? undefined : 'discarded';
 }
 
-/**
- * Locks the oldest deliveries that match, from behind `after`; fewer than `limit` if many are of one job, or large. Skips
- * those that another transaction has locked.
- * @returns `next`: where the next call goes on; undefined if none are left
- */
-export async function lockOldest(
+type Row = Found & { readonly notWaiting: NotWaiting | undefined };
+
+export type Picked = {
+  /** Those that wait, oldest first. They are locked by `lock`, or when they are discarded. */
+  readonly waiting: readonly Found[];
+  /** What was named and does not wait; it keeps back none of the others. */
+  readonly others: DeliveryItem[];
+  /** Where the next call goes on; undefined if none are left. */
+  readonly next: Position | undefined;
+};
+
+/** @param fitting takes the first ones that one call can take, one at least */
+export function pickWaiting(
   trx: Transaction<Database>,
-  order: QuarantineRequest,
-): Promise<{ locked: Quarantined[]; next: QuarantinePlace | undefined }> {
-  const found = await findOldest(trx, order);
-  const taken = withinLimits(found);
-  const last = taken.at(-1);
-  const isLast = found.length < order.limit && taken.length === found.length;
+  { which, ...order }: Order<QuarantineFilter>,
+  fitting: (waiting: readonly Found[]) => readonly Found[] = (waiting) => waiting,
+): Promise<Picked> {
+  return which.filter === undefined
+    ? pickNamed(trx, { ...order, ids: which.ids }, fitting)
+    : pickMatching(trx, { ...order, filter: which.filter }, fitting);
+}
+
+type Page = Pick<Order<QuarantineFilter>, 'sources' | 'after' | 'limit'>;
+type Fitting = NonNullable<Parameters<typeof pickWaiting>[2]>;
+
+const placeOf = (last: Found | undefined): Position | undefined => last && [last.at, last.id];
+
+/** Fewer than `limit` if not so many fit. */
+async function pickMatching(
+  trx: Transaction<Database>,
+  { limit, ...order }: Page & { filter: QuarantineFilter },
+  fitting: Fitting,
+): Promise<Picked> {
+  const found = await findOldest(trx, { ...order, limit });
+  const waiting = fitting(found);
+  const isLast = found.length < limit && waiting.length === found.length;
+  return { waiting, others: [], next: isLast ? undefined : placeOf(waiting.at(-1)) };
+}
+
+/** In the order of their time. Waits for those that another transaction has locked. */
+async function pickNamed(
+  trx: Transaction<Database>,
+  { ids, sources, after, limit }: Page & { ids: readonly string[] },
+  fitting: Fitting,
+): Promise<Picked> {
+  const found = await readNamed(trx, { ids, sources, lock: sql`for update` });
+  const left = found.filter((row) => after === undefined || isBehind(row, after));
+  const waits = left.filter(({ notWaiting }) => notWaiting === undefined);
+  const waiting = fitting(waits.slice(0, limit));
+  const last = waiting.length < waits.length ? waiting.at(-1) : undefined;
+  const page = last === undefined ? left : left.slice(0, left.findIndex(({ id }) => id === last.id) + 1);
+  const known = new Set(found.map(({ id }) => id));
+  // Said once, by the first call.
+  const missing = after === undefined ? [...new Set(ids)].filter((id) => !known.has(id)) : [];
   return {
-    locked: await lock(trx, taken),
-    next: isLast || last === undefined ? undefined : { at: last.at, id: last.id },
+    waiting,
+    others: [
+      ...page.flatMap(({ id, notWaiting }) => (notWaiting ? [passedOver(id, notWaiting)] : [])),
+      ...missing.map((id) => passedOver(id)),
+    ],
+    next: placeOf(last),
   };
 }
 
-/** Of those that wait, by index deliveries_quarantine. Locks nothing. */
-export async function findOldest(
+/** By the primary key, in each partition. Locks in the order of their time, so that two orders do not deadlock. */
+async function readNamed(
   db: Kysely<Database>,
-  { filter, sources, after, limit }: QuarantineRequest,
+  { ids, sources, lock }: Pick<Page, 'sources'> & { ids: readonly string[]; lock: RawBuilder<unknown> },
+): Promise<Row[]> {
+  const { rows } = await sql<Found & { outcome: string; released_at: unknown; discarded_at: unknown }>`
+    select t.id, t.source, t.job_id, t.reason, t.body_bytes, ${timeText('t.received_at')} as at,
+      t.outcome, t.released_at, t.discarded_at
+    from deliveries t
+    where t.id = any(${ids}::uuid[]) and (${sources}::text[] is null or t.source = any(${sources}::text[]))
+    order by t.received_at, t.id ${lock}`.execute(db);
+  return rows.map((row) => ({ ...row, notWaiting: whyNotWaiting(row) }));
+}
+
+const isBehind = (row: Found, [at = '', id = '']: Position) => (row.at === at ? row.id > id : row.at > at);
+
+const passedOver = (id: string, notWaiting?: NotWaiting): DeliveryItem => ({
+  delivery_id: id,
+  result: notWaiting === undefined ? 'not_found' : 'wrong_state',
+  event_id: null,
+  reason: notWaiting === undefined ? null : NOT_WAITING[notWaiting],
+});
+
+/** Of those that wait, by index deliveries_quarantine. Locks nothing. */
+async function findOldest(
+  db: Kysely<Database>,
+  { filter, sources, after, limit }: Page & { filter: QuarantineFilter },
 ): Promise<Found[]> {
   const { from, to, ...others } = filter;
   const conditions = [
@@ -113,7 +152,7 @@ export async function findOldest(
     ...receivedBetween({ from, to }),
   ];
   if (after !== undefined)
-    conditions.push(sql`(t.received_at, t.id) > (${after.at}::timestamptz, ${after.id}::uuid)`);
+    conditions.push(sql`(t.received_at, t.id) > (${after[0]}::timestamptz, ${after[1]}::uuid)`);
   const { rows } = await sql<Found>`
     select t.id, t.source, t.job_id, t.reason, t.body_bytes, ${timeText('t.received_at')} as at
     from deliveries t where ${sql.join(conditions, sql` and `)}
@@ -121,11 +160,26 @@ export async function findOldest(
   return rows;
 }
 
-/** Changes nothing, and locks nothing. `to`: the end of the filter's time, now at the latest. */
-export async function previewMatching(
+/** Those that wait. Changes nothing, and locks nothing. `to`: the end of the filter's time, now at the latest. */
+export async function previewWaiting(
   db: Kysely<Database>,
-  request: Pick<QuarantineRequest, 'filter' | 'sources'>,
+  { which, sources }: Selection<QuarantineFilter>,
 ): Promise<QuarantinePreview> {
+  if (which.filter !== undefined) return previewMatching(db, { filter: which.filter, sources });
+  const named = await readNamed(db, { ids: which.ids, sources, lock: sql`` });
+  const waiting = named.filter(({ notWaiting }) => notWaiting === undefined);
+  const { rows } = await sql<{ to: string }>`select ${untilText()} as to`.execute(db);
+  return {
+    matched: waiting.length,
+    matched_exactly: true,
+    to: rows[0]?.to ?? '',
+    sample: await readDeliveriesNamed(db, waiting.slice(0, SAMPLE_MAX)),
+  };
+}
+
+type Matching = Pick<Page, 'sources'> & { readonly filter: QuarantineFilter };
+
+async function previewMatching(db: Kysely<Database>, request: Matching): Promise<QuarantinePreview> {
   const { count, isAll, to } = await countMatching(db, request);
   const oldest = await findOldest(db, { ...request, after: undefined, limit: SAMPLE_MAX });
   return {
@@ -142,7 +196,7 @@ export async function previewMatching(
  */
 async function countMatching(
   db: Kysely<Database>,
-  { filter, sources }: Pick<QuarantineRequest, 'filter' | 'sources'>,
+  { filter, sources }: Matching,
 ): Promise<{ count: number; isAll: boolean; to: string }> {
   const { from, to, ...others } = filter;
   const conditions = [sql`true`, ...quarantineConditions({ ...others, sources })];

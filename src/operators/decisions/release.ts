@@ -12,18 +12,10 @@ import {
   releaseColumns,
   type Database,
 } from '../../ledger/index.ts';
+import type { QuarantineFilter } from '../contract/quarantine.ts';
 import { limitIdleTime } from './job-holds.ts';
-import { lockNamed, type NamedRequest, type PassedOver } from './named-deliveries.ts';
-import {
-  lock,
-  lockOldest,
-  lockOne,
-  type Quarantined,
-  type NotWaiting,
-  type QuarantinePlace,
-  type QuarantineRequest,
-  withinLimits,
-} from './quarantined.ts';
+import type { Order } from './order.ts';
+import { lock, type Picked, pickWaiting, type Quarantined, withinLimits } from './quarantined.ts';
 
 export type Release = {
   readonly delivery_id: string;
@@ -34,33 +26,13 @@ export type Release = {
   readonly reason: string | null;
 };
 
-/** @returns undefined if there is no such delivery */
-export async function releaseOne(
+/** Releases deliveries: those of a filter that another transaction has locked are skipped, named ones are waited for. */
+export async function release(
   trx: Transaction<Database>,
-  id: string,
-): Promise<Release | NotWaiting | undefined> {
-  const locked = await lockOne(trx, id);
-  if (locked === undefined || typeof locked === 'string') return locked;
-  const [release] = await releaseAll(trx, [locked]);
-  return release;
-}
-
-/** Releases the oldest deliveries that match. @returns `next`: where the next call goes on; undefined if none are left */
-export async function releaseMany(
-  trx: Transaction<Database>,
-  order: QuarantineRequest,
-): Promise<{ releases: Release[]; next: QuarantinePlace | undefined }> {
-  const { locked, next } = await lockOldest(trx, order);
-  return { releases: await releaseAll(trx, locked), next };
-}
-
-/** Releases deliveries that are named. A delivery that does not wait keeps back none of the others. */
-export async function releaseNamed(
-  trx: Transaction<Database>,
-  request: NamedRequest,
-): Promise<{ releases: Release[]; others: PassedOver[]; next: QuarantinePlace | undefined }> {
-  const { waiting, others, next } = await lockNamed(trx, request, withinLimits);
-  return { releases: await releaseAll(trx, await lock(trx, waiting)), others, next };
+  order: Order<QuarantineFilter>,
+): Promise<{ releases: Release[] } & Omit<Picked, 'waiting'>> {
+  const { waiting, ...rest } = await pickWaiting(trx, order, withinLimits);
+  return { releases: await releaseAll(trx, await lock(trx, waiting)), ...rest };
 }
 
 /** In the order given: by the time of their delivery. */

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import { cliOf, cliWith, parseLines } from '../../support/cli.ts';
-import { ENTRY } from '../../support/operators.ts';
+import { DECIDED } from '../../support/operators.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { startProcess } from '../../support/replica.ts';
 import { completed, deliver, failed, newJobId } from '../../support/sender.ts';
@@ -59,9 +59,9 @@ test('outbox lists what waits for an operator, and sends it again on request', a
   expect(await cli.items('outbox', 'parked')).toEqual([]);
 
   await bus.channel.bindQueue(bus.queue, exchange, 'job.failed.#');
-  expect(await cli.items('outbox', 'retry', `default:${one}:failed`)).toMatchObject([{ state: 'pending' }]);
+  expect(await cli.items('outbox', 'retry', `default:${one}:failed`)).toMatchObject([{ result: 'retried' }]);
   await bus.received(1);
-  expect(await cli.items('outbox', 'retry', 'returned')).toEqual([{ state: 'returned', retried: 1 }]);
+  expect(await cli.items('outbox', 'retry', 'returned')).toEqual([{ retried: 1 }]);
   await bus.received(2);
   expect(bus.ids()).toEqual([`default:${one}:failed`, `default:${two}:failed`]);
   expect(await cli.run('outbox')).toEqual({ code: 0, stdout: '', stderr: 'nothing is returned or parked\n' });
@@ -81,7 +81,11 @@ test('what a replay holds in the outbox is no event to be put back, but is told 
 
   expect(await cli.run('outbox')).toEqual({ code: 0, stdout: '', stderr: 'nothing is returned or parked\n' });
   const retried = await cli.run('outbox', 'retry', 'returned');
-  expect(retried).toMatchObject({ code: 1, stdout: '{"state":"returned","retried":0}\n' });
+  expect(retried).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: 'nothing that matches waits in the outbox\n',
+  });
   await place.send(failed(newJobId()));
   await expect.poll(() => cli.items('outbox')).toHaveLength(1);
   expect(await cli.items('outbox')).toMatchObject([{ replay_id: null }]);
@@ -97,7 +101,7 @@ test('outbox park and discard decide about one event, by its id', async () => {
   await place.send(failed(id.split(':')[1] ?? ''));
   await expect.poll(() => cli.items('outbox')).toHaveLength(1);
 
-  expect(await cli.items('outbox', 'park', id)).toMatchObject([{ event_id: id, state: 'parked' }]);
+  expect(await cli.items('outbox', 'park', id)).toMatchObject([{ event_id: id, result: 'parked' }]);
   expect(await cli.items('outbox', 'parked')).toHaveLength(1);
   expect(await cli.items('outbox', 'discard', id)).toMatchObject([{ event_id: id }]);
   expect(await cli.items('outbox')).toEqual([]);
@@ -152,12 +156,13 @@ test('quarantine discard gives up some by their ids or all that match, with a no
     code: 2,
     stderr: expect.stringContaining('--note TEXT is missing') as unknown,
   });
-  const some = await cli.run('quarantine', 'discard', one, two, one, '--note', 'sent by mistake');
+  expect(await cli.run('quarantine', 'discard', one, '--note', 'sent by mistake')).toMatchObject({ code: 0 });
+  const some = await cli.run('quarantine', 'discard', one, two, '--note', 'sent by mistake');
   expect(some).toMatchObject({ code: 1, stderr: expect.stringContaining(`${one}: it is not in`) as unknown });
-  expect(parseLines(some.stdout)).toMatchObject([
-    { id: one, discard_note: 'sent by mistake', discarded_by: 'operator of the test' },
-    { id: two, discard_note: 'sent by mistake' },
-  ]);
+  expect(parseLines(some.stdout)).toMatchObject([{ delivery_id: two, result: 'discarded' }]);
+  expect(await cli.items('quarantine', 'list', '--state', 'discarded')).toMatchObject(
+    [two, one].map((id) => ({ id, discard_note: 'sent by mistake', discarded_by: 'operator of the test' })),
+  );
   expect(await cli.run('quarantine', 'release', one)).toMatchObject({ code: 1 });
 
   const all = ['quarantine', 'discard', '--all', '--status', 'paused'];
@@ -275,7 +280,7 @@ test('replay of events by their ids; what matches nothing is exit code 1', async
 test('an action carries one key on every try, and another action another', async () => {
   await using service = await startReceiver((response, _received, index) => {
     if (index === 0) response.destroy();
-    else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(ENTRY));
+    else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(DECIDED));
   });
   const cli = cliWith({ TALLYHOOK_URL: `http://127.0.0.1:${service.port}`, TALLYHOOK_TOKEN: 'thk_test_x' });
 

@@ -71,6 +71,26 @@ test('outbox retry and discard of all that match count first, and need a yes', a
   expect(await states()).toEqual(['3 pending']);
 });
 
+test('outbox park takes several ids, or all that match', async () => {
+  await seedEntries(database, { state: 'pending', from: 1, count: 4, batchOf: 2 });
+
+  const named = await cli.run('outbox', 'park', '1', '1', '99');
+  expect(named).toMatchObject({ code: 1, stderr: '99: there is no such entry in the outbox\n' });
+  expect(parseLines(named.stdout)).toMatchObject([{ id: '1', result: 'parked', state: 'pending' }]);
+  expect(await cli.items('outbox', 'park', '--all', '--state', 'pending', '--yes')).toEqual([{ parked: 3 }]);
+  expect(await states()).toEqual(['1 parked', '2 parked', '3 parked', '4 parked']);
+});
+
+test('quarantine discard of several ids is one request, which one that does not wait keeps back nothing of', async () => {
+  const ids = await seedQuarantine(database, { count: 2 });
+
+  const done = await cli.run('quarantine', 'discard', ...ids, NOBODY, '--note', 'a test');
+
+  expect(done).toMatchObject({ code: 1, stderr: `${NOBODY}: there is no such delivery\n` });
+  expect(parseLines(done.stdout)).toMatchObject(ids.map((id) => ({ delivery_id: id, result: 'discarded' })));
+  expect(await database.query('select from idempotency_keys')).toHaveLength(1);
+});
+
 test('quarantine release takes several ids; --all counts with --dry-run', async () => {
   const ids = await seedQuarantine(database, { count: 2 });
 

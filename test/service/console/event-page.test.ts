@@ -6,6 +6,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { cliWith } from '../../support/cli.ts';
 import { visitConsole } from '../../support/console.ts';
 import { operators } from '../../support/operators.ts';
+import { orderOne } from '../../support/orders.ts';
 import { patience } from '../../support/patience.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -85,7 +86,7 @@ test('an event that was returned, or that a replay published, is the same', asyn
   const read = async () => (await api.get<Sent>(`/events/default:${job}:completed/cloudevent`)).body.body;
   const before = await read();
   await using bus = await listen(exchange);
-  await api.post(`/outbox/default:${job}:completed/retry`);
+  await orderOne(api, 'outbox/retry', `default:${job}:completed`);
   await bus.received(1);
   await api.post('/replays', { event_ids: [`default:${job}:completed`], note: 'again' });
   const [first, copy] = await bus.received(2);

@@ -6,6 +6,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { visitConsole } from '../../support/console.ts';
 import { createFolder } from '../../support/folder.ts';
 import { operators } from '../../support/operators.ts';
+import { orderOne } from '../../support/orders.ts';
 import { patience } from '../../support/patience.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
@@ -60,7 +61,7 @@ test('a job’s story is on one page: deliveries, events, publications, a replay
   await deliver(relay.webhooks, completed(job));
   await published(relay, 2);
   await bus.channel.bindQueue(bus.queue, exchange, 'job.completed.#');
-  expect((await api.post(`/outbox/default:${job}:completed/retry`)).status).toBe(200);
+  expect((await orderOne(api, 'outbox/retry', `default:${job}:completed`)).result).toBe('retried');
   await published(relay, 3);
   await api.post('/replays', { event_ids: [`default:${job}:completed`], note: 'billing lost it' });
   await published(relay, 4);

@@ -264,11 +264,12 @@ test('an event that is pending is parked, after a page that asks', async () => {
   const visit = await visitConsole(relay, { role: 'operator' });
   const link = (await visit.get('/console/outbox')).links.find(({ text }) => text === 'Park');
   const confirm = await visit.get(link?.href ?? '');
+  expect(confirm.text).toContain('Park 1 event?');
   expect(confirm.text).toContain(id);
 
   const done = await visit.submit(formOf(confirm, '/console/outbox/park'));
 
-  expect(done.text).toContain('The event is parked');
+  expect(done.text).toContain('1 event parked');
   expect(await statesOf(relay)).toEqual(['parked']);
 });
 

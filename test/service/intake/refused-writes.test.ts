@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { createBatchWriter } from '../../../src/intake/batch-writer.ts';
 import { makePartitions } from '../../../src/ledger/partitions.ts';
 import { recordDeliveries } from '../../../src/ledger/record.ts';
-import { releaseOne } from '../../../src/operators/decisions/release.ts';
+import { release } from '../../../src/operators/decisions/release.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
@@ -111,8 +111,10 @@ test('an authentic delivery that cannot be recorded as understood is kept with i
   );
 
   await database.query('alter table events drop constraint events_status_check');
-  const released = await connection.db.transaction().execute((trx) => releaseOne(trx, kept[0]?.id ?? ''));
-  expect(released).toMatchObject({ result: 'accepted', event_id: `default:${jobId}:completed` });
+  const which = { ids: [kept[0]?.id ?? ''] };
+  const order = { which, sources: null, after: undefined, limit: 100, by: 'a test' };
+  const { releases } = await connection.db.transaction().execute((trx) => release(trx, order));
+  expect(releases).toMatchObject([{ result: 'accepted', event_id: `default:${jobId}:completed` }]);
 });
 
 test('a batch that finds no partition is refused by one statement, and the next one passes', async () => {

@@ -197,7 +197,7 @@ describe('every operation', () => {
         ['/replays', { event_ids: [value] }, 'event_ids.0'],
         ['/replays', { filter: { source: 'a' }, note: value }, 'note'],
         ['/quarantine/release', { filter: { job_id: value } }, 'filter.job_id'],
-        ['/outbox/retry', { state: 'parked', source: value }, 'source'],
+        ['/outbox/retry', { filter: { state: 'parked', source: value } }, 'filter.source'],
       ] as const) {
         expect(await admin.post(path, body)).toMatchObject({
           status: 400,
@@ -213,7 +213,7 @@ describe('every operation', () => {
     const uuid = 'id: must be a UUID';
     for (const [answer, message] of [
       [admin.get('/deliveries/1'), uuid],
-      [admin.post('/quarantine/1/release'), uuid],
+      [admin.post('/quarantine/release', { ids: ['1'] }), 'ids.0: must be a UUID'],
       [
         admin.post('/quarantine/release', { note: 'x' }),
         'unknown parameter: note; exactly one of ids and filter must be given',

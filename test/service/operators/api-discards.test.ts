@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { operators } from '../../support/operators.ts';
+import { orderOne } from '../../support/orders.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { openTransaction } from '../../support/transaction.ts';
 
 type Discarded = { id: string; discarded_at: string; discarded_by: string; discard_note: string };
 type Preview = { matched: number; matched_exactly: boolean; to: string; sample: { id: string }[] };
-type Page = { discarded: number; next_cursor: string | null };
+type Page = { done: number; next_cursor: string | null };
 
 const NOTE = 'a test of team A, and nothing that anybody waits for';
 
@@ -41,9 +42,11 @@ test('a discarded delivery no longer waits, and is kept with its body, who disca
   const api = await operators(service, { role: 'operator', name: 'Ada' });
   const [waiting, id] = [await quarantine(service), await quarantine(service)];
 
-  const { status, body } = await api.post<Discarded>(`/quarantine/${id}/discard`, { note: NOTE });
+  expect(await orderOne(api, 'quarantine/discard', id, { note: NOTE })).toMatchObject({
+    result: 'discarded',
+  });
 
-  expect(status).toBe(200);
+  const { body } = await api.get<Discarded>(`/deliveries/${id}`);
   expect(body).toMatchObject({
     id,
     outcome: 'quarantined',
@@ -70,7 +73,7 @@ test('the operator log and the job’s story have a line for a discard, with its
   const api = await operators(service, { role: 'admin', name: 'Ada' });
   const job = newJobId();
   const id = await quarantine(service, { job });
-  await api.post(`/quarantine/${id}/discard`, { note: NOTE });
+  await orderOne(api, 'quarantine/discard', id, { note: NOTE });
 
   expect((await api.get(`/operator-log?action=quarantine.discard`)).body).toMatchObject({
     items: [
@@ -93,7 +96,7 @@ test.each(['   ', '\u202E', '\u200B \u2060', '\u0301', '\u3164'])(
     const id = await quarantine(service);
     const fault = { status: 400, body: { message: 'note: must have a visible character' } };
 
-    expect(await api.post(`/quarantine/${id}/discard`, { note })).toMatchObject(fault);
+    expect(await orderOne(api, 'quarantine/discard', id, { note })).toMatchObject(fault);
     expect(await api.post('/quarantine/discard', { filter: {}, note })).toMatchObject(fault);
     expect(await api.post('/replays', { filter: { kind: 'failed' }, note })).toMatchObject(fault);
     expect(await idsIn(api, '/quarantine')).toEqual([id]);
@@ -104,7 +107,8 @@ test('a note is kept without the white space around it', async () => {
   await using service = await startTestService();
   const api = await operators(service, { role: 'operator' });
   const id = await quarantine(service);
-  const { body } = await api.post<Discarded>(`/quarantine/${id}/discard`, { note: ` ${NOTE}\n` });
+  await orderOne(api, 'quarantine/discard', id, { note: ` ${NOTE}\n` });
+  const { body } = await api.get<Discarded>(`/deliveries/${id}`);
   expect(body.discard_note).toBe(NOTE);
 });
 
@@ -113,24 +117,21 @@ test('what is discarded can be neither released nor discarded again, and says so
   const api = await operators(service, { role: 'operator' });
   const id = await quarantine(service);
   await makeUnderstood(service, id);
-  await api.post(`/quarantine/${id}/discard`, { note: NOTE });
+  await orderOne(api, 'quarantine/discard', id, { note: NOTE });
 
   for (const action of [
-    api.post(`/quarantine/${id}/release`),
-    api.post(`/quarantine/${id}/discard`, { note: 'another' }),
+    orderOne(api, 'quarantine/release', id),
+    orderOne(api, 'quarantine/discard', id, { note: 'another' }),
   ]) {
     expect(await action).toMatchObject({
-      status: 409,
-      body: {
-        error: 'wrong_state',
-        message: expect.stringContaining('it was discarded; this cannot be undone'),
-      },
+      result: 'wrong_state',
+      reason: expect.stringContaining('it was discarded; this cannot be undone'),
     });
   }
 
   expect((await api.post('/quarantine/release', { filter: {} })).body).toMatchObject({ items: [] });
   expect((await api.post('/quarantine/discard', { filter: {}, note: NOTE })).body).toEqual({
-    discarded: 0,
+    done: 0,
     next_cursor: null,
   });
   expect((await api.get(`/deliveries/${id}`)).body).toMatchObject({ released_at: null, discard_note: NOTE });
@@ -143,24 +144,24 @@ test('what was released, was never in quarantine, is not there or not theirs is 
   const auditor = await operators(service, { role: 'auditor' });
   const [released, foreign] = [await quarantine(service), await quarantine(service)];
   await makeUnderstood(service, released);
-  await api.post(`/quarantine/${released}/release`);
+  await orderOne(api, 'quarantine/release', released);
   await deliver(service.webhooks, completed(newJobId()));
   const [accepted] = await idsIn(api, '/deliveries?outcome=accepted');
-  const discard = (id: string, caller = api) => caller.post(`/quarantine/${id}/discard`, { note: NOTE });
+  const discard = (id: string, caller = api) => orderOne(caller, 'quarantine/discard', id, { note: NOTE });
 
   expect(await discard(released)).toMatchObject({
-    status: 409,
-    body: { error: 'wrong_state', message: expect.stringContaining('released') },
+    result: 'wrong_state',
+    reason: expect.stringContaining('released'),
   });
-  expect(await discard(accepted ?? '')).toMatchObject({ status: 409 });
-  expect((await discard(randomUUID())).status).toBe(404);
+  expect(await discard(accepted ?? '')).toMatchObject({ result: 'wrong_state' });
+  expect((await discard(randomUUID())).result).toBe('not_found');
   expect((await discard('1')).status).toBe(400);
-  expect((await discard(foreign, limited)).status).toBe(403);
+  expect((await discard(foreign, limited)).result).toBe('not_found');
   expect((await discard(foreign, auditor)).status).toBe(403);
   const ofDefault = { filter: { source: 'default' }, note: NOTE };
   expect((await limited.post('/quarantine/discard', ofDefault)).status).toBe(403);
   expect((await limited.post('/quarantine/discard', { filter: {}, note: NOTE })).body).toEqual({
-    discarded: 0,
+    done: 0,
     next_cursor: null,
   });
   expect((await limited.post('/quarantine/discard', { filter: {}, dry_run: true })).body).toMatchObject({
@@ -176,14 +177,13 @@ test('a note has to say why, and is of a bounded length', async () => {
   const id = await quarantine(service);
 
   for (const body of [{}, { note: '' }, { note: 'x'.repeat(501) }, { note: 1 }]) {
-    for (const path of [`/quarantine/${id}/discard`, '/quarantine/discard']) {
-      const order = path.includes(id) ? body : { filter: {}, ...body };
-      const answer = await api.post(path, order);
+    for (const which of [{ ids: [id] }, { filter: {} }]) {
+      const answer = await api.post('/quarantine/discard', { ...which, ...body });
       expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining('note: ') } });
     }
   }
   expect(await idsIn(api, '/quarantine')).toEqual([id]);
-  expect((await api.post(`/quarantine/${id}/discard`, { note: 'é'.repeat(500) })).status).toBe(200);
+  expect((await orderOne(api, 'quarantine/discard', id, { note: 'é'.repeat(500) })).result).toBe('discarded');
 });
 
 test('a dry run counts and shows what would be discarded, and changes and records nothing', async () => {
@@ -210,7 +210,7 @@ test('what comes in after a dry run is not discarded with its time, and waits', 
   const later = await quarantine(service);
 
   const order = { filter: { to: preview.to }, note: NOTE };
-  expect((await api.post('/quarantine/discard', order)).body).toEqual({ discarded: 1, next_cursor: null });
+  expect((await api.post('/quarantine/discard', order)).body).toEqual({ done: 1, next_cursor: null });
   expect(await idsIn(api, '/quarantine')).toEqual([later]);
 });
 
@@ -234,7 +234,7 @@ test('many are discarded in calls of a bounded size, each with a line in the ope
     cursor = body.next_cursor;
   } while (cursor !== null);
 
-  expect(pages.map(({ discarded }) => discarded)).toEqual([3, 3, 1]);
+  expect(pages.map(({ done }) => done)).toEqual([3, 3, 1]);
   expect(await idsIn(api, '/quarantine')).toEqual([other]);
   expect(await idsIn(api, '/operator-log?action=quarantine.discard')).toHaveLength(7);
   const tooMany = await api.post('/quarantine/discard', { filter: {}, note: NOTE, limit: 1_001 });
@@ -245,12 +245,13 @@ test('a discard that is repeated under its key gets the first answer, and is log
   await using service = await startTestService();
   const api = await operators(service, { role: 'admin' });
   const id = await quarantine(service);
-  const discard = () => api.post(`/quarantine/${id}/discard`, { note: NOTE }, { key: 'once' });
+  const discard = () => orderOne(api, 'quarantine/discard', id, { note: NOTE, key: 'once' });
 
   const [first, second] = [await discard(), await discard()];
 
   expect([first.status, second.status]).toEqual([200, 200]);
-  expect(second.body).toEqual(first.body);
+  expect(first.result).toBe('discarded');
+  expect(second).toEqual(first);
   expect(await idsIn(api, '/operator-log?action=quarantine.discard')).toHaveLength(1);
 });
 
@@ -262,15 +263,16 @@ test('of a release and a discard at once exactly one wins, and the row says whic
     const id = await quarantine(service);
     await makeUnderstood(service, id);
     const answers = await Promise.all([
-      api.post(`/quarantine/${id}/release`),
-      api.post(`/quarantine/${id}/discard`, { note: NOTE }),
-      api.post(`/quarantine/${id}/release`),
-      api.post(`/quarantine/${id}/discard`, { note: NOTE }),
+      orderOne(api, 'quarantine/release', id),
+      orderOne(api, 'quarantine/discard', id, { note: NOTE }),
+      orderOne(api, 'quarantine/release', id),
+      orderOne(api, 'quarantine/discard', id, { note: NOTE }),
     ]);
 
-    const statuses = answers.map(({ status }) => status);
-    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 409, 409, 409]);
-    const isReleased = statuses[0] === 200 || statuses[2] === 200;
+    const results = answers.map(({ result }) => result);
+    const isReleased = results.includes('accepted');
+    const won = isReleased ? 'accepted' : 'discarded';
+    expect(results.toSorted()).toEqual([won, 'wrong_state', 'wrong_state', 'wrong_state'].toSorted());
     const { body } = await api.get(`/deliveries/${id}`);
     expect({
       released: body['released_at'] !== null,
@@ -289,6 +291,6 @@ test('a discard of all leaves alone what another transaction has locked, and doe
   const { body } = await api.post('/quarantine/discard', { filter: {}, note: NOTE });
   await release.rollback();
 
-  expect(body).toEqual({ discarded: 1, next_cursor: null });
+  expect(body).toEqual({ done: 1, next_cursor: null });
   expect(await idsIn(api, '/quarantine')).toEqual([locked]);
 });

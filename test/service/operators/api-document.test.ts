@@ -137,40 +137,32 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
   'POST /replays/{id}/pause': [changeReplay('pause'), changeReplay('cancel', 'pause')],
   'POST /replays/{id}/resume': [changeReplay('pause', 'resume')],
   'POST /replays/{id}/cancel': [changeReplay('cancel'), changeReplay('cancel', 'cancel')],
-  'POST /quarantine/{id}/release': [post(({ quarantinedId }) => `/quarantine/${quarantinedId}/release`)],
   'POST /quarantine/release': [
     post('/quarantine/release', { filter: { source: 'default' } }),
     (caller, { quarantinedId, deliveryId }) =>
       caller.post('/quarantine/release', { ids: [quarantinedId, deliveryId, crypto.randomUUID()] }),
     post('/quarantine/release', { filter: {}, dry_run: true }),
   ],
-  'POST /quarantine/{id}/discard': [
-    post(({ unwantedId }) => `/quarantine/${unwantedId}/discard`, { note: 'for a test' }),
-    post(({ unwantedId }) => `/quarantine/${unwantedId}/discard`, { note: 'for a test' }),
-    post(({ unwantedId }) => `/quarantine/${unwantedId}/discard`, {}),
-    post(`/quarantine/${crypto.randomUUID()}/discard`, { note: 'for a test' }),
-  ],
   'POST /quarantine/discard': [
+    (caller, { unwantedId }) =>
+      caller.post('/quarantine/discard', { ids: [unwantedId, crypto.randomUUID()], note: 'for a test' }),
     post('/quarantine/discard', { filter: { source: 'default' }, dry_run: true }),
     post('/quarantine/discard', { filter: { source: 'nobody' }, note: 'for a test' }),
-    post('/quarantine/discard', { ids: [crypto.randomUUID()], note: 'for a test' }),
     post('/quarantine/discard', { filter: {} }),
   ],
-  'POST /outbox/{id}/park': [
-    post(({ eventId }) => `/outbox/${eventId}/park`),
-    post('/outbox/default:none:completed/park'),
+  'POST /outbox/park': [
+    (caller, { eventId }) => caller.post('/outbox/park', { ids: [eventId, 'default:none:completed'] }),
+    post('/outbox/park', { filter: { state: 'pending', source: 'nobody' } }),
   ],
-  'POST /outbox/{id}/retry': [post(({ eventId }) => `/outbox/${eventId}/retry`)],
-  'POST /outbox/{id}/discard': [post(({ otherEventId }) => `/outbox/${otherEventId}/discard`)],
   'POST /outbox/retry': [
-    post('/outbox/retry', { state: 'returned' }),
+    post('/outbox/retry', { filter: { state: 'returned' } }),
     post('/outbox/retry', { filter: { state: 'returned' }, dry_run: true }),
     (caller, { eventId }) => caller.post('/outbox/retry', { ids: [eventId, '1', 'nothing'] }),
   ],
   'POST /outbox/discard': [
     post('/outbox/discard', { filter: { state: 'parked' }, dry_run: true }),
     post('/outbox/discard', { filter: { state: 'parked' } }),
-    (caller, { eventId }) => caller.post('/outbox/discard', { ids: [eventId, '1', 'nothing'] }),
+    (caller, { otherEventId }) => caller.post('/outbox/discard', { ids: [otherEventId, '1', 'nothing'] }),
     post('/outbox/discard', {}),
   ],
   'GET /tokens': [get('/tokens')],

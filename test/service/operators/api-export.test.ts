@@ -123,7 +123,7 @@ test('a line break in a value stays in its quoted cell, and no formula begins be
   await deliver(service.webhooks, { job_id: job, status: 'exploded' });
   const operator = await operators(service, { role: 'operator' });
   const order = { filter: { job_id: job }, note: 'a test\n=1+1\rof team A' };
-  expect((await operator.post('/quarantine/discard', order)).body).toMatchObject({ discarded: 1 });
+  expect((await operator.post('/quarantine/discard', order)).body).toMatchObject({ done: 1 });
 
   const { text } = await api.get(`/export?list=quarantine&job_id=${job}&state=discarded&format=csv`);
 

@@ -7,6 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { costOf } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { operators } from '../../support/operators.ts';
+import { orderOne } from '../../support/orders.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
 import { seedEntries, seedQuarantine } from '../../support/waiting.ts';
 
@@ -97,7 +98,7 @@ test('the quarantine is grouped by reason and source, of what waits or was decid
   await seedQuarantine(database, { count: 2, reason: 'cost_cents is missing', source: 'team-a' });
   const [gone] = await seedQuarantine(database, { reason: 'a test' });
   const api = await operators(service, { role: 'operator' });
-  await api.post(`/quarantine/${gone}/discard`, { note: 'a test' });
+  await orderOne(api, 'quarantine/discard', gone ?? '', { note: 'a test' });
   const groups = async (query: string, caller = api) => {
     const { body } = await caller.get<Groups>(`/quarantine/groups?${query}`);
     expect(body).toMatchObject({ has_more: false, complete: true });

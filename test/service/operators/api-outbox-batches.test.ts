@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { type Operators, operators } from '../../support/operators.ts';
+import { orderOne } from '../../support/orders.ts';
 import {
   emptyOutbox,
   insertEvents,
@@ -120,13 +121,18 @@ test('one event of a batch is parked, by its number or its id, and the others st
   await insertJobs(database, { from: 1, count: 3 });
   await insertHeld(database, { state: 'returned', from: 4 });
 
-  expect(await api.post<Entry>('/outbox/2/park')).toMatchObject({
-    status: 200,
-    body: { id: '2', event_id: eventOf(2), state: 'parked', attempts: 1, last_error: 'parked by Ada' },
+  expect(await orderOne(api, 'outbox/park', '2')).toMatchObject({
+    id: '2',
+    event_id: eventOf(2),
+    result: 'parked',
+    state: 'pending',
   });
+  expect((await pages('state=parked', 1))[0]).toMatchObject([
+    { id: '2', state: 'parked', attempts: 1, last_error: 'parked by Ada' },
+  ]);
   expect(await batches()).toEqual(['1 3']);
-  expect(await api.post<Entry>(`/outbox/${eventOf(3)}/park`)).toMatchObject({ body: { id: '3' } });
-  expect((await api.post('/outbox/3/park')).status).toBe(200); // it stays as it is
+  expect(await orderOne(api, 'outbox/park', eventOf(3))).toMatchObject({ result: 'parked' });
+  expect((await orderOne(api, 'outbox/park', '3')).result).toBe('unchanged'); // it stays as it is
 
   expect((await pages('', 10)).flat().map(({ id, state }) => `${id} ${state}`)).toEqual([
     '1 pending',
@@ -156,8 +162,8 @@ test('one event of a batch is parked, by its number or its id, and the others st
 
 test('the last event that leaves a batch takes the batch with it', async () => {
   await insertPending(database, { from: 1, count: 2, batchOf: 2 });
-  await api.post('/outbox/1/park');
-  await api.post('/outbox/2/park');
+  await orderOne(api, 'outbox/park', '1');
+  await orderOne(api, 'outbox/park', '2');
   expect(await batches()).toEqual([]);
   expect((await api.get('/outbox')).body).toMatchObject({ counts: { pending: 0, parked: 2 } });
 });
@@ -165,25 +171,25 @@ test('the last event that leaves a batch takes the batch with it', async () => {
 test('an event of a batch cannot be discarded, and a retry leaves it as it is', async () => {
   await insertPending(database, { from: 1, count: 3, batchOf: 3 });
 
-  expect(await api.post('/outbox/1/discard')).toMatchObject({
-    status: 409,
-    body: { message: 'it is pending: a pending event cannot be discarded' },
+  expect(await orderOne(api, 'outbox/discard', '1')).toMatchObject({
+    result: 'wrong_state',
+    reason: 'it is pending: a pending event cannot be discarded',
   });
-  expect(await api.post<Entry>(`/outbox/${eventOf(1)}/retry`)).toMatchObject({
-    status: 200,
-    body: { id: '1', state: 'pending' },
+  expect(await orderOne(api, 'outbox/retry', eventOf(1))).toMatchObject({
+    result: 'unchanged',
+    state: 'pending',
   });
   expect((await api.post('/outbox/retry', { ids: ['1', eventOf(2), '4'] })).body).toMatchObject({
-    retried: 0,
+    done: 0,
     items: [{ result: 'unchanged' }, { event_id: eventOf(2), result: 'unchanged' }, { result: 'not_found' }],
   });
   expect((await api.post('/outbox/discard', { ids: ['3'] })).body).toMatchObject({
-    discarded: 0,
+    done: 0,
     items: [{ id: '3', result: 'wrong_state' }],
   });
   expect(await batches()).toEqual(['1 2 3']);
   const limited = await operators(service, { role: 'operator', sources: ['team-a'] });
-  expect((await limited.post('/outbox/1/park')).status).toBe(404);
+  expect((await orderOne(limited, 'outbox/park', '1')).result).toBe('not_found');
 });
 
 test('a retry holds the event’s job, and a discard of its last held event ends that', async () => {
@@ -206,10 +212,10 @@ test('a retry holds the event’s job, and a discard of its last held event ends
 
   await api.post('/outbox/discard', { filter: { state: 'parked' } });
   expect(await held()).toEqual(['job_2']);
-  await api.post('/outbox/4/retry');
+  await orderOne(api, 'outbox/retry', '4');
   expect(await held()).toEqual(['job_2', 'job_4']);
-  await api.post('/outbox/4/park');
-  await api.post('/outbox/4/discard');
+  await orderOne(api, 'outbox/park', '4');
+  await orderOne(api, 'outbox/discard', '4');
   await api.post('/outbox/retry', { filter: { state: 'returned' } });
   expect(await held()).toEqual(['job_2', 'job_5']);
 });

@@ -6,10 +6,17 @@ import { holdOutbox } from '../../support/ledger.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { OUTBOX } from '../../support/outbox.ts';
+import { insertEvents, insertHeld } from '../../support/outbox-rows.ts';
 import { seedEntries } from '../../support/waiting.ts';
 
-type Item = { id: string; event_id: string | null; result: string; reason: string | null };
-type Page = { items?: Item[]; next_cursor: string | null };
+type Item = {
+  id: string;
+  event_id: string | null;
+  result: string;
+  state: string | null;
+  reason: string | null;
+};
+type Page = { done: number; items?: Item[]; next_cursor: string | null };
 type Preview = { matched: number; matched_exactly: boolean; up_to: string; sample: { id: string }[] };
 type Line = { action: string; subject: string | null; source: string; detail: Record<string, unknown> };
 
@@ -53,12 +60,12 @@ test('ids are each answered for themselves, and what cannot be retried keeps bac
   await seedEntries(database, { state: 'returned', from: 6, queue: 'billing' });
 
   const ids = ['2', eventOf(4), '5', '6', '99', '9'.repeat(19), 'nonsense', eventOf(2), '2', '0001'];
-  const { status, body } = await api.post<Page & { retried: number; remaining: boolean }>('/outbox/retry', {
+  const { status, body } = await api.post<Page>('/outbox/retry', {
     ids,
   });
 
   expect(status).toBe(200);
-  expect(body).toMatchObject({ retried: 3, remaining: false, next_cursor: null });
+  expect(body).toMatchObject({ done: 3, next_cursor: null });
   expect(resultsOf(body.items)).toEqual([
     '2 retried',
     `${eventOf(4)} retried`,
@@ -90,7 +97,7 @@ test('ids are each answered for themselves, and what cannot be retried keeps bac
     ].map(([number, state]) => [
       'outbox.retry',
       eventOf(Number(number)),
-      { entry: String(number), state, last_error: '312 NO_ROUTE' },
+      { entry: String(number), state, attempts: 1, last_error: '312 NO_ROUTE' },
     ]),
   );
 });
@@ -99,16 +106,17 @@ test('a discard of ids takes these out of the outbox, and says of the others why
   await seedEntries(database, { state: 'returned', from: 1, count: 2 });
   await seedEntries(database, { state: 'pending', from: 3 });
 
-  const { body } = await api.post<Page & { discarded: number }>('/outbox/discard', { ids: ['1', '3'] });
+  const { body } = await api.post<Page>('/outbox/discard', { ids: ['1', '3'] });
 
   expect(body).toEqual({
-    discarded: 1,
+    done: 1,
     items: [
-      { id: '1', event_id: eventOf(1), result: 'discarded', reason: null },
+      { id: '1', event_id: eventOf(1), result: 'discarded', state: 'returned', reason: null },
       {
         id: '3',
         event_id: eventOf(3),
         result: 'wrong_state',
+        state: 'pending',
         reason: 'it is pending: a pending event cannot be discarded',
       },
     ],
@@ -153,14 +161,14 @@ test.each([
   await seedEntries(database, { state: 'returned', from: 6, count: 3 });
 
   const bound = { filter: { ...order.filter, up_to: found.up_to }, limit: 2 };
-  const pages: (Page & Record<string, unknown>)[] = [];
+  const pages: Page[] = [];
   for (let cursor: string | null | undefined; cursor !== null; cursor = pages.at(-1)?.next_cursor) {
-    const { body } = await api.post<(typeof pages)[number]>(`/outbox/${action}`, { ...bound, cursor });
+    const { body } = await api.post<Page>(`/outbox/${action}`, { ...bound, cursor });
     pages.push(body);
     await seedEntries(database, { state: 'returned', from: 10 + pages.length });
   }
 
-  expect(pages.map((page) => page[done])).toEqual([2, 2, 1]);
+  expect(pages.map((page) => page.done)).toEqual([2, 2, 1]);
   expect((await states()).filter((text) => text.endsWith('returned'))).toEqual(
     [6, 7, 8, 11, 12, 13].map((number) => `${number} returned`),
   );
@@ -194,8 +202,54 @@ test('an order takes what its filter names: source, job and the whole reason', a
   expect(await matched({ job_id: 'job_4', reason: 'too large' })).toEqual([]);
   expect(await listed('job_id=job_4&reason=too+large')).toEqual([]);
   const order = { filter: { state: 'parked', reason: 'too large', job_id: 'job_2' } };
-  expect((await api.post('/outbox/discard', order)).body).toEqual({ discarded: 1, next_cursor: null });
+  expect((await api.post('/outbox/discard', order)).body).toEqual({ done: 1, next_cursor: null });
   expect(await states()).toEqual(['1 parked', '3 parked', '4 parked']);
+});
+
+test('a park takes pending events where they stand, of batches and of held ones, page by page up to its bound', async () => {
+  await seedEntries(database, { state: 'pending', from: 1, count: 5, batchOf: 3 });
+  await seedEntries(database, { state: 'returned', from: 6 });
+  await insertEvents(database, { from: 7 });
+  await insertHeld(database, { state: 'pending', from: 7 });
+  await seedEntries(database, { state: 'pending', from: 8, source: 'team-a' });
+  await seedEntries(database, { state: 'returned', from: 9, queue: 'billing' });
+  const order = { filter: { state: 'pending', source: 'default' } };
+  const park = async (more: object) => (await api.post<Page & Preview>('/outbox/park', more)).body;
+
+  const found = await park({ ...order, dry_run: true });
+  expect(found).toMatchObject({ matched: 6, matched_exactly: true, up_to: '9' });
+  expect(found.sample.map(({ id }) => Number(id))).toEqual([1, 2, 3, 4, 5, 7]);
+  await seedEntries(database, { state: 'pending', from: 10 });
+  const bound = { filter: { ...order.filter, up_to: found.up_to }, limit: 4 };
+  const first = await park(bound);
+  const second = await park({ ...bound, cursor: first.next_cursor });
+
+  expect([first.done, second.done, second.next_cursor]).toEqual([4, 2, null]);
+  expect(await states()).toEqual([
+    ...[1, 2, 3, 4, 5].map((number) => `${number} parked`),
+    '6 returned',
+    '7 parked',
+    '8 pending',
+    '9 returned',
+    '10 pending',
+  ]);
+  expect((await log()).filter(({ subject }) => subject === null)).toMatchObject(
+    [4, 2].map((parked) => ({
+      action: 'outbox.park',
+      source: 'default',
+      detail: { state: 'pending', up_to: '9', parked },
+    })),
+  );
+  expect((await log()).find(({ subject }) => subject === eventOf(1))?.detail).toEqual({
+    entry: '1',
+    state: 'pending',
+    attempts: 0,
+    last_error: null,
+  });
+  expect(await park({ ids: ['6', '1', '8', '9'] })).toMatchObject({
+    done: 2,
+    items: [{ result: 'parked', state: 'returned' }, { result: 'unchanged' }, {}, { result: 'wrong_state' }],
+  });
 });
 
 test('the list has the copies for one queue', async () => {
@@ -237,12 +291,18 @@ test('a token that is limited to sources reaches no others: by ids they are not 
   expect((await limited.post<Preview>('/outbox/retry', { ids, dry_run: true })).body.matched).toBe(1);
   const { body } = await limited.post<Page>('/outbox/retry', { ids });
   expect(resultsOf(body.items)).toEqual(['1 not_found', `${eventOf(1)} not_found`, '2 retried']);
-  expect(body.items?.[0]).toEqual({ id: '1', event_id: null, result: 'not_found', reason: null });
+  expect(body.items?.[0]).toEqual({
+    id: '1',
+    event_id: null,
+    result: 'not_found',
+    state: null,
+    reason: null,
+  });
   const filter = { state: 'returned' };
   expect((await limited.post('/outbox/discard', { filter: { ...filter, source: 'default' } })).status).toBe(
     403,
   );
-  expect((await limited.post('/outbox/discard', { filter })).body).toMatchObject({ discarded: 0 });
+  expect((await limited.post('/outbox/discard', { filter })).body).toMatchObject({ done: 0 });
   expect((await limited.post<Preview>('/outbox/discard', { filter, dry_run: true })).body).toMatchObject({
     matched: 0,
     sample: [],
@@ -259,7 +319,7 @@ test('an order that is repeated under its key acts once and gets the first answe
   await seedEntries(database, { state: 'returned', from: 3 });
   const again = await discard();
 
-  expect(first.body).toEqual({ discarded: 2, next_cursor: null });
+  expect(first.body).toEqual({ done: 2, next_cursor: null });
   expect(again.body).toEqual(first.body);
   expect(again.headers.get('idempotency-replayed')).toBe('true');
   expect(await states()).toEqual(['3 returned']);
@@ -271,7 +331,7 @@ test('only operators give orders', async () => {
   await seedEntries(database, { state: 'returned', from: 1 });
   for (const role of ['viewer', 'auditor'] as const) {
     const caller = await operators(service, { role });
-    for (const action of ['retry', 'discard']) {
+    for (const action of ['retry', 'discard', 'park']) {
       for (const order of [
         { ids: ['1'] },
         { ids: ['1'], dry_run: true },
@@ -293,9 +353,9 @@ test('an order that does not say clearly which entries is refused', async () => 
     ['discard', { filter: {} }, 'filter.state: '],
     ['discard', { filter: { state: 'pending' } }, 'filter.state: '],
     ['discard', { filter: { ...filter, queue: 'billing' } }, 'unknown parameter: queue'],
-    ['retry', {}, 'exactly one of ids, filter and state must be given'],
-    ['retry', { filter, state: 'returned' }, 'exactly one of ids, filter and state must be given'],
-    ['retry', { filter, source: 'default' }, 'source: belongs into the filter'],
+    ['retry', {}, 'exactly one of ids and filter must be given'],
+    ['retry', { filter, source: 'default' }, 'unknown parameter: source'],
+    ['park', { filter: { state: 'parked' } }, 'filter.state: '],
     ['retry', { filter: { ...filter, up_to: 'x' } }, 'filter.up_to: must be the number of an entry'],
     [
       'retry',
@@ -331,11 +391,11 @@ test('a preview counts to 10,000, and an order takes at most 1,000 a call, by id
   });
   const ids = Array.from({ length: 1_000 }, (_, index) => `${index + 1}`);
   expect((await api.post('/outbox/retry', { ids })).body).toMatchObject({
-    retried: 1_000,
+    done: 1_000,
     next_cursor: null,
   });
   expect((await api.post('/outbox/discard', { filter })).body).toEqual({
-    discarded: 1_000,
+    done: 1_000,
     next_cursor: expect.any(String) as unknown,
   });
   expect(await database.query(`select from operator_log where subject is not null`)).toHaveLength(2_000);

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { decideEntries } from '../../../src/operators/decisions/retry.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { operators } from '../../support/operators.ts';
+import { orderOne } from '../../support/orders.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { insertCopies, insertHeld } from '../../support/outbox-rows.ts';
-import { addEntry, connectTestDatabase } from '../../support/relay.ts';
+import { addEntry, connectTestDatabase, decideNow } from '../../support/relay.ts';
 import { newReplay, seedEvents } from '../../support/replays.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -21,7 +21,7 @@ type Entry = {
   recorded_at: string;
 };
 
-type Retried = { retried: number; remaining: boolean; next_cursor: string | null };
+type Retried = { done: number; next_cursor: string | null };
 
 /** An event whose entry stands in the outbox as the relay, or an operator, left it. A pending one is not due. */
 async function addWaiting(
@@ -57,14 +57,17 @@ test('a parked event is sent by its id or its number, with what waited behind it
   const second = await addWaiting(service, 'parked');
   await addEntry(service.database, { jobId: first.job, percent: 50 });
 
-  const byId = await api.post<Entry>(`/outbox/${first.id}/retry`);
-  const byNumber = await api.post<Entry>(`/outbox/${second.position}/retry`);
+  const byId = await orderOne(api, 'outbox/retry', first.id);
+  const byNumber = await orderOne(api, 'outbox/retry', second.position);
 
   expect(byId).toMatchObject({
     status: 200,
-    body: { id: first.position, event_id: first.id, state: 'pending', attempts: 0, replay_id: null },
+    body: { done: 1 },
+    event_id: first.id,
+    result: 'retried',
+    state: 'parked',
   });
-  expect(byNumber).toMatchObject({ status: 200, body: { event_id: second.id } });
+  expect(byNumber).toMatchObject({ status: 200, result: 'retried', event_id: second.id });
   await bus.received(3);
   expect(bus.ids().filter((id) => id.includes(first.job))).toEqual([
     first.id,
@@ -90,15 +93,15 @@ test('a discarded event is never sent, and the later ones of its job go on', asy
   const parked = await addWaiting(service, 'parked');
   await addEntry(service.database, { jobId: parked.job, percent: 50 });
 
-  expect(await api.post<Entry>(`/outbox/${parked.id}/discard`)).toMatchObject({
-    status: 200,
-    body: { id: parked.position, state: 'parked', attempts: 20, last_error: 'a test' },
+  expect(await orderOne(api, 'outbox/discard', parked.id)).toMatchObject({
+    result: 'discarded',
+    state: 'parked',
   });
 
   await bus.received(1);
   await waitFor(async () => expect(await service.database.query('select from outbox_held')).toEqual([]));
   expect(bus.ids()).toEqual([`default:${parked.job}:processing:50`]);
-  expect((await api.post(`/outbox/${parked.id}/discard`)).status).toBe(404);
+  expect(await orderOne(api, 'outbox/discard', parked.id)).toMatchObject({ result: 'not_found' });
 });
 
 test('an event that is parked by an operator waits, and the later ones of its job with it', async () => {
@@ -108,17 +111,20 @@ test('an event that is parked by an operator waits, and the later ones of its jo
   const api = await operators(service, { role: 'operator', name: 'Ada' });
   const { position, id, job } = await addWaiting(service, 'pending'); // not due, so the relay leaves it to us
 
-  expect(await api.post<Entry>(`/outbox/${id}/park`)).toMatchObject({
-    status: 200,
-    body: { state: 'parked', last_error: 'parked by Ada' },
+  expect(await orderOne(api, 'outbox/park', id)).toMatchObject({
+    result: 'parked',
+    state: 'pending',
   });
+  expect(await service.database.query('select state, last_error from outbox_held')).toEqual([
+    { state: 'parked', last_error: 'parked by Ada' },
+  ]);
   await service.database.query('update outbox_held set due_at = now(), attempts = 1'); // parked all the same
   await addEntry(service.database, { jobId: job, percent: 2 });
   await deliver(service.webhooks, completed(newJobId()));
   await bus.received(1);
   expect(bus.ids().filter((known) => known.includes(job))).toEqual([]);
 
-  await api.post(`/outbox/${position}/retry`);
+  await orderOne(api, 'outbox/retry', position);
   await bus.received(3);
   expect(bus.ids().slice(1)).toEqual([id, `default:${job}:processing:2`]);
 });
@@ -135,21 +141,24 @@ test('if several make the same decision at once, one counts, and each gets the s
       ({ action }) => action,
     );
 
-  for (const [decision, state] of [
-    ['park', 'parked'],
-    ['retry', 'pending'],
+  for (const [decision, before, after] of [
+    ['park', 'returned', 'parked'],
+    ['retry', 'parked', 'pending'],
   ] as const) {
-    const answers = await Promise.all(Array.from({ length: 3 }, () => api.post(`/outbox/${id}/${decision}`)));
-    expect(answers).toMatchObject(Array.from({ length: 3 }, () => ({ status: 200, body: { state } })));
+    const answers = await Promise.all(
+      Array.from({ length: 3 }, () => orderOne(api, `outbox/${decision}`, id)),
+    );
+    expect(answers.map(({ state }) => state).toSorted()).toEqual([before, after, after].toSorted());
+    expect(answers.filter(({ result }) => result === 'unchanged')).toHaveLength(2);
   }
 
   expect(await log()).toEqual(['outbox.retry', 'outbox.park']);
   const [before] = await service.database.query<{ due_at: Date }>('select * from outbox_held');
-  expect((await api.post(`/outbox/${id}/retry`)).status).toBe(200);
+  expect((await orderOne(api, 'outbox/retry', id)).result).toBe('unchanged');
   expect(await service.database.query('select * from outbox_held')).toEqual([before]);
 });
 
-test('a decision that the state does not allow is a 409, and an event is discarded only once', async () => {
+test('a decision that the state does not allow is told as such, and an event is discarded only once', async () => {
   await using service = await startTestService();
   await using connection = connectTestDatabase(service.database);
   const api = await operators(service, { role: 'operator' });
@@ -165,34 +174,27 @@ test('a decision that the state does not allow is a 409, and an event is discard
   });
 
   const answers = await Promise.all(
-    Array.from({ length: 3 }, () => api.post(`/outbox/${returned.position}/discard`)),
+    Array.from({ length: 3 }, () => orderOne(api, 'outbox/discard', returned.position)),
   );
-  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 404, 404]);
+  expect(answers.map(({ result }) => result).toSorted()).toEqual(['discarded', 'not_found', 'not_found']);
   const pending = await addWaiting(service, 'pending');
-  expect(await api.post(`/outbox/${pending.id}/discard`)).toMatchObject({
-    status: 409,
-    body: { error: 'wrong_state', message: 'it is pending: a pending event cannot be discarded' },
+  expect(await orderOne(api, 'outbox/discard', pending.id)).toMatchObject({
+    result: 'wrong_state',
+    reason: 'it is pending: a pending event cannot be discarded',
   });
-  for (const decision of ['retry', 'discard', 'park']) {
-    expect(await api.post(`/outbox/${copy}/${decision}`)).toMatchObject({ status: 409 });
+  for (const decision of ['retry', 'discard', 'park'] as const) {
+    expect(await orderOne(api, `outbox/${decision}`, copy)).toMatchObject({ result: 'wrong_state' });
   }
 });
 
-test('by its number, an entry of another source is 404 like one that does not exist', async () => {
+test('an entry of another source is not found, like one that does not exist', async () => {
   await using service = await startTestService();
   const limited = await operators(service, { role: 'operator', sources: ['team-a'] });
   const foreign = await addWaiting(service, 'parked');
   const own = await addWaiting(service, 'parked', { source: 'team-a' });
-  const answers = async (id: string, decision: string) => {
-    const { status, body } = await limited.post(`/outbox/${encodeURIComponent(id)}/${decision}`);
-    return { id, status, body };
-  };
 
-  for (const decision of ['retry', 'discard', 'park']) {
-    const none = {
-      status: 404,
-      body: { error: 'not_found', message: 'there is no such entry in the outbox' },
-    };
+  for (const decision of ['retry', 'discard', 'park'] as const) {
+    const none = { result: 'not_found', event_id: null, state: null, reason: null };
     for (const id of [
       foreign.position,
       '123456',
@@ -200,22 +202,25 @@ test('by its number, an entry of another source is 404 like one that does not ex
       '9223372036854775808',
       'team-a:nobody:completed',
       "';--",
+      foreign.id,
+      'default:nobody:completed',
+      'default:nobody:processing:5',
     ]) {
-      expect(await answers(id, decision)).toEqual({ id, ...none });
-    }
-    // An event's id says whose it is: no look-up is needed to refuse it, and none is made.
-    for (const id of [foreign.id, 'default:nobody:completed', 'default:nobody:processing:5']) {
-      expect(await answers(id, decision)).toMatchObject({ id, status: 403, body: { error: 'forbidden' } });
+      expect(await orderOne(limited, `outbox/${decision}`, id)).toMatchObject({ id, ...none });
     }
   }
-  expect(await answers(own.position, 'discard')).toMatchObject({ status: 200 });
+  expect(await orderOne(limited, 'outbox/discard', own.position)).toMatchObject({ result: 'discarded' });
   expect(await service.database.query('select state from outbox_held')).toEqual([{ state: 'parked' }]);
-  expect((await limited.post('/outbox/retry', { state: 'parked', source: 'default' })).status).toBe(403);
-  expect(await limited.post('/outbox/retry', { state: 'parked' })).toMatchObject({
+  expect(
+    (await limited.post('/outbox/retry', { filter: { state: 'parked', source: 'default' } })).status,
+  ).toBe(403);
+  expect(await limited.post('/outbox/retry', { filter: { state: 'parked' } })).toMatchObject({
     status: 200,
-    body: { retried: 0, remaining: false },
+    body: { done: 0, next_cursor: null },
   });
-  expect(await limited.post('/outbox/retry', { state: 'pending' })).toMatchObject({ status: 400 });
+  expect(await limited.post('/outbox/retry', { filter: { state: 'pending' } })).toMatchObject({
+    status: 400,
+  });
 });
 
 test('all of a state are sent at most 1,000 a call, of one source where that is asked', async () => {
@@ -223,16 +228,15 @@ test('all of a state are sent at most 1,000 a call, of one source where that is 
   const api = await operators(service, { role: 'operator' });
   await insertHeld(service.database, { state: 'returned', from: 1, count: 1_200, source: 'team-a' });
   await insertHeld(service.database, { state: 'returned', from: 1_201, count: 10, source: 'team-b' });
-  const retry = (body: object) => api.post<Retried>('/outbox/retry', body);
+  const retry = (filter: object) => api.post<Retried>('/outbox/retry', { filter });
 
   expect((await retry({ state: 'returned', source: 'team-a' })).body).toEqual({
-    retried: 1_000,
-    remaining: true,
+    done: 1_000,
     next_cursor: expect.any(String) as unknown,
   });
-  const none = { remaining: false, next_cursor: null };
+  const none = { next_cursor: null };
   expect((await retry({ state: 'returned', source: 'team-a' })).body).toMatchObject(none);
-  expect((await retry({ state: 'parked' })).body).toEqual({ retried: 0, ...none });
+  expect((await retry({ state: 'parked' })).body).toEqual({ done: 0, ...none });
   const ofCalls = await service.database.query(
     'select action, source, detail::json from operator_log where subject is null order by id',
   );
@@ -263,26 +267,27 @@ test('calls that follow the cursor retry each entry once, though it is returned 
   const seed = (from: number, to: number) =>
     insertHeld(database, { state: 'returned', from, count: to - from + 1, source: 'team-a' });
   await seed(1, 1_200);
-  const retry = (body: object) => api.post<Retried>('/outbox/retry', body);
+  const retry = (filter: object, cursor?: string | null) =>
+    api.post<Retried>('/outbox/retry', { filter, ...(cursor && { cursor }) });
 
   const first = (await retry({ state: 'returned' })).body;
-  expect(first.retried).toBe(1_000);
+  expect(first.done).toBe(1_000);
   await database.query(`update outbox_held set state = 'returned', attempts = 2`);
   await seed(1_201, 1_300);
-  const second = (await retry({ state: 'returned', cursor: first.next_cursor })).body;
+  const second = (await retry({ state: 'returned' }, first.next_cursor)).body;
 
-  expect(second).toEqual({ retried: 200, remaining: false, next_cursor: null });
+  expect(second).toEqual({ done: 200, next_cursor: null });
   expect(
     await database.query(
       `select min(sequence)::int as first, max(sequence)::int as last from outbox_held where state = 'pending'`,
     ),
   ).toEqual([{ first: 1_001, last: 1_200 }]);
-  for (const order of [
-    { state: 'parked', cursor: first.next_cursor },
-    { state: 'returned', source: 'team-a', cursor: first.next_cursor },
-    { state: 'returned', cursor: 'AAAA' },
-  ]) {
-    expect(await retry(order)).toMatchObject({ status: 400, body: { error: 'invalid_cursor' } });
+  for (const [filter, cursor] of [
+    [{ state: 'parked' }, first.next_cursor],
+    [{ state: 'returned', source: 'team-a' }, first.next_cursor],
+    [{ state: 'returned' }, 'AAAA'],
+  ] as const) {
+    expect(await retry(filter, cursor)).toMatchObject({ status: 400, body: { error: 'invalid_cursor' } });
   }
 });
 
@@ -294,7 +299,7 @@ test('no more are retried at once than the limit, however Postgres goes about it
   await insertHeld(database, { state: 'returned', from: 1, count: 1_010, source: 'team-a' });
   await using connection = connectTestDatabase(database);
 
-  const { decided } = await decideEntries(connection.db, 'retry', { state: 'returned', sources: null });
+  const { decided } = await decideNow(connection.db, 'retry', { filter: { state: 'returned' } });
 
   expect(decided.map(({ id }) => Number(id))).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1));
   expect(await database.query(`select from outbox_held where state = 'pending'`)).toHaveLength(1_000);

@@ -3,13 +3,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Operators, operators } from '../../support/operators.ts';
+import { orderOne } from '../../support/orders.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { openTransaction } from '../../support/transaction.ts';
 import { seedQuarantine } from '../../support/waiting.ts';
 
 type Item = { delivery_id: string; result: string; event_id?: string | null; reason: string | null };
-type Page = { items?: Item[]; next_cursor: string | null };
+type Page = { done: number; items?: Item[]; next_cursor: string | null };
 type Preview = { matched: number; matched_exactly: boolean; to: string; sample: { id: string }[] };
 
 const NOTE = 'a test of team A';
@@ -53,7 +54,7 @@ const resultsOf = (items: readonly Item[] | undefined) =>
 test('a release of ids answers each for itself, and each that was tried has its line in the log', async () => {
   const [known = '', unknown = '', given = ''] = await seedQuarantine(service.database, { count: 3 });
   await makeUnderstood([known], completed('job_known'));
-  await api.post(`/quarantine/${given}/discard`, { note: NOTE });
+  await orderOne(api, 'quarantine/discard', given, { note: NOTE });
   await deliver(service.webhooks, completed(newJobId()));
   const [{ id: accepted } = { id: '' }] = await service.database.query<{ id: string }>(
     `select id from deliveries where outcome = 'accepted'`,
@@ -91,17 +92,17 @@ test('a release of ids answers each for itself, and each that was tried has its 
 test('a discard of ids answers each for itself', async () => {
   const [one = '', two = '', three = ''] = await seedQuarantine(service.database, { count: 3 });
   const nobody = randomUUID();
-  const first = await api.post<Page & { discarded: number }>('/quarantine/discard', {
+  const first = await api.post<Page>('/quarantine/discard', {
     ids: [two, nobody],
     note: NOTE,
   });
   const again = await api.post<Page>('/quarantine/discard', { ids: [two, one], note: NOTE });
 
   expect(first.body).toEqual({
-    discarded: 1,
+    done: 1,
     items: [
-      { delivery_id: two, result: 'discarded', reason: null },
-      { delivery_id: nobody, result: 'not_found', reason: null },
+      { delivery_id: two, result: 'discarded', event_id: null, reason: null },
+      { delivery_id: nobody, result: 'not_found', event_id: null, reason: null },
     ],
     next_cursor: null,
   });
@@ -178,7 +179,7 @@ test('the list and an order take a reason, word for word', async () => {
   const { body } = await api.get<{ items: { id: string }[] }>(`/quarantine?${query}`);
   expect(body.items.map(({ id }) => id)).toEqual(ids.toReversed());
   const order = { filter: { reason: 'cost_cents is missing' }, note: NOTE };
-  expect((await api.post('/quarantine/discard', order)).body).toEqual({ discarded: 2, next_cursor: null });
+  expect((await api.post('/quarantine/discard', order)).body).toEqual({ done: 2, next_cursor: null });
   expect(await waiting()).toHaveLength(2);
 });
 
@@ -270,7 +271,7 @@ test('a preview counts to 10,000, and 1,000 ids are discarded in one call', asyn
   expect(body).toMatchObject({ matched: 10_000, matched_exactly: false });
   const thousand = ids.slice(500, 1_500);
   const done = await api.post<Page>('/quarantine/discard', { ids: thousand, note: NOTE });
-  expect(done.body).toMatchObject({ discarded: 1_000, next_cursor: null });
+  expect(done.body).toMatchObject({ done: 1_000, next_cursor: null });
   expect(done.body.items?.map(({ delivery_id: id }) => id)).toEqual(thousand);
   expect(await logged('quarantine.discard')).toEqual(thousand);
 });

@@ -4,16 +4,17 @@ import { Pool } from 'pg';
 import { expect, test } from 'vitest';
 import type { Database } from '../../../src/ledger/tables.ts';
 import { RELEASED_OF_A_JOB } from '../../../src/operators/decisions/quarantined.ts';
-import { releaseMany } from '../../../src/operators/decisions/release.ts';
+import { release } from '../../../src/operators/decisions/release.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { OUTBOX } from '../../support/outbox.ts';
 import { type Operators, operators } from '../../support/operators.ts';
+import { orderOne } from '../../support/orders.ts';
 import { completed, deliver, newJobId, progress, type Reply } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/waits.ts';
 
 type Release = { delivery_id: string; result: string; event_id: string | null; reason: string | null };
-type Page = { items: Release[]; next_cursor: string | null };
+type Page = { done: number; items: Release[]; next_cursor: string | null };
 
 /**
  * A delivery that came when our schemas did not know it: kept aside with a body that is understood today. Returns its id.
@@ -50,11 +51,12 @@ test('a delivery that is understood by now is tallied and published as if it cam
   const job = newJobId();
   const id = await quarantine(service, completed(job, { extra: 1 }));
 
-  const { status, body } = await api.post<Release>(`/quarantine/${id}/release`);
+  const { body } = await api.post<Page>('/quarantine/release', { ids: [id] });
 
-  expect({ status, body }).toEqual({
-    status: 200,
-    body: { delivery_id: id, result: 'accepted', event_id: `default:${job}:completed`, reason: null },
+  expect(body).toEqual({
+    done: 1,
+    items: [{ delivery_id: id, result: 'accepted', event_id: `default:${job}:completed`, reason: null }],
+    next_cursor: null,
   });
   const [message] = await bus.received(1);
   expect(message).toMatchObject({ id: `default:${job}:completed`, event: { data: { extra: 1 } } });
@@ -86,7 +88,7 @@ test('the story says what came of a release', async () => {
   const api = await operators(service, { role: 'operator', name: 'Ada' });
   const job = newJobId();
   const id = await quarantine(service, { job_id: job, status: 'exploded' });
-  await api.post(`/quarantine/${id}/release`);
+  await orderOne(api, 'quarantine/release', id);
 
   expect((await api.get(`/jobs/default/${job}`)).body).toMatchObject({
     items: [
@@ -105,7 +107,7 @@ test('what was told since by another delivery is a duplicate or a conflict, and 
   await deliver(service.webhooks, completed(other, { cost_cents: 1 }));
 
   const results = [];
-  for (const id of ids) results.push((await api.post<Release>(`/quarantine/${id}/release`)).body.result);
+  for (const id of ids) results.push((await orderOne(api, 'quarantine/release', id)).result);
 
   expect(results).toEqual(['duplicate', 'conflict']);
   expect(await service.database.query('select repeats from events order by sequence')).toEqual([
@@ -120,11 +122,12 @@ test('what is still not understood stays as it is, with the reason', async () =>
   const job = newJobId();
   const id = await quarantine(service, { job_id: job, status: 'paused' });
 
-  const { status, body } = await api.post<Release>(`/quarantine/${id}/release`);
+  const { body } = await api.post<Page>('/quarantine/release', { ids: [id] });
 
-  expect({ status, body }).toEqual({
-    status: 200,
-    body: { delivery_id: id, result: 'still_quarantined', event_id: null, reason: 'unknown status' },
+  expect(body).toEqual({
+    done: 0,
+    items: [{ delivery_id: id, result: 'still_quarantined', event_id: null, reason: 'unknown status' }],
+    next_cursor: null,
   });
   expect(await deliveryOf(service, id)).toMatchObject({ outcome: 'quarantined', released: false });
   expect(await service.database.query('select from jobs union all select from events')).toEqual([]);
@@ -135,11 +138,11 @@ test('of releases at once one wins, and the others are told that it was released
   const api = await operators(service, { role: 'operator' });
   const id = await quarantine(service, completed(newJobId()));
 
-  const answers = await Promise.all(
-    Array.from({ length: 4 }, () => api.post<Release>(`/quarantine/${id}/release`)),
-  );
+  const answers = await Promise.all(Array.from({ length: 4 }, () => orderOne(api, 'quarantine/release', id)));
 
-  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409, 409, 409]);
+  const others = answers.filter(({ result }) => result !== 'accepted');
+  const reason = 'it is not in quarantine any more: it was released';
+  expect(others).toMatchObject(Array.from({ length: 3 }, () => ({ result: 'wrong_state', reason })));
   expect(await service.database.query('select repeats from events')).toEqual([{ repeats: 0 }]);
 });
 
@@ -151,14 +154,14 @@ test('what is not in quarantine, not there, or not theirs is told as such', asyn
   const [accepted] = await service.database.query<{ id: string }>('select id from deliveries');
   const id = await quarantine(service, completed(newJobId()));
 
-  expect((await api.post(`/quarantine/${accepted?.id}/release`)).status).toBe(409);
-  expect((await api.post(`/quarantine/${randomUUID()}/release`)).status).toBe(404);
-  expect((await api.post('/quarantine/1/release')).status).toBe(400);
-  expect((await limited.post(`/quarantine/${id}/release`)).status).toBe(403);
+  expect((await orderOne(api, 'quarantine/release', accepted?.id ?? '')).result).toBe('wrong_state');
+  expect((await orderOne(api, 'quarantine/release', randomUUID())).result).toBe('not_found');
+  expect((await orderOne(api, 'quarantine/release', '1')).status).toBe(400);
+  expect((await orderOne(limited, 'quarantine/release', id)).result).toBe('not_found');
   expect((await limited.post('/quarantine/release', { filter: { source: 'default' } })).status).toBe(403);
   expect(await limited.post('/quarantine/release', { filter: {} })).toMatchObject({
     status: 200,
-    body: { items: [], next_cursor: null },
+    body: { done: 0, items: [], next_cursor: null },
   });
   expect(await deliveryOf(service, id)).toMatchObject({ released: false });
 });
@@ -282,7 +285,7 @@ function watchedConnection({ database }: TestService) {
   return { db, statements, seen, [Symbol.asyncDispose]: () => db.destroy() };
 }
 
-const ALL = { filter: {}, sources: null, after: undefined, limit: 100 };
+const ALL = { which: { filter: {} }, sources: null, after: undefined, limit: 100, by: 'a test' };
 
 test('deliveries whose bodies are too much for one call are neither read nor locked by it', async () => {
   await using service = await startTestService();
@@ -297,14 +300,14 @@ test('deliveries whose bodies are too much for one call are neither read nor loc
   );
 
   const { released, free } = await watched.db.transaction().execute(async (trx) => ({
-    released: await releaseMany(trx, ALL),
+    released: await release(trx, ALL),
     free: await service.database.query<{ id: string }>(
       'select id from deliveries order by received_at, id for update skip locked',
     ),
   }));
 
   expect(released.releases).toMatchObject([{ delivery_id: ids[0], result: 'accepted' }]);
-  expect(released.next).toMatchObject({ id: ids[0] });
+  expect(released.next?.[1]).toBe(ids[0]);
   expect(free.map(({ id }) => id)).toEqual(ids.slice(1));
   expect(watched.seen.bodyBytes).toBeLessThan(8 * 1024 * 1024);
 });
@@ -324,7 +327,7 @@ test('a release locks jobs for so many statements and no more, and none before b
 
   await expect(
     watched.db.transaction().execute(async (trx) => {
-      await releaseMany(trx, ALL);
+      await release(trx, ALL);
       throw new Error('enough was seen');
     }),
   ).rejects.toThrow('enough was seen');
@@ -346,7 +349,7 @@ test('a replica that freezes in a release loses its jobs before the intake gives
   let answer: Reply | undefined;
 
   const frozen = watched.db.transaction().execute(async (trx) => {
-    await releaseMany(trx, ALL);
+    await release(trx, ALL);
     answer = await deliver(service.webhooks, completed(job));
   });
 
@@ -364,7 +367,7 @@ test('a released event can be replayed, and found by what its delivery came with
   const id = await quarantine(service, completed(job));
   await deliver(service.webhooks, completed(newJobId()));
   await service.database.query(`update deliveries set remote_address = '10.9.9.9' where id = $1`, [id]);
-  await api.post(`/quarantine/${id}/release`);
+  await orderOne(api, 'quarantine/release', id);
   await bus.received(2);
   await waitFor(async () => expect(await service.database.query(`select from ${OUTBOX}`)).toEqual([]));
 

@@ -4,6 +4,7 @@ import { OUTBOX } from '../../support/outbox.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { operators, type Operators } from '../../support/operators.ts';
+import { orderOne } from '../../support/orders.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 
@@ -64,7 +65,7 @@ test('one job is followed from its first progress to its replay', async () => {
   await published('publication returned', 1);
   await bus.channel.bindQueue(bus.queue, exchange, 'job.completed.#');
   const id = `default:${job}:completed`;
-  expect((await api.post(`/outbox/${id}/retry`)).status).toBe(200);
+  expect((await orderOne(api, 'outbox/retry', id)).result).toBe('retried');
   await bus.received(2);
   await published('publication confirmed', 2);
   const { status, text } = await api.post('/replays', { event_ids: [id], note: 'a test' });
@@ -134,7 +135,9 @@ test('an event that was put back with all others of its state is told of in the 
   await expect.poll(async () => (await steps()).map(told)).toContain('waiting returned');
   await bus.channel.bindQueue(bus.queue, exchange, 'job.completed.#');
 
-  expect((await api.post('/outbox/retry', { state: 'returned' })).body).toMatchObject({ retried: 1 });
+  expect((await api.post('/outbox/retry', { filter: { state: 'returned' } })).body).toMatchObject({
+    done: 1,
+  });
   await expect.poll(async () => (await steps()).map(told)).toContain('publication confirmed 1');
 
   expect((await steps()).filter(({ what }) => what === 'operator')).toMatchObject([

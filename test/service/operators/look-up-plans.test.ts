@@ -4,11 +4,11 @@ import { type Kysely, type Transaction, sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../src/ledger/index.ts';
 import { readStory } from '../../../src/operators/audit/story.ts';
-import { type ManyDecision, decideEntries } from '../../../src/operators/decisions/retry.ts';
+import type { Decision } from '../../../src/operators/decisions/decide.ts';
 import { findEvents } from '../../../src/operators/replays/selection.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { costOf } from '../../support/history.ts';
-import { connectTestDatabase } from '../../support/relay.ts';
+import { connectTestDatabase, decideIn } from '../../support/relay.ts';
 
 /** Of jobs, events, deliveries, and lines of the operator log. */
 const ROWS = 6_000;
@@ -77,21 +77,20 @@ test('events are found by their ids', async () => {
   expect(await rowsRead(find)).toBeLessThanOrEqual(READ_MAX);
 });
 
-test.for<ManyDecision>(['retry', 'discard'])(
+test.for<Decision>(['retry', 'discard', 'park'])(
   'a %s of many returned entries reads them and their jobs',
   async (decision) => {
-    const asked = { state: 'returned', sources: null, limit: WANTED } as const;
-    const decide = async (db: Kysely<Database>) => {
-      const { decided } = await decideEntries(db, decision, asked);
+    const decide = async (trx: Transaction<Database>) => {
+      const { decided } = await decideIn(trx, decision, { filter: { state: 'returned' } }, WANTED);
       expect(decided).toHaveLength(WANTED);
     };
     expect(await rowsRead(decide)).toBeLessThanOrEqual(READ_MAX);
   },
 );
 
-async function retryOfJob(db: Kysely<Database>): Promise<void> {
-  const asked = { state: 'returned', sources: ['default'], job_id: jobOf(RETURNED) } as const;
-  expect((await decideEntries(db, 'retry', asked)).decided).toHaveLength(1);
+async function retryOfJob(trx: Transaction<Database>): Promise<void> {
+  const filter = { state: 'returned', job_id: jobOf(RETURNED) } as const;
+  expect((await decideIn(trx, 'retry', { filter })).decided).toHaveLength(1);
 }
 
 test('a retry of the entries of one job reads its events', async () => {

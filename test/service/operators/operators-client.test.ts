@@ -8,7 +8,7 @@ import {
   InvalidAnswerError,
   NoAnswerError,
 } from '../../../src/operators/client/client.ts';
-import { ENTRY } from '../../support/operators.ts';
+import { DECIDED, ENTRY } from '../../support/operators.ts';
 import { hang, type Receiver, type Respond, startReceiver } from '../../support/receiver.ts';
 import { failure, reply } from '../../support/scripted-service.ts';
 
@@ -84,10 +84,17 @@ test('a list that leads back to itself is an error and no endless loop', async (
 });
 
 test('ids are encoded, whatever is in them', async () => {
-  await using service = await startReceiver((response) => reply(response, 200, ENTRY));
-  await clientOf(service).client.decide('default:a/b?c#d:failed', 'retry', 'k');
-  expect(service.received[0]?.path).toBe('/api/v1/outbox/default%3Aa%2Fb%3Fc%23d%3Afailed/retry');
+  await using service = await startReceiver((response) => reply(response, 404, refusal('not_found')));
+  await failure(clientOf(service).client.event('default:a/b?c#d:failed'));
+  expect(service.received[0]?.path).toBe('/api/v1/events/default%3Aa%2Fb%3Fc%23d%3Afailed');
 });
+
+/** Parks an entry. @returns what became of it */
+async function park(client: ReturnType<typeof clientOf>['client'], key?: string) {
+  const keys = key === undefined ? [] : [() => key];
+  for await (const { items } of client.order('outbox/park', { ids: ['7'] }, ...keys)) return items?.[0];
+  return undefined;
+}
 
 test('a story is asked for in the path, but for ids that an address loses there', async () => {
   await using service = await startReceiver((response) =>
@@ -105,11 +112,11 @@ test('a story is asked for in the path, but for ids that an address loses there'
 test('an action whose connection was lost is repeated under the same key', async () => {
   await using service = await startReceiver((response, _received, index) => {
     if (index < 2) response.destroy();
-    else reply(response, 200, ENTRY);
+    else reply(response, 200, DECIDED);
   });
   const { client } = clientOf(service);
 
-  expect(await client.decide('7', 'park', 'key-of-this-run')).toMatchObject({ id: '7' });
+  expect(await park(client, 'key-of-this-run')).toMatchObject({ id: '7' });
 
   expect(service.received.map(({ headers }) => headers['idempotency-key'])).toEqual([
     'key-of-this-run',
@@ -120,12 +127,12 @@ test('an action whose connection was lost is repeated under the same key', async
 
 test('an action without a key has one of its own, which each try repeats', async () => {
   await using service = await startReceiver((response, _received, index) =>
-    index === 0 ? reply(response, 503, refusal('unavailable')) : reply(response, 200, ENTRY),
+    index === 0 ? reply(response, 503, refusal('unavailable')) : reply(response, 200, DECIDED),
   );
   const { client } = clientOf(service);
 
-  await client.decide('7', 'park');
-  await client.decide('7', 'park');
+  await park(client);
+  await park(client);
 
   const [first, repeated, second] = service.received.map(({ headers }) => headers['idempotency-key']);
   expect(first).toMatch(/^[\da-f-]{36}$/);
@@ -135,9 +142,9 @@ test('an action without a key has one of its own, which each try repeats', async
 
 test('an action that is still under way by its first try is asked for again', async () => {
   await using service = await startReceiver((response, _received, index) =>
-    index === 0 ? reply(response, 409, refusal('in_progress')) : reply(response, 200, ENTRY),
+    index === 0 ? reply(response, 409, refusal('in_progress')) : reply(response, 200, DECIDED),
   );
-  expect(await clientOf(service).client.decide('7', 'park', 'k')).toMatchObject({ id: '7' });
+  expect(await park(clientOf(service).client, 'k')).toMatchObject({ id: '7' });
 });
 
 test.for([
@@ -166,7 +173,7 @@ test.for([
     reply(response, status, refusal(code), after === undefined ? {} : { 'Retry-After': after }),
   );
   const { client, waits } = clientOf(service);
-  const error = await failure(client.decide('7', 'park', 'k'));
+  const error = await failure(park(client, 'k'));
   expect(error).toBeInstanceOf(ApiAnswerError);
   expect(error).toMatchObject({ code, httpStatus: status, message: `it is ${code}` });
   expect(waits).toEqual([]);

@@ -5,7 +5,6 @@ import { CompiledQuery, type Kysely, type Transaction } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../../src/ledger/tables.ts';
 import type { DatabaseConnection } from '../../../src/ledger/database.ts';
-import { decide, judge, lockEntry } from '../../../src/operators/decisions/decide.ts';
 import { newBatch, type Entry, type Settlement } from '../../../src/relay/entry.ts';
 import { settleWhole, takeOut } from '../../../src/relay/batch-results.ts';
 import { listen, newExchange } from '../../support/bus.ts';
@@ -14,7 +13,14 @@ import { outboxCount } from '../../support/facts.ts';
 import { lockWaits } from '../../support/ledger.ts';
 import { emptyOutbox, insertJobs, insertPending } from '../../support/outbox-rows.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
-import { addEntries, connectTestDatabase, createTestRelay, retry } from '../../support/relay.ts';
+import {
+  addEntries,
+  connectTestDatabase,
+  createTestRelay,
+  decideIn,
+  decideNow,
+  retry,
+} from '../../support/relay.ts';
 import { newJobId } from '../../support/sender.ts';
 import { openTransaction } from '../../support/transaction.ts';
 
@@ -97,10 +103,8 @@ const SETTLES: Readonly<Record<string, { settle: Settle; left: string[]; held?: 
 
 /** As an operator's request does it. @returns whether there was such an entry */
 async function park(trx: Transaction<Database>): Promise<boolean> {
-  const found = await lockEntry(trx, '2');
-  if (found && judge(found, 'park').is === 'allowed')
-    await decide(trx, { entry: found, decision: 'park', by: 'Ada' });
-  return found !== undefined;
+  const { items } = await decideIn(trx, 'park', { ids: ['2'] });
+  return items?.[0]?.result !== 'not_found';
 }
 const parkNow = () => connection.db.transaction().execute(park);
 
@@ -188,10 +192,7 @@ describe.each(Object.entries(SETTLES))('%s', (_, { settle, left, held }) => {
 
   test('after it was parked and discarded: it does not come back', async () => {
     await parkNow();
-    await connection.db.transaction().execute(async (trx) => {
-      const found = await lockEntry(trx, '2');
-      if (found) await decide(trx, { entry: found, decision: 'discard', by: 'Ada' });
-    });
+    await decideNow(connection.db, 'discard', { ids: ['2'] });
     await settle(connection);
     expect(await state()).toEqual(gone);
     const failures = (await attempts()).filter(({ result }) => result !== 'confirmed');
@@ -225,10 +226,7 @@ test('an event that waits in the relay’s memory with others of its write is no
   await relay.relay.runOnce();
   expect(relay.published).toHaveLength(1);
 
-  await operator.db.transaction().execute(async (trx) => {
-    const found = await lockEntry(trx, sequences.at(-1) ?? '');
-    if (found) await decide(trx, { entry: found, decision: 'park', by: 'Ada' });
-  });
+  await decideNow(operator.db, 'park', { ids: sequences.slice(-1) });
   aheadMs = 1_000; // as long as a decision may take to have its effect
   await relay.relay.runOnce();
   letGo();

@@ -3,8 +3,6 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import type { DatabaseConnection } from '../../../src/ledger/index.ts';
-import { decide, lockEntry } from '../../../src/operators/decisions/decide.ts';
-import { decideEntries } from '../../../src/operators/decisions/retry.ts';
 import { amqpUrl } from '../../support/bus.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';
@@ -12,7 +10,7 @@ import { hold } from '../../support/outbox.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { promisedMs } from '../../support/patience.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
-import { addEntries, addEntry } from '../../support/relay.ts';
+import { addEntries, addEntry, decideNow } from '../../support/relay.ts';
 import {
   allPending,
   createStage,
@@ -34,15 +32,12 @@ const NACKED = {
 } as const;
 
 async function park({ db }: DatabaseConnection, sequence = ''): Promise<void> {
-  await db.transaction().execute(async (trx) => {
-    const entry = await lockEntry(trx, sequence);
-    if (entry === undefined) throw new Error('no such entry');
-    await decide(trx, { entry, decision: 'park', by: 'a test' });
-  });
+  const { decided } = await decideNow(db, 'park', { ids: [sequence] });
+  if (decided.length !== 1) throw new Error('no such entry');
 }
 
 const discardParked = ({ db }: DatabaseConnection) =>
-  decideEntries(db, 'discard', { state: 'parked', sources: null });
+  decideNow(db, 'discard', { filter: { state: 'parked' } });
 
 /** Within this time a decision takes effect (docs/operators.md). */
 const PROMISED_MS = promisedMs(1_000);

@@ -10,8 +10,7 @@ import { jobs } from './jobs.ts';
 import { live, liveStream } from './live.ts';
 import { operatorLog } from './operator-log.ts';
 import { outbox } from './outbox/list.ts';
-import { discardPages, retryPages } from './outbox/orders.ts';
-import { parkPages } from './outbox/park.ts';
+import { outboxOrderPages } from './outbox/orders.ts';
 import { overview } from './overview/overview.ts';
 import { publications } from './publications.ts';
 import { quarantinePages } from './quarantine.ts';
@@ -34,9 +33,7 @@ export const PAGES: readonly Page[] = [
   ...eventPages,
   publications,
   outbox,
-  ...retryPages,
-  ...discardPages,
-  ...parkPages,
+  ...outboxOrderPages,
   ...quarantinePages,
   newReplay,
   createReplay,

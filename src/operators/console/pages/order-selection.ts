@@ -2,14 +2,12 @@
 // the fields of the form on it.
 
 import type { z } from 'zod';
+import type { OrderName } from '../../contract/orders.ts';
 import { type Content, html } from '../../../web/index.ts';
 import { textIn } from '../view/act.ts';
 import { filtersIn } from '../view/filter-form.ts';
 import { address } from '../view/links.ts';
 import { withMoments } from '../view/list-page.ts';
-
-/** Of the pages, and of the operation: `/outbox/retry`. */
-export type OrderPath = `/${'outbox' | 'quarantine'}/${string}`;
 
 export type Selectable = {
   /** The parameters of its filter. */
@@ -42,6 +40,6 @@ export const tick = (id: string, what: string): Content =>
   html`<input type="checkbox" name="ids" value="${id}" aria-label="Choose ${what}">`;
 
 export const orderHref = (
-  path: OrderPath,
+  name: OrderName,
   which: { readonly ids: string } | { readonly all: 'true'; readonly [name: string]: string | undefined },
-): string => address(`/console${path}`, which);
+): string => address(`/console/${name}`, which);

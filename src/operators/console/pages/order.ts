@@ -4,6 +4,7 @@
 
 import type { z } from 'zod';
 import { ApiError } from '../../api/operation.ts';
+import { type OrderName, ORDERS } from '../../contract/orders.ts';
 import { type Content, html } from '../../../web/index.ts';
 import { get, type Page, post, type View, type Visit } from '../page.ts';
 import { sameAs } from '../same-as.ts';
@@ -11,31 +12,29 @@ import { hiddenFields, keyField, keyIn, nextKey, textIn } from '../view/act.ts';
 import { counted } from '../view/numbers.ts';
 import { renderFacts } from '../view/facts.ts';
 import { type Column, renderTable } from '../view/table.ts';
-import { fieldsOf, type OrderPath, type Selectable, type Wanted, wantedIn } from './order-selection.ts';
+import { fieldsOf, type Selectable, type Wanted, wantedIn } from './order-selection.ts';
 
-export type Preview<Item> = {
+type Preview<Item> = {
   readonly matched: number;
   readonly matched_exactly: boolean;
   readonly sample: readonly Item[];
   /** The upper bound, as the order's filter takes it. */
-  readonly bound: Readonly<Record<string, string>>;
+  readonly up_to?: string;
+  readonly to?: string;
 };
 
-export type Outcome = {
-  /** How many this call did. */
-  readonly count: number;
-  /** What became of each, where it is told. */
-  readonly items: Content;
-  readonly next: string | null;
+type Done<Told> = {
+  readonly done: number;
+  readonly items?: readonly Told[] | undefined;
+  readonly next_cursor: string | null;
 };
 
-export type Order<Answer, Item> = Selectable & {
-  readonly path: OrderPath;
-  readonly operation: string;
-  readonly answer: z.ZodType<Answer>;
+/** `Item`: what an order is about, as a preview shows it. `Told`: what became of one. */
+export type Order<Item, Told> = Selectable & {
+  readonly name: OrderName;
+  readonly answer: z.ZodType<Done<Told> | Preview<Item>>;
   readonly columns: readonly Column<Item>[];
-  readonly previewOf: (answer: Answer) => Preview<Item>;
-  readonly outcomeOf: (answer: Answer) => Outcome;
+  readonly renderItems: (items: readonly Told[]) => Content;
   readonly words: {
     /** `Retry` */
     readonly verb: string;
@@ -51,25 +50,29 @@ export type Order<Answer, Item> = Selectable & {
 
 const NOTE_MAX = 500;
 
-export function orderPages<Answer, Item>(order: Order<Answer, Item>): readonly Page[] {
+export function orderPages<Item, Told>(order: Order<Item, Told>): readonly Page[] {
+  const needs = [ORDERS[order.name].id];
   return [
-    get(order.path, [order.operation], (visit) => confirm(order, visit)),
-    post(order.path, [order.operation], (visit) => carryOut(order, visit)),
+    get(`/${order.name}`, needs, (visit) => confirm(order, visit)),
+    post(`/${order.name}`, needs, (visit) => carryOut(order, visit)),
   ];
 }
 
-const listOf = ({ path }: Pick<Order<unknown, unknown>, 'path'>) => `/console/${path.split('/')[1]}`;
+type Described = Pick<Order<never, never>, 'name' | 'words'>;
 
-async function confirm<Answer, Item>(order: Order<Answer, Item>, visit: Visit): Promise<View> {
+const listOf = ({ name }: Pick<Described, 'name'>) => `/console/${name.split('/')[0]}`;
+
+async function confirm<Item, Told>(order: Order<Item, Told>, visit: Visit): Promise<View> {
   const { verb, noun, effect } = order.words;
   const wanted = wantedIn(visit.query, order);
   if (wanted === undefined) return nothingTicked(order);
-  const answer = await visit.calls.call(order.operation, order.answer, {
+  const found = await visit.calls.call(ORDERS[order.name].id, order.answer, {
     body: { ...wanted, dry_run: true },
   });
-  const found = order.previewOf(answer);
+  if (!('matched' in found)) throw new Error('a dry run is no order');
   const amount = counted(found.matched, noun, found.matched_exactly);
-  const bounded = 'ids' in wanted ? wanted : { filter: { ...wanted.filter, ...found.bound } };
+  const bounded =
+    'ids' in wanted ? wanted : { filter: { ...wanted.filter, [order.bound]: found[order.bound] ?? '' } };
   const isNone = found.matched === 0 && found.matched_exactly;
   const back = html`<a href="${listOf(order)}">Back to the list</a>`;
   return {
@@ -79,7 +82,7 @@ ${
   isNone
     ? html`<p>Nothing that can be ${order.words.past} matches any more.</p><p>${back}</p>`
     : html`<p>${effect}${'filter' in wanted && ' What comes after this preview is left alone.'}</p>
-<form class="form" method="post" action="/console${order.path}">${hiddenFields({ ...fieldsOf(bounded), of: amount })}${keyField()}
+<form class="form" method="post" action="/console/${order.name}">${hiddenFields({ ...fieldsOf(bounded), of: amount })}${keyField()}
 ${order.needsNote === true && html`<label>Why <input name="note" required maxlength="${NOTE_MAX}" autocomplete="off"></label>`}
 <p class="actions"><button class="${order.isFinal === true ? 'danger' : 'main'}">${verb} ${amount}</button> ${back}</p></form>
 ${found.matched > found.sample.length && html`<p class="hint">The oldest ${found.sample.length} of them:</p>`}
@@ -89,11 +92,7 @@ ${renderTable({ caption: found.matched > found.sample.length ? `The oldest ${fou
   };
 }
 
-function describe(
-  wanted: Wanted,
-  matched: number,
-  { words }: Pick<Order<unknown, unknown>, 'words'>,
-): Content {
+function describe(wanted: Wanted, matched: number, { words }: Pick<Described, 'words'>): Content {
   if ('filter' in wanted) {
     const given = Object.entries(wanted.filter);
     if (given.length === 0) return html`<p>All that wait.</p>`;
@@ -107,13 +106,13 @@ function describe(
   );
 }
 
-const nothingTicked = (order: Pick<Order<unknown, unknown>, 'path' | 'words'>): View => ({
+const nothingTicked = (order: Described): View => ({
   title: 'Nothing was chosen',
   status: 400,
   body: html`<p>Tick at least one ${order.words.noun} of the list. <a href="${listOf(order)}">Back to the list</a></p>`,
 });
 
-async function carryOut<Answer, Item>(order: Order<Answer, Item>, visit: Visit): Promise<View> {
+async function carryOut<Item, Told>(order: Order<Item, Told>, visit: Visit): Promise<View> {
   const { calls, form } = visit;
   const wanted = wantedIn(form, order);
   if (wanted === undefined) return nothingTicked(order);
@@ -123,25 +122,34 @@ async function carryOut<Answer, Item>(order: Order<Answer, Item>, visit: Visit):
   const key = keyIn(form);
   const note = textIn(form, 'note');
   const cursor = textIn(form, 'cursor');
-  const answer = await calls.call(order.operation, order.answer, {
+  const answer = await calls.call(ORDERS[order.name].id, order.answer, {
     key,
     body: { ...wanted, ...(note !== undefined && { note }), ...(cursor !== undefined && { cursor }) },
   });
-  return result(order, { wanted, key, note, form, outcome: order.outcomeOf(answer) });
+  if ('matched' in answer) throw new Error('an order is no dry run');
+  const { items } = answer;
+  return result(order, { wanted, key, note, form, answer, items: items && order.renderItems(items) });
 }
 
 function result(
-  order: Pick<Order<unknown, unknown>, 'path' | 'words'>,
+  order: Described,
   {
     wanted,
     key,
     note,
     form,
-    outcome,
-  }: { wanted: Wanted; key: string; note: string | undefined; form: URLSearchParams; outcome: Outcome },
+    answer: { done: count, next_cursor: next },
+    items,
+  }: {
+    wanted: Wanted;
+    key: string;
+    note: string | undefined;
+    form: URLSearchParams;
+    answer: Done<unknown>;
+    items: Content;
+  },
 ): View {
   const { verb, past, noun } = order.words;
-  const { count, items, next } = outcome;
   const of = textIn(form, 'of');
   const done = count + doneIn(form);
   const inAll = done === 0 && next === null ? `None was ${past}` : `${counted(done, noun)} ${past}`;
@@ -151,7 +159,7 @@ function result(
       next === null
         ? html`<p>${of !== undefined && html`The preview was of ${of}. `}<a href="${listOf(order)}">Back to the list</a></p>`
         : html`<div class="notice warn"><p>There is more: ${of ?? 'as many as were shown'} in all. One step does a part.</p>
-<form method="post" action="/console${order.path}">${hiddenFields({ ...fieldsOf(wanted), note, of, done, cursor: next })}${keyField(nextKey(key))}<p class="actions"><button class="main">${verb} the next ones</button> <a href="${listOf(order)}">Leave the rest</a></p></form></div>`
+<form method="post" action="/console/${order.name}">${hiddenFields({ ...fieldsOf(wanted), note, of, done, cursor: next })}${keyField(nextKey(key))}<p class="actions"><button class="main">${verb} the next ones</button> <a href="${listOf(order)}">Leave the rest</a></p></form></div>`
     }
 ${items}`,
   };
@@ -161,16 +169,16 @@ const doneIn = (form: URLSearchParams) => Number(/^\d{1,9}$/.exec(form.get('done
 
 /** Of ids the command line has no dry run: then both lines are the order itself. */
 function sameOrder(
-  { path, needsNote }: Pick<Order<unknown, unknown>, 'path' | 'needsNote'>,
+  { name, needsNote }: Pick<Order<never, never>, 'name' | 'needsNote'>,
   wanted: Wanted,
   origin: string,
 ) {
-  const words = path.slice(1).split('/');
+  const words = name.split('/');
   const note = needsNote === true && 'ids' in wanted ? 'the reason' : undefined;
   const command = [...words, ...('ids' in wanted ? wanted.ids : ['--all', '--dry-run'])];
   return sameAs(origin, {
     command: [...command, ...(note === undefined ? [] : ['--note', note])],
-    path,
+    path: `/${name}`,
     ...('filter' in wanted && { query: wanted.filter }),
     body: { ...wanted, ...('filter' in wanted ? { dry_run: true } : note !== undefined && { note }) },
   });

@@ -1,9 +1,8 @@
 // The quarantine: authentic deliveries that were not understood, why, and the decisions on them.
 
-import type { z } from 'zod';
 import type { Delivery } from '../../contract/deliveries.ts';
 import { QuarantineGroups } from '../../contract/groups.ts';
-import { DiscardAnswer, quarantineFilters, ReleaseAnswer } from '../../contract/quarantine.ts';
+import { DeliveriesAnswer, type DeliveryItem, quarantineFilters } from '../../contract/quarantine.ts';
 import { type Content, html } from '../../../web/index.ts';
 import type { Page, Visit } from '../page.ts';
 import { deliveryHref, eventHref, jobHref } from '../view/links.ts';
@@ -77,13 +76,13 @@ const decided = ({
 
 const decisions = (delivery: Delivery): Content =>
   isOpen(delivery) &&
-  html`<a href="${orderHref('/quarantine/release', { ids: delivery.id })}">Release</a> <a href="${orderHref('/quarantine/discard', { ids: delivery.id })}">Discard</a>`;
+  html`<a href="${orderHref('quarantine/release', { ids: delivery.id })}">Release</a> <a href="${orderHref('quarantine/discard', { ids: delivery.id })}">Discard</a>`;
 
 /** What was decided on is not decided on again. */
 function all({ state: now = 'waiting', released, ...filters }: Readonly<Record<string, string>>): Content {
   if (now !== 'waiting' || released === 'true') return undefined;
   const wanted = { all: 'true', ...filters } as const;
-  return html` <a class="button" href="${orderHref('/quarantine/release', wanted)}">Release all that match …</a> <a class="button" href="${orderHref('/quarantine/discard', wanted)}">Discard all that match …</a>`;
+  return html` <a class="button" href="${orderHref('quarantine/release', wanted)}">Release all that match …</a> <a class="button" href="${orderHref('quarantine/discard', wanted)}">Discard all that match …</a>`;
 }
 
 const BY = ['reason', 'source'] as const;
@@ -111,18 +110,15 @@ async function groups({ calls, query }: Visit, filters: Readonly<Record<string, 
             const chosen = { all: 'true', ...others, ...filterOf(group) } as const;
             return (
               group.value !== null &&
-              html`<a href="${orderHref('/quarantine/release', chosen)}">Release all</a> <a href="${orderHref('/quarantine/discard', chosen)}">Discard all</a>`
+              html`<a href="${orderHref('quarantine/release', chosen)}">Release all</a> <a href="${orderHref('quarantine/discard', chosen)}">Discard all</a>`
             );
           }
         : undefined,
   });
 }
 
-type ReleaseItem = { delivery_id: string; result: string; event_id?: string | null; reason: string | null };
-
-const itemsOf = (items: readonly ReleaseItem[] | undefined): Content =>
-  items !== undefined &&
-  renderTable<ReleaseItem>({
+const renderItems = (items: readonly DeliveryItem[]): Content =>
+  renderTable<DeliveryItem>({
     caption: 'What became of each',
     columns: [
       {
@@ -143,23 +139,17 @@ const itemsOf = (items: readonly ReleaseItem[] | undefined): Content =>
   });
 
 const { state: _state, released: _released, ...filters } = quarantineFilters;
-const order = { filters, bound: 'to', columns: COLUMNS } as const;
+const order = {
+  filters,
+  bound: 'to',
+  columns: COLUMNS,
+  answer: DeliveriesAnswer,
+  renderItems,
+} as const;
 
-const release = orderPages<z.output<typeof ReleaseAnswer>, Delivery>({
+const release = orderPages<Delivery, DeliveryItem>({
   ...order,
-  path: '/quarantine/release',
-  operation: 'releaseDeliveries',
-  answer: ReleaseAnswer,
-  previewOf: (answer) => previewOf(answer),
-  outcomeOf: (answer) => {
-    if ('matched' in answer) throw new Error('an order is no dry run');
-    const { items, next_cursor: next } = answer;
-    return {
-      count: items.filter(({ result }) => UNDERSTOOD.includes(result)).length,
-      items: itemsOf(items),
-      next,
-    };
-  },
+  name: 'quarantine/release',
   words: {
     verb: 'Release',
     past: 'released',
@@ -169,18 +159,9 @@ const release = orderPages<z.output<typeof ReleaseAnswer>, Delivery>({
   },
 });
 
-const UNDERSTOOD: readonly string[] = ['accepted', 'duplicate', 'conflict'];
-
-const discard = orderPages<z.output<typeof DiscardAnswer>, Delivery>({
+const discard = orderPages<Delivery, DeliveryItem>({
   ...order,
-  path: '/quarantine/discard',
-  operation: 'discardDeliveries',
-  answer: DiscardAnswer,
-  previewOf: (answer) => previewOf(answer),
-  outcomeOf: (answer) => {
-    if ('matched' in answer) throw new Error('an order is no dry run');
-    return { count: answer.discarded, items: itemsOf(answer.items), next: answer.next_cursor };
-  },
+  name: 'quarantine/discard',
   words: {
     verb: 'Discard',
     past: 'discarded',
@@ -190,10 +171,5 @@ const discard = orderPages<z.output<typeof DiscardAnswer>, Delivery>({
   needsNote: true,
   isFinal: true,
 });
-
-function previewOf(answer: z.output<typeof ReleaseAnswer> | z.output<typeof DiscardAnswer>) {
-  if (!('matched' in answer)) throw new Error('a dry run is no order');
-  return { ...answer, bound: { to: answer.to } };
-}
 
 export const quarantinePages: readonly Page[] = [quarantine, ...release, ...discard];

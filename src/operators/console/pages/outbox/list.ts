@@ -3,6 +3,8 @@
 import type { Entry } from '../../../contract/outbox.ts';
 import { type Content, html } from '../../../../web/index.ts';
 import type { PageOf } from '../../calls.ts';
+import { type OrderName } from '../../../contract/orders.ts';
+import { PARKABLE, WAITING } from '../../../contract/outbox-orders.ts';
 import { address, replayHref } from '../../view/links.ts';
 import { listPage } from '../../view/list-page.ts';
 import { capped, counted } from '../../view/numbers.ts';
@@ -13,8 +15,18 @@ import { ENTRY_COLUMNS, OUTBOX } from './entries.ts';
 import { outboxGroups } from './groups.ts';
 
 /** Copies of replays are decided on by their replay. */
-const isOpen = ({ state: now, replay_id: replay }: Entry) =>
-  replay === null && (now === 'returned' || now === 'parked');
+const isOpen = ({ replay_id: replay }: Entry) => replay === null;
+
+/** What can be decided on an entry, in its state. */
+function decisionsIn(state: string): readonly { readonly name: OrderName; readonly verb: string }[] {
+  return DECISIONS.filter(({ from }) => from.some((one) => one === state));
+}
+
+const DECISIONS = [
+  { name: 'outbox/retry', verb: 'Retry', from: WAITING },
+  { name: 'outbox/discard', verb: 'Discard', from: WAITING },
+  { name: 'outbox/park', verb: 'Park', from: PARKABLE },
+] as const;
 
 const COLUMNS: readonly Column<Entry>[] = [
   ...ENTRY_COLUMNS,
@@ -44,30 +56,34 @@ export const outbox = listPage({
 });
 
 const decisions = (entry: Entry): Content =>
-  isOpen(entry)
-    ? html`<a href="${orderHref('/outbox/retry', { ids: entry.id })}">Retry</a> <a href="${orderHref('/outbox/discard', { ids: entry.id })}">Discard</a>`
-    : entry.state === 'pending' &&
-      entry.replay_id === null &&
-      html`<a href="${address(`${OUTBOX}/park`, { id: entry.event_id })}">Park</a>`;
+  isOpen(entry) &&
+  decisionsIn(entry.state).map(
+    ({ name, verb }) => html`<a href="${orderHref(name, { ids: entry.id })}">${verb}</a> `,
+  );
 
 function orders(table: Content, items: readonly Entry[], filters: Readonly<Record<string, string>>): Content {
-  if (items.every(({ replay_id: replay }) => replay !== null)) {
+  if (!items.some(isOpen)) {
     return html`${table}<p class="hint">A replay decides on its copies: open it to resume or cancel it.</p>`;
   }
-  const chosen =
-    items.some(isOpen) &&
-    html`<button>Retry the chosen ones</button> <button formaction="${OUTBOX}/discard">Discard the chosen ones</button>`;
+  const buttons = DECISIONS.map(
+    ({ name, verb }) => html`<button formaction="/console/${name}">${verb} the chosen ones</button> `,
+  );
   return html`<form action="${OUTBOX}/retry">${table}
-<p class="actions">${chosen}${all(filters)}</p></form>`;
+<p class="actions">${buttons}${all(filters)}</p></form>`;
 }
 
-/** Only entries that wait for a decision are decided on together, and copies of replays never. */
+/** Only entries of one state are decided on together, and copies of replays never. */
 function all({ state: now, copies, queue, ...filters }: Readonly<Record<string, string>>): Content {
-  if ((now !== 'returned' && now !== 'parked') || copies === 'true' || queue !== undefined) {
-    return html` <span class="hint">To decide on all that match, choose the state <a href="${address(OUTBOX, { ...filters, state: 'returned' })}">returned</a> or <a href="${address(OUTBOX, { ...filters, state: 'parked' })}">parked</a>.</span>`;
+  if (now === undefined || copies === 'true' || queue !== undefined) {
+    const stateLink = (state: string) =>
+      html`<a href="${address(OUTBOX, { ...filters, state })}">${state}</a>`;
+    return html` <span class="hint">To decide on all that match, choose the state ${stateLink('pending')}, ${stateLink('returned')} or ${stateLink('parked')}.</span>`;
   }
   const wanted = { all: 'true', state: now, ...filters } as const;
-  return html` <a class="button" href="${orderHref('/outbox/retry', wanted)}">Retry all that match …</a> <a class="button" href="${orderHref('/outbox/discard', wanted)}">Discard all that match …</a>`;
+  return decisionsIn(now).map(
+    ({ name, verb }) =>
+      html` <a class="button" href="${orderHref(name, wanted)}">${verb} all that match …</a>`,
+  );
 }
 
 function countsOf({

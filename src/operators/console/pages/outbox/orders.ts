@@ -1,19 +1,16 @@
-// Retrying and discarding entries of the outbox.
+// Retrying, discarding and parking entries of the outbox.
 
-import type { z } from 'zod';
 import { type Entry, outboxFilters } from '../../../contract/outbox.ts';
-import { DiscardEntriesAnswer, type EntryItem, RetryAnswer } from '../../../contract/outbox-orders.ts';
+import { EntriesAnswer, type EntryItem } from '../../../contract/outbox-orders.ts';
 import { type Content, html } from '../../../../web/index.ts';
+import type { Page } from '../../page.ts';
 import { eventHref } from '../../view/links.ts';
 import { renderTable } from '../../view/table.ts';
 import { orderPages } from '../order.ts';
 import { ENTRY_COLUMNS } from './entries.ts';
 
-type Item = z.output<typeof EntryItem>;
-
-const itemsOf = (items: readonly Item[] | undefined): Content =>
-  items !== undefined &&
-  renderTable<Item>({
+const renderItems = (items: readonly EntryItem[]): Content =>
+  renderTable<EntryItem>({
     caption: 'What became of each',
     columns: [
       {
@@ -22,6 +19,7 @@ const itemsOf = (items: readonly Item[] | undefined): Content =>
           found === null ? id : html`<a class="id" href="${eventHref(found)}">${found}</a>`,
         form: 'clip',
       },
+      { head: 'Was', cell: ({ state }) => state, form: 'brief' },
       { head: 'Result', cell: ({ result }) => result.replaceAll('_', ' '), form: 'brief' },
       { head: 'Why not', cell: ({ reason }) => reason, form: 'long' },
     ],
@@ -34,18 +32,13 @@ const order = {
   filters: { state: ofState, source, job_id, reason },
   bound: 'up_to',
   columns: ENTRY_COLUMNS,
+  answer: EntriesAnswer,
+  renderItems,
 } as const;
 
-export const retryPages = orderPages<z.output<typeof RetryAnswer>, Entry>({
+const retry = orderPages<Entry, EntryItem>({
   ...order,
-  path: '/outbox/retry',
-  operation: 'retryEntries',
-  answer: RetryAnswer,
-  previewOf: (answer) => previewOf(answer),
-  outcomeOf: (answer) => {
-    if ('matched' in answer) throw new Error('an order is no dry run');
-    return { count: answer.retried, items: itemsOf(answer.items), next: answer.next_cursor };
-  },
+  name: 'outbox/retry',
   words: {
     verb: 'Retry',
     past: 'retried',
@@ -55,16 +48,9 @@ export const retryPages = orderPages<z.output<typeof RetryAnswer>, Entry>({
   },
 });
 
-export const discardPages = orderPages<z.output<typeof DiscardEntriesAnswer>, Entry>({
+const discard = orderPages<Entry, EntryItem>({
   ...order,
-  path: '/outbox/discard',
-  operation: 'discardEntries',
-  answer: DiscardEntriesAnswer,
-  previewOf: (answer) => previewOf(answer),
-  outcomeOf: (answer) => {
-    if ('matched' in answer) throw new Error('an order is no dry run');
-    return { count: answer.discarded, items: itemsOf(answer.items), next: answer.next_cursor };
-  },
+  name: 'outbox/discard',
   words: {
     verb: 'Discard',
     past: 'discarded',
@@ -75,7 +61,16 @@ export const discardPages = orderPages<z.output<typeof DiscardEntriesAnswer>, En
   isFinal: true,
 });
 
-function previewOf(answer: z.output<typeof RetryAnswer> | z.output<typeof DiscardEntriesAnswer>) {
-  if (!('matched' in answer)) throw new Error('a dry run is no order');
-  return { ...answer, bound: { up_to: answer.up_to } };
-}
+const park = orderPages<Entry, EntryItem>({
+  ...order,
+  name: 'outbox/park',
+  words: {
+    verb: 'Park',
+    past: 'parked',
+    noun: 'event',
+    effect:
+      'They are not published until somebody retries them, and later events of their jobs wait behind them. One that is being published now may still arrive.',
+  },
+});
+
+export const outboxOrderPages: readonly Page[] = [...park, ...retry, ...discard];
