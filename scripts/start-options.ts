@@ -1,7 +1,8 @@
 // The options of `npm start`: `--sandbox`, and those that it passes on to the sandbox. All are checked before anything starts.
 
 import { FLAG, parse } from '../src/cli/arguments.ts';
-import { logLevelOf, PASSED_OPTIONS, toSettings } from '../src/cli/sandbox-settings.ts';
+import { PASSED_OPTIONS } from '../src/cli/sandbox-help.ts';
+import { logLevelOf, toSettings } from '../src/cli/sandbox-settings.ts';
 import { UsageError } from '../src/errors.ts';
 
 export type StartOptions = {

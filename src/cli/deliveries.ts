@@ -3,7 +3,7 @@
 import type { Env } from '../config.ts';
 import { maskUnseenInLines } from '../unseen.ts';
 import { openApi } from './api.ts';
-import { argumentOf, FLAG, parse } from './arguments.ts';
+import { argumentOf, parse } from './arguments.ts';
 import { answerOf, sizeOf, statusOf } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { diff } from './deliveries-diff.ts';
@@ -11,18 +11,23 @@ import { printOne } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import type { Io } from './io.ts';
 import { time } from './readable.ts';
+import { flag, optionHelp } from './options.ts';
+
+const SHOW_OPTIONS = {
+  body: flag('its body instead, byte for byte when piped; the operator log records that it was read'),
+};
 
 const help = `The requests of senders, and their outcome.
 
   deliveries list       the newest first
 ${listHelp('deliveries')}
   deliveries show ID    one delivery, with its headers
-    --body                its body instead, byte for byte when piped; the operator log records that it was read
+${optionHelp(SHOW_OPTIONS)}
   deliveries diff ID    of a conflict: the fields that it has otherwise than the event; the operator log records that
                         both bodies were read`;
 
 async function show(args: string[], env: Env, io: Io): Promise<number> {
-  const { values, positionals } = parse(args, { body: FLAG }, 1);
+  const { values, positionals } = parse(args, SHOW_OPTIONS, 1);
   const id = argumentOf(positionals, 'the id of a delivery');
   const { client } = openApi(env, io);
   if (values.body) return printBody(io, client.deliveryBody(id));

@@ -4,7 +4,7 @@
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { addressFault } from '../http-client.ts';
-import { decimal, FLAG, parse, TEXT } from './arguments.ts';
+import { decimal, parse } from './arguments.ts';
 import { confirm, hasSomebody } from './ask.ts';
 import type { Command } from './command.ts';
 import { examine, type Plan, timeoutsFor } from './doctor-checks.ts';
@@ -15,17 +15,28 @@ import { withLocalRun } from './environment.ts';
 import { webhookUrlOf } from './local-relay.ts';
 import type { Io } from './io.ts';
 import { localSecret, readSecrets } from './verify-secrets.ts';
+import { flag, optionHelp, text } from './options.ts';
+
+const OPTIONS = {
+  'secret-file': {
+    ...text(
+      'FILE',
+      `the signing secret, or several separated by commas, as in SIGNING_SECRETS_FILE. May be given
+several times: each must be accepted. Without it, the secret that "send" signs with`,
+    ),
+    multiple: true,
+  },
+  source: text('NAME', 'without --secret-file: the first secret of this source of SOURCES_FILE (default)'),
+  timeout: text('SECONDS', 'how long the sender waits for an answer (10)'),
+  'with-event': flag('make one event, too, and send it again. Asks first'),
+  yes: flag('do not ask'),
+  json: flag('a JSON object for each check on a terminal, too, as when it is piped'),
+} as const;
 
 const help = `Checks an endpoint from the sender's side: what is wrong with it, and how to mend it.
 
   doctor [URL]            the whole address that senders get (http://127.0.0.1:$PORT/webhooks[/NAME])
-    --secret-file FILE      the signing secret, or several separated by commas, as in SIGNING_SECRETS_FILE. May be given
-                            several times: each must be accepted. Without it, the secret that "send" signs with
-    --source NAME           without --secret-file: the first secret of this source of SOURCES_FILE (default)
-    --timeout SECONDS       how long the sender waits for an answer (10)
-    --with-event            make one event, too, and send it again. Asks first
-    --yes                   do not ask
-    --json                  a JSON object for each check on a terminal, too, as when it is piped
+${optionHelp(OPTIONS, 23)}
 
 Checks the address, TLS and its certificate, that a right signature is accepted and a forged or missing one refused, that
 bodies arrive byte for byte, methods, encodings, the limit of size, and the time to answer. The bodies that it signs are no
@@ -33,15 +44,6 @@ notifications: the service records them as malformed, and they make no event. Th
 doctor-… has failed, with the error code DOCTOR_TEST: subscribers receive it.
 
 Exit code 0 if nothing failed, 1 if something did. Warnings do not count.`;
-
-const OPTIONS = {
-  'secret-file': { ...TEXT, multiple: true },
-  source: TEXT,
-  timeout: TEXT,
-  'with-event': FLAG,
-  yes: FLAG,
-  json: FLAG,
-} as const;
 
 /** The sender's own limit (service interface 6.1). */
 const TIMEOUT_S = 10;

@@ -4,24 +4,30 @@ import type { Env } from '../config.ts';
 import { indentedJson } from '../indented-json.ts';
 import { maskUnseenInLines } from '../unseen.ts';
 import { openApi } from './api.ts';
-import { argumentOf, FLAG, parse } from './arguments.ts';
+import { argumentOf, parse } from './arguments.ts';
 import { COLUMNS, statusOf } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { printOne, printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import type { Io } from './io.ts';
 import { time } from './readable.ts';
+import { flag, optionHelp } from './options.ts';
+
+const SHOW_OPTIONS = {
+  cloudevent:
+    flag(`the CloudEvent instead, as a subscriber gets it, byte for byte when piped; the operator log
+records that a body was read`),
+};
 
 const help = `What deliveries reported, each event once.
 
   events list           the newest first
 ${listHelp('events')}
   events show ID        one event, with its publications
-    --cloudevent          the CloudEvent instead, as a subscriber gets it, byte for byte when piped; the operator log
-                          records that a body was read`;
+${optionHelp(SHOW_OPTIONS)}`;
 
 async function show(args: string[], env: Env, io: Io): Promise<number> {
-  const { values, positionals } = parse(args, { cloudevent: FLAG }, 1);
+  const { values, positionals } = parse(args, SHOW_OPTIONS, 1);
   const id = argumentOf(positionals, 'the id of an event');
   const { client } = openApi(env, io);
   if (values.cloudevent) return printCloudEvent(io, (await client.cloudEvent(id)).body);

@@ -6,23 +6,28 @@ import { UsageError } from '../errors.ts';
 import { EXPORTED_LISTS, LISTS } from '../operators/client/index.ts';
 import { escapeUnseen, maskUnseenInLines } from '../unseen.ts';
 import { openApi } from './api.ts';
-import { oneOf, parse, TEXT } from './arguments.ts';
+import { oneOf, parse } from './arguments.ts';
 import { createBar } from './bar.ts';
 import type { Command } from './command.ts';
 import { type Filter, filterOptions, filtersOf, readFilters } from './filters.ts';
 import type { Io } from './io.ts';
 import { bytes, counted, duration } from './readable.ts';
+import { optionHelp, text } from './options.ts';
 
 const FORMATS = ['ndjson', 'csv'] as const;
 const NEWLINE = 10;
 /** The content may be personal. */
 const OWNER_ONLY = 0o600;
 
+const OPTIONS = {
+  format: text('FORMAT', 'ndjson or csv (ndjson)'),
+  out: text('FILE', 'to this file; it is named FILE.part until it is complete'),
+} as const;
+
 const help = `A whole list of any length. The operator log records it.
 
   export LIST           ${EXPORTED_LISTS.join(', ')}
-    --format FORMAT       ndjson or csv (ndjson)
-    --out FILE            to this file; it is named FILE.part until it is complete
+${optionHelp(OPTIONS)}
     and the filters of that list: see "tallyhook <list> --help"
 
 Exit code 1 if the export is not complete.`;
@@ -37,7 +42,7 @@ async function run(args: string[], env: Env, io: Io): Promise<number> {
     );
   }
   const filters: readonly Filter[] = filtersOf(LISTS[list].filters);
-  const { values } = parse(rest, { ...filterOptions(filters), format: TEXT, out: TEXT });
+  const { values } = parse(rest, { ...filterOptions(filters), ...OPTIONS });
   const { format, out } = values as { format?: string; out?: string };
   const query = {
     list,

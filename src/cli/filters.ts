@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { UsageError } from '../errors.ts';
 import { parseMoment, parseSpan } from '../moments.ts';
 import { type ListName, LISTS, type liveFilters, OPTION_NAMES } from '../operators/client/index.ts';
+import { optionHelp } from './options.ts';
 
 type KeysOf<Shape> = Shape extends unknown ? keyof Shape : never;
 type Parameter = KeysOf<(typeof LISTS)[ListName]['filters'] | typeof liveFilters>;
@@ -145,14 +146,15 @@ export function readFilters<F extends Filter>(
 }
 
 /** Lines for a command's help. `states`: what `--state` takes there. */
-export function filterHelp(filters: readonly Filter[], states = ''): string {
-  return filters
-    .map((filter) => {
-      const { name, takes, help } = optionOf(filter);
-      return `    ${`--${name} ${takes}`.padEnd(21)} ${help === '' ? states : help}`;
-    })
-    .join('\n');
-}
+export const filterHelp = (filters: readonly Filter[], states = ''): string =>
+  optionHelp(
+    Object.fromEntries(
+      filters.map((filter) => {
+        const { name, takes, help } = optionOf(filter);
+        return [name, { ...(takes !== '' && { takes }), help: help === '' ? states : help }];
+      }),
+    ),
+  );
 
 function convert(name: string, text: string, kind: Option['kind']): string | number {
   if (kind === 'time') return timeOf(`--${name}`, text);

@@ -6,7 +6,7 @@ import { readUpTo } from '../byte-stream.ts';
 import { AnswerError } from '../errors.ts';
 import { liveFilters, type OperatorsClient } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
-import { argumentOf, parse, someOf, TEXT } from './arguments.ts';
+import { argumentOf, parse, someOf } from './arguments.ts';
 import type { Command } from './command.ts';
 import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
 import { type Delivery, type Followed, followDeliveries, untilAnswered } from './follow-deliveries.ts';
@@ -15,17 +15,23 @@ import { createForwardOutput, type Handed, sumOf } from './forward-output.ts';
 import { type ForwardSecrets, readSecrets } from './forward-secrets.ts';
 import { handlerUrl, postToHandler } from './handler-post.ts';
 import type { Io } from './io.ts';
+import { optionHelp, text } from './options.ts';
 
 /** Authentic ones, whose bodies are kept. */
 const FORWARDED = ['accepted', 'conflict', 'quarantined', 'malformed'] as const;
 const FILTERS = filtersOf(liveFilters).filter((name) => ['source', 'kind', 'job_id'].includes(name));
-const OPTIONS = { ...filterOptions(FILTERS), outcome: TEXT, 'secret-file': TEXT };
+const OPTIONS = {
+  'secret-file': text(
+    'FILE',
+    'sign with the secret in this file (without it, with the secret that "send" uses for the source)',
+  ),
+  outcome: text('LIST', `only these, comma-separated: ${FORWARDED.join(',')} (all of them)`),
+} as const;
 
 const help = `Sends the deliveries that arrive to your handler, and shows its answers, until Ctrl-C; NDJSON when piped.
 
   forward URL             POST them to this http or https URL: the same bytes, signed again
-    --secret-file FILE    sign with the secret in this file (without it, with the secret that "send" uses for the source)
-    --outcome LIST        only these, comma-separated: ${FORWARDED.join(',')} (all of them)
+${optionHelp(OPTIONS)}
 ${filterHelp(FILTERS)}
 
 Bodies are sent to that URL. The token needs the role auditor, operator or admin, and the operator log records each body that
@@ -45,7 +51,7 @@ const NOT_FOUND = 404;
 const BODY_MAX_BYTES = 16 * 1024 * 1024;
 
 async function run(args: string[], env: Env, io: Io): Promise<number> {
-  const { values, positionals } = parse(args, OPTIONS, 1);
+  const { values, positionals } = parse(args, { ...filterOptions(FILTERS), ...OPTIONS }, 1);
   const url = handlerUrl(argumentOf(positionals, 'the URL of your handler'));
   const outcomes = values.outcome === undefined ? undefined : someOf('--outcome', values.outcome, FORWARDED);
   const filters = readFilters(FILTERS, values);

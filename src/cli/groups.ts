@@ -2,7 +2,7 @@
 
 import { type Answers, outboxGroupFilters, quarantineGroupFilters } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
-import { oneOf, parse, TEXT } from './arguments.ts';
+import { oneOf, parse } from './arguments.ts';
 import { colourOf, countColumn, timeColumn } from './columns.ts';
 import type { Verb } from './command.ts';
 import { filterHelp, filterOptions, filtersOf, orOf, readFilters, wordsOf } from './filters.ts';
@@ -10,6 +10,7 @@ import { printTable } from './listing.ts';
 import type { Io } from './io.ts';
 import { count, NOTHING } from './readable.ts';
 import type { Column } from './table.ts';
+import { optionHelp, text } from './options.ts';
 
 type Found = Answers['quarantineGroups'] | Answers['outboxGroups'];
 /** The quarantine's have no state. */
@@ -31,14 +32,15 @@ const STATES = {
   quarantine: `${wordsOf(quarantineGroupFilters.state)} (waiting)`,
 } as const;
 
+const optionsOf = (noun: keyof typeof BY) => ({ by: text('WHAT', `${orOf(BY[noun])} (reason)`) });
+
 export const groupsHelp = (noun: keyof typeof BY): string =>
-  `    --by WHAT             ${orOf(BY[noun])} (reason)
-${filterHelp(FILTERS[noun], STATES[noun])}`;
+  `${optionHelp(optionsOf(noun))}\n${filterHelp(FILTERS[noun], STATES[noun])}`;
 
 export const groupsVerb =
   (noun: keyof typeof BY): Verb =>
   async (args, env, io) => {
-    const { values } = parse(args, { ...filterOptions(FILTERS[noun]), by: TEXT });
+    const { values } = parse(args, { ...filterOptions(FILTERS[noun]), ...optionsOf(noun) });
     const by = oneOf('--by', values.by, 'reason', BY[noun]);
     const query = { by, ...readFilters(FILTERS[noun], values) };
     const { client } = openApi(env, io);

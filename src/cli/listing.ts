@@ -1,20 +1,22 @@
 // Prints lists and single items: tables on a terminal, otherwise JSON as the API gave it.
 
 import { UsageError } from '../errors.ts';
-import { FLAG, TEXT, whole } from './arguments.ts';
+import { whole } from './arguments.ts';
 import type { Io } from './io.ts';
 import { counted } from './readable.ts';
 import { type Column, layTable, type TableOptions, terminalWidth } from './table.ts';
 import { SHORTENED } from './text-width.ts';
+import { flag, text } from './options.ts';
 
 /** Rows that a table waits for: more would keep the reader waiting for the first. */
 const TABLE_ROWS = 200;
 const LIMIT = 50;
 const LIMIT_MAX = 1_000_000;
 
-export const LISTING_OPTIONS = { limit: TEXT, all: FLAG } as const;
-export const LISTING_HELP = `    --limit N             at most N (${LIMIT})
-    --all                 all of them`;
+export const LISTING_OPTIONS = {
+  limit: text('N', `at most N (${LIMIT})`),
+  all: flag('all of them'),
+} as const;
 
 /** `isGiven`: the user set it, so that a note that there may be more is not needed. */
 export type Limit = { readonly max: number; readonly isGiven: boolean };

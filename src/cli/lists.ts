@@ -6,7 +6,8 @@ import { parse } from './arguments.ts';
 import { COLUMNS } from './columns.ts';
 import type { Verb } from './command.ts';
 import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
-import { LISTING_HELP, LISTING_OPTIONS, limitOf, printList } from './listing.ts';
+import { LISTING_OPTIONS, limitOf, printList } from './listing.ts';
+import { optionHelp } from './options.ts';
 
 /** `noun`: of one item. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- it ties the filters and columns to the items
@@ -26,5 +27,5 @@ export function listVerb<N extends ListName>(name: N, noun: string): Verb {
 
 /** What `list` takes, for a command's help. `states`: what `--state` takes there. */
 export function listHelp(name: ListName, states?: string): string {
-  return `${filterHelp(filtersOf(LISTS[name].filters), states)}\n${LISTING_HELP}`;
+  return `${filterHelp(filtersOf(LISTS[name].filters), states)}\n${optionHelp(LISTING_OPTIONS)}`;
 }

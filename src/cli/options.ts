@@ -1,7 +1,7 @@
 // Options of commands as tables: what each takes and its help, said once. `parse` reads them, and the help texts are made from them.
 
-export type Option = {
-  readonly type: 'string' | 'boolean';
+/** Of an option. */
+type Help = {
   /** What it takes: `NAME`. */
   readonly takes?: string;
   /** Further lines stand below the first one. */
@@ -14,7 +14,7 @@ export const flag = (help: string) => ({ type: 'boolean', help }) as const;
 const WIDTH = 21;
 
 /** Lines for a command's help, in the order of the table. */
-export function optionHelp(table: Readonly<Record<string, Option>>, width = WIDTH): string {
+export function optionHelp(table: Readonly<Record<string, Help>>, width = WIDTH): string {
   const below = `\n${' '.repeat(width + 5)}`;
   return Object.entries(table)
     .map(([name, { takes, help }]) => {

@@ -11,7 +11,7 @@ import {
   type ReplayOrder,
 } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
-import { FLAG, parse, TEXT, whole } from './arguments.ts';
+import { parse, whole } from './arguments.ts';
 import { CONFIRM_OPTIONS, confirm, requireSomebody } from './ask.ts';
 import type { Command } from './command.ts';
 import { COLUMNS } from './columns.ts';
@@ -20,8 +20,17 @@ import { type Io, toJson } from './io.ts';
 import { clean, counted, duration, orMore } from './readable.ts';
 import { renderTable, terminalWidth } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
+import { flag, optionHelp, text } from './options.ts';
 
 const FILTERS = [...filtersOf(LISTS.events.filters), 'secret_fingerprint', 'remote_address'] as const;
+
+const OPTIONS = {
+  queue: text('NAME', 'only to this queue, and not to the exchange'),
+  rate: text('N', `at most N copies a second (${REPLAY_RATE_DEFAULT})`),
+  note: text('TEXT', 'the reason, which is shown with the replay'),
+  ...CONFIRM_OPTIONS,
+  detach: flag('do not wait for the end'),
+} as const;
 
 const help = `Publishes events again, with the same ids. Subscribers recognize the copies by the header "replay".
 
@@ -29,27 +38,17 @@ const help = `Publishes events again, with the same ids. Subscribers recognize t
   replay --<filter> …   all events that match
 ${filterHelp(FILTERS)}
   with either:
-    --queue NAME          only to this queue, and not to the exchange
-    --rate N              at most N copies a second (${REPLAY_RATE_DEFAULT})
-    --note TEXT           the reason, which is shown with the replay
-    --dry-run             only count them and show some
-    --yes                 do not ask
-    --detach              do not wait for the end
+${optionHelp(OPTIONS)}
 
 Exit code 1 if it was paused or cancelled, or if some events did not reach the bus.
 See also "tallyhook replays --help".`;
 
-const OPTIONS = {
-  ...filterOptions(FILTERS),
-  queue: TEXT,
-  rate: TEXT,
-  note: TEXT,
-  ...CONFIRM_OPTIONS,
-  detach: FLAG,
-} as const;
-
 async function run(args: string[], env: Env, io: Io): Promise<number> {
-  const { values, positionals } = parse(args, OPTIONS, REPLAY_EVENT_IDS_MAX);
+  const { values, positionals } = parse(
+    args,
+    { ...filterOptions(FILTERS), ...OPTIONS },
+    REPLAY_EVENT_IDS_MAX,
+  );
   const filter = readFilters(FILTERS, values);
   const order = orderOf(positionals, filter, values);
   requireSomebody(io, values, 'replayed');

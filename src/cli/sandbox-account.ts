@@ -10,26 +10,14 @@ import {
   newSigningSecret,
   TIER_NAMES,
 } from '../sandbox/index.ts';
-import { decimal, FLAG, oneOf, parse, someOf, TEXT, whole } from './arguments.ts';
+import { decimal, FLAG, oneOf, parse, someOf, whole } from './arguments.ts';
 import { type Io, toJson } from './io.ts';
 import { ACCOUNT_OPTIONS, withAccount } from './sandbox-data.ts';
+import { SETTING_OPTIONS } from './sandbox-help.ts';
 
 /** Shorter ones can be guessed from one signed body. */
 const SECRET_MIN_BYTES = 16;
 const SECRET_MAX_BYTES = 256;
-
-const SETTINGS = {
-  tier: TEXT,
-  'webhook-url': TEXT,
-  events: TEXT,
-  attempts: TEXT,
-  'retry-first-ms': TEXT,
-  'retry-factor': TEXT,
-  'retry-max-ms': TEXT,
-  'timeout-ms': TEXT,
-  'secret-file': TEXT,
-  'new-secret': FLAG,
-} as const;
 
 export async function account(args: string[], io: Io): Promise<number> {
   const [command, ...rest] = args;
@@ -50,7 +38,7 @@ function show(args: string[], io: Io): number {
 }
 
 function set(args: string[], io: Io): number {
-  const { values } = parse(args, { ...ACCOUNT_OPTIONS, ...SETTINGS });
+  const { values } = parse(args, { ...ACCOUNT_OPTIONS, ...SETTING_OPTIONS });
   const changes = {
     tier: ifGiven(values.tier, (name) => oneOf('--tier', name, 'free', TIER_NAMES)),
     webhookUrl: ifGiven(values['webhook-url'], webhookUrl),

@@ -15,11 +15,11 @@ import { findLocalRelay, type LocalRelay } from './local-relay.ts';
 import type { Io } from './io.ts';
 import { makeClips } from './sandbox-clips.ts';
 import { dataFile } from './sandbox-data.ts';
-import { DEFAULT_ACCOUNT, FILES_PORT } from './sandbox-help.ts';
+import { DEFAULT_ACCOUNT, FILES_PORT, SERVE_OPTIONS } from './sandbox-help.ts';
 import { ownToken } from './sandbox-own-token.ts';
 import { freePlace, type Place, placeOf } from './sandbox-place.ts';
 import { startAt, startFiles, untilSignal } from './sandbox-running.ts';
-import { logLevelOf, portOf, SERVE_OPTIONS, toSettings } from './sandbox-settings.ts';
+import { logLevelOf, portOf, toSettings } from './sandbox-settings.ts';
 import { welcome } from './sandbox-welcome.ts';
 
 type Values = ReturnType<typeof parse<typeof SERVE_OPTIONS>>['values'];

@@ -7,34 +7,8 @@ import {
   NO_CHAOS,
   type Settings,
 } from '../sandbox/index.ts';
-import { decimal, FLAG, oneOf, type parse, TEXT, whole } from './arguments.ts';
-
-/** What `npm start -- --sandbox` passes on. The others it sets itself. */
-export const PASSED_OPTIONS = {
-  engine: TEXT,
-  'max-jobs': TEXT,
-  'retry-first-ms': TEXT,
-  'retry-factor': TEXT,
-  'retry-max-ms': TEXT,
-  'log-level': TEXT,
-  'chaos-duplicates': TEXT,
-  'chaos-reorder': TEXT,
-  'chaos-tamper': TEXT,
-  'chaos-wrong-secret': TEXT,
-  'chaos-delay-ms': TEXT,
-  'chaos-flood': TEXT,
-} as const;
-
-export const SERVE_OPTIONS = {
-  host: TEXT,
-  port: TEXT,
-  data: TEXT,
-  'allow-local': FLAG,
-  'files-port': TEXT,
-  files: TEXT,
-  receiver: TEXT,
-  ...PASSED_OPTIONS,
-} as const;
+import { decimal, oneOf, type parse, whole } from './arguments.ts';
+import type { SERVE_OPTIONS } from './sandbox-help.ts';
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 

@@ -2,9 +2,10 @@
 
 import { UsageError } from '../errors.ts';
 import { checkExpiry, checkName, SCOPES, tokenState } from '../sandbox/index.ts';
-import { FLAG, parse, someOf, TEXT } from './arguments.ts';
+import { parse, someOf } from './arguments.ts';
 import { type Io, toJson } from './io.ts';
 import { ACCOUNT_OPTIONS, withAccount } from './sandbox-data.ts';
+import { TOKEN_OPTIONS } from './sandbox-help.ts';
 
 export async function tokens(args: string[], io: Io): Promise<number> {
   const [command, ...rest] = args;
@@ -17,8 +18,7 @@ export async function tokens(args: string[], io: Io): Promise<number> {
 
 /** The value alone on standard output, so that it can be taken into a variable. */
 function create(args: string[], io: Io): number {
-  const options = { ...ACCOUNT_OPTIONS, name: TEXT, test: FLAG, scopes: TEXT, expires: TEXT } as const;
-  const { values } = parse(args, options);
+  const { values } = parse(args, { ...ACCOUNT_OPTIONS, ...TOKEN_OPTIONS });
   const { name = '', test, scopes, expires } = values;
   const order = {
     name: checkName('--name', name),

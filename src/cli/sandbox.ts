@@ -3,19 +3,17 @@
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { DEFAULT_SETTINGS, findFfmpeg } from '../sandbox/index.ts';
-import { parse, TEXT } from './arguments.ts';
+import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
 import type { Io } from './io.ts';
 import { account } from './sandbox-account.ts';
 import { CLIP, makeClips } from './sandbox-clips.ts';
-import { FILES_FOLDER, FILES_PORT, HELP } from './sandbox-help.ts';
+import { FILES_FOLDER, FILES_OPTIONS, FILES_PORT, HELP } from './sandbox-help.ts';
 import { startAt, startFiles, untilSignal } from './sandbox-running.ts';
 import { dashboard } from './sandbox-dashboard.ts';
 import { serve } from './sandbox-serve.ts';
 import { logLevelOf, portOf } from './sandbox-settings.ts';
 import { tokens } from './sandbox-tokens.ts';
-
-const FILES_OPTIONS = { host: TEXT, port: TEXT, files: TEXT, 'log-level': TEXT } as const;
 
 async function run(args: string[], env: Env, io: Io): Promise<number> {
   const [first = '', ...others] = args;

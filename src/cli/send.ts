@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { Env } from '../config.ts';
 import { describeError, UsageError } from '../errors.ts';
 import { parseIfJson } from '../json.ts';
-import { FLAG, parse, TEXT, whole } from './arguments.ts';
+import { parse, whole } from './arguments.ts';
 import type { Command } from './command.ts';
 import { NOTHING_LISTENS, withLocalRun } from './environment.ts';
 import { webhookUrlOf } from './local-relay.ts';
@@ -14,35 +14,30 @@ import { clean } from './readable.ts';
 import { KINDS } from '../event/index.ts';
 import { sampleNotification } from '../testing/index.ts';
 import { signingSecret } from './send-secret.ts';
+import { flag, optionHelp, text } from './options.ts';
 import { sign } from '../signature/index.ts';
+
+const OPTIONS = {
+  job: text('ID', "the job's id (a random one)"),
+  percent: text('N', 'progress in percent, of progress and failed (50)'),
+  now: flag('the job ends now (without it, at a fixed time in January 2026)'),
+  source: text('NAME', 'sign and send as this source of SOURCES_FILE (default)'),
+  url: text('URL', 'where to send it (http://127.0.0.1:$PORT/webhooks[/NAME])'),
+  file: text('BODY.json', 'send the bytes of this file instead'),
+  tamper: flag('change the body after signing: the relay refuses it'),
+  repeat: text('N', 'send it N times (1)'),
+} as const;
 
 const help = `Signs a realistic notification and sends it to a relay.
 
   send [KIND]             completed, failed or progress (completed)
-    --job ID                the job's id (a random one)
-    --percent N             progress in percent, of progress and failed (50)
-    --now                   the job ends now (without it, at a fixed time in January 2026)
-    --source NAME           sign and send as this source of SOURCES_FILE (default)
-    --url URL               where to send it (http://127.0.0.1:$PORT/webhooks[/NAME])
-    --file BODY.json        send the bytes of this file instead
-    --tamper                change the body after signing: the relay refuses it
-    --repeat N              send it N times (1)
+${optionHelp(OPTIONS, 23)}
 
 The same kind, job and percentage are always the same bytes. So a second "send" of them is a duplicate. With --now the times
 in the body are different each time: a second one is a conflict.
 
 Exit code 0 if every answer was a 2xx, otherwise 1.`;
 
-const OPTIONS = {
-  job: TEXT,
-  percent: TEXT,
-  now: FLAG,
-  source: TEXT,
-  url: TEXT,
-  file: TEXT,
-  tamper: FLAG,
-  repeat: TEXT,
-};
 /** The sender's own limit (service interface 6.1). */
 const TIMEOUT_MS = 10_000;
 

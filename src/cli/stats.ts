@@ -4,22 +4,27 @@ import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import type { Answers } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
-import { FLAG, parse, TEXT } from './arguments.ts';
+import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
 import { filterHelp, filterOptions, readFilters, secondsOf } from './filters.ts';
 import { printTable } from './listing.ts';
 import type { Io } from './io.ts';
 import { time } from './readable.ts';
 import { DELIVERIES, hasPublications, PUBLICATIONS, TOTAL, totalRows } from './stats-columns.ts';
+import { flag, optionHelp, text } from './options.ts';
 
 const FILTERS = ['from', 'to', 'source'] as const;
+
+const OPTIONS = {
+  step: text('TIME', 'how long one line stands for: 1m, 5m, 1h, 1d (1m)'),
+  total: flag('the total alone'),
+} as const;
 
 const help = `How many deliveries and publications there were, and how long they took, for each step and source.
 
   stats                 a line for each step and source; on a terminal, the total of all of them below
 ${filterHelp(FILTERS)}
-    --step TIME           how long one line stands for: 1m, 5m, 1h, 1d (1m)
-    --total               the total alone
+${optionHelp(OPTIONS)}
 
 Without --from and --to it is the last hour, in whole steps. The total covers the last 60 minutes, to whole minutes: at
 11:14:30 from 10:14 to 11:15, whatever the step. "answer" is the time until a delivery was answered, "lag" that from
@@ -30,7 +35,7 @@ type Stats = Answers['stats'];
 const STEP_MAX_DAYS = 366;
 
 async function run(args: string[], env: Env, io: Io): Promise<number> {
-  const { values } = parse(args, { ...filterOptions(FILTERS), step: TEXT, total: FLAG } as const);
+  const { values } = parse(args, { ...filterOptions(FILTERS), ...OPTIONS });
   const { step, total: isTotalOnly } = values;
   const { client } = openApi(env, io);
   const stats = await client.stats({

@@ -7,21 +7,29 @@ import { parseIfJson } from '../json.ts';
 import { SOURCE_NAME } from '../source-name.ts';
 import { createSubscriber, type Delivery, type Notice } from '../subscriber/index.ts';
 import { escapeUnseen } from '../unseen.ts';
-import { parse, someOf, TEXT } from './arguments.ts';
+import { parse, someOf } from './arguments.ts';
 import type { Command } from './command.ts';
 import { NOTHING_LISTENS, withLocalRun } from './environment.ts';
 import type { Io, Format } from './io.ts';
 import { clean, counted } from './readable.ts';
+import { optionHelp, text } from './options.ts';
 import { KINDS } from '../event/index.ts';
 import { createSeen } from '../remembered.ts';
+
+const OPTIONS = {
+  types: text('LIST', `only these kinds, comma-separated: ${KINDS.join(',')}`),
+  source: text('NAME', 'only events of this source'),
+  queue: text(
+    'NAME',
+    `read this queue as it is, or make a durable one of this name, with its dead-letter queue; they
+are kept. Events that tail takes from a queue do not reach its other consumers`,
+  ),
+} as const;
 
 const help = `Prints events as a subscriber receives them, until Ctrl-C; NDJSON when piped.
 
   tail
-    --types LIST            only these kinds, comma-separated: ${KINDS.join(',')}
-    --source NAME           only events of this source
-    --queue NAME            read this queue as it is, or make a durable one of this name, with its dead-letter queue; they
-                            are kept. Events that tail takes from a queue do not reach its other consumers
+${optionHelp(OPTIONS, 23)}
 
 Without --queue it has a queue of its own, which is deleted when tail ends. The queue survives a restart of the broker, so
 no event is missed; it keeps at most 100,000 events and 128 MiB while tail is not connected, and if tail is
@@ -39,7 +47,7 @@ const SEEN_MAX = 10_000;
 
 /** Runs until a signal, or until the reader of a pipe leaves, as `head` does: exit code 0. A full disk ends it with 1. */
 async function run(args: string[], env: Env, io: Io): Promise<number> {
-  const { values } = parse(args, { types: TEXT, source: TEXT, queue: TEXT });
+  const { values } = parse(args, OPTIONS);
   const { types, source, queue } = values;
   const kinds: readonly string[] = types === undefined ? ['*'] : someOf('--types', types, KINDS);
   if (source !== undefined && !SOURCE_NAME.test(source))

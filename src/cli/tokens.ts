@@ -22,7 +22,8 @@ import { connectDatabase, type DatabaseConnection } from '../ledger/index.ts';
 import { createLogOutput, writerOf } from '../log-output.ts';
 import { createLog } from '../log.ts';
 import { toUtc } from '../utc.ts';
-import { HelpAsked, parse, TEXT } from './arguments.ts';
+import { HelpAsked, parse } from './arguments.ts';
+import { optionHelp, text } from './options.ts';
 import { nameColumn, textColumn, timeColumn } from './columns.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
@@ -50,13 +51,19 @@ export const TOKEN_COLUMNS: readonly Column<Token>[] = [
   },
 ];
 
+const OPTIONS = {
+  name: text('NAME', 'who or what uses it'),
+  role: text('ROLE', TOKEN_ROLES.join(', ')),
+  source: text('NAMES', 'limit the token to these sources, comma-separated'),
+  expires: text('TIME', 'a day or a time in UTC: 2027-01-31, 2027-01-31T12:00:00Z'),
+} as const;
+
 const HELP = `Usage: tallyhook tokens create --name NAME --role ROLE [--source NAMES] [--expires TIME]
        tallyhook tokens list
        tallyhook tokens revoke ID
 
-Writes to the database itself (DATABASE_URL), so it needs no token. ROLE is one of ${TOKEN_ROLES.join(', ')}.
-  --source NAMES   limit the token to these sources, comma-separated
-  --expires TIME   a day or a time in UTC: 2027-01-31, 2027-01-31T12:00:00Z
+Writes to the database itself (DATABASE_URL), so it needs no token.
+${optionHelp(OPTIONS)}
 The token's value is printed once, on standard output. It is stored nowhere and cannot be shown again.`;
 
 export const tokens: Command = { help: HELP, run: (args, env, io) => run(args, withLocalRun(env), io) };
@@ -84,7 +91,7 @@ async function run(args: string[], env: Env, io: Io): Promise<number> {
 }
 
 async function create(args: string[], env: Env, io: Io): Promise<number> {
-  const { values } = parse(args, { name: TEXT, role: TEXT, source: TEXT, expires: TEXT });
+  const { values } = parse(args, OPTIONS);
   const name = nameOf(values.name);
   const role = values.role ?? '';
   if (!isTokenRole(role)) throw new UsageError(`--role takes one of ${TOKEN_ROLES.join(', ')}`);

@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers';
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { digestIn, faultsInForm, SIGNATURE_HEADER } from '../signature-cause.ts';
-import { parse, TEXT } from './arguments.ts';
+import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
 import { inRepository } from './environment.ts';
 import { readNamedFile } from './named-file.ts';
@@ -12,29 +12,33 @@ import type { Io } from './io.ts';
 import { sign } from '../signature/index.ts';
 import { guessMistakes } from './verify-guesses.ts';
 import { localSecret, type NamedSecret, readSecrets } from './verify-secrets.ts';
+import { optionHelp, text } from './options.ts';
+
+const OPTIONS = {
+  'secret-file': {
+    ...text(
+      'FILE',
+      `the signing secret, or several separated by commas, as in SIGNING_SECRETS_FILE: white space
+around each is not part of it. May be given several times. Without it, the secret that
+"send" signs with: SIGNING_SECRETS${inRepository(', or that of the relay that "npm start" runs')}`,
+    ),
+    multiple: true,
+  },
+  source: text('NAME', 'without --secret-file: the first secret of this source of SOURCES_FILE (default)'),
+  'body-file': text('FILE', 'the body, byte for byte as it was sent; - reads standard input'),
+  signature: text('VALUE', 'the value of X-Service-Signature'),
+} as const;
 
 const help = `Says whether a signature is right for a body, and if not, what is wrong with it. Works offline.
 
   verify
-    --secret-file FILE      the signing secret, or several separated by commas, as in SIGNING_SECRETS_FILE: white space
-                            around each is not part of it. May be given several times. Without it, the secret that
-                            "send" signs with: SIGNING_SECRETS${inRepository(', or that of the relay that "npm start" runs')}
-    --source NAME           without --secret-file: the first secret of this source of SOURCES_FILE (default)
-    --body-file FILE        the body, byte for byte as it was sent; - reads standard input
-    --signature VALUE       the value of X-Service-Signature
+${optionHelp(OPTIONS, 23)}
 
 Tries the likely mistakes: the form of the header; newlines, white space and byte order marks; JSON with other white space
 or indents; a secret that was decoded, or read with its newline; other algorithms. If a body was formatted or sorted in
 some other way, verify cannot detect this: sign the bytes that you send.
 
 Exit code 0 if the signature is right, 1 if not.`;
-
-const OPTIONS = {
-  'secret-file': { ...TEXT, multiple: true },
-  'body-file': TEXT,
-  signature: TEXT,
-  source: TEXT,
-} as const;
 
 async function run(args: string[], env: Env, io: Io): Promise<number> {
   const { values } = parse(args, OPTIONS);

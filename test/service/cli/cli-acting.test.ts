@@ -161,7 +161,7 @@ test('quarantine discard gives up some by their ids or all that match, with a no
   expect(some).toMatchObject({ code: 1, stderr: expect.stringContaining(`${one}: it is not in`) as unknown });
   expect(parseLines(some.stdout)).toMatchObject([{ delivery_id: two, result: 'discarded' }]);
   expect(await cli.items('quarantine', 'list', '--state', 'discarded')).toMatchObject(
-    [two, one].map((id) => ({ id, discard_note: 'sent by mistake', discarded_by: 'operator of the test' })),
+    [one, two].map((id) => ({ id, discard_note: 'sent by mistake', discarded_by: 'operator of the test' })),
   );
   expect(await cli.run('quarantine', 'release', one)).toMatchObject({ code: 1 });
 
