@@ -15,19 +15,19 @@ import { withLocalRun } from './environment.ts';
 import { webhookUrlOf } from './local-relay.ts';
 import type { Io } from './io.ts';
 import { localSecret, readSecrets } from './verify-secrets.ts';
-import { flag, optionHelp, text } from './options.ts';
+import { flag, option, optionHelp } from './options.ts';
 
 const OPTIONS = {
   'secret-file': {
-    ...text(
+    ...option(
       'FILE',
       `the signing secret, or several separated by commas, as in SIGNING_SECRETS_FILE. May be given
 several times: each must be accepted. Without it, the secret that "send" signs with`,
     ),
     multiple: true,
   },
-  source: text('NAME', 'without --secret-file: the first secret of this source of SOURCES_FILE (default)'),
-  timeout: text('SECONDS', 'how long the sender waits for an answer (10)'),
+  source: option('NAME', 'without --secret-file: the first secret of this source of SOURCES_FILE (default)'),
+  timeout: option('SECONDS', 'how long the sender waits for an answer (10)'),
   'with-event': flag('make one event, too, and send it again. Asks first'),
   yes: flag('do not ask'),
   json: flag('a JSON object for each check on a terminal, too, as when it is piped'),

@@ -12,7 +12,7 @@ import type { Command } from './command.ts';
 import { type Filter, filterOptions, filtersOf, readFilters } from './filters.ts';
 import type { Io } from './io.ts';
 import { bytes, counted, duration } from './readable.ts';
-import { optionHelp, text } from './options.ts';
+import { option, optionHelp } from './options.ts';
 
 const FORMATS = ['ndjson', 'csv'] as const;
 const NEWLINE = 10;
@@ -20,8 +20,8 @@ const NEWLINE = 10;
 const OWNER_ONLY = 0o600;
 
 const OPTIONS = {
-  format: text('FORMAT', 'ndjson or csv (ndjson)'),
-  out: text('FILE', 'to this file; it is named FILE.part until it is complete'),
+  format: option('FORMAT', 'ndjson or csv (ndjson)'),
+  out: option('FILE', 'to this file; it is named FILE.part until it is complete'),
 } as const;
 
 const help = `A whole list of any length. The operator log records it.

@@ -15,17 +15,17 @@ import { createForwardOutput, type Handed, sumOf } from './forward-output.ts';
 import { type ForwardSecrets, readSecrets } from './forward-secrets.ts';
 import { handlerUrl, postToHandler } from './handler-post.ts';
 import type { Io } from './io.ts';
-import { optionHelp, text } from './options.ts';
+import { option, optionHelp } from './options.ts';
 
 /** Authentic ones, whose bodies are kept. */
 const FORWARDED = ['accepted', 'conflict', 'quarantined', 'malformed'] as const;
 const FILTERS = filtersOf(liveFilters).filter((name) => ['source', 'kind', 'job_id'].includes(name));
 const OPTIONS = {
-  'secret-file': text(
+  'secret-file': option(
     'FILE',
     'sign with the secret in this file (without it, with the secret that "send" uses for the source)',
   ),
-  outcome: text('LIST', `only these, comma-separated: ${FORWARDED.join(',')} (all of them)`),
+  outcome: option('LIST', `only these, comma-separated: ${FORWARDED.join(',')} (all of them)`),
 } as const;
 
 const help = `Sends the deliveries that arrive to your handler, and shows its answers, until Ctrl-C; NDJSON when piped.

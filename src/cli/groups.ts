@@ -10,7 +10,7 @@ import { printTable } from './listing.ts';
 import type { Io } from './io.ts';
 import { count, NOTHING } from './readable.ts';
 import type { Column } from './table.ts';
-import { optionHelp, text } from './options.ts';
+import { option, optionHelp } from './options.ts';
 
 type Found = Answers['quarantineGroups'] | Answers['outboxGroups'];
 /** The quarantine's have no state. */
@@ -32,7 +32,7 @@ const STATES = {
   quarantine: `${wordsOf(quarantineGroupFilters.state)} (waiting)`,
 } as const;
 
-const optionsOf = (noun: keyof typeof BY) => ({ by: text('WHAT', `${orOf(BY[noun])} (reason)`) });
+const optionsOf = (noun: keyof typeof BY) => ({ by: option('WHAT', `${orOf(BY[noun])} (reason)`) });
 
 export const groupsHelp = (noun: keyof typeof BY): string =>
   `${optionHelp(optionsOf(noun))}\n${filterHelp(FILTERS[noun], STATES[noun])}`;

@@ -6,7 +6,7 @@ import type { Io } from './io.ts';
 import { counted } from './readable.ts';
 import { type Column, layTable, type TableOptions, terminalWidth } from './table.ts';
 import { SHORTENED } from './text-width.ts';
-import { flag, text } from './options.ts';
+import { flag, option } from './options.ts';
 
 /** Rows that a table waits for: more would keep the reader waiting for the first. */
 const TABLE_ROWS = 200;
@@ -14,7 +14,7 @@ const LIMIT = 50;
 const LIMIT_MAX = 1_000_000;
 
 export const LISTING_OPTIONS = {
-  limit: text('N', `at most N (${LIMIT})`),
+  limit: option('N', `at most N (${LIMIT})`),
   all: flag('all of them'),
 } as const;
 

@@ -8,7 +8,7 @@ type Help = {
   readonly help: string;
 };
 
-export const text = (takes: string, help: string) => ({ type: 'string', takes, help }) as const;
+export const option = (takes: string, help: string) => ({ type: 'string', takes, help }) as const;
 export const flag = (help: string) => ({ type: 'boolean', help }) as const;
 
 const WIDTH = 21;

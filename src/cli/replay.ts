@@ -20,14 +20,14 @@ import { type Io, toJson } from './io.ts';
 import { clean, counted, duration, orMore } from './readable.ts';
 import { renderTable, terminalWidth } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
-import { flag, optionHelp, text } from './options.ts';
+import { flag, option, optionHelp } from './options.ts';
 
 const FILTERS = [...filtersOf(LISTS.events.filters), 'secret_fingerprint', 'remote_address'] as const;
 
 const OPTIONS = {
-  queue: text('NAME', 'only to this queue, and not to the exchange'),
-  rate: text('N', `at most N copies a second (${REPLAY_RATE_DEFAULT})`),
-  note: text('TEXT', 'the reason, which is shown with the replay'),
+  queue: option('NAME', 'only to this queue, and not to the exchange'),
+  rate: option('N', `at most N copies a second (${REPLAY_RATE_DEFAULT})`),
+  note: option('TEXT', 'the reason, which is shown with the replay'),
   ...CONFIRM_OPTIONS,
   detach: flag('do not wait for the end'),
 } as const;

@@ -14,18 +14,18 @@ import { clean } from './readable.ts';
 import { KINDS } from '../event/index.ts';
 import { sampleNotification } from '../testing/index.ts';
 import { signingSecret } from './send-secret.ts';
-import { flag, optionHelp, text } from './options.ts';
+import { flag, option, optionHelp } from './options.ts';
 import { sign } from '../signature/index.ts';
 
 const OPTIONS = {
-  job: text('ID', "the job's id (a random one)"),
-  percent: text('N', 'progress in percent, of progress and failed (50)'),
+  job: option('ID', "the job's id (a random one)"),
+  percent: option('N', 'progress in percent, of progress and failed (50)'),
   now: flag('the job ends now (without it, at a fixed time in January 2026)'),
-  source: text('NAME', 'sign and send as this source of SOURCES_FILE (default)'),
-  url: text('URL', 'where to send it (http://127.0.0.1:$PORT/webhooks[/NAME])'),
-  file: text('BODY.json', 'send the bytes of this file instead'),
+  source: option('NAME', 'sign and send as this source of SOURCES_FILE (default)'),
+  url: option('URL', 'where to send it (http://127.0.0.1:$PORT/webhooks[/NAME])'),
+  file: option('BODY.json', 'send the bytes of this file instead'),
   tamper: flag('change the body after signing: the relay refuses it'),
-  repeat: text('N', 'send it N times (1)'),
+  repeat: option('N', 'send it N times (1)'),
 } as const;
 
 const help = `Signs a realistic notification and sends it to a relay.

@@ -11,12 +11,12 @@ import { printTable } from './listing.ts';
 import type { Io } from './io.ts';
 import { time } from './readable.ts';
 import { DELIVERIES, hasPublications, PUBLICATIONS, TOTAL, totalRows } from './stats-columns.ts';
-import { flag, optionHelp, text } from './options.ts';
+import { flag, option, optionHelp } from './options.ts';
 
 const FILTERS = ['from', 'to', 'source'] as const;
 
 const OPTIONS = {
-  step: text('TIME', 'how long one line stands for: 1m, 5m, 1h, 1d (1m)'),
+  step: option('TIME', 'how long one line stands for: 1m, 5m, 1h, 1d (1m)'),
   total: flag('the total alone'),
 } as const;
 

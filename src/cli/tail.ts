@@ -12,14 +12,14 @@ import type { Command } from './command.ts';
 import { NOTHING_LISTENS, withLocalRun } from './environment.ts';
 import type { Io, Format } from './io.ts';
 import { clean, counted } from './readable.ts';
-import { optionHelp, text } from './options.ts';
+import { option, optionHelp } from './options.ts';
 import { KINDS } from '../event/index.ts';
 import { createSeen } from '../remembered.ts';
 
 const OPTIONS = {
-  types: text('LIST', `only these kinds, comma-separated: ${KINDS.join(',')}`),
-  source: text('NAME', 'only events of this source'),
-  queue: text(
+  types: option('LIST', `only these kinds, comma-separated: ${KINDS.join(',')}`),
+  source: option('NAME', 'only events of this source'),
+  queue: option(
     'NAME',
     `read this queue as it is, or make a durable one of this name, with its dead-letter queue; they
 are kept. Events that tail takes from a queue do not reach its other consumers`,

@@ -23,7 +23,7 @@ import { createLogOutput, writerOf } from '../log-output.ts';
 import { createLog } from '../log.ts';
 import { toUtc } from '../utc.ts';
 import { HelpAsked, parse } from './arguments.ts';
-import { optionHelp, text } from './options.ts';
+import { option, optionHelp } from './options.ts';
 import { nameColumn, textColumn, timeColumn } from './columns.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
@@ -52,10 +52,10 @@ export const TOKEN_COLUMNS: readonly Column<Token>[] = [
 ];
 
 const OPTIONS = {
-  name: text('NAME', 'who or what uses it'),
-  role: text('ROLE', TOKEN_ROLES.join(', ')),
-  source: text('NAMES', 'limit the token to these sources, comma-separated'),
-  expires: text('TIME', 'a day or a time in UTC: 2027-01-31, 2027-01-31T12:00:00Z'),
+  name: option('NAME', 'who or what uses it'),
+  role: option('ROLE', TOKEN_ROLES.join(', ')),
+  source: option('NAMES', 'limit the token to these sources, comma-separated'),
+  expires: option('TIME', 'a day or a time in UTC: 2027-01-31, 2027-01-31T12:00:00Z'),
 } as const;
 
 const HELP = `Usage: tallyhook tokens create --name NAME --role ROLE [--source NAMES] [--expires TIME]

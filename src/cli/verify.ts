@@ -12,11 +12,11 @@ import type { Io } from './io.ts';
 import { sign } from '../signature/index.ts';
 import { guessMistakes } from './verify-guesses.ts';
 import { localSecret, type NamedSecret, readSecrets } from './verify-secrets.ts';
-import { optionHelp, text } from './options.ts';
+import { option, optionHelp } from './options.ts';
 
 const OPTIONS = {
   'secret-file': {
-    ...text(
+    ...option(
       'FILE',
       `the signing secret, or several separated by commas, as in SIGNING_SECRETS_FILE: white space
 around each is not part of it. May be given several times. Without it, the secret that
@@ -24,9 +24,9 @@ around each is not part of it. May be given several times. Without it, the secre
     ),
     multiple: true,
   },
-  source: text('NAME', 'without --secret-file: the first secret of this source of SOURCES_FILE (default)'),
-  'body-file': text('FILE', 'the body, byte for byte as it was sent; - reads standard input'),
-  signature: text('VALUE', 'the value of X-Service-Signature'),
+  source: option('NAME', 'without --secret-file: the first secret of this source of SOURCES_FILE (default)'),
+  'body-file': option('FILE', 'the body, byte for byte as it was sent; - reads standard input'),
+  signature: option('VALUE', 'the value of X-Service-Signature'),
 } as const;
 
 const help = `Says whether a signature is right for a body, and if not, what is wrong with it. Works offline.

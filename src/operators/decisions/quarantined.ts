@@ -98,7 +98,7 @@ async function pickNamed(
   { ids, sources, after, limit }: Page & { ids: readonly string[] },
   fitting: Fitting,
 ): Promise<Picked> {
-  const found = await readNamed(trx, { ids, sources, lock: sql`for update` });
+  const found = await readNamed(trx, { ids, sources, locking: sql`for update` });
   const left = found.filter((row) => after === undefined || isBehind(row, after));
   const waits = left.filter(({ notWaiting }) => notWaiting === undefined);
   const waiting = fitting(waits.slice(0, limit));
@@ -120,14 +120,14 @@ async function pickNamed(
 /** By the primary key, in each partition. Locks in the order of their time, so that two orders do not deadlock. */
 async function readNamed(
   db: Kysely<Database>,
-  { ids, sources, lock }: Pick<Page, 'sources'> & { ids: readonly string[]; lock: RawBuilder<unknown> },
+  { ids, sources, locking }: Pick<Page, 'sources'> & { ids: readonly string[]; locking: RawBuilder<unknown> },
 ): Promise<Row[]> {
   const { rows } = await sql<Found & { outcome: string; released_at: unknown; discarded_at: unknown }>`
     select t.id, t.source, t.job_id, t.reason, t.body_bytes, ${timeText('t.received_at')} as at,
       t.outcome, t.released_at, t.discarded_at
     from deliveries t
     where t.id = any(${ids}::uuid[]) and (${sources}::text[] is null or t.source = any(${sources}::text[]))
-    order by t.received_at, t.id ${lock}`.execute(db);
+    order by t.received_at, t.id ${locking}`.execute(db);
   return rows.map((row) => ({ ...row, notWaiting: whyNotWaiting(row) }));
 }
 
@@ -166,7 +166,7 @@ export async function previewWaiting(
   { which, sources }: Selection<QuarantineFilter>,
 ): Promise<QuarantinePreview> {
   if (which.filter !== undefined) return previewMatching(db, { filter: which.filter, sources });
-  const named = await readNamed(db, { ids: which.ids, sources, lock: sql`` });
+  const named = await readNamed(db, { ids: which.ids, sources, locking: sql`` });
   const waiting = named.filter(({ notWaiting }) => notWaiting === undefined);
   const { rows } = await sql<{ to: string }>`select ${untilText()} as to`.execute(db);
   return {

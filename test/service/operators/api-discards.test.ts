@@ -269,7 +269,7 @@ test('of a release and a discard at once exactly one wins, and the row says whic
       orderOne(api, 'quarantine/discard', id, { note: NOTE }),
     ]);
 
-    const results = answers.map(({ result }) => result);
+    const results = answers.map(({ result }) => String(result));
     const isReleased = results.includes('accepted');
     const won = isReleased ? 'accepted' : 'discarded';
     expect(results.toSorted()).toEqual([won, 'wrong_state', 'wrong_state', 'wrong_state'].toSorted());

@@ -51,6 +51,8 @@ const log = () =>
 
 const eventOf = (number: number, source = 'default') => `${source}:job_${number}:completed`;
 
+const park = async (order: object) => (await api.post<Page & Preview>('/outbox/park', order)).body;
+
 const resultsOf = (items: readonly Item[] | undefined) => items?.map(({ id, result }) => `${id} ${result}`);
 
 test('ids are each answered for themselves, and what cannot be retried keeps back none of the others', async () => {
@@ -214,7 +216,6 @@ test('a park takes pending events where they stand, of batches and of held ones,
   await seedEntries(database, { state: 'pending', from: 8, source: 'team-a' });
   await seedEntries(database, { state: 'returned', from: 9, queue: 'billing' });
   const order = { filter: { state: 'pending', source: 'default' } };
-  const park = async (more: object) => (await api.post<Page & Preview>('/outbox/park', more)).body;
 
   const found = await park({ ...order, dry_run: true });
   expect(found).toMatchObject({ matched: 6, matched_exactly: true, up_to: '9' });
