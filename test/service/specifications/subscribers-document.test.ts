@@ -22,7 +22,9 @@ const it = test.extend<{ running: Running }>({
     async ({}, use) => {
       const exchange = newExchange();
       await using bus = await listen(exchange);
-      await using relay = await startTestService({ exchange });
+      // The documents name it.
+      const env = { ANSWER_DEADLINE_MS: '5000' };
+      await using relay = await startTestService({ exchange, env });
       await use({ relay, bus, operator: await operators(relay) });
     },
     { scope: 'file' },
