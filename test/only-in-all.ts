@@ -28,6 +28,13 @@ export const ONLY_IN_ALL: Readonly<Record<string, string>> = {
     'makes a million deliveries; look-up-plans.test.ts has the plans',
   'test/service/sandbox/engine-inputs.test.ts': 'dozens of runs of ffmpeg; engine.test.ts converts, too',
   'test/service/sandbox/engine-limits.test.ts': 'dozens of runs of ffmpeg, 4K among them',
+  'test/service/npm-usage.test.ts': 'thirty starts of npm; the texts change rarely',
+  'test/service/local-relay.test.ts': 'starts the service as npm start does, sixteen times',
+  'test/service/signing-examples.test.ts': 'ninety processes in four languages; the examples change rarely',
+  'test/service/cli/sandbox-commands.test.ts':
+    'the sandbox in processes of its own; test/service/sandbox has the sandbox',
+  'test/fault/log-stall.test.ts': 'two services whose log nobody reads, until their memory shows it',
+  'test/service/operators/docs-page.test.ts': 'a browser of its own; api-document.test.ts has the document',
   'test/browser/watching.test.ts': "tests the tests' own browser",
 };
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findFreePort } from '../../../scripts/services/ports.ts';
 import { withLocalRun } from '../../../src/cli/environment.ts';
+import { IS_SHORT_RUN } from '../../only-in-all.ts';
 import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
 import { runCommand, startCommand } from '../../support/cli.ts';
 import { copyProgram } from '../../support/clone.ts';
@@ -581,7 +582,7 @@ describe('tail', () => {
   });
 });
 
-describe('the environment of a local run', () => {
+describe.skipIf(IS_SHORT_RUN)('the environment of a local run', () => {
   const shared = shareTestService();
   let root: string;
   let main: string;
