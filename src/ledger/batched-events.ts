@@ -1,5 +1,5 @@
-// The events that are still to be published and stand in batches (outbox_batches): how they are read, and how the batch of an event
-// is found.
+// The events that are still to be published and stand in batches (outbox_batches): how they are read, how the batch of an event
+// is found, and how it leaves it.
 
 import { type RawBuilder, sql } from 'kysely';
 
@@ -22,3 +22,15 @@ export const batchedEvents = (which: { from?: string; limit: number }): RawBuild
  */
 export const hasEvent = (row: string): RawBuilder<boolean> =>
   sql`(b.recorded_at = ${sql.ref(`${row}.recorded_at`)} and ${sql.ref(`${row}.sequence`)} = any(b.sequences))`;
+
+/**
+ * CTEs by which events leave their batches. `rest` has `first` of each of these batches, and the `sequences` that stay. A batch
+ * without any goes.
+ */
+export const KEEP_REST = `emptied as (
+  delete from outbox_batches b using rest where b.first = rest.first and cardinality(rest.sequences) = 0
+),
+shrunk as (
+  update outbox_batches b set sequences = rest.sequences
+  from rest where b.first = rest.first and cardinality(rest.sequences) > 0
+)`;

@@ -21,16 +21,11 @@ export const JOIN_JOB = `cross join lateral (
     select * from jobs by_key where by_key.source = e.source and by_key.job_id between e.job_id and e.job_id
     order by by_key.job_id limit 1) j`;
 
-const deliveryReceived = (when: '=' | '<=') => `lateral (
-    select * from deliveries by_key
-    where by_key.id between e.delivery_id and e.delivery_id and by_key.received_at ${when} e.recorded_at
-    order by by_key.id limit 1) d`;
-
 /**
  * The delivery `d` of the event `e`, or a row of nulls. It was received when its event was recorded, except for a released one (index
  * deliveries_released).
  */
-export const JOIN_DELIVERY = `left join ${deliveryReceived('=')} on true`;
-
-/** The delivery `d` of the event `e`, also a released one, for which every partition up to its event's is looked at. */
-export const JOIN_ANY_DELIVERY = `cross join ${deliveryReceived('<=')}`;
+export const JOIN_DELIVERY = `left join lateral (
+    select * from deliveries by_key
+    where by_key.id between e.delivery_id and e.delivery_id and by_key.received_at = e.recorded_at
+    order by by_key.id limit 1) d on true`;

@@ -55,7 +55,7 @@ export {
 } from './sql-errors.ts';
 export { createSessions, type Sessions } from './sessions.ts';
 export { JOIN_DELIVERY, JOIN_JOB, joinEvent, joinHeld } from './by-key.ts';
-export { batchedEvents, batches, hasEvent } from './batched-events.ts';
+export { batchedEvents, batches, hasEvent, KEEP_REST } from './batched-events.ts';
 export { keepDays } from './drops.ts';
 export { RELEASE_JOBS } from './hold.ts';
 export { tellLeader } from './outbox-version.ts';

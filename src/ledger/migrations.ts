@@ -12,7 +12,7 @@ import { readSchemaFit } from './schema-fit.ts';
  * `ahead` does what takes long, such as building indexes, while older programs write. It is not in a transaction, can be killed at
  * any point and run again, and leaves a schema on which these programs, and `up`, work.
  */
-type AheadMigration = Migration & { readonly ahead?: (session: Kysely<unknown>) => Promise<void> };
+export type AheadMigration = Migration & { readonly ahead?: (session: Kysely<unknown>) => Promise<void> };
 
 /** An arbitrary constant. */
 const AHEAD_LOCK = 7_461_196;

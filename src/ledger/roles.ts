@@ -43,7 +43,7 @@ const PRIVILEGES: Record<keyof Database, string> = {
 /** Sequences that statements name in nextval(); identity columns need no right. It may draw numbers, but not set them. */
 const SEQUENCES = ['events_sequence_seq', 'publications_id'];
 
-/** They run with the owner's rights and do what the service's role may not (migrations 0003, 0006 and 0014). */
+/** They run with the owner's rights and do what the service's role may not. */
 const FUNCTIONS = [
   'make_partition(text, date)',
   'drop_partition(text, date)',

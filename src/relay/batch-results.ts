@@ -1,7 +1,13 @@
 // Writes the results of events that stand in batches of the outbox: whole batches whose events are all confirmed, and single
 // events, which leave their batches.
 
-import { type DatabaseConnection, joinEvent, RELEASE_JOBS, type Statement } from '../ledger/index.ts';
+import {
+  type DatabaseConnection,
+  joinEvent,
+  KEEP_REST,
+  RELEASE_JOBS,
+  type Statement,
+} from '../ledger/index.ts';
 import type { Batch, Settlement } from './entry.ts';
 import { attemptColumns, insertConfirmed, recordMissing } from './publications.ts';
 
@@ -107,13 +113,7 @@ rest as materialized (
   ) as sequences
   from locked
 ),
-emptied as (
-  delete from outbox_batches b using rest where b.first = rest.first and cardinality(rest.sequences) = 0
-),
-shrunk as (
-  update outbox_batches b set sequences = rest.sequences
-  from rest where b.first = rest.first and cardinality(rest.sequences) > 0
-),
+${KEEP_REST},
 moved as (
   insert into outbox_held (
     sequence, source, job_id, status, progress_percentage, late, recorded_at, state, attempts, due_at, last_error

@@ -20,7 +20,6 @@ export type Lease = {
   readonly release: () => Promise<void>;
 };
 
-/** Programs before migration 0010 use `relay`: they do not know the outbox of this one. */
 const NAME = 'outbox';
 
 /** A lease outlives two attempts that fail at once. */

@@ -26,7 +26,7 @@ export const attemptColumns = (settlements: readonly Settlement[]): unknown[] =>
   ...publicationColumns(settlements),
 ];
 
-/** As migration 0011 says: so many sequences may share a row. */
+/** As the migration says: 1,024 sequences may share a row. */
 const BLOCK_BITS = 10;
 
 /**

@@ -98,12 +98,6 @@ export const ofJob: RawBuilder<unknown> = sql`
   union all
   ${copied} from replay_copies c where c.replay_of in (select sequence from of_job)`;
 
-/** The entry with this number, digits of a 64-bit one. Undefined if there is none. */
-export async function findEntry(db: Kysely<Database>, id: string): Promise<Entry | undefined> {
-  const [entry] = await readEntriesNamed(db, [id]);
-  return entry;
-}
-
 /** The entries with these numbers, the lowest first. By the primary keys, and outbox_batches_time. */
 export async function readEntriesNamed(db: Kysely<Database>, ids: readonly string[]): Promise<Entry[]> {
   const named = sql`any(${ids}::bigint[])`;

@@ -37,4 +37,3 @@ export const ORDERS = {
 export type OrderName = keyof typeof ORDERS;
 /** As a caller may give it. */
 export type OrderOf<Name extends OrderName> = z.input<(typeof ORDERS)[Name]['order']>;
-export type AnswerTo<Name extends OrderName> = z.output<(typeof ORDERS)[Name]['answer']>;

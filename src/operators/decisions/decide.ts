@@ -9,7 +9,7 @@ import type { Position } from '../audit/cursor.ts';
 import { COUNTED_MAX, SAMPLE_MAX } from '../contract/order-fields.ts';
 import type { EntriesFilter, EntryItem, OutboxPreview } from '../contract/outbox-orders.ts';
 import type { Entry } from '../contract/outbox.ts';
-import { type Database, hasEvent, type OutboxState, tellLeader } from '../../ledger/index.ts';
+import { type Database, hasEvent, KEEP_REST, type OutboxState, tellLeader } from '../../ledger/index.ts';
 import { findEntries, pickEntries } from './entries.ts';
 import { holding, limitIdleTime, releaseJobs } from './job-holds.ts';
 import type { Order, Selection } from './order.ts';
@@ -110,13 +110,7 @@ const CHANGES: Readonly<Record<Decision, (changing: Changing) => RawBuilder<unkn
       ) as sequences
       from outbox_batches b where b.first in (select b.first from event join outbox_batches b on ${hasEvent('event')})
     ),
-    emptied as (
-      delete from outbox_batches b using rest where b.first = rest.first and cardinality(rest.sequences) = 0
-    ),
-    shrunk as (
-      update outbox_batches b set sequences = rest.sequences
-      from rest where b.first = rest.first and cardinality(rest.sequences) > 0
-    ),
+    ${sql.raw(KEEP_REST)},
     changed as (
       insert into outbox_held as h (
         sequence, source, job_id, status, progress_percentage, late, recorded_at, due_at, state, attempts, last_error

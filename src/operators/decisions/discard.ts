@@ -8,7 +8,7 @@ import type { Order } from './order.ts';
 import { type Found, type Picked, pickWaiting } from './quarantined.ts';
 
 /**
- * By a function of migration 0006, since the service's role may not write these columns. It skips those of a filter that another
+ * By a function of the tables' owner, since the service's role may not write these columns. It skips those of a filter that another
  * transaction has locked.
  */
 export async function discard(

@@ -236,11 +236,11 @@ export function withinLimits<T extends Found>(found: readonly T[]): T[] {
 export async function lock(trx: Transaction<Database>, taken: readonly Found[]): Promise<Quarantined[]> {
   if (taken.length === 0) return [];
   const { rows } = await sql<Quarantined>`
-    select d.id, d.source, d.job_id, d.body
+    select t.id, t.source, t.job_id, t.body
     from unnest(${taken.map(({ id }) => id)}::uuid[], ${taken.map(({ at }) => at)}::timestamptz[]) as k (id, at)
-    join deliveries d on d.id = k.id and d.received_at = k.at
-    where d.outcome = 'quarantined' and d.released_at is null and d.discarded_at is null
-    for update of d skip locked`.execute(trx);
+    join deliveries t on t.id = k.id and t.received_at = k.at
+    where ${IS_WAITING}
+    for update of t skip locked`.execute(trx);
   const byId = new Map(rows.map((row) => [row.id, row]));
   return taken.flatMap(({ id }) => byId.get(id) ?? []);
 }
