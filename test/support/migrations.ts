@@ -4,13 +4,24 @@ import { promises as fs } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Kysely, PostgresDialect } from 'kysely';
-import { FileMigrationProvider, Migrator, type NoMigrations } from 'kysely/migration';
+import {
+  FileMigrationProvider,
+  type Migration,
+  type MigrationProvider,
+  Migrator,
+  type NoMigrations,
+} from 'kysely/migration';
 import { Pool } from 'pg';
 import type { TestDatabase } from './database.ts';
 
 const migrationFolder = fileURLToPath(new URL('../../migrations', import.meta.url));
 
 export const migrations = await new FileMigrationProvider({ fs, path, migrationFolder }).getMigrations();
+
+/** A later program, which knows more of them. */
+export const programWith = (more: Record<string, Migration>): MigrationProvider => ({
+  getMigrations: async () => ({ ...migrations, ...more }),
+});
 
 /** `name`: the last one that is left, or kysely's NO_MIGRATIONS. */
 export async function migrateTo(database: TestDatabase, name: string | NoMigrations): Promise<void> {

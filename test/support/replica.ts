@@ -5,10 +5,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { MAIN } from '../../scripts/program.ts';
-import { amqpUrl, UNHEARD } from './bus.ts';
-import { ANSWER_DEADLINE_MS } from './patience.ts';
+import { UNHEARD } from './bus.ts';
 import { fetchAfresh, readMetric } from './requests.ts';
-import { SECRET } from './sender.ts';
+import { serviceEnv } from './service-env.ts';
 import { tellLog } from './starts.ts';
 import { waitFor } from './waits.ts';
 
@@ -115,18 +114,8 @@ export async function startReplica(options: {
   const command = startProcess(['serve'], {
     ...(options.main !== undefined && { main: options.main }),
     env: {
-      HOST: '127.0.0.1',
-      PORT: '0',
-      OPERATOR_PORT: '0',
-      DATABASE_URL: options.databaseUrl,
-      AMQP_URL: amqpUrl(),
-      AMQP_EXCHANGE: exchange,
-      SIGNING_SECRETS: SECRET,
+      ...serviceEnv({ databaseUrl: options.databaseUrl, exchange }),
       RELAY_POLL_MS: '50',
-      ENVIRONMENT: 'test',
-      METRICS_OPEN: 'true',
-      ANSWER_DEADLINE_MS,
-      API_REQUESTS_PER_MINUTE: '100000', // tests poll often
       ...options.env,
     },
   });

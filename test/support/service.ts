@@ -2,10 +2,9 @@
 
 import { type Env, loadConfig } from '../../src/config.ts';
 import { type Service, startService } from '../../src/service.ts';
-import { amqpUrl, UNHEARD } from './bus.ts';
+import { UNHEARD } from './bus.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
-import { ANSWER_DEADLINE_MS } from './patience.ts';
-import { SECRET } from './sender.ts';
+import { serviceEnv } from './service-env.ts';
 import { tellStart } from './starts.ts';
 import { createTestLog, type TestLog } from './test-log.ts';
 
@@ -39,20 +38,7 @@ export async function startTestService(
     throw error;
   });
   async function start(): Promise<Service> {
-    const config = loadConfig({
-      HOST: '127.0.0.1',
-      PORT: '0',
-      OPERATOR_PORT: '0',
-      DATABASE_URL: database.url,
-      AMQP_URL: amqpUrl(),
-      AMQP_EXCHANGE: exchange,
-      SIGNING_SECRETS: SECRET,
-      ENVIRONMENT: 'test',
-      METRICS_OPEN: 'true',
-      ANSWER_DEADLINE_MS,
-      API_REQUESTS_PER_MINUTE: '100000', // tests poll often
-      ...options.env,
-    });
+    const config = loadConfig({ ...serviceEnv({ databaseUrl: database.url, exchange }), ...options.env });
     return startService(config, { log });
   }
   const intake = `http://127.0.0.1:${service.port}`;

@@ -2,13 +2,13 @@
 // recorded; its waits for locks are short; and it states the oldest program that may run on it.
 
 import { type Kysely, sql } from 'kysely';
-import type { Migration, MigrationProvider } from 'kysely/migration';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { checkSchema, migrate } from '../../../src/ledger/migrate.ts';
+import type { AheadMigration } from '../../../src/ledger/migrations.ts';
 import { makePartitions } from '../../../src/ledger/partitions.ts';
 import { recordDeliveries } from '../../../src/ledger/record.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { migrations } from '../../support/migrations.ts';
+import { programWith } from '../../support/migrations.ts';
 import { patience } from '../../support/patience.ts';
 import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
@@ -20,11 +20,9 @@ import { openTransaction } from '../../support/transaction.ts';
 const FIRST = '0001-first-release';
 const SECOND = '0002-of-these-tests';
 
-type AheadMigration = Migration & { readonly ahead: (session: Kysely<unknown>) => Promise<void> };
-
 const INDEX = sql`if not exists jobs_of_these_tests on jobs (job_id)`;
 
-const second: AheadMigration = {
+const second: Required<Pick<AheadMigration, 'ahead' | 'up'>> = {
   ahead: async (session) => {
     // What a run that was ended has left.
     const { rows } = await sql`
@@ -41,9 +39,7 @@ const second: AheadMigration = {
   },
 };
 
-const program = (ours: Partial<AheadMigration> = {}): MigrationProvider => ({
-  getMigrations: async () => ({ ...migrations, [SECOND]: { ...second, ...ours } }),
-});
+const program = (ours: Partial<AheadMigration> = {}) => programWith({ [SECOND]: { ...second, ...ours } });
 const fail = () => Promise.reject(new Error('it fails'));
 const migrateTo = ({ url }: Pick<TestDatabase, 'url'>, ours?: Partial<AheadMigration>) =>
   migrate(url, undefined, program(ours));
@@ -80,11 +76,14 @@ const schemaOf = async (database: TestDatabase) => ({
 });
 
 /** What the two migrations make of an empty database, in one transaction. */
-async function wanted(): Promise<unknown> {
+let wanted: unknown;
+let ranTogether: readonly string[] = [];
+
+beforeAll(async () => {
   await using database = await createTestDatabase({ empty: true });
-  expect(await migrateTo(database, { ahead: fail })).toEqual([FIRST, SECOND]);
-  return await schemaOf(database);
-}
+  ranTogether = await migrateTo(database, { ahead: fail });
+  wanted = await schemaOf(database);
+});
 
 test('deliveries are recorded while the index is being built, and the program of before may run on', async () => {
   await using database = await createTestDatabase();
@@ -101,11 +100,12 @@ test('deliveries are recorded while the index is being built, and the program of
   await write.rollback();
 
   expect(await migrated).toEqual([SECOND]);
-  expect(await schemaOf(database)).toEqual(await wanted());
+  expect(await schemaOf(database)).toEqual(wanted);
   expect(await checkSchema(database.url)).toEqual([SECOND]);
 });
 
 test('with an earlier one missing, too, all is one transaction: a failure leaves nothing', async () => {
+  expect(ranTogether).toEqual([FIRST, SECOND]);
   await using database = await createTestDatabase({ empty: true });
   await expect(migrateTo(database, { ahead: fail, up: fail })).rejects.toMatchObject({
     code: 'migration_failed',
@@ -119,7 +119,7 @@ test('a failure in the transaction leaves the schema of before and what was buil
   await expect(migrateTo(database, { up: fail })).rejects.toThrow(SECOND);
   expect(await checkSchema(database.url)).toEqual([]);
   expect(await migrateTo(database, { ahead: () => Promise.resolve() })).toEqual([SECOND]);
-  expect(await schemaOf(database)).toEqual(await wanted());
+  expect(await schemaOf(database)).toEqual(wanted);
 });
 
 describe('a migration that ends in the middle', () => {
@@ -136,7 +136,7 @@ describe('a migration that ends in the middle', () => {
     await write.rollback();
 
     expect(await migrateTo(database)).toEqual([SECOND]);
-    expect(await schemaOf(database)).toEqual(await wanted());
+    expect(await schemaOf(database)).toEqual(wanted);
   });
 
   test('says so, also if the next connection is lost, too', async () => {
@@ -165,7 +165,7 @@ test('three replicas that migrate at once build and run it once, one after anoth
   };
   const ran = await Promise.all([1, 2, 3].map(() => migrateTo(database, { ahead })));
   expect(ran.flat()).toEqual([SECOND]);
-  expect(await schemaOf(database)).toEqual(await wanted());
+  expect(await schemaOf(database)).toEqual(wanted);
 });
 
 test('a role that owns the tables and is no superuser migrates, and grants the running role its rights', async () => {

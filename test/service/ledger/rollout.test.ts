@@ -2,10 +2,10 @@
 // one or two migrations more.
 
 import { type Kysely, sql } from 'kysely';
-import type { Migration, MigrationProvider } from 'kysely/migration';
+import type { Migration } from 'kysely/migration';
 import { describe, expect, test } from 'vitest';
 import { checkSchema, migrate } from '../../../src/ledger/migrate.ts';
-import { migrations } from '../../support/migrations.ts';
+import { migrations, programWith } from '../../support/migrations.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { lockWaits } from '../../support/ledger.ts';
 import { createRoles } from '../../support/roles.ts';
@@ -17,10 +17,6 @@ import { openSession } from '../../support/transaction.ts';
 const OURS = Object.keys(migrations).toSorted().at(-1) ?? '';
 const [NEXT, LATER] = ['9998-next', '9999-later'];
 
-const program = (more: Record<string, Migration>): MigrationProvider => ({
-  getMigrations: async () => ({ ...migrations, ...more }),
-});
-
 /** A migration on which programs from `oldest` on may run. */
 const migration = (name: string, oldest: string): Record<string, Migration> => ({
   [name]: {
@@ -31,7 +27,7 @@ const migration = (name: string, oldest: string): Record<string, Migration> => (
   },
 });
 
-const forUs = program(migration(NEXT, OURS));
+const forUs = programWith(migration(NEXT, OURS));
 
 /** What a newer program leaves behind when it has migrated. */
 async function addNext(database: TestDatabase): Promise<void> {
@@ -54,7 +50,7 @@ describe('on a newer schema', () => {
 
   test('a program is refused by each migration that is too new for it, and by no other', async () => {
     await using database = await createTestDatabase();
-    const newest = program({ ...migration(NEXT, OURS), ...migration(LATER, NEXT) });
+    const newest = programWith({ ...migration(NEXT, OURS), ...migration(LATER, NEXT) });
     expect(await migrate(database.url, undefined, newest)).toEqual([NEXT, LATER]);
     const before = await dumpSchema(database);
 
@@ -71,7 +67,7 @@ describe('on a newer schema', () => {
   test('a program with a migration that the newer one lacks is refused', async () => {
     await using database = await createTestDatabase();
     await migrate(database.url, undefined, forUs);
-    const ofAnotherBranch = program(migration('9997-branch', OURS));
+    const ofAnotherBranch = programWith(migration('9997-branch', OURS));
 
     await expect(checkSchema(database.url, ofAnotherBranch)).rejects.toMatchObject({ code: 'schema_newer' });
     await expect(migrate(database.url, undefined, ofAnotherBranch)).rejects.toMatchObject({
