@@ -7,6 +7,7 @@ import { deliveries, events, jobs, lockWaits, outbox, waitingRecords } from '../
 import { patience, promisedMs } from '../support/patience.ts';
 import { startProxy } from '../support/proxy.ts';
 import { openRaw, rawPost } from '../support/raw-http.ts';
+import { readMetric } from '../support/requests.ts';
 import { completed, deliver, failed, newJobId, progress, type Reply, sign } from '../support/sender.ts';
 import { startTestService } from '../support/service.ts';
 import { openSession } from '../support/transaction.ts';
@@ -248,21 +249,32 @@ test('guarantee 6: nothing authentic is lost for its content: it is published, o
 });
 
 test('guarantee 6: an event that the ledger refuses for its values is quarantined, and others in its batch are not', async () => {
-  await using watched = await startWatchedService();
+  await using watched = await startWatchedService({ env: { BATCHES_IN_FLIGHT: '1' } });
   const { relay, database } = watched;
   const odd = newJobId();
   // Stands for whatever Postgres may refuse that we do not know of.
   await database.query(`alter table events add constraint refuses check (job_id <> '${odd}')`);
 
   const jobIds = [...Array.from({ length: 20 }, newJobId), odd];
-  const replies = await Promise.all(jobIds.map((jobId) => deliver(relay.webhooks, completed(jobId))));
+  // A batch that waits for the lock keeps all others together in the next one.
+  await using session = await openSession(database);
+  await session.query('begin');
+  await session.query('lock table jobs in access exclusive mode');
+  const ahead = deliver(relay.webhooks, completed(newJobId()));
+  await expect.poll(() => waitingRecords(database)).toHaveLength(1);
+  const sent = Promise.all(jobIds.map((jobId) => deliver(relay.webhooks, completed(jobId))));
+  const waiting = () => readMetric(relay.operators, 'tallyhook_write_queue_deliveries');
+  await expect.poll(waiting).toBe(jobIds.length + 1);
+  await session.query('rollback');
+  await ahead;
+  const replies = await sent;
 
   expect(replies.at(-1)).toMatchObject({ status: 202, body: { outcome: 'quarantined', event_id: null } });
   expect(replies.slice(0, -1).map(({ body }) => body['outcome'])).toEqual(Array(20).fill('accepted'));
   const kept = (await deliveries(database)).filter(({ outcome }) => outcome === 'quarantined');
   expect(kept).toMatchObject([{ job_id: odd, reason: 'the ledger refused its values' }]);
   expect(kept[0]?.body?.toString()).toBe(JSON.stringify(completed(odd)));
-  expect(await watched.published()).toHaveLength(20);
+  expect(await watched.published()).toHaveLength(21);
 });
 
 test('guarantee 7: while the ledger is locked, deliveries get 503 in time, and are accepted when it is free again', async () => {
