@@ -173,6 +173,7 @@ function composeWriter(
     name: 'intake',
     connections: config.writer.batchesInFlight,
     idle: 'kept',
+    plans: 'once',
     identity,
     sessions,
     log,

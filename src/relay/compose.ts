@@ -63,7 +63,7 @@ export function composeRelay(
   started.defer(publisher.close);
 
   const connect = (own: Pick<DatabaseOptions, 'name' | 'connections'> & Partial<DatabaseOptions>) => {
-    const connection = connectDatabase({ ...config.database, ...own, sessions, log });
+    const connection = connectDatabase({ ...config.database, plans: 'once', ...own, sessions, log });
     started.defer(connection.close);
     return connection;
   };
