@@ -11,7 +11,7 @@ import { patience } from '../support/patience.ts';
 import { completed, deliver, failed, newJobId, progress } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { OUTBOX } from '../support/outbox.ts';
-import { cases } from '../only-in-all.ts';
+import { cases, IS_SHORT_RUN } from '../only-in-all.ts';
 
 const PATIENCE = { timeout: patience(15_000) };
 const MARKUP = '</td><script>alert(1)</script><img src=x onerror=alert(1)>';
@@ -53,12 +53,10 @@ const WITH_JAVASCRIPT: readonly Look[] = [
 const WITHOUT_JAVASCRIPT: readonly Look[] = [{ width: 390, colorScheme: 'dark' }];
 
 describeInBrowser('pages that act', (open) => {
-  test.for(
-    cases(
-      [{ looks: WITH_JAVASCRIPT, javaScriptEnabled: true }],
-      [{ looks: WITHOUT_JAVASCRIPT, javaScriptEnabled: false }],
-    ),
-  )('are accessible and fit, with JavaScript $javaScriptEnabled', async ({ looks, javaScriptEnabled }) => {
+  test.skipIf(IS_SHORT_RUN).for([
+    { looks: WITH_JAVASCRIPT, javaScriptEnabled: true },
+    { looks: WITHOUT_JAVASCRIPT, javaScriptEnabled: false },
+  ])('are accessible and fit, with JavaScript $javaScriptEnabled', async ({ looks, javaScriptEnabled }) => {
     const exchange = newExchange();
     await using _ = await listen(exchange, { bindings: [] });
     await using relay = await startTestService({ exchange });

@@ -9,7 +9,7 @@ import { startReplica, untilLeading } from '../support/replica.ts';
 import { completed, isAcknowledged, newJobId } from '../support/sender.ts';
 import { openTransaction } from '../support/transaction.ts';
 import { waitFor } from '../support/waits.ts';
-import { promisedMs } from '../support/patience.ts';
+import { patience, promisedMs } from '../support/patience.ts';
 import { IS_SHORT_RUN } from '../only-in-all.ts';
 
 test('SIGKILL between publish and mark: nothing is lost, and there is at most one more copy, under the same id', async () => {
@@ -17,7 +17,7 @@ test('SIGKILL between publish and mark: nothing is lost, and there is at most on
   await using database = await createTestDatabase();
   await using bus = await listen(exchange);
   const jobs = Array.from({ length: 100 }, newJobId);
-  const env = { RELAY_LEASE_MS: '1000' };
+  const env = { RELAY_LEASE_MS: String(patience(1_000)) };
   await using leader = await startReplica({ databaseUrl: database.url, exchange, env });
   await untilLeading(leader);
   {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { deliveries, events, jobs, lockWaits, outbox, waitingRecords } from '../support/ledger.ts';
-import { patience, promisedMs } from '../support/patience.ts';
+import { promisedMs } from '../support/patience.ts';
 import { startProxy } from '../support/proxy.ts';
 import { openRaw, rawPost } from '../support/raw-http.ts';
 import { readMetric } from '../support/requests.ts';
@@ -279,7 +279,7 @@ test('guarantee 6: an event that the ledger refuses for its values is quarantine
 
 test('guarantee 7: while the ledger is locked, deliveries get 503 in time, and are accepted when it is free again', async () => {
   // After a statement that was given up, the intake opens new connections: on a busy machine within the deadline, too.
-  await using relay = await startTestService({ env: { ANSWER_DEADLINE_MS: String(patience(1_000)) } });
+  await using relay = await startTestService({ env: { ANSWER_DEADLINE_MS: String(promisedMs(1_000)) } });
   await using session = await openSession(relay.database);
   await session.query('begin');
   await session.query('lock table jobs in access exclusive mode');

@@ -32,8 +32,7 @@ export async function startWatchedService(
     const bus = stack.use(await listen(exchange));
     const database = stack.use(await createTestDatabase());
     const hold = options.holdsOutbox ? await holdOutbox(database) : undefined;
-    const env = { RELAY_LEASE_MS: '500', ...options.env };
-    const relay = stack.use(await startTestService({ env, database, exchange }));
+    const relay = stack.use(await startTestService({ env: options.env ?? {}, database, exchange }));
     const letGo = () => hold?.letGo() ?? Promise.resolve();
     const sentinels = new Set<string>();
     return {
