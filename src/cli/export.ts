@@ -9,7 +9,7 @@ import { openApi } from './api.ts';
 import { oneOf, parse } from './arguments.ts';
 import { createBar } from './bar.ts';
 import type { Command } from './command.ts';
-import { type Filter, filterOptions, filtersOf, readFilters } from './filters.ts';
+import { filterOptions, readFilters } from './filters.ts';
 import type { Io } from './io.ts';
 import { bytes, counted, duration } from './readable.ts';
 import { option, optionHelp } from './options.ts';
@@ -41,7 +41,7 @@ async function run(args: string[], env: Env, io: Io): Promise<number> {
       `export takes one of ${EXPORTED_LISTS.join(', ')}${word === '' ? '' : `, not "${word}"`}`,
     );
   }
-  const filters: readonly Filter[] = filtersOf(LISTS[list].filters);
+  const { filters } = LISTS[list];
   const { values } = parse(rest, { ...filterOptions(filters), ...OPTIONS });
   const { format, out } = values as { format?: string; out?: string };
   const query = {

@@ -1,164 +1,70 @@
-// The filters of lists as options: how each parameter of the API is called, what it takes, and its help. The API checks
-// the values. Times alone are converted here, so that they may be written as a person would.
+// The filters of lists as options. The API checks the values. Times alone are converted here, so that they may be written as a
+// person would.
 
-import type { z } from 'zod';
+import { z } from 'zod';
 import { UsageError } from '../errors.ts';
 import { parseMoment, parseSpan } from '../moments.ts';
-import { type ListName, LISTS, type liveFilters, OPTION_NAMES } from '../operators/client/index.ts';
+import type { Filter, Filters } from '../operators/client/index.ts';
 import { optionHelp } from './options.ts';
-
-type KeysOf<Shape> = Shape extends unknown ? keyof Shape : never;
-type Parameter = KeysOf<(typeof LISTS)[ListName]['filters'] | typeof liveFilters>;
-/** Parameters that commands set themselves. */
-type WithoutOption = 'copies';
-
-type Option = {
-  readonly name: string;
-  readonly takes: string;
-  readonly help: string;
-  readonly kind?: 'time' | 'seconds' | 'flag';
-};
 
 /** As a sentence lists them: `confirmed, returned, nacked or failed`. */
 export const orOf = (words: readonly string[]): string => words.join(', ').replace(/, (?!.*, )/, ' or ');
 
-/** The words that a filter takes. */
-export const wordsOf = (filter: z.ZodOptional<z.ZodEnum>): string =>
-  orOf(filter.unwrap().options as string[]);
+/** A list's filters that are options. */
+const optionsIn = (filters: Filters): readonly [name: string, option: string, filter: Filter][] =>
+  Object.entries(filters).flatMap(([name, filter]) =>
+    filter.form.option === undefined ? [] : [[name, filter.form.option, filter]],
+  );
 
-/** By the API's parameters, in the order of the help. */
-const OPTIONS = {
-  events: { name: OPTION_NAMES.events.name, takes: 'WHAT', help: 'deliveries or publications (both)' },
-  actor: { name: OPTION_NAMES.actor.name, takes: 'NAME', help: 'only by the token of this name' },
-  token_id: { name: OPTION_NAMES.token_id.name, takes: 'ID', help: 'only by this token' },
-  action: {
-    name: OPTION_NAMES.action.name,
-    takes: 'ACTION',
-    help: 'body.read, export, replay.create, quarantine.release, outbox.retry, token.create, …',
-  },
-  subject: {
-    name: OPTION_NAMES.subject.name,
-    takes: 'ID',
-    help: 'only what was done to this delivery, event, replay or token',
-  },
-  state: { name: OPTION_NAMES.state.name, takes: 'STATE', help: '' },
-  stuck_after: {
-    name: OPTION_NAMES.stuck_after.name,
-    takes: 'TIME',
-    kind: 'seconds',
-    help: 'with --state stuck: first seen longer ago than this: 90s, 15m, 24h, 7d (1h)',
-  },
-  source: { name: OPTION_NAMES.source.name, takes: 'NAME', help: 'only of this source' },
-  outcome: {
-    name: OPTION_NAMES.outcome.name,
-    takes: 'OUTCOME',
-    help: wordsOf(LISTS.deliveries.filters.outcome),
-  },
-  reason: {
-    name: OPTION_NAMES.reason.name,
-    takes: 'TEXT',
-    help: 'only with this reason, word for word; in the outbox the last error',
-  },
-  queue: { name: OPTION_NAMES.queue.name, takes: 'NAME', help: "only replays' copies for this queue" },
-  result: {
-    name: OPTION_NAMES.result.name,
-    takes: 'RESULT',
-    help: wordsOf(LISTS.publications.filters.result),
-  },
-  event_id: { name: OPTION_NAMES.event_id.name, takes: 'ID', help: 'only of this event' },
-  status: {
-    name: OPTION_NAMES.status.name,
-    takes: 'STATUS',
-    help: 'as the sender wrote it: processing, completed, failed, …',
-  },
-  kind: { name: OPTION_NAMES.kind.name, takes: 'KIND', help: 'completed, failed or progress' },
-  job_id: { name: OPTION_NAMES.job_id.name, takes: 'ID', help: 'only of this job' },
-  job_id_prefix: {
-    name: OPTION_NAMES.job_id_prefix.name,
-    takes: 'TEXT',
-    help: 'only of jobs whose id begins with TEXT',
-  },
-  error_code: { name: OPTION_NAMES.error_code.name, takes: 'CODE', help: 'only failures with this code' },
-  secret_fingerprint: {
-    name: OPTION_NAMES.secret_fingerprint.name,
-    takes: 'HEX',
-    help: 'signed with the secret of this fingerprint',
-  },
-  remote_address: { name: OPTION_NAMES.remote_address.name, takes: 'IP', help: 'only from this address' },
-  late: { name: OPTION_NAMES.late.name, takes: '', kind: 'flag', help: 'only events that came late' },
-  replay_id: { name: OPTION_NAMES.replay_id.name, takes: 'ID', help: 'only of this replay' },
-  released: {
-    name: OPTION_NAMES.released.name,
-    takes: '',
-    kind: 'flag',
-    help: 'the same as --state released',
-  },
-  from: {
-    name: OPTION_NAMES.from.name,
-    takes: 'TIME',
-    kind: 'time',
-    help: 'not before: 2026-01-31T12:00:00Z, 2026-01-31, or 15m, 24h, 7d ago',
-  },
-  to: { name: OPTION_NAMES.to.name, takes: 'TIME', kind: 'time', help: 'before this time' },
-} as const satisfies Record<Exclude<Parameter, WithoutOption>, Option>;
-
-/** A parameter of the API that has an option. */
-export type Filter = keyof typeof OPTIONS;
-const FILTERS = Object.keys(OPTIONS) as Filter[];
-const optionOf = (filter: Filter): Option => OPTIONS[filter];
-
-/** Those of a list's filters that have options, in the order of the help. */
-export function filtersOf<Shape extends object>(shape: Shape): readonly (Filter & keyof Shape)[] {
-  return FILTERS.filter((filter): filter is Filter & keyof Shape => filter in shape);
-}
-
-type ValueOf<F extends Filter> = (typeof OPTIONS)[F] extends { readonly kind: 'flag' }
-  ? true
-  : (typeof OPTIONS)[F] extends { readonly kind: 'seconds' }
+type ValueOf<F extends Filter> = F['form'] extends { readonly takes: string }
+  ? F['form'] extends { readonly converts: 'seconds' }
     ? number
-    : string;
-export type FilterQuery<F extends Filter> = { readonly [Name in F]?: ValueOf<Name> };
+    : string
+  : true;
+export type FilterQuery<Asked extends Filters> = { readonly [Name in keyof Asked]?: ValueOf<Asked[Name]> };
 
 /** As `parse` takes them. */
-export function filterOptions<F extends Filter>(
-  filters: readonly F[],
-): Record<(typeof OPTIONS)[F]['name'], { readonly type: 'string' | 'boolean' }> {
-  return Object.fromEntries(
-    filters.map((filter) => {
-      const { name, kind } = optionOf(filter);
-      return [name, { type: kind === 'flag' ? 'boolean' : 'string' }];
-    }),
-  ) as Record<(typeof OPTIONS)[F]['name'], { type: 'string' | 'boolean' }>;
-}
+export const filterOptions = (filters: Filters): Record<string, { readonly type: 'string' | 'boolean' }> =>
+  Object.fromEntries(
+    optionsIn(filters).map(([, option, { form }]) => [
+      option,
+      { type: form.takes === undefined ? 'boolean' : 'string' },
+    ]),
+  );
 
 /** @throws UsageError for a time that is none. */
-export function readFilters<F extends Filter>(
-  filters: readonly F[],
+export function readFilters<Asked extends Filters>(
+  filters: Asked,
   values: Readonly<Record<string, unknown>>,
-): FilterQuery<F> {
-  const given = filters.flatMap((filter) => {
-    const { name, kind } = optionOf(filter);
-    const value = values[name];
+): FilterQuery<Asked> {
+  const given = optionsIn(filters).flatMap(([name, option, { form }]) => {
+    const value = values[option];
     if (value === undefined) return [];
-    return [[filter, typeof value === 'string' ? convert(name, value, kind) : true] as const];
+    return [[name, typeof value === 'string' ? convert(option, value, form.converts) : true] as const];
   });
-  return Object.fromEntries(given) as FilterQuery<F>;
+  return Object.fromEntries(given) as FilterQuery<Asked>;
 }
 
-/** Lines for a command's help. `states`: what `--state` takes there. */
-export const filterHelp = (filters: readonly Filter[], states = ''): string =>
+/** Lines for a command's help. `helps`: what is said otherwise there, by the filters' names. */
+export const filterHelp = (filters: Filters, helps: Readonly<Record<string, string>> = {}): string =>
   optionHelp(
     Object.fromEntries(
-      filters.map((filter) => {
-        const { name, takes, help } = optionOf(filter);
-        return [name, { ...(takes !== '' && { takes }), help: help === '' ? states : help }];
+      optionsIn(filters).map(([name, option, filter]) => {
+        const { takes, help = wordsOf(filter) } = filter.form;
+        return [option, { ...(takes !== undefined && { takes }), help: helps[name] ?? help }];
       }),
     ),
   );
 
-function convert(name: string, text: string, kind: Option['kind']): string | number {
-  if (kind === 'time') return timeOf(`--${name}`, text);
-  if (kind === 'seconds') return stuckAfterOf(`--${name}`, text);
+/** The words that it takes, as a sentence lists them. */
+export function wordsOf(filter: Filter): string {
+  const schema = filter.unwrap();
+  return schema instanceof z.ZodEnum ? orOf(schema.options.map(String)) : '';
+}
+
+function convert(name: string, text: string, as: Filter['form']['converts']): string | number {
+  if (as === 'time') return timeOf(`--${name}`, text);
+  if (as === 'seconds') return stuckAfterOf(`--${name}`, text);
   return text;
 }
 

@@ -8,7 +8,7 @@ import { liveFilters, type OperatorsClient } from '../operators/client/index.ts'
 import { openApi } from './api.ts';
 import { argumentOf, parse, someOf } from './arguments.ts';
 import type { Command } from './command.ts';
-import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
+import { filterHelp, filterOptions, readFilters } from './filters.ts';
 import { type Delivery, type Followed, followDeliveries, untilAnswered } from './follow-deliveries.ts';
 import { createForwarded, type Forwarded, isLocalRelay } from './forward-loop.ts';
 import { createForwardOutput, type Handed, sumOf } from './forward-output.ts';
@@ -19,7 +19,8 @@ import { option, optionHelp } from './options.ts';
 
 /** Authentic ones, whose bodies are kept. */
 const FORWARDED = ['accepted', 'conflict', 'quarantined', 'malformed'] as const;
-const FILTERS = filtersOf(liveFilters).filter((name) => ['source', 'kind', 'job_id'].includes(name));
+const { source, kind, job_id } = liveFilters;
+const FILTERS = { source, kind, job_id };
 const OPTIONS = {
   'secret-file': option(
     'FILE',

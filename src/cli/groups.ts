@@ -5,7 +5,7 @@ import { openApi } from './api.ts';
 import { oneOf, parse } from './arguments.ts';
 import { colourOf, countColumn, timeColumn } from './columns.ts';
 import type { Verb } from './command.ts';
-import { filterHelp, filterOptions, filtersOf, orOf, readFilters, wordsOf } from './filters.ts';
+import { filterHelp, filterOptions, orOf, readFilters } from './filters.ts';
 import { printTable } from './listing.ts';
 import type { Io } from './io.ts';
 import { count, NOTHING } from './readable.ts';
@@ -19,23 +19,15 @@ type Group = Answers['quarantineGroups']['items'][number] & {
   readonly copies?: boolean;
 };
 
-const FILTERS = {
-  outbox: filtersOf(outboxGroupFilters),
-  quarantine: filtersOf(quarantineGroupFilters),
-} as const;
-const BY = {
-  outbox: outboxGroupFilters.by.unwrap().options,
-  quarantine: quarantineGroupFilters.by.unwrap().options,
-} as const;
-const STATES = {
-  outbox: wordsOf(outboxGroupFilters.state),
-  quarantine: `${wordsOf(quarantineGroupFilters.state)} (waiting)`,
-} as const;
+const { by: byOfOutbox, ...ofOutbox } = outboxGroupFilters;
+const { by: byOfQuarantine, ...ofQuarantine } = quarantineGroupFilters;
+const FILTERS = { outbox: ofOutbox, quarantine: ofQuarantine } as const;
+const BY = { outbox: byOfOutbox.unwrap().options, quarantine: byOfQuarantine.unwrap().options } as const;
 
 const optionsOf = (noun: keyof typeof BY) => ({ by: option('WHAT', `${orOf(BY[noun])} (reason)`) });
 
 export const groupsHelp = (noun: keyof typeof BY): string =>
-  `${optionHelp(optionsOf(noun))}\n${filterHelp(FILTERS[noun], STATES[noun])}`;
+  `${optionHelp(optionsOf(noun))}\n${filterHelp(FILTERS[noun])}`;
 
 export const groupsVerb =
   (noun: keyof typeof BY): Verb =>

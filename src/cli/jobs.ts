@@ -16,12 +16,10 @@ import { storyColumns } from './story.ts';
 import { terminalWidth } from './table.ts';
 import { wrap } from './text-width.ts';
 
-const STATES = 'processing, completed, failed, or stuck: without an end for too long';
-
 const help = `Finds jobs, and shows the whole story of one.
 
   jobs list             the newest first
-${listHelp('jobs', STATES)}
+${listHelp('jobs')}
   jobs show [SOURCE] JOB
                         every delivery, event, publication and replay of a job in order; SOURCE is "default" if
                         it is left out`;

@@ -5,14 +5,14 @@ import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { COLUMNS } from './columns.ts';
 import type { Verb } from './command.ts';
-import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
+import { filterHelp, filterOptions, readFilters } from './filters.ts';
 import { LISTING_OPTIONS, limitOf, printList } from './listing.ts';
 import { optionHelp } from './options.ts';
 
 /** `noun`: of one item. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- it ties the filters and columns to the items
 export function listVerb<N extends ListName>(name: N, noun: string): Verb {
-  const filters = filtersOf(LISTS[name].filters);
+  const { filters } = LISTS[name];
   return (args, env, io) => {
     const { values } = parse(args, { ...filterOptions(filters), ...LISTING_OPTIONS });
     const limit = limitOf(values);
@@ -25,7 +25,7 @@ export function listVerb<N extends ListName>(name: N, noun: string): Verb {
   };
 }
 
-/** What `list` takes, for a command's help. `states`: what `--state` takes there. */
-export function listHelp(name: ListName, states?: string): string {
-  return `${filterHelp(filtersOf(LISTS[name].filters), states)}\n${optionHelp(LISTING_OPTIONS)}`;
+/** What `list` takes, for a command's help. */
+export function listHelp(name: ListName): string {
+  return `${filterHelp(LISTS[name].filters)}\n${optionHelp(LISTING_OPTIONS)}`;
 }

@@ -9,12 +9,12 @@ import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { colourOf, statusOf } from './columns.ts';
 import type { Command } from './command.ts';
-import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
+import { filterHelp, filterOptions, readFilters } from './filters.ts';
 import type { Io } from './io.ts';
 import { clean, duration, time } from './readable.ts';
 
 /** `status` has no option here: `--kind` says the same. */
-const FILTERS = filtersOf(liveFilters).filter((filter) => filter !== 'status');
+const { status: _status, ...FILTERS } = liveFilters;
 const RECONNECT_MS = 1_000;
 
 const help = `Deliveries and publications as they happen, until Ctrl-C; NDJSON when piped.

@@ -3,12 +3,12 @@
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import { type Ordered, type OrderName, type OrderPreview } from '../operators/client/index.ts';
+import type { Filters, Ordered, OrderName, OrderPreview } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { FLAG, parse, TEXT } from './arguments.ts';
 import { CONFIRM_OPTIONS, hasSomebody, requireSomebody } from './ask.ts';
 import type { Verb } from './command.ts';
-import { type Filter, filterOptions, orOf, readFilters } from './filters.ts';
+import { filterOptions, orOf, readFilters } from './filters.ts';
 import { type Io, toJson } from './io.ts';
 import { runOrder, takePages, totalOf } from './order.ts';
 import { clean, counted } from './readable.ts';
@@ -36,7 +36,7 @@ export type OrderVerb<Name extends OrderName> = {
   readonly columns: readonly Column<OrderPreview<Name>['sample'][number]>[];
   /** At most so many in one command. */
   readonly idsMax: number;
-  readonly filters: readonly Filter[];
+  readonly filters: Filters;
   /** What `--state` takes, without which there is no `--all`. */
   readonly states?: readonly string[];
   readonly needsNote?: true;

@@ -15,7 +15,7 @@ import { parse } from './arguments.ts';
 import { CONFIRM_OPTIONS } from './ask.ts';
 import { colourOf, COLUMNS } from './columns.ts';
 import { nounCommand, type Verb } from './command.ts';
-import { filterHelp, filterOptions, filtersOf, orOf, readFilters, wordsOf } from './filters.ts';
+import { filterHelp, filterOptions, orOf, readFilters, wordsOf } from './filters.ts';
 import { groupsHelp, groupsVerb } from './groups.ts';
 import { LISTING_OPTIONS, limitOf, printList } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
@@ -24,18 +24,16 @@ import { optionHelp } from './options.ts';
 import { type OrderVerb, orderVerb } from './order-verb.ts';
 import { ago, count, counted, orMore } from './readable.ts';
 
-const FILTERS = filtersOf(LISTS.outbox.filters);
-const STATE = LISTS.outbox.filters.state;
+const FILTERS = LISTS.outbox.filters;
 
 /** Only copies of replays have a queue, and nobody decides on these. */
-const { copies: _copies, queue: _queue, ...orderFilters } = LISTS.outbox.filters;
-const ORDER_FILTERS = filtersOf(orderFilters);
+const { copies: _copies, queue: _queue, ...ORDER_FILTERS } = FILTERS;
 
 const help = `Events that are still to be published, and decisions about those that wait for one.
 
   outbox                what waits for an operator: returned (no queue received it) or parked (the relay gave up)
   outbox list           all entries and replays' copies, the oldest first
-${listHelp('outbox', wordsOf(STATE))}
+${listHelp('outbox')}
   outbox returned       those that no queue received
   outbox parked         those that the relay gave up on; later events of their jobs wait behind them
   outbox groups         how much there is for which reason
@@ -48,7 +46,7 @@ ${groupsHelp('outbox')}
     --source NAME         only those of this source
   outbox retry --all --state STATE
                         publish again all that match; it shows them and asks
-${filterHelp(ORDER_FILTERS, orOf(WAITING))}
+${filterHelp(ORDER_FILTERS, { state: orOf(WAITING) })}
 ${optionHelp(CONFIRM_OPTIONS)}
   outbox park ID…       stop the attempts to publish these; later events of their jobs wait behind them
   outbox park --all --state STATE
@@ -64,8 +62,9 @@ async function overview(args: string[], env: Env, io: Io): Promise<number> {
   const { values } = parse(args, { ...filterOptions(FILTERS), ...LISTING_OPTIONS });
   const limit = limitOf(values);
   const { state, ...query } = readFilters(FILTERS, values);
-  const known = STATE.unwrap().options.find((one) => one === state);
-  if (state !== undefined && known === undefined) throw new UsageError(`--state takes ${wordsOf(STATE)}`);
+  const known = FILTERS.state.unwrap().options.find((one) => one === state);
+  if (state !== undefined && known === undefined)
+    throw new UsageError(`--state takes ${wordsOf(FILTERS.state)}`);
   const { client } = openApi(env, io);
   const states = known === undefined ? WAITING : [known];
   const counts = await client.outboxCounts(query);

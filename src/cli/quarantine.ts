@@ -5,7 +5,7 @@ import { DISCARDED_AT_ONCE, LISTS, RELEASED_AT_ONCE } from '../operators/client/
 import { CONFIRM_OPTIONS } from './ask.ts';
 import { COLUMNS } from './columns.ts';
 import { nounCommand } from './command.ts';
-import { filterHelp, filtersOf, wordsOf } from './filters.ts';
+import { filterHelp } from './filters.ts';
 import { groupsHelp, groupsVerb } from './groups.ts';
 import type { Io } from './io.ts';
 import { printTable } from './listing.ts';
@@ -16,9 +16,8 @@ import { isFailure, type Item, type OrderVerb, orderVerb, type Telling } from '.
 import { count, counted } from './readable.ts';
 import type { Column } from './table.ts';
 
-const { state: _state, released: _released, ...orderFilters } = LISTS.quarantine.filters;
 /** Of the actions on all that wait. */
-const ORDER_FILTERS = filtersOf(orderFilters);
+const { state: _state, ...ORDER_FILTERS } = LISTS.quarantine.filters;
 
 /** Of those that are still not understood. */
 const SHOWN_MAX = 20;
@@ -26,7 +25,7 @@ const SHOWN_MAX = 20;
 const help = `Authentic deliveries that were not understood: they are kept, and not published.
 
   quarantine list       the newest first
-${listHelp('quarantine', `${wordsOf(LISTS.quarantine.filters.state)} (waiting)`)}
+${listHelp('quarantine')}
   quarantine groups     how many wait for which reason
 ${groupsHelp('quarantine')}
   quarantine release ID…

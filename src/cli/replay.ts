@@ -4,25 +4,23 @@ import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import {
   type Answers,
-  LISTS,
   REPLAY_EVENT_IDS_MAX,
   REPLAY_RATE_DEFAULT,
   REPLAY_RATE_MAX,
   type ReplayOrder,
+  replayEventFilters,
 } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse, whole } from './arguments.ts';
 import { CONFIRM_OPTIONS, confirm, requireSomebody } from './ask.ts';
 import type { Command } from './command.ts';
 import { COLUMNS } from './columns.ts';
-import { filterHelp, filterOptions, filtersOf, readFilters } from './filters.ts';
+import { filterHelp, filterOptions, readFilters } from './filters.ts';
 import { type Io, toJson } from './io.ts';
 import { clean, counted, duration, orMore } from './readable.ts';
 import { renderTable, terminalWidth } from './table.ts';
 import { printReplay, watchReplay } from './watch-replay.ts';
 import { flag, option, optionHelp } from './options.ts';
-
-const FILTERS = [...filtersOf(LISTS.events.filters), 'secret_fingerprint', 'remote_address'] as const;
 
 const OPTIONS = {
   queue: option('NAME', 'only to this queue, and not to the exchange'),
@@ -36,7 +34,7 @@ const help = `Publishes events again, with the same ids. Subscribers recognize t
 
   replay EVENT_ID…      these events, at most ${REPLAY_EVENT_IDS_MAX}
   replay --<filter> …   all events that match
-${filterHelp(FILTERS)}
+${filterHelp(replayEventFilters)}
   with either:
 ${optionHelp(OPTIONS)}
 
@@ -46,10 +44,10 @@ See also "tallyhook replays --help".`;
 async function run(args: string[], env: Env, io: Io): Promise<number> {
   const { values, positionals } = parse(
     args,
-    { ...filterOptions(FILTERS), ...OPTIONS },
+    { ...filterOptions(replayEventFilters), ...OPTIONS },
     REPLAY_EVENT_IDS_MAX,
   );
-  const filter = readFilters(FILTERS, values);
+  const filter = readFilters(replayEventFilters, values);
   const order = orderOf(positionals, filter, values);
   requireSomebody(io, values, 'replayed');
   const api = openApi(env, io);

@@ -1,12 +1,11 @@
 // `tallyhook replays`: what was replayed, what is being replayed, and how to stop it.
 
 import type { Env } from '../config.ts';
-import { type Answers, type Items, LISTS } from '../operators/client/index.ts';
+import type { Answers, Items } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { argumentOf, parse } from './arguments.ts';
 import { nameColumn, textColumn } from './columns.ts';
 import { nounCommand, type Verb } from './command.ts';
-import { wordsOf } from './filters.ts';
 import { printOne, printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import type { Io } from './io.ts';
@@ -17,7 +16,7 @@ import { printReplay, watchReplay } from './watch-replay.ts';
 const help = `Replays, finished and under way ("tallyhook replay" starts one).
 
   replays list          the newest first
-${listHelp('replays', wordsOf(LISTS.replays.filters.state))}
+${listHelp('replays')}
   replays show ID       one replay, with what it left out and why
   replays watch ID      a progress bar until it ends or is paused
   replays pause ID      no more copies are made; those in the outbox still go

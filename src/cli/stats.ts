@@ -2,7 +2,7 @@
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
-import type { Answers } from '../operators/client/index.ts';
+import { type Answers, range, source } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import type { Command } from './command.ts';
@@ -13,7 +13,7 @@ import { time } from './readable.ts';
 import { DELIVERIES, hasPublications, PUBLICATIONS, TOTAL, totalRows } from './stats-columns.ts';
 import { flag, option, optionHelp } from './options.ts';
 
-const FILTERS = ['from', 'to', 'source'] as const;
+const FILTERS = { ...range, source };
 
 const OPTIONS = {
   step: option('TIME', 'how long one line stands for: 1m, 5m, 1h, 1d (1m)'),

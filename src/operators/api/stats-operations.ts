@@ -46,7 +46,7 @@ export function createStatsOperations(deps: {
             `Seconds, whole minutes. At most ${STEPS_MAX} steps fit between \`from\` and \`to\`. Counts older than ` +
               `${MINUTES_KEPT_HOURS} hours are kept by the hour: a range that begins before has steps of whole hours.`,
           ),
-        source: source.optional(),
+        source,
       }),
       answers: {
         200: {

@@ -104,11 +104,6 @@ export const QUARANTINE_STATES: Readonly<Record<QuarantineState, Condition>> = {
 const quarantineTable: FilterTable<QuarantineFilters> = {
   ...ofSourcesAndJobs,
   state: (state) => byPartialIndex(QUARANTINE_STATES[state]),
-  // An older form of `state`. Beside it, a condition as any other.
-  released: (released, { state }) => {
-    if (state !== undefined) return { condition: sql`(t.released_at is not null) = ${released}` };
-    return byPartialIndex(QUARANTINE_STATES[released ? 'released' : 'waiting']);
-  },
   status: byStatus,
   reason: (reason) => ({ condition: sql`t.reason = ${reason}` }),
 };
@@ -117,9 +112,8 @@ const quarantineTable: FilterTable<QuarantineFilters> = {
 export const IS_WAITING = QUARANTINE_STATES.waiting;
 
 /** The conditions of these filters on deliveries `t`, without those on their time. */
-export const quarantineConditions = (
-  asked: Omit<QuarantineFilters, 'state' | 'released' | 'from' | 'to'>,
-): Condition[] => filtersOf(quarantineTable, asked).map(({ condition }) => condition);
+export const quarantineConditions = (asked: Omit<QuarantineFilters, 'state' | 'from' | 'to'>): Condition[] =>
+  filtersOf(quarantineTable, asked).map(({ condition }) => condition);
 
 /** On deliveries `t`. */
 export const receivedBetween = ({ from, to }: Pick<QuarantineFilters, 'from' | 'to'>): Condition[] => [
@@ -129,12 +123,7 @@ export const receivedBetween = ({ from, to }: Pick<QuarantineFilters, 'from' | '
 
 /** The deliveries that wait for an operator, or that an operator has released or discarded. */
 export const quarantine: List<QuarantineFilters, AuditedDelivery> = createList(spec, {
-  toQuestion: ({ state, released, ...asked }) =>
-    questionOf(quarantineTable)({
-      state: state ?? (released === undefined ? 'waiting' : undefined),
-      released,
-      ...asked,
-    }),
+  toQuestion: ({ state = 'waiting', ...asked }) => questionOf(quarantineTable)({ state, ...asked }),
   toItem: toDelivery,
 });
 

@@ -17,9 +17,14 @@ export { UNANSWERED } from '../contract/deliveries.ts';
 export { EXPORTED_LISTS, type ListName, LISTS } from '../contract/lists.ts';
 export { outboxGroupFilters, quarantineGroupFilters } from '../contract/groups.ts';
 export { liveFilters } from '../contract/live.ts';
-export { OPTION_NAMES } from '../contract/option-names.ts';
+export { type Filter, type Filters, range, source } from '../contract/filters.ts';
 export type { OrderName } from '../contract/orders.ts';
 export { DECIDED_AT_ONCE, PARKABLE, WAITING } from '../contract/outbox-orders.ts';
 export { DISCARDED_AT_ONCE, RELEASED_AT_ONCE } from '../contract/quarantine.ts';
 export { ERROR_MESSAGE_MAX_LENGTH } from '../contract/story.ts';
-export { REPLAY_EVENT_IDS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX } from '../contract/replay-order.ts';
+export {
+  REPLAY_EVENT_IDS_MAX,
+  REPLAY_RATE_DEFAULT,
+  REPLAY_RATE_MAX,
+  replayEventFilters,
+} from '../contract/replay-order.ts';

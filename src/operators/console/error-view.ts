@@ -1,10 +1,10 @@
 // What is shown instead of a page that could not be: what went wrong, in words for the operator.
 
+import { FORMS } from '../contract/lists.ts';
 import { toApiError } from '../api/answers.ts';
 import { ApiError } from '../api/operation.ts';
 import { FormError, html } from '../../web/index.ts';
 import type { View } from './page.ts';
-import { LABELS } from './view/filter-form.ts';
 
 export const SESSION_ENDED: View = {
   title: 'Your session has ended',
@@ -55,9 +55,10 @@ const NOT_ENCODED = new ApiError(400, 'invalid_request', 'the address is not enc
 
 /** The API names the parameter first; the page's forms have a label for it. */
 const inLabels = (message: string) =>
-  message.replace(/^(\w+): /, (whole, name: string) =>
-    Object.hasOwn(LABELS, name) ? `“${LABELS[name]}” ` : whole,
-  );
+  message.replace(/^(\w+): /, (whole, name: string) => {
+    const form = FORMS.get(name);
+    return form === undefined ? whole : `“${form.label}” `;
+  });
 
 const sentence = (text: string) =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;

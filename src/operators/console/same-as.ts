@@ -1,7 +1,7 @@
 // How to ask for what a page shows with the command line and with curl. Both lines are for a shell: what a sender wrote stands
 // in quotes and can do nothing there.
 
-import { OPTION_NAMES } from '../contract/option-names.ts';
+import { FORMS } from '../contract/lists.ts';
 import { shellWord } from '../../shell-word.ts';
 import { type Content, html } from '../../web/index.ts';
 import { givenIn, type Query } from './calls.ts';
@@ -37,13 +37,11 @@ export function sameAs(origin: string, { command, path, query = {}, body }: Call
 /** A parameter of the API as an option. The command line goes from page to page by itself, so a cursor has none. */
 function optionOf([name, value]: [string, string]): readonly string[] {
   if (name === 'limit') return [`--limit ${value}`];
-  const option = OPTIONS.get(name);
+  const { option, takes } = FORMS.get(name) ?? {};
   if (option === undefined) return [];
-  if (option.isFlag) return value === 'true' ? [`--${option.name}`] : [];
+  if (takes === undefined) return value === 'true' ? [`--${option}`] : [];
   // Behind `=`, a value may begin with a dash.
-  return value.startsWith('-')
-    ? [`--${option.name}=${shellWord(value)}`]
-    : [`--${option.name} ${shellWord(value)}`];
+  return value.startsWith('-') ? [`--${option}=${shellWord(value)}`] : [`--${option} ${shellWord(value)}`];
 }
 
 /** An argument that begins with a dash is no option: `jobs show default -- -rf`. Such a line has no options behind it. */
@@ -51,10 +49,6 @@ function endOptions(command: readonly string[]): readonly string[] {
   const first = command.slice(2).findIndex((word) => word.startsWith('-') && !word.startsWith('--'));
   return first === -1 ? command : command.toSpliced(first + 2, 0, '--');
 }
-
-const OPTIONS = new Map<string, { readonly name: string; readonly isFlag?: true }>(
-  Object.entries(OPTION_NAMES),
-);
 
 export function renderSameAs(same: SameAs | undefined): Content {
   if (same === undefined) return undefined;

@@ -1,8 +1,18 @@
 // Deliveries: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
-import { outcome, kind, percentage, timestamp } from './fields.ts';
-import { job, plain, range, source } from './filters.ts';
+import { outcome, percentage, timestamp } from './fields.ts';
+import {
+  errorCode,
+  filter,
+  job,
+  kindFilter,
+  outcomeFilter,
+  plain,
+  range,
+  source,
+  statusFilter,
+} from './filters.ts';
 
 /** Why a sender did not get the answer of a recorded delivery, as people read it. */
 export const UNANSWERED = {
@@ -66,14 +76,24 @@ export const DeliveryDetail = Delivery.extend({
 }).meta({ id: 'DeliveryDetail', description: 'One inbound request, with its headers.' });
 
 export const deliveryFilters = {
-  source: source.optional(),
-  outcome: outcome.optional(),
-  status: plain(128).optional().describe('As it was sent.'),
-  kind: kind.optional(),
+  source,
+  outcome: outcomeFilter,
+  status: statusFilter(plain(128).describe('As it was sent.')),
+  kind: kindFilter,
   ...job,
-  error_code: plain(256).optional(),
-  secret_fingerprint: plain(64).optional(),
-  remote_address: plain(64).optional(),
+  error_code: errorCode,
+  secret_fingerprint: filter(plain(64), {
+    label: 'Secret',
+    option: 'secret',
+    takes: 'HEX',
+    help: 'signed with the secret of this fingerprint',
+  }),
+  remote_address: filter(plain(64), {
+    label: 'Address',
+    option: 'address',
+    takes: 'IP',
+    help: 'only from this address',
+  }),
   ...range,
 };
 

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { digits, eventStatus, kind, percentage, timestamp } from './fields.ts';
-import { flag, job, plain, range, source } from './filters.ts';
+import { errorCode, filter, flag, job, kindFilter, range, source, statusFilter } from './filters.ts';
 import { Publication } from './publications.ts';
 
 export const PUBLICATIONS_SHOWN_MAX = 100;
@@ -33,12 +33,12 @@ export const EventDetail = Event.extend({
 }).meta({ id: 'EventDetail', description: 'An event with its publications.' });
 
 export const eventFilters = {
-  source: source.optional(),
-  status: eventStatus.optional(),
-  kind: kind.optional(),
+  source,
+  status: statusFilter(eventStatus),
+  kind: kindFilter,
   ...job,
-  error_code: plain(256).optional(),
-  late: flag.optional(),
+  error_code: errorCode,
+  late: filter(flag, { label: 'Late', option: 'late', help: 'only events that came late' }),
   ...range,
 };
 

@@ -14,8 +14,10 @@ export const outboxGroupFilters = {
   ...ofOutbox,
 };
 
-const { released: _released, ...ofQuarantine } = quarantineFilters;
-export const quarantineGroupFilters = { by: z.enum(['reason', 'source']).default('reason'), ...ofQuarantine };
+export const quarantineGroupFilters = {
+  by: z.enum(['reason', 'source']).default('reason'),
+  ...quarantineFilters,
+};
 
 const group = {
   value: z.string().nullable().describe('What they have in common; null if it is not set.'),

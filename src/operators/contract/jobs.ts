@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { eventStatus, timestamp } from './fields.ts';
-import { job, range, source, wholeNumber } from './filters.ts';
+import { filter, job, range, source, stateFilter, wholeNumber } from './filters.ts';
 
 export const Job = z
   .object({
@@ -20,11 +20,23 @@ export const Job = z
   .meta({ id: 'Job', description: 'What the deliveries of a job reported.' });
 
 export const jobFilters = {
-  source: source.optional(),
-  state: z.enum(['processing', 'completed', 'failed', 'stuck']).optional(),
-  stuck_after: wholeNumber(60, 31_536_000)
-    .optional()
-    .describe('With `state=stuck`: seconds since it was first seen, without an end. 3600 where not given.'),
+  source,
+  state: stateFilter(
+    z.enum(['processing', 'completed', 'failed', 'stuck']),
+    'processing, completed, failed, or stuck: without an end for too long',
+  ),
+  stuck_after: filter(
+    wholeNumber(60, 31_536_000).describe(
+      'With `state=stuck`: seconds since it was first seen, without an end. 3600 where not given.',
+    ),
+    {
+      label: 'Stuck after (seconds)',
+      option: 'stuck-after',
+      takes: 'TIME',
+      converts: 'seconds',
+      help: 'with --state stuck: first seen longer ago than this: 90s, 15m, 24h, 7d (1h)',
+    },
+  ),
   ...job,
   ...range,
 };

@@ -5,16 +5,19 @@ import type { z } from 'zod';
 import { Delivery, deliveryFilters } from './deliveries.ts';
 import { Event, eventFilters } from './events.ts';
 import { page } from './fields.ts';
+import type { FilterForm, Filters } from './filters.ts';
 import { Job, jobFilters } from './jobs.ts';
+import { liveFilters } from './live.ts';
 import { LogLine, logFilters } from './operator-log.ts';
 import { Entry, outboxFilters, OutboxPage } from './outbox.ts';
 import { Publication, publicationFilters } from './publications.ts';
 import { quarantineFilters } from './quarantine.ts';
+import { replayEventFilters } from './replay-order.ts';
 import { Replay, replayFilters } from './replays.ts';
 
 export type ListContract = {
   readonly item: z.ZodObject;
-  readonly filters: z.ZodRawShape;
+  readonly filters: Filters;
   readonly page: z.ZodObject;
   readonly tag: string;
   readonly summary: string;
@@ -89,3 +92,14 @@ const { replays: _replays, ...EXPORTED } = LISTS;
 export type ExportedList = keyof typeof EXPORTED;
 /** All but the replays, which are few. */
 export const EXPORTED_LISTS = Object.keys(EXPORTED) as ExportedList[];
+
+const ALL_FILTERS = [
+  ...Object.values(LISTS).map(({ filters }): Filters => filters),
+  liveFilters,
+  replayEventFilters,
+];
+
+/** How people meet a parameter of the API, by its name; none if it is no filter. The same name has one form in all lists. */
+export const FORMS: ReadonlyMap<string, FilterForm> = new Map(
+  ALL_FILTERS.flatMap((filters) => Object.entries(filters).map(([name, { form }]) => [name, form] as const)),
+);

@@ -1,15 +1,20 @@
 // The filters of the live stream.
 
 import { z } from 'zod';
-import { eventStatus, kind, outcome, publicationResult } from './fields.ts';
-import { jobId, source } from './filters.ts';
+import { eventStatus, outcome, publicationResult } from './fields.ts';
+import { filter, job, kindFilter, outcomeFilter, resultFilter, source, statusFilter } from './filters.ts';
 
 export const liveFilters = {
-  events: z.enum(['deliveries', 'publications']).optional().describe('Both where not given.'),
-  source: source.optional(),
-  outcome: outcome.optional().describe('Then no publications come.'),
-  result: publicationResult.optional().describe('Then no deliveries come.'),
-  status: eventStatus.optional(),
-  kind: kind.optional(),
-  job_id: jobId.optional(),
+  events: filter(z.enum(['deliveries', 'publications']).describe('Both where not given.'), {
+    label: 'Show',
+    option: 'events',
+    takes: 'WHAT',
+    help: 'deliveries or publications (both)',
+  }),
+  source,
+  outcome: filter(outcome.describe('Then no publications come.'), outcomeFilter.form),
+  result: filter(publicationResult.describe('Then no deliveries come.'), resultFilter.form),
+  status: statusFilter(eventStatus),
+  kind: kindFilter,
+  job_id: job.job_id,
 };

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { digits, timestamp } from './fields.ts';
-import { plain, range, source } from './filters.ts';
+import { filter, plain, range, source } from './filters.ts';
 
 const ACTIONS = [
   'body.read',
@@ -46,10 +46,30 @@ export const LogLine = z
   });
 
 export const logFilters = {
-  actor: plain(100).optional(),
-  token_id: plain(100).optional(),
-  action: z.enum(ACTIONS).optional(),
-  subject: plain(256).optional(),
-  source: source.optional(),
+  actor: filter(plain(100), {
+    label: 'By (token’s name)',
+    option: 'actor',
+    takes: 'NAME',
+    help: 'only by the token of this name',
+  }),
+  token_id: filter(plain(100), {
+    label: 'By (token’s id)',
+    option: 'token',
+    takes: 'ID',
+    help: 'only by this token',
+  }),
+  action: filter(z.enum(ACTIONS), {
+    label: 'Action',
+    option: 'action',
+    takes: 'ACTION',
+    help: 'body.read, export, replay.create, quarantine.release, outbox.retry, token.create, …',
+  }),
+  subject: filter(plain(256), {
+    label: 'What it was done to',
+    option: 'subject',
+    takes: 'ID',
+    help: 'only what was done to this delivery, event, replay or token',
+  }),
+  source,
   ...range,
 };

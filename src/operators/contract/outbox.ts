@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { digits, outboxState, page, timestamp } from './fields.ts';
-import { exactReason, flag, jobId, plain, source } from './filters.ts';
+import { exactReason, filter, flag, job, plain, reasonFilter, source, stateFilter } from './filters.ts';
 
 export const Entry = z
   .object({
@@ -44,14 +44,21 @@ export const OutboxPage = page(Entry)
   .meta({ id: 'OutboxPage', description: 'What waits, and how much of it there is.' });
 
 export const outboxFilters = {
-  state: outboxState.optional(),
-  source: source.optional(),
-  job_id: jobId.optional(),
-  reason: exactReason.optional().describe('Its `last_error`, word for word.'),
-  queue: plain(255).optional().describe('Copies of replays that go to this queue alone, by its exact name.'),
-  copies: flag
-    .optional()
-    .describe('`true`: only the copies of replays. `false`: only events. Both where not given.'),
+  state: stateFilter(outboxState),
+  source,
+  job_id: job.job_id,
+  reason: reasonFilter(exactReason.describe('Its `last_error`, word for word.')),
+  queue: filter(plain(255).describe('Copies of replays that go to this queue alone, by its exact name.'), {
+    label: 'Queue',
+    option: 'queue',
+    takes: 'NAME',
+    help: "only replays' copies for this queue",
+  }),
+  // `outbox list` shows both.
+  copies: filter(
+    flag.describe('`true`: only the copies of replays. `false`: only events. Both where not given.'),
+    { label: 'Replays’ copies' },
+  ),
 };
 
 export type Entry = z.infer<typeof Entry>;

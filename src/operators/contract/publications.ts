@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { digits, publicationResult, timestamp } from './fields.ts';
-import { eventIdText, job, range, source } from './filters.ts';
+import { eventIdText, filter, job, range, resultFilter, source } from './filters.ts';
 
 export const Publication = z
   .object({
@@ -22,11 +22,16 @@ export const Publication = z
   .meta({ id: 'Publication', description: 'One attempt to publish an event, and its result.' });
 
 export const publicationFilters = {
-  source: source.optional(),
-  result: publicationResult.optional(),
-  event_id: eventIdText.optional(),
+  source,
+  result: resultFilter,
+  event_id: filter(eventIdText, { label: 'Event', option: 'event', takes: 'ID', help: 'only of this event' }),
   ...job,
-  replay_id: z.uuid().optional(),
+  replay_id: filter(z.uuid(), {
+    label: 'Replay',
+    option: 'replay',
+    takes: 'ID',
+    help: 'only of this replay',
+  }),
   ...range,
 };
 

@@ -3,7 +3,17 @@
 import { z } from 'zod';
 import { Delivery } from './deliveries.ts';
 import { timestamp } from './fields.ts';
-import { exactReason, flag, job, note as noteText, plain, range, source } from './filters.ts';
+import {
+  exactReason,
+  job,
+  note as noteText,
+  plain,
+  range,
+  reasonFilter,
+  source,
+  stateFilter,
+  statusFilter,
+} from './filters.ts';
 import { counts, idsOf, namesOne, ONE_OF_BOTH, page, paged, SAMPLE_MAX } from './order-fields.ts';
 
 /** One transaction locks as many jobs. */
@@ -15,18 +25,18 @@ const state = z.enum(['waiting', 'released', 'discarded']);
 export type QuarantineState = z.infer<typeof state>;
 
 export const quarantineFilters = {
-  source: source.optional(),
-  status: plain(128).optional().describe('As it was sent.'),
-  reason: exactReason.optional().describe('Why it is in quarantine, word for word.'),
+  source,
+  status: statusFilter(plain(128).describe('As it was sent.')),
+  reason: reasonFilter(exactReason.describe('Why it is in quarantine, word for word.')),
   ...job,
   ...range,
-  state: state
-    .optional()
-    .describe('What operators decided; `waiting` if neither this nor `released` is given.'),
-  released: flag.optional().describe('`true`: as `state=released`; `false`: as `state=waiting`.'),
+  state: stateFilter(
+    state.describe('What operators decided; `waiting` where not given.'),
+    'waiting, released or discarded (waiting)',
+  ),
 };
 
-const { state: _state, released: _released, ...orderFilters } = quarantineFilters;
+const { state: _state, ...orderFilters } = quarantineFilters;
 
 const filter = z.strictObject(orderFilters).describe('As in the list of the quarantine; empty for all.');
 /** In lower case, as they are shown. */

@@ -15,14 +15,16 @@ const QUEUE_MAX_BYTES = 255;
 /** `default:job_7f3a:completed`, `default:job_7f3a:processing:45`; a job's id may hold colons. */
 const EVENT_ID = /^[^:]+:.+:(?:completed|failed|processing:\d{1,3})$/;
 
+const { secret_fingerprint, remote_address } = deliveryFilters;
+/** Which events, by what they are and by the delivery that reported them. */
+export const replayEventFilters = { ...eventFilters, secret_fingerprint, remote_address };
+
 export const ReplayFilter = z
   .strictObject({
     ...eventFilters,
     late: z.boolean().optional(),
-    secret_fingerprint: deliveryFilters.secret_fingerprint.describe(
-      'Of the delivery that reported the event.',
-    ),
-    remote_address: deliveryFilters.remote_address.describe('Of the delivery that reported the event.'),
+    secret_fingerprint: secret_fingerprint.describe('Of the delivery that reported the event.'),
+    remote_address: remote_address.describe('Of the delivery that reported the event.'),
   })
   .refine(
     (filter) => Object.values(filter).some((value) => value !== undefined),

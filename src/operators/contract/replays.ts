@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { Event } from './events.ts';
 import { timestamp } from './fields.ts';
+import { stateFilter } from './filters.ts';
 import { ReplayFilter, replayRate } from './replay-order.ts';
 
 export const SKIPS_SHOWN_MAX = 100;
@@ -68,7 +69,7 @@ export const ReplayPreview = z
   })
   .meta({ id: 'ReplayPreview', description: 'What a replay would publish.' });
 
-export const replayFilters = { state: replayState.optional() };
+export const replayFilters = { state: stateFilter(replayState) };
 
 export const ReplayOfJob = z
   .object({

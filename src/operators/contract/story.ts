@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { Delivery } from './deliveries.ts';
 import { Event } from './events.ts';
 import { page, timestamp } from './fields.ts';
-import { flag, jobId, paging, source, wholeNumber } from './filters.ts';
+import { flag, jobId, paging, sourceName, wholeNumber } from './filters.ts';
 import { Job } from './jobs.ts';
 import { Entry } from './outbox.ts';
 import { Publication } from './publications.ts';
@@ -58,7 +58,7 @@ export const Story = page(StoryItem)
   .extend({ job: Job.nullable().describe('Null if all its deliveries are in quarantine.') })
   .meta({ id: 'Story', description: 'A job and what happened to it, in order.' });
 
-export const storyOf = { source, job_id: jobId };
+export const storyOf = { source: sourceName, job_id: jobId };
 
 export const storyPaging = {
   limit: wholeNumber(1, STORY_ITEMS_MAX).default(STORY_ITEMS_DEFAULT),

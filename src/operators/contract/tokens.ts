@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { timestamp } from './fields.ts';
-import { source, time } from './filters.ts';
+import { sourceName, time } from './filters.ts';
 import { tokenName } from './token-name.ts';
 
 export const ENVIRONMENTS = ['live', 'test'] as const;
@@ -47,7 +47,7 @@ export const TokenOrder = z
     name: tokenName,
     role: z.enum(TOKEN_ROLES),
     sources: z
-      .array(source)
+      .array(sourceName)
       .min(1)
       .max(MAX_SOURCES)
       .optional()

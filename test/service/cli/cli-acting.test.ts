@@ -136,7 +136,7 @@ test('quarantine release tries again, one or all, and says what is still not und
     { delivery_id: id, event_id: `default:${job}:completed` },
   ]);
   expect(await cli.items('quarantine', 'list')).toHaveLength(2);
-  expect(await cli.items('quarantine', 'list', '--released')).toHaveLength(1);
+  expect(await cli.items('quarantine', 'list', '--state', 'released')).toHaveLength(1);
   await place.bus.received(2);
 });
 

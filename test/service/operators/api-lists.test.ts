@@ -100,7 +100,6 @@ describe('on a month of history', () => {
     ['jobs', 'job_id_prefix=batch-&source=default', `job_id like 'batch-%' and source = 'default'`],
     ['quarantine', '', `outcome = 'quarantined'`],
     ['quarantine', 'source=default&status=exploded', `outcome = 'quarantined' and source = 'default'`],
-    ['quarantine', 'released=true', 'false'],
     ['quarantine', 'state=waiting&source=default', `outcome = 'quarantined' and source = 'default'`],
     ['quarantine', 'state=released', 'false'],
     ['quarantine', 'state=discarded', 'false'],

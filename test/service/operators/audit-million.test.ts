@@ -169,7 +169,7 @@ const LISTS = {
   quarantine: {
     list: quarantine,
     order: { time: 'received_at', ties: ['id'] },
-    single: [...byTime, { released: true }, { state: 'discarded' }, { job_id: NONE }],
+    single: [...byTime, { state: 'released' }, { state: 'discarded' }, { job_id: NONE }],
     // What waits in quarantine is the index: the seed has 5,000 of them.
     meeting: [...bySource, ...byPrefix, byMiddlingPrefix, { status: 'exploded' }, { status: 'completed' }],
   },

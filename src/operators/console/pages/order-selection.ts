@@ -1,7 +1,7 @@
 // What an order is about: the ticked rows, or all that match a filter. It stands in the address of the order's first page, and in
 // the fields of the form on it.
 
-import type { z } from 'zod';
+import type { Filters } from '../../contract/filters.ts';
 import type { OrderName } from '../../contract/orders.ts';
 import { type Content, html } from '../../../web/index.ts';
 import { textIn } from '../view/act.ts';
@@ -11,7 +11,7 @@ import { withMoments } from '../view/list-page.ts';
 
 export type Selectable = {
   /** The parameters of its filter. */
-  readonly filters: z.ZodRawShape;
+  readonly filters: Filters;
   /** The parameter that bounds it to what its preview was of. */
   readonly bound: 'up_to' | 'to';
 };

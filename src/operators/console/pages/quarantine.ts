@@ -138,7 +138,7 @@ const renderItems = (items: readonly DeliveryItem[]): Content =>
     empty: '',
   });
 
-const { state: _state, released: _released, ...filters } = quarantineFilters;
+const { state: _state, ...filters } = quarantineFilters;
 const order = {
   filters,
   bound: 'to',

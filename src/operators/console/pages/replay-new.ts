@@ -1,7 +1,7 @@
 // The form that starts a replay. Its state is its address, and below it stands what the replay would publish: the dry run. The
 // button acts on what was shown, since it sends the dry run's upper bound.
 
-import { REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX } from '../../contract/replay-order.ts';
+import { REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, replayEventFilters } from '../../contract/replay-order.ts';
 import { Replay, ReplayPreview } from '../../contract/replays.ts';
 import type { z } from 'zod';
 import { ApiError } from '../../api/operation.ts';
@@ -19,7 +19,6 @@ import {
   namesEvents,
   orderOf,
   readReplayForm,
-  REPLAY_FILTERS,
   type ReplayForm,
   sameReplay,
 } from './replay-order.ts';
@@ -66,7 +65,7 @@ async function preview({ calls }: Visit, form: ReplayForm): Promise<Preview | Ap
 
 function renderForm(form: ReplayForm, { sources }: Visit): Html {
   const { values, eventIds, queue, rate, note } = form;
-  const field = (name: string) => renderField(name, { filters: REPLAY_FILTERS, values, sources });
+  const field = (name: string) => renderField(name, { filters: replayEventFilters, values, sources });
   const isMoreSet = MORE.some((name) => values[name] !== undefined);
   return html`<form class="replay" action="${PATH}" data-preview="preview">
 <fieldset><legend>All events that match</legend>
@@ -84,7 +83,7 @@ function renderForm(form: ReplayForm, { sources }: Visit): Html {
 }
 
 const FIRST = ['source', 'kind', 'job_id', 'from', 'to'];
-const MORE = Object.keys(REPLAY_FILTERS).filter((name) => !FIRST.includes(name));
+const MORE = Object.keys(replayEventFilters).filter((name) => !FIRST.includes(name));
 
 function renderPreview(found: Preview, form: ReplayForm): Content {
   const { matched, matched_exactly: isExact, sample, matched_before: to } = found;

@@ -1,15 +1,9 @@
 // What the form of a new replay holds, in its address and when it is sent: an order of the API, field by field.
 
-import { deliveryFilters } from '../../contract/deliveries.ts';
-import { eventFilters } from '../../contract/events.ts';
-import type { ReplayOrder } from '../../contract/replay-order.ts';
+import { type ReplayOrder, replayEventFilters } from '../../contract/replay-order.ts';
 import { type SameAs, sameAs } from '../same-as.ts';
 import { filtersIn } from '../view/filter-form.ts';
 import { withMoments } from '../view/list-page.ts';
-
-const { secret_fingerprint, remote_address } = deliveryFilters;
-/** Of events, and of the deliveries that reported them. */
-export const REPLAY_FILTERS = { ...eventFilters, secret_fingerprint, remote_address };
 
 export type ReplayForm = {
   /** As they were typed. */
@@ -24,7 +18,7 @@ export function readReplayForm(fields: URLSearchParams): ReplayForm {
   const text = (name: string) => fields.get(name)?.trim() || undefined;
   const lines = fields.getAll('event_ids').flatMap((ids) => ids.split('\n'));
   return {
-    values: filtersIn(fields, REPLAY_FILTERS),
+    values: filtersIn(fields, replayEventFilters),
     eventIds: [...new Set(lines.map((line) => line.trim()).filter((line) => line !== ''))],
     queue: text('queue'),
     rate: text('rate_per_second'),

@@ -2,42 +2,14 @@
 // is its address. On a narrow screen it is folded (console.css), since it would push the list away.
 
 import { z } from 'zod';
+import type { Filters } from '../../contract/filters.ts';
 import { type Content, type Html, html } from '../../../web/index.ts';
-
-export const LABELS: Readonly<Record<string, string>> = {
-  events: 'Show',
-  source: 'Source',
-  outcome: 'Outcome',
-  status: 'Status as sent',
-  kind: 'Kind',
-  state: 'State',
-  stuck_after: 'Stuck after (seconds)',
-  job_id: 'Job',
-  job_id_prefix: 'Job begins with',
-  error_code: 'Error code',
-  secret_fingerprint: 'Secret',
-  remote_address: 'Address',
-  late: 'Late',
-  result: 'Result',
-  event_id: 'Event',
-  replay_id: 'Replay',
-  copies: 'Replays’ copies',
-  released: 'Released',
-  reason: 'Reason',
-  queue: 'Queue',
-  actor: 'By (token’s name)',
-  token_id: 'By (token’s id)',
-  action: 'Action',
-  subject: 'What it was done to',
-  from: 'From (UTC)',
-  to: 'To (UTC)',
-};
 
 const TIME_HINT = '24h or 2026-01-31';
 
 export type FilterFormOptions = {
   readonly action: string;
-  readonly filters: z.ZodRawShape;
+  readonly filters: Filters;
   /** Shown at once; the others below "more", which is open where one of them is set. */
   readonly first: readonly string[];
   readonly hidden?: readonly string[];
@@ -69,7 +41,7 @@ export function renderField(
 ): Html {
   const value = values[name] ?? unset?.[name] ?? '';
   const choices = name === 'source' ? sources : choicesOf(filters[name]);
-  const label = LABELS[name] ?? name;
+  const label = filters[name]?.form.label ?? name;
   if (choices === undefined) {
     const hint = name === 'from' || name === 'to' ? TIME_HINT : undefined;
     return html`<label>${label} <input name="${name}" value="${value}" spellcheck="false" autocomplete="off"${hint && html` placeholder="${hint}"`}></label>\n`;
@@ -89,7 +61,7 @@ function choicesOf(schema: unknown): readonly string[] | undefined {
 }
 
 /** What the form of an empty field sent is no filter. */
-export function filtersIn(query: URLSearchParams, filters: z.ZodRawShape): Record<string, string> {
+export function filtersIn(query: URLSearchParams, filters: Filters): Record<string, string> {
   const given = Array.from(query).filter(([name, value]) => name in filters && value.trim() !== '');
   return Object.fromEntries(given.map(([name, value]) => [name, value.trim()]));
 }

@@ -1,7 +1,7 @@
 // A page that shows one of the API's lists: filters, rows, and a link to the next page. Its address has the parameters that the
 // API has, so a view can be kept, sent and reloaded.
 
-import type { z } from 'zod';
+import type { Filters } from '../../contract/filters.ts';
 import { type ListName, LISTS } from '../../contract/lists.ts';
 import { parseMoment } from '../../../moments.ts';
 import { ApiError } from '../../api/operation.ts';
@@ -50,7 +50,7 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
   const { name, title, first, hidden, unset, beside, columns, empty, above, around, rows = ROWS } = options;
   const path = `/${name}` as const;
   const action = `/console${path}`;
-  const shape: z.ZodRawShape = LISTS[name].filters;
+  const shape: Filters = LISTS[name].filters;
   return get(path, [listId(name)], async (visit) => {
     const values = filtersIn(visit.query, shape);
     const filters = withMoments(values);
