@@ -46,21 +46,24 @@ export const onlyGet: RequestHandler = (request, response) => {
 };
 
 /** The answer with status 500. */
-export const INTERNAL = { error: 'internal', message: 'something went wrong on our side' } as const;
+const INTERNAL = { error: 'internal', message: 'something went wrong on our side' } as const;
 
 /** For requests that Express could not parse (4xx) and for unexpected errors (500, logged). */
 export function errorHandler(log: Logger): ErrorRequestHandler {
-  return (error: unknown, request, response, next) => {
-    if (response.headersSent) return next(error);
-    const status = (error as { status?: unknown }).status;
+  // Express tells an error handler by its fourth parameter.
+  return (error: unknown, request, response, _next) => {
+    const { status } = error as { status?: unknown };
+    const isTheirs = typeof status === 'number' && status >= 400 && status < 500;
+    if (!isTheirs) log.error({ err: describeError(error), path: request.path }, 'unexpected error');
+    // Express' own handler would do the same, and write the error to stderr as it is.
+    if (response.headersSent) return void request.socket.destroy();
     closeIfUnread(request, response);
     response.set(NOSNIFF); // the app may have failed before it set its own headers
-    if (typeof status === 'number' && status >= 400 && status < 500) {
+    if (isTheirs) {
       return void response
         .status(status)
         .json({ error: HTTP_ERRORS.badRequest.error, message: 'the request could not be understood' });
     }
-    log.error({ err: describeError(error), path: request.path }, 'unexpected error');
     return void response.status(500).json(INTERNAL);
   };
 }

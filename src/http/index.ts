@@ -8,7 +8,6 @@ export type { ConnectionLimits, Connections } from './connections.ts';
 export { peerAddress } from './address.ts';
 export {
   HTTP_ERRORS,
-  INTERNAL,
   NOSNIFF,
   type StandingHeaders,
   closeIfUnread,

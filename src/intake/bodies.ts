@@ -1,8 +1,15 @@
 // Reads the bodies of deliveries that nobody has verified yet, within limits: of size and time for each, and of memory for all
 // that are read at once. A body that no signature can match is counted and dropped as it arrives. Memory is counted by what
 // has arrived, never by what a request announces.
+//
+// raw-body reads them. An `aborted` of the request makes it let go: to destroy the request would destroy the socket, which has yet to
+// carry the answer. A decoder takes the chunks: raw-body itself would keep each until the body is whole, and each costs 600 bytes beside
+// its own (docs/decisions/2026-11-26-raw-body.md).
 
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { getRawBody, type RawBodyError } from 'raw-body';
 import { createLinkedList, type Linked } from '../linked-list.ts';
 import type { Deadlines } from './deadlines.ts';
 
@@ -26,21 +33,19 @@ export type Bodies = {
   readonly bufferedBytes: () => number;
 };
 
-/** Smaller chunks are gathered in blocks of this: each buffer costs some hundred bytes beside its own. */
-const BLOCK_BYTES = 4 * 1024;
+const NOTHING = Buffer.alloc(0);
+
+/** Of the event loop. Each reads 64 KiB, so all of them read what Linux keeps for a socket: 6 MiB. */
+const DRAIN_TURNS = 100;
 
 /** A body as far as it has arrived. */
-type Buffered = {
-  readonly blocks: Buffer[];
-  /** What is free at the end of the last block. */
-  roomBytes: number;
-  /** What all of it takes in memory. */
-  costBytes: number;
-};
-
 interface Reading extends Linked<Reading> {
-  readonly buffered: Buffered;
-  readonly shed: () => void;
+  readonly request: IncomingMessage;
+  /** How much has arrived. */
+  length: number;
+  /** Begins with that, and may have room for more. Empty for a body that is only counted. */
+  held: Buffer;
+  givenUp: 'late' | 'shed' | undefined;
 }
 
 /**
@@ -58,112 +63,137 @@ export function createBodies({
   const readings = createLinkedList<Reading>();
   let bufferedBytes = 0;
 
-  function charge(bytes: number): void {
-    bufferedBytes += bytes;
-    for (const { buffered, shed } of readings) {
+  function keep(reading: Reading, chunk: Buffer): void {
+    bufferedBytes -= reading.held.length;
+    reading.held = append(reading, chunk);
+    bufferedBytes += reading.held.length;
+    for (const oldest of readings) {
       if (bufferedBytes <= budgetBytes) return;
-      if (buffered.costBytes > 0) shed();
+      if (oldest.held.length === 0) continue;
+      free(release(oldest));
+      giveUp(oldest, 'shed');
     }
   }
 
-  function read(
+  /** @returns what was held of it */
+  function release(reading: Reading): Buffer {
+    const { held } = reading;
+    readings.delete(reading);
+    bufferedBytes -= held.length;
+    reading.held = NOTHING;
+    return held;
+  }
+
+  async function hold(reading: Reading, limitBytes: number): Promise<Body> {
+    readings.add(reading);
+    try {
+      await take(reading, limitBytes, (chunk) => keep(reading, chunk));
+    } catch (error) {
+      free(release(reading));
+      throw error;
+    }
+    const { length } = reading;
+    return { kind: 'buffered', bytes: release(reading).subarray(0, length) };
+  }
+
+  async function count(reading: Reading, limitBytes: number): Promise<Body> {
+    await take(reading, limitBytes, () => {});
+    return { kind: 'counted', length: reading.length };
+  }
+
+  /** Reads nothing more of a shed body until its time is over, or until its connection is ended to make room for another. */
+  async function rest(socket: Socket, deadlineMs: number): Promise<void> {
+    await setImmediate(); // the request drops what was parsed already, and starts its socket for more
+    if (socket.destroyed) return;
+    socket.pause();
+    await new Promise<void>((resolve) => {
+      const deadline = deadlines.add(deadlineMs, end);
+      socket.once('close', end);
+      function end(): void {
+        deadlines.remove(deadline);
+        socket.off('close', end);
+        resolve();
+      }
+    });
+    await drain(socket);
+  }
+
+  async function read(
     request: IncomingMessage,
     { isBuffered, limitBytes, deadlineMs }: ReadOptions,
   ): Promise<Body> {
-    const announced = Number(request.headers['content-length'] ?? 0);
-    if (announced > limitBytes) return Promise.resolve({ kind: 'too-large' });
-    return new Promise((resolve) => {
-      const buffered: Buffered = { blocks: [], roomBytes: 0, costBytes: 0 };
-      const reading: Reading = { buffered, shed, previous: undefined, next: undefined };
-      let length = 0;
-      let isShed = false;
-      const deadline = deadlines.add(deadlineMs, () => {
-        if (isShed) request.socket.resume(); // unread bytes in the socket would reset it before the answer is read
-        finish({ kind: isShed ? 'shed' : 'late' });
-      });
-
-      function stopReading({ isKept }: { isKept: boolean }): void {
-        request.off('data', onData).off('end', onEnd);
-        readings.delete(reading);
-        bufferedBytes -= buffered.costBytes;
-        if (!isKept) for (const block of buffered.blocks) free(block);
-        Object.assign(buffered, { costBytes: 0, roomBytes: 0 });
-        buffered.blocks.length = 0; // now, and not when the connection is gone
-      }
-
-      /** The socket is paused until the time is over, or until the connection is ended to make room for another. */
-      function shed(): void {
-        isShed = true;
-        stopReading({ isKept: false });
-        request.socket.pause();
-      }
-
-      function finish(body: Body): void {
-        deadlines.remove(deadline);
-        stopReading({ isKept: body.kind === 'buffered' });
-        request.off('error', onClose).off('close', onClose);
-        // The request is not paused: without a listener, what still comes is dropped until the answer ends the connection. A
-        // paused request would buffer some of it.
-        resolve(body);
-      }
-
-      function onData(chunk: Buffer): void {
-        length += chunk.length;
-        if (length > limitBytes) return finish({ kind: 'too-large' });
-        if (isBuffered) charge(append(buffered, chunk));
-      }
-
-      function onEnd(): void {
-        if (!isBuffered) return finish({ kind: 'counted', length });
-        const [first] = buffered.blocks;
-        const isWhole = first !== undefined && first.length === length;
-        finish({ kind: 'buffered', bytes: isWhole ? first : Buffer.concat(buffered.blocks, length) });
-      }
-
-      const onClose = () => {
-        // What was shed may have been the last of it. The request is then closed since it is complete, and its answer waits.
-        if (isShed && request.complete) return;
-        finish({ kind: isShed ? 'shed' : 'incomplete' });
-      };
-
-      if (isBuffered) readings.add(reading);
-      request.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose);
-    });
+    if (Number(request.headers['content-length'] ?? 0) > limitBytes) return { kind: 'too-large' };
+    const reading: Reading = {
+      request,
+      length: 0,
+      held: NOTHING,
+      givenUp: undefined,
+      previous: undefined,
+      next: undefined,
+    };
+    const deadline = deadlines.add(deadlineMs, () => giveUp(reading, 'late'));
+    try {
+      return await (isBuffered ? hold(reading, limitBytes) : count(reading, limitBytes));
+    } catch (error) {
+      request.resume(); // raw-body has paused it, so it would buffer what still comes. Now that is dropped
+      if (reading.givenUp === 'shed') await rest(request.socket, deadlineMs);
+      const { type } = error as RawBodyError;
+      return { kind: reading.givenUp ?? (type === 'entity.too.large' ? 'too-large' : 'incomplete') };
+    } finally {
+      deadlines.remove(deadline);
+    }
   }
 
   return { read, bufferedBytes: () => bufferedBytes };
 }
 
-/** Frees the memory at once: the garbage collector would let hundreds of megabytes gather first. */
-function free({ buffer, length }: Buffer): void {
-  // A slice shares its memory with other buffers, which are still used.
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
+function giveUp(reading: Reading, why: 'late' | 'shed'): void {
+  reading.givenUp ??= why;
+  reading.request.emit('aborted');
+}
+
+/** Unread bytes in a socket would reset it before the answer is read. */
+async function drain(socket: Socket): Promise<void> {
+  socket.resume();
+  let readBefore = -1;
+  for (let turn = 0; turn < DRAIN_TURNS && socket.bytesRead > readBefore; turn++) {
+    readBefore = socket.bytesRead;
+    await setImmediate();
+  }
+}
+
+/** Has raw-body read a body to its end. @throws its error, also for what was given up */
+async function take(reading: Reading, limit: number, onChunk: (chunk: Buffer) => void): Promise<void> {
+  const write = (chunk: Buffer) => {
+    onChunk(chunk);
+    reading.length += chunk.length;
+    return ''; // of the text that raw-body makes
+  };
+  await getRawBody(reading.request, { limit, encoding: 'none', decoder: () => ({ write, end: () => '' }) });
+  if (reading.givenUp !== undefined) throw new Error('given up between its end and now');
 }
 
 /**
- * The first chunk is kept as it is, since most bodies are one chunk, and so are large ones. Small ones are copied into blocks:
- * a body in chunks of one byte would cost hundreds for each.
- * @returns what that costs in memory
+ * The first chunk is kept as it is, since most bodies are one chunk. For more, memory grows by a quarter at least: in chunks of one
+ * byte a body is copied five times, and not at each.
+ * @returns what is held then
  */
-function append(buffered: Buffered, chunk: Buffer): number {
-  const { blocks } = buffered;
-  const last = blocks.at(-1);
-  const filledBytes = Math.min(buffered.roomBytes, chunk.length);
-  if (last !== undefined && filledBytes > 0)
-    chunk.copy(last, last.length - buffered.roomBytes, 0, filledBytes);
-  buffered.roomBytes -= filledBytes;
-  const restBytes = chunk.length - filledBytes;
-  if (restBytes === 0) return 0;
-  let costBytes = chunk.length;
-  if (last === undefined || restBytes >= BLOCK_BYTES) {
-    blocks.push(chunk.subarray(filledBytes));
-  } else {
-    const block = Buffer.allocUnsafeSlow(BLOCK_BYTES); // no slice of the shared pool, which it would keep alive
-    chunk.copy(block, 0, filledBytes);
-    blocks.push(block);
-    buffered.roomBytes = BLOCK_BYTES - restBytes;
-    costBytes = BLOCK_BYTES;
+function append({ held, length }: Reading, chunk: Buffer): Buffer {
+  if (length === 0) return chunk;
+  const neededBytes = length + chunk.length;
+  let roomy = held;
+  if (neededBytes > held.length) {
+    // No slice of the shared pool, which it would keep alive.
+    roomy = Buffer.allocUnsafeSlow(Math.max(neededBytes, Math.ceil(1.25 * length)));
+    held.copy(roomy);
+    free(held);
   }
-  buffered.costBytes += costBytes;
-  return costBytes;
+  chunk.copy(roomy, length);
+  return roomy;
+}
+
+/** Frees the memory at once: the garbage collector would let hundreds of megabytes gather first. */
+function free({ buffer, length }: Buffer): void {
+  // A slice shares its memory with other buffers, which are still used.
+  if (length > 0 && buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }

@@ -36,18 +36,11 @@ import {
 import type { Logger } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Parts } from '../parts.ts';
-import { aheadOf } from './ahead.ts';
 import type { Backpressure } from './backpressure.ts';
 import { type BatchWriter, createBatchWriter } from './batch-writer.ts';
 import { type Bodies, createBodies } from './bodies.ts';
 import { createDeadlines } from './deadlines.ts';
-import {
-  createDeliver,
-  type Deliver,
-  type DeliveryOptions,
-  deliveryHandler,
-  wrongMethodHandler,
-} from './delivery.ts';
+import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
 import { createDeliveryObserver } from './observer.ts';
 import { createReceiver } from './receiver.ts';
 import { createBusySign } from './busy-sign.ts';
@@ -112,14 +105,12 @@ export function composeIntake(config: Config, parts: IntakeParts): Intake {
 
   async function listen(readiness: () => Promise<Readiness>): Promise<HttpServer> {
     const delivery = { ...config.http, receiver, bodies, observer, connections, now };
-    const deliver = createDeliver(delivery);
-    const app = createIntakeApp({ delivery, deliver, readiness, proxies, log });
     const server = await startServer({
       ...config.http,
       connections,
       unparsed: composeUnparsed('intake', parts),
       standingHeaders,
-      listener: aheadOf(app, { deliver, log }),
+      listener: createIntakeApp({ delivery, readiness, proxies, log }),
     });
     started.defer(() => server.stop(graceMs()));
     return server;
@@ -133,16 +124,14 @@ const standingHeaders: StandingHeaders = async () => NOSNIFF;
 
 function createIntakeApp(options: {
   delivery: DeliveryOptions;
-  deliver: Deliver;
   readiness: () => Promise<Readiness>;
   proxies: TrustedProxies;
   log: Logger;
 }): Express {
-  const { delivery, deliver, readiness, proxies, log } = options;
+  const { delivery, readiness, proxies, log } = options;
   const app = createAppBehind(proxies);
-  const paths = ['/webhooks', '/webhooks/:source'];
-  app.post(paths, deliveryHandler(deliver));
-  app.all(paths, wrongMethodHandler(delivery));
+  // The first route, so that a delivery is at its handler at once.
+  app.route('/webhooks{/:source}').post(deliveryHandler(delivery)).all(wrongMethodHandler(delivery));
   app.use((_request, response, next) => {
     response.set(NOSNIFF);
     next();

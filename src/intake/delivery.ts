@@ -64,13 +64,8 @@ const WRONG_METHOD: Refusal = {
 
 type NotBuffered = Exclude<Body, { kind: 'buffered' }> | { readonly kind: 'encoded' };
 
-/** What the address of a request says, and who sent it. */
-type Routed = { readonly source: string; readonly path: string; readonly sender: string | null };
-
 /** Rejects for a bug only. */
-export type Deliver = (request: IncomingMessage, response: ServerResponse, routed: Routed) => Promise<void>;
-
-export function createDeliver(options: DeliveryOptions): Deliver {
+export function deliveryHandler(options: DeliveryOptions): RequestHandler {
   const { receiver, bodies, observer, connections, bodyLimitBytes, answerDeadlineMs, now } = options;
 
   function answerNotBuffered(delivery: Delivery, body: NotBuffered): Answer {
@@ -90,10 +85,10 @@ export function createDeliver(options: DeliveryOptions): Deliver {
     }
   }
 
-  return async (request, response, routed) => {
+  return async (request, response) => {
     const startedMs = now();
     const deadlineMs = startedMs + answerDeadlineMs;
-    const delivery = deliveryOf(request, routed);
+    const delivery = deliveryOf(request);
     const signature = textOf(request, SIGNATURE_HEADER);
     const body = isEncoded(request)
       ? ({ kind: 'encoded' } as const)
@@ -114,16 +109,10 @@ export function createDeliver(options: DeliveryOptions): Deliver {
   };
 }
 
-/** In Express. `ahead.ts` has the same without it. */
-export const deliveryHandler =
-  (deliver: Deliver): RequestHandler =>
-  (request, response) =>
-    deliver(request, response, routedBy(request));
-
 export function wrongMethodHandler({ receiver, observer, now }: DeliveryOptions): RequestHandler {
   return (request, response) => {
     const startedMs = now();
-    const answer = receiver.refuse(deliveryOf(request, routedBy(request)), WRONG_METHOD);
+    const answer = receiver.refuse(deliveryOf(request), WRONG_METHOD);
     response.set('Allow', 'POST');
     const hasLeft = isGone(request);
     send(request, response, answer);
@@ -131,18 +120,15 @@ export function wrongMethodHandler({ receiver, observer, now }: DeliveryOptions)
   };
 }
 
-function routedBy(request: Request): Routed {
-  const { source = DEFAULT_SOURCE } = request.params;
-  return { source: String(source), path: request.path, sender: senderOf(request) };
-}
-
 /** What the head of a request says. */
-function deliveryOf(request: IncomingMessage, { source, path, sender }: Routed): Delivery {
+function deliveryOf(request: Request): Delivery {
+  const { source = DEFAULT_SOURCE } = request.params;
+  const sender = senderOf(request);
   const peer = peerOf(request);
   return {
     id: randomUUIDv7(),
-    source,
-    path: path.slice(0, KEPT_PATH_LENGTH),
+    source: String(source),
+    path: request.path.slice(0, KEPT_PATH_LENGTH),
     remoteAddress: sender,
     peerAddress: peer === sender ? null : peer,
     headers: keptHeaders(request),

@@ -1,5 +1,7 @@
+import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { createBodies as createWith } from '../../../src/intake/bodies.ts';
 import { createDeadlines } from '../../../src/intake/deadlines.ts';
@@ -10,7 +12,7 @@ const KIB = 1024;
 function requestOf(headers: Record<string, string> = {}) {
   const stream = Object.assign(new Readable({ read: () => {} }), {
     headers,
-    socket: {
+    socket: Object.assign(new EventEmitter(), {
       isPaused: false,
       pause: () => {
         stream.socket.isPaused = true;
@@ -18,7 +20,7 @@ function requestOf(headers: Record<string, string> = {}) {
       resume: () => {
         stream.socket.isPaused = false;
       },
-    },
+    }),
   });
   return stream as unknown as Readable & IncomingMessage & { socket: { isPaused: boolean } };
 }
@@ -34,7 +36,8 @@ const within = (patienceMs: number) => ({
 
 async function arrive(request: Readable, ...chunks: (string | Buffer)[]): Promise<void> {
   for (const chunk of chunks) request.push(chunk);
-  await new Promise((resolve) => setImmediate(resolve));
+  await setImmediate(); // it was read
+  await setImmediate(); // and its socket is paused, if it is to be
 }
 
 describe('a body that is held', () => {
@@ -104,6 +107,21 @@ describe('past the budget', () => {
     expect(await fresh).toMatchObject({ kind: 'buffered', bytes: Buffer.alloc(20 * KIB, 'x') });
     expect(await slow).toMatchObject({ kind: 'buffered' });
     expect(await silent).toMatchObject({ kind: 'buffered' }); // it held nothing that could be given back
+  });
+
+  test('a whole body that is shed before it was taken is not taken for another', async () => {
+    const bodies = createBodies({ budgetBytes: 100 * KIB });
+    const [whole, other] = [requestOf(), requestOf()];
+    const body = bodies.read(whole, within(50));
+    const others = bodies.read(other, within(5_000));
+    await arrive(whole, Buffer.alloc(60 * KIB));
+    whole.once('end', () => other.push(Buffer.alloc(60 * KIB)));
+    whole.push(null);
+
+    expect(await body).toEqual({ kind: 'shed' });
+    other.push(null);
+    expect(await others).toMatchObject({ kind: 'buffered' });
+    expect(bodies.bufferedBytes()).toBe(0);
   });
 
   test('a body that is not held costs nothing, and is counted', async () => {
