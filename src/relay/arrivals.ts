@@ -205,7 +205,7 @@ export function createArrivals(options: {
     const mayGo = (entry: Entry) => {
       const goes = !window.has(entry.position) && !isBound(entry);
       // Of this row, one entry is in memory already or is loaded later.
-      if (!goes && entry.batch !== undefined) entry.batch.isWhole = false;
+      if (!goes) entry.batch?.split();
       return goes;
     };
     const fresh = pending.found.filter(({ entry }) => mayGo(entry));

@@ -8,7 +8,8 @@ import {
   RELEASE_JOBS,
   type Statement,
 } from '../ledger/index.ts';
-import type { Batch, Settlement } from './entry.ts';
+import type { Batch } from './batch.ts';
+import type { Settlement } from './entry.ts';
 import { attemptColumns, insertConfirmed, recordMissing } from './publications.ts';
 
 type Execute = Pick<DatabaseConnection, 'execute'>;
@@ -36,7 +37,7 @@ export async function settleWhole(
   batches: readonly Batch[],
   relayId: string,
 ): Promise<void> {
-  const confirmed = batches.flatMap((batch) => batch.confirmed);
+  const confirmed = batches.flatMap((batch) => batch.confirmed());
   const rows = await results.execute<Recorded>(SETTLE_WHOLE, [
     batches.map(({ first }) => first),
     confirmed.map(({ entry }) => entry.batch?.first),

@@ -86,7 +86,7 @@ export function createWindow(): Window {
 
   /** Its batch is not in memory whole any more. */
   function drop(entry: Entry): void {
-    if (entry.batch !== undefined) entry.batch.isWhole = false;
+    entry.batch?.split();
     forget(entry);
   }
 
@@ -135,8 +135,8 @@ export function createWindow(): Window {
         .values()
         .flatMap(({ batch, position }) => (batch === undefined ? [] : { batch, position }));
       return {
-        batches: [...new Set(inSome.flatMap(({ batch }) => (batch.isWhole ? batch.first : [])))],
-        events: inSome.flatMap(({ batch, position }) => (batch.isWhole ? [] : position)),
+        batches: [...new Set(inSome.flatMap(({ batch }) => (batch.isWhole() ? batch.first : [])))],
+        events: inSome.flatMap(({ batch, position }) => (batch.isWhole() ? [] : position)),
       };
     },
     size: (of) => sizes[of],

@@ -5,7 +5,8 @@ import { CompiledQuery, type Kysely, type Transaction } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../../src/ledger/tables.ts';
 import type { DatabaseConnection } from '../../../src/ledger/database.ts';
-import { newBatch, type Entry, type Settlement } from '../../../src/relay/entry.ts';
+import { createBatch } from '../../../src/relay/batch.ts';
+import type { Entry, Settlement } from '../../../src/relay/entry.ts';
 import { settleWhole, takeOut } from '../../../src/relay/batch-results.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -44,7 +45,7 @@ beforeEach(async () => {
 });
 
 /** What the relay has in memory of a batch with the events 1, 2 and 3. */
-const batch = newBatch('1', 3);
+const batch = createBatch('1', { size: 3 });
 const entry = (number: number): Entry => ({
   sequence: String(number),
   position: String(number),
@@ -80,7 +81,11 @@ type Settle = (execute: Pick<DatabaseConnection, 'execute'>) => Promise<void>;
 const SETTLES: Readonly<Record<string, { settle: Settle; left: string[]; held?: string }>> = {
   'all three are confirmed': {
     settle: (on) =>
-      settleWhole({ results: on, rounds: on }, [{ ...batch, confirmed: [1, 2, 3].map(confirmed) }], RELAY),
+      settleWhole(
+        { results: on, rounds: on },
+        [{ ...batch, confirmed: () => [1, 2, 3].map(confirmed) }],
+        RELAY,
+      ),
     left: [],
   },
   'it is confirmed': { settle: (on) => takeOut(on, [confirmed(2)], RELAY), left: ['1', '3'] },

@@ -277,7 +277,7 @@ test('results that are written again, also at the same time, change nothing', as
     next: 'retry',
     retryInMs: 0,
   } as const;
-  a.batch.confirmed = [a, b].map((entry) => ({ entry, ...confirmed }));
+  for (const entry of [a, b]) a.batch.settle({ entry, ...confirmed });
   const first = {
     single: [
       { entry: c, ...confirmed },
