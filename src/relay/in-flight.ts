@@ -13,14 +13,12 @@ export type InFlight = {
   readonly publishReady: () => number;
   /** The attempt does not count: the entry is published again when the broker is back. */
   readonly publishAgain: (lane: Lane, publication: Publication) => void;
-  /** What waits in memory has left it. */
-  readonly onForgotten: () => void;
 };
 
 const BROKER_PAUSE_MS = 200;
 
 export function createInFlight(options: {
-  window: Pick<Window, 'putBack'>;
+  window: Pick<Window, 'putBack' | 'forgettings'>;
   suspects: Suspects;
   publisher: Pick<Publisher, 'publish'>;
   limits: { readonly inFlight: number; readonly inFlightBytes: number };
@@ -39,7 +37,6 @@ export function createInFlight(options: {
   let count = 0;
   let bytes = 0;
   let pauseEndsMs = 0;
-  let forgettings = 0;
 
   function hasRoom(): boolean {
     return count < limits.inFlight && (count === 0 || bytes < limits.inFlightBytes) && now() >= pauseEndsMs;
@@ -59,7 +56,7 @@ export function createInFlight(options: {
   async function publish(lane: Lane): Promise<void> {
     const entry = lane.entries[0] as Entry;
     const alone = suspects.has(entry);
-    const before = forgettings;
+    const before = window.forgettings();
     const size = entry.data.length;
     count += 1;
     bytes += size;
@@ -67,7 +64,7 @@ export function createInFlight(options: {
     count -= 1;
     bytes -= size;
     suspects.delete(entry);
-    onResult(lane, publication, { alone, isStale: forgettings !== before });
+    onResult(lane, publication, { alone, isStale: window.forgettings() !== before });
   }
 
   /** Never rejects: an entry that cannot be made into a message has failed. */
@@ -88,9 +85,6 @@ export function createInFlight(options: {
       if (publication.result === 'failed' && publication.blame === 'unknown') suspects.add(entry);
       else pauseEndsMs = now() + BROKER_PAUSE_MS;
       window.putBack(lane);
-    },
-    onForgotten: () => {
-      forgettings += 1;
     },
   };
 }

@@ -141,7 +141,6 @@ export function createRelay(options: {
     onForgotten: () => {
       results.split();
       suspects.onForgotten();
-      inFlight.onForgotten();
     },
     onLoaded: (found) => {
       if (found.copies) suspects.onLoaded();

@@ -62,6 +62,8 @@ export type Window = {
   readonly forgetReplay: (replayId: string) => void;
   /** All entries leave memory that are neither in flight nor wait for their result to be written. */
   readonly forgetIdle: () => void;
+  /** How often they have. */
+  readonly forgettings: () => number;
 };
 
 const isCopyOf = (replayId: string | undefined) => (entry: Entry) =>
@@ -71,6 +73,7 @@ export function createWindow(): Window {
   const known = createPassingMap<string, Entry>();
   const lanes = createPassingMap<string, Lane>();
   const ready = createLinkedList<Lane>(); // in the order of their turns
+  let forgettings = 0;
   const sizes = { live: { entries: 0, bytes: 0 }, copies: { entries: 0, bytes: 0 } };
 
   function count(entry: Entry, by: 1 | -1): void {
@@ -233,11 +236,14 @@ export function createWindow(): Window {
     },
 
     forgetIdle: () => {
+      forgettings += 1;
       for (const lane of lanes.values()) {
         for (const entry of lane.entries.splice(firstIdle(lane))) drop(entry);
         refresh(lane);
       }
     },
+
+    forgettings: () => forgettings,
   };
 }
 

@@ -85,7 +85,7 @@ byte sentResults[2];                     /* published by it, with no written res
 /* ---- a replica: arrivals ---- */
 bool caughtUp[2], hasSince[2]; byte since[2]; /* since: what need not be looked at */
 byte gate[2], gated[2], gatedNew[2];     /* gate: 0, 1 opens with the running load, 2 with the next one; what waits for which */
-bool loading[2], torn[2], forgotten[2], overtaken[2], waits[2];
+bool loading[2], fellBehind[2], forgotten[2], overtaken[2], waits[2];
 byte late[2]; bool lateChanged[2]; byte lateGated[2]; /* late writes; of these, the first whose writer changed */
 byte missed[2];
 bool wasWriting[2], isAfter[2];          /* the write in flight began before the running load, or after it */
@@ -128,7 +128,7 @@ inline miss(r, m) {
 inline fallBehind(r) {
   caughtUp[r] = false; hasSince[r] = false; since[r] = 0;
   part = gated[r] | gatedNew[r]; gated[r] = 0; gatedNew[r] = 0; gate[r] = 0;
-  if :: loading[r] -> part = part | late[r]; late[r] = 0; lateChanged[r] = false; lateGated[r] = 0; torn[r] = true :: else fi;
+  if :: loading[r] -> part = part | late[r]; late[r] = 0; lateChanged[r] = false; lateGated[r] = 0; fellBehind[r] = true :: else fi;
   miss(r, part)
 }
 inline forget(r) {
@@ -176,7 +176,7 @@ inline receive(r, hasRoom) {
   :: (caughtUp[r] || !RULE(6)) && OPEN(r) && hasRoom -> take(r, one, changed[r])
   :: else ->
      if
-     :: caughtUp[r] || !loading[r] || torn[r] -> if :: RULE(9) -> fallBehind(r) :: else fi; miss(r, one)
+     :: caughtUp[r] || !loading[r] || fellBehind[r] -> if :: RULE(9) -> fallBehind(r) :: else fi; miss(r, one)
      :: else ->
         if :: changed[r] && !lateChanged[r] -> lateChanged[r] = true; lateGated[r] = one :: else fi;
         late[r] = late[r] | one
@@ -325,7 +325,7 @@ inline readBatches(r, leaves) {
 /* the stretch that begins a load, with the first of its statements: what is held first (R12) */
 inline startLoad(r) {
   printf("replica %d begins a load\n", r);
-  loading[r] = true; torn[r] = false; missed[r] = 0; late[r] = 0; lateChanged[r] = false; lateGated[r] = 0;
+  loading[r] = true; fellBehind[r] = false; missed[r] = 0; late[r] = 0; lateChanged[r] = false; lateGated[r] = 0;
   wasWriting[r] = (writing[r] != 0); isAfter[r] = false; leftOut[r] = (writing[r] == DONE -> written[r] : 0); begunAfter[r] = 0;
   if :: gate[r] -> gate[r] = 1 :: else fi;
   gated[r] = gated[r] | gatedNew[r]; gatedNew[r] = 0;
@@ -333,7 +333,7 @@ inline startLoad(r) {
   at[r] = READ
 }
 inline endLoad(r) {
-  loading[r] = false; torn[r] = false; forgotten[r] = false; missed[r] = 0;
+  loading[r] = false; fellBehind[r] = false; forgotten[r] = false; missed[r] = 0;
   late[r] = 0; lateChanged[r] = false; lateGated[r] = 0; wasWriting[r] = false; isAfter[r] = false;
   foundBatches[r] = 0; foundToHold[r] = 0; foundHeld[r] = 0; bound[r] = 0; seen[r] = 0; leftOut[r] = 0; begunAfter[r] = 0;
   firstVersion[r] = 0; lastVersion[r] = 0; overtaken[r] = false; at[r] = IDLE
@@ -403,7 +403,7 @@ inline arrive(r) {
   :: else -> break
   od;
   if
-  :: bound[r] == 0 && (!torn[r] || !RULE(15)) ->
+  :: bound[r] == 0 && (!fellBehind[r] || !RULE(15)) ->
      caughtUp[r] = true; hasSince[r] = true; since[r] = seen[r];
      part = gated[r]; gated[r] = 0; if :: gate[r] == 1 -> gate[r] = 0 :: else fi;
      admitAll(r, part)
