@@ -85,7 +85,8 @@ async function makeLedger(db: Db): Promise<void> {
       ) stored,
       last_writer bigint,
       writer_changed boolean not null default false,
-      hold integer not null default 0,
+      is_held boolean not null default false,
+      hold_version integer not null default 0,
       primary key (source, job_id)
     ) with (fillfactor = 90)`.execute(db);
   await describe(
@@ -95,7 +96,9 @@ async function makeLedger(db: Db): Promise<void> {
     {
       last_writer: 'Who wrote its last delivery',
       writer_changed: 'Whether the one before was another',
-      hold: '0: none of its events is held. Else a number that changes with each delivery, so that who saw the last held event leave sets it to 0 only if none has come since',
+      is_held: 'Later events wait behind one that is held',
+      hold_version:
+        'Grows with each hold, and with each delivery meanwhile, so that who saw the last held event leave ends the hold only if none has come since',
     },
   );
   // By when a job was first seen, which never changes: a progress event then touches no index (HOT).

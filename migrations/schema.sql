@@ -234,7 +234,8 @@ CASE
 END) stored,
   last_writer bigint,
   writer_changed boolean not null default false,
-  hold integer not null default 0,
+  is_held boolean not null default false,
+  hold_version integer not null default 0,
   constraint jobs_pkey PRIMARY KEY (source, job_id)
 ) with (fillfactor=90);
 CREATE INDEX jobs_source ON public.jobs USING btree (source, first_seen_at);

@@ -102,8 +102,8 @@ job as (
     failed_at = coalesce(j.failed_at, excluded.failed_at),
     last_writer = excluded.last_writer,
     writer_changed = j.last_writer is distinct from excluded.last_writer,
-    hold = j.hold + (j.hold > 0)::int
-  returning j.source, j.job_id, j.highest_progress, j.terminal_at, j.writer_changed, j.hold
+    hold_version = j.hold_version + j.is_held::int
+  returning j.source, j.job_id, j.highest_progress, j.terminal_at, j.writer_changed, j.is_held
 ),
 event as (
   insert into events as e (
@@ -119,18 +119,18 @@ event as (
   returning e.sequence, e.source, e.job_id, e.late, e.recorded_at, e.delivery_id, e.content_hash
 ),
 fresh as (
-  select event.sequence, event.late, event.recorded_at, i.source, i.job_id, i.status, i.progress, job.hold
+  select event.sequence, event.late, event.recorded_at, i.source, i.job_id, i.status, i.progress, job.is_held
   from incoming i join event using (source, job_id) join job using (source, job_id)
   where event.delivery_id = i.delivery_id
 ),
 batch as (
   insert into outbox_batches (first, sequences, bytes, writer, number)
   select min(sequence), array_agg(sequence order by sequence), $10::int, $11::bigint, $12::int
-  from fresh where hold = 0 having count(*) > 0
+  from fresh where not is_held having count(*) > 0
 ),
 held as (
   insert into outbox_held (sequence, source, job_id, status, progress_percentage, late, recorded_at)
-  select sequence, source, job_id, status, progress, late, recorded_at from fresh where hold > 0
+  select sequence, source, job_id, status, progress, late, recorded_at from fresh where is_held
 )`;
 
 const RECORD: Statement = {
@@ -138,7 +138,7 @@ const RECORD: Statement = {
   text: `${TALLY},
 delivery as (
   select t.*, event.sequence as event_sequence, coalesce(event.late, false) as late,
-         coalesce(job.writer_changed, false) as writer_changed, coalesce(job.hold, 0) as hold,
+         coalesce(job.writer_changed, false) as writer_changed, coalesce(job.is_held, false) as is_held,
          case
            when t.known_outcome <> 'event' then t.known_outcome
            when event.delivery_id = t.id then 'accepted'
@@ -170,8 +170,8 @@ audit as (
          peer_address, signed_by
   from delivery
 )
-select id, outcome, late, writer_changed as "writerChanged", outcome = 'accepted' and hold > 0 as held,
-       case when outcome = 'accepted' and hold = 0 then event_sequence end as sequence, now()::text as "recordedAt"
+select id, outcome, late, writer_changed as "writerChanged", outcome = 'accepted' and is_held as held,
+       case when outcome = 'accepted' and not is_held then event_sequence end as sequence, now()::text as "recordedAt"
 from delivery`,
 };
 

@@ -37,7 +37,8 @@ export interface Database {
     last_status: GeneratedAlways<string>;
     last_writer: Generated<string | null>;
     writer_changed: Generated<boolean>;
-    hold: Generated<number>;
+    is_held: Generated<boolean>;
+    hold_version: Generated<number>;
   };
   events: {
     sequence: GeneratedAlways<string>;

@@ -3,6 +3,7 @@
 
 import {
   type DatabaseConnection,
+  holdJobs,
   joinEvent,
   KEEP_REST,
   RELEASE_JOBS,
@@ -123,14 +124,7 @@ moved as (
          case next when 'hold' then 0 else 1 end, now() + make_interval(secs => retry_in_ms / 1000.0), detail
   from taken where next <> 'delete'
 ),
-job as materialized (
-  select j.source, j.job_id from jobs j
-  where (j.source, j.job_id) in (select source, job_id from taken where next in ('hold', 'retry', 'park'))
-  order by j.source, j.job_id for update
-),
-held as (
-  update jobs j set hold = hold + 1 from job where j.source = job.source and j.job_id = job.job_id returning j.hold
-)`;
+${holdJobs(`select source, job_id from taken where next in ('hold', 'retry', 'park')`)}`;
 
 /**
  * A relay that does not lead any more changes the version (R40). It reads the lease as it was when the statement began, and may wait

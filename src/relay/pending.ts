@@ -88,7 +88,7 @@ chosen as materialized (
   select * from event where place <= $4 and coalesce(bytes_before, 0) < $5::bigint
 ),
 found as (
-  select c.first, c.size, c.writer, c.number, j.hold > 0 as "isHeld", ${EVENT_COLUMNS}, ${BODY} as body
+  select c.first, c.size, c.writer, c.number, j.is_held as "isHeld", ${EVENT_COLUMNS}, ${BODY} as body
   from chosen c
   ${joinEvent('c.sequence')}
   ${JOIN_JOB}

@@ -47,7 +47,7 @@ byte rooms;                              /* there is no room for what is handed 
 byte committed;                          /* how many events the job has */
 byte batches, held;                      /* outbox_batches, outbox_held */
 byte parked, notDue;                     /* of those that are held */
-byte hold, lastWriter = 98;              /* jobs.hold, jobs.last_writer */
+bool isHeld; byte holdVersion, lastWriter = 98; /* jobs.is_held, hold_version, last_writer */
 byte version;                            /* outbox_version */
 byte holder = NOBODY, epoch;             /* relay_lease */
 byte strays, strayWriter;                /* writes that nobody waits for any more, and may still commit */
@@ -108,7 +108,7 @@ byte firstVersion[2], lastVersion[2];    /* of decisions: as read first, and wit
 byte at[2];
 byte sConfirmed[2], sRetried[2], sHeld[2]; /* what is being settled */
 byte elsewhere[2];                       /* of these, confirmed and no longer in a batch */
-byte freedHold[2];                       /* jobs.hold, as RELEASE_JOBS has read it */
+byte freedVersion[2];                    /* jobs.hold_version, as RELEASE_JOBS has read it */
 
 /* ================ properties ================ */
 
@@ -196,10 +196,12 @@ inline tally(by) {
   one = B(committed); committed++; allowed[committed - 1] = 1;
   part = (lastWriter != by); lastWriter = by;
   if
-  :: hold > 0 && RULE(4) -> hold++; held = held | one; rest = 1
+  :: isHeld && RULE(4) -> holdVersion++; held = held | one; rest = 1
   :: else -> batches = batches | one; rest = 0
   fi
 }
+/* ledger/hold.ts */
+inline hold() { isHeld = true; holdVersion++ }
 /* They leave outbox_held. */
 inline endHeld(m) {
   held = held & ~(m); parked = parked & ~(m); notDue = notDue & ~(m); pastLimit = pastLimit & ~(m);
@@ -215,7 +217,7 @@ inline settle(c, rt, h, own, tells) {
   held = held | part;
   notDue = notDue | (part & (rt)) | ((rt) & (own) & held & ~parked);
   if
-  :: part -> hold++; if :: (tells) && RULE(40) -> version++ :: else fi
+  :: part -> hold(); if :: (tells) && RULE(40) -> version++ :: else fi
   :: else
   fi;
   endHeld(rest)
@@ -320,7 +322,7 @@ inline readBatches(r, leaves) {
   if :: hasSince[r] -> each = each & ~since[r] :: else fi;
   bound[r] = 0;
   if :: leaves -> bound[r] = FIRST(each & ~FIRST(each)); each = each & BEFORE(bound[r]) :: else fi;
-  foundBatches[r] = each; foundToHold[r] = (hold > 0 -> each : 0)
+  foundBatches[r] = each; foundToHold[r] = (isHeld -> each : 0)
 }
 /* the stretch that begins a load, with the first of its statements: what is held first (R12) */
 inline startLoad(r) {
@@ -438,7 +440,7 @@ inline endWrite(r) {
   :: !RULE(32) -> skip
   :: else -> if :: writing[r] && RULE(33) -> reopensLater[r] = reopensLater[r] + rest :: else -> reopens[r] = reopens[r] + rest fi
   fi;
-  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; elsewhere[r] = 0; at[r] = IDLE
+  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedVersion[r] = 0; elsewhere[r] = 0; at[r] = IDLE
 }
 
 proctype Rounds(byte r) {
@@ -472,10 +474,10 @@ proctype Rounds(byte r) {
        if :: RULE(41) -> endHeld(part) :: else fi;
        at[r] = (rest -> RELEASE : SETTLED) }
   :: d_step { at[r] == RELEASE -> /* RELEASE_JOBS reads */
-       if :: held == 0 && hold > 0 -> freedHold[r] = hold; at[r] = RELEASE_LOCKED :: else -> at[r] = SETTLED fi }
+       if :: held == 0 && isHeld -> freedVersion[r] = holdVersion; at[r] = RELEASE_LOCKED :: else -> at[r] = SETTLED fi }
   :: d_step { at[r] == RELEASE_LOCKED -> /* and has its lock */
        printf("replica %d ends the hold of the job\n", r);
-       if :: hold == freedHold[r] || !RULE(36) -> hold = 0 :: else fi; at[r] = SETTLED }
+       if :: holdVersion == freedVersion[r] || !RULE(36) -> isHeld = false :: else fi; at[r] = SETTLED }
   :: d_step { (at[r] >= SETTLE && at[r] <= SETTLED) && settleFailures > 0 ->
        printf("replica %d does not know whether its results are written\n", r);
        settleFailures--;
@@ -483,7 +485,7 @@ proctype Rounds(byte r) {
        if
        :: RULE(39) ->
           confirmed[r] = confirmed[r] | sConfirmed[r]; retried[r] = retried[r] | sRetried[r]; toHold[r] = toHold[r] | sHeld[r];
-          sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; elsewhere[r] = 0; at[r] = IDLE
+          sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedVersion[r] = 0; elsewhere[r] = 0; at[r] = IDLE
        :: else -> endWrite(r)
        fi }
   :: d_step { at[r] == SETTLED -> endWrite(r); beginLoad(r) }
@@ -536,7 +538,7 @@ inline endLease(r) {
 }
 inline park(m) {
   printf("an operator parks event {%d}\n", m);
-  parks--; batches = batches & ~(m); held = held | (m); parked = parked | (m); notDue = notDue & ~(m); hold++;
+  parks--; batches = batches & ~(m); held = held | (m); parked = parked | (m); notDue = notDue & ~(m); hold();
   if :: RULE(21) -> version++ :: else fi
 }
 inline crash(r) {
@@ -552,7 +554,7 @@ inline crash(r) {
   closed[r] = 0; reopens[r] = 0; reopensLater[r] = 0;
   confirmed[r] = 0; retried[r] = 0; toHold[r] = 0; sentResults[r] = 0; caughtUp[r] = false; hasSince[r] = false; since[r] = 0;
   gate[r] = 0; gated[r] = 0; gatedNew[r] = 0; waits[r] = false;
-  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; elsewhere[r] = 0;
+  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedVersion[r] = 0; elsewhere[r] = 0;
   endLoad(r)
 }
 
@@ -577,10 +579,10 @@ proctype World() {
   :: d_step { parks > 0 && ((batches | held) & ~parked & 2) -> park(2) }
   :: d_step { parks > 0 && ((batches | held) & ~parked & 4) -> park(4) }
   :: d_step { retries > 0 && parked -> printf("an operator retries event {%d}\n", parked);
-       retries--; pastLimit = 0; parked = 0; hold++ }
+       retries--; pastLimit = 0; parked = 0; hold() }
   :: d_step { discards > 0 && parked -> printf("an operator discards event {%d}\n", parked);
        discards--; arrived = arrived | parked; held = held & ~parked; pastLimit = 0; parked = 0;
-       if :: held == 0 -> hold = 0 :: else fi }
+       if :: held == 0 -> isHeld = false :: else fi }
   :: d_step { crashes > 0 -> crash(0) }
   :: d_step { crashes > 0 -> crash(1) }
   :: d_step { strays > 0 && committed < events ->

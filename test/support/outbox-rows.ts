@@ -79,9 +79,9 @@ export async function insertHeld(database: TestDatabase, rows: Held): Promise<vo
   );
   if (state === 'returned') return;
   await database.query(
-    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, hold)
-     select source, job_id, at, at, at, 1 from (${NUMBERS}) as numbers
-     on conflict (source, job_id) do update set hold = jobs.hold + 1`,
+    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, is_held, hold_version)
+     select source, job_id, at, at, at, true, 1 from (${NUMBERS}) as numbers
+     on conflict (source, job_id) do update set is_held = true, hold_version = jobs.hold_version + 1`,
     valuesOf(rows),
   );
 }

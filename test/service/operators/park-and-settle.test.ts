@@ -5,6 +5,7 @@ import { CompiledQuery, type Kysely, type Transaction } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../../src/ledger/tables.ts';
 import type { DatabaseConnection } from '../../../src/ledger/database.ts';
+import { RELEASE_JOBS } from '../../../src/ledger/hold.ts';
 import { createBatch } from '../../../src/relay/batch.ts';
 import type { Entry, Settlement } from '../../../src/relay/entry.ts';
 import { settleWhole, takeOut } from '../../../src/relay/batch-results.ts';
@@ -12,7 +13,7 @@ import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';
 import { lockWaits } from '../../support/ledger.ts';
-import { emptyOutbox, insertJobs, insertPending } from '../../support/outbox-rows.ts';
+import { emptyOutbox, insertHeld, insertJobs, insertPending } from '../../support/outbox-rows.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import {
   addEntries,
@@ -150,7 +151,7 @@ async function state(): Promise<{
     'select sequence, state from outbox_held',
   );
   const jobs = await database.query<{ job_id: string }>(
-    'select job_id from jobs where hold > 0 order by job_id',
+    'select job_id from jobs where is_held order by job_id',
   );
   return { batched: batched.map(({ number }) => number), held, jobs: jobs.map(({ job_id }) => job_id) };
 }
@@ -203,6 +204,23 @@ describe.each(Object.entries(SETTLES))('%s', (_, { settle, left, held }) => {
     const failures = (await attempts()).filter(({ result }) => result !== 'confirmed');
     expect(failures).toHaveLength(held === undefined ? 0 : 1);
   });
+});
+
+test('a job that is held again while its release waits for it stays held, also if it was released in between', async () => {
+  await insertHeld(database, { from: 2, state: 'pending' });
+  await database.query('delete from outbox_held');
+  const release = (on: Pick<DatabaseConnection, 'execute'>) =>
+    on.execute(RELEASE_JOBS, [['default'], ['job_2']]);
+
+  await inTurn(
+    async (trx) => {
+      await release(onTransaction(trx));
+      await takeOut(onTransaction(trx), [failed('retry')], RELAY);
+    },
+    () => release(connection),
+  );
+
+  expect(await state()).toMatchObject({ held: [{ sequence: '2', state: 'pending' }], jobs: ['job_2'] });
 });
 
 test('an event that waits in the relay’s memory with others of its write is not published once it is parked', async () => {
