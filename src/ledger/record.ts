@@ -78,7 +78,7 @@ type EventGroup = {
  *   job is held, a new one stands behind it, in `held` (R4).
  *
  * `late` needs no read of the job's former row: highest_progress exceeds this event's only if an earlier event's
- * did, and a progress event never sets terminal_at itself.
+ * did, and a progress event ends no job.
  *
  * `occurred_at` is cut to microseconds, all that a timestamptz holds: Postgres refuses text beyond 128 bytes.
  */
@@ -90,20 +90,25 @@ with incoming as (
 ),
 job as (
   insert into jobs as j (
-    source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at, last_writer
+    source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at, last_status, last_writer
   )
   select source, job_id, now(), now(), progress,
-         case status when 'completed' then now() end, case status when 'failed' then now() end, $11::bigint
+         case status when 'completed' then now() end, case status when 'failed' then now() end, status, $11::bigint
   from incoming order by source collate "C", job_id collate "C"
   on conflict (source, job_id) do update set
     last_seen_at = greatest(j.last_seen_at, excluded.last_seen_at),
     highest_progress = greatest(j.highest_progress, excluded.highest_progress),
     completed_at = coalesce(j.completed_at, excluded.completed_at),
     failed_at = coalesce(j.failed_at, excluded.failed_at),
+    last_status = case
+      when excluded.completed_at is not null and j.completed_at is null then 'completed'
+      when excluded.failed_at is not null and j.failed_at is null then 'failed'
+      else j.last_status
+    end,
     last_writer = excluded.last_writer,
     writer_changed = j.last_writer is distinct from excluded.last_writer,
     hold_version = j.hold_version + j.is_held::int
-  returning j.source, j.job_id, j.highest_progress, j.terminal_at, j.writer_changed, j.is_held
+  returning j.source, j.job_id, j.highest_progress, j.last_status, j.writer_changed, j.is_held
 ),
 event as (
   insert into events as e (
@@ -111,7 +116,7 @@ event as (
     repeats
   )
   select i.source, i.job_id, i.status, i.progress,
-         i.status = 'processing' and (job.terminal_at is not null or job.highest_progress > i.progress),
+         i.status = 'processing' and (job.last_status <> 'processing' or job.highest_progress > i.progress),
          (rtrim(left(i.occurred_at, 26), 'Z') || 'Z')::timestamptz, i.error_code, now(), i.delivery_id, i.content_hash,
          i.copies - 1
   from incoming i join job using (source, job_id)

@@ -33,8 +33,7 @@ export interface Database {
     highest_progress: number | null;
     completed_at: Timestamp | null;
     failed_at: Timestamp | null;
-    terminal_at: GeneratedAlways<Date | null>;
-    last_status: GeneratedAlways<string>;
+    last_status: Generated<string>;
     last_writer: Generated<string | null>;
     writer_changed: Generated<boolean>;
     is_held: Generated<boolean>;
