@@ -133,9 +133,9 @@ export function createArrivals(options: {
     }
   }
 
-  async function load(options: { copies: boolean }): Promise<number> {
+  async function load(wanted: { copies: boolean }): Promise<number> {
     for (;;) {
-      const loaded = await loadOnce(options);
+      const loaded = await loadOnce(wanted);
       if (loaded !== 'again') return loaded;
     }
   }

@@ -206,11 +206,12 @@ describe.each(Object.entries(SETTLES))('%s', (_, { settle, left, held }) => {
   });
 });
 
+const release = (on: Pick<DatabaseConnection, 'execute'>) =>
+  on.execute(RELEASE_JOBS, [['default'], ['job_2']]);
+
 test('a job that is held again while its release waits for it stays held, also if it was released in between', async () => {
   await insertHeld(database, { from: 2, state: 'pending' });
   await database.query('delete from outbox_held');
-  const release = (on: Pick<DatabaseConnection, 'execute'>) =>
-    on.execute(RELEASE_JOBS, [['default'], ['job_2']]);
 
   await inTurn(
     async (trx) => {
