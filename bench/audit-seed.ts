@@ -111,11 +111,12 @@ const publicationBatches = (n: number, range: Range) => `
   group by b, source, sequence >> 10, case when b % 2 = 0 then sequence end`;
 
 const jobs = (n: number, range: Range) => `
-  insert into jobs (source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at)
+  insert into jobs (source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at, last_status)
   select ${SOURCE}, ${jobId('j', n)}, ${at(n)}, ${at(n)} + interval '2 seconds',
     case when j % 200 = 7 then 90 else 45 end,
     case when j % 200 <> 7 and j % 50 <> 0 then ${at(n)} + interval '2 seconds' end,
-    case when j % 200 <> 7 and j % 50 = 0 then ${at(n)} + interval '2 seconds' end
+    case when j % 200 <> 7 and j % 50 = 0 then ${at(n)} + interval '2 seconds' end,
+    case when j % 200 = 7 then 'processing' when j % 50 = 0 then 'failed' else 'completed' end
   from ${eventSeries(range)} where p % 2 = 0`;
 
 /** Entries of the newest events: most are pending, some returned, few parked. Each has a time, and so a batch, of its own. */

@@ -65,8 +65,8 @@ const TODAY = "date_trunc('day', now(), 'UTC') + random() * (now() - date_trunc(
 const series = ({ from, to }: Chunk) => `generate_series(${from}, ${to}) g`;
 
 function jobsOf(chunk: Chunk): string {
-  return `insert into jobs (source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at)
-    select 'default', ${JOB_ID}, now() - interval '90 days', now() - interval '89 days', 45, now() - interval '89 days'
+  return `insert into jobs (source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, last_status)
+    select 'default', ${JOB_ID}, now() - interval '90 days', now() - interval '89 days', 45, now() - interval '89 days', 'completed'
     from ${series(chunk)} order by 2`;
 }
 
@@ -103,8 +103,8 @@ function backlogOf(chunk: Chunk): string[] {
     || '"input_format":"mp4","output_format":"webm","created_at":"2026-11-21T09:58:17.204Z",'
     || '"completed_at":"2026-11-21T10:02:41.917Z","trace":"' || rpad(md5(job_id), 150, md5('d' || job_id)) || '"}'`;
   return [
-    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at)
-     select 'default', ${JOB_ID}, now(), now(), now() from ${series(chunk)}`,
+    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, last_status)
+     select 'default', ${JOB_ID}, now(), now(), now(), 'completed' from ${series(chunk)}`,
     `with event as (
        insert into events
          (source, job_id, status, late, occurred_at, recorded_at, delivery_id, content_hash, repeats)

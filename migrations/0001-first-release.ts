@@ -75,17 +75,11 @@ async function makeLedger(db: Db): Promise<void> {
       highest_progress smallint,
       completed_at timestamptz,
       failed_at timestamptz,
-      terminal_at timestamptz generated always as (least(completed_at, failed_at)) stored,
-      last_status text not null generated always as (
-        case
-          when completed_at is null and failed_at is null then 'processing'
-          when failed_at is null or completed_at > failed_at then 'completed'
-          else 'failed'
-        end
-      ) stored,
+      last_status text not null default 'processing',
       last_writer bigint,
       writer_changed boolean not null default false,
-      hold integer not null default 0,
+      is_held boolean not null default false,
+      hold_version integer not null default 0,
       primary key (source, job_id)
     ) with (fillfactor = 90)`.execute(db);
   await describe(
@@ -93,9 +87,14 @@ async function makeLedger(db: Db): Promise<void> {
     'jobs',
     'One row a job. Its lock gives the events of a job one order: it is taken before a sequence number is',
     {
+      completed_at: 'When it was first told that it was completed; failed_at likewise',
+      last_status:
+        'Which of its ends was told last for the first time; processing before any. Not generated: Postgres would parse the expression anew for each delivery',
       last_writer: 'Who wrote its last delivery',
       writer_changed: 'Whether the one before was another',
-      hold: '0: none of its events is held. Else a number that changes with each delivery, so that who saw the last held event leave sets it to 0 only if none has come since',
+      is_held: 'Later events wait behind one that is held',
+      hold_version:
+        'Grows with each hold, and with each delivery meanwhile, so that who saw the last held event leave ends the hold only if none has come since',
     },
   );
   // By when a job was first seen, which never changes: a progress event then touches no index (HOT).

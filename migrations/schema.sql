@@ -225,16 +225,11 @@ create table jobs (
   highest_progress smallint,
   completed_at timestamp with time zone,
   failed_at timestamp with time zone,
-  terminal_at timestamp with time zone generated always as (LEAST(completed_at, failed_at)) stored,
-  last_status text not null generated always as (
-CASE
-    WHEN ((completed_at IS NULL) AND (failed_at IS NULL)) THEN 'processing'::text
-    WHEN ((failed_at IS NULL) OR (completed_at > failed_at)) THEN 'completed'::text
-    ELSE 'failed'::text
-END) stored,
+  last_status text not null default 'processing'::text,
   last_writer bigint,
   writer_changed boolean not null default false,
-  hold integer not null default 0,
+  is_held boolean not null default false,
+  hold_version integer not null default 0,
   constraint jobs_pkey PRIMARY KEY (source, job_id)
 ) with (fillfactor=90);
 CREATE INDEX jobs_source ON public.jobs USING btree (source, first_seen_at);

@@ -57,7 +57,7 @@ export { createSessions, type Sessions } from './sessions.ts';
 export { JOIN_DELIVERY, JOIN_JOB, joinEvent, joinHeld } from './by-key.ts';
 export { batchedEvents, batches, hasEvent, KEEP_REST } from './batched-events.ts';
 export { keepDays } from './drops.ts';
-export { RELEASE_JOBS } from './hold.ts';
+export { holdJobs, RELEASE_JOBS } from './hold.ts';
 export { tellLeader } from './outbox-version.ts';
 export { OUTBOX_COUNT_MAX, type OutboxDepth, readOutboxDepth } from './outbox-depth.ts';
 export type {

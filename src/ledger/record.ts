@@ -78,7 +78,7 @@ type EventGroup = {
  *   job is held, a new one stands behind it, in `held` (R4).
  *
  * `late` needs no read of the job's former row: highest_progress exceeds this event's only if an earlier event's
- * did, and a progress event never sets terminal_at itself.
+ * did, and a progress event ends no job.
  *
  * `occurred_at` is cut to microseconds, all that a timestamptz holds: Postgres refuses text beyond 128 bytes.
  */
@@ -90,20 +90,25 @@ with incoming as (
 ),
 job as (
   insert into jobs as j (
-    source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at, last_writer
+    source, job_id, first_seen_at, last_seen_at, highest_progress, completed_at, failed_at, last_status, last_writer
   )
   select source, job_id, now(), now(), progress,
-         case status when 'completed' then now() end, case status when 'failed' then now() end, $11::bigint
+         case status when 'completed' then now() end, case status when 'failed' then now() end, status, $11::bigint
   from incoming order by source collate "C", job_id collate "C"
   on conflict (source, job_id) do update set
     last_seen_at = greatest(j.last_seen_at, excluded.last_seen_at),
     highest_progress = greatest(j.highest_progress, excluded.highest_progress),
     completed_at = coalesce(j.completed_at, excluded.completed_at),
     failed_at = coalesce(j.failed_at, excluded.failed_at),
+    last_status = case
+      when excluded.completed_at is not null and j.completed_at is null then 'completed'
+      when excluded.failed_at is not null and j.failed_at is null then 'failed'
+      else j.last_status
+    end,
     last_writer = excluded.last_writer,
     writer_changed = j.last_writer is distinct from excluded.last_writer,
-    hold = j.hold + (j.hold > 0)::int
-  returning j.source, j.job_id, j.highest_progress, j.terminal_at, j.writer_changed, j.hold
+    hold_version = j.hold_version + j.is_held::int
+  returning j.source, j.job_id, j.highest_progress, j.last_status, j.writer_changed, j.is_held
 ),
 event as (
   insert into events as e (
@@ -111,7 +116,7 @@ event as (
     repeats
   )
   select i.source, i.job_id, i.status, i.progress,
-         i.status = 'processing' and (job.terminal_at is not null or job.highest_progress > i.progress),
+         i.status = 'processing' and (job.last_status <> 'processing' or job.highest_progress > i.progress),
          (rtrim(left(i.occurred_at, 26), 'Z') || 'Z')::timestamptz, i.error_code, now(), i.delivery_id, i.content_hash,
          i.copies - 1
   from incoming i join job using (source, job_id)
@@ -119,18 +124,18 @@ event as (
   returning e.sequence, e.source, e.job_id, e.late, e.recorded_at, e.delivery_id, e.content_hash
 ),
 fresh as (
-  select event.sequence, event.late, event.recorded_at, i.source, i.job_id, i.status, i.progress, job.hold
+  select event.sequence, event.late, event.recorded_at, i.source, i.job_id, i.status, i.progress, job.is_held
   from incoming i join event using (source, job_id) join job using (source, job_id)
   where event.delivery_id = i.delivery_id
 ),
 batch as (
   insert into outbox_batches (first, sequences, bytes, writer, number)
   select min(sequence), array_agg(sequence order by sequence), $10::int, $11::bigint, $12::int
-  from fresh where hold = 0 having count(*) > 0
+  from fresh where not is_held having count(*) > 0
 ),
 held as (
   insert into outbox_held (sequence, source, job_id, status, progress_percentage, late, recorded_at)
-  select sequence, source, job_id, status, progress, late, recorded_at from fresh where hold > 0
+  select sequence, source, job_id, status, progress, late, recorded_at from fresh where is_held
 )`;
 
 const RECORD: Statement = {
@@ -138,7 +143,7 @@ const RECORD: Statement = {
   text: `${TALLY},
 delivery as (
   select t.*, event.sequence as event_sequence, coalesce(event.late, false) as late,
-         coalesce(job.writer_changed, false) as writer_changed, coalesce(job.hold, 0) as hold,
+         coalesce(job.writer_changed, false) as writer_changed, coalesce(job.is_held, false) as is_held,
          case
            when t.known_outcome <> 'event' then t.known_outcome
            when event.delivery_id = t.id then 'accepted'
@@ -170,8 +175,8 @@ audit as (
          peer_address, signed_by
   from delivery
 )
-select id, outcome, late, writer_changed as "writerChanged", outcome = 'accepted' and hold > 0 as held,
-       case when outcome = 'accepted' and hold = 0 then event_sequence end as sequence, now()::text as "recordedAt"
+select id, outcome, late, writer_changed as "writerChanged", outcome = 'accepted' and is_held as held,
+       case when outcome = 'accepted' and not is_held then event_sequence end as sequence, now()::text as "recordedAt"
 from delivery`,
 };
 

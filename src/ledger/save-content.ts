@@ -9,6 +9,7 @@ import { hasEvent } from './batched-events.ts';
 import { JOIN_DELIVERY, joinEvent } from './by-key.ts';
 import { type Content, contentOf } from './content.ts';
 import type { BeforeDrop } from './drops.ts';
+import { holdJobs } from './hold.ts';
 import { tellLeader } from './outbox-version.ts';
 import type { Database } from './tables.ts';
 import type { AuthenticBody } from './understand.ts';
@@ -36,7 +37,7 @@ export const saveContent: BeforeDrop = async (trx, day) => {
   await sql`set local idle_in_transaction_session_timeout = ${sql.lit(IDLE_IN_TRANSACTION)}`.execute(trx);
   const moved = await moveFromBatches(trx, sequencesOf(needed.filter(({ isInBatch }) => isInBatch)));
   const parked = await fillHeld(trx, saved);
-  await holdJobs(trx, [...moved, ...parked]);
+  await holdJobsOf(trx, [...moved, ...parked]);
   return needed.length;
 };
 
@@ -144,17 +145,12 @@ async function fillHeld(trx: Transaction<Database>, saved: readonly Saved[]): Pr
 }
 
 /** From now on the ledger holds new events of these jobs. */
-async function holdJobs(trx: Transaction<Database>, sequences: readonly string[]): Promise<void> {
+async function holdJobsOf(trx: Transaction<Database>, sequences: readonly string[]): Promise<void> {
   if (sequences.length === 0) return;
   await sql`
-    with job as materialized (
-      select j.source, j.job_id from jobs j
-      where (j.source, j.job_id) in (select source, job_id from outbox_held where sequence = any(${sequences}::bigint[]))
-      order by j.source, j.job_id for update
-    )
-    update jobs j set hold = hold + 1 from job where j.source = job.source and j.job_id = job.job_id`.execute(
-    trx,
-  );
+    with moved as (select source, job_id from outbox_held where sequence = any(${sequences}::bigint[])),
+    ${sql.raw(holdJobs('select source, job_id from moved'))}
+    select`.execute(trx);
   await tellLeader(trx);
 }
 

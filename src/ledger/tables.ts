@@ -33,11 +33,11 @@ export interface Database {
     highest_progress: number | null;
     completed_at: Timestamp | null;
     failed_at: Timestamp | null;
-    terminal_at: GeneratedAlways<Date | null>;
-    last_status: GeneratedAlways<string>;
+    last_status: Generated<string>;
     last_writer: Generated<string | null>;
     writer_changed: Generated<boolean>;
-    hold: Generated<number>;
+    is_held: Generated<boolean>;
+    hold_version: Generated<number>;
   };
   events: {
     sequence: GeneratedAlways<string>;

@@ -1,11 +1,6 @@
 // How entries come into the window: handed over by the intake after their commit (late-writes.ts, gates.ts), or loaded from the
 // outbox (search.ts).
 //
-// - Behind: the outbox may have events that are not in memory. They are loaded, the oldest first, and what is handed over is left
-//   to later loads.
-// - Caught up: a load has found all that there was. From then on, what this replica writes is handed over and goes at once (R6),
-//   and loads find what others write.
-//
 // The order of a job's events (guarantee 5) depends on the rules of docs/relay.md.
 
 import type { Decisions } from './decisions.ts';
@@ -35,6 +30,21 @@ export type Arrivals = {
   readonly forget: () => void;
 };
 
+/** The outbox may have events that are not in memory. What is handed over is left to later loads. */
+type Behind = {
+  readonly is: 'behind';
+  /** The position of the first event that was handed over since the relay fell behind, or waited for a load then. */
+  readonly missed: string | undefined;
+};
+/** The same, but a load runs that can catch up. What is handed over waits for its end. */
+type Loading = { readonly is: 'loading'; readonly late: LateWrites };
+/**
+ * A load has found all that there was. What is handed over goes at once (R6), and loads find what others write. What ended before
+ * the transaction `since` is in memory or published.
+ */
+type CaughtUp = { readonly is: 'caughtUp'; readonly since: string };
+type State = Behind | Loading | CaughtUp;
+
 /** Behind all sequences. */
 const END = String(2n ** 63n - 1n);
 
@@ -61,13 +71,10 @@ export function createArrivals(options: {
   const { outbox, window, handOff, decisions, room, isOpen, isStopped, hold } = options;
   const { onArrived, onForgotten, onLoaded } = options;
   const gates = createGates();
-  let isCaughtUp = false;
-  let since: string | undefined; // what ended before is in memory or published
-  let hasNews = true; // something is known to wait in the outbox
+  let state: State = { is: 'behind', missed: undefined };
+  let hasHeld = false; // since the last load, events were handed over that are held: a load finds them
   let horizon = END; // what is in batches from here on was not in memory after the last load
   let loads = 0; // begun
-  let late: LateWrites | undefined; // while a load runs
-  let forgettings = 0;
   const search = createSearch({
     outbox,
     window,
@@ -89,25 +96,18 @@ export function createArrivals(options: {
     return left.limit - taken >= room.live.entries / 2 && left.bytes >= room.live.bytes / 2;
   }
 
-  /** They stay in the outbox until they are loaded (R9). */
-  function miss(entries: readonly Entry[]): void {
-    for (const entry of entries) {
-      window.drop(entry);
-      late?.miss(entry);
-    }
-  }
-
-  function fallBehind(): void {
-    isCaughtUp = false;
-    since = undefined;
-    hasNews = true;
-    miss([...gates.clear(), ...(late?.tear() ?? [])]);
+  /** What waits for a load, and `more`, stays in the outbox until it is loaded (R9). */
+  function fallBehind(more: readonly Entry[] = []): void {
+    const late = state.is === 'loading' ? state.late.take() : [];
+    const missed = [...gates.clear(), ...late.flatMap(({ entries }) => entries), ...more];
+    for (const entry of missed) window.drop(entry);
+    const before = state.is === 'behind' ? state.missed : undefined;
+    state = { is: 'behind', missed: missed.map(({ position }) => position).reduce(lowest, before) };
   }
 
   function forget(): void {
     fallBehind();
     window.forgetIdle();
-    forgettings += 1;
     onForgotten();
   }
 
@@ -116,16 +116,12 @@ export function createArrivals(options: {
     if (!window.admit(entry)) hold(entry);
   }
 
-  const takes = () => isCaughtUp && isOpen() && roomLeft('live') !== undefined;
+  const takes = () => state.is === 'caughtUp' && isOpen() && roomLeft('live') !== undefined;
 
   function receive(written: Written): void {
-    hasNews ||= written.hasHeld;
-    if (takes()) {
-      take(written);
-    } else if (isCaughtUp || !late?.add(written)) {
-      fallBehind();
-      miss(written.entries);
-    }
+    hasHeld ||= written.hasHeld;
+    if (takes()) take(written);
+    else if (state.is !== 'loading' || !state.late.add(written)) fallBehind(written.entries);
     onArrived();
   }
 
@@ -137,7 +133,14 @@ export function createArrivals(options: {
     }
   }
 
-  async function load({ copies }: { copies: boolean }): Promise<number> {
+  async function load(wanted: { copies: boolean }): Promise<number> {
+    for (;;) {
+      const loaded = await loadOnce(wanted);
+      if (loaded !== 'again') return loaded;
+    }
+  }
+
+  async function loadOnce({ copies }: { copies: boolean }): Promise<number | 'again'> {
     if (!isOpen()) {
       forget(); // nothing waits here meanwhile (R27)
       return 0;
@@ -145,21 +148,20 @@ export function createArrivals(options: {
     // What waits for a load must not use up the room of all loads.
     if (search.isUnknownNew() || (roomLeft('live') === undefined && !gates.areOpen())) fallBehind();
     const { version, isAsDecided } = await readDecisions();
-    const before = forgettings;
+    const forgettings = window.forgettings();
     const live = roomLeft('live');
     if (live === undefined) {
       if (isAsDecided) onLoaded({ copies });
       return 0;
     }
-    if (!isCaughtUp) await begin();
-    hasNews = false;
-    loads += 1;
-    late = createLateWrites(room.live);
+    if (state.is !== 'caughtUp') await handOff.answered(); // R11
+    const begun = begin();
     try {
       const found = await search.find({
+        version,
         live,
         copies: copies ? roomLeft('copies') : undefined,
-        since,
+        since: begun.is === 'caughtUp' ? begun.since : undefined,
         horizon,
       });
       if (found === 'later') {
@@ -167,45 +169,44 @@ export function createArrivals(options: {
         return 0;
       }
       if (found === 'lost') forget(); // what it has told of decisions may be lost, too
-      if (found === 'lost' || forgettings !== before) return await load({ copies }); // R23
-      if (found.pending.version !== version) {
-        fallBehind(); // R24
-        return arrive({ ...found, held: [], copies: [] }, late);
-      }
-      const arrived = arrive(found, late);
-      onLoaded({ copies });
+      if (found === 'lost' || window.forgettings() !== forgettings) return 'again'; // R23
+      if (!found.isAsDecided) fallBehind(); // R24
+      const arrived = arrive(found, begun);
+      if (found.isAsDecided) onLoaded({ copies });
       return arrived;
     } catch (error) {
       fallBehind();
       throw error;
-    } finally {
-      late = undefined;
     }
   }
 
   /** Lets what waits in memory be forgotten if they are new (R22). `isAsDecided`: what waits there is still the same. */
   async function readDecisions(): Promise<{ version: string; isAsDecided: boolean }> {
     const question = decisions.ask();
-    const before = forgettings;
+    const before = window.forgettings();
     const version = await outbox.version();
-    return { version, isAsDecided: decisions.note(version, question) && forgettings === before };
+    return { version, isAsDecided: decisions.note(version, question) && window.forgettings() === before };
   }
 
-  /** The events of writes without an answer are left to the load (R11). */
-  async function begin(): Promise<void> {
-    fallBehind();
-    await handOff.answered();
+  /** @returns the state that a load begins with. If it is another one at the end, the load does not catch up (R15) */
+  function begin(): Loading | CaughtUp {
+    const begun =
+      state.is === 'caughtUp' ? state : { is: 'loading' as const, late: createLateWrites(room.live) };
+    state = begun;
+    hasHeld = false;
+    loads += 1;
+    return begun;
   }
 
-  function arrive({ pending, held, copies }: Found, meanwhile: LateWrites): number {
-    const bound = lowest(pending.bound, meanwhile.missed()); // R14
+  function arrive({ pending, held, copies }: Found, begun: State): number {
+    const bound = lowest(pending.bound, state.is === 'behind' ? state.missed : undefined); // R14
     horizon = bound ?? END;
     const isBound = ({ position }: Entry) => bound !== undefined && !isBefore(position, bound);
-    takeLate(meanwhile, isBound);
+    if (state.is === 'loading') takeLate(state.late, isBound);
     const mayGo = (entry: Entry) => {
       const goes = !window.has(entry.position) && !isBound(entry);
       // Of this row, one entry is in memory already or is loaded later.
-      if (!goes && entry.batch !== undefined) entry.batch.isWhole = false;
+      if (!goes) entry.batch?.split();
       return goes;
     };
     const fresh = pending.found.filter(({ entry }) => mayGo(entry));
@@ -217,21 +218,20 @@ export function createArrivals(options: {
       if (toHold.has(entry)) hold(entry);
       else admit(entry);
     }
-    if (bound === undefined && !meanwhile.isTorn()) catchUp(pending.xid);
+    if (bound === undefined && state === begun) catchUp(pending.xid);
     else fallBehind();
     return live.length + due.length;
   }
 
-  function takeLate(meanwhile: LateWrites, isBound: (entry: Entry) => boolean): void {
-    for (const { entries, changedJobs, hasHeld } of meanwhile.take()) {
-      take({ entries: entries.filter((entry) => !isBound(entry)), changedJobs, hasHeld });
-      miss(entries.filter(isBound));
+  function takeLate(late: LateWrites, isBound: (entry: Entry) => boolean): void {
+    for (const written of late.take()) {
+      take({ ...written, entries: written.entries.filter((entry) => !isBound(entry)) });
+      for (const entry of written.entries.filter(isBound)) window.drop(entry);
     }
   }
 
-  function catchUp(xid: string): void {
-    since = xid;
-    isCaughtUp = true;
+  function catchUp(since: string): void {
+    state = { is: 'caughtUp', since };
     for (const entry of gates.open(loads)) admit(entry);
   }
 
@@ -240,9 +240,9 @@ export function createArrivals(options: {
 
   return {
     load,
-    isDue: () => isOpen() && (!gates.areOpen() || (hasNews && hasMuchRoom())),
+    isDue: () => isOpen() && (!gates.areOpen() || ((state.is === 'behind' || hasHeld) && hasMuchRoom())),
     takes,
-    isFull: () => isOpen() && !(isCaughtUp && hasMuchRoom({ but: handOff.writing() })),
+    isFull: () => isOpen() && !(state.is === 'caughtUp' && hasMuchRoom({ but: handOff.writing() })),
     reopen: (key) => {
       // What waits at the gate is held before the lane is open (R34).
       for (const entry of gates.take(key)) hold(entry);

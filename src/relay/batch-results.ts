@@ -3,12 +3,14 @@
 
 import {
   type DatabaseConnection,
+  holdJobs,
   joinEvent,
   KEEP_REST,
   RELEASE_JOBS,
   type Statement,
 } from '../ledger/index.ts';
-import type { Batch, Settlement } from './entry.ts';
+import type { Batch } from './batch.ts';
+import type { Settlement } from './entry.ts';
 import { attemptColumns, insertConfirmed, recordMissing } from './publications.ts';
 
 type Execute = Pick<DatabaseConnection, 'execute'>;
@@ -36,7 +38,7 @@ export async function settleWhole(
   batches: readonly Batch[],
   relayId: string,
 ): Promise<void> {
-  const confirmed = batches.flatMap((batch) => batch.confirmed);
+  const confirmed = batches.flatMap((batch) => batch.confirmed());
   const rows = await results.execute<Recorded>(SETTLE_WHOLE, [
     batches.map(({ first }) => first),
     confirmed.map(({ entry }) => entry.batch?.first),
@@ -81,18 +83,11 @@ async function endElsewhere(
 }
 
 /**
- * Takes single events out of their batches: confirmed ones leave the outbox, the others are held from then on, and their jobs
- * with them, except behind a returned one. Only what is still in its batch is changed (R38). `recorded` counts the attempts that it
- * has recorded.
- *
- * Locks the batches, then the jobs (R46). `told`: a relay that does not lead any more changes the version (R40). It reads the lease
- * as it was when the statement began, and may wait for locks for longer than the lease lasted. So it looks at the clock, once all
- * locks are there (`held`).
+ * `taken`: those events that are still in their batches, with what becomes of them (R38). Locks the batches (R46). An array is opened
+ * once: to look into it for each event, Postgres would read it anew each time.
  */
-const TAKE_OUT: Statement = {
-  name: 'outbox-take-out',
-  text: `
-with settled as (
+const TAKE = `
+settled as (
   select * from unnest(
     $1::bigint[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[]
   ) as t (first, sequence, next, retry_in_ms, result, detail, duration_ms)
@@ -106,14 +101,20 @@ left_in as (
 taken as materialized (
   select s.*, e.source, e.job_id, e.status, e.progress_percentage, e.late, e.recorded_at
   from settled s join left_in using (first, sequence) ${joinEvent('s.sequence')}
-),
+)`;
+
+/** They leave their batches. */
+const LEAVE = `
 rest as materialized (
   select first, array(
     select each from unnest(sequences) as each where each not in (select sequence from taken) order by each
   ) as sequences
   from locked
 ),
-${KEEP_REST},
+${KEEP_REST}`;
+
+/** `held`: those that are not confirmed are held from now on, and their jobs with them, except behind a returned one. Locks the jobs. */
+const HOLD = `
 moved as (
   insert into outbox_held (
     sequence, source, job_id, status, progress_percentage, late, recorded_at, state, attempts, due_at, last_error
@@ -123,33 +124,45 @@ moved as (
          case next when 'hold' then 0 else 1 end, now() + make_interval(secs => retry_in_ms / 1000.0), detail
   from taken where next <> 'delete'
 ),
-job as materialized (
-  select j.source, j.job_id from jobs j
-  where (j.source, j.job_id) in (select source, job_id from taken where next in ('hold', 'retry', 'park'))
-  order by j.source, j.job_id for update
-),
-held as (
-  update jobs j set hold = hold + 1 from job where j.source = job.source and j.job_id = job.job_id returning j.hold
+${holdJobs(`select source, job_id from taken where next in ('hold', 'retry', 'park')`)}`;
+
+/**
+ * A relay that does not lead any more changes the version (R40). It reads the lease as it was when the statement began, and may wait
+ * for locks for longer than the lease lasted. So it looks at the clock once all jobs are locked: `counted` has no row before.
+ */
+const TELL = `
+counted as materialized (
+  select count(*) as jobs, clock_timestamp() as at from held
 ),
 told as (
-  update outbox_version set version = version + 1
-  where exists (select from taken where next <> 'delete') and case when (select count(*) from held) >= 0 then (
-    select holder = $8::uuid and expires_at > clock_timestamp() from relay_lease where name = 'outbox'
-  ) is not true end
-),
+  update outbox_version set version = version + 1 from counted
+  where exists (select from taken where next <> 'delete') and not exists (
+    select from relay_lease l where l.name = 'outbox' and l.holder = $8::uuid and l.expires_at > counted.at
+  )
+)`;
+
+/** The publications of `taken`. */
+const RECORD = `
 unconfirmed as (
   insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
   select now(), sequence, 1, result, detail, duration_ms, $8::uuid, source from taken where result <> 'confirmed'
-  returning 1 as recorded
 ),
 confirmed as (
   select * from taken where result = 'confirmed'
 ),
 published as (
   ${insertConfirmed('confirmed', '$8')}
-)
-select coalesce(sum(recorded), 0)::int as recorded
-from (select recorded from unconfirmed union all select recorded from published) as rows`,
+)`;
+
+/**
+ * Takes single events out of their batches: confirmed ones leave the outbox, the others are held. Returns how many attempts it has
+ * recorded. One statement, since it is over by itself once it has begun: between those of a transaction, a relay that is frozen would
+ * keep its locks.
+ */
+const TAKE_OUT: Statement = {
+  name: 'outbox-take-out',
+  text: `with ${[TAKE, LEAVE, HOLD, TELL, RECORD].join(',')}
+select count(*)::int as recorded from taken where result is not null`,
 };
 
 /** @param settlements of entries with a batch */

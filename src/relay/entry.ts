@@ -1,6 +1,6 @@
 // An entry of the outbox in the relay's memory, and what an attempt to publish it changes.
 
-import type { Linked } from '../linked-list.ts';
+import type { Batch } from './batch.ts';
 import type { EntryEvent } from './cloud-event.ts';
 import type { NextStep } from './next-step.ts';
 import type { Publication } from './publisher.ts';
@@ -14,27 +14,6 @@ export type Entry = EntryEvent & {
   /** Why there is no message to publish; then it fails. */
   readonly unreadable?: string;
 };
-
-/** A row of outbox_batches, as far as it is in memory. */
-export interface Batch extends Linked<Batch> {
-  /** Its key, decimal digits. */
-  readonly first: string;
-  /** False if the row may have an event that is not in memory: then events are taken out of it, and it is not deleted whole. */
-  isWhole: boolean;
-  /** Entries in memory without a result. */
-  left: number;
-  /** Confirmed, and not written yet. */
-  confirmed: Settlement[];
-}
-
-export const newBatch = (first: string, size: number): Batch => ({
-  first,
-  isWhole: true,
-  left: size,
-  confirmed: [],
-  previous: undefined,
-  next: undefined,
-});
 
 /** What one publish attempt changes in the outbox. `retryInMs` is 0 unless `next` is `retry`. */
 export type Attempt = {

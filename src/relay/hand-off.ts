@@ -11,7 +11,8 @@ import {
   type TalliedDelivery,
   type WriteMark,
 } from '../ledger/index.ts';
-import { type Entry, isBefore, newBatch } from './entry.ts';
+import { createBatch } from './batch.ts';
+import { type Entry, isBefore } from './entry.ts';
 
 /** What one write has committed. */
 export type Written = {
@@ -155,7 +156,7 @@ function toEntries(events: readonly Event[]): Entry[] {
     (lowest, { sequence }) => (isBefore(sequence, lowest) ? sequence : lowest),
     some.sequence,
   );
-  const batch = newBatch(first, events.length);
+  const batch = createBatch(first, { size: events.length });
   return events.map(({ sequence, recordedAt, source, event, late }) => ({
     position: sequence,
     sequence,

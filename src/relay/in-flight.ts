@@ -1,10 +1,10 @@
-// The entries that are at the broker: publishes the first one of each lane, as many as may be in flight, and isolates the one
-// that makes the broker close the channel.
+// The entries that are at the broker: publishes the first one of each lane, as many as may be in flight.
 
 import { describeError } from '../errors.ts';
 import { toMessage } from './cloud-event.ts';
 import type { Entry } from './entry.ts';
 import type { Publication, Publisher } from './publisher.ts';
+import type { Suspects } from './suspects.ts';
 import type { Lane, Window } from './window.ts';
 
 export type InFlight = {
@@ -13,16 +13,13 @@ export type InFlight = {
   readonly publishReady: () => number;
   /** The attempt does not count: the entry is published again when the broker is back. */
   readonly publishAgain: (lane: Lane, publication: Publication) => void;
-  /** What waits in memory has left it. */
-  readonly onForgotten: () => void;
-  /** A load has found what there is room for, copies included. */
-  readonly onLoaded: () => void;
 };
 
 const BROKER_PAUSE_MS = 200;
 
 export function createInFlight(options: {
-  window: Window;
+  window: Pick<Window, 'putBack' | 'forgettings'>;
+  suspects: Suspects;
   publisher: Pick<Publisher, 'publish'>;
   limits: { readonly inFlight: number; readonly inFlightBytes: number };
   routingPrefix: string;
@@ -36,13 +33,10 @@ export function createInFlight(options: {
    */
   onResult: (lane: Lane, publication: Publication, how: { alone: boolean; isStale: boolean }) => void;
 }): InFlight {
-  const { window, publisher, limits, routingPrefix, now, mayPublish, onResult } = options;
-  const suspects = new Set<string>(); // positions in flight when the broker closed the channel because of a message
+  const { window, suspects, publisher, limits, routingPrefix, now, mayPublish, onResult } = options;
   let count = 0;
   let bytes = 0;
   let pauseEndsMs = 0;
-  let isReadAnew = true; // since entries were last forgotten, a load has found what there is room for
-  let forgettings = 0;
 
   function hasRoom(): boolean {
     return count < limits.inFlight && (count === 0 || bytes < limits.inFlightBytes) && now() >= pauseEndsMs;
@@ -51,7 +45,7 @@ export function createInFlight(options: {
   function publishReady(): number {
     let published = 0;
     while (hasRoom() && mayPublish()) {
-      const lane = suspects.size === 0 ? window.take() : takeSuspect();
+      const lane = suspects.take(count);
       if (lane === undefined) break;
       void publish(lane);
       published += 1;
@@ -59,27 +53,18 @@ export function createInFlight(options: {
     return published;
   }
 
-  /** A suspect is published alone: if the broker closes the channel again, this message is the cause. */
-  function takeSuspect(): Lane | undefined {
-    if (count > 0) return undefined;
-    const lane = window.take(({ position }) => suspects.has(position));
-    if (lane !== undefined || !isReadAnew) return lane;
-    suspects.clear(); // the rest are not there any more: they wait for a retry, or for an operator
-    return window.take();
-  }
-
   async function publish(lane: Lane): Promise<void> {
     const entry = lane.entries[0] as Entry;
-    const alone = suspects.has(entry.position);
-    const before = forgettings;
+    const alone = suspects.has(entry);
+    const before = window.forgettings();
     const size = entry.data.length;
     count += 1;
     bytes += size;
     const publication = await attempt(entry);
     count -= 1;
     bytes -= size;
-    suspects.delete(entry.position);
-    onResult(lane, publication, { alone, isStale: forgettings !== before });
+    suspects.delete(entry);
+    onResult(lane, publication, { alone, isStale: window.forgettings() !== before });
   }
 
   /** Never rejects: an entry that cannot be made into a message has failed. */
@@ -97,16 +82,9 @@ export function createInFlight(options: {
     publishReady,
     publishAgain: (lane, publication) => {
       const entry = lane.entries[0] as Entry;
-      if (publication.result === 'failed' && publication.blame === 'unknown') suspects.add(entry.position);
+      if (publication.result === 'failed' && publication.blame === 'unknown') suspects.add(entry);
       else pauseEndsMs = now() + BROKER_PAUSE_MS;
       window.putBack(lane);
-    },
-    onForgotten: () => {
-      isReadAnew = false;
-      forgettings += 1;
-    },
-    onLoaded: () => {
-      isReadAnew = true;
     },
   };
 }

@@ -10,7 +10,8 @@ import {
   type Statement,
   type WriteMark,
 } from '../ledger/index.ts';
-import { type Batch, type Entry, newBatch } from './entry.ts';
+import { type Batch, createBatch } from './batch.ts';
+import type { Entry } from './entry.ts';
 import { BODY, EVENT_COLUMNS, type EventRow, toEntry } from './rows.ts';
 
 export type PendingLoad = {
@@ -87,7 +88,7 @@ chosen as materialized (
   select * from event where place <= $4 and coalesce(bytes_before, 0) < $5::bigint
 ),
 found as (
-  select c.first, c.size, c.writer, c.number, j.hold > 0 as "isHeld", ${EVENT_COLUMNS}, ${BODY} as body
+  select c.first, c.size, c.writer, c.number, j.is_held as "isHeld", ${EVENT_COLUMNS}, ${BODY} as body
   from chosen c
   ${joinEvent('c.sequence')}
   ${JOIN_JOB}
@@ -181,10 +182,9 @@ function toLoaded(rows: readonly Row[]): Loaded {
 /** A batch is whole once all of its events are found. */
 function toFound(row: Row, first: string, batches: Map<string, Batch>): Loaded['found'][number] {
   const { version: _v, xid: _x, bound: _b, first: _f, size, writer, number, isHeld, ...event } = row;
-  const batch = batches.get(first) ?? newBatch(first, 0);
+  const batch = batches.get(first) ?? createBatch(first, { size, found: 0 });
   batches.set(first, batch);
-  batch.left += 1;
-  batch.isWhole = batch.left === size;
+  batch.find();
   const mark = writer === null || number === null ? undefined : { writer, number };
   return { entry: { ...toEntry(event, { attempts: 0 }), batch }, mark, isHeld };
 }

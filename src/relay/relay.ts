@@ -14,7 +14,7 @@
 // sequences and the rules are told in docs/relay.md; comments cite the rules as R1, R2 and so on.
 //
 // This file joins the parts, each with a state of its own: what arrives (arrivals.ts), what is in memory (window.ts), what is on its
-// way (in-flight.ts), what becomes of it (outcomes.ts), its results (results.ts) and their writes (result-writes.ts,
+// way (in-flight.ts, suspects.ts), what becomes of it (outcomes.ts), its results (results.ts) and their writes (result-writes.ts,
 // copy-writes.ts), what operators decide meanwhile (decisions.ts), and the rounds (rounds.ts).
 
 import type { Logger } from 'pino';
@@ -31,6 +31,7 @@ import type { Publication, Publisher } from './publisher.ts';
 import { createResults } from './results.ts';
 import { createResultWrites } from './result-writes.ts';
 import { createRounds } from './rounds.ts';
+import { createSuspects } from './suspects.ts';
 import { createWindow } from './window.ts';
 
 export type RelayLimits = {
@@ -91,6 +92,7 @@ export function createRelay(options: {
   let pollCopiesAtMs = 0;
   let onEase = doNothing;
   const window = createWindow();
+  const suspects = createSuspects(window);
   const results = createResults();
   const isLasting = () => !rounds.isStopping() && lease.isLeading();
   const mayPublish = () => isLasting() && lease.epoch() === epoch && publisher.isReady();
@@ -104,6 +106,7 @@ export function createRelay(options: {
   });
   const inFlight = createInFlight({
     window,
+    suspects,
     publisher,
     limits,
     routingPrefix,
@@ -137,10 +140,10 @@ export function createRelay(options: {
     onArrived: goOn,
     onForgotten: () => {
       results.split();
-      inFlight.onForgotten();
+      suspects.onForgotten();
     },
     onLoaded: (found) => {
-      if (found.copies) inFlight.onLoaded();
+      if (found.copies) suspects.onLoaded();
     },
   });
   const writes = createResultWrites({

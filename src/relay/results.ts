@@ -2,7 +2,8 @@
 // one by one. A write begins when most of what is on its way has its result, so that writes grow with the load, without a clock.
 
 import { createLinkedList } from '../linked-list.ts';
-import type { Batch, Entry, Settlement } from './entry.ts';
+import type { Batch } from './batch.ts';
+import type { Entry, Settlement } from './entry.ts';
 
 /** What one round writes, in this order. */
 export type Unwritten = {
@@ -46,17 +47,12 @@ export function createResults(): Results {
   let confirmed = 0; // in whole batches
 
   function addOfBatch(batch: Batch, settlement: Settlement): void {
-    batch.left -= 1;
-    if (batch.isWhole && settlement.next === 'delete') batch.confirmed.push(settlement);
+    if (batch.settle(settlement)) incomplete.add(batch);
     else single.push(settlement);
-    if (!batch.isWhole || batch.confirmed.length === 0) return;
-    if (batch.left > 0) {
-      incomplete.add(batch);
-      return;
-    }
+    if (!batch.isDone()) return;
     incomplete.delete(batch);
     whole.push(batch);
-    confirmed += batch.confirmed.length;
+    confirmed += batch.confirmed().length;
   }
 
   return {
@@ -79,14 +75,13 @@ export function createResults(): Results {
       single = [...unwritten.single, ...single];
       whole = [...unwritten.whole, ...whole];
       held = [...unwritten.held, ...held];
-      confirmed = whole.reduce((sum, batch) => sum + batch.confirmed.length, 0);
+      confirmed = whole.reduce((sum, batch) => sum + batch.confirmed().length, 0);
     },
     split: () => {
       for (const batch of incomplete) {
         incomplete.delete(batch);
-        batch.isWhole = false;
-        single.push(...batch.confirmed);
-        batch.confirmed = [];
+        batch.split();
+        single.push(...batch.takeConfirmed());
       }
     },
     isDue: (inFlight, writing) => {
@@ -96,7 +91,7 @@ export function createResults(): Results {
     },
     size: () => {
       let waiting = 0;
-      for (const batch of incomplete) waiting += batch.confirmed.length;
+      for (const batch of incomplete) waiting += batch.confirmed().length;
       return single.length + held.length + confirmed + waiting;
     },
   };
@@ -104,7 +99,7 @@ export function createResults(): Results {
 
 /** The entries that have their result once this is written. */
 export function entriesOf({ single, whole, held }: Unwritten): Entry[] {
-  return [...single, ...whole.flatMap((batch) => batch.confirmed), ...held].flatMap(({ entry, next }) =>
+  return [...single, ...whole.flatMap((batch) => batch.confirmed()), ...held].flatMap(({ entry, next }) =>
     next === 'keep' ? [] : entry,
   );
 }

@@ -1,5 +1,4 @@
-// Looks for what waits in the outbox, and says whether what was found is to be trusted. What operators have decided is read before
-// (R22). The rules are those of docs/relay.md.
+// Looks for what waits in the outbox, and says whether what was found is to be trusted. The rules are those of docs/relay.md.
 
 import { type Entry, isBefore } from './entry.ts';
 import type { HandOff } from './hand-off.ts';
@@ -13,12 +12,19 @@ export type Found = {
   readonly held: readonly Entry[];
   /** In the order of their turns: replays take turns. */
   readonly copies: readonly Entry[];
+  /**
+   * Nothing was decided since the version was read. Otherwise only what was found in batches is there, and the outbox may have more
+   * (R24).
+   */
+  readonly isAsDecided: boolean;
 };
 
 /** How much is wanted: entries, and bytes of bodies. */
 type Limit = { readonly limit: number; readonly bytes: number };
 
 export type Wanted = {
+  /** Of what is decided, as it was read before (R22). */
+  readonly version: string;
   readonly live: Limit;
   /** Undefined if none are wanted. */
   readonly copies: Limit | undefined;
@@ -48,31 +54,20 @@ export function createSearch(options: {
   isStopped: (replayId: string) => boolean;
 }): Search {
   const { outbox, window, handOff, isOpen, isStopped } = options;
-  let unknown = handOff.unknown(); // when it was looked at last
-  let opened = outbox.opened(); // when the last search had read
-
-  function isUnknownNew(): boolean {
-    const before = unknown;
-    unknown = handOff.unknown();
-    return unknown !== before;
-  }
-
-  function isOpenedAnew(): boolean {
-    const before = opened;
-    opened = outbox.opened();
-    return opened !== before;
-  }
+  const isUnknownNew = changeOf(handOff.unknown);
+  const isOpenedAnew = changeOf(outbox.opened);
 
   async function findCopies(left: Limit, horizon: string): Promise<Entry[]> {
     const found = await outbox.loadCopies({ ...left, except: window.positions(), horizon });
     return found.filter(({ replay }) => !isStopped(replay?.id ?? ''));
   }
 
-  async function find({ live, copies: wanted, since, horizon }: Wanted): Promise<Found | 'lost' | 'later'> {
+  async function find(wanted: Wanted): Promise<Found | 'lost' | 'later'> {
+    const { version, live, since, horizon } = wanted;
     const next = handOff.next();
     const inFlight = handOff.inFlight();
     // The batches last (R12). Writes without an answer are left out (R19).
-    const copies = wanted === undefined ? [] : await findCopies(wanted, horizon);
+    const copies = wanted.copies === undefined ? [] : await findCopies(wanted.copies, horizon);
     const held = await outbox.loadHeld({ ...live, except: window.positions() });
     const pending = await outbox.loadPending({ ...live, since, except: window.inBatches(), inFlight });
     const openedAnew = isOpenedAnew();
@@ -84,8 +79,21 @@ export function createSearch(options: {
     // What this replica has written since is handed over (R20).
     const isOthers = ({ mark }: Loaded['found'][number]) =>
       mark?.writer !== next.writer || mark.number < next.number;
-    return { pending: { ...pending, found: pending.found.filter(isOthers) }, held, copies };
+    const others = { ...pending, found: pending.found.filter(isOthers) };
+    if (pending.version !== version) return { pending: others, held: [], copies: [], isAsDecided: false };
+    return { pending: others, held, copies, isAsDecided: true };
   }
 
   return { find, isUnknownNew };
+}
+
+/** Tells whether the count is another one than when this was asked last. */
+function changeOf(count: () => number): () => boolean {
+  let before = count();
+  return () => {
+    const now = count();
+    const isChanged = now !== before;
+    before = now;
+    return isChanged;
+  };
 }

@@ -9,11 +9,16 @@ import { createPassingMap } from '../passing-map.ts';
 import { type Entry, isBefore } from './entry.ts';
 
 /**
- * One job's entries. Either the lane is in `ready`; or its first entry is in flight, or failed and that is not written yet;
- * or all its entries are deferred.
+ * - `empty`: no entries, but for those that are deferred. It is there only for these, or while it is closed.
+ * - `ready`: its first entry may go.
+ * - `inFlight`: its first entry has been taken, and is not settled. Nothing else of it may go (R28).
  */
+export type LaneState = 'empty' | 'ready' | 'inFlight';
+
+/** One job's entries. */
 export interface Lane extends Linked<Lane> {
   readonly key: string;
+  state: LaneState;
   readonly entries: Entry[];
   /** Copies that failed, and those behind them of the same replay, until the failure is written. */
   readonly deferred: Entry[];
@@ -57,6 +62,8 @@ export type Window = {
   readonly forgetReplay: (replayId: string) => void;
   /** All entries leave memory that are neither in flight nor wait for their result to be written. */
   readonly forgetIdle: () => void;
+  /** How often they have. */
+  readonly forgettings: () => number;
 };
 
 const isCopyOf = (replayId: string | undefined) => (entry: Entry) =>
@@ -66,6 +73,7 @@ export function createWindow(): Window {
   const known = createPassingMap<string, Entry>();
   const lanes = createPassingMap<string, Lane>();
   const ready = createLinkedList<Lane>(); // in the order of their turns
+  let forgettings = 0;
   const sizes = { live: { entries: 0, bytes: 0 }, copies: { entries: 0, bytes: 0 } };
 
   function count(entry: Entry, by: 1 | -1): void {
@@ -86,33 +94,45 @@ export function createWindow(): Window {
 
   /** Its batch is not in memory whole any more. */
   function drop(entry: Entry): void {
-    if (entry.batch !== undefined) entry.batch.isWhole = false;
+    entry.batch?.split();
     forget(entry);
   }
 
   function laneOf(key: string): Lane {
     const present = lanes.get(key);
     if (present !== undefined) return present;
-    const lane: Lane = { key, entries: [], deferred: [], closed: 0, previous: undefined, next: undefined };
+    const lane: Lane = {
+      key,
+      state: 'empty',
+      entries: [],
+      deferred: [],
+      closed: 0,
+      previous: undefined,
+      next: undefined,
+    };
     lanes.set(key, lane);
     return lane;
   }
 
-  function removeIfEmpty(lane: Lane): void {
-    if (lane.entries.length > 0) return;
-    ready.delete(lane);
-    if (lane.deferred.length === 0 && lane.closed === 0) lanes.delete(lane.key);
+  function become(lane: Lane, state: LaneState): void {
+    lane.state = state;
+    if (state === 'ready') ready.add(lane);
+    else ready.delete(lane);
+    if (state === 'empty' && lane.deferred.length === 0 && lane.closed === 0) lanes.delete(lane.key);
   }
 
-  function makeReady(lane: Lane): void {
-    if (lane.entries.length > 0) ready.add(lane);
-    else removeIfEmpty(lane);
+  /** None of its entries is in flight. */
+  function rest(lane: Lane): void {
+    become(lane, lane.entries.length > 0 ? 'ready' : 'empty');
   }
 
-  /** Index of the first entry that is not in flight, and whose result is not being written. */
-  function firstIdle(lane: Lane): number {
-    return ready.has(lane) ? 0 : 1;
+  /** Entries have come, or have left it. */
+  function refresh(lane: Lane): void {
+    if (lane.state !== 'inFlight') rest(lane);
   }
+
+  /** Index of the first entry that is not in flight. */
+  const firstIdle = ({ state }: Lane): number => (state === 'inFlight' ? 1 : 0);
 
   /** A live entry's place is before later ones and all copies, but behind a first entry that is in flight. */
   function placeIn(lane: Lane, entry: Entry): number {
@@ -135,8 +155,8 @@ export function createWindow(): Window {
         .values()
         .flatMap(({ batch, position }) => (batch === undefined ? [] : { batch, position }));
       return {
-        batches: [...new Set(inSome.flatMap(({ batch }) => (batch.isWhole ? batch.first : [])))],
-        events: inSome.flatMap(({ batch, position }) => (batch.isWhole ? [] : position)),
+        batches: [...new Set(inSome.flatMap(({ batch }) => (batch.isWhole() ? batch.first : [])))],
+        events: inSome.flatMap(({ batch, position }) => (batch.isWhole() ? [] : position)),
       };
     },
     size: (of) => sizes[of],
@@ -150,14 +170,14 @@ export function createWindow(): Window {
         return true;
       }
       lane.entries.splice(placeIn(lane, entry), 0, entry);
-      if (lane.entries.length === 1) ready.add(lane);
+      refresh(lane);
       return true;
     },
 
     take: (matches = () => true) => {
       for (const lane of ready) {
         if (!matches(lane.entries[0] as Entry)) continue;
-        ready.delete(lane);
+        become(lane, 'inFlight');
         return lane;
       }
       return undefined;
@@ -166,25 +186,26 @@ export function createWindow(): Window {
     putBack: (lane) => {
       const others = [...ready];
       for (const each of others) ready.delete(each);
-      for (const each of [lane, ...others]) ready.add(each);
+      rest(lane);
+      for (const each of others) ready.add(each);
     },
 
     advance: (lane) => {
       lane.entries.shift();
-      makeReady(lane);
+      rest(lane);
     },
 
     deferReplay: (lane) => {
       const failed = lane.entries[0];
       lane.deferred.push(...extract(lane.entries, isCopyOf(failed?.replay?.id)));
-      makeReady(lane);
+      rest(lane);
     },
 
     close: (key) => {
       const lane = laneOf(key);
       lane.closed += 1;
       const waited = lane.entries.splice(firstIdle(lane));
-      ready.delete(lane);
+      refresh(lane);
       // The others have rows of their own, and are loaded again.
       for (const each of waited) if (each.batch === undefined) forget(each);
       return waited.filter(({ batch }) => batch !== undefined);
@@ -193,7 +214,7 @@ export function createWindow(): Window {
     reopen: (key) => {
       const lane = laneOf(key);
       lane.closed -= 1;
-      removeIfEmpty(lane);
+      refresh(lane);
     },
 
     drop,
@@ -204,22 +225,25 @@ export function createWindow(): Window {
       const gone = lane === undefined ? [] : extract(lane.deferred, isCopyOf(entry.replay?.id));
       for (const each of gone) forget(each);
       forget(entry);
-      if (lane !== undefined) removeIfEmpty(lane);
+      if (lane !== undefined) refresh(lane);
     },
 
     forgetReplay: (replayId) => {
       for (const lane of lanes.values()) {
         for (const entry of extract(lane.entries, isCopyOf(replayId), firstIdle(lane))) forget(entry);
-        removeIfEmpty(lane);
+        refresh(lane);
       }
     },
 
     forgetIdle: () => {
+      forgettings += 1;
       for (const lane of lanes.values()) {
         for (const entry of lane.entries.splice(firstIdle(lane))) drop(entry);
-        removeIfEmpty(lane);
+        refresh(lane);
       }
     },
+
+    forgettings: () => forgettings,
   };
 }
 

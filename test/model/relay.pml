@@ -47,7 +47,7 @@ byte rooms;                              /* there is no room for what is handed 
 byte committed;                          /* how many events the job has */
 byte batches, held;                      /* outbox_batches, outbox_held */
 byte parked, notDue;                     /* of those that are held */
-byte hold, lastWriter = 98;              /* jobs.hold, jobs.last_writer */
+bool isHeld; byte holdVersion, lastWriter = 98; /* jobs.is_held, hold_version, last_writer */
 byte version;                            /* outbox_version */
 byte holder = NOBODY, epoch;             /* relay_lease */
 byte strays, strayWriter;                /* writes that nobody waits for any more, and may still commit */
@@ -85,7 +85,7 @@ byte sentResults[2];                     /* published by it, with no written res
 /* ---- a replica: arrivals ---- */
 bool caughtUp[2], hasSince[2]; byte since[2]; /* since: what need not be looked at */
 byte gate[2], gated[2], gatedNew[2];     /* gate: 0, 1 opens with the running load, 2 with the next one; what waits for which */
-bool loading[2], torn[2], forgotten[2], overtaken[2], waits[2];
+bool loading[2], fellBehind[2], forgotten[2], overtaken[2], waits[2];
 byte late[2]; bool lateChanged[2]; byte lateGated[2]; /* late writes; of these, the first whose writer changed */
 byte missed[2];
 bool wasWriting[2], isAfter[2];          /* the write in flight began before the running load, or after it */
@@ -108,7 +108,7 @@ byte firstVersion[2], lastVersion[2];    /* of decisions: as read first, and wit
 byte at[2];
 byte sConfirmed[2], sRetried[2], sHeld[2]; /* what is being settled */
 byte elsewhere[2];                       /* of these, confirmed and no longer in a batch */
-byte freedHold[2];                       /* jobs.hold, as RELEASE_JOBS has read it */
+byte freedVersion[2];                    /* jobs.hold_version, as RELEASE_JOBS has read it */
 
 /* ================ properties ================ */
 
@@ -128,7 +128,7 @@ inline miss(r, m) {
 inline fallBehind(r) {
   caughtUp[r] = false; hasSince[r] = false; since[r] = 0;
   part = gated[r] | gatedNew[r]; gated[r] = 0; gatedNew[r] = 0; gate[r] = 0;
-  if :: loading[r] -> part = part | late[r]; late[r] = 0; lateChanged[r] = false; lateGated[r] = 0; torn[r] = true :: else fi;
+  if :: loading[r] -> part = part | late[r]; late[r] = 0; lateChanged[r] = false; lateGated[r] = 0; fellBehind[r] = true :: else fi;
   miss(r, part)
 }
 inline forget(r) {
@@ -176,7 +176,7 @@ inline receive(r, hasRoom) {
   :: (caughtUp[r] || !RULE(6)) && OPEN(r) && hasRoom -> take(r, one, changed[r])
   :: else ->
      if
-     :: caughtUp[r] || !loading[r] || torn[r] -> if :: RULE(9) -> fallBehind(r) :: else fi; miss(r, one)
+     :: caughtUp[r] || !loading[r] || fellBehind[r] -> if :: RULE(9) -> fallBehind(r) :: else fi; miss(r, one)
      :: else ->
         if :: changed[r] && !lateChanged[r] -> lateChanged[r] = true; lateGated[r] = one :: else fi;
         late[r] = late[r] | one
@@ -196,10 +196,12 @@ inline tally(by) {
   one = B(committed); committed++; allowed[committed - 1] = 1;
   part = (lastWriter != by); lastWriter = by;
   if
-  :: hold > 0 && RULE(4) -> hold++; held = held | one; rest = 1
+  :: isHeld && RULE(4) -> holdVersion++; held = held | one; rest = 1
   :: else -> batches = batches | one; rest = 0
   fi
 }
+/* ledger/hold.ts */
+inline hold() { isHeld = true; holdVersion++ }
 /* They leave outbox_held. */
 inline endHeld(m) {
   held = held & ~(m); parked = parked & ~(m); notDue = notDue & ~(m); pastLimit = pastLimit & ~(m);
@@ -215,7 +217,7 @@ inline settle(c, rt, h, own, tells) {
   held = held | part;
   notDue = notDue | (part & (rt)) | ((rt) & (own) & held & ~parked);
   if
-  :: part -> hold++; if :: (tells) && RULE(40) -> version++ :: else fi
+  :: part -> hold(); if :: (tells) && RULE(40) -> version++ :: else fi
   :: else
   fi;
   endHeld(rest)
@@ -320,12 +322,12 @@ inline readBatches(r, leaves) {
   if :: hasSince[r] -> each = each & ~since[r] :: else fi;
   bound[r] = 0;
   if :: leaves -> bound[r] = FIRST(each & ~FIRST(each)); each = each & BEFORE(bound[r]) :: else fi;
-  foundBatches[r] = each; foundToHold[r] = (hold > 0 -> each : 0)
+  foundBatches[r] = each; foundToHold[r] = (isHeld -> each : 0)
 }
 /* the stretch that begins a load, with the first of its statements: what is held first (R12) */
 inline startLoad(r) {
   printf("replica %d begins a load\n", r);
-  loading[r] = true; torn[r] = false; missed[r] = 0; late[r] = 0; lateChanged[r] = false; lateGated[r] = 0;
+  loading[r] = true; fellBehind[r] = false; missed[r] = 0; late[r] = 0; lateChanged[r] = false; lateGated[r] = 0;
   wasWriting[r] = (writing[r] != 0); isAfter[r] = false; leftOut[r] = (writing[r] == DONE -> written[r] : 0); begunAfter[r] = 0;
   if :: gate[r] -> gate[r] = 1 :: else fi;
   gated[r] = gated[r] | gatedNew[r]; gatedNew[r] = 0;
@@ -333,7 +335,7 @@ inline startLoad(r) {
   at[r] = READ
 }
 inline endLoad(r) {
-  loading[r] = false; torn[r] = false; forgotten[r] = false; missed[r] = 0;
+  loading[r] = false; fellBehind[r] = false; forgotten[r] = false; missed[r] = 0;
   late[r] = 0; lateChanged[r] = false; lateGated[r] = 0; wasWriting[r] = false; isAfter[r] = false;
   foundBatches[r] = 0; foundToHold[r] = 0; foundHeld[r] = 0; bound[r] = 0; seen[r] = 0; leftOut[r] = 0; begunAfter[r] = 0;
   firstVersion[r] = 0; lastVersion[r] = 0; overtaken[r] = false; at[r] = IDLE
@@ -403,7 +405,7 @@ inline arrive(r) {
   :: else -> break
   od;
   if
-  :: bound[r] == 0 && (!torn[r] || !RULE(15)) ->
+  :: bound[r] == 0 && (!fellBehind[r] || !RULE(15)) ->
      caughtUp[r] = true; hasSince[r] = true; since[r] = seen[r];
      part = gated[r]; gated[r] = 0; if :: gate[r] == 1 -> gate[r] = 0 :: else fi;
      admitAll(r, part)
@@ -438,7 +440,7 @@ inline endWrite(r) {
   :: !RULE(32) -> skip
   :: else -> if :: writing[r] && RULE(33) -> reopensLater[r] = reopensLater[r] + rest :: else -> reopens[r] = reopens[r] + rest fi
   fi;
-  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; elsewhere[r] = 0; at[r] = IDLE
+  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedVersion[r] = 0; elsewhere[r] = 0; at[r] = IDLE
 }
 
 proctype Rounds(byte r) {
@@ -472,10 +474,10 @@ proctype Rounds(byte r) {
        if :: RULE(41) -> endHeld(part) :: else fi;
        at[r] = (rest -> RELEASE : SETTLED) }
   :: d_step { at[r] == RELEASE -> /* RELEASE_JOBS reads */
-       if :: held == 0 && hold > 0 -> freedHold[r] = hold; at[r] = RELEASE_LOCKED :: else -> at[r] = SETTLED fi }
+       if :: held == 0 && isHeld -> freedVersion[r] = holdVersion; at[r] = RELEASE_LOCKED :: else -> at[r] = SETTLED fi }
   :: d_step { at[r] == RELEASE_LOCKED -> /* and has its lock */
        printf("replica %d ends the hold of the job\n", r);
-       if :: hold == freedHold[r] || !RULE(36) -> hold = 0 :: else fi; at[r] = SETTLED }
+       if :: holdVersion == freedVersion[r] || !RULE(36) -> isHeld = false :: else fi; at[r] = SETTLED }
   :: d_step { (at[r] >= SETTLE && at[r] <= SETTLED) && settleFailures > 0 ->
        printf("replica %d does not know whether its results are written\n", r);
        settleFailures--;
@@ -483,7 +485,7 @@ proctype Rounds(byte r) {
        if
        :: RULE(39) ->
           confirmed[r] = confirmed[r] | sConfirmed[r]; retried[r] = retried[r] | sRetried[r]; toHold[r] = toHold[r] | sHeld[r];
-          sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; elsewhere[r] = 0; at[r] = IDLE
+          sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedVersion[r] = 0; elsewhere[r] = 0; at[r] = IDLE
        :: else -> endWrite(r)
        fi }
   :: d_step { at[r] == SETTLED -> endWrite(r); beginLoad(r) }
@@ -536,7 +538,7 @@ inline endLease(r) {
 }
 inline park(m) {
   printf("an operator parks event {%d}\n", m);
-  parks--; batches = batches & ~(m); held = held | (m); parked = parked | (m); notDue = notDue & ~(m); hold++;
+  parks--; batches = batches & ~(m); held = held | (m); parked = parked | (m); notDue = notDue & ~(m); hold();
   if :: RULE(21) -> version++ :: else fi
 }
 inline crash(r) {
@@ -552,7 +554,7 @@ inline crash(r) {
   closed[r] = 0; reopens[r] = 0; reopensLater[r] = 0;
   confirmed[r] = 0; retried[r] = 0; toHold[r] = 0; sentResults[r] = 0; caughtUp[r] = false; hasSince[r] = false; since[r] = 0;
   gate[r] = 0; gated[r] = 0; gatedNew[r] = 0; waits[r] = false;
-  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedHold[r] = 0; elsewhere[r] = 0;
+  sConfirmed[r] = 0; sRetried[r] = 0; sHeld[r] = 0; freedVersion[r] = 0; elsewhere[r] = 0;
   endLoad(r)
 }
 
@@ -577,10 +579,10 @@ proctype World() {
   :: d_step { parks > 0 && ((batches | held) & ~parked & 2) -> park(2) }
   :: d_step { parks > 0 && ((batches | held) & ~parked & 4) -> park(4) }
   :: d_step { retries > 0 && parked -> printf("an operator retries event {%d}\n", parked);
-       retries--; pastLimit = 0; parked = 0; hold++ }
+       retries--; pastLimit = 0; parked = 0; hold() }
   :: d_step { discards > 0 && parked -> printf("an operator discards event {%d}\n", parked);
        discards--; arrived = arrived | parked; held = held & ~parked; pastLimit = 0; parked = 0;
-       if :: held == 0 -> hold = 0 :: else fi }
+       if :: held == 0 -> isHeld = false :: else fi }
   :: d_step { crashes > 0 -> crash(0) }
   :: d_step { crashes > 0 -> crash(1) }
   :: d_step { strays > 0 && committed < events ->

@@ -72,7 +72,10 @@ export const deliveries = (database: TestDatabase, jobId?: string): Promise<Deli
 export const events = (database: TestDatabase, jobId?: string): Promise<EventRow[]> =>
   database.query<EventRow>(`select * from events where ${OF_JOB} order by sequence`, [jobId]);
 export const jobs = (database: TestDatabase, jobId?: string): Promise<JobRow[]> =>
-  database.query<JobRow>(`select * from jobs where ${OF_JOB} order by source, job_id`, [jobId]);
+  database.query<JobRow>(
+    `select *, least(completed_at, failed_at) as terminal_at from jobs where ${OF_JOB} order by source, job_id`,
+    [jobId],
+  );
 export const outbox = (database: TestDatabase, jobId?: string): Promise<OutboxRow[]> =>
   database.query<OutboxRow>(`select * from ${OUTBOX} where ${OF_JOB} order by sequence`, [jobId]);
 export const refusals = (database: TestDatabase): Promise<RefusalRow[]> =>

@@ -9,7 +9,8 @@ import { createConnections } from '../../src/http/connections.ts';
 import { createDeadlines } from '../../src/intake/deadlines.ts';
 import { createJobQueues } from '../../src/intake/job-queues.ts';
 import { connectDatabase } from '../../src/ledger/index.ts';
-import { type Entry, newBatch } from '../../src/relay/entry.ts';
+import { createBatch } from '../../src/relay/batch.ts';
+import type { Entry } from '../../src/relay/entry.ts';
 import { createResults } from '../../src/relay/results.ts';
 import { createSentMessages } from '../../src/relay/sent-messages.ts';
 import { createWindow } from '../../src/relay/window.ts';
@@ -77,7 +78,7 @@ const PARTS: Readonly<Record<string, () => (number: number) => () => void>> = {
     const results = createResults();
     return (number) => {
       const [one, other] = [entryOf(number), entryOf(number)];
-      const batch = newBatch(position(number), 2);
+      const batch = createBatch(position(number), { size: 2 });
       const confirmed = (entry: Entry) =>
         results.add({
           entry: { ...entry, batch },

@@ -49,8 +49,8 @@ export async function insertEvents(
 /** The jobs of such events. */
 export async function insertJobs(database: TestDatabase, rows: Rows): Promise<void> {
   await database.query(
-    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at)
-     select source, job_id, at, at, at from (${NUMBERS}) as numbers`,
+    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, last_status)
+     select source, job_id, at, at, at, 'completed' from (${NUMBERS}) as numbers`,
     valuesOf(rows),
   );
 }
@@ -79,9 +79,9 @@ export async function insertHeld(database: TestDatabase, rows: Held): Promise<vo
   );
   if (state === 'returned') return;
   await database.query(
-    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, hold)
-     select source, job_id, at, at, at, 1 from (${NUMBERS}) as numbers
-     on conflict (source, job_id) do update set hold = jobs.hold + 1`,
+    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, last_status, is_held, hold_version)
+     select source, job_id, at, at, at, 'completed', true, 1 from (${NUMBERS}) as numbers
+     on conflict (source, job_id) do update set is_held = true, hold_version = jobs.hold_version + 1`,
     valuesOf(rows),
   );
 }

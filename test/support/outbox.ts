@@ -18,7 +18,7 @@ export async function hold(
       select sequence, source, job_id, status, progress_percentage, late, recorded_at, '${state}', ${attempts} from e
     ),
     job as (
-      update jobs j set hold = j.hold + 1 from e
+      update jobs j set is_held = true, hold_version = j.hold_version + 1 from e
       where j.source = e.source and j.job_id = e.job_id and '${state}' <> 'returned'
     )
     update outbox_batches b set sequences = array(

@@ -17,8 +17,8 @@ type Queryable = Pick<TestDatabase, 'query'>;
  */
 const SEED = `
 with job as (
-  insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at)
-  select $2, $3 || lpad(n::text, 6, '0'), now(), now(), now() from generate_series(1, $1::int) as n
+  insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, last_status)
+  select $2, $3 || lpad(n::text, 6, '0'), now(), now(), now(), 'completed' from generate_series(1, $1::int) as n
   returning source, job_id
 ),
 event as (

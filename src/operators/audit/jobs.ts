@@ -16,7 +16,7 @@ export const STUCK_AFTER_S = 3_600;
 const spec: ListSpec<Job> = {
   table: 'jobs',
   row: sql`t.source, t.job_id, t.last_status, t.highest_progress, t.first_seen_at, t.last_seen_at, t.completed_at,
-    t.failed_at, t.terminal_at`,
+    t.failed_at, least(t.completed_at, t.failed_at) as terminal_at`,
   columns: sql`t.source, t.job_id, t.last_status as state, t.highest_progress,
     ${timeText('t.first_seen_at')} as first_seen_at, ${timeText('t.last_seen_at')} as last_seen_at,
     ${timeText('t.completed_at')} as completed_at, ${timeText('t.failed_at')} as failed_at,
@@ -66,6 +66,8 @@ export async function findJob(
   { source, jobId }: { source: string; jobId: string },
 ): Promise<Job | undefined> {
   const { rows } = await sql<Job>`
-    select ${spec.columns} from jobs t where t.source = ${source} and t.job_id = ${jobId}`.execute(db);
+    select ${spec.columns} from (
+      select ${spec.row} from jobs t where t.source = ${source} and t.job_id = ${jobId}
+    ) t`.execute(db);
   return rows[0];
 }

@@ -9,9 +9,16 @@ import type { Position } from '../audit/cursor.ts';
 import { COUNTED_MAX, SAMPLE_MAX } from '../contract/order-fields.ts';
 import type { EntriesFilter, EntryItem, OutboxPreview } from '../contract/outbox-orders.ts';
 import type { Entry } from '../contract/outbox.ts';
-import { type Database, hasEvent, KEEP_REST, type OutboxState, tellLeader } from '../../ledger/index.ts';
+import {
+  type Database,
+  hasEvent,
+  holdJobs,
+  KEEP_REST,
+  type OutboxState,
+  tellLeader,
+} from '../../ledger/index.ts';
 import { findEntries, pickEntries } from './entries.ts';
-import { holding, limitIdleTime, releaseJobs } from './job-holds.ts';
+import { limitIdleTime, releaseJobs } from './job-holds.ts';
 import type { Order, Selection } from './order.ts';
 
 export type Decision = 'retry' | 'discard' | 'park';
@@ -85,8 +92,9 @@ type Changing = { readonly numbers: readonly string[]; readonly by: string };
 async function carryOut(trx: Transaction<Database>, decision: Decision, changing: Changing): Promise<void> {
   if (changing.numbers.length === 0) return;
   await limitIdleTime(trx);
+  const held = sql.raw(decision === 'discard' ? '' : `, ${holdJobs('select source, job_id from changed')}`);
   const { rows } = await sql<{ source: string; job_id: string }>`
-    with ${CHANGES[decision](changing)} ${decision === 'discard' ? sql`` : sql`, ${holding('changed')}`}
+    with ${CHANGES[decision](changing)} ${held}
     select source, job_id from changed`.execute(trx);
   if (decision === 'discard') await releaseJobs(trx, rows);
   if (decision === 'park') await tellLeader(trx);

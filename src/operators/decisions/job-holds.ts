@@ -1,21 +1,7 @@
-// What decisions change in `jobs.hold`, which tells the intake that an event of the job is held: it then puts the later ones
-// behind that event (ledger/record.ts, ledger/hold.ts).
+// How decisions end the hold of jobs (ledger/hold.ts), and how long they may keep them locked.
 
-import { CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
+import { CompiledQuery, type Kysely, sql } from 'kysely';
 import { type Database, RELEASE_JOBS } from '../../ledger/index.ts';
-
-/**
- * CTEs that mark the jobs of the entries in the CTE `entries`, which has `source` and `job_id`. Jobs are locked in this order, and
- * after the entries (R46).
- */
-export const holding = (entries: string): RawBuilder<unknown> => sql`
-  job as materialized (
-    select j.source, j.job_id from jobs j where (j.source, j.job_id) in (select source, job_id from ${sql.ref(entries)})
-    order by j.source, j.job_id for update
-  ),
-  marked as (
-    update jobs j set hold = j.hold + 1 from job where j.source = job.source and j.job_id = job.job_id
-  )`;
 
 /** Ends the hold of these jobs, where none of their events is held any more. */
 export async function releaseJobs(

@@ -120,7 +120,8 @@ describe('new and understood: 202 accepted', () => {
         last_status: 'completed',
         last_writer: expect.stringMatching(/^-?\d+$/),
         writer_changed: false,
-        hold: 0,
+        is_held: false,
+        hold_version: 0,
       },
     ]);
     const data = JSON.stringify(completed(jobId, { completed_at: '2026-01-15T10:35:00.123456789Z' }));

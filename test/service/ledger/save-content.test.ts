@@ -87,7 +87,7 @@ const entries = (database: TestDatabase): Promise<Shown[]> =>
   );
 
 const heldJobs = async (database: TestDatabase): Promise<string[]> =>
-  (await database.query<{ id: string }>('select job_id as id from jobs where hold > 0 order by 1')).map(
+  (await database.query<{ id: string }>('select job_id as id from jobs where is_held order by 1')).map(
     ({ id }) => id,
   );
 
@@ -134,7 +134,7 @@ test('events of a dropped day are published with the bytes that they would have 
   await database.query('insert into outbox_batches table before_outbox_batches');
   await database.query('insert into outbox_held table before_outbox_held');
   await database.query(
-    'update jobs j set hold = b.hold from before_jobs b where (j.source, j.job_id) = (b.source, b.job_id)',
+    'update jobs j set is_held = b.is_held from before_jobs b where (j.source, j.job_id) = (b.source, b.job_id)',
   );
   const before = await entries(database);
 

@@ -148,10 +148,10 @@ test('one event of a batch is parked, by its number or its id, and the others st
   );
   expect(states).toEqual(['pending', 'parked', 'parked']);
   // What tells the intake, and the leader.
-  expect(await database.query('select job_id, hold from jobs order by job_id')).toEqual([
-    { job_id: 'job_1', hold: 0 },
-    { job_id: 'job_2', hold: 1 },
-    { job_id: 'job_3', hold: 1 },
+  expect(await database.query('select job_id, is_held, hold_version from jobs order by job_id')).toEqual([
+    { job_id: 'job_1', is_held: false, hold_version: 0 },
+    { job_id: 'job_2', is_held: true, hold_version: 1 },
+    { job_id: 'job_3', is_held: true, hold_version: 1 },
   ]);
   expect(await database.query('select version from outbox_version')).toEqual([{ version: '2' }]);
   const all = await operators(service);
@@ -205,7 +205,7 @@ test('a retry holds the event’s job, and a discard of its last held event ends
   const held = async () =>
     (
       await database.query<{ job_id: string }>(
-        `select job_id from jobs where hold > 0 and job_id <> 'job_3' order by job_id`,
+        `select job_id from jobs where is_held and job_id <> 'job_3' order by job_id`,
       )
     ).map(({ job_id }) => job_id);
   expect(await held()).toEqual(['job_1', 'job_2']);

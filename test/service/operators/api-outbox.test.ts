@@ -35,8 +35,8 @@ async function addWaiting(
        values ($3, $1, 'completed', false, now(), gen_random_uuid(), '', 0) returning *
      ),
      job as (
-       insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, hold)
-       select source, job_id, recorded_at, recorded_at, recorded_at, ($2 <> 'returned')::int from event
+       insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, last_status, is_held)
+       select source, job_id, recorded_at, recorded_at, recorded_at, 'completed', $2 <> 'returned' from event
      )
      insert into outbox_held (sequence, source, job_id, status, late, recorded_at, data, state, attempts, last_error,
                               due_at)

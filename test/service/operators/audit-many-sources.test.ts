@@ -33,8 +33,9 @@ beforeAll(async () => {
   const source = `'s' || case when g % 2 = 0 then 0 else g / 2 % ${SOURCES} end`;
   const at = `now() - g / 7 * interval '1 second'`;
   await database.query(
-    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at)
-     select ${source}, 'job_' || g, ${at}, now(), case when g % 10 = 0 then now() end
+    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, last_status)
+     select ${source}, 'job_' || g, ${at}, now(), case when g % 10 = 0 then now() end,
+            case when g % 10 = 0 then 'completed' else 'processing' end
      from generate_series(1, ${ROWS}) g`,
   );
   await database.query(
@@ -47,8 +48,9 @@ beforeAll(async () => {
   const newest = `select g, case when g <= 601 then 'loud' else 'even' end as source, g >= 601 as ended,
     now() + interval '1 minute' - g * interval '1 ms' as at from generate_series(1, 661) g`;
   await database.query(
-    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at)
-     select source, 'new_' || g, at, at, case when ended then at end from (${newest}) n`,
+    `insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, last_status)
+     select source, 'new_' || g, at, at, case when ended then at end, case when ended then 'completed' else 'processing' end
+     from (${newest}) n`,
   );
   await database.query(
     `insert into events (source, job_id, status, progress_percentage, late, recorded_at, delivery_id, content_hash, repeats)

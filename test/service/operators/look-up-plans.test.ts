@@ -25,8 +25,8 @@ beforeAll(async () => {
   database = await createTestDatabase();
   connection = connectTestDatabase(database, { reading: 'planned' });
   await database.query(`
-    insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, hold)
-    select 'default', 'job_' || lpad(g::text, 8, '0'), now(), now(), now(), case when g <= ${RETURNED} then 1 else 0 end
+    insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, last_status, is_held)
+    select 'default', 'job_' || lpad(g::text, 8, '0'), now(), now(), now(), 'completed', g <= ${RETURNED}
     from generate_series(1, ${ROWS}) g`);
   await database.query(`
     with event as (

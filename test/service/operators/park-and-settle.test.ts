@@ -5,13 +5,15 @@ import { CompiledQuery, type Kysely, type Transaction } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../../src/ledger/tables.ts';
 import type { DatabaseConnection } from '../../../src/ledger/database.ts';
-import { newBatch, type Entry, type Settlement } from '../../../src/relay/entry.ts';
+import { RELEASE_JOBS } from '../../../src/ledger/hold.ts';
+import { createBatch } from '../../../src/relay/batch.ts';
+import type { Entry, Settlement } from '../../../src/relay/entry.ts';
 import { settleWhole, takeOut } from '../../../src/relay/batch-results.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';
 import { lockWaits } from '../../support/ledger.ts';
-import { emptyOutbox, insertJobs, insertPending } from '../../support/outbox-rows.ts';
+import { emptyOutbox, insertHeld, insertJobs, insertPending } from '../../support/outbox-rows.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import {
   addEntries,
@@ -44,7 +46,7 @@ beforeEach(async () => {
 });
 
 /** What the relay has in memory of a batch with the events 1, 2 and 3. */
-const batch = newBatch('1', 3);
+const batch = createBatch('1', { size: 3 });
 const entry = (number: number): Entry => ({
   sequence: String(number),
   position: String(number),
@@ -80,7 +82,11 @@ type Settle = (execute: Pick<DatabaseConnection, 'execute'>) => Promise<void>;
 const SETTLES: Readonly<Record<string, { settle: Settle; left: string[]; held?: string }>> = {
   'all three are confirmed': {
     settle: (on) =>
-      settleWhole({ results: on, rounds: on }, [{ ...batch, confirmed: [1, 2, 3].map(confirmed) }], RELAY),
+      settleWhole(
+        { results: on, rounds: on },
+        [{ ...batch, confirmed: () => [1, 2, 3].map(confirmed) }],
+        RELAY,
+      ),
     left: [],
   },
   'it is confirmed': { settle: (on) => takeOut(on, [confirmed(2)], RELAY), left: ['1', '3'] },
@@ -145,7 +151,7 @@ async function state(): Promise<{
     'select sequence, state from outbox_held',
   );
   const jobs = await database.query<{ job_id: string }>(
-    'select job_id from jobs where hold > 0 order by job_id',
+    'select job_id from jobs where is_held order by job_id',
   );
   return { batched: batched.map(({ number }) => number), held, jobs: jobs.map(({ job_id }) => job_id) };
 }
@@ -198,6 +204,24 @@ describe.each(Object.entries(SETTLES))('%s', (_, { settle, left, held }) => {
     const failures = (await attempts()).filter(({ result }) => result !== 'confirmed');
     expect(failures).toHaveLength(held === undefined ? 0 : 1);
   });
+});
+
+const release = (on: Pick<DatabaseConnection, 'execute'>) =>
+  on.execute(RELEASE_JOBS, [['default'], ['job_2']]);
+
+test('a job that is held again while its release waits for it stays held, also if it was released in between', async () => {
+  await insertHeld(database, { from: 2, state: 'pending' });
+  await database.query('delete from outbox_held');
+
+  await inTurn(
+    async (trx) => {
+      await release(onTransaction(trx));
+      await takeOut(onTransaction(trx), [failed('retry')], RELAY);
+    },
+    () => release(connection),
+  );
+
+  expect(await state()).toMatchObject({ held: [{ sequence: '2', state: 'pending' }], jobs: ['job_2'] });
 });
 
 test('an event that waits in the relay’s memory with others of its write is not published once it is parked', async () => {

@@ -289,7 +289,7 @@ test('an event that is parked on its way and then confirmed has a publication, a
 
     expect(idsOf(relay).filter((id) => id.includes(jobId))).toEqual(ids(jobId, 1, 50));
     expect(await database.query(`select from ${PUBLICATIONS} p`)).toHaveLength(2 + rest.length);
-    expect(await database.query('select from jobs where hold > 0')).toEqual([]);
+    expect(await database.query('select from jobs where is_held')).toEqual([]);
   }
 });
 
@@ -314,7 +314,7 @@ test('an event that is discarded on its way and then confirmed has a publication
     expect(await database.query(`select from ${PUBLICATIONS} p where result = 'confirmed'`)).toHaveLength(
       1 + rest.length,
     );
-    expect(await database.query('select from jobs where hold > 0')).toEqual([]);
+    expect(await database.query('select from jobs where is_held')).toEqual([]);
   }
 });
 

@@ -56,14 +56,14 @@ also as (
   ) returning source, job_id
 ),
 version as (update outbox_version set version = version + 1)
-update jobs j set hold = hold + 1 from (select * from moved union all select * from also) t
+update jobs j set is_held = true, hold_version = hold_version + 1 from (select * from moved union all select * from also) t
 where j.source = t.source and j.job_id = t.job_id`;
 
 const RETRY = `
 with retried as (
   update outbox_held set state = 'pending', attempts = 0, due_at = now() where state = 'parked' returning source, job_id
 )
-update jobs j set hold = hold + 1 from (select distinct source, job_id from retried) r
+update jobs j set is_held = true, hold_version = hold_version + 1 from (select distinct source, job_id from retried) r
 where j.source = r.source and j.job_id = r.job_id`;
 
 test('no event is lost or passes an earlier one of its job, whatever goes wrong at once', async () => {

@@ -255,7 +255,7 @@ test('a former leader that writes its results late takes nothing from the next o
   const [first, second, ...copies] = idsOf(next);
   expect([first, second]).toEqual(ids(jobId, 10, 20));
   expect(copies).toEqual(ids(jobId, 10, 20).slice(0, copies.length));
-  expect(await database.query('select hold from jobs')).toEqual([{ hold: 0 }]);
+  expect(await database.query('select is_held from jobs')).toEqual([{ is_held: false }]);
 });
 
 test('results that are written again, also at the same time, change nothing', async () => {
@@ -277,7 +277,7 @@ test('results that are written again, also at the same time, change nothing', as
     next: 'retry',
     retryInMs: 0,
   } as const;
-  a.batch.confirmed = [a, b].map((entry) => ({ entry, ...confirmed }));
+  for (const entry of [a, b]) a.batch.settle({ entry, ...confirmed });
   const first = {
     single: [
       { entry: c, ...confirmed },
@@ -288,11 +288,11 @@ test('results that are written again, also at the same time, change nothing', as
   };
   const publications = () =>
     database.query<{ n: number }>(`select count(*)::int as n from ${PUBLICATIONS}`).then(([row]) => row?.n);
-  const holds = () => database.query('select hold from jobs where job_id = $1', [failing]);
+  const holds = () => database.query('select is_held, hold_version from jobs where job_id = $1', [failing]);
 
   await Promise.all([1, 2, 3, 4].map(() => relay.outbox.settle(first)));
   expect(await publications()).toBe(4);
-  expect(await holds()).toEqual([{ hold: 1 }]);
+  expect(await holds()).toEqual([{ is_held: true, hold_version: 1 }]);
 
   const [held] = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [] });
   if (held === undefined) throw new Error('nothing is held');
@@ -302,7 +302,7 @@ test('results that are written again, also at the same time, change nothing', as
   const last = { single: [], whole: [], held: [{ entry: { ...held, attempts: 2 }, ...confirmed }] };
   await Promise.all([1, 2, 3, 4].map(() => relay.outbox.settle(last)));
   expect(await publications()).toBe(6);
-  expect(await holds()).toEqual([{ hold: 0 }]);
+  expect(await holds()).toEqual([{ is_held: false, hold_version: 1 }]);
   expect(await outboxCount(database)).toBe(0);
 });
 

@@ -1,7 +1,8 @@
 // What the relay writes of confirmed first attempts: few rows, each event once.
 
 import { expect, test } from 'vitest';
-import { type Entry, newBatch, type Settlement } from '../../../src/relay/entry.ts';
+import { type Batch, createBatch } from '../../../src/relay/batch.ts';
+import type { Entry, Settlement } from '../../../src/relay/entry.ts';
 import { settleWhole, takeOut } from '../../../src/relay/batch-results.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
@@ -26,18 +27,18 @@ const confirmed = (sequence: number): Settlement => ({
     sequence: String(sequence),
     attempts: 0,
     source: sequence % 2 === 0 ? 'studio' : 'default',
-    batch: newBatch(String(sequence - (sequence % 20)), 20),
+    batch: createBatch(String(sequence - (sequence % 20)), { size: 20 }),
   } as Entry,
   next: 'delete',
   publication: { result: 'confirmed', durationMs: sequence + 0.4 },
   retryInMs: 0,
 });
 
-const wholeBatch = (first: number) => ({
-  ...newBatch(String(first), 20),
-  left: 0,
-  confirmed: Array.from({ length: 20 }, (_, at) => confirmed(first + at)),
-});
+function wholeBatch(first: number): Batch {
+  const batch = createBatch(String(first), { size: 20 });
+  for (let at = 0; at < 20; at += 1) batch.settle(confirmed(first + at));
+  return batch;
+}
 
 const shared = (database: TestDatabase) =>
   database.query(`

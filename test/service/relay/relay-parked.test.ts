@@ -68,8 +68,8 @@ test('what an operator parks or discards does not go out, though the relay had r
 async function parkJobs(database: TestDatabase, jobs: number): Promise<void> {
   await database.query(
     `with job as (
-       insert into jobs (source, job_id, first_seen_at, last_seen_at, hold)
-       select 'default', 'job_' || gen_random_uuid(), now(), now(), 1 from generate_series(1, $1::int) returning job_id
+       insert into jobs (source, job_id, first_seen_at, last_seen_at, is_held)
+       select 'default', 'job_' || gen_random_uuid(), now(), now(), true from generate_series(1, $1::int) returning job_id
      ),
      event as (
        insert into events (source, job_id, status, progress_percentage, late, recorded_at, delivery_id, content_hash, repeats)

@@ -266,7 +266,7 @@ test('of batches that overlap the oldest events are loaded, and a batch of which
     const { found, bound } = await relay.outbox.loadPending({ ...ALL, limit });
     return [
       bound,
-      ...found.map(({ entry }) => `${entry.position} of ${entry.batch?.first} ${entry.batch?.isWhole}`),
+      ...found.map(({ entry }) => `${entry.position} of ${entry.batch?.first} ${entry.batch?.isWhole()}`),
     ];
   };
 

@@ -2,7 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { TalliedDelivery } from '../../../src/ledger/index.ts';
 import { createArrivals } from '../../../src/relay/arrivals.ts';
-import { type Entry, newBatch } from '../../../src/relay/entry.ts';
+import { createBatch } from '../../../src/relay/batch.ts';
+import type { Entry } from '../../../src/relay/entry.ts';
 import { createHandOff } from '../../../src/relay/hand-off.ts';
 import type { Loaded, PendingLoad } from '../../../src/relay/pending.ts';
 import { createWindow } from '../../../src/relay/window.ts';
@@ -97,7 +98,7 @@ function leaderOf({ entries = 10 } = {}) {
   };
 }
 
-function entry(jobId: string, position: number, batch = newBatch(String(position), 1)): Entry {
+function entry(jobId: string, position: number, batch = createBatch(String(position), { size: 1 })): Entry {
   const { event } = eventRecord(progress(jobId, position));
   const { status, occurredAt, data } = event;
   const at = { position: String(position), sequence: String(position) };
@@ -217,7 +218,7 @@ test('an event behind one of another writer waits for a load that begins after i
 
 test('what is behind the first batch that is left is not published', async () => {
   const leader = leaderOf();
-  const [batch, other] = [newBatch('1', 2), newBatch('2', 1)];
+  const [batch, other] = [createBatch('1', { size: 2 }), createBatch('2', { size: 1 })];
 
   await leader.load({
     found: [found(entry('a', 1, batch)), found(entry('b', 3, batch)), found(entry('c', 2, other))],
@@ -225,7 +226,7 @@ test('what is behind the first batch that is left is not published', async () =>
   });
 
   expect(leader.publish()).toEqual([1, 2]);
-  expect([batch.isWhole, other.isWhole]).toEqual([false, true]);
+  expect([batch.isWhole(), other.isWhole()]).toEqual([false, true]);
   expect(leader.asked.at(-1)?.since).toBeUndefined();
 });
 

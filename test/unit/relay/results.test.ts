@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type Attempt, type Batch, type Entry, newBatch } from '../../../src/relay/entry.ts';
+import { type Batch, createBatch } from '../../../src/relay/batch.ts';
+import type { Attempt, Entry } from '../../../src/relay/entry.ts';
 import { createResults, entriesOf, type Results } from '../../../src/relay/results.ts';
 
 let position = 0;
@@ -41,7 +42,7 @@ function hold(results: Results, given: Entry) {
 
 test('a batch is written whole when its last event is confirmed, and not before', () => {
   const results = createResults();
-  const batch = newBatch('1', 2);
+  const batch = createBatch('1', { size: 2 });
   const [a, b] = [entry(batch), entry(batch)];
 
   confirm(results, a);
@@ -58,24 +59,24 @@ test('a batch is written whole when its last event is confirmed, and not before'
 
 test('an event that is not confirmed is written before its batch is, and the last one need not be confirmed', () => {
   const results = createResults();
-  const batch = newBatch('1', 2);
+  const batch = createBatch('1', { size: 2 });
   confirm(results, entry(batch));
   const held = hold(results, entry(batch));
 
   expect(results.take()).toEqual({ single: [held], whole: [batch], held: [] });
-  expect(batch.confirmed).toHaveLength(1);
+  expect(batch.confirmed()).toHaveLength(1);
 });
 
 test('a batch of which nothing is confirmed is not written whole', () => {
   const results = createResults();
-  const held = hold(results, entry(newBatch('1', 1)));
+  const held = hold(results, entry(createBatch('1', { size: 1 })));
 
   expect(results.take()).toEqual({ single: [held], whole: [], held: [] });
 });
 
 test('a batch that is split is written event by event, those that are confirmed later too', () => {
   const results = createResults();
-  const batch = newBatch('1', 2);
+  const batch = createBatch('1', { size: 2 });
   const first = confirm(results, entry(batch));
   results.split();
   const second = confirm(results, entry(batch));
@@ -87,9 +88,9 @@ test('a batch that is split is written event by event, those that are confirmed 
 
 test('confirmed events of a batch that is not in memory whole any more are written at the next split', () => {
   const results = createResults();
-  const batch = newBatch('1', 3);
+  const batch = createBatch('1', { size: 3 });
   const first = confirm(results, entry(batch));
-  batch.isWhole = false; // another one was dropped
+  batch.split(); // another one was dropped
   const second = confirm(results, entry(batch));
 
   expect(results.take()?.single).toEqual([second]);
@@ -100,7 +101,7 @@ test('confirmed events of a batch that is not in memory whole any more are writt
 
 test('what could not be written comes first the next time, and counts again', () => {
   const results = createResults();
-  const batch = newBatch('1', 1);
+  const batch = createBatch('1', { size: 1 });
   confirm(results, entry(batch));
   const held = confirm(results, entry());
   const taken = results.take();
@@ -115,16 +116,16 @@ test('what could not be written comes first the next time, and counts again', ()
 test('a write is due when most results have come, or many', () => {
   const results = createResults();
   expect(results.isDue(0, 0)).toBe(false);
-  for (let count = 0; count < 4; count++) confirm(results, entry(newBatch(String(count), 1)));
+  for (let count = 0; count < 4; count++) confirm(results, entry(createBatch(String(count), { size: 1 })));
   const due = [results.isDue(0, 0), results.isDue(1, 0), results.isDue(0, 1), results.isDue(2, 0)];
   expect([...due, results.isDue(1, 1)]).toEqual([true, true, true, false, false]);
-  for (let count = 4; count < 256; count++) confirm(results, entry(newBatch(String(count), 1)));
+  for (let count = 4; count < 256; count++) confirm(results, entry(createBatch(String(count), { size: 1 })));
   expect(results.isDue(10_000, 10_000)).toBe(true);
 });
 
 test('a result that the rest of its job waits for does not wait for what is being recorded', () => {
   const results = createResults();
-  confirm(results, entry(newBatch('1', 1)));
+  confirm(results, entry(createBatch('1', { size: 1 })));
   expect(results.isDue(0, 100)).toBe(false);
   confirm(results, entry()); // held
   expect(results.isDue(0, 100)).toBe(true);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type Entry, newBatch } from '../../../src/relay/entry.ts';
+import { createBatch } from '../../../src/relay/batch.ts';
+import type { Entry } from '../../../src/relay/entry.ts';
 import { createWindow, type Lane } from '../../../src/relay/window.ts';
 
 let position = 0;
@@ -124,7 +125,7 @@ test('the failure of a live entry takes out all that waits behind it, and keeps 
 });
 
 test('while a lane is closed nothing takes its place there, and what has a batch is to be held', () => {
-  const batch = newBatch('1', 3);
+  const batch = createBatch('1', { size: 3 });
   const [failed, behind, late] = [entry('a'), { ...entry('a'), batch }, { ...entry('a'), batch }];
   const window = windowOf(failed, behind);
   const lane = window.take() as Lane;
@@ -153,7 +154,7 @@ test('a lane is open again when it was reopened as often as it was closed', () =
 });
 
 test('a lane that is closed keeps what is on its way, which may be published again', () => {
-  const [flying, behind] = [entry('a'), { ...entry('a'), batch: newBatch('1', 1) }];
+  const [flying, behind] = [entry('a'), { ...entry('a'), batch: createBatch('1', { size: 1 }) }];
   const window = windowOf(flying, behind);
   const lane = window.take() as Lane;
 
@@ -174,14 +175,14 @@ test('an entry that arrives later than the next one of its job takes its place b
 });
 
 test('a batch is whole until one of its entries leaves memory without its result', () => {
-  const batch = newBatch('1', 2);
+  const batch = createBatch('1', { size: 2 });
   const window = windowOf({ ...entry('a'), batch }, { ...entry('b'), batch });
   expect(window.inBatches()).toEqual({ batches: ['1'], events: [] });
   expect(window.positions()).toEqual([]);
 
   window.forgetIdle();
 
-  expect(batch.isWhole).toBe(false);
+  expect(batch.isWhole()).toBe(false);
   expect(window.inBatches()).toEqual({ batches: [], events: [] });
 });
 
