@@ -41,6 +41,7 @@ const DRAIN_TURNS = 100;
 /** A body as far as it has arrived. */
 interface Reading extends Linked<Reading> {
   readonly request: IncomingMessage;
+  readonly limitBytes: number;
   /** How much has arrived. */
   length: number;
   /** Begins with that, and may have room for more. Empty for a body that is only counted. */
@@ -84,10 +85,10 @@ export function createBodies({
     return held;
   }
 
-  async function hold(reading: Reading, limitBytes: number): Promise<Body> {
+  async function hold(reading: Reading): Promise<Body> {
     readings.add(reading);
     try {
-      await take(reading, limitBytes, (chunk) => keep(reading, chunk));
+      await take(reading, (chunk) => keep(reading, chunk));
     } catch (error) {
       free(release(reading));
       throw error;
@@ -96,8 +97,8 @@ export function createBodies({
     return { kind: 'buffered', bytes: release(reading).subarray(0, length) };
   }
 
-  async function count(reading: Reading, limitBytes: number): Promise<Body> {
-    await take(reading, limitBytes, () => {});
+  async function count(reading: Reading): Promise<Body> {
+    await take(reading, () => {});
     return { kind: 'counted', length: reading.length };
   }
 
@@ -125,6 +126,7 @@ export function createBodies({
     if (Number(request.headers['content-length'] ?? 0) > limitBytes) return { kind: 'too-large' };
     const reading: Reading = {
       request,
+      limitBytes,
       length: 0,
       held: NOTHING,
       givenUp: undefined,
@@ -133,7 +135,7 @@ export function createBodies({
     };
     const deadline = deadlines.add(deadlineMs, () => giveUp(reading, 'late'));
     try {
-      return await (isBuffered ? hold(reading, limitBytes) : count(reading, limitBytes));
+      return await (isBuffered ? hold(reading) : count(reading));
     } catch (error) {
       request.resume(); // raw-body has paused it, so it would buffer what still comes. Now that is dropped
       if (reading.givenUp === 'shed') await rest(request.socket, deadlineMs);
@@ -163,28 +165,32 @@ async function drain(socket: Socket): Promise<void> {
 }
 
 /** Has raw-body read a body to its end. @throws its error, also for what was given up */
-async function take(reading: Reading, limit: number, onChunk: (chunk: Buffer) => void): Promise<void> {
+async function take(reading: Reading, onChunk: (chunk: Buffer) => void): Promise<void> {
   const write = (chunk: Buffer) => {
     onChunk(chunk);
     reading.length += chunk.length;
     return ''; // of the text that raw-body makes
   };
-  await getRawBody(reading.request, { limit, encoding: 'none', decoder: () => ({ write, end: () => '' }) });
+  const { request, limitBytes: limit } = reading;
+  await getRawBody(request, { limit, encoding: 'none', decoder: () => ({ write, end: () => '' }) });
   if (reading.givenUp !== undefined) throw new Error('given up between its end and now');
 }
 
 /**
- * The first chunk is kept as it is, since most bodies are one chunk. For more, memory grows by a quarter at least: in chunks of one
- * byte a body is copied five times, and not at each.
+ * The first chunk is kept as it is, since most bodies are one chunk. For more, memory grows by a sixteenth at least: in chunks of
+ * one byte a body is copied some sixteen times, and not at each. It never grows past the limit, so that a budget which fits the largest
+ * body fits it in any chunks.
  * @returns what is held then
  */
-function append({ held, length }: Reading, chunk: Buffer): Buffer {
+function append({ held, length, limitBytes }: Reading, chunk: Buffer): Buffer {
   if (length === 0) return chunk;
   const neededBytes = length + chunk.length;
   let roomy = held;
   if (neededBytes > held.length) {
     // No slice of the shared pool, which it would keep alive.
-    roomy = Buffer.allocUnsafeSlow(Math.max(neededBytes, Math.ceil(1.25 * length)));
+    roomy = Buffer.allocUnsafeSlow(
+      Math.max(neededBytes, Math.min(limitBytes, length + Math.ceil(length / 16))),
+    );
     held.copy(roomy);
     free(held);
   }

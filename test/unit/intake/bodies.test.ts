@@ -73,6 +73,17 @@ describe('a body that is held', () => {
     expect(bodies.bufferedBytes()).toBe(0);
   });
 
+  test('of the largest size fits into a budget of that size, in any chunks', async () => {
+    const bodies = createBodies({ budgetBytes: 256 * KIB });
+    const request = requestOf();
+    const body = bodies.read(request, within(5_000));
+    for (let rest = 256 * KIB; rest > 0; rest -= 1_000)
+      request.push(Buffer.alloc(Math.min(1_000, rest), 'x'));
+    request.push(null);
+
+    expect(await body).toEqual({ kind: 'buffered', bytes: Buffer.alloc(256 * KIB, 'x') });
+  });
+
   test('in chunks of one byte costs no more than twice its bytes', async () => {
     const bodies = createBodies({ budgetBytes: 1024 * KIB });
     const request = requestOf();
