@@ -4,6 +4,7 @@
 // oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
 
 import { expect, test } from 'vitest';
+import { promisedMs } from '../../support/patience.ts';
 import { openRaw, rawPost } from '../../support/raw-http.ts';
 import { completed, newJobId, sign } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -39,7 +40,7 @@ const it = test.extend<{ relay: TestService }>({
     // oxlint-disable-next-line no-empty-pattern -- vitest reads the names of what is needed from it
     async ({}, use) => {
       const env = {
-        ANSWER_DEADLINE_MS: '700',
+        ANSWER_DEADLINE_MS: String(promisedMs(700)),
         BODY_LIMIT_BYTES: String(LIMIT_BYTES),
         UNVERIFIED_BODY_BYTES: String(MIB),
         REFUSED_ROWS_PER_MINUTE: '10000',
