@@ -95,9 +95,9 @@ const RELAY = `'00000000-0000-4000-8000-000000000001'::uuid`;
 const SHARES_ROW = `${RESULT} = 'confirmed' and ${b} % 3 <> 0`;
 
 const publications = (n: number, range: Range) => `
-  insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
+  insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_attempt, relay_id, source)
   select ${at(n)} + interval '20 ms', sequence, 1, ${RESULT},
-    case when j % 1000 = 5 then 'the broker refused it' end, 3, ${RELAY}, ${SOURCE}
+    case when j % 1000 = 5 then 'the broker refused it' end, 3, 0, ${RELAY}, ${SOURCE}
   from ${eventSeries(range)} where not (${SHARES_ROW})`;
 
 /** Half of them as a relay settles them at a high rate, a group at once, and half as it does at a low one. */

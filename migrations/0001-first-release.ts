@@ -298,12 +298,14 @@ async function makePublications(db: Db): Promise<void> {
       detail text,
       duration_ms integer not null,
       relay_id uuid not null,
+      relay_attempt bigint not null,
       id bigint not null default nextval('publications_id'),
       source text collate "C",
       replay_id uuid,
       queue text
     ) partition by range (published_at)`.execute(db);
   await describe(db, 'publications', 'Attempts to publish, but for confirmed first ones; by day', {
+    relay_attempt: 'Counts the attempts of its relay: one whose record is repeated is on record once',
     replay_id: 'Null, as its queue is, for what the relay published of its own accord',
   });
   await sql`create index publications_event on publications (event_sequence)`.execute(db);

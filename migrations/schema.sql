@@ -320,6 +320,7 @@ create table publications (
   detail text,
   duration_ms integer not null,
   relay_id uuid not null,
+  relay_attempt bigint not null,
   id bigint not null default nextval('publications_id'::regclass),
   source text collate "C",
   replay_id uuid,

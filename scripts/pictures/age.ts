@@ -10,8 +10,8 @@ const YESTERDAY = ['deliveries', 'publications'].map(
 
 /** Each publication moves with its own event. */
 const UNPACK = [
-  `insert into publications (published_at, id, event_sequence, attempt, result, duration_ms, relay_id, source)
-   select published_at, id + place - 1, event_sequence, 1, 'confirmed', duration_ms, relay_id, source
+  `insert into publications (published_at, id, event_sequence, attempt, result, duration_ms, relay_attempt, relay_id, source)
+   select published_at, id + place - 1, event_sequence, 1, 'confirmed', duration_ms, 0, relay_id, source
    from publication_batches, unnest(sequences, durations_ms) with ordinality as u (event_sequence, duration_ms, place)`,
   'delete from publication_batches',
 ];

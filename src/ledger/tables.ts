@@ -89,6 +89,7 @@ export interface Database {
     detail: string | null;
     duration_ms: number;
     relay_id: string;
+    relay_attempt: string;
     id: Generated<string>;
     source: string | null;
     replay_id: string | null;

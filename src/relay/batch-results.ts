@@ -89,8 +89,8 @@ async function endElsewhere(
 const TAKE = `
 settled as (
   select * from unnest(
-    $1::bigint[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[]
-  ) as t (first, sequence, next, retry_in_ms, result, detail, duration_ms)
+    $1::bigint[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[], $8::bigint[]
+  ) as t (first, sequence, next, retry_in_ms, result, detail, duration_ms, relay_attempt)
 ),
 locked as materialized (
   select first, sequences from outbox_batches where first in (select first from settled) order by first for update
@@ -137,21 +137,24 @@ counted as materialized (
 told as (
   update outbox_version set version = version + 1 from counted
   where exists (select from taken where next <> 'delete') and not exists (
-    select from relay_lease l where l.name = 'outbox' and l.holder = $8::uuid and l.expires_at > counted.at
+    select from relay_lease l where l.name = 'outbox' and l.holder = $9::uuid and l.expires_at > counted.at
   )
 )`;
 
 /** The publications of `taken`. */
 const RECORD = `
 unconfirmed as (
-  insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
-  select now(), sequence, 1, result, detail, duration_ms, $8::uuid, source from taken where result <> 'confirmed'
+  insert into publications (
+    published_at, event_sequence, attempt, result, detail, duration_ms, relay_attempt, relay_id, source
+  )
+  select now(), sequence, 1, result, detail, duration_ms, relay_attempt, $9::uuid, source
+  from taken where result <> 'confirmed'
 ),
 confirmed as (
   select * from taken where result = 'confirmed'
 ),
 published as (
-  ${insertConfirmed('confirmed', '$8')}
+  ${insertConfirmed('confirmed', '$9')}
 )`;
 
 /**

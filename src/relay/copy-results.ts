@@ -17,10 +17,10 @@ replay as (
 result as (
   select t.*, replay.state as replay_state
   from replay join unnest(
-    $1::uuid[], $2::bigint[], $3::int[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[], $9::text[],
-    $10::bigint[], $11::text[]
+    $1::uuid[], $2::bigint[], $3::int[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[], $9::bigint[],
+    $10::text[], $11::bigint[], $12::text[]
   ) as t (
-    replay_id, position, attempts, next, retry_in_ms, result, detail, duration_ms, source, event_sequence, queue
+    replay_id, position, attempts, next, retry_in_ms, result, detail, duration_ms, relay_attempt, source, event_sequence, queue
   ) on t.replay_id = replay.id
 )`;
 
@@ -33,13 +33,13 @@ const published = (more: string) => `(
     where p.event_sequence = r.event_sequence and p.replay_id is not distinct from r.replay_id
       and p.attempt = r.attempts + 1 and p.result = r.result and p.published_at > now() - interval '1 hour' ${more}
     limit 1)`;
-const BY_THIS_RELAY = 'and p.relay_id = $12::uuid';
+const BY_THIS_RELAY = 'and p.relay_id = $13::uuid and p.relay_attempt = r.relay_attempt';
 
 const PUBLISH = `
 insert into publications (
-  published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source, replay_id, queue
+  published_at, event_sequence, attempt, result, detail, duration_ms, relay_attempt, relay_id, source, replay_id, queue
 )
-select now(), event_sequence, attempts + 1, result, detail, duration_ms, $12::uuid, source, replay_id, queue`;
+select now(), event_sequence, attempts + 1, result, detail, duration_ms, relay_attempt, $13::uuid, source, replay_id, queue`;
 
 /**
  * Copies that leave the outbox:
@@ -108,7 +108,7 @@ paused as (
 )
 ${PUBLISH} from result r
 where position in (select position from moved)
-  or ${published(`${BY_THIS_RELAY} and p.duration_ms = r.duration_ms`)} is null
+  or ${published(BY_THIS_RELAY)} is null
 order by position`,
 };
 

@@ -18,6 +18,8 @@ export type Entry = EntryEvent & {
 /** What one publish attempt changes in the outbox. `retryInMs` is 0 unless `next` is `retry`. */
 export type Attempt = {
   readonly entry: Entry;
+  /** Of this attempt among those of this relay: it tells the record of another attempt from a repeat. */
+  readonly number: number;
   readonly next: NextStep;
   readonly publication: Publication;
   readonly retryInMs: number;
@@ -27,6 +29,7 @@ export type Attempt = {
 type Hold = {
   readonly entry: Entry;
   readonly next: 'hold';
+  readonly number?: undefined;
   readonly publication?: undefined;
   readonly retryInMs: 0;
 };

@@ -121,8 +121,8 @@ const SETTLE: Statement = {
   text: `
 with settled as (
   select t.*, o.source, o.state from unnest(
-    $1::bigint[], $2::int[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[]
-  ) as t (sequence, attempts, next, retry_in_ms, result, detail, duration_ms)
+    $1::bigint[], $2::int[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[], $8::bigint[]
+  ) as t (sequence, attempts, next, retry_in_ms, result, detail, duration_ms, relay_attempt)
   join outbox_held o on o.sequence = t.sequence and (t.next = 'delete' or o.attempts = t.attempts)
   order by o.sequence for update of o
 ),
@@ -139,8 +139,10 @@ moved as (
   from settled s
   where s.next in ('return', 'retry', 'park') and o.sequence = s.sequence
 )
-insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
-select now(), sequence, attempts + 1, result, detail, duration_ms, $8::uuid, source from settled
+insert into publications (
+  published_at, event_sequence, attempt, result, detail, duration_ms, relay_attempt, relay_id, source
+)
+select now(), sequence, attempts + 1, result, detail, duration_ms, relay_attempt, $9::uuid, source from settled
 where result is not null
 returning event_sequence`,
 };

@@ -37,12 +37,15 @@ export function createOutcomes(options: {
 }): Outcomes {
   const { window, results, copies, maxAttempts, random, log, observe, publishAgain, forget } = options;
 
+  let attempts = 0;
+
   function add(lane: Lane, publication: Publication, { alone, isStale }: How): void {
     const entry = lane.entries[0] as Entry;
     observe(entry, publication);
     const next = nextStep(entry, publication, { alone, maxAttempts });
     const retryInMs = next === 'retry' ? retryDelayMs(entry.attempts + 1, random(), causeOf(publication)) : 0;
-    const result: Attempt = { entry, publication, next, retryInMs };
+    attempts += 1;
+    const result: Attempt = { entry, number: attempts, publication, next, retryInMs };
     if (next === 'keep') keep(lane, result, isStale);
     else if (entry.replay === undefined) apply(lane, result);
     else copies.add(lane, result);

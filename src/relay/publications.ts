@@ -12,11 +12,12 @@ function publicationDetail(publication: Publication | undefined): string | null 
   return publication.detail.slice(0, DETAIL_MAX_LENGTH);
 }
 
-/** Of each attempt: the result, why it was not confirmed, and how long it took in milliseconds; null if there was none. */
+/** Of each attempt: the result, why it was not confirmed, how long it took in milliseconds, its number; null if there was none. */
 const publicationColumns = (settlements: readonly Settlement[]): unknown[] => [
   settlements.map(({ publication }) => publication?.result),
   settlements.map(({ publication }) => publicationDetail(publication)),
   settlements.map(({ publication }) => publication && Math.round(publication.durationMs)),
+  settlements.map(({ number }) => number),
 ];
 
 /** Of each attempt: what follows, in how many milliseconds, and the columns of its publication. */
@@ -46,26 +47,25 @@ returning cardinality(sequences) as recorded`;
 const REPEATS = `interval '1 hour'`;
 
 /**
- * Attempts of this relay that are not on record yet. An attempt that the broker made fail does not count, so the next one has the
- * same number: they are told apart by how long they took. Each is looked up by its key: with NOT EXISTS, Postgres may read all
+ * Attempts of this relay that are not on record yet. Each is looked up by its event: with NOT EXISTS, Postgres may read all
  * publications of the day.
  */
 const RECORD_MISSING: Statement = {
   name: 'publications-missing',
   text: `
-insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_id, source)
-select now(), sequence, attempts + 1, result, detail, duration_ms, $7::uuid, source
-from unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::int[], $6::text[])
-  as t (sequence, attempts, result, detail, duration_ms, source)
+insert into publications (published_at, event_sequence, attempt, result, detail, duration_ms, relay_attempt, relay_id, source)
+select now(), sequence, attempts + 1, result, detail, duration_ms, relay_attempt, $8::uuid, source
+from unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::int[], $6::bigint[], $7::text[])
+  as t (sequence, attempts, result, detail, duration_ms, relay_attempt, source)
 where (
   select p.id from publications p
-  where p.event_sequence = t.sequence and p.replay_id is null and p.attempt = t.attempts + 1 and p.relay_id = $7::uuid
-    and p.result = t.result and p.duration_ms = t.duration_ms and p.published_at > now() - ${REPEATS}
+  where p.event_sequence = t.sequence and p.relay_id = $8::uuid and p.relay_attempt = t.relay_attempt
+    and p.published_at > now() - ${REPEATS}
   limit 1
 ) is null and (t.result <> 'confirmed' or t.attempts > 0 or (
   select b.id from publication_batches b
   where b.first between t.sequence >> ${BLOCK_BITS} << ${BLOCK_BITS} and t.sequence and t.sequence = any(b.sequences)
-    and b.relay_id = $7::uuid and b.published_at > now() - ${REPEATS}
+    and b.relay_id = $8::uuid and b.published_at > now() - ${REPEATS}
   limit 1
 ) is null)`,
 };

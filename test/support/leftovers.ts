@@ -82,6 +82,7 @@ const PARTS: Readonly<Record<string, () => (number: number) => () => void>> = {
       const confirmed = (entry: Entry) =>
         results.add({
           entry: { ...entry, batch },
+          number,
           next: 'delete',
           publication: { result: 'confirmed', durationMs: 1 },
           retryInMs: 0,

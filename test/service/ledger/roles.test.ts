@@ -57,8 +57,8 @@ test("a month's upkeep needs no more than the running role", async () => {
   await makePartitions(connection);
   await addDaysOfThePast(database, migrating, 31, 60);
   await database.query(`
-    insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_id)
-    select now() - make_interval(days => n), n, 1, 'confirmed', 1, gen_random_uuid() from generate_series(31, 60) n`);
+    insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_attempt, relay_id)
+    select now() - make_interval(days => n), n, 1, 'confirmed', 1, 0, gen_random_uuid() from generate_series(31, 60) n`);
   await database.query(`
     insert into publication_batches (published_at, relay_id, source, first, sequences, durations_ms)
     select now() - make_interval(days => n), gen_random_uuid(), 'default', n, array[n], '{1}' from generate_series(31, 60) n`);

@@ -63,12 +63,14 @@ const entry = (number: number): Entry => ({
 });
 const confirmed = (number: number): Settlement => ({
   entry: entry(number),
+  number,
   next: 'delete',
   publication: { result: 'confirmed', durationMs: 1 },
   retryInMs: 0,
 });
 const failed = (next: 'retry' | 'return' | 'park'): Settlement => ({
   entry: entry(2),
+  number: 4,
   next,
   publication: { result: 'nacked', detail: 'a test', blame: 'event', durationMs: 1 },
   retryInMs: next === 'retry' ? 60_000 : 0,

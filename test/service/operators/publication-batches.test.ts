@@ -25,8 +25,8 @@ const EVENTS = `
 
 /** A row for each, as of old with ids that follow each other. */
 const rows = (minutesAgo: number, sequences: string, more: string, id = `nextval('publications_id')`) => `
-  insert into publications (id, published_at, event_sequence, attempt, result, replay_id, duration_ms, relay_id, source)
-  select ${id}, now() - interval '${minutesAgo} minutes', n, ${more}, 2, '${RELAY}', case when n <= 60 then 'default' else 'studio' end
+  insert into publications (id, published_at, event_sequence, attempt, result, replay_id, duration_ms, relay_attempt, relay_id, source)
+  select ${id}, now() - interval '${minutesAgo} minutes', n, ${more}, 2, 0, '${RELAY}', case when n <= 60 then 'default' else 'studio' end
   from unnest('{${sequences}}'::bigint[]) n`;
 
 const batch = (minutesAgo: number, source: string, [from, to]: [number, number]) => `

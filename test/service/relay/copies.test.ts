@@ -76,6 +76,7 @@ const RETURNED: Publication = { result: 'returned', detail: '312 NO_ROUTE', blam
 
 const attempt = (entry: Entry, publication: Publication, next: NextStep): Attempt => ({
   entry,
+  number: publication.durationMs,
   publication,
   next,
   retryInMs: next === 'retry' ? 60_000 : 0,

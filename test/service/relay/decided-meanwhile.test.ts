@@ -27,6 +27,7 @@ import { pause } from '../../support/until.ts';
 import { waitFor } from '../../support/waits.ts';
 
 const NACKED = {
+  number: 1,
   publication: { result: 'nacked', detail: 'a test', blame: 'event', durationMs: 1 },
   retryInMs: 1_000,
 } as const;

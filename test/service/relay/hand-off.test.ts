@@ -268,11 +268,13 @@ test('results that are written again, also at the same time, change nothing', as
   const [a, b, c, d] = await allPending(relay);
   if (!a?.batch || !b || !c || !d) throw new Error('not all were loaded');
   const confirmed = {
+    number: 1,
     publication: { result: 'confirmed', durationMs: 1 },
     next: 'delete',
     retryInMs: 0,
   } as const;
   const nacked = {
+    number: 2,
     publication: { result: 'nacked', detail: 'a test', blame: 'event', durationMs: 1 },
     next: 'retry',
     retryInMs: 0,
@@ -327,8 +329,9 @@ test('an attempt that ends with the connection is on record, and does not count'
   );
 });
 
-const uncounted = (entry: Entry, durationMs: number): Settlement => ({
+const uncounted = (entry: Entry, number: number, durationMs: number): Settlement => ({
   entry,
+  number,
   next: 'keep',
   publication: { result: 'failed', detail: 'a test', blame: 'broker', durationMs },
   retryInMs: 0,
@@ -343,21 +346,24 @@ test('attempts that do not count are on record once, also if the answer of their
   const [single] = await allPending(relay);
   const [held] = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [] });
   if (!single || !held) throw new Error('not all were loaded');
-  const after = (durationMs: number) => ({
-    single: [uncounted(single, durationMs)],
+  const attempt = (number: number, durationMs: number) => ({
+    single: [uncounted(single, number, durationMs)],
     whole: [],
-    held: [uncounted(held, durationMs)],
+    held: [uncounted(held, number, durationMs)],
   });
 
-  await relay.outbox.settle(after(5));
-  await relay.outbox.settle(after(5)); // the first answer was lost
-  await relay.outbox.settle(after(9)); // the next attempt
+  await relay.outbox.settle(attempt(1, 5));
+  await relay.outbox.settle(attempt(1, 5)); // the first answer was lost
+  await relay.outbox.settle(attempt(2, 9)); // the next attempt
+  await relay.outbox.settle(attempt(3, 9)); // and one that takes as long
 
   const recorded = `select attempt, duration_ms from ${PUBLICATIONS} p order by duration_ms, attempt`;
   expect(await database.query(recorded)).toEqual([
     { attempt: 1, duration_ms: 5 },
     { attempt: 2, duration_ms: 5 },
     { attempt: 1, duration_ms: 9 },
+    { attempt: 1, duration_ms: 9 },
+    { attempt: 2, duration_ms: 9 },
     { attempt: 2, duration_ms: 9 },
   ]);
 });

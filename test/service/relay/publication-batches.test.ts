@@ -29,6 +29,7 @@ const confirmed = (sequence: number): Settlement => ({
     source: sequence % 2 === 0 ? 'studio' : 'default',
     batch: createBatch(String(sequence - (sequence % 20)), { size: 20 }),
   } as Entry,
+  number: sequence,
   next: 'delete',
   publication: { result: 'confirmed', durationMs: sequence + 0.4 },
   retryInMs: 0,
@@ -111,6 +112,7 @@ test('events of a batch that are settled by themselves share a row, too, but for
   const { entry } = confirmed(1007);
   const returned: Settlement = {
     entry,
+    number: 1007,
     next: 'return',
     publication: { result: 'returned', detail: '312 NO_ROUTE', blame: 'event', durationMs: 3 },
     retryInMs: 0,
@@ -138,8 +140,8 @@ test('ids of publications never meet, whichever table they are in', async () => 
 
   await settleWhole(both, [wholeBatch(1000)], RELAY);
   await database.query(`
-    insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_id)
-    select now(), n, 2, 'nacked', 1, '${RELAY}' from generate_series(1000, 1003) n`);
+    insert into publications (published_at, event_sequence, attempt, result, duration_ms, relay_attempt, relay_id)
+    select now(), n, 2, 'nacked', 1, 0, '${RELAY}' from generate_series(1000, 1003) n`);
   await settleWhole(both, [wholeBatch(1020), wholeBatch(1040)], RELAY);
 
   const ids = await database.query<{ id: string }>(`select id from ${PUBLICATIONS} p`);

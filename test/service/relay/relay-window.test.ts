@@ -178,7 +178,7 @@ test('a settlement moves an entry on only from the state and attempts that the r
   const settle = (next: 'retry' | 'park' | 'return', kind: 'single' | 'held', attempts = 0) => {
     const { batch, ...rest } = entry;
     const settled = { ...rest, attempts, ...(kind === 'single' && batch && { batch }) };
-    const results = [{ entry: settled, publication: nacked, next, retryInMs: 60_000 }];
+    const results = [{ entry: settled, number: attempts, publication: nacked, next, retryInMs: 60_000 }];
     return relay.outbox.settle({ single: [], whole: [], held: [], [kind]: results });
   };
 

@@ -26,6 +26,7 @@ function entry(batch?: Batch): Entry {
 function confirm(results: Results, given: Entry): Attempt {
   const attempt: Attempt = {
     entry: given,
+    number: position,
     next: 'delete',
     publication: { result: 'confirmed', durationMs: 1 },
     retryInMs: 0,
