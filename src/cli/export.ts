@@ -43,7 +43,7 @@ async function run(args: string[], env: Env, io: Io): Promise<number> {
   }
   const { filters } = LISTS[list];
   const { values } = parse(rest, { ...filterOptions(filters), ...OPTIONS });
-  const { format, out } = values as { format?: string; out?: string };
+  const { format, out } = values;
   const query = {
     list,
     format: oneOf('--format', format, 'ndjson', FORMATS),

@@ -19,8 +19,11 @@ import { option, optionHelp } from './options.ts';
 
 /** Authentic ones, whose bodies are kept. */
 const FORWARDED = ['accepted', 'conflict', 'quarantined', 'malformed'] as const;
-const { source, kind, job_id } = liveFilters;
-const FILTERS = { source, kind, job_id };
+const FILTERS = {
+  source: liveFilters.source,
+  kind: liveFilters.kind,
+  job_id: liveFilters.job_id,
+};
 const OPTIONS = {
   'secret-file': option(
     'FILE',

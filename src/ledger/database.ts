@@ -43,7 +43,7 @@ export type DatabaseOptions = Omit<SessionOptions, 'own'> & {
   readonly connections: number;
   /** The driver's. Longer than the statement's, so that Postgres gives up first and rolls back. */
   readonly queryTimeoutMs: number;
-  /** For a new connection, or until one is free. 4 s, if not given. */
+  /** For a new connection, or until one is free. 2 s, if not given. */
   readonly connectTimeoutMs?: number;
   /** 'kept': an idle connection stays open, so that a new one means that the old one was lost. Otherwise for a minute. */
   readonly idle?: 'closed' | 'kept';
@@ -55,10 +55,8 @@ export type DatabaseOptions = Omit<SessionOptions, 'own'> & {
 };
 
 const NOTHING = { name: 'nothing', text: 'select', values: [] };
-/** On a server whose processors are all busy, a new session took more than 2 s: one that is given up each time would never be there. */
-const CONNECT_TIMEOUT_MS = 4_000;
-/** Or who waits for the pause could not connect any more. */
-const maxPause = (connectTimeoutMs: number) => Math.min(1_000, connectTimeoutMs / 2);
+/** Of a server that hangs, a stop waits for some of these, one after the other. */
+const CONNECT_TIMEOUT_MS = 2_000;
 const IDLE_TIMEOUT_MS = 60_000;
 
 /**
@@ -83,7 +81,7 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
       session: { ...options, own },
       sessions,
       identity: options.identity,
-      maxPauseMs: maxPause(connectTimeoutMs),
+      maxPauseMs: connectTimeoutMs / 2, // or who waits for the pause could not connect any more
       log,
     }),
   });
