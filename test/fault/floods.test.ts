@@ -193,7 +193,8 @@ describe('bodies that stall before their last byte', () => {
         addresses: FLOODERS,
         connections: 200, // six times the budget
         reopenAfterMs: 200,
-        forMs: 2_500,
+        forMs: 20_000,
+        untilAnswers: 100,
       },
       async () => {
         most = Math.max(most, await replica.metric('tallyhook_unverified_body_bytes'));
