@@ -162,7 +162,6 @@ function composeWriter(
     name: 'intake',
     connections: config.writer.batchesInFlight,
     idle: 'kept',
-    plans: 'once',
     identity,
     sessions,
     log,

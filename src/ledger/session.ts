@@ -75,7 +75,8 @@ const PLANS = {
   // For statements without a name, which are planned each time: with their values Postgres leaves out the days that they exclude.
   'for its values': { plan_cache_mode: 'auto' },
   // For statements with names, each written for one index whatever its values. Postgres would plan each five times on every new
-  // connection before it kept a plan, and anew for each length of a list: a load takes 25 ms to plan, and 1 ms to run.
+  // connection before it kept a plan, and anew for each length of a list: a load takes 25 ms to plan, and 1 ms to run. Not for the
+  // statement that records: a plan for large batches is another one than for small ones (docs/performance.md).
   once: { plan_cache_mode: 'force_generic_plan' },
 } as const satisfies Record<string, Settings>;
 
