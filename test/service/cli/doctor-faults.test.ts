@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findFreePort } from '../../../scripts/services/ports.ts';
 import { examine, timeoutsFor } from '../../../src/cli/doctor-checks.ts';
 import type { Finding } from '../../../src/cli/doctor-finding.ts';
+import { promisedMs } from '../../support/patience.ts';
 import { selfSignedCertificate } from '../../support/certificate.ts';
 import { startFront } from '../../support/front.ts';
 import { startOrigin } from '../../support/origin.ts';
@@ -299,7 +300,7 @@ describe('an endpoint', () => {
   });
 
   test('that answers each request within the time-out passes, however long all take, with a warning', async () => {
-    const timeoutMs = 1_500;
+    const timeoutMs = promisedMs(1_500);
     await using slow = await startFront(relay.intake, {
       change: async (passed) => {
         await delay(timeoutMs * 0.6);
