@@ -21,10 +21,11 @@ export async function createRoles(): Promise<Roles> {
     migrating,
     running,
     [Symbol.asyncDispose]: async () => {
-      // Roles belong to the server, and are not dropped with the database.
-      await database.query(`reassign owned by ${migrating.name} to current_user`);
-      await database.query(`drop owned by ${migrating.name}, ${running.name}`);
-      await database.query(`drop role ${migrating.name}, ${running.name}`);
+      // Roles belong to the server, and are not dropped with the database. A test may have given that a time-out.
+      await database.query(
+        `set statement_timeout = 0; reassign owned by ${migrating.name} to current_user;
+         drop owned by ${migrating.name}, ${running.name}; drop role ${migrating.name}, ${running.name}`,
+      );
       await database[Symbol.asyncDispose]();
     },
   };
