@@ -1,20 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Entry } from '../../../src/relay/entry.ts';
 import { createGates } from '../../../src/relay/gates.ts';
+import { newEntry } from '../../support/entries.ts';
 
-const entry = (jobId: string, position: number): Entry => ({
-  position: String(position),
-  sequence: String(position),
-  source: 'default',
-  jobId,
-  status: 'processing',
-  progress: 1,
-  late: false,
-  occurredAt: null,
-  recordedAt: new Date(0),
-  data: '{}',
-  attempts: 0,
-});
+const entry = (jobId: string, position: number): Entry =>
+  newEntry(position, { jobId, status: 'processing', progress: 1 });
 
 test('only the entries of a closed job wait, until the load of that number', () => {
   const gates = createGates();

@@ -2,25 +2,13 @@ import { expect, test } from 'vitest';
 import { type Batch, createBatch } from '../../../src/relay/batch.ts';
 import type { Attempt, Entry } from '../../../src/relay/entry.ts';
 import { createResults, entriesOf, type Results } from '../../../src/relay/results.ts';
+import { newEntry } from '../../support/entries.ts';
 
 let position = 0;
 
 function entry(batch?: Batch): Entry {
   position += 1;
-  return {
-    position: String(position),
-    sequence: String(position),
-    source: 'default',
-    jobId: `job_${position}`,
-    status: 'completed',
-    progress: null,
-    late: false,
-    occurredAt: null,
-    recordedAt: new Date(0),
-    data: '{}',
-    attempts: 0,
-    ...(batch && { batch }),
-  };
+  return newEntry(position, { jobId: `job_${position}`, ...(batch && { batch }) });
 }
 
 function confirm(results: Results, given: Entry): Attempt {

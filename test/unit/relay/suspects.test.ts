@@ -2,20 +2,9 @@ import { expect, test } from 'vitest';
 import type { Entry } from '../../../src/relay/entry.ts';
 import { createSuspects } from '../../../src/relay/suspects.ts';
 import { createWindow } from '../../../src/relay/window.ts';
+import { newEntry } from '../../support/entries.ts';
 
-const entry = (jobId: string, position: string): Entry => ({
-  position,
-  sequence: position,
-  source: 'default',
-  jobId,
-  status: 'completed',
-  progress: null,
-  late: false,
-  occurredAt: null,
-  recordedAt: new Date(0),
-  data: '{}',
-  attempts: 0,
-});
+const entry = (jobId: string, position: number): Entry => newEntry(position, { jobId });
 
 function stage(...entries: Entry[]) {
   const window = createWindow();
@@ -25,7 +14,7 @@ function stage(...entries: Entry[]) {
 }
 
 test('suspects are published alone, before all else', () => {
-  const [a, b, c] = [entry('a', '1'), entry('b', '2'), entry('c', '3')];
+  const [a, b, c] = [entry('a', 1), entry('b', 2), entry('c', 3)];
   const { suspects, take } = stage(a, b, c);
   suspects.add(b);
   suspects.add(c);
@@ -40,9 +29,9 @@ test('suspects are published alone, before all else', () => {
 });
 
 test('a suspect that was forgotten is waited for until a load has looked for it', () => {
-  const a = entry('a', '1');
+  const a = entry('a', 1);
   const { suspects, take } = stage(a);
-  suspects.add(entry('b', '2'));
+  suspects.add(entry('b', 2));
   suspects.onForgotten();
 
   expect(take(0)).toBeUndefined();

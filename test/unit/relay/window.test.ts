@@ -2,26 +2,18 @@ import { expect, test } from 'vitest';
 import { createBatch } from '../../../src/relay/batch.ts';
 import type { Entry } from '../../../src/relay/entry.ts';
 import { createWindow, type Lane } from '../../../src/relay/window.ts';
+import { newEntry } from '../../support/entries.ts';
 
 let position = 0;
 
 /** Of a replay, if one is named. */
 function entry(jobId: string, replayId?: string): Entry {
   position += 1;
-  return {
-    position: String(position),
-    sequence: String(position),
-    source: 'default',
+  return newEntry(position, {
     jobId,
-    status: 'completed',
-    progress: null,
-    late: false,
-    occurredAt: null,
-    recordedAt: new Date(0),
     data: '{"ten":"x"}',
-    attempts: 0,
-    ...(replayId === undefined ? {} : { replay: { id: replayId, by: 'Ada', queue: null } }),
-  };
+    ...(replayId !== undefined && { replay: { id: replayId, by: 'Ada', queue: null } }),
+  });
 }
 
 function windowOf(...entries: Entry[]) {
