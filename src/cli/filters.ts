@@ -21,7 +21,7 @@ type ValueOf<F extends Filter> = F['form'] extends { readonly takes: string }
     ? number
     : string
   : true;
-export type FilterQuery<Asked extends Filters> = { readonly [Name in keyof Asked]?: ValueOf<Asked[Name]> };
+type FilterQuery<Asked extends Filters> = { readonly [Name in keyof Asked]?: ValueOf<Asked[Name]> };
 
 /** As `parse` takes them. */
 export const filterOptions = (filters: Filters): Record<string, { readonly type: 'string' | 'boolean' }> =>
@@ -50,7 +50,11 @@ export const filterHelp = (filters: Filters, helps: Readonly<Record<string, stri
   optionHelp(
     Object.fromEntries(
       optionsIn(filters).map(([name, option, filter]) => {
-        const { takes, help = wordsOf(filter) } = filter.form;
+        const {
+          takes,
+          unset,
+          help = wordsOf(filter) + (unset === undefined ? '' : ` (${unset})`),
+        } = filter.form;
         return [option, { ...(takes !== undefined && { takes }), help: helps[name] ?? help }];
       }),
     ),

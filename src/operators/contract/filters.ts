@@ -20,6 +20,8 @@ export type FilterForm = {
   readonly takes?: string;
   /** The option's. Without it, the words that the filter takes. */
   readonly help?: string;
+  /** What the API takes where it is not given, if that is not "any". */
+  readonly unset?: string;
   /** People write it in a form of their own, such as `24h`, and commands convert it. */
   readonly converts?: 'time' | 'seconds';
 };
@@ -158,9 +160,11 @@ export const statusFilter = <Schema extends z.ZodType>(schema: Schema) =>
     takes: 'STATUS',
     help: 'as the sender wrote it: processing, completed, failed, …',
   });
-/** `schema`: of the states that the list has. `help`: where more is to be said than its words. */
-export const stateFilter = <Schema extends z.ZodType>(schema: Schema, help?: string) =>
-  filter(schema, { label: 'State', option: 'state', takes: 'STATE', ...(help !== undefined && { help }) });
+/** `schema`: of the states that the list has. `more`: where there is more to say than its words. */
+export const stateFilter = <Schema extends z.ZodType>(
+  schema: Schema,
+  more: Pick<FilterForm, 'help' | 'unset'> = {},
+) => filter(schema, { label: 'State', option: 'state', takes: 'STATE', ...more });
 export const errorCode = filter(plain(256), {
   label: 'Error code',
   option: 'error-code',

@@ -21,10 +21,9 @@ export const Job = z
 
 export const jobFilters = {
   source,
-  state: stateFilter(
-    z.enum(['processing', 'completed', 'failed', 'stuck']),
-    'processing, completed, failed, or stuck: without an end for too long',
-  ),
+  state: stateFilter(z.enum(['processing', 'completed', 'failed', 'stuck']), {
+    help: 'processing, completed, failed, or stuck: without an end for too long',
+  }),
   stuck_after: filter(
     wholeNumber(60, 31_536_000).describe(
       'With `state=stuck`: seconds since it was first seen, without an end. 3600 where not given.',

@@ -12,7 +12,6 @@ import { LogLine, logFilters } from './operator-log.ts';
 import { Entry, outboxFilters, OutboxPage } from './outbox.ts';
 import { Publication, publicationFilters } from './publications.ts';
 import { quarantineFilters } from './quarantine.ts';
-import { replayEventFilters } from './replay-order.ts';
 import { Replay, replayFilters } from './replays.ts';
 
 export type ListContract = {
@@ -93,11 +92,7 @@ export type ExportedList = keyof typeof EXPORTED;
 /** All but the replays, which are few. */
 export const EXPORTED_LISTS = Object.keys(EXPORTED) as ExportedList[];
 
-const ALL_FILTERS = [
-  ...Object.values(LISTS).map(({ filters }): Filters => filters),
-  liveFilters,
-  replayEventFilters,
-];
+const ALL_FILTERS = [...Object.values(LISTS).map(({ filters }): Filters => filters), liveFilters];
 
 /** How people meet a parameter of the API, by its name; none if it is no filter. The same name has one form in all lists. */
 export const FORMS: ReadonlyMap<string, FilterForm> = new Map(

@@ -30,10 +30,9 @@ export const quarantineFilters = {
   reason: reasonFilter(exactReason.describe('Why it is in quarantine, word for word.')),
   ...job,
   ...range,
-  state: stateFilter(
-    state.describe('What operators decided; `waiting` where not given.'),
-    'waiting, released or discarded (waiting)',
-  ),
+  state: stateFilter(state.describe('What operators decided; `waiting` where not given.'), {
+    unset: 'waiting',
+  }),
 };
 
 const { state: _state, ...orderFilters } = quarantineFilters;

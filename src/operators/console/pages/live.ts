@@ -10,9 +10,8 @@ import { MEANINGS } from '../view/states.ts';
 
 /** More than a person reads back; the lists have them all. */
 const ROWS_MAX = 500;
-/** A delivery has a kind; `status` says the same and little more. */
-const HIDDEN = ['status'];
 
+/** A delivery has a kind; `status` says the same and little more. */
 const { status: _status, ...FILTERS } = liveFilters;
 
 const COLUMNS = [
@@ -31,9 +30,8 @@ export const live = get('/live', ['listen'], async (visit) => {
     title: 'Live',
     body: html`${renderFilterForm({
       action: '/console/live',
-      filters: liveFilters,
+      filters: FILTERS,
       first: ['events', 'source', 'outcome', 'result', 'kind', 'job_id'],
-      hidden: HIDDEN,
       values,
       sources: visit.sources,
     })}

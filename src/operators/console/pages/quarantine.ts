@@ -51,8 +51,6 @@ const quarantine = listPage({
   name: 'quarantine',
   title: 'Quarantine',
   first: ['state', 'source', 'status', 'from', 'to'],
-  hidden: ['released'],
-  unset: { state: 'waiting' },
   columns: ({ calls }) =>
     calls.may('releaseDeliveries') ? [CHOOSE, ...COLUMNS, DECIDED, DECIDE] : [...COLUMNS, DECIDED],
   empty: html`Nothing waits here. An authentic delivery that we cannot understand, such as one with an unknown status, is kept here until somebody decides.`,

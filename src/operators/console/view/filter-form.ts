@@ -12,16 +12,13 @@ export type FilterFormOptions = {
   readonly filters: Filters;
   /** Shown at once; the others below "more", which is open where one of them is set. */
   readonly first: readonly string[];
-  readonly hidden?: readonly string[];
-  /** What the API takes where a filter is not given, if that is not "any". */
-  readonly unset?: Readonly<Record<string, string>>;
   readonly values: Readonly<Record<string, string>>;
   readonly sources: readonly string[];
 };
 
 export function renderFilterForm(options: FilterFormOptions): Html {
-  const { action, filters, first, hidden = [], values } = options;
-  const names = Object.keys(filters).filter((name) => !hidden.includes(name));
+  const { action, filters, first, values } = options;
+  const names = Object.keys(filters);
   const shown = first.filter((name) => names.includes(name));
   const more = names.filter((name) => !shown.includes(name));
   const isMoreSet = more.some((name) => values[name] !== undefined);
@@ -37,18 +34,18 @@ ${shown.map((name) => renderField(name, options))}${
 
 export function renderField(
   name: string,
-  { filters, values, sources, unset }: Pick<FilterFormOptions, 'filters' | 'values' | 'sources' | 'unset'>,
+  { filters, values, sources }: Pick<FilterFormOptions, 'filters' | 'values' | 'sources'>,
 ): Html {
-  const value = values[name] ?? unset?.[name] ?? '';
+  const { label = name, unset } = filters[name]?.form ?? {};
+  const value = values[name] ?? unset ?? '';
   const choices = name === 'source' ? sources : choicesOf(filters[name]);
-  const label = filters[name]?.form.label ?? name;
   if (choices === undefined) {
     const hint = name === 'from' || name === 'to' ? TIME_HINT : undefined;
     return html`<label>${label} <input name="${name}" value="${value}" spellcheck="false" autocomplete="off"${hint && html` placeholder="${hint}"`}></label>\n`;
   }
   // A value that is no choice any more, such as a source that was removed, still filters.
   const all = value === '' || choices.includes(value) ? choices : [...choices, value];
-  return html`<label>${label} <select name="${name}">${unset?.[name] === undefined && html`<option value="">any</option>`}${all.map(
+  return html`<label>${label} <select name="${name}">${unset === undefined && html`<option value="">any</option>`}${all.map(
     (choice) => html`<option${choice === value && html` selected`}>${choice}</option>`,
   )}</select></label>\n`;
 }

@@ -23,8 +23,6 @@ export type ListPageOptions<N extends ListName> = {
   readonly title: string;
   /** The filters that are shown at once. */
   readonly first: readonly string[];
-  readonly hidden?: readonly string[];
-  readonly unset?: Readonly<Record<string, string>>;
   /** Beside the heading. */
   readonly beside?: (visit: Visit) => Content;
   /** A function where the role decides. */
@@ -47,7 +45,7 @@ export type ListPageOptions<N extends ListName> = {
 };
 
 export function listPage<N extends ListName>(options: ListPageOptions<N>): Page {
-  const { name, title, first, hidden, unset, beside, columns, empty, above, around, rows = ROWS } = options;
+  const { name, title, first, beside, columns, empty, above, around, rows = ROWS } = options;
   const path = `/${name}` as const;
   const action = `/console${path}`;
   const shape: Filters = LISTS[name].filters;
@@ -62,11 +60,10 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
       items: page.items,
       empty: cursor === undefined ? emptyList(title.toLowerCase(), values, empty) : 'There is nothing more.',
     });
-    const form = { action, filters: shape, values, sources: visit.sources, first };
     return {
       title,
       beside: beside?.(visit),
-      body: html`${renderFilterForm({ ...form, ...(hidden && { hidden }), ...(unset && { unset }) })}
+      body: html`${renderFilterForm({ action, filters: shape, values, sources: visit.sources, first })}
 ${await above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
 ${pager({ action, values, filters, cursor, next: page.next_cursor })}`,
       sameAs: sameAs(visit.origin, {
