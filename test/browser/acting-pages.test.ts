@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { describeInBrowser, type Look, type OpenPage, type PageOptions } from '../support/browser.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { signInBrowser, visitConsole } from '../support/console.ts';
+import { untilNonePending } from '../support/facts.ts';
 import type { TokenOptions } from '../support/operators.ts';
 import { faultsIn } from '../support/page-checks.ts';
 import { patience } from '../support/patience.ts';
@@ -135,6 +136,7 @@ describeInBrowser('pages that act', (open) => {
     await press(page, 'Release 1 delivery');
     expect(await heading(page)).toBe('1 delivery released');
     await bus.received(4);
+    await untilNonePending(relay.database);
 
     // One subscriber's day is replayed to its queue, with a preview.
     await using billing = await listen(exchange, { bindings: [] });

@@ -400,7 +400,7 @@ test('of a quorum queue without a leader few events are in flight, the others go
     expect(await inFlight()).toBeLessThanOrEqual(9);
   }
   const delayed = await relay.database.query(
-    `select from publications p join events e on e.sequence = p.event_sequence
+    `select p.result, p.detail, p.attempt, p.duration_ms from publications p join events e on e.sequence = p.event_sequence
      where e.progress_percentage = 20 and p.result <> 'confirmed'`,
   );
   expect(delayed).toEqual([]);

@@ -72,6 +72,16 @@ export async function outboxCount(database: Queryable): Promise<number> {
   return row?.count ?? Number.NaN;
 }
 
+/** Waits until no event is on its way: each was confirmed and recorded, or waits for somebody. A replay leaves others out. */
+export async function untilNonePending(database: Queryable): Promise<void> {
+  await waitFor(async () => {
+    const [row] = await database.query<{ count: number }>(
+      `select count(*)::int as count from ${OUTBOX} where state = 'pending'`,
+    );
+    if (row?.count !== 0) throw new Error(`${row?.count} events are still on their way`);
+  });
+}
+
 /** Waits until nothing is left to publish. */
 export function untilOutboxEmpty(database: Queryable, timeoutMs = 20_000): Promise<void> {
   return waitFor(

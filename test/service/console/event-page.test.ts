@@ -5,6 +5,7 @@ import { address } from '../../../src/operators/console/view/links.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { cliWith } from '../../support/cli.ts';
 import { visitConsole } from '../../support/console.ts';
+import { untilNonePending } from '../../support/facts.ts';
 import { operators } from '../../support/operators.ts';
 import { orderOne } from '../../support/orders.ts';
 import { patience } from '../../support/patience.ts';
@@ -88,6 +89,7 @@ test('an event that was returned, or that a replay published, is the same', asyn
   await using bus = await listen(exchange);
   await orderOne(api, 'outbox/retry', `default:${job}:completed`);
   await bus.received(1);
+  await untilNonePending(relay.database);
   await api.post('/replays', { event_ids: [`default:${job}:completed`], note: 'again' });
   const [first, copy] = await bus.received(2);
   expect([first?.text, copy?.text, await read()]).toEqual([before, before, before]);

@@ -2,6 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { visitConsole } from '../../support/console.ts';
+import { untilNonePending } from '../../support/facts.ts';
 import { operators } from '../../support/operators.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -95,6 +96,7 @@ test('a range that there is not shows the last hour', async () => {
 test('a replay that stopped by itself needs a decision, and its copies are left to it', async () => {
   await using relay = await startTestService();
   await deliver(relay.webhooks, completed(newJobId()));
+  await untilNonePending(relay.database);
   const api = await operators(relay);
   const order = { filter: { source: 'default' }, queue: 'no-such-queue', note: 'a test' };
   expect((await api.post('/replays', order)).status).toBe(202);

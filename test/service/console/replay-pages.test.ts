@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest';
 import { listen, newExchange } from '../../support/bus.ts';
 import { type PageAnswer, visitConsole } from '../../support/console.ts';
+import { untilNonePending } from '../../support/facts.ts';
 import { completed, deliver, failed, newJobId } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
@@ -20,6 +21,7 @@ test("one subscriber's day is replayed to its queue: as many as the preview said
   for (const job of jobs) await deliver(relay.webhooks, completed(job));
   await deliver(relay.webhooks, failed(newJobId()));
   await bus.received(4);
+  await untilNonePending(relay.database);
   const visit = await visitConsole(relay, { role: 'operator' });
 
   const address = `${NEW}?kind=completed&from=24h&queue=${billing.queue}&note=lost%20its%20disk`;

@@ -9,6 +9,7 @@ import { keepUp } from '../../../src/ledger/upkeep.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { partitionsOf } from '../../support/ledger.ts';
+import { untilNonePending } from '../../support/facts.ts';
 import { operators } from '../../support/operators.ts';
 import { orderOne } from '../../support/orders.ts';
 import { eventRecord } from '../../support/records.ts';
@@ -223,6 +224,7 @@ test('the whole service runs as the running role, from a delivery to a replay', 
     body: { outcome: 'quarantined' },
   });
   await bus.received(2);
+  await untilNonePending(relay.database);
 
   const api = await operators(relay, { role: 'admin' });
   const { status, body } = await api.post<{ id: string }>('/replays', { filter: { job_id: job } });

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { type AsyncApiDocument, asyncApiOf, faultsInDocument, toAmqp } from '../../support/asyncapi.ts';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
+import { untilNonePending } from '../../support/facts.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { patience } from '../../support/patience.ts';
 import { askFrom, fetchAfresh } from '../../support/requests.ts';
@@ -86,6 +87,7 @@ it('a replay’s copies are what the document says, sent to the exchange or to o
   await using one = await listen(newExchange());
   await deliver(relay.webhooks, completed(jobId));
   await expect.poll(() => bus.ids()).toContain(eventId);
+  await untilNonePending(relay.database);
 
   const everywhere = await operator.post('/replays', { event_ids: [eventId] });
   await expect.poll(() => ofEvent(bus, eventId), { timeout: patience(15_000) }).toHaveLength(2);
