@@ -77,8 +77,8 @@ const decisions = (delivery: Delivery): Content =>
   html`<a href="${orderHref('quarantine/release', { ids: delivery.id })}">Release</a> <a href="${orderHref('quarantine/discard', { ids: delivery.id })}">Discard</a>`;
 
 /** What was decided on is not decided on again. */
-function all({ state: now = 'waiting', released, ...filters }: Readonly<Record<string, string>>): Content {
-  if (now !== 'waiting' || released === 'true') return undefined;
+function all({ state: now = 'waiting', ...filters }: Readonly<Record<string, string>>): Content {
+  if (now !== 'waiting') return undefined;
   const wanted = { all: 'true', ...filters } as const;
   return html` <a class="button" href="${orderHref('quarantine/release', wanted)}">Release all that match …</a> <a class="button" href="${orderHref('quarantine/discard', wanted)}">Discard all that match …</a>`;
 }
@@ -88,23 +88,20 @@ const BY = ['reason', 'source'] as const;
 /** Above the first page, until one reason is chosen. */
 async function groups({ calls, query }: Visit, filters: Readonly<Record<string, string>>): Promise<Content> {
   if (query.has('cursor') || filters['reason'] !== undefined) return undefined;
-  const { released, ...wanted } = filters;
-  const asked = { ...wanted, ...(released === 'true' && { state: 'released' }) };
   const by = byIn(query, BY);
-  const found = await calls.call('groupQuarantine', QuarantineGroups, { query: { ...asked, by } });
+  const found = await calls.call('groupQuarantine', QuarantineGroups, { query: { ...filters, by } });
   const filterOf = ({ value }: Group): Record<string, string> => (value === null ? {} : { [by]: value });
-  const isWaiting = (asked.state ?? 'waiting') === 'waiting';
+  const { state: now = 'waiting', ...others } = filters;
   return renderGroups({
     path: PATH,
     by,
     choices: BY,
-    filters: asked,
+    filters,
     found,
     filterOf,
     actions:
-      isWaiting && calls.may('releaseDeliveries')
+      now === 'waiting' && calls.may('releaseDeliveries')
         ? (group) => {
-            const { state: _state, ...others } = asked;
             const chosen = { all: 'true', ...others, ...filterOf(group) } as const;
             return (
               group.value !== null &&
