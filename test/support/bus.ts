@@ -73,19 +73,32 @@ export async function listen(
     messages,
     channel,
     ids: () => messages.map((message) => message.id),
-    received: (count, timeoutMs = 15_000) =>
-      waitFor(
-        () => {
-          if (messages.length < count) throw new Error(`${messages.length} of ${count} messages so far`);
-          return messages;
-        },
-        { timeout: timeoutMs, interval: 20 },
-      ),
+    received: async (count, timeoutMs) => {
+      await receivedOf({ messages }, () => true, count, timeoutMs);
+      return messages;
+    },
     [Symbol.asyncDispose]: async () => {
       await channel.deleteExchange(exchange).catch(() => {});
       await connection.close().catch(() => {});
     },
   };
+}
+
+/** Waits until so many messages of this kind have arrived, and returns those: for a subscriber that tests share. */
+export function receivedOf(
+  { messages }: Pick<Bus, 'messages'>,
+  isWanted: (message: BusMessage) => boolean,
+  count: number,
+  timeoutMs = 15_000,
+): Promise<readonly BusMessage[]> {
+  return waitFor(
+    () => {
+      const found = messages.filter(isWanted);
+      if (found.length < count) throw new Error(`${found.length} of ${count} messages so far`);
+      return found;
+    },
+    { timeout: timeoutMs, interval: 20 },
+  );
 }
 
 type DurableSubscriber = AsyncDisposable & {

@@ -15,6 +15,9 @@ export type Reply = {
 
 export const newJobId = (): string => `job_${randomBytes(6).toString('hex')}`;
 
+/** A source that is not set up, for rows that a test puts under it. */
+export const newSource = (): string => `team-${randomBytes(6).toString('hex')}`;
+
 export function completed(jobId: string, fields: Record<string, unknown> = {}): Notification {
   return {
     job_id: jobId,

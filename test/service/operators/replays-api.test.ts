@@ -3,12 +3,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { Replay } from '../../../src/operators/replays/read-replays.ts';
-import { type Bus, listen, newExchange } from '../../support/bus.ts';
+import { type Bus, type BusMessage, listen, newExchange, receivedOf } from '../../support/bus.ts';
 import { altered, copies, untilNonePending } from '../../support/facts.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 import { copiesInOutbox, newReplay, seedEvents } from '../../support/replays.ts';
-import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
+import { completed, deliver, failed, newJobId, newSource, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/waits.ts';
 
@@ -30,21 +30,11 @@ const it = test.extend<{ running: { readonly service: TestService; readonly bus:
   ],
 });
 
-const newSource = () => `team-${randomBytes(4).toString('hex')}`;
-
-/** What came of a source, or of one job: `default:job_1`. */
-const messagesOf = ({ messages }: Bus, of: string) => messages.filter(({ id }) => id.startsWith(`${of}:`));
-
-function received(bus: Bus, of: string, count: number) {
-  return waitFor(
-    () => {
-      const messages = messagesOf(bus, of);
-      if (messages.length < count) throw new Error(`${messages.length} of ${count} messages so far`);
-      return messages;
-    },
-    { timeout: 15_000, interval: 20 },
-  );
-}
+/** A message of a source, or of one job: `default:job_1`. */
+const isOf =
+  (of: string) =>
+  ({ id }: BusMessage) =>
+    id.startsWith(`${of}:`);
 
 function untilFinished(api: Operators, id: string): Promise<Shown> {
   return waitFor(
@@ -80,7 +70,7 @@ it('copies are the first messages again, byte for byte, marked in their headers 
       "unknown":12345678901234567890.10}`,
   );
   await deliver(service.webhooks, progress(job, 30)); // late
-  await received(bus, `default:${job}`, 3);
+  await receivedOf(bus, isOf(`default:${job}`), 3);
   await untilNonePending(service.database);
 
   const { status, body } = await api.post<Shown>('/replays', { filter: { job_id: job }, note: 'a test' });
@@ -98,7 +88,7 @@ it('copies are the first messages again, byte for byte, marked in their headers 
     finished_at: null,
   });
   expect(body).not.toHaveProperty('sources');
-  const messages = await received(bus, `default:${job}`, 6);
+  const messages = await receivedOf(bus, isOf(`default:${job}`), 6);
   const ids = messages.map(({ id }) => id);
   expect(ids.slice(3)).toEqual(ids.slice(0, 3));
   expect(altered(messages)).toEqual([]);
@@ -285,7 +275,7 @@ it('a replay is paused, resumed and cancelled, and a state that does not allow i
   await seedEvents(service.database, 500, { source });
   const { body } = await api.post<Shown>('/replays', { filter: { source }, rate_per_second: 200 });
   const change = (to: string) => api.post<Shown>(`/replays/${body.id}/${to}`);
-  await received(bus, source, 20);
+  await receivedOf(bus, isOf(source), 20);
 
   expect(await change('pause')).toMatchObject({ status: 200, body: { state: 'paused' } });
   expect((await change('pause')).status).toBe(200);
@@ -294,19 +284,19 @@ it('a replay is paused, resumed and cancelled, and a state that does not allow i
   // What was on its way comes; then nothing, though live events do.
   await waitFor(async () => {
     const { body: now } = await api.get<Shown>(`/replays/${body.id}`);
-    expect(now.counts.confirmed).toBe(messagesOf(bus, source).length);
+    expect(now.counts.confirmed).toBe(bus.messages.filter(isOf(source)).length);
   });
-  const seen = messagesOf(bus, source).length;
+  const seen = bus.messages.filter(isOf(source)).length;
   const seenOfAll = bus.messages.length;
   await deliver(service.webhooks, completed(live));
-  await received(bus, `default:${live}`, 1);
+  await receivedOf(bus, isOf(`default:${live}`), 1);
   expect(bus.messages.slice(seenOfAll).map(({ properties }) => properties['headers'])).toEqual([{}]);
 
   expect(await change('resume')).toMatchObject({
     status: 200,
     body: { state: 'running', paused_because: null },
   });
-  await received(bus, source, seen + 20);
+  await receivedOf(bus, isOf(source), seen + 20);
   expect(await change('cancel')).toMatchObject({ status: 200, body: { state: 'cancelled' } });
   expect(await change('resume')).toMatchObject({
     status: 409,
@@ -314,7 +304,10 @@ it('a replay is paused, resumed and cancelled, and a state that does not allow i
   });
   expect(await change('pause')).toMatchObject({ status: 409, body: { error: 'wrong_state' } });
   await waitFor(async () => expect(await copiesInOutbox(service.database)).toEqual([]));
-  const counts = copies([...messagesOf(bus, source), ...messagesOf(bus, `default:${live}`)]);
+  const counts = copies([
+    ...bus.messages.filter(isOf(source)),
+    ...bus.messages.filter(isOf(`default:${live}`)),
+  ]);
   expect([...counts.values()].every((count) => count === 1)).toBe(true);
   expect(counts.size).toBeLessThan(501);
 });
@@ -488,7 +481,7 @@ it('live events go on while a replay runs as fast as it may', async ({ running }
     const job = newJobId();
     await deliver(service.webhooks, failed(job));
     sent += 1;
-    await received(bus, `default:${job}`, 1);
+    await receivedOf(bus, isOf(`default:${job}`), 1);
     const { body: now } = await api.get<Shown>(`/replays/${body.id}`);
     if (now.state === 'finished') break;
   }
