@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { operators } from '../../support/operators.ts';
+import { type Operators, operators } from '../../support/operators.ts';
 import { orderOne } from '../../support/orders.ts';
-import { completed, deliver, newJobId } from '../../support/sender.ts';
+import { completed, deliver, newJobId, newSource } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
 import { openTransaction } from '../../support/transaction.ts';
 
 type Discarded = { id: string; discarded_at: string; discarded_by: string; discard_note: string };
 type Preview = { matched: number; matched_exactly: boolean; to: string; sample: { id: string }[] };
 type Page = { done: number; next_cursor: string | null };
+
+/** Each test has a source of its own, and mostly a token that sees no other. */
+const shared = shareTestService();
 
 const NOTE = 'a test of team A, and nothing that anybody waits for';
 
@@ -32,15 +36,16 @@ const makeUnderstood = ({ database }: TestService, id: string) =>
     [id, JSON.stringify(completed('JOB'))],
   );
 
-const idsIn = async (api: Awaited<ReturnType<typeof operators>>, path: string) => {
+const idsIn = async (api: Operators, path: string) => {
   const { body } = await api.get<{ items: { id: string }[] }>(path);
   return body.items.map(({ id }) => id);
 };
 
 test('a discarded delivery no longer waits, and is kept with its body, who discarded it, when and why', async () => {
-  await using service = await startTestService();
-  const api = await operators(service, { role: 'operator', name: 'Ada' });
-  const [waiting, id] = [await quarantine(service), await quarantine(service)];
+  const service = shared();
+  const source = newSource();
+  const api = await operators(service, { role: 'operator', name: 'Ada', sources: [source] });
+  const [waiting, id] = [await quarantine(service, { source }), await quarantine(service, { source })];
 
   expect(await orderOne(api, 'quarantine/discard', id, { note: NOTE })).toMatchObject({
     result: 'discarded',
@@ -67,18 +72,16 @@ test('a discarded delivery no longer waits, and is kept with its body, who disca
 });
 
 test('the operator log and the job’s story have a line for a discard, with its note', async () => {
-  await using service = await startTestService();
+  const service = shared();
+  const [source, job] = [newSource(), newJobId()];
   const api = await operators(service, { role: 'admin', name: 'Ada' });
-  const job = newJobId();
-  const id = await quarantine(service, { job });
+  const id = await quarantine(service, { job, source });
   await orderOne(api, 'quarantine/discard', id, { note: NOTE });
 
-  expect((await api.get(`/operator-log?action=quarantine.discard`)).body).toMatchObject({
-    items: [
-      { actor: 'Ada', source: 'default', subject: id, detail: { note: NOTE, reason: 'unknown status' } },
-    ],
+  expect((await api.get(`/operator-log?action=quarantine.discard&source=${source}`)).body).toMatchObject({
+    items: [{ actor: 'Ada', source, subject: id, detail: { note: NOTE, reason: 'unknown status' } }],
   });
-  expect((await api.get(`/jobs/default/${job}`)).body).toMatchObject({
+  expect((await api.get(`/jobs/${source}/${job}`)).body).toMatchObject({
     items: [
       { what: 'delivery', delivery: { discarded_by: 'Ada', discard_note: NOTE } },
       { what: 'operator', operator: { action: 'quarantine.discard', actor: 'Ada', note: NOTE } },
@@ -89,9 +92,10 @@ test('the operator log and the job’s story have a line for a discard, with its
 test.each(['   ', '\u202E', '\u200B \u2060', '\u0301', '\u3164'])(
   'a note in which nothing can be seen is refused: %j',
   async (note) => {
-    await using service = await startTestService();
-    const api = await operators(service, { role: 'operator' });
-    const id = await quarantine(service);
+    const service = shared();
+    const source = newSource();
+    const api = await operators(service, { role: 'operator', sources: [source] });
+    const id = await quarantine(service, { source });
     const fault = { status: 400, body: { message: 'note: must have a visible character' } };
 
     expect(await orderOne(api, 'quarantine/discard', id, { note })).toMatchObject(fault);
@@ -102,18 +106,20 @@ test.each(['   ', '\u202E', '\u200B \u2060', '\u0301', '\u3164'])(
 );
 
 test('a note is kept without the white space around it', async () => {
-  await using service = await startTestService();
-  const api = await operators(service, { role: 'operator' });
-  const id = await quarantine(service);
+  const service = shared();
+  const source = newSource();
+  const api = await operators(service, { role: 'operator', sources: [source] });
+  const id = await quarantine(service, { source });
   await orderOne(api, 'quarantine/discard', id, { note: ` ${NOTE}\n` });
   const { body } = await api.get<Discarded>(`/deliveries/${id}`);
   expect(body.discard_note).toBe(NOTE);
 });
 
 test('what is discarded can be neither released nor discarded again, and says so', async () => {
-  await using service = await startTestService();
-  const api = await operators(service, { role: 'operator' });
-  const id = await quarantine(service);
+  const service = shared();
+  const source = newSource();
+  const api = await operators(service, { role: 'operator', sources: [source] });
+  const id = await quarantine(service, { source });
   await makeUnderstood(service, id);
   await orderOne(api, 'quarantine/discard', id, { note: NOTE });
 
@@ -136,15 +142,17 @@ test('what is discarded can be neither released nor discarded again, and says so
 });
 
 test('what was released, was never in quarantine, is not there or not theirs is not discarded', async () => {
-  await using service = await startTestService();
+  const service = shared();
+  const source = newSource();
   const api = await operators(service, { role: 'operator' });
-  const limited = await operators(service, { role: 'operator', sources: ['team-a'] });
+  const limited = await operators(service, { role: 'operator', sources: [newSource()] });
   const auditor = await operators(service, { role: 'auditor' });
-  const [released, foreign] = [await quarantine(service), await quarantine(service)];
+  const [released, foreign] = [await quarantine(service, { source }), await quarantine(service, { source })];
   await makeUnderstood(service, released);
   await orderOne(api, 'quarantine/release', released);
-  await deliver(service.webhooks, completed(newJobId()));
-  const [accepted] = await idsIn(api, '/deliveries?outcome=accepted');
+  const job = newJobId();
+  await deliver(service.webhooks, completed(job));
+  const [accepted] = await idsIn(api, `/deliveries?outcome=accepted&job_id=${job}`);
   const discard = (id: string, caller = api) => orderOne(caller, 'quarantine/discard', id, { note: NOTE });
 
   expect(await discard(released)).toMatchObject({
@@ -156,8 +164,8 @@ test('what was released, was never in quarantine, is not there or not theirs is 
   expect((await discard('1')).status).toBe(400);
   expect((await discard(foreign, limited)).result).toBe('not_found');
   expect((await discard(foreign, auditor)).status).toBe(403);
-  const ofDefault = { filter: { source: 'default' }, note: NOTE };
-  expect((await limited.post('/quarantine/discard', ofDefault)).status).toBe(403);
+  const ofForeign = { filter: { source }, note: NOTE };
+  expect((await limited.post('/quarantine/discard', ofForeign)).status).toBe(403);
   expect((await limited.post('/quarantine/discard', { filter: {}, note: NOTE })).body).toEqual({
     done: 0,
     next_cursor: null,
@@ -166,13 +174,14 @@ test('what was released, was never in quarantine, is not there or not theirs is 
     matched: 0,
     sample: [],
   });
-  expect(await idsIn(api, '/quarantine')).toEqual([foreign]);
+  expect(await idsIn(api, `/quarantine?source=${source}`)).toEqual([foreign]);
 });
 
 test('a note has to say why, and is of a bounded length', async () => {
-  await using service = await startTestService();
-  const api = await operators(service, { role: 'operator' });
-  const id = await quarantine(service);
+  const service = shared();
+  const source = newSource();
+  const api = await operators(service, { role: 'operator', sources: [source] });
+  const id = await quarantine(service, { source });
 
   for (const body of [{}, { note: '' }, { note: 'x'.repeat(501) }, { note: 1 }]) {
     for (const which of [{ ids: [id] }, { filter: {} }]) {
@@ -185,27 +194,30 @@ test('a note has to say why, and is of a bounded length', async () => {
 });
 
 test('a dry run counts and shows what would be discarded, and changes and records nothing', async () => {
-  await using service = await startTestService();
-  const api = await operators(service, { role: 'admin' });
+  const service = shared();
+  const [source, other] = [newSource(), newSource()];
+  const api = await operators(service, { role: 'operator', sources: [source, other] });
+  const admin = await operators(service);
   const ids: string[] = [];
-  for (let count = 0; count < 12; count++) ids.push(await quarantine(service));
-  await quarantine(service, { source: 'team-b' });
+  for (let count = 0; count < 12; count++) ids.push(await quarantine(service, { source }));
+  await quarantine(service, { source: other });
 
-  const order = { filter: { source: 'default', status: 'paused' }, dry_run: true };
+  const order = { filter: { source, status: 'paused' }, dry_run: true };
   const { status, body } = await api.post<Preview>('/quarantine/discard', order);
 
   expect({ status, ...body }).toMatchObject({ status: 200, matched: 12, matched_exactly: true });
   expect(body.sample.map(({ id }) => id)).toEqual(ids.slice(0, 10));
   expect(await idsIn(api, '/quarantine')).toHaveLength(13);
-  expect(await idsIn(api, '/operator-log?action=quarantine.discard')).toEqual([]);
+  expect(await idsIn(admin, `/operator-log?action=quarantine.discard&token_id=${api.token.id}`)).toEqual([]);
 });
 
 test('what comes in after a dry run is not discarded with its time, and waits', async () => {
-  await using service = await startTestService();
-  const api = await operators(service, { role: 'operator' });
-  await quarantine(service);
+  const service = shared();
+  const source = newSource();
+  const api = await operators(service, { role: 'operator', sources: [source] });
+  await quarantine(service, { source });
   const { body: preview } = await api.post<Preview>('/quarantine/discard', { filter: {}, dry_run: true });
-  const later = await quarantine(service);
+  const later = await quarantine(service, { source });
 
   const order = { filter: { to: preview.to }, note: NOTE };
   expect((await api.post('/quarantine/discard', order)).body).toEqual({ done: 1, next_cursor: null });
@@ -213,11 +225,13 @@ test('what comes in after a dry run is not discarded with its time, and waits', 
 });
 
 test('many are discarded in calls of a bounded size, each with a line in the operator log', async () => {
-  await using service = await startTestService();
-  const api = await operators(service, { role: 'admin' });
+  const service = shared();
+  const source = newSource();
+  const api = await operators(service, { role: 'operator', sources: [source] });
+  const admin = await operators(service);
   const jobs = Array.from({ length: 7 }, () => `bulk-${newJobId()}`);
-  for (const job of jobs) await quarantine(service, { job });
-  const other = await quarantine(service);
+  for (const job of jobs) await quarantine(service, { job, source });
+  const other = await quarantine(service, { source });
 
   const pages: Page[] = [];
   let cursor: string | null = null;
@@ -234,15 +248,16 @@ test('many are discarded in calls of a bounded size, each with a line in the ope
 
   expect(pages.map(({ done }) => done)).toEqual([3, 3, 1]);
   expect(await idsIn(api, '/quarantine')).toEqual([other]);
-  expect(await idsIn(api, '/operator-log?action=quarantine.discard')).toHaveLength(7);
+  expect(await idsIn(admin, `/operator-log?action=quarantine.discard&source=${source}`)).toHaveLength(7);
   const tooMany = await api.post('/quarantine/discard', { filter: {}, note: NOTE, limit: 1_001 });
   expect(tooMany.status).toBe(400);
 });
 
 test('a discard that is repeated under its key gets the first answer, and is logged once', async () => {
-  await using service = await startTestService();
+  const service = shared();
+  const source = newSource();
   const api = await operators(service, { role: 'admin' });
-  const id = await quarantine(service);
+  const id = await quarantine(service, { source });
   const discard = () => orderOne(api, 'quarantine/discard', id, { note: NOTE, key: 'once' });
 
   const [first, second] = [await discard(), await discard()];
@@ -250,15 +265,16 @@ test('a discard that is repeated under its key gets the first answer, and is log
   expect([first.status, second.status]).toEqual([200, 200]);
   expect(first.result).toBe('discarded');
   expect(second).toEqual(first);
-  expect(await idsIn(api, '/operator-log?action=quarantine.discard')).toHaveLength(1);
+  expect(await idsIn(api, `/operator-log?action=quarantine.discard&source=${source}`)).toHaveLength(1);
 });
 
 test('of a release and a discard at once exactly one wins, and the row says which', async () => {
-  await using service = await startTestService();
-  const api = await operators(service, { role: 'operator' });
+  const service = shared();
+  const source = newSource();
+  const api = await operators(service, { role: 'operator', sources: [source] });
 
   for (let round = 0; round < 8; round++) {
-    const id = await quarantine(service);
+    const id = await quarantine(service, { source });
     await makeUnderstood(service, id);
     const answers = await Promise.all([
       orderOne(api, 'quarantine/release', id),
