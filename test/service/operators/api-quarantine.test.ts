@@ -1,3 +1,5 @@
+// oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
+
 import { randomUUID } from 'node:crypto';
 import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
@@ -5,16 +7,37 @@ import { expect, test } from 'vitest';
 import type { Database } from '../../../src/ledger/tables.ts';
 import { RELEASED_OF_A_JOB } from '../../../src/operators/decisions/quarantined.ts';
 import { release } from '../../../src/operators/decisions/release.ts';
-import { listen, newExchange } from '../../support/bus.ts';
-import { OUTBOX } from '../../support/outbox.ts';
+import { type Bus, type BusMessage, listen, newExchange, receivedOf } from '../../support/bus.ts';
+import { untilNonePending } from '../../support/facts.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { orderOne } from '../../support/orders.ts';
-import { completed, deliver, newJobId, progress, type Reply } from '../../support/sender.ts';
+import { completed, deliver, newJobId, newSource, progress, type Reply } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
-import { waitFor } from '../../support/waits.ts';
 
 type Release = { delivery_id: string; result: string; event_id: string | null; reason: string | null };
 type Page = { done: number; items: Release[]; next_cursor: string | null };
+
+type Running = { readonly service: TestService; readonly bus: Bus };
+
+/** One service for all, and its subscriber. Each test has its jobs or its source. */
+const it = test.extend<{ running: Running }>({
+  running: [
+    // oxlint-disable-next-line no-empty-pattern -- vitest reads the names of what is needed from it
+    async ({}, use) => {
+      const exchange = newExchange();
+      await using bus = await listen(exchange);
+      await using service = await startTestService({ exchange });
+      await use({ service, bus });
+    },
+    { scope: 'file' },
+  ],
+});
+
+/** A message of one of these jobs. */
+const isOf =
+  (...jobs: string[]) =>
+  ({ event }: BusMessage) =>
+    jobs.includes(String(event['subject']));
 
 /**
  * A delivery that came when our schemas did not know it: kept aside with a body that is understood today. Returns its id.
@@ -43,10 +66,9 @@ const deliveryOf = async ({ database }: TestService, id: string) =>
     )
   )[0];
 
-test('a delivery that is understood by now is tallied and published as if it came now, and its row stays', async () => {
-  const exchange = newExchange();
-  await using bus = await listen(exchange);
-  await using service = await startTestService({ exchange });
+it('a delivery that is understood by now is tallied and published as if it came now, and its row stays', async ({
+  running: { service, bus },
+}) => {
   const api = await operators(service, { role: 'operator', name: 'Ada' });
   const job = newJobId();
   const id = await quarantine(service, completed(job, { extra: 1 }));
@@ -58,7 +80,7 @@ test('a delivery that is understood by now is tallied and published as if it cam
     items: [{ delivery_id: id, result: 'accepted', event_id: `default:${job}:completed`, reason: null }],
     next_cursor: null,
   });
-  const [message] = await bus.received(1);
+  const [message] = await receivedOf(bus, isOf(job), 1);
   expect(message).toMatchObject({ id: `default:${job}:completed`, event: { data: { extra: 1 } } });
   expect(message?.properties['headers']).toEqual({});
   expect(await deliveryOf(service, id)).toEqual({
@@ -68,7 +90,10 @@ test('a delivery that is understood by now is tallied and published as if it cam
     linked: true,
   });
   expect(
-    await service.database.query('select job_id, last_status, repeats from jobs join events using (job_id)'),
+    await service.database.query(
+      'select job_id, last_status, repeats from jobs join events using (job_id) where job_id = $1',
+      [job],
+    ),
   ).toEqual([{ job_id: job, last_status: 'completed', repeats: 0 }]);
   const all = await operators(service);
   expect((await all.get(`/operator-log?subject=${id}`)).body).toMatchObject({
@@ -83,8 +108,7 @@ test('a delivery that is understood by now is tallied and published as if it cam
   });
 });
 
-test('the story says what came of a release', async () => {
-  await using service = await startTestService();
+it('the story says what came of a release', async ({ running: { service } }) => {
   const api = await operators(service, { role: 'operator', name: 'Ada' });
   const job = newJobId();
   const id = await quarantine(service, { job_id: job, status: 'exploded' });
@@ -98,8 +122,9 @@ test('the story says what came of a release', async () => {
   });
 });
 
-test('what was told since by another delivery is a duplicate or a conflict, and published no second time', async () => {
-  await using service = await startTestService();
+it('what was told since by another delivery is a duplicate or a conflict, and published no second time', async ({
+  running: { service },
+}) => {
   const api = await operators(service, { role: 'operator' });
   const [same, other] = [newJobId(), newJobId()];
   const ids = [await quarantine(service, completed(same)), await quarantine(service, completed(other))];
@@ -110,14 +135,12 @@ test('what was told since by another delivery is a duplicate or a conflict, and 
   for (const id of ids) results.push((await orderOne(api, 'quarantine/release', id)).result);
 
   expect(results).toEqual(['duplicate', 'conflict']);
-  expect(await service.database.query('select repeats from events order by sequence')).toEqual([
-    { repeats: 1 },
-    { repeats: 1 },
-  ]);
+  expect(
+    await service.database.query('select repeats from events where job_id in ($1, $2)', [same, other]),
+  ).toEqual([{ repeats: 1 }, { repeats: 1 }]);
 });
 
-test('what is still not understood stays as it is, with the reason', async () => {
-  await using service = await startTestService();
+it('what is still not understood stays as it is, with the reason', async ({ running: { service } }) => {
   const api = await operators(service, { role: 'operator' });
   const job = newJobId();
   const id = await quarantine(service, { job_id: job, status: 'paused' });
@@ -130,28 +153,42 @@ test('what is still not understood stays as it is, with the reason', async () =>
     next_cursor: null,
   });
   expect(await deliveryOf(service, id)).toMatchObject({ outcome: 'quarantined', released: false });
-  expect(await service.database.query('select from jobs union all select from events')).toEqual([]);
+  expect(
+    await service.database.query(
+      'select from jobs where job_id = $1 union all select from events where job_id = $1',
+      [job],
+    ),
+  ).toEqual([]);
 });
 
-test('of releases at once one wins, and the others are told that it was released', async () => {
-  await using service = await startTestService();
+it('of releases at once one wins, and the others are told that it was released', async ({
+  running: { service },
+}) => {
   const api = await operators(service, { role: 'operator' });
-  const id = await quarantine(service, completed(newJobId()));
+  const job = newJobId();
+  const id = await quarantine(service, completed(job));
 
   const answers = await Promise.all(Array.from({ length: 4 }, () => orderOne(api, 'quarantine/release', id)));
 
   const others = answers.filter(({ result }) => result !== 'accepted');
   const reason = 'it is not in quarantine any more: it was released';
   expect(others).toMatchObject(Array.from({ length: 3 }, () => ({ result: 'wrong_state', reason })));
-  expect(await service.database.query('select repeats from events')).toEqual([{ repeats: 0 }]);
+  expect(await service.database.query('select repeats from events where job_id = $1', [job])).toEqual([
+    { repeats: 0 },
+  ]);
 });
 
-test('what is not in quarantine, not there, or not theirs is told as such', async () => {
-  await using service = await startTestService();
+it('what is not in quarantine, not there, or not theirs is told as such', async ({
+  running: { service },
+}) => {
   const api = await operators(service, { role: 'operator' });
-  const limited = await operators(service, { role: 'operator', sources: ['team-a'] });
-  await deliver(service.webhooks, completed(newJobId()));
-  const [accepted] = await service.database.query<{ id: string }>('select id from deliveries');
+  const limited = await operators(service, { role: 'operator', sources: [newSource()] });
+  const job = newJobId();
+  await deliver(service.webhooks, completed(job));
+  const [accepted] = await service.database.query<{ id: string }>(
+    'select id from deliveries where job_id = $1',
+    [job],
+  );
   const id = await quarantine(service, completed(newJobId()));
 
   expect((await orderOne(api, 'quarantine/release', accepted?.id ?? '')).result).toBe('wrong_state');
@@ -184,45 +221,45 @@ async function releaseAll(api: Operators, order: object): Promise<{ items: Relea
   return { items, perCall };
 }
 
-test('many are released in calls of a bounded size, a job’s in the order in which they came', async () => {
-  const exchange = newExchange();
-  await using bus = await listen(exchange);
-  await using service = await startTestService({ exchange });
+it('many are released in calls of a bounded size, a job’s in the order in which they came', async ({
+  running: { service, bus },
+}) => {
+  const [source, other] = [newSource(), newSource()];
   const api = await operators(service, { role: 'operator' });
   const jobs = Array.from({ length: 6 }, newJobId);
-  const stuck = await quarantine(service, { job_id: newJobId(), status: 'paused' });
+  const stuck = await quarantine(service, { job_id: newJobId(), status: 'paused' }, { source });
   const ids: string[] = [];
   for (const percent of [10, 20]) {
-    for (const job of jobs) ids.push(await quarantine(service, progress(job, percent)));
+    for (const job of jobs) ids.push(await quarantine(service, progress(job, percent), { source }));
   }
-  for (const job of jobs.toReversed()) ids.push(await quarantine(service, completed(job)));
-  await quarantine(service, completed(newJobId()), { source: 'team-b' });
+  for (const job of jobs.toReversed()) ids.push(await quarantine(service, completed(job), { source }));
+  await quarantine(service, completed(newJobId()), { source: other });
 
-  const { items } = await releaseAll(api, { filter: { source: 'default' }, limit: 7 });
+  const { items } = await releaseAll(api, { filter: { source }, limit: 7 });
 
   expect(items.map(({ delivery_id: id }) => id)).toEqual([stuck, ...ids]);
   expect(items.map(({ result }) => result)).toEqual(['still_quarantined', ...ids.map(() => 'accepted')]);
-  await bus.received(18);
+  const messages = await receivedOf(bus, isOf(...jobs), 18);
   for (const job of jobs) {
-    expect(bus.ids().filter((id) => id.includes(job))).toEqual([
-      `default:${job}:processing:10`,
-      `default:${job}:processing:20`,
-      `default:${job}:completed`,
+    expect(messages.map(({ id }) => id).filter((id) => id.includes(job))).toEqual([
+      `${source}:${job}:processing:10`,
+      `${source}:${job}:processing:20`,
+      `${source}:${job}:completed`,
     ]);
   }
-  expect(bus.messages.every(({ event }) => event['late'] === undefined)).toBe(true);
+  expect(messages.every(({ event }) => event['late'] === undefined)).toBe(true);
 });
 
-test('releases while the same jobs are delivered to end without a deadlock, each event once', async () => {
-  const exchange = newExchange();
-  await using bus = await listen(exchange);
-  await using service = await startTestService({ exchange });
+it('releases while the same jobs are delivered to end without a deadlock, each event once', async ({
+  running: { service, bus },
+}) => {
   const api = await operators(service, { role: 'operator' });
-  const jobs = Array.from({ length: 40 }, newJobId);
+  const prefix = newJobId();
+  const jobs = Array.from({ length: 40 }, (_, index) => `${prefix}_${index}`);
   await Promise.all(jobs.map((job) => quarantine(service, progress(job, 10))));
 
   const [released, ...answers] = await Promise.all([
-    api.post<Page>('/quarantine/release', { filter: {} }),
+    api.post<Page>('/quarantine/release', { filter: { job_id_prefix: prefix } }),
     ...jobs.toReversed().map((job) => deliver(service.webhooks, progress(job, 20))),
     ...jobs.map((job) => deliver(service.webhooks, progress(job, 10))),
   ]);
@@ -230,21 +267,23 @@ test('releases while the same jobs are delivered to end without a deadlock, each
   expect(released).toMatchObject({ status: 200 });
   expect(released.body.items).toHaveLength(40);
   expect(answers.every(({ status }) => status === 202 || status === 200)).toBe(true);
-  await bus.received(80);
-  expect(new Set(bus.ids()).size).toBe(80);
+  const messages = await receivedOf(bus, isOf(...jobs), 80);
+  expect(new Set(messages.map(({ id }) => id)).size).toBe(80);
 });
 
-test('many of one job are released in several calls and in their order, while more of it are delivered', async () => {
-  await using service = await startTestService();
+it('many of one job are released in several calls and in their order, while more of it are delivered', async ({
+  running: { service },
+}) => {
   const api = await operators(service, { role: 'operator' });
-  const [job, other] = [newJobId(), newJobId()];
+  const job = newJobId();
+  const other = `${job}_other`;
   const percents = Array.from({ length: 20 }, (_, index) => index);
   const ids: string[] = [];
   for (const percent of percents) ids.push(await quarantine(service, progress(job, percent)));
   ids.push(await quarantine(service, completed(other)));
 
   const [{ items, perCall }, ...answers] = await Promise.all([
-    releaseAll(api, { filter: {} }),
+    releaseAll(api, { filter: { job_id_prefix: job } }),
     ...percents.map((percent) => deliver(service.webhooks, progress(job, 50 + percent))),
     ...percents.map((percent) => deliver(service.webhooks, progress(job, percent))),
   ]);
@@ -254,8 +293,10 @@ test('many of one job are released in several calls and in their order, while mo
   expect(answers.filter(({ status }) => status >= 300)).toEqual([]);
   expect(
     await service.database.query(
-      `select count(*)::int from deliveries where outcome = 'quarantined' and released_at is null
-       union all select count(*)::int from events`,
+      `select count(*)::int from deliveries
+         where job_id in ($1, $2) and outcome = 'quarantined' and released_at is null
+       union all select count(*)::int from events where job_id in ($1, $2)`,
+      [job, other],
     ),
   ).toEqual([{ count: 0 }, { count: 41 }]);
 });
@@ -287,22 +328,28 @@ function watchedConnection({ database }: TestService) {
 
 const ALL = { which: { filter: {} }, sources: null, after: undefined, limit: 100, by: 'a test' };
 
-test('deliveries whose bodies are too much for one call are neither read nor locked by it', async () => {
-  await using service = await startTestService();
+it('deliveries whose bodies are too much for one call are neither read nor locked by it', async ({
+  running: { service },
+}) => {
+  const source = newSource();
   await using watched = watchedConnection(service);
   const ids: string[] = [];
-  for (let count = 0; count < 3; count++) ids.push(await quarantine(service, completed(newJobId())));
+  for (let count = 0; count < 3; count++) {
+    ids.push(await quarantine(service, completed(newJobId()), { source }));
+  }
   await service.database.query(
     `update deliveries set
        body = convert_to(rtrim(convert_from(body, 'UTF8'), '}') || ',"extra":"' || repeat('x', $1) || '"}', 'UTF8'),
-       body_bytes = $1`,
-    [5 * 1024 * 1024],
+       body_bytes = $1
+     where source = $2`,
+    [5 * 1024 * 1024, source],
   );
 
   const { released, free } = await watched.db.transaction().execute(async (trx) => ({
-    released: await release(trx, ALL),
+    released: await release(trx, { ...ALL, sources: [source] }),
     free: await service.database.query<{ id: string }>(
-      'select id from deliveries order by received_at, id for update skip locked',
+      'select id from deliveries where source = $1 order by received_at, id for update skip locked',
+      [source],
     ),
   }));
 
@@ -341,15 +388,16 @@ test('a release locks jobs for so many statements and no more, and none before b
   expect(await service.database.query('select from appended')).toHaveLength(1);
 });
 
-test('a replica that freezes in a release loses its jobs before the intake gives up on them', async () => {
-  await using service = await startTestService();
+it('a replica that freezes in a release loses its jobs before the intake gives up on them', async ({
+  running: { service },
+}) => {
   await using watched = watchedConnection(service);
   const job = newJobId();
   const id = await quarantine(service, progress(job, 10));
   let answer: Reply | undefined;
 
   const frozen = watched.db.transaction().execute(async (trx) => {
-    await release(trx, ALL);
+    await release(trx, { ...ALL, which: { ids: [id] } });
     answer = await deliver(service.webhooks, completed(job));
   });
 
@@ -358,23 +406,22 @@ test('a replica that freezes in a release loses its jobs before the intake gives
   expect(await deliveryOf(service, id)).toMatchObject({ released: false });
 });
 
-test('a released event can be replayed, and found by what its delivery came with', async () => {
-  const exchange = newExchange();
-  await using bus = await listen(exchange);
-  await using service = await startTestService({ exchange });
+it('a released event can be replayed, and found by what its delivery came with', async ({
+  running: { service, bus },
+}) => {
   const api = await operators(service, { role: 'operator' });
-  const job = newJobId();
+  const [job, other] = [newJobId(), newJobId()];
   const id = await quarantine(service, completed(job));
-  await deliver(service.webhooks, completed(newJobId()));
+  await deliver(service.webhooks, completed(other));
   await service.database.query(`update deliveries set remote_address = '10.9.9.9' where id = $1`, [id]);
   await orderOne(api, 'quarantine/release', id);
-  await bus.received(2);
-  await waitFor(async () => expect(await service.database.query(`select from ${OUTBOX}`)).toEqual([]));
+  await receivedOf(bus, isOf(job, other), 2);
+  await untilNonePending(service.database);
 
   const { status } = await api.post('/replays', { filter: { remote_address: '10.9.9.9' } });
 
   expect(status).toBe(202);
-  const messages = await bus.received(3);
+  const messages = await receivedOf(bus, isOf(job, other), 3);
   expect(messages[2]?.id).toBe(`default:${job}:completed`);
   expect(messages[2]?.text).toBe(messages.find(({ id: known }) => known.includes(job))?.text);
 });
