@@ -300,8 +300,10 @@ describe('the rate limit', () => {
 });
 
 describe('/metrics', () => {
+  const closed = shareTestService({ env: { METRICS_OPEN: 'false' } });
+
   test('is readable with any token, and not without one', async () => {
-    await using relay = await startTestService({ env: { METRICS_OPEN: 'false' } });
+    const relay = closed();
 
     expect(await ask(relay, '/metrics')).toMatchObject({ status: 401, body: MISSING });
     expect(await ask(relay, '/metrics', 'Bearer nonsense')).toMatchObject({ status: 401, body: INVALID });
@@ -314,7 +316,7 @@ describe('/metrics', () => {
   });
 
   test('opens to no token that is limited to sources, since its numbers are of all', async () => {
-    await using relay = await startTestService({ env: { METRICS_OPEN: 'false' } });
+    const relay = closed();
 
     for (const role of ['scraper', 'viewer', 'admin'] as const) {
       const { value } = await newToken(relay.database, { role, sources: ['default'] });
@@ -323,7 +325,7 @@ describe('/metrics', () => {
   });
 
   test('is open to a limited token, too, where it is open to everybody', async () => {
-    await using relay = await startTestService({ env: { METRICS_OPEN: 'true' } });
+    const relay = shared(); // has METRICS_OPEN
     const { value } = await newToken(relay.database, { sources: ['default'] });
 
     expect(await ask(relay, '/metrics', `Bearer ${value}`)).toMatchObject({ status: 200 });
