@@ -1,13 +1,31 @@
 // What a token can be, by whichever way it is made, and what the operators’ side says to those who come without one or ask
 // in another way than it takes.
 
-import { expect, test } from 'vitest';
-import { operators, read } from '../../support/operators.ts';
-import { completed, deliver, newJobId } from '../../support/sender.ts';
-import { startTestService } from '../../support/service.ts';
+// oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
 
-test('a source that a token names twice counts once', async () => {
-  await using relay = await startTestService();
+import { expect, test } from 'vitest';
+import { createFolder } from '../../support/folder.ts';
+import { operators, read } from '../../support/operators.ts';
+import { completed, deliver, newJobId, SECRET } from '../../support/sender.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+/** One service for all. Its source `seen-once` is for one test alone. */
+const it = test.extend<{ relay: TestService }>({
+  relay: [
+    // oxlint-disable-next-line no-empty-pattern -- vitest reads the names of what is needed from it
+    async ({}, use) => {
+      await using folder = await createFolder();
+      const sources = JSON.stringify({ 'seen-once': { secrets: [SECRET] } });
+      await using relay = await startTestService({
+        env: { METRICS_OPEN: 'false', SOURCES_FILE: await folder.write('sources.json', sources) },
+      });
+      await use(relay);
+    },
+    { scope: 'file' },
+  ],
+});
+
+it('a source that a token names twice counts once', async ({ relay }) => {
   const admin = await operators(relay);
 
   const made = await admin.post('/tokens', {
@@ -21,11 +39,12 @@ test('a source that a token names twice counts once', async () => {
   ]);
 });
 
-test('a token that was made with a source named twice sees each row once', async () => {
-  await using relay = await startTestService();
-  const auditor = await operators(relay, { role: 'auditor', sources: ['default'] });
-  await relay.database.query(`update tokens set sources = '{default,default}'`);
-  await deliver(relay.webhooks, completed(newJobId()));
+it('a token that was made with a source named twice sees each row once', async ({ relay }) => {
+  const auditor = await operators(relay, { role: 'auditor', sources: ['seen-once'] });
+  await relay.database.query(`update tokens set sources = '{seen-once,seen-once}' where id = $1`, [
+    auditor.token.id,
+  ]);
+  await deliver(`${relay.webhooks}/seen-once`, completed(newJobId()));
 
   for (const list of ['deliveries', 'events', 'jobs']) {
     const { body } = await auditor.get<{ items: unknown[] }>(`/${list}`);
@@ -35,10 +54,9 @@ test('a token that was made with a source named twice sees each row once', async
   }
 });
 
-test.for(['\u202e', 'a\u200bb', 'a\u2066b', 'a\nb', 'a\u2028b', '\u0007'])(
+it.for(['\u202e', 'a\u200bb', 'a\u2066b', 'a\nb', 'a\u2028b', '\u0007'])(
   'a name with characters that cannot be seen, as in %j, is refused',
-  async (name) => {
-    await using relay = await startTestService();
+  async (name, { relay }) => {
     const admin = await operators(relay);
 
     expect(await admin.post('/tokens', { name, role: 'viewer' })).toMatchObject({
@@ -51,9 +69,7 @@ test.for(['\u202e', 'a\u200bb', 'a\u2066b', 'a\nb', 'a\u2028b', '\u0007'])(
   },
 );
 
-test('an answer that asks for a token says in which form', async () => {
-  await using relay = await startTestService({ env: { METRICS_OPEN: 'false' } });
-
+it('an answer that asks for a token says in which form', async ({ relay }) => {
   for (const [path, authorization] of [
     ['/api/v1/jobs', undefined],
     ['/api/v1/jobs', 'Bearer thk_test_wrong'],
@@ -71,8 +87,7 @@ test('an answer that asks for a token says in which form', async () => {
   }
 });
 
-test('what is only read refuses other methods, and says which it takes', async () => {
-  await using relay = await startTestService({ env: { METRICS_OPEN: 'false' } });
+it('what is only read refuses other methods, and says which it takes', async ({ relay }) => {
   const { value } = await operators(relay, { role: 'scraper' });
   const authorization = `Bearer ${value}`;
 
