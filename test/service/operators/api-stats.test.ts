@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { bucketOf, coarsenRollups } from '../../../src/ledger/rollups.ts';
 import type { Database } from '../../../src/ledger/tables.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -8,6 +8,7 @@ import { type Operators, operators } from '../../support/operators.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
 import { startWatchedService } from '../../support/watched.ts';
 
 type Percentiles = { p50: number; p90: number; p99: number } | null;
@@ -49,12 +50,15 @@ async function coarsen({ url }: TestDatabase): Promise<void> {
   await db.destroy();
 }
 
+/** It counts nothing itself, since nothing is delivered to it. What a test seeds has a source or a time of its own. */
+const shared = shareTestService();
+
 describe('seeded', () => {
   let relay: TestService;
   let viewer: Operators;
 
   beforeAll(async () => {
-    relay = await startTestService();
+    relay = shared();
     viewer = await operators(relay, { role: 'viewer' });
     await seed(relay.database, [
       [`${YESTERDAY}T10:00Z`, 'answer', 'team-a', 'accepted', bucketOf(10), 90],
@@ -67,7 +71,6 @@ describe('seeded', () => {
       [`${YESTERDAY}T11:00Z`, 'answer', 'team-b', 'accepted', bucketOf(10), 1_000],
     ]);
   });
-  afterAll(() => relay[Symbol.asyncDispose]());
 
   const ask = (query: string, as = viewer) => as.get<Stats>(`/stats?${query}`);
 
@@ -168,13 +171,12 @@ describe('seeded', () => {
   });
 
   test('the last hour in total is the last sixty minutes, whatever the step', async () => {
-    await using own = await startTestService();
-    await seed(own.database, [
-      [minutesAgo(63), 'lag', 'team-a', 'confirmed', bucketOf(10), 1_000],
-      [minutesAgo(59), 'lag', 'team-a', 'confirmed', bucketOf(10), 10],
-      [minutesAgo(2), 'lag', 'team-a', 'confirmed', bucketOf(10), 1],
+    await seed(relay.database, [
+      [minutesAgo(63), 'lag', 'team-now', 'confirmed', bucketOf(10), 1_000],
+      [minutesAgo(59), 'lag', 'team-now', 'confirmed', bucketOf(10), 10],
+      [minutesAgo(2), 'lag', 'team-now', 'confirmed', bucketOf(10), 1],
     ]);
-    const { body } = await (await operators(own)).get<Stats>('/stats?step=3600');
+    const { body } = await ask('source=team-now&step=3600');
 
     expect(body.total.publications).toEqual({ confirmed: 11 });
     const minutes = (Date.parse(body.total.to) - Date.parse(body.total.from)) / 60_000;
@@ -239,17 +241,19 @@ describe('seeded', () => {
 });
 
 test('counts older than two days are kept by the hour, added to what is there, and nothing of them is lost', async () => {
-  await using relay = await startTestService();
+  const relay = shared();
+  const source = 'team-old';
   const viewer = await operators(relay, { role: 'viewer' });
   const day = new Date(Date.now() - 4 * 24 * 60 * 60 * 1_000).toISOString().slice(0, 10);
-  const range = `from=${day}T10:00:00Z&to=${day}T12:00:00Z`;
+  const range = `from=${day}T10:00:00Z&to=${day}T12:00:00Z&source=${source}`;
   const itemsOf = async () => (await viewer.get<Stats>(`/stats?${range}&step=3600`)).body.items;
-  const minutes = async () => (await relay.database.query('select from rollups')).length;
+  const rowsOf = async (table: string) =>
+    (await relay.database.query(`select from ${table} where source = $1`, [source])).length;
   const counts: Count[] = [
-    [`${day}T10:00Z`, 'answer', 'team-a', 'accepted', bucketOf(10), 90],
-    [`${day}T10:59Z`, 'answer', 'team-a', 'accepted', bucketOf(10), 5],
-    [`${day}T10:59Z`, 'lag', 'team-a', 'confirmed', bucketOf(50), 3],
-    [`${day}T11:00Z`, 'answer', 'team-a', 'accepted', bucketOf(900), 1],
+    [`${day}T10:00Z`, 'answer', source, 'accepted', bucketOf(10), 90],
+    [`${day}T10:59Z`, 'answer', source, 'accepted', bucketOf(10), 5],
+    [`${day}T10:59Z`, 'lag', source, 'confirmed', bucketOf(50), 3],
+    [`${day}T11:00Z`, 'answer', source, 'accepted', bucketOf(900), 1],
   ];
   await seed(relay.database, counts);
   const before = await itemsOf();
@@ -257,8 +261,8 @@ test('counts older than two days are kept by the hour, added to what is there, a
 
   expect(before.map(({ deliveries }) => deliveries)).toEqual([{ accepted: 95 }, { accepted: 1 }]);
   expect(await itemsOf()).toEqual(before);
-  expect(await minutes()).toBe(0);
-  expect(await relay.database.query('select from rollups_hourly')).toHaveLength(3);
+  expect(await rowsOf('rollups')).toBe(0);
+  expect(await rowsOf('rollups_hourly')).toBe(3);
 
   await seed(relay.database, counts.slice(1, 2)); // from a replica that was away
   await coarsen(relay.database);
