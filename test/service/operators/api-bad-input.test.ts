@@ -8,6 +8,9 @@ import { type Operators, operators, read } from '../../support/operators.ts';
 import { openRaw } from '../../support/raw-http.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
+
+const shared = shareTestService();
 
 type Operation = { readonly method: string; readonly path: string; readonly parameters: readonly string[] };
 
@@ -79,7 +82,7 @@ function expectNoSurprise(relay: TestService): void {
 
 describe('every operation', () => {
   test('refuses unknown and repeated parameters', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
 
     for (const { method, path, parameters } of await operationsOf(admin)) {
@@ -98,7 +101,7 @@ describe('every operation', () => {
   });
 
   test('answers any parameter value without an internal error', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     await deliver(relay.webhooks, completed(newJobId()));
     const { length: tokens } = await relay.database.query('select 1 from tokens');
@@ -128,7 +131,7 @@ describe('every operation', () => {
   });
 
   test('that takes a page size or a cursor refuses what is none', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
 
     for (const { method, path, parameters } of await operationsOf(admin)) {
@@ -150,7 +153,7 @@ describe('every operation', () => {
   });
 
   test('that is an action refuses bodies that are none', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     const json = { 'content-type': 'application/json' };
     const deep = '['.repeat(30_000) + ']'.repeat(30_000);
@@ -188,7 +191,7 @@ describe('every operation', () => {
   });
 
   test('that takes text in its body says so of what is none', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
 
     for (const value of [null, ['a'], 1, true, {}]) {
@@ -208,7 +211,7 @@ describe('every operation', () => {
   });
 
   test('says in plain words, and once, what is missing or of the wrong form', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     const uuid = 'id: must be a UUID';
     for (const [answer, message] of [
@@ -232,7 +235,7 @@ describe('every operation', () => {
   });
 
   test('that takes a time refuses one beyond our years, once, by the name of its parameter', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     const timed = (await operationsOf(admin)).filter(({ parameters }) => parameters.includes('from'));
     expect(timed.map(({ path }) => path)).toEqual(
@@ -325,7 +328,7 @@ describe('every operation', () => {
   });
 
   test('refuses other methods, and says which it takes', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     const operations = await operationsOf(admin);
 
@@ -354,7 +357,7 @@ describe('every operation', () => {
   });
 
   test('refuses pages of other origins', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const admin = await operators(relay);
     const own = new URL(relay.operators).host;
 
@@ -409,7 +412,7 @@ describe('every operation', () => {
 
 describe('what is hardly HTTP', () => {
   test('gets an answer in our shape, with the headers of every other', async () => {
-    await using relay = await startTestService();
+    const relay = shared();
     const huge = 'x'.repeat(20_000);
     const requests = {
       431: `GET /api/v1/tokens?job_id=${huge} HTTP/1.1\r\nHost: x\r\n\r\n`,
