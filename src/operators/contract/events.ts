@@ -51,7 +51,7 @@ export const eventColumns = columnsOf<Event>()({
   job_id: { head: 'job', look: 'name', only: 'pages' },
   kind: { head: 'kind', look: 'word' },
   late: { head: 'late', look: 'word', of: ({ late }) => (late ? 'late' : null), isRare: true },
-  error_code: { head: 'error', look: 'text' },
+  error_code: { head: 'error', look: 'text', isRare: true },
   repeats: {
     head: 'repeats',
     look: 'count',

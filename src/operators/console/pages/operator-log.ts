@@ -12,7 +12,7 @@ export const operatorLog = listPage({
   name: 'operator-log',
   title: 'Operator log',
   first: ['action', 'actor', 'subject', 'from', 'to'],
-  cells: { subject: (line) => subjectOf(line), detail: (line) => detailsOf(line) },
+  cells: { subject: (line) => subjectOf(line), detail: { cell: (line) => detailsOf(line), form: 'long' } },
   empty: 'Whatever an operator reads of bodies or changes leaves a line here.',
 });
 

@@ -30,14 +30,16 @@ const LOOKS: { readonly [L in Look]: Drawing } = {
   text: { cell: text, form: 'clip' },
 };
 
+type Cell<Item> = ((item: Item) => Content) | Pick<Column<Item>, 'cell' | 'form'>;
+
 /** What a page shows otherwise, by the columns' keys: a link, for example. */
 export type Cells<N extends ListName> = {
-  readonly [K in keyof (typeof LISTS)[N]['columns']]?: (item: ItemOf<N>) => Content;
+  readonly [K in keyof (typeof LISTS)[N]['columns']]?: Cell<ItemOf<N>>;
 };
 
 /** The columns of a list, as its contract has them. */
 export function pageColumns<N extends ListName>(name: N, cells: Cells<N>): readonly Column<ItemOf<N>>[] {
-  const own: Readonly<Record<string, ((item: ItemOf<N>) => Content) | undefined>> = cells;
+  const own: Readonly<Record<string, Cell<ItemOf<N>> | undefined>> = cells;
   return Object.entries(LISTS[name].columns as unknown as ListColumns<ItemOf<N>>)
     .filter(([, { only }]) => only !== 'terminals')
     .map(([key, column]) => pageColumn(column, own[key]));
@@ -45,7 +47,7 @@ export function pageColumns<N extends ListName>(name: N, cells: Cells<N>): reado
 
 function pageColumn<Item>(
   { head, look, of, isRare }: ListColumn<Item>,
-  own: ((item: Item) => Content) | undefined,
+  own: Cell<Item> | undefined,
 ): Column<Item> {
   const { cell, form } = LOOKS[look];
   const drawn = (item: Item): Content => {
@@ -54,8 +56,8 @@ function pageColumn<Item>(
   };
   return {
     head: `${head.charAt(0).toUpperCase()}${head.slice(1)}`,
-    cell: own ?? drawn,
     form,
+    ...(typeof own === 'object' ? own : { cell: own ?? drawn }),
     ...(isRare && { isOptional: true }),
   };
 }
