@@ -4,7 +4,7 @@ import type { Env } from '../config.ts';
 import type { Answers } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { argumentOf, parse } from './arguments.ts';
-import { colourOf } from './columns.ts';
+import { colourOf } from './looks.ts';
 import { printTable } from './listing.ts';
 import type { Io } from './io.ts';
 import { clean, time } from './readable.ts';

@@ -1,16 +1,16 @@
 // `tallyhook deliveries`: the requests of senders, and their outcome.
 
+import { answerOf, statusOf } from '../operators/client/index.ts';
 import type { Env } from '../config.ts';
 import { maskUnseenInLines } from '../unseen.ts';
 import { openApi } from './api.ts';
 import { argumentOf, parse } from './arguments.ts';
-import { answerOf, sizeOf, statusOf } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { diff } from './deliveries-diff.ts';
 import { printOne } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';
 import type { Io } from './io.ts';
-import { time } from './readable.ts';
+import { time, sizeOf } from './readable.ts';
 import { flag, optionHelp } from './options.ts';
 
 const SHOW_OPTIONS = {

@@ -1,11 +1,12 @@
 // `tallyhook events`: what deliveries reported, each event once.
 
+import { statusOf } from '../operators/client/index.ts';
 import type { Env } from '../config.ts';
 import { indentedJson } from '../indented-json.ts';
 import { maskUnseenInLines } from '../unseen.ts';
 import { openApi } from './api.ts';
 import { argumentOf, parse } from './arguments.ts';
-import { COLUMNS, statusOf } from './columns.ts';
+import { COLUMNS } from './columns.ts';
 import { nounCommand } from './command.ts';
 import { printOne, printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';

@@ -4,7 +4,7 @@ import type { Env } from '../config.ts';
 import type { Answers } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { argumentOf, parse } from './arguments.ts';
-import { colourOf, timeColumn } from './columns.ts';
+import { colourOf, timeColumn } from './looks.ts';
 import type { Command } from './command.ts';
 import { printTable } from './listing.ts';
 import type { Io } from './io.ts';

@@ -1,7 +1,8 @@
 // What `tallyhook forward` prints of each delivery and of what became of it: a line on a terminal, a JSON object where it is
 // piped.
 
-import { colourOf, statusOf } from './columns.ts';
+import { statusOf } from '../operators/client/index.ts';
+import { colourOf } from './looks.ts';
 import type { Delivery } from './follow-deliveries.ts';
 import type { SigningSecret } from './forward-secrets.ts';
 import type { HandlerAnswer } from './handler-post.ts';

@@ -3,7 +3,7 @@
 import { type Answers, outboxGroupFilters, quarantineGroupFilters } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { oneOf, parse } from './arguments.ts';
-import { colourOf, countColumn, timeColumn } from './columns.ts';
+import { colourOf, numberColumn, timeColumn } from './looks.ts';
 import type { Verb } from './command.ts';
 import { filterHelp, filterOptions, orOf, readFilters } from './filters.ts';
 import { printTable } from './listing.ts';
@@ -54,7 +54,7 @@ async function print(io: Io, { items, has_more: hasMore, complete }: Found, by: 
 export const groupColumns = (by: string): readonly Column<Group>[] => [
   { head: 'state', text: ({ state }) => state, colour: ({ state }) => colourOf(state ?? '') },
   { head: by, text: ({ value }) => value ?? NOTHING, wrapTo: 24 },
-  countColumn('how many', (group) => `${count(group.count)}${group.count_is_exact ? '' : '+'}`),
+  numberColumn('how many', (group) => `${count(group.count)}${group.count_is_exact ? '' : '+'}`),
   { head: '', text: ({ copies }) => (copies === true ? 'copies of replays' : ''), colour: () => 'dim' },
   timeColumn('oldest (UTC)', (group) => group.oldest_at),
   { ...timeColumn('newest (UTC)', (group) => group.newest_at), drop: true },

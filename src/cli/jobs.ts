@@ -6,7 +6,7 @@ import { ApiAnswerError, type Items, type OperatorsClient } from '../operators/c
 import { DEFAULT_SOURCE } from '../source-name.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
-import { colourOf } from './columns.ts';
+import { colourOf } from './looks.ts';
 import { nounCommand } from './command.ts';
 import { printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';

@@ -4,10 +4,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Env } from '../config.ts';
 import { parseJson } from '../json.ts';
-import { type Items, liveFilters, NoAnswerError, type ServerSentEvent } from '../operators/client/index.ts';
+import {
+  type Items,
+  liveFilters,
+  NoAnswerError,
+  type ServerSentEvent,
+  statusOf,
+} from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
-import { colourOf, statusOf } from './columns.ts';
+import { colourOf } from './looks.ts';
 import type { Command } from './command.ts';
 import { filterHelp, filterOptions, readFilters } from './filters.ts';
 import type { Io } from './io.ts';

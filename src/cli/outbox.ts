@@ -13,7 +13,8 @@ import {
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
 import { CONFIRM_OPTIONS } from './ask.ts';
-import { colourOf, COLUMNS } from './columns.ts';
+import { COLUMNS } from './columns.ts';
+import { colourOf } from './looks.ts';
 import { nounCommand, type Verb } from './command.ts';
 import { filterHelp, filterOptions, orOf, readFilters, wordsOf } from './filters.ts';
 import { groupsHelp, groupsVerb } from './groups.ts';

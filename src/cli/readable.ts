@@ -64,3 +64,6 @@ export function bytes(value: number): string {
 export function clean(text: string | null | undefined): string {
   return text ? maskUnseen(text) : '';
 }
+
+/** Of a body that may not be there. */
+export const sizeOf = (value: number | null): string => (value === null ? NOTHING : bytes(value));

@@ -4,7 +4,7 @@ import type { Env } from '../config.ts';
 import type { Answers, Items } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { argumentOf, parse } from './arguments.ts';
-import { nameColumn, textColumn } from './columns.ts';
+import { nameColumn, textColumn } from './looks.ts';
 import { nounCommand, type Verb } from './command.ts';
 import { printOne, printTable } from './listing.ts';
 import { listHelp, listVerb } from './lists.ts';

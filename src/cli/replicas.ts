@@ -4,7 +4,7 @@ import type { Env } from '../config.ts';
 import type { Answers } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
-import { countColumn, idColumn, nameColumn, timeColumn } from './columns.ts';
+import { numberColumn, idColumn, nameColumn, timeColumn } from './looks.ts';
 import { nounCommand } from './command.ts';
 import { printTable } from './listing.ts';
 import type { Io } from './io.ts';
@@ -40,7 +40,7 @@ export const REPLICAS: readonly Column<Replica>[] = [
   nameColumn('host', (item) => item.host),
   { head: '', text: stateOf, colour: (item) => (item.is_late ? 'red' : 'green') },
   timeColumn('started (UTC)', (item) => item.started_at),
-  countColumn('last heard of', (item) => ago(item.seen_at)),
+  numberColumn('last heard of', (item) => ago(item.seen_at)),
   idColumn('id', (item) => item.id),
 ];
 

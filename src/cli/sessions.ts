@@ -4,7 +4,7 @@ import type { Env } from '../config.ts';
 import type { Answers } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { argumentOf, parse } from './arguments.ts';
-import { idColumn, nameColumn, timeColumn } from './columns.ts';
+import { idColumn, nameColumn, timeColumn } from './looks.ts';
 import { nounCommand } from './command.ts';
 import { printTable } from './listing.ts';
 import { type Io, toJson } from './io.ts';

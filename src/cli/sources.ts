@@ -4,7 +4,7 @@ import type { Env } from '../config.ts';
 import type { Answers } from '../operators/client/index.ts';
 import { openApi } from './api.ts';
 import { parse } from './arguments.ts';
-import { countColumn, idColumn, nameColumn, timeColumn } from './columns.ts';
+import { numberColumn, idColumn, nameColumn, timeColumn } from './looks.ts';
 import type { Command } from './command.ts';
 import { printTable } from './listing.ts';
 import type { Io } from './io.ts';
@@ -79,10 +79,10 @@ export const SOURCES: readonly Column<Source>[] = [
     brief: (item) => (item.configured ? '' : 'not set up'),
     colour: () => 'yellow',
   },
-  countColumn('last delivery', (item) => ago(item.last_delivery_at)),
-  countColumn('a minute: 5 min', ({ rates }) => rate(rates.last_5m)),
-  countColumn('last hour', ({ rates }) => rate(rates.last_1h)),
-  countColumn('last day', ({ rates }) => rate(rates.last_24h)),
+  numberColumn('last delivery', (item) => ago(item.last_delivery_at)),
+  numberColumn('a minute: 5 min', ({ rates }) => rate(rates.last_5m)),
+  numberColumn('last hour', ({ rates }) => rate(rates.last_1h)),
+  numberColumn('last day', ({ rates }) => rate(rates.last_24h)),
 ];
 
 export const SECRETS: readonly Column<Row<Source['secrets'][number]>>[] = [
@@ -93,7 +93,7 @@ export const SECRETS: readonly Column<Row<Source['secrets'][number]>>[] = [
     text: (item) => (item.configured ? 'yes' : 'no'),
     colour: (item) => (item.configured ? undefined : 'dim'),
   },
-  countColumn('last matched', (item) => ago(item.last_matched_at)),
+  numberColumn('last matched', (item) => ago(item.last_matched_at)),
   timeColumn('(UTC)', (item) => item.last_matched_at),
 ];
 
@@ -103,16 +103,16 @@ export const DRIFT: readonly Column<Row<Source['drift'][number]>>[] = [
   { head: 'name', text: (item) => item.name, wrapTo: 12 },
   { head: 'in', text: (item) => item.status, wrapTo: 10 },
   { head: 'type', text: (item) => item.value_type, drop: true },
-  countColumn('times', (item) => count(item.count)),
+  numberColumn('times', (item) => count(item.count)),
   { ...timeColumn('first seen (UTC)', (item) => item.first_seen_at), drop: true },
-  countColumn('last', (item) => ago(item.last_seen_at)),
+  numberColumn('last', (item) => ago(item.last_seen_at)),
   { ...idColumn('sample', (item) => item.sample_delivery_id), below: 'last' },
 ];
 
 export const REFUSED: readonly Column<Row<NonNullable<Source['busiest_refused_addresses']>[number]>>[] = [
   nameColumn('source', (item) => item.of),
   { head: 'from', text: (item) => item.address },
-  countColumn('times', (item) => count(item.count)),
+  numberColumn('times', (item) => count(item.count)),
 ];
 
 export const sources: Command = { help, run };

@@ -2,7 +2,7 @@
 // share one, since most of them are 0 and all of them would be wider than a terminal.
 
 import type { Answers } from '../operators/client/index.ts';
-import { colourOf, countColumn, nameColumn, textColumn } from './columns.ts';
+import { colourOf, numberColumn, nameColumn, textColumn } from './looks.ts';
 import { count, duration, time } from './readable.ts';
 import type { Column } from './table.ts';
 
@@ -16,7 +16,7 @@ const atColumn: Column<Item> = { head: 'at (UTC)', text: ({ at }) => time(at).sl
 const sourceColumn = nameColumn<Item>('source', (item) => item.source);
 
 const ofOutcome = (name: string, countsOf: (item: Item) => Counts): Column<Item> => ({
-  ...countColumn(name, (item) => count(countsOf(item)[name] ?? 0)),
+  ...numberColumn(name, (item) => count(countsOf(item)[name] ?? 0)),
   colour: (item) => ((countsOf(item)[name] ?? 0) > 0 ? colourOf(name) : 'dim'),
 });
 
@@ -45,7 +45,7 @@ const columnsOf = (
   atColumn,
   sourceColumn,
   ofOutcome(usual, countsOf),
-  countColumn(head, (item) => range(timesOf(item))),
+  numberColumn(head, (item) => range(timesOf(item))),
   others(countsOf, usual),
 ];
 
@@ -79,7 +79,7 @@ export const totalRows = (total: NonNullable<Stats['total']>): readonly Row[] =>
 ];
 
 const percentileColumn = (name: 'p50' | 'p90' | 'p99'): Column<Row> =>
-  countColumn(name, ({ times }) => (times === null ? '' : duration(times[name])));
+  numberColumn(name, ({ times }) => (times === null ? '' : duration(times[name])));
 
 export const TOTAL: readonly Column<Row>[] = [
   { head: '', text: ({ what }) => what },

@@ -1,7 +1,14 @@
 // The columns of a job's story: for each step when it was, what it was, and the details that matter.
 
-import { type Answers, ERROR_MESSAGE_MAX_LENGTH, type Items } from '../operators/client/index.ts';
-import { actionDetails, answerOf, colourOf, statusOf, timeColumn } from './columns.ts';
+import {
+  type Answers,
+  ERROR_MESSAGE_MAX_LENGTH,
+  type Items,
+  actionDetails,
+  answerOf,
+  statusOf,
+} from '../operators/client/index.ts';
+import { colourOf, timeColumn } from './looks.ts';
 import { count, counted, duration, time } from './readable.ts';
 import type { Column } from './table.ts';
 

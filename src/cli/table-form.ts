@@ -18,7 +18,7 @@ export type Column<T> = {
   /** The text continues in the next line where the column has no more room than this. */
   readonly wrapTo?: number;
   /** In a narrow table, the text stands in lines of its own below the row: before or after ids are shortened. */
-  readonly below?: 'first' | 'last';
+  readonly below?: 'first' | 'last' | undefined;
   /** Below the row, the text stands without the column's head. */
   readonly unlabelled?: true;
   /** Left out of a narrow table. */

@@ -24,7 +24,7 @@ import { createLog } from '../log.ts';
 import { toUtc } from '../utc.ts';
 import { HelpAsked, parse } from './arguments.ts';
 import { option, optionHelp } from './options.ts';
-import { nameColumn, textColumn, timeColumn } from './columns.ts';
+import { nameColumn, textColumn, timeColumn } from './looks.ts';
 import type { Command } from './command.ts';
 import { withLocalRun } from './environment.ts';
 import { type Io, toJson } from './io.ts';

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Items } from '../operators/client/index.ts';
 import type { Api } from './api.ts';
 import { createBar } from './bar.ts';
-import { colourOf } from './columns.ts';
+import { colourOf } from './looks.ts';
 import { type Io, toJson } from './io.ts';
 import { clean, count, counted, duration, orMore } from './readable.ts';
 

@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
 import { NO_SOURCE } from '../../signature-cause.ts';
 import { eventId, type Status } from '../../event/index.ts';
-import { BODY_SHA256, type Database, timeText } from '../../ledger/index.ts';
+import { BODY_SHA256, type Database } from '../../ledger/index.ts';
 import type { Delivery, DeliveryDetail, deliveryFilters } from '../contract/deliveries.ts';
 import type { quarantineFilters, QuarantineState } from '../contract/quarantine.ts';
 import type { Condition } from './access-path.ts';
@@ -21,12 +21,16 @@ import {
 } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
 import type { ListSpec } from './range.ts';
+import { shownColumns } from './shown-columns.ts';
 
 export type DeliveryFilters = Scoped<typeof deliveryFilters>;
 export type QuarantineFilters = Scoped<typeof quarantineFilters>;
 
 /** A delivery with what only those may see who see its `signed_by`, too: `shownTo` makes what a caller sees. */
 export type AuditedDelivery = Delivery & { readonly signed_by: string | null };
+
+/** Joined to a page. */
+type FromEvent = 'event_source' | 'event_job_id' | 'event_status' | 'event_progress';
 
 type DeliveryRow = Omit<AuditedDelivery, 'event_id'> & {
   event_sequence: string | null;
@@ -49,11 +53,31 @@ const spec: ListSpec<DeliveryRow> = {
     t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.peer_address,
     t.secret_fingerprint, t.body_bytes, t.body is not null as body_kept, t.released_at,
     t.signed_by, t.discarded_at, t.discarded_by, t.discard_note, t.unanswered`,
-  columns: sql`t.id, ${timeText('t.received_at')} as received_at, t.source, t.outcome, t.http_status, t.reason, t.job_id,
-    t.status, t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.peer_address,
-    t.secret_fingerprint, t.body_bytes, t.body_kept, ${timeText('t.released_at')} as released_at,
-    t.signed_by, ${timeText('t.discarded_at')} as discarded_at, t.discarded_by, t.discard_note,
-    t.unanswered`,
+  columns: shownColumns<Omit<DeliveryRow, FromEvent>>({
+    id: 'column',
+    received_at: 'time',
+    source: 'column',
+    outcome: 'column',
+    http_status: 'column',
+    reason: 'column',
+    job_id: 'column',
+    status: 'column',
+    progress_percentage: 'column',
+    error_code: 'column',
+    event_sequence: 'column',
+    path: 'column',
+    remote_address: 'column',
+    peer_address: 'column',
+    secret_fingerprint: 'column',
+    body_bytes: 'column',
+    body_kept: 'column',
+    released_at: 'time',
+    signed_by: 'column',
+    discarded_at: 'time',
+    discarded_by: 'column',
+    discard_note: 'column',
+    unanswered: 'column',
+  }),
   time: 'received_at',
   ties: [{ column: 'id', type: 'uuid' }],
   // Index deliveries_source.

@@ -3,15 +3,31 @@
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { eventId, type Status } from '../../event/index.ts';
-import { batchedEvents, type Database, hasEvent, type OutboxState, timeText } from '../../ledger/index.ts';
+import { batchedEvents, type Database, hasEvent, type OutboxState } from '../../ledger/index.ts';
 import type { Entry } from '../contract/outbox.ts';
 import { sourcesIn } from './filters.ts';
-
-/** Of a row `o` of any of the queries below. */
-export const columns = sql`o.number as id, o.source, o.job_id, o.status, o.progress_percentage, o.state, o.attempts,
-  ${timeText('o.due_at')} as due_at, ${timeText('o.recorded_at')} as recorded_at, o.last_error, o.replay_id, o.queue`;
+import { shownColumns } from './shown-columns.ts';
 
 export type EntryRow = Omit<Entry, 'event_id'> & { status: Status; progress_percentage: number | null };
+
+/** Of a row `o` of any of the queries below. */
+export const columns = shownColumns<EntryRow>(
+  {
+    id: sql`o.number`,
+    source: 'column',
+    job_id: 'column',
+    status: 'column',
+    progress_percentage: 'column',
+    state: 'column',
+    attempts: 'column',
+    due_at: 'time',
+    recorded_at: 'time',
+    last_error: 'column',
+    replay_id: 'column',
+    queue: 'column',
+  },
+  'o',
+);
 
 export function toEntry({ status, progress_percentage: progress, ...row }: EntryRow): Entry {
   return { ...row, event_id: eventId(row.source, { jobId: row.job_id, status, progress }) };

@@ -3,7 +3,7 @@
 
 import { type Kysely, sql } from 'kysely';
 import { eventId, kindOf, parseEventId } from '../../event/index.ts';
-import { type Database, hasEvent, timeText } from '../../ledger/index.ts';
+import { type Database, hasEvent } from '../../ledger/index.ts';
 import type { Event, eventFilters } from '../contract/events.ts';
 import {
   byAllSources,
@@ -16,6 +16,7 @@ import {
 } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
 import type { ListSpec } from './range.ts';
+import { shownColumns } from './shown-columns.ts';
 
 export type EventFilters = Scoped<typeof eventFilters>;
 
@@ -38,8 +39,19 @@ export const eventSpec: ListSpec<EventRow> = {
   table: 'events',
   row: sql`t.sequence, t.source, t.job_id, t.status, t.progress_percentage, t.error_code, t.late, t.occurred_at,
     t.recorded_at, t.delivery_id, t.repeats`,
-  columns: sql`t.sequence, t.source, t.job_id, t.status, t.progress_percentage, t.error_code, t.late,
-    ${timeText('t.occurred_at')} as occurred_at, ${timeText('t.recorded_at')} as recorded_at, t.delivery_id, t.repeats`,
+  columns: shownColumns<Omit<EventRow, 'publication'>>({
+    sequence: 'column',
+    source: 'column',
+    job_id: 'column',
+    status: 'column',
+    progress_percentage: 'column',
+    error_code: 'column',
+    late: 'column',
+    occurred_at: 'time',
+    recorded_at: 'time',
+    delivery_id: 'column',
+    repeats: 'column',
+  }),
   time: 'recorded_at',
   ties: [{ column: 'sequence', type: 'bigint' }],
   all: () => [allEvents],

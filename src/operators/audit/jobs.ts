@@ -2,11 +2,12 @@
 // seen.
 
 import { type Kysely, sql } from 'kysely';
-import { type Database, timeText } from '../../ledger/index.ts';
+import type { Database } from '../../ledger/index.ts';
 import type { Job, jobFilters } from '../contract/jobs.ts';
 import { byAllSources, byColumn, type FilterTable, type Scoped, sourcesAndJobs } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
 import type { ListSpec } from './range.ts';
+import { shownColumns } from './shown-columns.ts';
 
 /** `from` and `to` are of when a job was first seen. */
 export type JobFilters = Scoped<typeof jobFilters>;
@@ -17,11 +18,18 @@ const spec: ListSpec<Job> = {
   table: 'jobs',
   row: sql`t.source, t.job_id, t.last_status, t.highest_progress, t.first_seen_at, t.last_seen_at, t.completed_at,
     t.failed_at, least(t.completed_at, t.failed_at) as terminal_at`,
-  columns: sql`t.source, t.job_id, t.last_status as state, t.highest_progress,
-    ${timeText('t.first_seen_at')} as first_seen_at, ${timeText('t.last_seen_at')} as last_seen_at,
-    ${timeText('t.completed_at')} as completed_at, ${timeText('t.failed_at')} as failed_at,
-    ${timeText('t.terminal_at')} as terminal_at,
-    round(extract(epoch from t.terminal_at - t.first_seen_at) * 1000)::float8 as duration_ms`,
+  columns: shownColumns<Job>({
+    source: 'column',
+    job_id: 'column',
+    state: sql`t.last_status`,
+    highest_progress: 'column',
+    first_seen_at: 'time',
+    last_seen_at: 'time',
+    completed_at: 'time',
+    failed_at: 'time',
+    terminal_at: 'time',
+    duration_ms: sql`round(extract(epoch from t.terminal_at - t.first_seen_at) * 1000)::float8`,
+  }),
   time: 'first_seen_at',
   ties: [
     { column: 'source', type: 'text' },

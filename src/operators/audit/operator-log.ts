@@ -3,22 +3,31 @@
 import { sql } from 'kysely';
 import type { z } from 'zod';
 import { parseJson } from '../../json.ts';
-import { timeText } from '../../ledger/index.ts';
 import type { logFilters, LogLine } from '../contract/operator-log.ts';
 import { byColumn, type FilterTable } from './filters.ts';
 import { createList, type List, questionOf } from './lists.ts';
 import type { ListSpec } from './range.ts';
+import { shownColumns } from './shown-columns.ts';
 
 type LogFilters = z.output<z.ZodObject<typeof logFilters>>;
 type Line = z.output<typeof LogLine>;
 type LogRow = Omit<Line, 'detail'> & { detail: string | null };
 
-const row = sql`t.id, t.actor, t.token_id, t.role, t.action, t.source, t.subject, t.detail, t.remote_address`;
-
 const spec: ListSpec<LogRow> = {
   table: 'operator_log',
-  row: sql`${row}, t.at`,
-  columns: sql`${row}, ${timeText('t.at')} as at`,
+  row: sql`t.*`,
+  columns: shownColumns<LogRow>({
+    id: 'column',
+    at: 'time',
+    actor: 'column',
+    token_id: 'column',
+    role: 'column',
+    action: 'column',
+    source: 'column',
+    subject: 'column',
+    detail: 'column',
+    remote_address: 'column',
+  }),
   time: 'at',
   ties: [{ column: 'id', type: 'bigint' }],
 };

@@ -4,7 +4,7 @@
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { eventId, parseEventId, type Status } from '../../event/index.ts';
-import { type Database, timeText } from '../../ledger/index.ts';
+import type { Database } from '../../ledger/index.ts';
 import type { Publication, publicationFilters } from '../contract/publications.ts';
 import type { Condition } from './access-path.ts';
 import {
@@ -19,8 +19,12 @@ import {
 import { createList, type List, questionOf } from './lists.ts';
 import type { RowKey } from './new-rows.ts';
 import type { ListSpec } from './range.ts';
+import { shownColumns } from './shown-columns.ts';
 
 export type PublicationFilters = Scoped<typeof publicationFilters>;
+
+/** Joined to a page. */
+type FromEvent = 'source' | 'job_id' | 'event_status' | 'event_progress';
 
 type PublicationRow = Omit<Publication, 'event_id'> & {
   event_sequence: string;
@@ -37,8 +41,18 @@ const complete = {
   joins: sql`join events e on e.sequence = page.event_sequence`,
 };
 
-const columns = sql`t.id, ${timeText('t.published_at')} as published_at, t.event_sequence, t.attempt, t.result, t.detail,
-  t.duration_ms, t.relay_id, t.replay_id, t.queue`;
+const columns = shownColumns<Omit<PublicationRow, FromEvent>>({
+  id: 'column',
+  published_at: 'time',
+  event_sequence: 'column',
+  attempt: 'column',
+  result: 'column',
+  detail: 'column',
+  duration_ms: 'column',
+  relay_id: 'column',
+  replay_id: 'column',
+  queue: 'column',
+});
 
 const rowColumns = sql`t.id, t.published_at, t.event_sequence, t.attempt, t.result, t.detail, t.duration_ms, t.relay_id,
   t.replay_id, t.queue, t.source`;

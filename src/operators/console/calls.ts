@@ -9,6 +9,7 @@ import { isAllowed, type Asker, type Perform, type Performed } from '../api/perf
 import { type ListName, LISTS } from '../contract/lists.ts';
 
 export type PageOf<N extends ListName> = z.output<(typeof LISTS)[N]['page']>;
+export type ItemOf<N extends ListName> = PageOf<N>['items'][number];
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
 

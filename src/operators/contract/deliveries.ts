@@ -1,6 +1,7 @@
 // Deliveries: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
+import { columnsOf } from './columns.ts';
 import { outcome, percentage, timestamp } from './fields.ts';
 import {
   errorCode,
@@ -99,3 +100,38 @@ export const deliveryFilters = {
 
 export type Delivery = z.infer<typeof Delivery>;
 export type DeliveryDetail = z.infer<typeof DeliveryDetail>;
+
+/** `processing 45 %` */
+export const statusOf = (item: { status: string | null; progress_percentage: number | null }): string =>
+  [
+    item.status,
+    item.status === 'processing' && item.progress_percentage !== null ? `${item.progress_percentage} %` : '',
+  ]
+    .filter(Boolean)
+    .join(' ');
+
+/** The status of the answer, and why the sender did not get it, if that is known: `202, but its sender had left before the answer`. */
+export const answerOf = ({
+  http_status: status,
+  unanswered,
+}: {
+  http_status: number;
+  unanswered?: string | null | undefined;
+}): string => {
+  const why: Readonly<Record<string, string>> = UNANSWERED;
+  return unanswered ? `${status}, but ${why[unanswered] ?? unanswered}` : `${status}`;
+};
+
+export const deliveryColumns = columnsOf<Delivery>()({
+  received_at: { head: 'received (UTC)', look: 'time' },
+  source: { head: 'source', look: 'name' },
+  outcome: { head: 'outcome', look: 'word' },
+  http_status: { head: 'answer', look: 'count', only: 'pages' },
+  job_id: { head: 'job', look: 'name' },
+  status: { head: 'status', look: 'text', of: statusOf },
+  error_code: { head: 'error', look: 'text', isRare: true },
+  reason: { head: 'reason', look: 'text', isRare: true },
+  body_bytes: { head: 'body', look: 'size', only: 'pages' },
+  remote_address: { head: 'from', look: 'word', only: 'terminals' },
+  id: { head: 'id', look: 'id', only: 'terminals' },
+});

@@ -1,6 +1,7 @@
 // Events: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
+import { columnsOf } from './columns.ts';
 import { digits, eventStatus, kind, percentage, timestamp } from './fields.ts';
 import { errorCode, filter, flag, job, kindFilter, range, source, statusFilter } from './filters.ts';
 import { Publication } from './publications.ts';
@@ -43,3 +44,21 @@ export const eventFilters = {
 };
 
 export type Event = z.infer<typeof Event>;
+
+export const eventColumns = columnsOf<Event>()({
+  recorded_at: { head: 'recorded (UTC)', look: 'time' },
+  id: { head: 'event', look: 'name' },
+  job_id: { head: 'job', look: 'name', only: 'pages' },
+  kind: { head: 'kind', look: 'word' },
+  late: { head: 'late', look: 'word', of: ({ late }) => (late ? 'late' : null), isRare: true },
+  error_code: { head: 'error', look: 'text', isRare: true },
+  repeats: {
+    head: 'repeats',
+    look: 'count',
+    of: ({ repeats }) => repeats || null,
+    isMinor: true,
+    isRare: true,
+  },
+  publication: { head: 'on the bus', look: 'word' },
+  delivery_id: { head: 'made by', look: 'id', only: 'pages' },
+});

@@ -1,6 +1,7 @@
 // Jobs: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
+import { columnsOf } from './columns.ts';
 import { eventStatus, timestamp } from './fields.ts';
 import { filter, job, range, source, stateFilter, wholeNumber } from './filters.ts';
 
@@ -41,3 +42,18 @@ export const jobFilters = {
 };
 
 export type Job = z.infer<typeof Job>;
+
+export const jobColumns = columnsOf<Job>()({
+  first_seen_at: { head: 'first seen (UTC)', look: 'time' },
+  source: { head: 'source', look: 'name' },
+  job_id: { head: 'job', look: 'name' },
+  state: { head: 'state', look: 'word' },
+  highest_progress: {
+    head: 'progress',
+    look: 'percent',
+    // A completed job has often told of less than 100 %: its last progress would say that it is not complete.
+    of: (job) => (job.completed_at === null ? job.highest_progress : null),
+  },
+  last_seen_at: { head: 'last heard of', look: 'age', isMinor: true },
+  duration_ms: { head: 'took', look: 'duration' },
+});

@@ -2,20 +2,22 @@
 // the command line all take the lists from here.
 
 import type { z } from 'zod';
-import { Delivery, deliveryFilters } from './deliveries.ts';
-import { Event, eventFilters } from './events.ts';
+import type { ListColumns } from './columns.ts';
+import { Delivery, deliveryFilters, deliveryColumns } from './deliveries.ts';
+import { Event, eventFilters, eventColumns } from './events.ts';
 import { page } from './fields.ts';
 import type { FilterForm, Filters } from './filters.ts';
-import { Job, jobFilters } from './jobs.ts';
+import { Job, jobFilters, jobColumns } from './jobs.ts';
 import { liveFilters } from './live.ts';
-import { LogLine, logFilters } from './operator-log.ts';
-import { Entry, outboxFilters, OutboxPage } from './outbox.ts';
-import { Publication, publicationFilters } from './publications.ts';
-import { quarantineFilters } from './quarantine.ts';
-import { Replay, replayFilters } from './replays.ts';
+import { LogLine, logFilters, logColumns } from './operator-log.ts';
+import { Entry, outboxFilters, OutboxPage, entryColumns } from './outbox.ts';
+import { Publication, publicationFilters, publicationColumns } from './publications.ts';
+import { quarantineFilters, quarantineColumns } from './quarantine.ts';
+import { Replay, replayFilters, replayColumns } from './replays.ts';
 
 export type ListContract = {
   readonly item: z.ZodObject;
+  readonly columns: ListColumns<never>;
   readonly filters: Filters;
   readonly page: z.ZodObject;
   readonly tag: string;
@@ -26,6 +28,7 @@ export type ListContract = {
 export const LISTS = {
   jobs: {
     item: Job,
+    columns: jobColumns,
     filters: jobFilters,
     page: page(Job).meta({ id: 'JobPage', description: 'A page of jobs.' }),
     tag: 'Jobs',
@@ -34,6 +37,7 @@ export const LISTS = {
   },
   deliveries: {
     item: Delivery,
+    columns: deliveryColumns,
     filters: deliveryFilters,
     page: page(Delivery).meta({ id: 'DeliveryPage', description: 'A page of deliveries.' }),
     tag: 'Deliveries',
@@ -41,6 +45,7 @@ export const LISTS = {
   },
   events: {
     item: Event,
+    columns: eventColumns,
     filters: eventFilters,
     page: page(Event).meta({ id: 'EventPage', description: 'A page of events.' }),
     tag: 'Events',
@@ -48,6 +53,7 @@ export const LISTS = {
   },
   publications: {
     item: Publication,
+    columns: publicationColumns,
     filters: publicationFilters,
     page: page(Publication).meta({ id: 'PublicationPage', description: 'A page of attempts to publish.' }),
     tag: 'Publications',
@@ -55,6 +61,7 @@ export const LISTS = {
   },
   quarantine: {
     item: Delivery,
+    columns: quarantineColumns,
     filters: quarantineFilters,
     page: page(Delivery).meta({ id: 'QuarantinePage', description: 'A page of quarantined deliveries.' }),
     tag: 'Quarantine',
@@ -63,6 +70,7 @@ export const LISTS = {
   },
   outbox: {
     item: Entry,
+    columns: entryColumns,
     filters: outboxFilters,
     page: OutboxPage,
     tag: 'Outbox',
@@ -70,6 +78,7 @@ export const LISTS = {
   },
   'operator-log': {
     item: LogLine,
+    columns: logColumns,
     filters: logFilters,
     page: page(LogLine).meta({ id: 'LogPage', description: 'A page of the operator log.' }),
     tag: 'Operator log',
@@ -78,6 +87,7 @@ export const LISTS = {
   },
   replays: {
     item: Replay,
+    columns: replayColumns,
     filters: replayFilters,
     page: page(Replay).meta({ id: 'ReplayPage', description: 'A page of replays.' }),
     tag: 'Replays',

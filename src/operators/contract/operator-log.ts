@@ -1,6 +1,7 @@
 // The operator log: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
+import { columnsOf } from './columns.ts';
 import { digits, timestamp } from './fields.ts';
 import { filter, plain, range, source } from './filters.ts';
 
@@ -73,3 +74,26 @@ export const logFilters = {
   source,
   ...range,
 };
+
+/** What came of an operator's action, and why it was done: `still quarantined, a test of team A`. */
+export const actionDetails = ({
+  result,
+  note,
+}: {
+  readonly result?: unknown;
+  readonly note?: unknown;
+}): string =>
+  [typeof result === 'string' ? result.replaceAll('_', ' ') : '', typeof note === 'string' ? note : '']
+    .filter(Boolean)
+    .join(', ');
+
+export const logColumns = columnsOf<z.infer<typeof LogLine>>()({
+  at: { head: 'at (UTC)', look: 'time' },
+  actor: { head: 'who', look: 'name' },
+  role: { head: 'role', look: 'word', isMinor: true },
+  action: { head: 'did', look: 'word' },
+  subject: { head: 'to', look: 'id' },
+  detail: { head: 'details', look: 'text', of: ({ detail }) => actionDetails(detail ?? {}) },
+  source: { head: 'source', look: 'name' },
+  remote_address: { head: 'from', look: 'word', isMinor: true },
+});

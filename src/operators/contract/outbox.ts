@@ -1,6 +1,7 @@
 // The outbox: its entries and their counts, and the filters of its list. The orders for many: outbox-orders.ts.
 
 import { z } from 'zod';
+import { columnsOf } from './columns.ts';
 import { digits, outboxState, page, timestamp } from './fields.ts';
 import { exactReason, filter, flag, job, plain, reasonFilter, source, stateFilter } from './filters.ts';
 
@@ -62,3 +63,14 @@ export const outboxFilters = {
 };
 
 export type Entry = z.infer<typeof Entry>;
+
+export const entryColumns = columnsOf<Entry>()({
+  recorded_at: { head: 'recorded (UTC)', look: 'time' },
+  state: { head: 'state', look: 'word' },
+  event_id: { head: 'event', look: 'name' },
+  attempts: { head: 'attempts', look: 'count' },
+  last_error: { head: 'last error', look: 'text' },
+  queue: { head: 'queue', look: 'text', isRare: true },
+  replay_id: { head: 'replay', look: 'id', isRare: true },
+  id: { head: 'id', look: 'word', only: 'terminals' }, // orders take it, so it is never shortened
+});

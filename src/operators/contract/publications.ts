@@ -1,6 +1,7 @@
 // Publications: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
+import { columnsOf } from './columns.ts';
 import { digits, publicationResult, timestamp } from './fields.ts';
 import { eventIdText, filter, job, range, resultFilter, source } from './filters.ts';
 
@@ -36,3 +37,15 @@ export const publicationFilters = {
 };
 
 export type Publication = z.infer<typeof Publication>;
+
+export const publicationColumns = columnsOf<Publication>()({
+  published_at: { head: 'published (UTC)', look: 'time' },
+  event_id: { head: 'event', look: 'name' },
+  job_id: { head: 'job', look: 'name', only: 'pages' },
+  attempt: { head: 'attempt', look: 'count', isMinor: true },
+  result: { head: 'result', look: 'word' },
+  duration_ms: { head: 'took', look: 'duration', isMinor: true },
+  detail: { head: 'detail', look: 'text', isRare: true },
+  queue: { head: 'queue', look: 'text', isRare: true },
+  replay_id: { head: 'replay', look: 'id', isRare: true },
+});

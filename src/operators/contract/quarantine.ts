@@ -1,7 +1,8 @@
 // The quarantine: the filters of its list, and the orders and answers of releases and discards.
 
 import { z } from 'zod';
-import { Delivery } from './deliveries.ts';
+import { columnsOf } from './columns.ts';
+import { Delivery, deliveryColumns } from './deliveries.ts';
 import { timestamp } from './fields.ts';
 import {
   exactReason,
@@ -97,3 +98,21 @@ export const DeliveriesAnswer = z
 
 export type QuarantineFilter = z.output<typeof filter>;
 export type DeliveryItem = z.infer<typeof DeliveryItem>;
+
+const {
+  outcome: _outcome,
+  http_status: _answer,
+  body_bytes: _size,
+  remote_address: _from,
+  ...shown
+} = deliveryColumns;
+
+export const quarantineColumns = {
+  ...shown,
+  ...columnsOf<Delivery>()({
+    released_at: { head: 'released (UTC)', look: 'time', only: 'terminals' },
+    discarded_at: { head: 'discarded (UTC)', look: 'time', only: 'terminals' },
+    discarded_by: { head: 'by', look: 'text', only: 'terminals' },
+    discard_note: { head: 'note', look: 'text', only: 'terminals' },
+  }),
+};

@@ -1,6 +1,7 @@
 // Replays: the fields that the API shows, also of a dry run and in a job's story, and the filters of their list.
 
 import { z } from 'zod';
+import { columnsOf } from './columns.ts';
 import { Event } from './events.ts';
 import { timestamp } from './fields.ts';
 import { stateFilter } from './filters.ts';
@@ -86,3 +87,22 @@ export const ReplayOfJob = z
       .describe('From its creation to its end, with all that it published; null before its end.'),
   })
   .meta({ id: 'ReplayOfJob', description: 'A replay that published or left out events of the job.' });
+
+/** What was not confirmed of a replay's events: `2 returned, 1,200 skipped`. */
+const othersOf = ({ counts }: z.infer<typeof Replay>): string =>
+  (['returned', 'failed', 'skipped'] as const)
+    .filter((name) => counts[name] > 0)
+    .map((name) => `${counts[name].toLocaleString('en-US')} ${name}`)
+    .join(', ');
+
+export const replayColumns = columnsOf<z.infer<typeof Replay>>()({
+  created_at: { head: 'created (UTC)', look: 'time' },
+  created_by: { head: 'by', look: 'name' },
+  state: { head: 'state', look: 'word' },
+  matched: { head: 'matched', look: 'count', of: ({ counts }) => counts.matched },
+  confirmed: { head: 'confirmed', look: 'count', of: ({ counts }) => counts.confirmed },
+  others: { head: 'others', look: 'text', of: othersOf },
+  queue: { head: 'queue', look: 'text', of: ({ queue }) => queue ?? 'the exchange' },
+  note: { head: 'note', look: 'text' },
+  id: { head: 'id', look: 'id', only: 'terminals' },
+});

@@ -2,10 +2,11 @@
 
 import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../json.ts';
-import { type Database, type ReplayState, timeText } from '../../ledger/index.ts';
+import type { Database, ReplayState } from '../../ledger/index.ts';
 import { byPartialIndex, type FilterTable, filtersOf } from '../audit/filters.ts';
 import { createList, type List } from '../audit/lists.ts';
 import type { ListSpec } from '../audit/range.ts';
+import { shownColumns } from '../audit/shown-columns.ts';
 import type { EventFilter, Selection } from './selection.ts';
 
 export type Replay = {
@@ -35,10 +36,27 @@ export type Skip = { readonly event_id: string; readonly reason: string };
 type Row = Omit<Replay, 'event_ids' | 'filter' | 'counts'> &
   Readonly<Record<Count, string>> & { readonly selection: string };
 
-const columns = sql`t.id, t.state, t.paused_because, t.created_by, t.note, t.sources, t.selection, t.queue,
-  t.rate_per_second, t.matched, t.matched_exactly, t.queued, t.confirmed, t.returned, t.failed, t.skipped,
-  ${timeText('t.created_at')} as created_at, ${timeText('t.updated_at')} as updated_at,
-  ${timeText('t.finished_at')} as finished_at`;
+const columns = shownColumns<Row>({
+  id: 'column',
+  state: 'column',
+  paused_because: 'column',
+  created_by: 'column',
+  note: 'column',
+  sources: 'column',
+  selection: 'column',
+  queue: 'column',
+  rate_per_second: 'column',
+  matched: 'column',
+  matched_exactly: 'column',
+  queued: 'column',
+  confirmed: 'column',
+  returned: 'column',
+  failed: 'column',
+  skipped: 'column',
+  created_at: 'time',
+  updated_at: 'time',
+  finished_at: 'time',
+});
 
 export async function findReplay(db: Kysely<Database>, id: string): Promise<Replay | undefined> {
   const { rows } = await sql<Row>`select ${columns} from replays t where t.id = ${id}::uuid`.execute(db);

@@ -5,8 +5,6 @@ import type { LogLine } from '../../contract/operator-log.ts';
 import { type Content, html } from '../../../web/index.ts';
 import { address, deliveryHref, eventHref, replayHref } from '../view/links.ts';
 import { listPage } from '../view/list-page.ts';
-import { clipped } from '../view/table.ts';
-import { utc } from '../view/times.ts';
 
 type Line = z.output<typeof LogLine>;
 
@@ -14,19 +12,7 @@ export const operatorLog = listPage({
   name: 'operator-log',
   title: 'Operator log',
   first: ['action', 'actor', 'subject', 'from', 'to'],
-  columns: [
-    { head: 'At (UTC)', cell: (line) => utc(line.at), form: 'brief' },
-    {
-      head: 'By',
-      cell: (line) => html`${clipped(line.actor)} <span class="dim">${line.role}</span>`,
-      form: 'clip',
-    },
-    { head: 'Action', cell: ({ action }) => action, form: 'brief' },
-    { head: 'Of', cell: (line) => subjectOf(line), form: 'clip' },
-    { head: 'Source', cell: ({ source }) => source, form: 'brief' },
-    { head: 'Details', cell: (line) => detailsOf(line), form: 'long' },
-    { head: 'From', cell: (line) => line.remote_address },
-  ],
+  cells: { subject: (line) => subjectOf(line), detail: { cell: (line) => detailsOf(line), form: 'long' } },
   empty: 'Whatever an operator reads of bodies or changes leaves a line here.',
 });
 

@@ -7,8 +7,10 @@ import { type Content, html } from '../../../web/index.ts';
 import type { Page, Visit } from '../page.ts';
 import { deliveryHref, eventHref, jobHref } from '../view/links.ts';
 import { listPage } from '../view/list-page.ts';
+import { type Cells, pageColumns } from '../view/looks.ts';
 import { state } from '../view/states.ts';
-import { clipped, type Column, renderTable } from '../view/table.ts';
+import { type Column, renderTable } from '../view/table.ts';
+import { idLink } from '../view/texts.ts';
 import { utc } from '../view/times.ts';
 import { byIn, type Group, renderGroups } from './groups.ts';
 import { orderPages } from './order.ts';
@@ -19,22 +21,10 @@ const PATH = '/console/quarantine';
 const isOpen = ({ released_at: released, discarded_at: discarded }: Delivery) =>
   released === null && discarded === null;
 
-const COLUMNS: readonly Column<Delivery>[] = [
-  {
-    head: 'Received (UTC)',
-    cell: (delivery) => html`<a href="${deliveryHref(delivery.id)}">${utc(delivery.received_at)}</a>`,
-    form: 'brief',
-  },
-  { head: 'Source', cell: ({ source }) => source, form: 'brief' },
-  {
-    head: 'Job',
-    cell: ({ source, job_id: id }) =>
-      id !== null && html`<a class="id" href="${jobHref(source, id)}">${id}</a>`,
-    form: 'clip',
-  },
-  { head: 'Status as sent', cell: ({ status }) => clipped(status), form: 'clip' },
-  { head: 'Reason', cell: ({ reason }) => clipped(reason), form: 'clip' },
-];
+const CELLS: Cells<'quarantine'> = {
+  received_at: (delivery) => html`<a href="${deliveryHref(delivery.id)}">${utc(delivery.received_at)}</a>`,
+  job_id: ({ source, job_id: id }) => id !== null && idLink(jobHref(source, id), id),
+};
 
 const CHOOSE: Column<Delivery> = {
   head: 'Choose',
@@ -51,8 +41,9 @@ const quarantine = listPage({
   name: 'quarantine',
   title: 'Quarantine',
   first: ['state', 'source', 'status', 'from', 'to'],
-  columns: ({ calls }) =>
-    calls.may('releaseDeliveries') ? [CHOOSE, ...COLUMNS, DECIDED, DECIDE] : [...COLUMNS, DECIDED],
+  cells: CELLS,
+  withColumns: (own, { calls }) =>
+    calls.may('releaseDeliveries') ? [CHOOSE, ...own, DECIDED, DECIDE] : [...own, DECIDED],
   empty: html`Nothing waits here. An authentic delivery that we cannot understand, such as one with an unknown status, is kept here until somebody decides.`,
   above: (_page, visit, filters) => groups(visit, filters),
   around: (table, _page, visit, filters) =>
@@ -137,7 +128,7 @@ const { state: _state, ...filters } = quarantineFilters;
 const order = {
   filters,
   bound: 'to',
-  columns: COLUMNS,
+  columns: pageColumns('quarantine', CELLS),
   answer: DeliveriesAnswer,
   renderItems,
 } as const;

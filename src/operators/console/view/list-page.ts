@@ -6,17 +6,16 @@ import { type ListName, LISTS } from '../../contract/lists.ts';
 import { parseMoment } from '../../../moments.ts';
 import { ApiError } from '../../api/operation.ts';
 import { type Content, html } from '../../../web/index.ts';
-import { listId, type PageOf } from '../calls.ts';
+import { type ItemOf, listId, type PageOf } from '../calls.ts';
 import { get, type Page, type Visit } from '../page.ts';
 import { sameAs } from '../same-as.ts';
 import { emptyList, filtersIn, renderFilterForm } from './filter-form.ts';
 import { address } from './links.ts';
+import { type Cells, pageColumns } from './looks.ts';
 import { type Column, renderTable } from './table.ts';
 
 /** As many fit on a screen of ordinary height. */
 export const ROWS = 25;
-
-type ItemOf<N extends ListName> = PageOf<N>['items'][number];
 
 export type ListPageOptions<N extends ListName> = {
   readonly name: N;
@@ -25,8 +24,10 @@ export type ListPageOptions<N extends ListName> = {
   readonly first: readonly string[];
   /** Beside the heading. */
   readonly beside?: (visit: Visit) => Content;
-  /** A function where the role decides. */
-  readonly columns: readonly Column<ItemOf<N>>[] | ((visit: Visit) => readonly Column<ItemOf<N>>[]);
+  /** What differs from the list's contract. */
+  readonly cells?: Cells<N>;
+  /** With what stands beside the list's own columns, where the role decides. */
+  readonly withColumns?: (own: readonly Column<ItemOf<N>>[], visit: Visit) => readonly Column<ItemOf<N>>[];
   /** What would fill the list. */
   readonly empty: Content;
   /** Between the filters and the rows, and around the rows. */
@@ -45,7 +46,8 @@ export type ListPageOptions<N extends ListName> = {
 };
 
 export function listPage<N extends ListName>(options: ListPageOptions<N>): Page {
-  const { name, title, first, beside, columns, empty, above, around, rows = ROWS } = options;
+  const { name, title, first, beside, cells = {}, withColumns, empty, above, around, rows = ROWS } = options;
+  const columns = pageColumns(name, cells);
   const path = `/${name}` as const;
   const action = `/console${path}`;
   const shape: Filters = LISTS[name].filters;
@@ -56,7 +58,7 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
     const page = await visit.calls.list(name, { ...filters, limit: rows, cursor });
     const table = renderTable({
       caption: title,
-      columns: typeof columns === 'function' ? columns(visit) : columns,
+      columns: withColumns?.(columns, visit) ?? columns,
       items: page.items,
       empty: cursor === undefined ? emptyList(title.toLowerCase(), values, empty) : 'There is nothing more.',
     });

@@ -8,6 +8,9 @@ export function utc(time: string | null): Content {
   return timeElement(time, time.replace('T', ' ').replace(/(?:\.\d+)?Z$/, ''));
 }
 
+/** `3 minutes ago`; the time stands in its title. */
+export const since = (time: string): Content => timeElement(time, ago(time));
+
 /** `13:40:05`, where the date stands before. */
 export const timeOfDay = (time: string): Content => timeElement(time, time.slice(11, 19));
 

@@ -1,6 +1,6 @@
 // What is known of a delivery beside its body.
 
-import { type DeliveryDetail, UNANSWERED } from '../../../contract/deliveries.ts';
+import { answerOf, type DeliveryDetail } from '../../../contract/deliveries.ts';
 import { type Content, html } from '../../../../web/index.ts';
 import { renderFacts } from '../../view/facts.ts';
 import { eventHref, jobHref } from '../../view/links.ts';
@@ -11,12 +11,9 @@ import { id, idLink, seen, size } from '../../view/texts.ts';
 import { utc } from '../../view/times.ts';
 
 export function renderDeliveryFacts(delivery: DeliveryDetail): Content {
-  const { source, job_id: jobId, event_id: eventId, progress_percentage: percent, unanswered } = delivery;
+  const { source, job_id: jobId, event_id: eventId, progress_percentage: percent } = delivery;
   return renderFacts([
-    [
-      'Outcome',
-      html`${state(delivery.outcome)}, answered with ${delivery.http_status}${unanswered !== null && `, but ${UNANSWERED[unanswered]}`}`,
-    ],
+    ['Outcome', html`${state(delivery.outcome)}, answered with ${answerOf(delivery)}`],
     ['Reason', seen(delivery.reason)],
     ['Received (UTC)', utc(delivery.received_at)],
     ['Source', source],

@@ -1,6 +1,6 @@
 // One step of a job's story: its lane, and what there is to say about it.
 
-import { UNANSWERED } from '../../../contract/deliveries.ts';
+import { answerOf } from '../../../contract/deliveries.ts';
 import type { StoryItem } from '../../../contract/story.ts';
 import { type Content, html } from '../../../../web/index.ts';
 import { address, deliveryHref, eventHref, replayHref } from '../../view/links.ts';
@@ -47,13 +47,13 @@ export function describeStep(item: StoryItem, options: TimeLineOptions): Step {
 const anchorOf = (deliveryId: string) => `delivery-${deliveryId}`;
 
 function ofDelivery({ delivery }: Item<'delivery'>, options: TimeLineOptions): Step {
-  const { id: deliveryId, status, progress_percentage: percent, unanswered } = delivery;
+  const { id: deliveryId, status, progress_percentage: percent } = delivery;
   return {
     lane: 'delivery',
     what: 'Delivery',
     state: state(delivery.outcome),
     text: joined([
-      html`<a href="${deliveryHref(deliveryId)}">answered with ${delivery.http_status}</a>${unanswered !== null && `, but ${UNANSWERED[unanswered]}`}`,
+      html`<a href="${deliveryHref(deliveryId)}">answered with ${answerOf(delivery)}</a>`,
       seen(percent === null ? status : `${status} ${percent} %`),
       id(delivery.error_code),
       seen(delivery.reason),

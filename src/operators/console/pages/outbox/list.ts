@@ -5,13 +5,13 @@ import { type Content, html } from '../../../../web/index.ts';
 import type { PageOf } from '../../calls.ts';
 import { type OrderName } from '../../../contract/orders.ts';
 import { PARKABLE, WAITING } from '../../../contract/outbox-orders.ts';
-import { address, replayHref } from '../../view/links.ts';
+import { address } from '../../view/links.ts';
 import { listPage } from '../../view/list-page.ts';
 import { capped, counted } from '../../view/numbers.ts';
 import type { Column } from '../../view/table.ts';
 import { utc } from '../../view/times.ts';
 import { orderHref, tick } from '../order-selection.ts';
-import { ENTRY_COLUMNS, OUTBOX } from './entries.ts';
+import { ENTRY_CELLS, OUTBOX } from './entries.ts';
 import { outboxGroups } from './groups.ts';
 
 /** Copies of replays are decided on by their replay. */
@@ -28,16 +28,6 @@ const DECISIONS = [
   { name: 'outbox/park', verb: 'Park', from: PARKABLE },
 ] as const;
 
-const COLUMNS: readonly Column<Entry>[] = [
-  ...ENTRY_COLUMNS,
-  {
-    head: 'Copy of',
-    cell: ({ replay_id: id, queue }) =>
-      id !== null &&
-      html`<a href="${replayHref(id)}" title="${queue === null ? 'to the exchange' : `to the queue ${queue}`}">replay</a>`,
-    isOptional: true,
-  },
-];
 const CHOOSE: Column<Entry> = {
   head: 'Choose',
   cell: (entry) => isOpen(entry) && tick(entry.id, entry.event_id),
@@ -48,7 +38,8 @@ export const outbox = listPage({
   name: 'outbox',
   title: 'Outbox',
   first: ['state', 'source', 'job_id', 'copies'],
-  columns: ({ calls }) => (calls.may('retryEntries') ? [CHOOSE, ...COLUMNS, DECIDE] : COLUMNS),
+  cells: ENTRY_CELLS,
+  withColumns: (own, { calls }) => (calls.may('retryEntries') ? [CHOOSE, ...own, DECIDE] : own),
   empty: html`Nothing waits: all events are on the bus. An event stays here until RabbitMQ confirms it.`,
   above: async (page, visit, filters) => html`${countsOf(page)}${await outboxGroups(visit, filters)}`,
   around: (table, { items }, { calls }, filters) =>

@@ -5,9 +5,10 @@ import { EntriesAnswer, type EntryItem } from '../../../contract/outbox-orders.t
 import { type Content, html } from '../../../../web/index.ts';
 import type { Page } from '../../page.ts';
 import { eventHref } from '../../view/links.ts';
+import { pageColumns } from '../../view/looks.ts';
 import { renderTable } from '../../view/table.ts';
 import { orderPages } from '../order.ts';
-import { ENTRY_COLUMNS } from './entries.ts';
+import { ENTRY_CELLS } from './entries.ts';
 
 const renderItems = (items: readonly EntryItem[]): Content =>
   renderTable<EntryItem>({
@@ -31,7 +32,7 @@ const { state: ofState, source, job_id, reason } = outboxFilters;
 const order = {
   filters: { state: ofState, source, job_id, reason },
   bound: 'up_to',
-  columns: ENTRY_COLUMNS,
+  columns: pageColumns('outbox', ENTRY_CELLS),
   answer: EntriesAnswer,
   renderItems,
 } as const;
