@@ -1,32 +1,32 @@
 // Putting things right from the command line: the outbox, the quarantine, and replays.
 
+// oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
+
 import { expect, test } from 'vitest';
-import { type Bus, listen, newExchange } from '../../support/bus.ts';
+import { type Apart, listenApart, testApart as it } from '../../support/apart.ts';
 import { cliOf, cliWith, parseLines } from '../../support/cli.ts';
+import { untilNonePending } from '../../support/facts.ts';
 import { DECIDED } from '../../support/operators.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { startProcess } from '../../support/replica.ts';
 import { completed, deliver, failed, newJobId } from '../../support/sender.ts';
-import { startTestService } from '../../support/service.ts';
 import { OUTBOX } from '../../support/outbox.ts';
 
-/** A relay on whose exchange only completions are wanted, and an operator. */
-async function start() {
-  const exchange = newExchange();
-  const bus: Bus = await listen(exchange, { bindings: ['job.completed.#'] });
-  const relay = await startTestService({ exchange });
-  const cli = await cliOf(relay, { role: 'operator', name: 'operator of the test' });
+/** Only completions are wanted on the bus, and the operator knows of this test's source alone. */
+async function start(apart: Apart) {
+  const { relay, source, webhooks } = apart;
+  const bus = await listenApart(apart, ['completed']);
   return {
-    exchange,
+    ...apart,
     bus,
-    relay,
-    cli,
+    cli: await cliOf(relay, { role: 'operator', name: OPERATOR, sources: [source] }),
+    idOf: (job: string, kind: 'completed' | 'failed') => `${source}:${job}:${kind}`,
     send: async (...bodies: Parameters<typeof deliver>[1][]) => {
-      for (const body of bodies) await deliver(relay.webhooks, body);
+      for (const body of bodies) await deliver(webhooks, body);
     },
     /** A queue that is bound to nothing. */
     queueFor: async (name: string) => {
-      const queue = `${exchange}.${name}`;
+      const queue = `${relay.exchange}.${source}.${name}`;
       await bus.channel.assertQueue(queue, { exclusive: true });
       const ids: { id: string; headers: unknown }[] = [];
       await bus.channel.consume(queue, (message) => {
@@ -35,47 +35,47 @@ async function start() {
       });
       return { queue, messages: ids };
     },
-    [Symbol.asyncDispose]: async () => {
-      await relay[Symbol.asyncDispose]();
-      await bus[Symbol.asyncDispose]();
-    },
+    [Symbol.asyncDispose]: bus[Symbol.asyncDispose],
   };
 }
 
-test('outbox lists what waits for an operator, and sends it again on request', async () => {
-  await using place = await start();
-  const { cli, bus, exchange } = place;
+const OPERATOR = 'operator of the test';
+
+it('outbox lists what waits for an operator, and sends it again on request', async ({ apart }) => {
+  await using place = await start(apart);
+  const { cli, bus, relay, source, idOf } = place;
   const [one, two] = [newJobId(), newJobId()];
   await place.send(failed(one), failed(two));
   await expect.poll(() => cli.items('outbox')).toHaveLength(2);
 
   const [entry] = await cli.items('outbox');
   expect(entry).toMatchObject({
-    event_id: `default:${one}:failed`,
+    event_id: idOf(one, 'failed'),
     state: 'returned',
     last_error: '312 NO_ROUTE',
   });
   expect(await cli.items('outbox', 'returned')).toHaveLength(2);
   expect(await cli.items('outbox', 'parked')).toEqual([]);
 
-  await bus.channel.bindQueue(bus.queue, exchange, 'job.failed.#');
-  expect(await cli.items('outbox', 'retry', `default:${one}:failed`)).toMatchObject([{ result: 'retried' }]);
+  await bus.channel.bindQueue(bus.queue, relay.exchange, `job.failed.${source}`);
+  expect(await cli.items('outbox', 'retry', idOf(one, 'failed'))).toMatchObject([{ result: 'retried' }]);
   await bus.received(1);
   expect(await cli.items('outbox', 'retry', 'returned')).toEqual([{ retried: 1 }]);
   await bus.received(2);
-  expect(bus.ids()).toEqual([`default:${one}:failed`, `default:${two}:failed`]);
+  expect(bus.ids()).toEqual([idOf(one, 'failed'), idOf(two, 'failed')]);
   expect(await cli.run('outbox')).toEqual({ code: 0, stdout: '', stderr: 'nothing is returned or parked\n' });
   expect(await cli.run('outbox', 'retry', 'returned')).toMatchObject({ code: 1 });
-  expect(await cli.run('outbox', 'retry', `default:${one}:failed`)).toMatchObject({ code: 1 });
+  expect(await cli.run('outbox', 'retry', idOf(one, 'failed'))).toMatchObject({ code: 1 });
 });
 
-test('what a replay holds in the outbox is no event to be put back, but is told of', async () => {
-  await using place = await start();
-  const { cli, relay, bus } = place;
+it('what a replay holds in the outbox is no event to be put back, but is told of', async ({ apart }) => {
+  await using place = await start(apart);
+  const { cli, relay, source, bus, idOf } = place;
   const job = newJobId();
   await place.send(completed(job));
   await bus.received(1);
-  const replay = ['replay', `default:${job}:completed`, '--queue', 'nobody.is.there', '--yes', '--detach'];
+  await untilNonePending(relay.database);
+  const replay = ['replay', idOf(job, 'completed'), '--queue', 'nobody.is.there', '--yes', '--detach'];
   expect(await cli.run(...replay)).toMatchObject({ code: 0 });
   await expect.poll(() => cli.items('outbox', 'returned')).toHaveLength(1);
 
@@ -90,15 +90,16 @@ test('what a replay holds in the outbox is no event to be put back, but is told 
   await expect.poll(() => cli.items('outbox')).toHaveLength(1);
   expect(await cli.items('outbox')).toMatchObject([{ replay_id: null }]);
   expect(await cli.items('outbox', 'list')).toHaveLength(2);
-  expect(await relay.database.query(`select from ${OUTBOX}`)).toHaveLength(2);
+  expect(await relay.database.query(`select from ${OUTBOX} where source = $1`, [source])).toHaveLength(2);
   expect((await cli.onTerminal(['outbox'])).screen).toContain('; 1 copy of replays');
 });
 
-test('outbox park and discard decide about one event, by its id', async () => {
-  await using place = await start();
+it('outbox park and discard decide about one event, by its id', async ({ apart }) => {
+  await using place = await start(apart);
   const { cli } = place;
-  const id = `default:${newJobId()}:failed`;
-  await place.send(failed(id.split(':')[1] ?? ''));
+  const job = newJobId();
+  const id = place.idOf(job, 'failed');
+  await place.send(failed(job));
   await expect.poll(() => cli.items('outbox')).toHaveLength(1);
 
   expect(await cli.items('outbox', 'park', id)).toMatchObject([{ event_id: id, result: 'parked' }]);
@@ -109,9 +110,9 @@ test('outbox park and discard decide about one event, by its id', async () => {
   expect(again).toMatchObject({ code: 1, stdout: '' });
 });
 
-test('quarantine release tries again, one or all, and says what is still not understood', async () => {
-  await using place = await start();
-  const { cli, relay } = place;
+it('quarantine release tries again, one or all, and says what is still not understood', async ({ apart }) => {
+  await using place = await start(apart);
+  const { cli, relay, idOf } = place;
   await place.send(
     ...Array.from({ length: 3 }, () => ({ job_id: newJobId(), status: 'paused' })),
     completed(newJobId()),
@@ -133,15 +134,17 @@ test('quarantine release tries again, one or all, and says what is still not und
   expect(all).toMatchObject({ code: 1, stderr: expect.stringContaining('3 deliveries: ') as unknown });
   const results = parseLines<{ delivery_id: string; result: string }>(all.stdout);
   expect(results.filter(({ result }) => result === 'accepted')).toMatchObject([
-    { delivery_id: id, event_id: `default:${job}:completed` },
+    { delivery_id: id, event_id: idOf(job, 'completed') },
   ]);
   expect(await cli.items('quarantine', 'list')).toHaveLength(2);
   expect(await cli.items('quarantine', 'list', '--state', 'released')).toHaveLength(1);
   await place.bus.received(2);
 });
 
-test('quarantine discard gives up some by their ids or all that match, with a note, and asks before', async () => {
-  await using place = await start();
+it('quarantine discard gives up some by their ids or all that match, with a note, and asks before', async ({
+  apart,
+}) => {
+  await using place = await start(apart);
   const { cli } = place;
   await place.send(...Array.from({ length: 4 }, () => ({ job_id: newJobId(), status: 'paused' })), {
     job_id: newJobId(),
@@ -161,7 +164,7 @@ test('quarantine discard gives up some by their ids or all that match, with a no
   expect(some).toMatchObject({ code: 1, stderr: expect.stringContaining(`${one}: it is not in`) as unknown });
   expect(parseLines(some.stdout)).toMatchObject([{ delivery_id: two, result: 'discarded' }]);
   expect(await cli.items('quarantine', 'list', '--state', 'discarded')).toMatchObject(
-    [one, two].map((id) => ({ id, discard_note: 'sent by mistake', discarded_by: 'operator of the test' })),
+    [one, two].map((id) => ({ id, discard_note: 'sent by mistake', discarded_by: OPERATOR })),
   );
   expect(await cli.run('quarantine', 'release', one)).toMatchObject({ code: 1 });
 
@@ -180,8 +183,8 @@ test('quarantine discard gives up some by their ids or all that match, with a no
   expect(await cli.run(...all, '--note', 'so too', '--yes')).toMatchObject({ code: 1, stdout: '' });
 });
 
-test('quarantine discard --all shows what it would give up, and a no gives up nothing', async () => {
-  await using place = await start();
+it('quarantine discard --all shows what it would give up, and a no gives up nothing', async ({ apart }) => {
+  await using place = await start(apart);
   await place.send({ job_id: 'unwanted', status: 'paused' }, { job_id: newJobId(), status: 'paused' });
 
   const order = ['quarantine', 'discard', '--all', '--note', 'sent by mistake'];
@@ -200,12 +203,13 @@ test('quarantine discard --all shows what it would give up, and a no gives up no
   expect(await place.cli.items('quarantine', 'list')).toEqual([]);
 });
 
-test('replay counts first, and sends to one queue what matches, marked as a replay', async () => {
-  await using place = await start();
-  const { cli, bus } = place;
+it('replay counts first, and sends to one queue what matches, marked as a replay', async ({ apart }) => {
+  await using place = await start(apart);
+  const { cli, relay, bus, idOf } = place;
   const jobs = Array.from({ length: 12 }, () => newJobId());
   await place.send(...jobs.map((job) => completed(job)));
   await bus.received(12);
+  await untilNonePending(relay.database);
   const { queue, messages } = await place.queueFor('refill');
 
   const [dry] = await cli.items('replay', '--kind', 'completed', '--from', '1h', '--dry-run');
@@ -227,25 +231,28 @@ test('replay counts first, and sends to one queue what matches, marked as a repl
   });
   await expect.poll(() => messages.length).toBe(12);
   expect(messages.map(({ id }) => id).toSorted()).toEqual(
-    jobs.map((job) => `default:${job}:completed`).toSorted(),
+    jobs.map((job) => idOf(job, 'completed')).toSorted(),
   );
-  expect(messages[0]?.headers).toMatchObject({ replay: replay?.id, replayed_by: 'operator of the test' });
+  expect(messages[0]?.headers).toMatchObject({ replay: replay?.id, replayed_by: OPERATOR });
   expect(bus.messages).toHaveLength(12);
   expect(await cli.items('replays', 'show', replay?.id ?? '')).toMatchObject([{ state: 'finished' }]);
   expect(await cli.items('publications', 'list', '--replay', replay?.id ?? '')).toHaveLength(12);
   // All of them are shown: there are no others.
-  const one = await cli.run('replay', `default:${jobs[0]}:completed`, '--queue', queue, '--yes');
+  const one = await cli.run('replay', idOf(jobs[0] ?? '', 'completed'), '--queue', queue, '--yes');
   expect(one.stderr).toContain('1 event:\n');
 });
 
-test('a replay can be left, paused, gone on with and cancelled; Ctrl-C leaves it running and says so', async () => {
-  await using place = await start();
-  const { cli, bus } = place;
+it('a replay can be left, paused, gone on with and cancelled; Ctrl-C leaves it running and says so', async ({
+  apart,
+}) => {
+  await using place = await start(apart);
+  const { cli, relay, bus } = place;
   await place.send(...Array.from({ length: 30 }, () => completed(newJobId())));
   await bus.received(30);
+  await untilNonePending(relay.database);
   const { queue } = await place.queueFor('slow');
 
-  const order = ['replay', '--source', 'default', '--queue', queue, '--rate', '1', '--yes'];
+  const order = ['replay', '--source', place.source, '--queue', queue, '--rate', '1', '--yes'];
   await using watching = startProcess(order, { env: cli.env });
   await expect.poll(() => cli.items('replays', 'list')).toHaveLength(1);
   const [replay] = await cli.items('replays', 'list', '--state', 'running');
@@ -262,17 +269,18 @@ test('a replay can be left, paused, gone on with and cancelled; Ctrl-C leaves it
   expect(again).toMatchObject({ code: 1, stdout: '' });
 });
 
-test('replay of events by their ids; what matches nothing is exit code 1', async () => {
-  await using place = await start();
-  const { cli, bus } = place;
+it('replay of events by their ids; what matches nothing is exit code 1', async ({ apart }) => {
+  await using place = await start(apart);
+  const { cli, relay, bus, idOf } = place;
   const job = newJobId();
   await place.send(completed(job));
   await bus.received(1);
+  await untilNonePending(relay.database);
 
-  const run = await cli.run('replay', `default:${job}:completed`, '--yes');
+  const run = await cli.run('replay', idOf(job, 'completed'), '--yes');
   expect(run.code).toBe(0);
   await bus.received(2);
-  expect(bus.ids()).toEqual([`default:${job}:completed`, `default:${job}:completed`]);
+  expect(bus.ids()).toEqual([idOf(job, 'completed'), idOf(job, 'completed')]);
   const nothing = await cli.run('replay', '--job', 'job_nobody', '--yes');
   expect(nothing).toMatchObject({ code: 1, stdout: '', stderr: 'no events match\n' });
 });
@@ -293,13 +301,14 @@ test('an action carries one key on every try, and another action another', async
   expect(keys[2]).not.toBe(keys[0]);
 });
 
-test('on a terminal a replay is asked for, and only "y" begins it', async () => {
-  await using place = await start();
-  const { cli, bus } = place;
+it('on a terminal a replay is asked for, and only "y" begins it', async ({ apart }) => {
+  await using place = await start(apart);
+  const { cli, relay, bus, idOf } = place;
   const job = newJobId();
   await place.send(completed(job));
   await bus.received(1);
-  const id = `default:${job}:completed`;
+  await untilNonePending(relay.database);
+  const id = idOf(job, 'completed');
 
   const no = await cli.onTerminal(['replay', id], 'n\n');
   const yes = await cli.onTerminal(['replay', id, '--detach'], 'y\n');

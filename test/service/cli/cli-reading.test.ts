@@ -1,15 +1,17 @@
 // What happened, as the command line tells it: NDJSON when piped, tables on a terminal.
 
+// oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
+
 import { readFile, stat } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { listen, newExchange } from '../../support/bus.ts';
 import { type Cli, cliOf, cliWith, parseLines } from '../../support/cli.ts';
-import { createFolder, type TestFolder } from '../../support/folder.ts';
+import { untilNonePending } from '../../support/facts.ts';
+import { createFolder } from '../../support/folder.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { startProcess } from '../../support/replica.ts';
 import { completed, deliver, failed, newJobId, type Notification, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
-import { OUTBOX } from '../../support/outbox.ts';
 import { waitFor } from '../../support/waits.ts';
 
 type Item = Record<string, unknown>;
@@ -17,42 +19,53 @@ type Item = Record<string, unknown>;
 const only = (items: readonly Item[], ...names: string[]) =>
   items.map((item) => Object.fromEntries(names.map((name) => [name, item[name]])));
 
-/** Waits until the relay is through with all that was sent. */
-async function untilPublished(relay: TestService): Promise<void> {
-  await expect.poll(() => relay.database.query(`select from ${OUTBOX} where state = 'pending'`)).toEqual([]);
-}
+const SECRETS = { 'team-a': 'a-secret-of-the-team-a-0001', 'team-b': 'a-secret-of-the-team-b-0001' };
 
-/** A job with a duplicate, a conflict and a completion, and one that failed; all but failures are wanted on the bus. */
-async function startWithStory() {
-  const exchange = newExchange();
-  const bus = await listen(exchange, { bindings: ['job.completed.#', 'job.progress.#'] });
-  const relay = await startTestService({ exchange });
-  const [job, lost] = [newJobId(), newJobId()];
-  for (const body of [
-    progress(job, 45),
-    progress(job, 45),
-    progress(job, 45, { estimated_completion: '2026-01-15T11:00:00Z' }),
-    completed(job),
-    failed(lost),
-  ]) {
-    await deliver(relay.webhooks, body);
-  }
-  await untilPublished(relay);
-  const cli = await cliOf(relay, { role: 'auditor' });
-  return {
-    relay,
-    job,
-    lost,
-    cli,
-    [Symbol.asyncDispose]: async () => {
-      await relay[Symbol.asyncDispose]();
-      await bus[Symbol.asyncDispose]();
+const deliverTo = (relay: TestService, source: keyof typeof SECRETS, content: Notification) =>
+  deliver(`${relay.webhooks}/${source}`, content, { secret: SECRETS[source] });
+
+type Story = { readonly relay: TestService; readonly job: string; readonly lost: string; readonly cli: Cli };
+
+const it = test.extend<{ story: Story; busy: TestService }>({
+  /** A job with a duplicate, a conflict and a completion, and one that failed, which no queue wants. Tests add nothing to it. */
+  story: [
+    // oxlint-disable-next-line no-empty-pattern -- vitest reads the names of what is needed from it
+    async ({}, use) => {
+      const exchange = newExchange();
+      await using _ = await listen(exchange, { bindings: ['job.completed.#', 'job.progress.#'] });
+      await using relay = await startTestService({ exchange });
+      const [job, lost] = [newJobId(), newJobId()];
+      for (const body of [
+        progress(job, 45),
+        progress(job, 45),
+        progress(job, 45, { estimated_completion: '2026-01-15T11:00:00Z' }),
+        completed(job),
+        failed(lost),
+      ]) {
+        await deliver(relay.webhooks, body);
+      }
+      await untilNonePending(relay.database);
+      await use({ relay, job, lost, cli: await cliOf(relay, { role: 'auditor' }) });
     },
-  };
-}
+    { scope: 'file' },
+  ],
+  /** For tests with jobs of their own. With two sources beside `default`. */
+  busy: [
+    // oxlint-disable-next-line no-empty-pattern -- as above
+    async ({}, use) => {
+      await using folder = await createFolder();
+      const teams = Object.entries(SECRETS).map(([name, secret]) => [name, { secrets: [secret] }]);
+      const file = await folder.write('sources.json', JSON.stringify(Object.fromEntries(teams)));
+      const exchange = newExchange();
+      await using _ = await listen(exchange);
+      await using relay = await startTestService({ exchange, env: { SOURCES_FILE: file } });
+      await use(relay);
+    },
+    { scope: 'file' },
+  ],
+});
 
-test('jobs show tells a whole story in order: deliveries, events and publications', async () => {
-  await using story = await startWithStory();
+it('jobs show tells a whole story in order: deliveries, events and publications', async ({ story }) => {
   const { cli, job } = story;
 
   const [first, ...items] = await cli.items('jobs', 'show', job);
@@ -83,8 +96,7 @@ test('jobs show tells a whole story in order: deliveries, events and publication
   expect(await cli.items('jobs', 'show', 'default', job)).toHaveLength(items.length + 1);
 });
 
-test('a job of which there is nothing but quarantine has a story', async () => {
-  await using relay = await startTestService();
+it('a job of which there is nothing but quarantine has a story', async ({ busy: relay }) => {
   const cli = await cliOf(relay, { role: 'viewer' });
   const job = newJobId();
   await deliver(relay.webhooks, { job_id: job, status: 'exploded' });
@@ -99,8 +111,7 @@ test('a job of which there is nothing but quarantine has a story', async () => {
   expect(screen).toMatch(/delivery +quarantined/);
 });
 
-test('no line is wider than the terminal, whatever the id of a job', async () => {
-  await using relay = await startTestService();
+it('no line is wider than the terminal, whatever the id of a job', async ({ busy: relay }) => {
   const cli = await cliOf(relay, { role: 'viewer' });
   const job = `job_${'0123456789'.repeat(12)}`;
   await deliver(relay.webhooks, { job_id: job, status: 'exploded' });
@@ -117,9 +128,12 @@ test('no line is wider than the terminal, whatever the id of a job', async () =>
   ).toEqual([]);
 });
 
-test('a job’s replays are in its story, with who asked for them and how long they took', async () => {
-  await using story = await startWithStory();
-  const { relay, job } = story;
+it('a job’s replays are in its story, with who asked for them and how long they took', async ({
+  busy: relay,
+}) => {
+  const job = newJobId();
+  await deliver(relay.webhooks, completed(job));
+  await untilNonePending(relay.database);
   const cli = await cliOf(relay, { role: 'operator' });
   const [replay] = await cli.items('replay', `default:${job}:completed`, '--note', 'a test', '--yes');
 
@@ -132,8 +146,7 @@ test('a job’s replays are in its story, with who asked for them and how long t
   expect(screen).toMatch(/ replay +finished +[0-9a-f-]{36}, by/);
 });
 
-test('the story of a failed job says why, to those who may read bodies', async () => {
-  await using story = await startWithStory();
+it('the story of a failed job says why, to those who may read bodies', async ({ story }) => {
   const viewer = await cliOf(story.relay, { role: 'viewer' });
 
   const [auditors, viewers] = [
@@ -149,8 +162,7 @@ test('the story of a failed job says why, to those who may read bodies', async (
   ]);
 });
 
-test('a job that nobody has heard of is exit code 1, and said', async () => {
-  await using relay = await startTestService();
+it('a job that nobody has heard of is exit code 1, and said', async ({ busy: relay }) => {
   const cli = await cliOf(relay, { role: 'viewer' });
   const { code, stdout, stderr } = await cli.run('jobs', 'show', 'job_nobody');
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -158,20 +170,7 @@ test('a job that nobody has heard of is exit code 1, and said', async () => {
 });
 
 describe('a job that is in another source only', () => {
-  const SECRETS = { 'team-a': 'a-secret-of-the-team-a-0001', 'team-b': 'a-secret-of-the-team-b-0001' };
-
-  /** With two sources beside `default`, which are read again from the folder while it runs. */
-  async function startWithTeams(folder: TestFolder) {
-    const teams = Object.entries(SECRETS).map(([name, secret]) => [name, { secrets: [secret] }]);
-    const file = await folder.write('sources.json', JSON.stringify(Object.fromEntries(teams)));
-    return startTestService({ env: { SOURCES_FILE: file } });
-  }
-  const deliverTo = (relay: TestService, source: keyof typeof SECRETS, content: Notification) =>
-    deliver(`${relay.webhooks}/${source}`, content, { secret: SECRETS[source] });
-
-  test('is exit code 1, and said: in which source it is, and how to show it', async () => {
-    await using folder = await createFolder();
-    await using relay = await startWithTeams(folder);
+  it('is exit code 1, and said: in which source it is, and how to show it', async ({ busy: relay }) => {
     const cli = await cliOf(relay, { role: 'viewer' });
     const [job, both, odd] = [newJobId(), newJobId(), newJobId()];
     await deliverTo(relay, 'team-a', completed(job));
@@ -190,9 +189,7 @@ describe('a job that is in another source only', () => {
     expect((await cli.run('jobs', 'show', odd)).stderr).toContain('It is in: team-b.');
   });
 
-  test('is not told of to a token that may not read that source', async () => {
-    await using folder = await createFolder();
-    await using relay = await startWithTeams(folder);
+  it('is not told of to a token that may not read that source', async ({ busy: relay }) => {
     const cli = await cliOf(relay, { role: 'viewer', sources: ['team-b', 'default'] });
     const limited = await cliOf(relay, { role: 'viewer', sources: ['team-b'] });
     const [hidden, own] = [newJobId(), newJobId()];
@@ -212,9 +209,8 @@ describe('a job that is in another source only', () => {
   });
 });
 
-test('lists are found by their filters, newest first, and go on past a page', async () => {
-  await using story = await startWithStory();
-  const { cli, relay, job, lost } = story;
+it('lists are found by their filters, newest first', async ({ story }) => {
+  const { cli, job, lost } = story;
 
   expect(only(await cli.items('jobs', 'list', '--state', 'failed'), 'job_id', 'state')).toEqual([
     { job_id: lost, state: 'failed' },
@@ -230,7 +226,10 @@ test('lists are found by their filters, newest first, and go on past a page', as
   expect(only(await cli.items('publications', 'list', '--result', 'returned'), 'event_id')).toEqual([
     { event_id: `default:${lost}:failed` },
   ]);
+});
 
+it('a list goes on past a page', async ({ busy: relay }) => {
+  const cli = await cliOf(relay, { role: 'auditor' });
   await Promise.all(Array.from({ length: 230 }, (_, n) => deliver(relay.webhooks, progress(`many_${n}`, 5))));
   expect(await cli.items('events', 'list', '--job-prefix', 'many_')).toHaveLength(50);
   const all = await cli.items('events', 'list', '--job-prefix', 'many_', '--all');
@@ -238,9 +237,8 @@ test('lists are found by their filters, newest first, and go on past a page', as
   expect(await cli.items('events', 'list', '--job-prefix', 'many_', '--limit', '210')).toHaveLength(210);
 });
 
-test('a list without a match prints nothing, and says so aside', async () => {
-  await using relay = await startTestService();
-  const cli = await cliOf(relay, { role: 'viewer' });
+it('a list without a match prints nothing, and says so aside', async ({ busy: relay }) => {
+  const cli = await cliOf(relay, { role: 'viewer', sources: ['nobody'] });
   expect(await cli.run('deliveries', 'list')).toEqual({
     code: 0,
     stdout: '',
@@ -248,12 +246,14 @@ test('a list without a match prints nothing, and says so aside', async () => {
   });
 });
 
-test("deliveries show has a delivery's headers, and its body byte for byte for those who may", async () => {
-  await using relay = await startTestService();
+it("deliveries show has a delivery's headers, and its body byte for byte for those who may", async ({
+  busy: relay,
+}) => {
   const [auditor, viewer] = [await cliOf(relay, { role: 'auditor' }), await cliOf(relay, { role: 'viewer' })];
-  const body = `{ "job_id":"${newJobId()}",  "status":"processing","progress_percentage": 7 }\n`;
+  const job = newJobId();
+  const body = `{ "job_id":"${job}",  "status":"processing","progress_percentage": 7 }\n`;
   await deliver(relay.webhooks, body, { headers: { 'user-agent': 'a sender' } });
-  const [delivery] = await viewer.items('deliveries', 'list');
+  const [delivery] = await viewer.items('deliveries', 'list', '--job', job);
   const id = String(delivery?.['id']);
 
   const [detail] = await viewer.items('deliveries', 'show', id);
@@ -275,15 +275,13 @@ test("deliveries show has a delivery's headers, and its body byte for byte for t
   ]);
 });
 
-test('events show has its publications', async () => {
-  await using story = await startWithStory();
+it('events show has its publications', async ({ story }) => {
   const id = `default:${story.lost}:failed`;
   const [event] = await story.cli.items<{ publications: Item[] }>('events', 'show', id);
   expect(event).toMatchObject({ id, publication: 'returned', publications: [{ result: 'returned' }] });
 });
 
-test('stats counts by outcome, and sources knows who sent with which secret', async () => {
-  await using story = await startWithStory();
+it('stats counts by outcome, and sources knows who sent with which secret', async ({ story }) => {
   const { cli } = story;
   await waitFor(
     async () => {
@@ -301,8 +299,7 @@ test('stats counts by outcome, and sources knows who sent with which secret', as
   });
 });
 
-test('stats --total is the last hour as one line', async () => {
-  await using story = await startWithStory();
+it('stats --total is the last hour as one line', async ({ story }) => {
   await waitFor(
     async () => {
       const [total] = await story.cli.items<{ deliveries: Item; publications: Item }>('stats', '--total');
@@ -317,8 +314,7 @@ test('stats --total is the last hour as one line', async () => {
   expect(screen).toMatch(/\npublications +lag .* 2 confirmed, 1 returned/);
 });
 
-test('live prints what happens from now on, and ends on SIGINT with 0', async () => {
-  await using relay = await startTestService();
+it('live prints what happens from now on, and ends on SIGINT with 0', async ({ busy: relay }) => {
   const cli = await cliOf(relay, { role: 'viewer' });
   await using live = startProcess(['live', '--events', 'deliveries', '--outcome', 'duplicate'], {
     env: cli.env,
@@ -343,8 +339,7 @@ test('live prints what happens from now on, and ends on SIGINT with 0', async ()
 });
 
 describe('export', () => {
-  test('writes a whole list as NDJSON or CSV, to standard output or a file', async () => {
-    await using story = await startWithStory();
+  it('writes a whole list as NDJSON or CSV, to standard output or a file', async ({ story }) => {
     await using folder = await createFolder();
     const { cli, job } = story;
     const out = folder.path('deliveries.csv');
@@ -367,8 +362,9 @@ describe('export', () => {
     expect(await cli.items('log', '--action', 'export')).toHaveLength(2);
   });
 
-  test('that is refused leaves no file, and one that is cut no whole one: exit code 1', async () => {
-    await using relay = await startTestService();
+  it('that is refused leaves no file, and one that is cut no whole one: exit code 1', async ({
+    busy: relay,
+  }) => {
     await using folder = await createFolder();
     await using cut = await startReceiver((response) => {
       response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
@@ -392,8 +388,7 @@ describe('export', () => {
   });
 });
 
-test('on a terminal there are tables, no wider than it is', async () => {
-  await using story = await startWithStory();
+it('on a terminal there are tables, no wider than it is', async ({ story }) => {
   const { cli, job } = story;
 
   const list = await cli.onTerminal(['jobs', 'list']);

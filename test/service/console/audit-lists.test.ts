@@ -1,20 +1,20 @@
 // The lists of jobs, deliveries, events and publications in the console: filters, pages, and the same from a shell.
 
+// oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
+
 import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { address } from '../../../src/operators/console/view/links.ts';
 import { type PageAnswer, type Visit, visitConsole } from '../../support/console.ts';
 import { createFolder } from '../../support/folder.ts';
 import { operators } from '../../support/operators.ts';
-import { patience } from '../../support/patience.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';
 import { completed, deliver, failed, progress } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { paste } from '../../support/shell.ts';
 import { openTransaction } from '../../support/transaction.ts';
+import { waitFor } from '../../support/waits.ts';
 import { cases, IS_SHORT_RUN } from '../../only-in-all.ts';
-
-const PATIENCE = { timeout: patience(15_000) };
 
 type ListPage = { items: Record<string, unknown>[]; next_cursor: string | null };
 
@@ -28,10 +28,40 @@ const LISTS = {
 type Name = keyof typeof LISTS;
 const NAMES = Object.keys(LISTS) as Name[];
 
-async function fill(relay: TestService, jobs: number): Promise<void> {
-  for (let at = 0; at < jobs; at++) await deliver(relay.webhooks, progress(`job_${100 + at}`, 10));
-  await expect.poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), PATIENCE).toHaveLength(jobs);
+async function untilPublished({ database }: TestService, count: number): Promise<void> {
+  await waitFor(async () => {
+    const found = await database.query(`select from ${PUBLICATIONS} p`);
+    if (found.length !== count) throw new Error(`${found.length} of ${count} publications so far`);
+  });
 }
+
+/** Tests only read what their service has: `filled` has more than a page of each list, `varied` something for each filter. */
+const it = test.extend<{ filled: TestService; varied: TestService }>({
+  filled: [
+    // oxlint-disable-next-line no-empty-pattern -- vitest reads the names of what is needed from it
+    async ({}, use) => {
+      await using relay = await startTestService();
+      for (let at = 0; at < 30; at++) await deliver(relay.webhooks, progress(`job_${100 + at}`, 10));
+      await untilPublished(relay, 30);
+      await use(relay);
+    },
+    { scope: 'file' },
+  ],
+  varied: [
+    // oxlint-disable-next-line no-empty-pattern -- as above
+    async ({}, use) => {
+      await using relay = await startTestService({ exchange: 'test.filters' });
+      await deliver(relay.webhooks, progress('job_a', 10));
+      await deliver(relay.webhooks, failed('job_a'));
+      await deliver(relay.webhooks, failed('job_a', { error_message: 'another' }));
+      await deliver(relay.webhooks, progress('job_a', 20));
+      await deliver(relay.webhooks, completed('job_b'));
+      await untilPublished(relay, 4);
+      await use(relay);
+    },
+    { scope: 'file' },
+  ],
+});
 
 /** The rows by what tells them apart. */
 const rowsOf = (page: PageAnswer, items: Record<string, unknown>[], name: Name) =>
@@ -45,11 +75,9 @@ const nextOf = (page: PageAnswer) => page.links.find(({ text }) => text === 'Nex
 /** The two lines at the end of each page. */
 const linesOf = ({ pres }: PageAnswer) => [pres.at(-2) ?? '', pres.at(-1) ?? ''] as const;
 
-test.for(NAMES)(
+it.for(NAMES)(
   'the list of %s shows the API’s rows page by page, and its state is its address',
-  async (name) => {
-    await using relay = await startTestService();
-    await fill(relay, 30);
+  async (name, { filled: relay }) => {
     const visit = await visitConsole(relay, { role: 'viewer' });
     const api = await operators(relay, { role: 'viewer' });
     const { body } = await api.get<ListPage>(`/${name}?limit=200`);
@@ -116,33 +144,29 @@ const FILTERS: Readonly<Record<Name, readonly string[]>> = {
   ],
 };
 
-test.for(NAMES)('each filter of %s gives the API’s rows, and stays in the form', async (name) => {
-  await using relay = await startTestService({ exchange: 'test.filters' });
-  await deliver(relay.webhooks, progress('job_a', 10));
-  await deliver(relay.webhooks, failed('job_a'));
-  await deliver(relay.webhooks, failed('job_a', { error_message: 'another' }));
-  await deliver(relay.webhooks, progress('job_a', 20));
-  await deliver(relay.webhooks, completed('job_b'));
-  await expect.poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), PATIENCE).toHaveLength(4);
-  const visit = await visitConsole(relay, { role: 'viewer' });
-  const api = await operators(relay, { role: 'viewer' });
-  const all = (await api.get<ListPage>(`/${name}`)).body.items;
-  for (const query of FILTERS[name]) {
-    const page = await visit.get(`/console/${name}?${query}`);
-    // The API takes whole times alone.
-    const asked = query
-      .replace(/from=\w+$/, 'from=2020-01-01T00:00:00Z')
-      .replace(/to=2030-01-01$/, '$&T00:00:00Z');
-    const expected = (await api.get<ListPage>(`/${name}?${asked}`)).body.items;
-    expect([page.status, rowsOf(page, all, name).length > 0], `with ${query}`).toEqual([
-      200,
-      expected.length > 0,
-    ]);
-    for (const item of expected) expect(rowsOf(page, [item], name)).toEqual([item]);
-    const form = page.forms.find(({ method, action }) => method === 'get' && action === `/console/${name}`);
-    for (const [field, value] of new URLSearchParams(query)) expect(form?.fields[field]).toBe(value);
-  }
-});
+it.for(NAMES)(
+  'each filter of %s gives the API’s rows, and stays in the form',
+  async (name, { varied: relay }) => {
+    const visit = await visitConsole(relay, { role: 'viewer' });
+    const api = await operators(relay, { role: 'viewer' });
+    const all = (await api.get<ListPage>(`/${name}`)).body.items;
+    for (const query of FILTERS[name]) {
+      const page = await visit.get(`/console/${name}?${query}`);
+      // The API takes whole times alone.
+      const asked = query
+        .replace(/from=\w+$/, 'from=2020-01-01T00:00:00Z')
+        .replace(/to=2030-01-01$/, '$&T00:00:00Z');
+      const expected = (await api.get<ListPage>(`/${name}?${asked}`)).body.items;
+      expect([page.status, rowsOf(page, all, name).length > 0], `with ${query}`).toEqual([
+        200,
+        expected.length > 0,
+      ]);
+      for (const item of expected) expect(rowsOf(page, [item], name)).toEqual([item]);
+      const form = page.forms.find(({ method, action }) => method === 'get' && action === `/console/${name}`);
+      for (const [field, value] of new URLSearchParams(query)) expect(form?.fields[field]).toBe(value);
+    }
+  },
+);
 
 /** What a shell would act on, what would end a quote, and what turns a line around. */
 const HOSTILE = [
@@ -161,28 +185,28 @@ const HOSTILE = [
 ];
 
 describe('the lines for a shell', () => {
-  test.for(cases(NAMES.slice(0, 1), NAMES.slice(1)))('of the list of %s give the same rows', async (name) => {
-    await using relay = await startTestService();
-    await fill(relay, 27);
-    await using folder = await createFolder();
-    const visit = await visitConsole(relay, { role: 'viewer' });
-    const shell = { operators: relay.operators, token: visit.value, folder: folder.path('.') };
-    const api = await operators(relay);
-    const { body } = await api.get<ListPage>(`/${name}?limit=25`);
-    const [command, curl] = linesOf(await visit.get(`/console/${name}`));
+  it.for(cases(NAMES.slice(0, 1), NAMES.slice(1)))(
+    'of the list of %s give the same rows',
+    async (name, { filled: relay }) => {
+      await using folder = await createFolder();
+      const visit = await visitConsole(relay, { role: 'viewer' });
+      const shell = { operators: relay.operators, token: visit.value, folder: folder.path('.') };
+      const api = await operators(relay);
+      const { body } = await api.get<ListPage>(`/${name}?limit=25`);
+      const [command, curl] = linesOf(await visit.get(`/console/${name}`));
 
-    const printed = (await paste(command, shell))
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as unknown);
-    expect(printed).toEqual(body.items);
-    expect(JSON.parse(await paste(curl, shell))).toEqual(body);
-    const [, second] = linesOf(await visit.get(nextOf(await visit.get(`/console/${name}`)) ?? ''));
-    expect((JSON.parse(await paste(second, shell)) as ListPage).items).toHaveLength(2);
-  });
+      const printed = (await paste(command, shell))
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown);
+      expect(printed).toEqual(body.items);
+      expect(JSON.parse(await paste(curl, shell))).toEqual(body);
+      const [, second] = linesOf(await visit.get(nextOf(await visit.get(`/console/${name}`)) ?? ''));
+      expect((JSON.parse(await paste(second, shell)) as ListPage).items).toHaveLength(5);
+    },
+  );
 
-  test.skipIf(IS_SHORT_RUN)('do nothing else, whatever a filter holds', async () => {
-    await using relay = await startTestService();
+  it.skipIf(IS_SHORT_RUN)('do nothing else, whatever a filter holds', async ({ filled: relay }) => {
     await using folder = await createFolder();
     const visit = await visitConsole(relay, { role: 'viewer' });
     const shell = { operators: relay.operators, token: visit.value, folder: folder.path('.') };
@@ -217,8 +241,7 @@ test('a list that is empty says what would fill it, and one that is filtered say
   );
 });
 
-test('a filter that cannot be is told, and not ignored', async () => {
-  await using relay = await startTestService();
+it('a filter that cannot be is told, and not ignored', async ({ filled: relay }) => {
   const visit = await visitConsole(relay, { role: 'viewer' });
   for (const query of ['outcome=nonsense', 'from=yesterday', 'job_id=%00', `source=${'x'.repeat(64)}`]) {
     const page = await visit.get(`/console/deliveries?${query}`);
@@ -242,7 +265,7 @@ test('a token that is limited to sources sees theirs alone', async () => {
     await deliver(`${relay.webhooks}/${name}`, completed(`job_${name}`), {
       secret: secretOf(name),
     });
-  await expect.poll(() => relay.database.query(`select from ${PUBLICATIONS} p`), PATIENCE).toHaveLength(2);
+  await untilPublished(relay, 2);
   const visit = await visitConsole(relay, { role: 'auditor', sources: ['alpha'] });
   for (const name of NAMES) {
     const page = await visit.get(`/console/${name}`);

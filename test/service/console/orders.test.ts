@@ -1,53 +1,60 @@
 // Decisions in the console on one, some or all: each with a page that shows first what it is about, and a form that acts on exactly
 // that, once.
 
-import { expect, test } from 'vitest';
-import { listen, newExchange } from '../../support/bus.ts';
+// oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
+
+import { expect } from 'vitest';
+import { type Apart, listenApart, testApart as it } from '../../support/apart.ts';
 import { type PageAnswer, type Visit, visitConsole } from '../../support/console.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { OUTBOX } from '../../support/outbox.ts';
 
 /** Nothing is bound: every event is returned. @returns the ids of the events */
-async function returned(relay: TestService, count: number): Promise<string[]> {
-  const before = await statesOf(relay);
+async function returned(apart: Apart, count: number): Promise<string[]> {
+  const before = await statesOf(apart);
   const jobs = Array.from({ length: count }, newJobId);
-  for (const job of jobs) await deliver(relay.webhooks, completed(job));
+  for (const job of jobs) await deliver(apart.webhooks, completed(job));
   const all = before.filter((state) => state === 'returned').length + count;
-  const isSo = async () => (await statesOf(relay)).filter((state) => state === 'returned').length === all;
+  const isSo = async () => (await statesOf(apart)).filter((state) => state === 'returned').length === all;
   await until('all are returned', async () => (await isSo()) || undefined, { limitMs: 15_000 });
-  return jobs.map((job) => `default:${job}:completed`);
+  return jobs.map((job) => `${apart.source}:${job}:completed`);
 }
 
-const statesOf = async ({ database }: TestService) =>
-  (await database.query<{ state: string }>(`select state from ${OUTBOX} order by sequence`)).map(
-    ({ state }) => state,
+const entriesOf = ({ relay, source }: Apart) =>
+  relay.database.query<{ id: string; state: string }>(
+    `select sequence::text as id, state from ${OUTBOX} where source = $1 order by sequence`,
+    [source],
   );
 
-const idsOf = async ({ database }: TestService) =>
-  (await database.query<{ id: string }>(`select sequence::text as id from ${OUTBOX} order by sequence`)).map(
-    ({ id }) => id,
-  );
+const statesOf = async (apart: Apart) => (await entriesOf(apart)).map(({ state }) => state);
 
-async function quarantined(relay: TestService, count: number): Promise<string[]> {
+const idsOf = async (apart: Apart) => (await entriesOf(apart)).map(({ id }) => id);
+
+async function quarantined({ webhooks }: Apart, count: number): Promise<string[]> {
   const jobs = Array.from({ length: count }, newJobId);
-  for (const job of jobs) await deliver(relay.webhooks, { job_id: job, status: 'archived' });
+  for (const job of jobs) await deliver(webhooks, { job_id: job, status: 'archived' });
   return jobs;
 }
 
-const waiting = async ({ database }: TestService) =>
+const waiting = async ({ relay, source }: Apart) =>
   (
-    await database.query<{ job_id: string }>(
-      `select job_id from deliveries where outcome = 'quarantined' and released_at is null and discarded_at is null
+    await relay.database.query<{ job_id: string }>(
+      `select job_id from deliveries
+       where source = $1 and outcome = 'quarantined' and released_at is null and discarded_at is null
        order by received_at, id`,
+      [source],
     )
   ).map(({ job_id: job }) => job);
 
-const actionsOf = async ({ database }: TestService) =>
+const visitAs = ({ relay, source }: Apart) => visitConsole(relay, { role: 'operator', sources: [source] });
+
+/** What the visitor did since they signed in. */
+const actionsOf = async ({ relay }: Apart, { token }: Visit) =>
   (
-    await database.query<{ action: string }>(
-      `select action from operator_log where action not like 'session.%' order by id`,
+    await relay.database.query<{ action: string }>(
+      `select action from operator_log where actor = $1 and action not like 'session.%' order by id`,
+      [token.name],
     )
   ).map(({ action }) => action);
 
@@ -63,13 +70,12 @@ async function submitTwice(visit: Visit, page: PageAnswer, action: string, value
   return { first, second: await visit.submit(form, values) };
 }
 
-const startAlone = () => startTestService({ exchange: newExchange() });
-
-test('returned events are sent again after a queue was bound: exactly those that were shown', async () => {
-  await using relay = await startAlone();
-  await using admin = await listen(relay.exchange, { bindings: [] });
-  const shown = await returned(relay, 3);
-  const visit = await visitConsole(relay, { role: 'operator' });
+it('returned events are sent again after a queue was bound: exactly those that were shown', async ({
+  apart,
+}) => {
+  await using admin = await listenApart(apart, []);
+  const shown = await returned(apart, 3);
+  const visit = await visitAs(apart);
 
   const list = await visit.get('/console/outbox?state=returned');
   expect(list.text).toContain('312 NO_ROUTE');
@@ -77,10 +83,10 @@ test('returned events are sent again after a queue was bound: exactly those that
   const confirm = await visit.get(link?.href ?? '');
   expect(confirm.text).toContain('Retry 3 events?');
   for (const id of shown) expect(confirm.text).toContain(id);
-  expect(await actionsOf(relay)).toEqual([]);
+  expect(await actionsOf(apart, visit)).toEqual([]);
 
-  const [later = ''] = await returned(relay, 1);
-  await admin.channel.bindQueue(admin.queue, relay.exchange, 'job.#');
+  const [later = ''] = await returned(apart, 1);
+  await admin.channel.bindQueue(admin.queue, apart.relay.exchange, `job.*.${apart.source}`);
   const { first, second } = await submitTwice(visit, confirm, '/console/outbox/retry');
 
   expect(first.status).toBe(200);
@@ -90,39 +96,35 @@ test('returned events are sent again after a queue was bound: exactly those that
   expect(admin.ids().toSorted()).toEqual(shown.toSorted());
   expect(admin.ids()).not.toContain(later);
   // One line for the order and one for each event; the second form added none.
-  expect(await actionsOf(relay)).toEqual(Array.from({ length: 4 }, () => 'outbox.retry'));
+  expect(await actionsOf(apart, visit)).toEqual(Array.from({ length: 4 }, () => 'outbox.retry'));
 });
 
-test('ticked entries are decided on, and no others, also not those that came since', async () => {
-  await using relay = await startAlone();
-  await using _ = await listen(relay.exchange, { bindings: [] });
-  await returned(relay, 3);
-  const [one = '', two = ''] = await idsOf(relay);
-  const visit = await visitConsole(relay, { role: 'operator' });
+it('ticked entries are decided on, and no others, also not those that came since', async ({ apart }) => {
+  await returned(apart, 3);
+  const [one = '', two = ''] = await idsOf(apart);
+  const visit = await visitAs(apart);
 
   const confirm = await visit.get(`/console/outbox/discard?${ticked([one, two])}`);
   expect(confirm.text).toContain('Discard 2 events?');
-  await returned(relay, 1);
+  await returned(apart, 1);
   const { first, second } = await submitTwice(visit, confirm, '/console/outbox/discard');
 
   expect(first.text).toContain('2 events discarded');
   expect(second.text).toBe(first.text);
-  const left = await idsOf(relay);
+  const left = await idsOf(apart);
   expect(left).toHaveLength(2);
   expect(left).not.toContain(one);
   expect(left).not.toContain(two);
 });
 
-test('one entry is decided on from its row; what was decided meanwhile is said', async () => {
-  await using relay = await startAlone();
-  await using _ = await listen(relay.exchange, { bindings: [] });
-  await returned(relay, 1);
-  const visit = await visitConsole(relay, { role: 'operator' });
+it('one entry is decided on from its row; what was decided meanwhile is said', async ({ apart }) => {
+  await returned(apart, 1);
+  const visit = await visitAs(apart);
   const list = await visit.get('/console/outbox');
   const link = list.links.find(({ text }) => text === 'Discard');
   const confirm = await visit.get(link?.href ?? '');
   expect(confirm.text).toContain('Discard 1 event?');
-  await relay.database.query('delete from outbox_held');
+  await apart.relay.database.query('delete from outbox_held where source = $1', [apart.source]);
 
   const done = await visit.submit(formOf(confirm, '/console/outbox/discard'));
 
@@ -131,10 +133,9 @@ test('one entry is decided on from its row; what was decided meanwhile is said',
   expect((await visit.get(link?.href ?? '')).text).toContain('Nothing to discard');
 });
 
-test('without a tick nothing is decided', async () => {
-  await using relay = await startTestService();
-  await quarantined(relay, 1);
-  const visit = await visitConsole(relay, { role: 'operator' });
+it('without a tick nothing is decided', async ({ apart }) => {
+  await quarantined(apart, 1);
+  const visit = await visitAs(apart);
 
   for (const path of [
     '/console/outbox/retry',
@@ -146,67 +147,68 @@ test('without a tick nothing is decided', async () => {
     expect(page.text).toContain('Nothing was chosen');
     expect((await visit.post(path, { key: crypto.randomUUID(), note: 'x' })).status).toBe(400);
   }
-  expect(await waiting(relay)).toHaveLength(1);
+  expect(await waiting(apart)).toHaveLength(1);
 });
 
-test('a quarantined delivery is released: what is understood now becomes an event, and each result is told', async () => {
-  await using relay = await startTestService();
-  const [stays = '', goes = ''] = await quarantined(relay, 2);
+it('a quarantined delivery is released: what is understood now becomes an event, and each result is told', async ({
+  apart,
+}) => {
+  const [stays = '', goes = ''] = await quarantined(apart, 2);
   // As if the schemas had not known it when it came.
-  await relay.database.query(
+  const { database } = apart.relay;
+  await database.query(
     `update deliveries set body = convert_to('{"job_id":"${goes}","status":"processing","progress_percentage":1}', 'utf8')
      where job_id = '${goes}'`,
   );
-  const visit = await visitConsole(relay, { role: 'operator' });
+  const visit = await visitAs(apart);
   const list = await visit.get('/console/quarantine');
   expect(list.text).toContain('unknown status');
   const group = list.links.find(({ text }) => text === 'Release all');
   const confirm = await visit.get(group?.href ?? '');
   expect(confirm.text).toContain('Release 2 deliveries?');
 
-  const [later = ''] = await quarantined(relay, 1);
+  const [later = ''] = await quarantined(apart, 1);
   const { first, second } = await submitTwice(visit, confirm, '/console/quarantine/release');
 
   expect(first.text).toContain('1 delivery released');
   expect(first.text).toContain('still quarantined');
   expect(first.links.map(({ href }) => href)).toContain(
-    `/console/event?id=${encodeURIComponent(`default:${goes}:processing:1`)}`,
+    `/console/event?id=${encodeURIComponent(`${apart.source}:${goes}:processing:1`)}`,
   );
   expect(second.text).toBe(first.text);
-  expect(await waiting(relay)).toEqual([stays, later]);
-  expect(await relay.database.query('select from events')).toHaveLength(1);
+  expect(await waiting(apart)).toEqual([stays, later]);
+  expect(await database.query('select from events where source = $1', [apart.source])).toHaveLength(1);
 });
 
-test('discards need a reason, act on what was shown, and leave one line each', async () => {
-  await using relay = await startTestService();
-  await quarantined(relay, 2);
-  const visit = await visitConsole(relay, { role: 'operator' });
+it('discards need a reason, act on what was shown, and leave one line each', async ({ apart }) => {
+  await quarantined(apart, 2);
+  const visit = await visitAs(apart);
   const confirm = await visit.get('/console/quarantine/discard?all=true');
-  const [later = ''] = await quarantined(relay, 1);
+  const [later = ''] = await quarantined(apart, 1);
   const form = formOf(confirm, '/console/quarantine/discard');
 
   expect((await visit.submit(form, { note: ' ' })).status).toBe(400);
-  expect(await waiting(relay)).toHaveLength(3);
+  expect(await waiting(apart)).toHaveLength(3);
   const done = await visit.submit(form, { note: 'a test of team A' });
 
   expect(done.text).toContain('2 deliveries discarded');
-  expect(await waiting(relay)).toEqual([later]);
-  expect(await actionsOf(relay)).toEqual(['quarantine.discard', 'quarantine.discard']);
+  expect(await waiting(apart)).toEqual([later]);
+  expect(await actionsOf(apart, visit)).toEqual(['quarantine.discard', 'quarantine.discard']);
 });
 
-test('an order of more than one call goes on under the same bound until all is done', async () => {
-  await using relay = await startTestService();
-  await quarantined(relay, 1);
+it('an order of more than one call goes on under the same bound until all is done', async ({ apart }) => {
+  await quarantined(apart, 1);
   // A release takes a hundred at once.
-  await relay.database.query(
+  await apart.relay.database.query(
     `insert into deliveries select (jsonb_populate_record(d, jsonb_build_object(
        'id', gen_random_uuid(), 'job_id', 'job_' || n, 'received_at', d.received_at - n * interval '1 ms'))).*
-     from deliveries d, generate_series(1, 119) n`,
+     from deliveries d, generate_series(1, 119) n where d.source = $1`,
+    [apart.source],
   );
-  const visit = await visitConsole(relay, { role: 'operator' });
+  const visit = await visitAs(apart);
   const confirm = await visit.get('/console/quarantine/release?all=true');
   expect(confirm.text).toContain('Release 120 deliveries?');
-  await quarantined(relay, 1);
+  await quarantined(apart, 1);
 
   const { first, second } = await submitTwice(visit, confirm, '/console/quarantine/release');
   const next = formOf(first, '/console/quarantine/release');
@@ -216,13 +218,12 @@ test('an order of more than one call goes on under the same bound until all is d
   const last = await visit.submit(next);
 
   expect(last.text).toContain('The preview was of 120 deliveries');
-  expect(await actionsOf(relay)).toHaveLength(120);
+  expect(await actionsOf(apart, visit)).toHaveLength(120);
 });
 
-test('a form without a key, or without the bound of its preview, does nothing', async () => {
-  await using relay = await startTestService();
-  await quarantined(relay, 1);
-  const visit = await visitConsole(relay, { role: 'operator' });
+it('a form without a key, or without the bound of its preview, does nothing', async ({ apart }) => {
+  await quarantined(apart, 1);
+  const visit = await visitAs(apart);
   const path = '/console/quarantine/discard';
 
   for (const form of [
@@ -232,22 +233,21 @@ test('a form without a key, or without the bound of its preview, does nothing', 
   ]) {
     expect((await visit.post(path, form)).status).toBe(400);
   }
-  expect(await waiting(relay)).toHaveLength(1);
+  expect(await waiting(apart)).toHaveLength(1);
 });
 
-test('copies of replays are not decided on one by one', async () => {
-  await using relay = await startAlone();
-  await using _ = await listen(relay.exchange, { bindings: [] });
-  await returned(relay, 1);
-  await relay.database.query(
-    `with gone as (delete from outbox_held returning *)
+it('copies of replays are not decided on one by one', async ({ apart }) => {
+  await returned(apart, 1);
+  await apart.relay.database.query(
+    `with gone as (delete from outbox_held where source = $1 returning *)
      insert into replay_copies (position, replay_id, replay_of, replayed_by, source, job_id, status, late, recorded_at, data,
                                 state, attempts, last_error)
      select sequence, gen_random_uuid(), sequence, 'a test', source, job_id, status, late, recorded_at, '{}', state, attempts,
             last_error
      from gone`,
+    [apart.source],
   );
-  const visit = await visitConsole(relay, { role: 'operator' });
+  const visit = await visitAs(apart);
 
   const list = await visit.get('/console/outbox?copies=true');
 
@@ -256,12 +256,13 @@ test('copies of replays are not decided on one by one', async () => {
   expect(list.links.map(({ text }) => text)).not.toContain('Retry');
 });
 
-test('an event that is pending is parked, after a page that asks', async () => {
-  await using relay = await startAlone();
-  await using _ = await listen(relay.exchange, { bindings: [] });
-  const [id = ''] = await returned(relay, 1);
-  await relay.database.query(`update outbox_held set state = 'pending', due_at = now() + interval '1 hour'`);
-  const visit = await visitConsole(relay, { role: 'operator' });
+it('an event that is pending is parked, after a page that asks', async ({ apart }) => {
+  const [id = ''] = await returned(apart, 1);
+  await apart.relay.database.query(
+    `update outbox_held set state = 'pending', due_at = now() + interval '1 hour' where source = $1`,
+    [apart.source],
+  );
+  const visit = await visitAs(apart);
   const link = (await visit.get('/console/outbox')).links.find(({ text }) => text === 'Park');
   const confirm = await visit.get(link?.href ?? '');
   expect(confirm.text).toContain('Park 1 event?');
@@ -270,12 +271,11 @@ test('an event that is pending is parked, after a page that asks', async () => {
   const done = await visit.submit(formOf(confirm, '/console/outbox/park'));
 
   expect(done.text).toContain('1 event parked');
-  expect(await statesOf(relay)).toEqual(['parked']);
+  expect(await statesOf(apart)).toEqual(['parked']);
 });
 
-test('without a choice the quarantine shows what waits, and says so', async () => {
-  await using relay = await startTestService();
-  const visit = await visitConsole(relay);
+it('without a choice the quarantine shows what waits, and says so', async ({ apart }) => {
+  const visit = await visitConsole(apart.relay);
   const options = /<select name="state">(.*?)<\/select>/s;
   const { html } = await visit.get('/console/quarantine');
   expect(options.exec(html)?.[1]).toBe(

@@ -1,11 +1,11 @@
 // Releases and discards of many deliveries: exactly those that were shown before, by their ids or by a filter and its bound.
 
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { type Operators, operators } from '../../support/operators.ts';
 import { orderOne } from '../../support/orders.ts';
 import { completed, deliver, newJobId, progress } from '../../support/sender.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { shareTestService } from '../../support/shared-service.ts';
 import { openTransaction } from '../../support/transaction.ts';
 import { seedQuarantine } from '../../support/waiting.ts';
 
@@ -15,34 +15,44 @@ type Preview = { matched: number; matched_exactly: boolean; to: string; sample: 
 
 const NOTE = 'a test of team A';
 
-let service: TestService;
+const shared = shareTestService();
+
+/** Each test has a source of its own, and a token that reaches no other. */
+let source: string;
 let api: Operators;
 beforeEach(async () => {
-  service = await startTestService();
-  api = await operators(service, { role: 'operator', name: 'Ada' });
+  source = newJobId();
+  api = await operatorOf(source);
 });
-afterEach(async () => service[Symbol.asyncDispose]());
+
+const operatorOf = (...sources: string[]) => operators(shared(), { role: 'operator', sources });
+
+const seed = (of: Parameters<typeof seedQuarantine>[1] = {}) =>
+  seedQuarantine(shared().database, { source, ...of });
 
 /** As if their bodies had been understood all along. */
 const makeUnderstood = (ids: readonly string[], body: { job_id: string; status: string }) =>
-  service.database.query(
+  shared().database.query(
     `update deliveries set job_id = $2, status = $3, body = convert_to($4, 'UTF8') where id = any($1::uuid[])`,
     [ids, body.job_id, body.status, JSON.stringify(body)],
   );
 
-const waiting = async () =>
+const waiting = async (of = source) =>
   (
-    await service.database.query<{ id: string }>(
-      `select id from deliveries where outcome = 'quarantined' and released_at is null and discarded_at is null
+    await shared().database.query<{ id: string }>(
+      `select id from deliveries
+       where source = $1 and outcome = 'quarantined' and released_at is null and discarded_at is null
        order by received_at, id`,
+      [of],
     )
   ).map(({ id }) => id);
 
+/** What the test's operator did. */
 const logged = async (action: string) =>
   (
-    await service.database.query<{ subject: string }>(
-      'select subject from operator_log where action = $1 order by id',
-      [action],
+    await shared().database.query<{ subject: string }>(
+      'select subject from operator_log where action = $1 and actor = $2 order by id',
+      [action, api.token.name],
     )
   ).map(({ subject }) => subject);
 
@@ -52,12 +62,16 @@ const resultsOf = (items: readonly Item[] | undefined) =>
   Object.fromEntries(items?.map(({ delivery_id, result }) => [delivery_id, result]) ?? []);
 
 test('a release of ids answers each for itself, and each that was tried has its line in the log', async () => {
-  const [known = '', unknown = '', given = ''] = await seedQuarantine(service.database, { count: 3 });
+  const { database, webhooks } = shared();
+  api = await operatorOf(source, 'default');
+  const [known = '', unknown = '', given = ''] = await seed({ count: 3 });
   await makeUnderstood([known], completed('job_known'));
   await orderOne(api, 'quarantine/discard', given, { note: NOTE });
-  await deliver(service.webhooks, completed(newJobId()));
-  const [{ id: accepted } = { id: '' }] = await service.database.query<{ id: string }>(
-    `select id from deliveries where outcome = 'accepted'`,
+  const job = newJobId();
+  await deliver(webhooks, completed(job));
+  const [{ id: accepted } = { id: '' }] = await database.query<{ id: string }>(
+    `select id from deliveries where outcome = 'accepted' and job_id = $1`,
+    [job],
   );
   const nobody = randomUUID();
 
@@ -76,7 +90,7 @@ test('a release of ids answers each for itself, and each that was tried has its 
   });
   expect(body.items).toEqual(
     expect.arrayContaining([
-      { delivery_id: known, result: 'accepted', event_id: 'default:job_known:completed', reason: null },
+      { delivery_id: known, result: 'accepted', event_id: `${source}:job_known:completed`, reason: null },
       { delivery_id: unknown, result: 'still_quarantined', event_id: null, reason: 'unknown status' },
       {
         delivery_id: given,
@@ -90,7 +104,7 @@ test('a release of ids answers each for itself, and each that was tried has its 
 });
 
 test('a discard of ids answers each for itself', async () => {
-  const [one = '', two = '', three = ''] = await seedQuarantine(service.database, { count: 3 });
+  const [one = '', two = '', three = ''] = await seed({ count: 3 });
   const nobody = randomUUID();
   const first = await api.post<Page>('/quarantine/discard', {
     ids: [two, nobody],
@@ -110,12 +124,14 @@ test('a discard of ids answers each for itself', async () => {
   expect(await waiting()).toEqual([three]);
   expect(await logged('quarantine.discard')).toEqual([two, one]);
   expect(
-    await service.database.query('select discard_note from deliveries where discarded_by = $1', ['Ada']),
+    await shared().database.query('select discard_note from deliveries where discarded_by = $1', [
+      api.token.name,
+    ]),
   ).toEqual([{ discard_note: NOTE }, { discard_note: NOTE }]);
 });
 
 test('the events of one job that are released by their ids keep their order, over several calls', async () => {
-  const ids = await seedQuarantine(service.database, { count: 20 });
+  const ids = await seed({ count: 20 });
   for (const [index, id] of ids.entries()) await makeUnderstood([id], progress('job_long', index));
 
   const items: Item[] = [];
@@ -131,15 +147,18 @@ test('the events of one job that are released by their ids keep their order, ove
   expect(items.map(({ delivery_id: id }) => id)).toEqual(ids);
   expect(perCall).toEqual([8, 8, 4]);
   expect(
-    await service.database.query('select progress_percentage as at from events order by sequence'),
+    await shared().database.query(
+      'select progress_percentage as at from events where source = $1 order by sequence',
+      [source],
+    ),
   ).toEqual(ids.map((_, at) => ({ at })));
 });
 
 test.each(['release', 'discard'])(
   'a dry run of a %s changes and records nothing, and counts',
   async (action) => {
-    const ids = await seedQuarantine(service.database, { count: 12 });
-    await seedQuarantine(service.database, { reason: 'cost_cents is missing' });
+    const ids = await seed({ count: 12 });
+    await seed({ reason: 'cost_cents is missing' });
     const preview = async (order: object) =>
       (await api.post<Preview>(`/quarantine/${action}`, { ...order, dry_run: true })).body;
 
@@ -157,23 +176,25 @@ test.each(['release', 'discard'])(
 );
 
 test('a release with the bound of its dry run leaves alone what came later', async () => {
-  const ids = await seedQuarantine(service.database, { count: 3 });
+  // No other test leaves anything in the quarantine of the source that deliveries reach.
+  api = await operatorOf('default');
+  const ids = await seed({ source: 'default', count: 3 });
   for (const id of ids) await makeUnderstood([id], completed(newJobId()));
   const filter = { reason: 'unknown status' };
   const { body: found } = await api.post<Preview>('/quarantine/release', { filter, dry_run: true });
-  await deliver(service.webhooks, { job_id: newJobId(), status: 'paused' });
+  await deliver(shared().webhooks, { job_id: newJobId(), status: 'paused' });
 
   const { body } = await api.post<Page>('/quarantine/release', { filter: { ...filter, to: found.to } });
 
   expect(body.items?.map(({ delivery_id: id, result }) => [id, result])).toEqual(
     ids.map((id) => [id, 'accepted']),
   );
-  expect(await waiting()).toHaveLength(1);
+  expect(await waiting('default')).toHaveLength(1);
 });
 
 test('the list and an order take a reason, word for word', async () => {
-  const ids = await seedQuarantine(service.database, { count: 2, reason: 'cost_cents is missing' });
-  await seedQuarantine(service.database, { count: 2, reason: 'cost_cents is missing; and more' });
+  const ids = await seed({ count: 2, reason: 'cost_cents is missing' });
+  await seed({ count: 2, reason: 'cost_cents is missing; and more' });
   const query = `reason=${encodeURIComponent('cost_cents is missing')}`;
 
   const { body } = await api.get<{ items: { id: string }[] }>(`/quarantine?${query}`);
@@ -184,9 +205,10 @@ test('the list and an order take a reason, word for word', async () => {
 });
 
 test('a token that is limited to sources reaches no others: by ids they are not there', async () => {
-  const [foreign = ''] = await seedQuarantine(service.database);
-  const [own = ''] = await seedQuarantine(service.database, { source: 'team-a' });
-  const limited = await operators(service, { role: 'operator', sources: ['team-a'] });
+  const [foreign = ''] = await seed();
+  const another = newJobId();
+  const [own = ''] = await seed({ source: another });
+  const limited = await operatorOf(another);
   const ids = [foreign, own];
 
   expect((await limited.post<Preview>('/quarantine/discard', { ids, dry_run: true })).body).toMatchObject({
@@ -204,8 +226,8 @@ test('a token that is limited to sources reaches no others: by ids they are not 
 });
 
 test('an order that waits for another about the same delivery learns what became of it', async () => {
-  const [id = '', other = ''] = await seedQuarantine(service.database, { count: 2 });
-  await using before = await openTransaction(service.database);
+  const [id = '', other = ''] = await seed({ count: 2 });
+  await using before = await openTransaction(shared().database);
   await before.query(
     `update deliveries set discarded_at = now(), discarded_by = 'another', discard_note = '' where id = $1`,
     [id],
@@ -213,7 +235,7 @@ test('an order that waits for another about the same delivery learns what became
   const order = api.post<Page>('/quarantine/discard', { ids: [id, other], note: NOTE });
   await expect
     .poll(() =>
-      service.database.query(
+      shared().database.query(
         `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
       ),
     )
@@ -224,7 +246,7 @@ test('an order that waits for another about the same delivery learns what became
 });
 
 test('an order of ids that is repeated under its key acts once and gets the first answer', async () => {
-  const ids = await seedQuarantine(service.database, { count: 2 });
+  const ids = await seed({ count: 2 });
   const release = () => api.post('/quarantine/release', { ids }, { key: 'once' });
 
   const [first, again] = [await release(), await release()];
@@ -235,9 +257,9 @@ test('an order of ids that is repeated under its key acts once and gets the firs
 });
 
 test('only operators give orders', async () => {
-  const ids = await seedQuarantine(service.database);
+  const ids = await seed();
   for (const role of ['viewer', 'auditor'] as const) {
-    const caller = await operators(service, { role });
+    const caller = await operators(shared(), { role });
     for (const order of [{ ids }, { ids, dry_run: true }, { filter: {}, dry_run: true }]) {
       expect((await caller.post('/quarantine/release', order)).status).toBe(403);
       expect((await caller.post('/quarantine/discard', { note: NOTE, ...order })).status).toBe(403);
@@ -264,7 +286,7 @@ test('an order that does not say clearly which deliveries is refused', async () 
 });
 
 test('a preview counts to 10,000, and 1,000 ids are discarded in one call', async () => {
-  const ids = await seedQuarantine(service.database, { count: 10_001 });
+  const ids = await seed({ count: 10_001 });
   const filter = {};
 
   const { body } = await api.post<Preview>('/quarantine/discard', { filter, dry_run: true });
