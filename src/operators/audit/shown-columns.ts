@@ -7,6 +7,7 @@ import { timeText } from '../../ledger/index.ts';
 type Field = 'column' | 'time' | RawBuilder<unknown>;
 
 /** The fields of `Shown`, of a row of this name. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- it says which fields there must be
 export function shownColumns<Shown>(
   fields: { readonly [K in keyof Shown]-?: Field },
   row = 't',

@@ -52,7 +52,7 @@ export const jobColumns = columnsOf<Job>()({
     head: 'progress',
     look: 'percent',
     // A completed job has often told of less than 100 %: its last progress would say that it is not complete.
-    of: (job) => (job.completed_at === null ? job.highest_progress : null),
+    of: ({ completed_at: end, highest_progress: percent }) => (end === null ? percent : null),
   },
   last_seen_at: { head: 'last heard of', look: 'age', isMinor: true },
   duration_ms: { head: 'took', look: 'duration' },
