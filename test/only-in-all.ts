@@ -31,6 +31,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
       'test/fault/broker-account.test.ts',
       'test/fault/lease-waits.test.ts',
       'test/fault/log-stall.test.ts',
+      'test/fault/lost-results.test.ts',
       'test/fault/network.test.ts',
       'test/fault/rabbitmq-folder.test.ts',
       'test/fault/readiness.test.ts',
@@ -57,7 +58,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
     files: [
       'test/fault/examples.test.ts',
       'test/package/package.test.ts',
-      'test/service/cli/doctor.test.ts', // doctor-faults
+      'test/service/cli/doctor.test.ts',
       'test/service/cli/processes.test.ts', // cli-usage and commands call the same
       'test/service/cli/sandbox-commands.test.ts',
       'test/service/local-relay.test.ts',
@@ -83,13 +84,17 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
   {
     because: 'every page and every command of what the API’s tests ask for, too',
     files: [
+      'test/service/cli/cli-orders.test.ts', // api-outbox-orders, cli-acting
       'test/service/cli/cli-reading.test.ts',
+      'test/service/cli/doctor-faults.test.ts', // its checks are in test/unit/cli
       'test/service/cli/forward.test.ts',
       'test/service/console/audit-lists.test.ts',
       'test/service/console/delivery-page.test.ts',
       'test/service/console/event-page.test.ts',
+      'test/service/console/forged.test.ts', // forged-requests
       'test/service/console/job-page.test.ts',
       'test/service/console/replay-pages.test.ts',
+      'test/service/console/roles.test.ts', // api-access
       'test/service/console/sources.test.ts',
     ],
   },
@@ -98,8 +103,10 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
     files: [
       'test/service/ledger/index-entries.test.ts',
       'test/service/ledger/leftovers.test.ts',
+      'test/service/ledger/migration-sessions.test.ts', // start, migrations-ahead
       'test/service/ledger/retention.test.ts',
       'test/service/ledger/roles.test.ts',
+      'test/service/ledger/rollout.test.ts',
       'test/service/ledger/save-content.test.ts',
       'test/service/operators/api-bad-input.test.ts', // api-lists, api-access and api-document refuse some of each kind
       'test/service/operators/api-discards.test.ts', // api-outbox-orders, api-quarantine-orders

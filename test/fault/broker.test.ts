@@ -112,59 +112,62 @@ test('guarantee 7: with the broker killed under load answers do not change, and 
   expect(replica.hasExited()).toBe(false);
 });
 
-test('guarantee 7: with the broker blocked by a memory alarm answers do not change, memory is bounded, and all is delivered after', async () => {
-  const exchange = newExchange();
-  const inFlight = 40;
-  const confirmDeadlineMs = patience(1_000); // or a slow machine would take the broker for dead
-  await using database = await createTestDatabase();
-  await using subscriber = await subscribeDurably(broker.url, exchange);
-  await using replica = await startReplica({
-    databaseUrl: database.url,
-    exchange,
-    env: {
-      AMQP_URL: broker.url,
-      AMQP_HEARTBEAT_S: String(Math.ceil(patience(1))),
-      AMQP_CONFIRM_DEADLINE_MS: String(confirmDeadlineMs),
-      RELAY_IN_FLIGHT: String(inFlight),
-      // An event that is blamed once would be parked.
-      RELAY_MAX_ATTEMPTS: '1',
-    },
-  });
-  await using load = startLoad(() => [replica.webhooks], { senders: 6, pauseMs: 10 });
-  await load.reached(50);
-
-  try {
-    await setMemoryAlarm(broker, true);
-    // It has no connection for seconds if the one before was lost meanwhile.
-    await waitFor(async () => expect(await replica.metric('tallyhook_broker_blocked')).toBe(1), {
-      timeout: 30_000,
-    });
-    // Longer than the confirm deadline, with more events than may be in flight.
-    const blockedMs = performance.now();
-    const peak = { inFlight: 0 };
-    await waitFor(
-      async () => {
-        peak.inFlight = Math.max(peak.inFlight, await replica.metric('tallyhook_relay_in_flight'));
-        expect(performance.now() - blockedMs).toBeGreaterThan(3 * confirmDeadlineMs);
-        expect(await outboxCount(database)).toBeGreaterThan(3 * inFlight);
+test.skipIf(IS_SHORT_RUN)(
+  'guarantee 7: with the broker blocked by a memory alarm answers do not change, memory is bounded, and all is delivered after',
+  async () => {
+    const exchange = newExchange();
+    const inFlight = 40;
+    const confirmDeadlineMs = patience(1_000); // or a slow machine would take the broker for dead
+    await using database = await createTestDatabase();
+    await using subscriber = await subscribeDurably(broker.url, exchange);
+    await using replica = await startReplica({
+      databaseUrl: database.url,
+      exchange,
+      env: {
+        AMQP_URL: broker.url,
+        AMQP_HEARTBEAT_S: String(Math.ceil(patience(1))),
+        AMQP_CONFIRM_DEADLINE_MS: String(confirmDeadlineMs),
+        RELAY_IN_FLIGHT: String(inFlight),
+        // An event that is blamed once would be parked.
+        RELAY_MAX_ATTEMPTS: '1',
       },
-      { timeout: 15_000, interval: 50 },
-    );
-    expect(peak.inFlight).toBeLessThanOrEqual(inFlight);
-    expect(await replica.readiness()).toMatchObject({ status: 200, body: { rabbitmq: 'blocked' } });
-  } finally {
-    await setMemoryAlarm(broker, false);
-  }
-  await load.reached(load.acknowledged().size + 50);
-  await load.stop();
+    });
+    await using load = startLoad(() => [replica.webhooks], { senders: 6, pauseMs: 10 });
+    await load.reached(50);
 
-  expect(notAccepted(load)).toEqual([]);
-  await untilOutboxEmpty(database);
-  await subscriber.receivedAll(await eventIds(database));
-  expect(outOfOrder(subscriber.messages)).toEqual([]);
-  expect(await database.query(`select from publications where result <> 'confirmed'`)).toEqual([]);
-  expect([...copies(subscriber.messages).values()].filter((count) => count > 1)).toEqual([]);
-});
+    try {
+      await setMemoryAlarm(broker, true);
+      // It has no connection for seconds if the one before was lost meanwhile.
+      await waitFor(async () => expect(await replica.metric('tallyhook_broker_blocked')).toBe(1), {
+        timeout: 30_000,
+      });
+      // Longer than the confirm deadline, with more events than may be in flight.
+      const blockedMs = performance.now();
+      const peak = { inFlight: 0 };
+      await waitFor(
+        async () => {
+          peak.inFlight = Math.max(peak.inFlight, await replica.metric('tallyhook_relay_in_flight'));
+          expect(performance.now() - blockedMs).toBeGreaterThan(3 * confirmDeadlineMs);
+          expect(await outboxCount(database)).toBeGreaterThan(3 * inFlight);
+        },
+        { timeout: 15_000, interval: 50 },
+      );
+      expect(peak.inFlight).toBeLessThanOrEqual(inFlight);
+      expect(await replica.readiness()).toMatchObject({ status: 200, body: { rabbitmq: 'blocked' } });
+    } finally {
+      await setMemoryAlarm(broker, false);
+    }
+    await load.reached(load.acknowledged().size + 50);
+    await load.stop();
+
+    expect(notAccepted(load)).toEqual([]);
+    await untilOutboxEmpty(database);
+    await subscriber.receivedAll(await eventIds(database));
+    expect(outOfOrder(subscriber.messages)).toEqual([]);
+    expect(await database.query(`select from publications where result <> 'confirmed'`)).toEqual([]);
+    expect([...copies(subscriber.messages).values()].filter((count) => count > 1)).toEqual([]);
+  },
+);
 
 test.skipIf(IS_SHORT_RUN)(
   'a broker that is blocked does not keep us from ending, and the next leader publishes what is left',
@@ -367,51 +370,54 @@ async function addQuorumQueue({ channel }: Bus, exchange: string) {
   };
 }
 
-test('of a quorum queue without a leader few events are in flight, the others go on, and all arrive once it has one', async () => {
-  const exchange = newExchange();
-  const count = 300; // three times what may be in flight
-  await using bus = await listen(exchange, { url: broker.url, bindings: ['job.progress.#'] });
-  await using queue = await addQuorumQueue(bus, exchange);
-  await using relay = await startTestService({
-    exchange,
-    env: { AMQP_URL: broker.url, AMQP_CONFIRM_DEADLINE_MS: '8000', RELAY_IN_FLIGHT: '100' },
-  });
-  const inFlight = () => readMetric(relay.operators, 'tallyhook_relay_in_flight');
-  // Of a leader that a channel knew, RabbitMQ waits for the answer; a message for one that it does not know is nacked.
-  await deliver(relay.webhooks, completed(newJobId()));
-  await untilOutboxEmpty(relay.database);
-  await queue.stop();
-  const jobs = Array.from({ length: count }, newJobId);
-  await Promise.all(
-    jobs.flatMap((job) => [
-      deliver(relay.webhooks, completed(job)),
-      deliver(relay.webhooks, progress(newJobId(), 10)),
-    ]),
-  );
+test.skipIf(IS_SHORT_RUN)(
+  'of a quorum queue without a leader few events are in flight, the others go on, and all arrive once it has one',
+  async () => {
+    const exchange = newExchange();
+    const count = 300; // three times what may be in flight
+    await using bus = await listen(exchange, { url: broker.url, bindings: ['job.progress.#'] });
+    await using queue = await addQuorumQueue(bus, exchange);
+    await using relay = await startTestService({
+      exchange,
+      env: { AMQP_URL: broker.url, AMQP_CONFIRM_DEADLINE_MS: '8000', RELAY_IN_FLIGHT: '100' },
+    });
+    const inFlight = () => readMetric(relay.operators, 'tallyhook_relay_in_flight');
+    // Of a leader that a channel knew, RabbitMQ waits for the answer; a message for one that it does not know is nacked.
+    await deliver(relay.webhooks, completed(newJobId()));
+    await untilOutboxEmpty(relay.database);
+    await queue.stop();
+    const jobs = Array.from({ length: count }, newJobId);
+    await Promise.all(
+      jobs.flatMap((job) => [
+        deliver(relay.webhooks, completed(job)),
+        deliver(relay.webhooks, progress(newJobId(), 10)),
+      ]),
+    );
 
-  await bus.received(count, 30_000);
-  await waitFor(async () => expect(await inFlight()).toBeLessThanOrEqual(8), {
-    timeout: 15_000,
-    interval: 50,
-  });
-  for (let arrived = count + 1; arrived <= count + 30; arrived += 1) {
-    await deliver(relay.webhooks, progress(newJobId(), 20));
-    await bus.received(arrived);
-    expect(await inFlight()).toBeLessThanOrEqual(9);
-  }
-  const delayed = await relay.database.query(
-    `select p.result, p.detail, p.attempt, p.duration_ms from publications p join events e on e.sequence = p.event_sequence
+    await bus.received(count, 30_000);
+    await waitFor(async () => expect(await inFlight()).toBeLessThanOrEqual(8), {
+      timeout: 15_000,
+      interval: 50,
+    });
+    for (let arrived = count + 1; arrived <= count + 30; arrived += 1) {
+      await deliver(relay.webhooks, progress(newJobId(), 20));
+      await bus.received(arrived);
+      expect(await inFlight()).toBeLessThanOrEqual(9);
+    }
+    const delayed = await relay.database.query(
+      `select p.result, p.detail, p.attempt, p.duration_ms from publications p join events e on e.sequence = p.event_sequence
      where e.progress_percentage = 20 and p.result <> 'confirmed'`,
-  );
-  expect(delayed).toEqual([]);
+    );
+    expect(delayed).toEqual([]);
 
-  await queue.restart();
-  // Instead of waiting for up to 30 s.
-  await relay.database.query('update outbox_held set due_at = now() where due_at > now()');
-  await untilOutboxEmpty(relay.database, 40_000);
-  expect(await queue.depth()).toBeGreaterThan(count);
-  expect(relay.log.filter(({ msg }) => msg === 'event parked')).toEqual([]);
-});
+    await queue.restart();
+    // Instead of waiting for up to 30 s.
+    await relay.database.query('update outbox_held set due_at = now() where due_at > now()');
+    await untilOutboxEmpty(relay.database, 40_000);
+    expect(await queue.depth()).toBeGreaterThan(count);
+    expect(relay.log.filter(({ msg }) => msg === 'event parked')).toEqual([]);
+  },
+);
 
 test.skipIf(IS_SHORT_RUN)(
   'virtual hosts, users and passwords with special characters work, and so does a host name without a dot',

@@ -12,42 +12,45 @@ import { waitFor } from '../support/waits.ts';
 import { patience, promisedMs } from '../support/patience.ts';
 import { IS_SHORT_RUN } from '../only-in-all.ts';
 
-test('SIGKILL between publish and mark: nothing is lost, and there is at most one more copy, under the same id', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  const jobs = Array.from({ length: 100 }, newJobId);
-  const env = { RELAY_LEASE_MS: String(patience(1_000)) };
-  await using leader = await startReplica({ databaseUrl: database.url, exchange, env });
-  await untilLeading(leader);
-  {
-    // Only marking an event as published writes to these tables. So the leader publishes but cannot mark.
-    await using lock = await openTransaction(database);
-    await lock.query('lock table publications, publication_batches in exclusive mode');
-    // All in one commit, so that the leader loads them together, before the first mark blocks.
-    await addEntries(database, jobs);
-    await bus.received(jobs.length);
-    expect(await outboxCount(database)).toBe(jobs.length);
+test.skipIf(IS_SHORT_RUN)(
+  'SIGKILL between publish and mark: nothing is lost, and there is at most one more copy, under the same id',
+  async () => {
+    const exchange = newExchange();
+    await using database = await createTestDatabase();
+    await using bus = await listen(exchange);
+    const jobs = Array.from({ length: 100 }, newJobId);
+    const env = { RELAY_LEASE_MS: String(patience(1_000)) };
+    await using leader = await startReplica({ databaseUrl: database.url, exchange, env });
+    await untilLeading(leader);
+    {
+      // Only marking an event as published writes to these tables. So the leader publishes but cannot mark.
+      await using lock = await openTransaction(database);
+      await lock.query('lock table publications, publication_batches in exclusive mode');
+      // All in one commit, so that the leader loads them together, before the first mark blocks.
+      await addEntries(database, jobs);
+      await bus.received(jobs.length);
+      expect(await outboxCount(database)).toBe(jobs.length);
 
-    leader.kill('SIGKILL');
-    await leader.exited;
-    // Its last mark must not be committed after its death.
-    await database.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity
+      leader.kill('SIGKILL');
+      await leader.exited;
+      // Its last mark must not be committed after its death.
+      await database.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
        where datname = $1 and application_name like 'tallyhook%'`,
-      [database.name],
-    );
-  }
-  await using next = await startReplica({ databaseUrl: database.url, exchange, env });
+        [database.name],
+      );
+    }
+    await using next = await startReplica({ databaseUrl: database.url, exchange, env });
 
-  await untilOutboxEmpty(database);
+    await untilOutboxEmpty(database);
 
-  await bus.received(2 * jobs.length);
-  expect(next.hasExited()).toBe(false);
-  const counts = copies(bus.messages);
-  expect([...counts.keys()].toSorted()).toEqual(jobs.map((job) => `default:${job}:completed`).toSorted());
-  expect([...counts.values()].filter((count) => count > 2)).toEqual([]);
-});
+    await bus.received(2 * jobs.length);
+    expect(next.hasExited()).toBe(false);
+    const counts = copies(bus.messages);
+    expect([...counts.keys()].toSorted()).toEqual(jobs.map((job) => `default:${job}:completed`).toSorted());
+    expect([...counts.values()].filter((count) => count > 2)).toEqual([]);
+  },
+);
 
 test('SIGKILL of the leader under load: another takes over within 5 s, and every 2xx arrives, in order', async () => {
   const exchange = newExchange();
@@ -79,39 +82,44 @@ test('SIGKILL of the leader under load: another takes over within 5 s, and every
   expect([...copies(bus.messages).values()].filter((count) => count > 2)).toEqual([]);
 });
 
-test('a leader frozen beyond its lease is replaced within 5 s, and publishes nothing as leader when it thaws', async () => {
-  const exchange = newExchange();
-  await using database = await createTestDatabase();
-  await using bus = await listen(exchange);
-  await using leader = await startReplica({ databaseUrl: database.url, exchange });
-  await untilLeading(leader);
-  await using other = await startReplica({ databaseUrl: database.url, exchange });
-  await using load = startLoad(() => [other.webhooks], { senders: 8, pauseMs: 2 });
-  await load.reached(150);
+test.skipIf(IS_SHORT_RUN)(
+  'a leader frozen beyond its lease is replaced within 5 s, and publishes nothing as leader when it thaws',
+  async () => {
+    const exchange = newExchange();
+    await using database = await createTestDatabase();
+    await using bus = await listen(exchange);
+    await using leader = await startReplica({ databaseUrl: database.url, exchange });
+    await untilLeading(leader);
+    await using other = await startReplica({ databaseUrl: database.url, exchange });
+    await using load = startLoad(() => [other.webhooks], { senders: 8, pauseMs: 2 });
+    await load.reached(150);
 
-  leader.kill('SIGSTOP');
-  const frozenMs = performance.now();
-  const marker = await post(other.webhooks, completed(newJobId()));
-  await waitFor(() => expect(bus.ids()).toContain(marker.eventId), { timeout: 5_000, interval: 20 });
-  expect(performance.now() - frozenMs).toBeLessThan(promisedMs(5_000));
-  await untilLeading(other);
-  const [before] = await database.query<{ sequence: string }>('select max(sequence) as sequence from events');
-  await load.reached(load.acknowledged().size + 100);
+    leader.kill('SIGSTOP');
+    const frozenMs = performance.now();
+    const marker = await post(other.webhooks, completed(newJobId()));
+    await waitFor(() => expect(bus.ids()).toContain(marker.eventId), { timeout: 5_000, interval: 20 });
+    expect(performance.now() - frozenMs).toBeLessThan(promisedMs(5_000));
+    await untilLeading(other);
+    const [before] = await database.query<{ sequence: string }>(
+      'select max(sequence) as sequence from events',
+    );
+    await load.reached(load.acknowledged().size + 100);
 
-  leader.kill('SIGCONT');
-  await waitFor(async () => expect(await leader.metric('tallyhook_relay_lease_held')).toBe(0));
-  await load.reached(load.acknowledged().size + 100);
-  await load.stop();
-  await untilOutboxEmpty(database);
+    leader.kill('SIGCONT');
+    await waitFor(async () => expect(await leader.metric('tallyhook_relay_lease_held')).toBe(0));
+    await load.reached(load.acknowledged().size + 100);
+    await load.stop();
+    await untilOutboxEmpty(database);
 
-  await expectAllArrived(load, database, bus);
-  // Everything after the takeover was published by one replica.
-  const relays = await database.query(
-    `select distinct relay_id from ${PUBLICATIONS} p where event_sequence > $1`,
-    [before?.sequence],
-  );
-  expect(relays).toHaveLength(1);
-});
+    await expectAllArrived(load, database, bus);
+    // Everything after the takeover was published by one replica.
+    const relays = await database.query(
+      `select distinct relay_id from ${PUBLICATIONS} p where event_sequence > $1`,
+      [before?.sequence],
+    );
+    expect(relays).toHaveLength(1);
+  },
+);
 
 test.skipIf(IS_SHORT_RUN)(
   'a rolling restart of two replicas under load: every 2xx arrives, in order, and answers are only 2xx',
