@@ -11,13 +11,16 @@ export const IS_SHORT_RUN = leavesOut === 'long';
 export const cases = <T>(short: readonly T[], others: readonly T[]): readonly T[] =>
   IS_SHORT_RUN ? short : [...short, ...others];
 
+/** Of a property: how many examples are tried. A short run tries a third. */
+export const runs = (count: number): number => (IS_SHORT_RUN ? Math.ceil(count / 3) : count);
+
 /** Why files are left out, and which. What stays shows of each promise and each part that it works; these have its combinations. */
 const LEFT_OUT: readonly { readonly because: string; readonly files: readonly string[] }[] = [
   {
     because: 'minutes long; a shorter one of the same kind stays',
     files: [
       'test/torture/torture.test.ts', // torture-short
-      'test/fault/floods.test.ts', // broken-http
+      'test/fault/floods.test.ts',
       'test/fault/guesses.test.ts', // api-access
       'test/fault/replay-resume.test.ts', // replays-feeding
       'test/service/intake/refusal-flood.test.ts', // refused-writes
@@ -86,6 +89,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
     files: [
       'test/service/cli/cli-orders.test.ts', // api-outbox-orders, cli-acting
       'test/service/cli/cli-reading.test.ts',
+      'test/service/cli/commands.test.ts', // cli-usage
       'test/service/cli/doctor-faults.test.ts', // its checks are in test/unit/cli
       'test/service/cli/forward.test.ts',
       'test/service/console/audit-lists.test.ts',
@@ -94,6 +98,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
       'test/service/console/forged.test.ts', // forged-requests
       'test/service/console/job-page.test.ts',
       'test/service/console/replay-pages.test.ts',
+      'test/service/console/overview.test.ts',
       'test/service/console/roles.test.ts', // api-access
       'test/service/console/sources.test.ts',
     ],
@@ -101,6 +106,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
   {
     because: 'large or unusual ledgers, and all combinations of what stays in a few',
     files: [
+      'test/service/http/broken-http.test.ts', // http
       'test/service/ledger/index-entries.test.ts',
       'test/service/ledger/leftovers.test.ts',
       'test/service/ledger/migration-sessions.test.ts', // start, migrations-ahead
@@ -113,6 +119,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
       'test/service/operators/api-groups.test.ts',
       'test/service/operators/api-isolation.test.ts',
       'test/service/operators/api-live.test.ts', // api-streams, console/live
+      'test/service/operators/api-outbox.test.ts', // api-outbox-orders
       'test/service/operators/api-outbox-depth.test.ts',
       'test/service/operators/api-quarantine.test.ts', // api-quarantine-orders
       'test/service/operators/api-story.test.ts',

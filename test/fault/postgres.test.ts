@@ -8,7 +8,7 @@ import { type Replica, startReplica, untilReady } from '../support/replica.ts';
 import { completed, isAcknowledged, newJobId } from '../support/sender.ts';
 import { waitFor } from '../support/waits.ts';
 import { promisedMs } from '../support/patience.ts';
-import { IS_SHORT_RUN } from '../only-in-all.ts';
+import { cases, IS_SHORT_RUN } from '../only-in-all.ts';
 
 let postgres: OwnPostgres;
 
@@ -51,10 +51,12 @@ async function expectPromisesKept(options: {
   expect(replica.log.filter(({ level }) => level === 'fatal')).toEqual([]);
 }
 
-test.for([
-  ['stopped', () => postgres.server.stop()],
-  ['killed with SIGKILL', () => postgres.server.kill('SIGKILL')],
-] as const)(
+/** What is done to Postgres, and how a test's name says it. */
+type Ending = readonly [string, () => Promise<void>];
+const KILLED: Ending = ['killed with SIGKILL', () => postgres.server.kill('SIGKILL')];
+const STOPPED: Ending = ['stopped', () => postgres.server.stop()];
+
+test.for(cases([KILLED], [STOPPED]))(
   'guarantee 7: with Postgres %s under load there are only 2xx and 503 with Retry-After, and no 2xx is false',
   async ([, end]) => {
     const exchange = newExchange();

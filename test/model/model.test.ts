@@ -14,7 +14,7 @@ const spin = process.env['TEST_SPIN'] ?? '';
 const ONLY_IN_COMMAND = 40;
 const MEMORY_MB = 1_000;
 /** A short run tries a part of the rules. */
-const EACH = IS_SHORT_RUN ? 4 : 1;
+const EACH = IS_SHORT_RUN ? 8 : 1;
 
 describe.skipIf(spin === '')('the model of the relay', () => {
   let guard: Guard;

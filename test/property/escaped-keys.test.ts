@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../only-in-all.ts';
 import { parseJson } from '../../src/json.ts';
 import { type ExactValue, poison, readExactly } from '../support/exact-json.ts';
 import { understood } from '../support/records.ts';
@@ -95,7 +96,7 @@ function eventOf(text: string): { data: string; contentHash: Buffer } {
   throw new Error(`${understanding.outcome}: ${understanding.reason}`);
 }
 
-const RUNS = 150;
+const RUNS = runs(150);
 
 test('property: keys with any escape, at any depth, are published as they were signed', () => {
   let mangled = 0;

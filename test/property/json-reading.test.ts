@@ -2,6 +2,7 @@
 
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../only-in-all.ts';
 import { parseJson, readJson } from '../../src/json.ts';
 
 const DEPTH = 1_000_000;
@@ -40,7 +41,7 @@ test('property: what JSON.parse refuses is refused, and what it takes is taken',
       for (const parse of [read, parseJson])
         expect(judged(outcomeOf(parse, text))).toEqual(judged(outcomeOf(JSON.parse, text)));
     }),
-    { numRuns: 3_000 },
+    { numRuns: runs(3_000) },
   );
 });
 

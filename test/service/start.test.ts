@@ -3,6 +3,7 @@
 import { readdir } from 'node:fs/promises';
 import { NO_MIGRATIONS } from 'kysely/migration';
 import { describe, expect, test } from 'vitest';
+import { IS_SHORT_RUN } from '../only-in-all.ts';
 import { checkSchema, migrate } from '../../src/ledger/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { lockWaits } from '../support/ledger.ts';
@@ -32,7 +33,7 @@ describe('migrations', () => {
     await checkSchema(database.url);
   });
 
-  test('three replicas that migrate at once run each migration once', async () => {
+  test.skipIf(IS_SHORT_RUN)('three replicas that migrate at once run each migration once', async () => {
     for (let round = 0; round < 3; round++) {
       await using database = await createTestDatabase({ empty: true });
 
@@ -75,7 +76,7 @@ describe('migrations', () => {
     expect(await database.query(`select to_regclass('events') as events`)).toEqual([{ events: null }]);
   });
 
-  test('the first migration can be undone, and run again', async () => {
+  test.skipIf(IS_SHORT_RUN)('the first migration can be undone, and run again', async () => {
     await using database = await createTestDatabase({ empty: true });
     await migrate(database.url);
     const schema = await dumpSchema(database);
@@ -86,7 +87,7 @@ describe('migrations', () => {
     expect(await dumpSchema(database)).toBe(schema);
   });
 
-  test('a migration that fails is undone, and said to have failed', async () => {
+  test.skipIf(IS_SHORT_RUN)('a migration that fails is undone, and said to have failed', async () => {
     await using database = await createTestDatabase({ empty: true });
     await database.query('create table outbox_held (in_the_way int)');
 
@@ -102,18 +103,21 @@ describe('migrations', () => {
 });
 
 describe('starting', () => {
-  test('with MIGRATE_ON_START an empty database is enough, also for three at once', async () => {
-    await using database = await createTestDatabase({ empty: true });
-    const env = { MIGRATE_ON_START: 'true' };
-    await using stack = new AsyncDisposableStack();
-    const replicas = await Promise.all(
-      [1, 2, 3].map(async () => stack.use(await startTestService({ database, env }))),
-    );
+  test.skipIf(IS_SHORT_RUN)(
+    'with MIGRATE_ON_START an empty database is enough, also for three at once',
+    async () => {
+      await using database = await createTestDatabase({ empty: true });
+      const env = { MIGRATE_ON_START: 'true' };
+      await using stack = new AsyncDisposableStack();
+      const replicas = await Promise.all(
+        [1, 2, 3].map(async () => stack.use(await startTestService({ database, env }))),
+      );
 
-    for (const replica of replicas) {
-      expect(await deliver(replica.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
-    }
-  });
+      for (const replica of replicas) {
+        expect(await deliver(replica.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
+      }
+    },
+  );
 
   test('without it, an older schema is refused and the message says what to do', async () => {
     await using database = await createTestDatabase({ empty: true });
@@ -174,7 +178,7 @@ describe('starting', () => {
     expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
   });
 
-  test('a Postgres that goes away in a migration is waited for, too', async () => {
+  test.skipIf(IS_SHORT_RUN)('a Postgres that goes away in a migration is waited for, too', async () => {
     await using database = await createTestDatabase({ empty: true });
     await using other = await openTransaction(database);
     await other.query(`select pg_advisory_xact_lock(3853314791062309107)`); // Kysely's, of the migrations
@@ -202,18 +206,21 @@ describe('starting', () => {
     expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
   });
 
-  test('somebody who reads old deliveries for long keeps no service from starting', async () => {
-    await using database = await createTestDatabase();
-    await database.query(
-      `create table deliveries_20200101 partition of deliveries for values from ('2020-01-01 00:00:00+00') to ('2020-01-02 00:00:00+00')`,
-    );
-    await using reader = await openTransaction(database);
-    await reader.query('select count(*) from deliveries');
+  test.skipIf(IS_SHORT_RUN)(
+    'somebody who reads old deliveries for long keeps no service from starting',
+    async () => {
+      await using database = await createTestDatabase();
+      await database.query(
+        `create table deliveries_20200101 partition of deliveries for values from ('2020-01-01 00:00:00+00') to ('2020-01-02 00:00:00+00')`,
+      );
+      await using reader = await openTransaction(database);
+      await reader.query('select count(*) from deliveries');
 
-    await using relay = await startTestService({ database });
-    expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
-    await reader.rollback();
-  });
+      await using relay = await startTestService({ database });
+      expect(await deliver(relay.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
+      await reader.rollback();
+    },
+  );
 
   test('partitions are there when the first delivery comes, and old ones go soon after', async () => {
     await using database = await createTestDatabase();

@@ -6,6 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { compare, type Direction } from '../../../scripts/contracts/compare.ts';
+import { runs } from '../../only-in-all.ts';
 
 type Schema = { readonly [keyword: string]: unknown };
 type Edit = {
@@ -15,7 +16,7 @@ type Edit = {
 };
 
 /** Each compiles two forms, which takes milliseconds. */
-const RUNS = 600;
+const RUNS = runs(600);
 
 const scalars = [null, true, false, -1, 0, 0.5, 1, 2, 3, '', 'x', 'y', 'xy', 'xyx'];
 const fields = [undefined, null, 0.5, 1, 2, '', 'x', 'xy', [], [1], { a: 1 }, { a: 'x', b: null }];

@@ -9,8 +9,9 @@ import { expect, test } from 'vitest';
 import { CONTRACTS } from '../../../scripts/contracts/documents.ts';
 import { dataSchema, eventSchemas, type Kind, KINDS, parseEvent } from '../../../src/event/index.ts';
 import { type AuthenticBody, toCloudEvent, understand } from '../../../src/ledger/index.ts';
+import { runs } from '../../only-in-all.ts';
 
-const RUNS = 500;
+const RUNS = runs(500);
 const DAY_MS = 86_400_000;
 
 const ajv = new Ajv2020({ strict: true });

@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createKeyRing, verifySignature } from '../../../src/intake/signature.ts';
 import { secretOf } from '../../support/records.ts';
+import { runs } from '../../only-in-all.ts';
 
 const ring = createKeyRing(new Map([['default', [secretOf('a-secret-of-enough-bytes-for-it')]]]));
 
@@ -14,6 +15,6 @@ test('property: no text at all is taken for a signature by chance', () => {
         expect(verifySignature(ring, 'default', header, randomBytes(20))).toBeUndefined();
       },
     ),
-    { numRuns: 50 },
+    { numRuns: runs(50) },
   );
 });

@@ -6,6 +6,7 @@ import {
   busiest,
   countAddress,
 } from '../../../src/ledger/address-counts.ts';
+import { runs } from '../../only-in-all.ts';
 
 test('a million addresses take the room of a thousand, and hide none that comes often', () => {
   const counts: AddressCounts = new Map();
@@ -42,6 +43,6 @@ test('whatever is counted, one by one or together, a count is never too high and
       expect(Math.min(...off)).toBeGreaterThanOrEqual(0);
       expect(Math.max(...off)).toBeLessThanOrEqual(all / (ADDRESSES_MAX + 1));
     }),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   );
 });

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../../only-in-all.ts';
 import { type ExactValue, readExactly } from '../../support/exact-json.ts';
 import { understood } from '../../support/records.ts';
 import { completed, failed, type Notification, progress } from '../../support/sender.ts';
@@ -89,7 +90,7 @@ test('property: what is accepted is published with every value as it was sent, t
         throw new Error(`${understanding.outcome}: ${understanding.reason}`);
       expect(readExactly(understanding.event.data)).toEqual(readExactly(text));
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 
@@ -110,7 +111,7 @@ test('property: numbers in known fields are published with the value they were s
       const published = (readExactly(understanding.event.data) as Map<string, ExactValue>).get('cost_micros');
       expect(published).toEqual(sent);
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 
@@ -136,7 +137,7 @@ test('property: timestamps of any zone and precision keep their instant and thei
         event: { occurredAt: `${new Date(seconds).toISOString().slice(0, 19)}${tail}Z` },
       });
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -151,7 +152,7 @@ test('property: two spellings of the same values have one content hash, and othe
       const same = isEqual(readExactly(one), readExactly(other));
       expect(a.event.contentHash.equals(b.event.contentHash)).toBe(same);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 
@@ -171,7 +172,7 @@ test('property: any JSON has an answer, and none throws', () => {
     fc.property(anyJson, (text) => {
       expect(outcomes).toContain(understood(text).outcome);
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 
@@ -190,7 +191,7 @@ test('property: any field of a notification may be any JSON: an event, or quaran
       const published = readExactly(understanding.event.data) as Map<string, ExactValue>;
       expect(published.get(field)).toEqual(readExactly(text));
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -212,7 +213,7 @@ test('property: any bytes have an answer, and none throws', () => {
         expect(['event', 'quarantined', 'malformed']).toContain(understood(body).outcome);
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 

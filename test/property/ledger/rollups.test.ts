@@ -1,5 +1,6 @@
 import { assert, double, property } from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../../only-in-all.ts';
 import { bucketMs, bucketOf, SHORTEST_MS } from '../../../src/ledger/rollups.ts';
 
 const DAYS_13_MS = 13 * 24 * 60 * 60 * 1_000;
@@ -10,7 +11,7 @@ test('property: a bucket stands for each of its times with an error of at most 9
       const shown = bucketMs(bucketOf(ms));
       expect(Math.abs(shown / ms - 1)).toBeLessThan(0.0911);
     }),
-    { numRuns: 5_000 },
+    { numRuns: runs(5_000) },
   );
 });
 

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../../only-in-all.ts';
 import { understandAny } from '../../../src/ledger/understand-any.ts';
 import { understandUsual } from '../../../src/ledger/understand-usual.ts';
 import { completed, failed, progress } from '../../support/sender.ts';
@@ -158,7 +159,7 @@ test('property: what is understood by hand is what the schemas make of it: event
       events += 1;
       expect(usual).toEqual(understandAny(text));
     }),
-    { numRuns: 8_000 },
+    { numRuns: runs(8_000) },
   );
   expect(events).toBeGreaterThan(400); // and not nothing at all
 });

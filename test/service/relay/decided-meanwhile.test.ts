@@ -2,6 +2,7 @@
 
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
+import { IS_SHORT_RUN } from '../../only-in-all.ts';
 import type { DatabaseConnection } from '../../../src/ledger/index.ts';
 import { amqpUrl } from '../../support/bus.ts';
 import type { TestDatabase } from '../../support/database.ts';
@@ -102,28 +103,31 @@ test('what an operator parks does not go out, though the relay has no room to lo
   expect(idsOf(relay)).toEqual(ids(jobId, 10));
 });
 
-test('what an operator parks does not go out, though the relay reads its whole outbox again', async () => {
-  await using stage = await createStage();
-  const { database, connection, bus } = stage;
-  const relay = await stage.addLeader();
-  const jobId = newJobId();
-  const letGo = relay.holdPublishes();
-  await write(relay, connection, [progress(jobId, 10)]);
-  await write(relay, connection, [progress(jobId, 20)]);
-  await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
-  // Nobody knows whether this one was committed, so the next load begins anew.
-  await expect(relay.handOff.write([], () => Promise.reject(new Error('no answer')))).rejects.toThrow(
-    'no answer',
-  );
+test.skipIf(IS_SHORT_RUN)(
+  'what an operator parks does not go out, though the relay reads its whole outbox again',
+  async () => {
+    await using stage = await createStage();
+    const { database, connection, bus } = stage;
+    const relay = await stage.addLeader();
+    const jobId = newJobId();
+    const letGo = relay.holdPublishes();
+    await write(relay, connection, [progress(jobId, 10)]);
+    await write(relay, connection, [progress(jobId, 20)]);
+    await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
+    // Nobody knows whether this one was committed, so the next load begins anew.
+    await expect(relay.handOff.write([], () => Promise.reject(new Error('no answer')))).rejects.toThrow(
+      'no answer',
+    );
 
-  await relay.relay.runOnce();
-  letGo();
-  await relay.runUntil(async () => (await outboxCount(database)) === 1);
-  await relay.relay.runOnce();
+    await relay.relay.runOnce();
+    letGo();
+    await relay.runUntil(async () => (await outboxCount(database)) === 1);
+    await relay.relay.runOnce();
 
-  await bus.received(1);
-  expect(idsOf(relay)).toEqual(ids(jobId, 10));
-});
+    await bus.received(1);
+    expect(idsOf(relay)).toEqual(ids(jobId, 10));
+  },
+);
 
 test('what an operator parks does not go out a second later, even while the relay waits to write results', async () => {
   await using stage = await createStage();
@@ -200,7 +204,7 @@ test('nothing goes from memory while the relay cannot read what operators decide
   expect(idsOf(relay)).toEqual(ids(jobId, 10, 20));
 });
 
-test('events go out while operators decide about others all the time', async () => {
+test.skipIf(IS_SHORT_RUN)('events go out while operators decide about others all the time', async () => {
   await using stage = await createStage();
   const { database } = stage;
   const jobIds = Array.from({ length: 1_000 }, newJobId);
@@ -245,29 +249,32 @@ test('what an operator parks while it is on its way is not published again when 
   expect(idsOf(relay)).toEqual([...ids(jobId, 10), ...ids(other, 30, 30)]);
 });
 
-test('what an operator parks while the broker is away is not published when it is back', async () => {
-  await using stage = await createStage();
-  const { database, connection, bus } = stage;
-  await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672, counts: 'bytes' });
-  const relay = await stage.addLeader({ amqpUrl: proxy.url });
-  const jobId = newJobId();
-  proxy.silence();
-  await write(relay, connection, [progress(jobId, 10)]);
-  await write(relay, connection, [progress(jobId, 20)]);
-  proxy.refuse();
-  proxy.reset();
-  await waitFor(() => expect(relay.publisher.isReady()).toBe(false));
-  await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
-  await write(relay, connection, [progress(newJobId(), 30)]);
-  await relay.relay.runOnce();
-  proxy.heal();
+test.skipIf(IS_SHORT_RUN)(
+  'what an operator parks while the broker is away is not published when it is back',
+  async () => {
+    await using stage = await createStage();
+    const { database, connection, bus } = stage;
+    await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672, counts: 'bytes' });
+    const relay = await stage.addLeader({ amqpUrl: proxy.url });
+    const jobId = newJobId();
+    proxy.silence();
+    await write(relay, connection, [progress(jobId, 10)]);
+    await write(relay, connection, [progress(jobId, 20)]);
+    proxy.refuse();
+    proxy.reset();
+    await waitFor(() => expect(relay.publisher.isReady()).toBe(false));
+    await hold(database, { state: 'parked' }, 'e.progress_percentage = 20');
+    await write(relay, connection, [progress(newJobId(), 30)]);
+    await relay.relay.runOnce();
+    proxy.heal();
 
-  await relay.runUntil(async () => (await outboxCount(database)) === 1);
-  await relay.relay.runOnce();
+    await relay.runUntil(async () => (await outboxCount(database)) === 1);
+    await relay.relay.runOnce();
 
-  await bus.received(1);
-  expect(idsOf(relay)).not.toContain(ids(jobId, 20)[0]);
-});
+    await bus.received(1);
+    expect(idsOf(relay)).not.toContain(ids(jobId, 20)[0]);
+  },
+);
 
 test('an event that is parked on its way and then confirmed has a publication, and its job goes on', async () => {
   for (const rest of [[], [2]]) {
@@ -294,30 +301,33 @@ test('an event that is parked on its way and then confirmed has a publication, a
   }
 });
 
-test('an event that is discarded on its way and then confirmed has a publication', async () => {
-  for (const rest of [[], [2]]) {
-    await using stage = await createStage();
-    const { database, connection, bus } = stage;
-    const jobId = newJobId();
-    const relay = await stage.addLeader();
-    const letGo = relay.holdPublishes();
-    // Alone in its batch, and with another one.
-    const others = rest.map((percent) => progress(newJobId(), percent));
-    await write(relay, connection, [progress(jobId, 1), ...others]);
-    await park(connection, await sequenceOf(database, jobId, 1));
-    await discardParked(connection);
-    letGo();
-    await bus.received(1 + rest.length);
-    await isIdle(relay);
-    await relay.runUntil(isEmpty(database));
-    await relay.relay.runOnce();
+test.skipIf(IS_SHORT_RUN)(
+  'an event that is discarded on its way and then confirmed has a publication',
+  async () => {
+    for (const rest of [[], [2]]) {
+      await using stage = await createStage();
+      const { database, connection, bus } = stage;
+      const jobId = newJobId();
+      const relay = await stage.addLeader();
+      const letGo = relay.holdPublishes();
+      // Alone in its batch, and with another one.
+      const others = rest.map((percent) => progress(newJobId(), percent));
+      await write(relay, connection, [progress(jobId, 1), ...others]);
+      await park(connection, await sequenceOf(database, jobId, 1));
+      await discardParked(connection);
+      letGo();
+      await bus.received(1 + rest.length);
+      await isIdle(relay);
+      await relay.runUntil(isEmpty(database));
+      await relay.relay.runOnce();
 
-    expect(await database.query(`select from ${PUBLICATIONS} p where result = 'confirmed'`)).toHaveLength(
-      1 + rest.length,
-    );
-    expect(await database.query('select from jobs where is_held')).toEqual([]);
-  }
-});
+      expect(await database.query(`select from ${PUBLICATIONS} p where result = 'confirmed'`)).toHaveLength(
+        1 + rest.length,
+      );
+      expect(await database.query('select from jobs where is_held')).toEqual([]);
+    }
+  },
+);
 
 test('each attempt of a held event is on record, also if the event is discarded meanwhile, and once', async () => {
   await using stage = await createStage();
@@ -340,26 +350,29 @@ test('each attempt of a held event is on record, also if the event is discarded 
   ]);
 });
 
-test('a repeated settle of an event that an operator has parked records its publication once', async () => {
-  await using stage = await createStage();
-  const { database, connection } = stage;
-  const relay = await stage.addRelay();
-  const sequence = await addEntry(database, { jobId: newJobId(), percent: 1 });
-  await park(connection, sequence);
-  await connection.db.updateTable('outbox_held').set({ state: 'pending' }).execute();
-  const [entry] = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [] });
-  if (entry === undefined) throw new Error('nothing is held');
-  await park(connection, sequence); // on its way
+test.skipIf(IS_SHORT_RUN)(
+  'a repeated settle of an event that an operator has parked records its publication once',
+  async () => {
+    await using stage = await createStage();
+    const { database, connection } = stage;
+    const relay = await stage.addRelay();
+    const sequence = await addEntry(database, { jobId: newJobId(), percent: 1 });
+    await park(connection, sequence);
+    await connection.db.updateTable('outbox_held').set({ state: 'pending' }).execute();
+    const [entry] = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [] });
+    if (entry === undefined) throw new Error('nothing is held');
+    await park(connection, sequence); // on its way
 
-  const unwritten = { single: [], whole: [], held: [{ entry, next: 'retry', ...NACKED }] } as const;
-  await relay.outbox.settle(unwritten);
-  await relay.outbox.settle(unwritten); // the first answer was lost
+    const unwritten = { single: [], whole: [], held: [{ entry, next: 'retry', ...NACKED }] } as const;
+    await relay.outbox.settle(unwritten);
+    await relay.outbox.settle(unwritten); // the first answer was lost
 
-  expect(await database.query(`select from ${PUBLICATIONS} p`)).toHaveLength(1);
-  expect(await database.query('select state, attempts, last_error from outbox_held')).toEqual([
-    { state: 'parked', attempts: 2, last_error: 'parked by a test' },
-  ]);
-});
+    expect(await database.query(`select from ${PUBLICATIONS} p`)).toHaveLength(1);
+    expect(await database.query('select state, attempts, last_error from outbox_held')).toEqual([
+      { state: 'parked', attempts: 2, last_error: 'parked by a test' },
+    ]);
+  },
+);
 
 test('a leader that lost its lease and has it again does not publish what was discarded meanwhile', async () => {
   await using stage = await createStage();
@@ -389,7 +402,7 @@ test('a leader that lost its lease and has it again does not publish what was di
   expect(idsOf(relay)).toEqual(ids(jobId, 1));
 });
 
-test('nor what waits behind an event that the other leader has held', async () => {
+test.skipIf(IS_SHORT_RUN)('nor what waits behind an event that the other leader has held', async () => {
   await using stage = await createStage();
   const { database, connection } = stage;
   const jobId = newJobId();
