@@ -4,7 +4,7 @@
 import { type Logger, pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import { createLogOutput, type LogOutput } from './log-output.ts';
-import { escapeUnseen, maskUnseenInJson } from './unseen.ts';
+import { escapeInvisible, maskInvisibleInJson } from './invisible-characters.ts';
 
 export type { Logger };
 
@@ -43,7 +43,7 @@ export function createLog(options: {
       // Errors are described already (errors.ts). Pino would add a type and a stack, which such a description has not.
       serializers: { err: (described: unknown) => described },
       // Senders choose some of the texts in the log, and logs are read on terminals.
-      hooks: { streamWrite: options.pretty ? maskUnseenInJson : escapeUnseen },
+      hooks: { streamWrite: options.pretty ? maskInvisibleInJson : escapeInvisible },
     },
     prettify === undefined ? output : { ...output, write: (line: string) => output.write(prettify(line)) },
   );

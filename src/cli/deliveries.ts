@@ -2,7 +2,7 @@
 
 import { answerOf, statusOf } from '../operators/client/index.ts';
 import type { Env } from '../config.ts';
-import { maskUnseenInLines } from '../unseen.ts';
+import { maskInvisibleInLines } from '../invisible-characters.ts';
 import { openApi } from './api.ts';
 import { argumentOf, parse } from './arguments.ts';
 import { nounCommand } from './command.ts';
@@ -65,7 +65,7 @@ async function printBody(io: Io, chunks: AsyncIterable<Uint8Array>): Promise<num
   for await (const chunk of chunks) {
     // Piped, it is byte for byte what was signed. On a terminal, it must not control that.
     if (!io.stdout.isTTY) await io.putBytes(chunk);
-    else await io.put(maskUnseenInLines(decoder.decode(chunk, { stream: true })));
+    else await io.put(maskInvisibleInLines(decoder.decode(chunk, { stream: true })));
   }
   if (io.stdout.isTTY) await io.put('\n');
   return 0;

@@ -3,7 +3,7 @@
 import { statusOf } from '../operators/client/index.ts';
 import type { Env } from '../config.ts';
 import { indentedJson } from '../indented-json.ts';
-import { maskUnseenInLines } from '../unseen.ts';
+import { maskInvisibleInLines } from '../invisible-characters.ts';
 import { openApi } from './api.ts';
 import { argumentOf, parse } from './arguments.ts';
 import { COLUMNS } from './columns.ts';
@@ -55,7 +55,7 @@ async function show(args: string[], env: Env, io: Io): Promise<number> {
 /** Piped, it is byte for byte what is published. On a terminal, it must not control that. */
 async function printCloudEvent(io: Io, body: string): Promise<number> {
   if (!io.stdout.isTTY) await io.putBytes(Buffer.from(body));
-  else await io.put(`${maskUnseenInLines(indentedJson(body, '  ') ?? body)}\n`);
+  else await io.put(`${maskInvisibleInLines(indentedJson(body, '  ') ?? body)}\n`);
   return 0;
 }
 

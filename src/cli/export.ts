@@ -4,7 +4,7 @@ import { type FileHandle, open, rename } from 'node:fs/promises';
 import type { Env } from '../config.ts';
 import { UsageError } from '../errors.ts';
 import { EXPORTED_LISTS, LISTS } from '../operators/client/index.ts';
-import { escapeUnseen, maskUnseenInLines } from '../unseen.ts';
+import { escapeInvisible, maskInvisibleInLines } from '../invisible-characters.ts';
 import { openApi } from './api.ts';
 import { oneOf, parse } from './arguments.ts';
 import { createBar } from './bar.ts';
@@ -68,7 +68,7 @@ async function* harmless(
   for await (const chunk of chunks) {
     const text = decoder.decode(chunk, { stream: true });
     yield Buffer.from(
-      format === 'csv' ? maskUnseenInLines(text.replaceAll('\r\n', '\n')) : escapeUnseen(text),
+      format === 'csv' ? maskInvisibleInLines(text.replaceAll('\r\n', '\n')) : escapeInvisible(text),
     );
   }
 }

@@ -7,7 +7,7 @@ import { AnswerError, NoAnswerError } from '../errors.ts';
 import { parseIfJson } from '../json.ts';
 import type { Items, ListQuery, OperatorsClient } from '../operators/client/index.ts';
 import { counted } from './readable.ts';
-import { createSeen } from '../remembered.ts';
+import { createSeen } from '../recent-ids.ts';
 
 export type Delivery = Items['deliveries'];
 

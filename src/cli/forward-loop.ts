@@ -4,7 +4,7 @@
 import type { Env } from '../config.ts';
 import { withLocalRun } from './environment.ts';
 import { webhookUrlOf } from './local-relay.ts';
-import { createRemembered } from '../remembered.ts';
+import { createRecentIds } from '../recent-ids.ts';
 
 /** Above what the relay can have accepted and not told yet. */
 const REMEMBERED_MAX = 20_000;
@@ -17,7 +17,7 @@ export type Forwarded = {
 };
 
 export function createForwarded(): Forwarded {
-  const ids = createRemembered(REMEMBERED_MAX);
+  const ids = createRecentIds(REMEMBERED_MAX);
   return { add: ids.add, isOurs: (headers) => ids.has(String(headers?.['x-request-id'])) };
 }
 

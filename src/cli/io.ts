@@ -4,7 +4,7 @@
 
 import { once } from 'node:events';
 import { styleText } from 'node:util';
-import { escapeUnseen, maskUnseenInColours } from '../unseen.ts';
+import { escapeInvisible, maskInvisibleInColours } from '../invisible-characters.ts';
 
 /** `columns`: characters a line, where it is a terminal. */
 export type Output = NodeJS.WritableStream & { readonly isTTY: boolean; readonly columns: number };
@@ -53,7 +53,7 @@ export function createIo(host: Host): Io {
   let onError: ((error: NodeJS.ErrnoException) => void) | undefined;
 
   function complain(line: string): void {
-    host.stderr.write(`${maskUnseenInColours(line)}\n`);
+    host.stderr.write(`${maskInvisibleInColours(line)}\n`);
   }
 
   async function putBytes(chunk: string | Uint8Array): Promise<void> {
@@ -72,9 +72,9 @@ export function createIo(host: Host): Io {
     },
     exit: (code) => host.exit(code),
     signals: host,
-    say: (line) => void host.stdout.write(`${maskUnseenInColours(line)}\n`),
+    say: (line) => void host.stdout.write(`${maskInvisibleInColours(line)}\n`),
     complain,
-    put: (text) => putBytes(maskUnseenInColours(text)),
+    put: (text) => putBytes(maskInvisibleInColours(text)),
     putJson: (item) => putBytes(`${toJson(item)}\n`), // escaped already
     putBytes,
     paint: (format, text) => styleText(format, text, { stream: host.stdout }),
@@ -91,5 +91,5 @@ export function createIo(host: Host): Io {
 }
 
 export function toJson(item: unknown, indent?: number): string {
-  return escapeUnseen(JSON.stringify(item, undefined, indent));
+  return escapeInvisible(JSON.stringify(item, undefined, indent));
 }

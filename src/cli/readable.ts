@@ -1,6 +1,6 @@
 // Values in the form that a person reads. Times are UTC, as everywhere else; a sender's text cannot control the terminal.
 
-import { maskUnseen } from '../unseen.ts';
+import { maskInvisible } from '../invisible-characters.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -62,7 +62,7 @@ export function bytes(value: number): string {
 
 /** On one line, and without what cannot be seen. */
 export function clean(text: string | null | undefined): string {
-  return text ? maskUnseen(text) : '';
+  return text ? maskInvisible(text) : '';
 }
 
 /** Of a body that may not be there. */

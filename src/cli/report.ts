@@ -8,7 +8,7 @@ import {
   SchemaError,
   UsageError,
 } from '../errors.ts';
-import { maskUnseenInLines } from '../unseen.ts';
+import { maskInvisibleInLines } from '../invisible-characters.ts';
 import type { Io } from './io.ts';
 
 const HINTS: Readonly<Record<number, string>> = {
@@ -26,7 +26,7 @@ export function reportError(io: Io, error: unknown, command: string | undefined)
   }
   const { because, ...described } = describeError(error);
   // The text may come from a service that is not ours.
-  io.complain(maskUnseenInLines([described, ...(because ? [because] : [])].map(line).join('\n  ')));
+  io.complain(maskInvisibleInLines([described, ...(because ? [because] : [])].map(line).join('\n  ')));
   if (error instanceof AnswerError) {
     const hint = HINTS[error.httpStatus];
     if (hint !== undefined) io.complain(hint);

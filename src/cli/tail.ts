@@ -6,7 +6,7 @@ import { describeError, UsageError } from '../errors.ts';
 import { parseIfJson } from '../json.ts';
 import { SOURCE_NAME } from '../source-name.ts';
 import { createSubscriber, type Delivery, type Notice } from '../subscriber/index.ts';
-import { escapeUnseen } from '../unseen.ts';
+import { escapeInvisible } from '../invisible-characters.ts';
 import { parse, someOf } from './arguments.ts';
 import type { Command } from './command.ts';
 import { NOTHING_LISTENS, withLocalRun } from './environment.ts';
@@ -14,7 +14,7 @@ import type { Io, Format } from './io.ts';
 import { clean, counted } from './readable.ts';
 import { option, optionHelp } from './options.ts';
 import { KINDS } from '../event/index.ts';
-import { createSeen } from '../remembered.ts';
+import { createSeen } from '../recent-ids.ts';
 
 const OPTIONS = {
   types: option('LIST', `only these kinds, comma-separated: ${KINDS.join(',')}`),
@@ -100,7 +100,7 @@ async function run(args: string[], env: Env, io: Io): Promise<number> {
 /** A body that is JSON in one line as it came; any other as a JSON string, so that each message is one line of NDJSON. */
 function lineOfJson(body: string): string {
   const isLine = !/[\n\r]/.test(body) && parseIfJson(body) !== undefined;
-  return escapeUnseen(isLine ? body : JSON.stringify(body));
+  return escapeInvisible(isLine ? body : JSON.stringify(body));
 }
 
 /** Says what happens to the connection. @param giveUp called if it cannot be made at the start */

@@ -18,7 +18,7 @@ type HttpError = { readonly status: number; readonly error: string; readonly mes
 
 /** What any server of ours can answer to a request that no route takes or that Node cannot parse. */
 export const HTTP_ERRORS = {
-  badRequest: { status: 400, error: 'bad_request', message: 'the request is not HTTP as we know it' },
+  badRequest: { status: 400, error: 'bad_request', message: 'the request is malformed HTTP' },
   notFound: { status: 404, error: 'not_found', message: 'there is nothing at this address' },
   noTunnel: { status: 405, error: 'method_not_allowed', message: 'this is no proxy' },
   requestTimeout: { status: 408, error: 'request_timeout', message: 'the request did not arrive in time' },

@@ -43,7 +43,7 @@ import { createDeadlines } from './deadlines.ts';
 import { type DeliveryOptions, deliveryHandler, wrongMethodHandler } from './delivery.ts';
 import { createDeliveryObserver } from './observer.ts';
 import { createReceiver } from './receiver.ts';
-import { createBusySign } from './busy-sign.ts';
+import { createEventLoopLoad } from './event-loop-load.ts';
 import { createRefusalLog } from './refusal-log.ts';
 import { createTrial } from './signature-trial.ts';
 import type { Sources } from './sources.ts';
@@ -93,9 +93,9 @@ export function composeIntake(config: Config, parts: IntakeParts): Intake {
     now,
     log,
   });
-  const busySign = createBusySign();
-  started.defer(busySign.close);
-  const trial = createTrial({ keyRing: sources.current, isBusy: busySign.isBusy, now });
+  const eventLoopLoad = createEventLoopLoad();
+  started.defer(eventLoopLoad.close);
+  const trial = createTrial({ keyRing: sources.current, isBusy: eventLoopLoad.isBusy, now });
   const observer = createDeliveryObserver({ metrics, counts, refusals, trial, log });
   started.defer(observer.close);
   const deadlines = createDeadlines({ now });

@@ -2,7 +2,7 @@
 // Keeps names, types and the id of one such delivery, and never a value, so viewers who may not see bodies may see this.
 
 import type { Logger } from 'pino';
-import { maskUnseen } from '../unseen.ts';
+import { maskInvisible } from '../invisible-characters.ts';
 import type { DatabaseConnection, Statement } from './database.ts';
 import { createCounter } from './counter.ts';
 
@@ -118,5 +118,5 @@ export async function addDrift(connection: DatabaseConnection, rows: readonly Dr
 
 /** A field's name may be any text, and Postgres takes no NUL. */
 function showable(name: string): string {
-  return maskUnseen(name.slice(0, NAME_MAX_LENGTH));
+  return maskInvisible(name.slice(0, NAME_MAX_LENGTH));
 }

@@ -1,7 +1,7 @@
 // A dedup store in the memory of this process. It drops the copies that come after a lost connection. It knows nothing after a
 // restart, and nothing of other processes.
 
-import { createRemembered } from '../remembered.ts';
+import { createRecentIds } from '../recent-ids.ts';
 import { type DedupStore, refuseUnknown } from './dedup.ts';
 
 /** Above what a consumer has unacknowledged, and what a relay has in flight. About a megabyte. */
@@ -13,7 +13,7 @@ export function memoryDedup(options: { readonly idsMax?: number } = {}): DedupSt
   refuseUnknown('memoryDedup', unknown);
   if (!Number.isSafeInteger(idsMax) || idsMax < 1)
     throw new TypeError('idsMax must be a whole number from 1');
-  const done = createRemembered(idsMax);
+  const done = createRecentIds(idsMax);
   const inWork = new Map<string, Promise<unknown>>();
   return {
     once: async (id, effect, { queue }) => {

@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 /** A C1 control sequence, a bell, DEL, a direction mark, a line separator, and a format character of two units. */
 const TRICKS = '\u009b2J\u0007\u007f\u202e\u2028\u{E0001}';
 
-const UNSEEN = /[^\P{C}\t\n]|[\p{Zl}\p{Zp}]/u;
+const INVISIBLE = /[^\P{C}\t\n]|[\p{Zl}\p{Zp}]/u;
 
 describe('the log', () => {
   const log = fileURLToPath(new URL('../../src/log.ts', import.meta.url));
@@ -24,6 +24,6 @@ describe('the log', () => {
   test.each([true, false])('shows no characters that control a terminal; pretty: %j', async (pretty) => {
     const text = await written(pretty);
     expect(text).toContain(pretty ? '�2J' : '\\u009b2J');
-    expect(text).not.toMatch(UNSEEN);
+    expect(text).not.toMatch(INVISIBLE);
   });
 });

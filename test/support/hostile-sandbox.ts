@@ -9,7 +9,7 @@ import { startTestSandbox, type TestSandbox } from './sandbox.ts';
 export const SCRIPT = `<script>document.title = 'taken'</script><img src=x onerror="document.title = 'taken'">`;
 export const BREAKOUT = `"><svg onload=document.title='taken'>'`;
 /** Turns what follows around, hides something, and ends a C string. */
-export const UNSEEN = '\u202Ednuora\u0000\u200B\u2066hidden';
+export const INVISIBLE = '\u202Ednuora\u0000\u200B\u2066hidden';
 export const LONG_LINE = 'x'.repeat(200_000);
 
 export type HostileSandbox = AsyncDisposable & {
@@ -36,7 +36,7 @@ export async function startHostileSandbox(folder: TestFolder): Promise<HostileSa
     scopes: ['jobs:read'],
     createdAt: now,
   } as const;
-  const names = [SCRIPT, `${BREAKOUT}${UNSEEN}`, LONG_LINE];
+  const names = [SCRIPT, `${BREAKOUT}${INVISIBLE}`, LONG_LINE];
   for (const name of names) {
     const id = `tok_${randomUUID()}`;
     store.accounts.addToken(
@@ -48,7 +48,7 @@ export async function startHostileSandbox(folder: TestFolder): Promise<HostileSa
     {
       job_type: 'video',
       input_url: `javascript:document.title='taken'//${SCRIPT}`,
-      output_url: `https://files.example.com/${UNSEEN}`,
+      output_url: `https://files.example.com/${INVISIBLE}`,
       input_format: 'mp4',
       output_format: 'webm',
       webhook_url: `https://relay.example.com/${LONG_LINE}`,
@@ -58,10 +58,10 @@ export async function startHostileSandbox(folder: TestFolder): Promise<HostileSa
   store.jobs.add(job, account.id);
   store.jobs.fail(job.job_id, {
     failed_at: now,
-    error_code: `${SCRIPT}${UNSEEN}`,
-    error_message: `${SCRIPT}${UNSEEN}${LONG_LINE}`,
+    error_code: `${SCRIPT}${INVISIBLE}`,
+    error_message: `${SCRIPT}${INVISIBLE}${LONG_LINE}`,
   });
-  const body = Buffer.from(`{"error_message":"${SCRIPT}${UNSEEN}${LONG_LINE}"}`);
+  const body = Buffer.from(`{"error_message":"${SCRIPT}${INVISIBLE}${LONG_LINE}"}`);
   const deliveryId = 'whd_hostile';
   const url = `javascript:document.title='taken'//${BREAKOUT}`;
   store.notifications.add(
@@ -76,7 +76,7 @@ export async function startHostileSandbox(folder: TestFolder): Promise<HostileSa
     httpStatus: null,
   };
   store.notifications.record(
-    { ...attempt, error: `${SCRIPT}${UNSEEN}` },
+    { ...attempt, error: `${SCRIPT}${INVISIBLE}` },
     { state: 'given_up', dueAtMs: null },
   );
   store.close();

@@ -192,7 +192,7 @@ function checkText<T>(value: T): T {
     const next = open.pop();
     if (typeof next === 'string') {
       if (next.includes('\0') || !next.isWellFormed()) {
-        throw invalid('a value holds a NUL or half a character');
+        throw invalid('a value holds a NUL or an unpaired surrogate');
       }
     } else if (typeof next === 'object' && next !== null) {
       for (const [key, inner] of Object.entries(next)) open.push(key, inner);

@@ -3,7 +3,7 @@
 import type { Kysely } from 'kysely';
 import { parseIfJson } from '../../json.ts';
 import type { Database } from '../../ledger/index.ts';
-import { maskUnseen } from '../../unseen.ts';
+import { maskInvisible } from '../../invisible-characters.ts';
 import { ERROR_MESSAGE_MAX_LENGTH } from '../contract/story.ts';
 import { findBody } from './deliveries.ts';
 
@@ -23,5 +23,5 @@ function shown(message: string): string {
   const characters = Array.from(text.slice(0, 2 * ERROR_MESSAGE_MAX_LENGTH + 1));
   const fits = characters.length <= ERROR_MESSAGE_MAX_LENGTH;
   const kept = fits ? characters : [...characters.slice(0, ERROR_MESSAGE_MAX_LENGTH - 1), '…'];
-  return maskUnseen(kept.join(''));
+  return maskInvisible(kept.join(''));
 }

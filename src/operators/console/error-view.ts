@@ -13,7 +13,7 @@ export const SESSION_ENDED: View = {
 };
 
 const TITLES: Readonly<Record<number, string>> = {
-  400: 'This cannot be asked so',
+  400: 'The request is not valid',
   401: 'Your session has ended',
   403: 'You may not do this',
   404: 'There is nothing here',

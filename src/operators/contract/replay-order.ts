@@ -1,7 +1,7 @@
 // The body that orders a replay: which events to publish again, and how.
 
 import { z } from 'zod';
-import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';
+import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../invisible-characters.ts';
 import { deliveryFilters } from './deliveries.ts';
 import { eventFilters } from './events.ts';
 import { eventIdText, note, plain } from './filters.ts';

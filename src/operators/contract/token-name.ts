@@ -2,7 +2,7 @@
 // invisible characters and direction marks are rejected: with them one name could look like another.
 
 import { z } from 'zod';
-import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../unseen.ts';
+import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../invisible-characters.ts';
 
 const MAX_LENGTH = 100;
 const LENGTH_FAULT = `must be 1 to ${MAX_LENGTH} characters`;

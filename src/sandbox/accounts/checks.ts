@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { UsageError } from '../../errors.ts';
-import { SEEN_ONLY } from '../../unseen.ts';
+import { SEEN_ONLY } from '../../invisible-characters.ts';
 import { urlFault } from '../addresses/rule.ts';
 import { WEBHOOK_TIMEOUT_MS } from '../webhooks/deliverer.ts';
 

@@ -66,14 +66,14 @@ const BROKEN: Readonly<Record<string, ErrorAnswer>> = {
 const NO_TUNNEL: ErrorAnswer = {
   status: 405,
   error: 'method_not_allowed',
-  message: 'there is no way through here to other hosts',
+  message: 'this is not a proxy',
 };
 
 async function answerBroken(error: NodeJS.ErrnoException, socket: Duplex, limits: Limits): Promise<void> {
   // A response is under way; a second status line would corrupt it.
   const isAnswering = 'bytesWritten' in socket && Number(socket.bytesWritten) > 0;
   if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) return void socket.destroy();
-  const answer = BROKEN[error.code ?? ''] ?? badRequest('the request is not HTTP as we know it');
+  const answer = BROKEN[error.code ?? ''] ?? badRequest('the request is malformed HTTP');
   await answerRaw(answer, socket, limits);
 }
 

@@ -1,7 +1,7 @@
 // The webhooks of an account: a list, and one with its attempts and the body that was signed. *Redeliver* sends it once more.
 
 import { type RequestHandler, type Response, Router } from 'express';
-import { escapeUnseen } from '../../unseen.ts';
+import { escapeInvisible } from '../../invisible-characters.ts';
 import { type Html, html, readForm, seeOther } from '../../web/index.ts';
 import { INVALID_CURSOR, ApiError } from '../api/errors.ts';
 import { fromCursor, toCursor } from '../api/cursors.ts';
@@ -102,7 +102,7 @@ function body(
   { notification: { id, accountId, body: bytes } }: NotificationRecord,
 ): Html {
   const text = bytes.toString('utf8');
-  const shown = escapeUnseen(text);
+  const shown = escapeInvisible(text);
   return html`<pre class="wrapped" tabindex="0" aria-label="Body"><code>${shown}</code></pre>
 ${shown !== text && html`<p class="hint">Characters that cannot be seen are written as \\u escapes here. The file below has the bytes.</p>`}
 <p class="hint">${number(bytes.length)} bytes. With the account’s present secret their signature is</p>

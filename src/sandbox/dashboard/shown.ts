@@ -1,7 +1,7 @@
 // How values look on the pages: times in UTC, exact numbers, states with a word, and what others wrote as inert text.
 
 import { type Content, type Html, html } from '../../web/index.ts';
-import { maskUnseen } from '../../unseen.ts';
+import { maskInvisible } from '../../invisible-characters.ts';
 import type { TokenState } from '../accounts/tokens.ts';
 import type { JobStatus } from '../jobs/job.ts';
 import type { Attempt, NotificationState } from '../webhooks/notifications.ts';
@@ -17,7 +17,7 @@ export const CELL_MAX_LENGTH = 120;
 export function foreign(text: string, maxLength = FOREIGN_MAX_LENGTH): string {
   const kept =
     text.length > maxLength ? `${text.slice(0, maxLength)}… (${number(text.length)} characters)` : text;
-  return maskUnseen(kept);
+  return maskInvisible(kept);
 }
 
 /** The same as an element that keeps its own direction of writing. */

@@ -247,7 +247,7 @@ it('a filter that cannot be is told, and not ignored', async ({ filled: relay })
     const page = await visit.get(`/console/deliveries?${query}`);
     expect([page.status, page.text], `with ${query}`).toEqual([
       400,
-      expect.stringContaining('This cannot be asked so'),
+      expect.stringContaining('The request is not valid'),
     ]);
   }
 });

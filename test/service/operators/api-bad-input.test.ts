@@ -30,7 +30,7 @@ const HOSTILE: Readonly<Record<string, string>> = {
 /** What is refused before it is known what it is for: once for each operation. */
 const MANGLED: Readonly<Record<string, string>> = {
   'a NUL': '%00x',
-  'half a character': '%ed%a0%80',
+  'an unpaired surrogate': '%ed%a0%80',
   'broken percent-encoding': '%zz',
   'a prototype': '__proto__',
   'a huge number': '1e9',
@@ -169,7 +169,7 @@ describe('every operation', () => {
       ['null', 'null', json, [400]],
       ['no UTF-8', Buffer.from('{"note":"\xff"}', 'latin1'), json, [400]],
       ['a NUL', '{"note":"\\u0000"}', json, [400]],
-      ['half a character', '{"note":"\\ud800"}', json, [400]],
+      ['an unpaired surrogate', '{"note":"\\ud800"}', json, [400]],
       ['an unknown field', '{"nonsense":1}', json, [400]],
       ['a prototype', '{"__proto__":{"filter":{}}}', json, [400]],
       ['depth', `{"filter":${deep}}`, json, [400]],

@@ -120,7 +120,7 @@ describe('a search', () => {
     ['an empty text', '?q='],
     ['257 characters', `?q=${'x'.repeat(257)}`],
     ['a NUL', '?q=a%00b'],
-    ['half a character', '?q=%ED%A0%80'],
+    ['an unpaired surrogate', '?q=%ED%A0%80'],
     ['another parameter', '?q=a&limit=5'],
   ])('of %s is a 400', async (_what, query) => {
     expect(await all.get(`/search${query}`)).toMatchObject({ status: 400 });

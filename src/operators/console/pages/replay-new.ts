@@ -39,7 +39,7 @@ ${renderForm(form, visit)}
       found === undefined
         ? html`<p class="empty">Name events or choose filters, and this shows what would be published.</p>`
         : isRefused
-          ? html`<div class="notice bad"><p>This cannot be asked so: ${found.message}.</p></div>`
+          ? html`<div class="notice bad"><p>The filter is not valid: ${found.message}.</p></div>`
           : renderPreview(found, form)
     }</section>`,
     sameAs: found === undefined || isRefused ? undefined : sameReplay(visit.origin, form, orderOf(form)),

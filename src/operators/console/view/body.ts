@@ -4,7 +4,7 @@
 import { isUtf8 } from 'node:buffer';
 import { indentedJson } from '../../../indented-json.ts';
 import { parseIfJson } from '../../../json.ts';
-import { spellUnseenInLines } from '../../../unseen.ts';
+import { spellInvisibleInLines } from '../../../invisible-characters.ts';
 import { type Content, html } from '../../../web/index.ts';
 import { hexOf } from './hex.ts';
 import { exact } from './numbers.ts';
@@ -37,7 +37,7 @@ export const prettyJson = (text: string): string | undefined =>
 export function renderText(text: string): Content {
   const shown =
     text.length > SHOWN_MAX_CHARACTERS ? text.slice(0, SHOWN_MAX_CHARACTERS).toWellFormed() : text;
-  const spelled = spellUnseenInLines(shown);
+  const spelled = spellInvisibleInLines(shown);
   return html`${
     shown.length < text.length &&
     html`<p class="hint">The first ${exact(shown.length)} of ${exact(text.length)} characters. The download is whole.</p>`

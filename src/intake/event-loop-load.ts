@@ -7,13 +7,13 @@ const SAMPLE_MS = 500;
 /** Above half, a little more work can already make others wait. */
 const BUSY_SHARE = 0.5;
 
-export type BusySign = {
+export type EventLoopLoad = {
   /** Whether the event loop was busy for most of the last sample. */
   readonly isBusy: () => boolean;
   readonly close: () => void;
 };
 
-export function createBusySign({ sampleMs = SAMPLE_MS } = {}): BusySign {
+export function createEventLoopLoad({ sampleMs = SAMPLE_MS } = {}): EventLoopLoad {
   let before = performance.eventLoopUtilization();
   let share = 0;
   const timer = setInterval(() => {

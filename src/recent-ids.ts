@@ -1,11 +1,11 @@
-// Remembers ids, so that what comes twice is known. Bounded: the oldest ids are forgotten first.
+// A bounded set of recent ids. When it is full, the oldest are dropped first.
 
-export type Remembered = {
+export type RecentIds = {
   readonly add: (id: string) => void;
   readonly has: (id: string) => boolean;
 };
 
-export function createRemembered(idsMax: number): Remembered {
+export function createRecentIds(idsMax: number): RecentIds {
   const ids = new Set<string>();
   return {
     add: (id) => {
@@ -19,7 +19,7 @@ export function createRemembered(idsMax: number): Remembered {
 
 /** @returns a function that tells of an id whether it was asked for it before. */
 export function createSeen(idsMax: number): (id: string) => boolean {
-  const remembered = createRemembered(idsMax);
+  const remembered = createRecentIds(idsMax);
   return (id) => {
     if (remembered.has(id)) return true;
     remembered.add(id);

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createBusySign } from '../../../src/intake/busy-sign.ts';
+import { createEventLoopLoad } from '../../../src/intake/event-loop-load.ts';
 
 /** Keeps the event loop from turning. */
 function block(ms: number): void {
@@ -9,7 +9,7 @@ function block(ms: number): void {
 }
 
 test('a process whose event loop had no rest is busy, and one that waits is not', async () => {
-  const { isBusy, close } = createBusySign({ sampleMs: 50 });
+  const { isBusy, close } = createEventLoopLoad({ sampleMs: 50 });
   expect(isBusy()).toBe(false);
 
   await expect

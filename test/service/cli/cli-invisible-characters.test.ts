@@ -17,7 +17,7 @@ type Item = Record<string, unknown>;
 const TRICKS = '\u009b2J\u009b31m\u202e\u007f\u0085\u2028';
 /** A status may have no controls, and this is none: a line separator. */
 const STATUS = 's\u2028t';
-const UNSEEN = /[^\P{C}\n]|[\p{Zl}\p{Zp}]/u;
+const INVISIBLE = /[^\P{C}\n]|[\p{Zl}\p{Zp}]/u;
 
 const exchange = newExchange();
 const job = newJobId();
@@ -64,12 +64,12 @@ const commands = () => [
 test('when piped, they are escaped in JSON with the same value', async () => {
   for (const command of commands()) {
     const { stdout, stderr } = await cli.run(...command);
-    expect({ command, unseen: UNSEEN.exec(stdout + stderr) }).toEqual({ command, unseen: null });
+    expect({ command, unseen: INVISIBLE.exec(stdout + stderr) }).toEqual({ command, unseen: null });
     expect(parseLines(stdout).length).toBeGreaterThan(0);
   }
   const api = await operators(relay, { role: 'viewer' });
   const told = await api.get<{ items: Item[] }>('/deliveries');
-  expect(told.text).toMatch(UNSEEN);
+  expect(told.text).toMatch(INVISIBLE);
   expect(await cli.items('deliveries', 'list')).toEqual(told.body.items);
   expect(await cli.items('export', 'deliveries')).toEqual(told.body.items);
 });
@@ -82,7 +82,7 @@ test('on a terminal, they are marks', async () => {
   ];
   for (const command of shown) {
     const { screen } = await cli.onTerminal(command);
-    expect({ command, unseen: UNSEEN.exec(screen) }).toEqual({ command, unseen: null });
+    expect({ command, unseen: INVISIBLE.exec(screen) }).toEqual({ command, unseen: null });
   }
   const { screen } = await cli.onTerminal(['deliveries', 'show', quarantined]);
   expect(screen).toContain('s�t');
@@ -124,7 +124,7 @@ test('tail and live escape them, too', async () => {
   } finally {
     await bus.channel.deleteQueue(queue);
   }
-  expect(all()).not.toMatch(UNSEEN);
+  expect(all()).not.toMatch(INVISIBLE);
   const [event] = parseLines<{ data: Item }>(tail.stdout());
   expect(event?.data['error_message']).toBe(TRICKS);
 });
@@ -141,5 +141,5 @@ test('what a stranger answers in our service’s place is marked', async () => {
 
   expect(stdout).toBe('');
   expect(stderr).toContain('�2J');
-  expect(stderr + sent.stdout + sent.stderr).not.toMatch(UNSEEN);
+  expect(stderr + sent.stdout + sent.stderr).not.toMatch(INVISIBLE);
 });
