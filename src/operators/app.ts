@@ -1,10 +1,7 @@
 // The Express app of the operators' port: health, the console, metrics, and the API behind the gate. The port must not be reachable from
 // the internet. The server around the app (src/http) sets the time-outs.
 
-import { IncomingMessage, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
-import type { Express, Request, RequestHandler, Response } from 'express';
-import helmet from 'helmet';
+import type { Express, RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Authenticator } from './access/authenticator.ts';
@@ -21,6 +18,7 @@ import {
   type LimitedLines,
   type TrustedProxies,
 } from '../http/index.ts';
+import { ANSWER_HEADERS, answerHeaders } from '../web/index.ts';
 import { CONSOLE } from './console/console.ts';
 import { createGate, needsTokenForMetrics, rateHeaders } from './api/gate.ts';
 
@@ -47,7 +45,7 @@ export type OperatorOptions = {
 export function createOperatorApp(options: OperatorOptions): Express {
   const { registry, isMetricsOpen } = options;
   const app = createAppBehind(options.proxies);
-  app.use(securityHeaders());
+  app.use(answerHeaders());
   app.get('/livez', livez);
   app.get('/readyz', readyz(options.readiness));
   app.all(['/livez', '/readyz'], onlyGet);
@@ -69,35 +67,5 @@ export function createOperatorApp(options: OperatorOptions): Express {
  * rate limit of the address, against which such a request counts.
  */
 export function operatorHeaders({ limits }: Pick<OperatorOptions, 'limits'>): StandingHeaders {
-  // Run once on a response that is never sent, since helmet sets the same headers on every answer.
-  const request = new IncomingMessage(new Socket());
-  const response = new ServerResponse(request);
-  for (const set of securityHeaders()) set(request as Request, response as Response, () => {});
-  const always = Object.fromEntries(
-    Object.entries(response.getHeaders()).map(([name, value]) => [name, String(value)]),
-  );
-  return async (address) => ({ ...always, ...rateHeaders(await limits.spendAddress(address)) });
-}
-
-/** For answers that are no pages: a page has a policy of its own. */
-function securityHeaders(): RequestHandler[] {
-  return [
-    helmet({
-      contentSecurityPolicy: {
-        useDefaults: false,
-        directives: {
-          defaultSrc: ["'none'"],
-          baseUri: ["'none'"],
-          formAction: ["'none'"],
-          frameAncestors: ["'none'"],
-        },
-      },
-      crossOriginResourcePolicy: { policy: 'same-origin' },
-      xFrameOptions: { action: 'deny' },
-    }),
-    (_request, response, next) => {
-      response.setHeader('Cache-Control', 'no-store');
-      next();
-    },
-  ];
+  return async (address) => ({ ...ANSWER_HEADERS, ...rateHeaders(await limits.spendAddress(address)) });
 }

@@ -7,7 +7,7 @@ export { clearCookie, type CookieOptions, readCookie, setCookie } from './cookie
 export { type DocumentParts, renderDocument, seeOther, sendPage } from './document.ts';
 export { isForged } from './forged-requests.ts';
 export { FormError, readForm } from './form.ts';
-export { pageHeaders } from './headers.ts';
+export { ANSWER_HEADERS, answerHeaders, pageHeaders } from './headers.ts';
 export { type Content, type Html, html } from './html.ts';
 export { BASE_STYLE, ICON } from './looks.ts';
 export { addressWithin } from './own-address.ts';

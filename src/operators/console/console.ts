@@ -121,7 +121,7 @@ export function createConsole(options: ConsoleOptions): Router {
     );
   }
 
-  router.use(...pageHeaders());
+  router.use(pageHeaders());
   router.use(assets.router);
   router.use(createGate(options));
   router.use(createSignIn({ ...options, connection: tokenConnection, show: layout.showToStranger }));

@@ -28,7 +28,7 @@ export function createDashboard(options: DashboardOptions): Router {
   });
   const site: Site = { ...options, assets, once: createOnce() };
   const router = Router({ caseSensitive: true, strict: true });
-  router.use(...pageHeaders());
+  router.use(pageHeaders());
   router.use(refuseForged);
   router.use(assets.router);
   router.use(signInPages(site));
