@@ -375,11 +375,13 @@ test.skipIf(IS_SHORT_RUN)(
   async () => {
     const exchange = newExchange();
     const count = 300; // three times what may be in flight
+    // A quarter of it makes a route slow: no event of another one may take so long on a slow machine.
+    const confirmDeadlineMs = String(promisedMs(8_000));
     await using bus = await listen(exchange, { url: broker.url, bindings: ['job.progress.#'] });
     await using queue = await addQuorumQueue(bus, exchange);
     await using relay = await startTestService({
       exchange,
-      env: { AMQP_URL: broker.url, AMQP_CONFIRM_DEADLINE_MS: '8000', RELAY_IN_FLIGHT: '100' },
+      env: { AMQP_URL: broker.url, AMQP_CONFIRM_DEADLINE_MS: confirmDeadlineMs, RELAY_IN_FLIGHT: '100' },
     });
     const inFlight = () => readMetric(relay.operators, 'tallyhook_relay_in_flight');
     // Of a leader that a channel knew, RabbitMQ waits for the answer; a message for one that it does not know is nacked.
