@@ -81,7 +81,9 @@ async function runLines(shell: (script: string) => Shell, lines: readonly string
   }));
 }
 
-test('each command of the first five minutes does what stands behind it', { timeout: patience(240_000) }, async () => {
+test('each command of the first five minutes does what stands behind it', {
+  timeout: patience(240_000),
+}, async () => {
   await using clone = await makeClone();
   await using shells = new AsyncDisposableStack();
   const shell = (script: string) => shells.use(runInShell(script, clone.folder));
