@@ -10,10 +10,19 @@ const LINES = 20;
 /** A line with a body in it would hide the others. */
 const LINE_LENGTH = 500;
 
+/** A test that waits polls a page or the API: twenty of these would say nothing. */
+const isPoll = ({ msg, status }: LogLines[number]): boolean =>
+  (msg === 'operators request' || msg === 'console request') && Number(status) < 400;
+
 /** Of each log the lines from a given one on. Empty if there are none. */
 export function lastLines(logs: readonly { readonly lines: LogLines; readonly from: number }[]): string {
   return logs
-    .map(({ lines, from }) => lines.slice(Math.max(from, lines.length - LINES)))
+    .map(({ lines, from }) =>
+      lines
+        .slice(from)
+        .filter((line) => !isPoll(line))
+        .slice(-LINES),
+    )
     .filter((lines) => lines.length > 0)
     .map((lines) => `the last lines of the log:\n${lines.map(shortened).join('\n')}`)
     .join('\n\n');

@@ -69,6 +69,7 @@ test('a failure shows what was logged since the test began, twenty lines at most
   expect(shown(28)).toEqual(['the last lines of the log:', '{"number":28}', '{"number":29}']);
   expect(shown(0)).toHaveLength(1 + 20);
   expect(lastLines([{ lines, from: 30 }])).toBe('');
+  expect(lastLines([{ lines: [{ msg: 'console request', status: 200 }], from: 0 }])).toBe(''); // a poll
   expect(lastLines([{ lines: [{ text: 'x'.repeat(9_000) }], from: 0 }]).length).toBeLessThan(600);
 });
 
