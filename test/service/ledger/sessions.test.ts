@@ -110,7 +110,10 @@ test('a read-only database is never set writable: its sessions are closed, by th
   await expect(connection.execute(ask, [])).rejects.toThrow(why);
   expect(connection.lines.map(({ msg }) => msg)).toEqual([`a session with Postgres cannot be used: ${why}`]);
 
-  await database.query(`alter database ${database.name} reset default_transaction_read_only`);
+  // Our own session may be a new one, which is read-only, too.
+  await database.query(
+    `begin read write; alter database ${database.name} reset default_transaction_read_only; commit`,
+  );
   expect(await connection.execute(ask, [])).toEqual([{ one: 1 }]);
 });
 
