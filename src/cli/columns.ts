@@ -1,12 +1,6 @@
 // The columns of each list in a terminal: those of its contract, and what is special to a few of them here.
 
-import {
-  type Items,
-  type ListColumn,
-  type ListColumns,
-  type ListName,
-  LISTS,
-} from '../operators/client/index.ts';
+import { columnsFor, type Items, type ListColumns, type ListName, LISTS } from '../operators/client/index.ts';
 import { terminalColumn } from './looks.ts';
 import type { Column } from './table.ts';
 
@@ -34,10 +28,8 @@ const OWN: { readonly [N in ListName]?: Own<N> } = {
 function columnsOf<N extends ListName>(name: N): readonly Column<Items[N]>[] {
   const own: Readonly<Record<string, Partial<Column<Items[N]>> | undefined>> = OWN[name] ?? {};
   // An item may be of a newer service, with words that this one does not know: each look takes any.
-  const columns = Object.entries(LISTS[name].columns as unknown as ListColumns<Items[N]>);
-  return columns
-    .filter(([, { only }]: [string, ListColumn<Items[N]>]) => only !== 'pages')
-    .map(([key, column]) => terminalColumn(column, own[key]));
+  const columns = LISTS[name].columns as unknown as ListColumns<Items[N]>;
+  return columnsFor(columns, 'terminals').map(([key, column]) => terminalColumn(column, own[key]));
 }
 
 export const COLUMNS = Object.fromEntries(

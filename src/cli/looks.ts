@@ -1,6 +1,6 @@
 // How a list's columns look in a terminal, and the colour of each word that has one.
 
-import type { ListColumn, Look } from '../operators/client/index.ts';
+import { drawnBy, type ListColumn, type Look } from '../operators/client/index.ts';
 import type { Format } from './io.ts';
 import { ago, briefTime, bytes, count, duration, time } from './readable.ts';
 import type { Column } from './table.ts';
@@ -65,10 +65,7 @@ export function terminalColumn<T>(
   own: Partial<Column<T>> = {},
 ): Column<T> {
   const { text, brief, colour, ...form } = LOOKS[look];
-  const drawn = (draw: (value: string) => string) => (item: T) => {
-    const value = of(item);
-    return value === null || value === undefined ? '' : draw(String(value));
-  };
+  const drawn = (draw: (value: string) => string) => drawnBy(of, (value) => draw(String(value)));
   return {
     head,
     text: drawn(text),

@@ -5,7 +5,6 @@ import { createTestDatabase } from '../support/database.ts';
 import { altered, copies, eventIds, outboxCount, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
 import { type Load, post, startLoad } from '../support/load.ts';
 import { setMemoryAlarm } from '../support/own-servers.ts';
-import { patience } from '../support/patience.ts';
 import {
   addEntries,
   addEntry,
@@ -22,7 +21,7 @@ import { startTestService } from '../support/service.ts';
 import { OUTBOX } from '../support/outbox.ts';
 import { readMetric } from '../support/requests.ts';
 import { waitFor } from '../support/waits.ts';
-import { promisedMs } from '../support/patience.ts';
+import { patience, promisedMs } from '../support/patience.ts';
 import { IS_SHORT_RUN } from '../only-in-all.ts';
 
 let broker: RabbitmqServer;

@@ -67,18 +67,20 @@ export async function sessionsOf(
   return row?.count ?? Number.NaN;
 }
 
-export async function outboxCount(database: Queryable): Promise<number> {
-  const [row] = await database.query<{ count: number }>(`select count(*)::int as count from ${OUTBOX}`);
+/** `state`: of its entries in this state alone. */
+export async function outboxCount(database: Queryable, state = '%'): Promise<number> {
+  const [row] = await database.query<{ count: number }>(
+    `select count(*)::int as count from ${OUTBOX} where state like $1`,
+    [state],
+  );
   return row?.count ?? Number.NaN;
 }
 
 /** Waits until no event is on its way: each was confirmed and recorded, or waits for somebody. A replay leaves others out. */
 export async function untilNonePending(database: Queryable): Promise<void> {
   await waitFor(async () => {
-    const [row] = await database.query<{ count: number }>(
-      `select count(*)::int as count from ${OUTBOX} where state = 'pending'`,
-    );
-    if (row?.count !== 0) throw new Error(`${row?.count} events are still on their way`);
+    const count = await outboxCount(database, 'pending');
+    if (count !== 0) throw new Error(`${count} events are still on their way`);
   });
 }
 

@@ -2,6 +2,7 @@
 // them.
 
 import { test } from 'vitest';
+import { type Bus, listen, newExchange } from './bus.ts';
 import { startTestService, type TestService } from './service.ts';
 import { startWatchedService, type WatchedService } from './watched.ts';
 
@@ -23,6 +24,20 @@ export const testWithWatched = test.extend<{ watched: WatchedService }>({
       const env = { REFUSED_ROWS_PER_MINUTE: '10000', BODY_LIMIT_BYTES: '1024' };
       await using watched = await startWatchedService({ env });
       await use(watched);
+    },
+    { scope: 'file' },
+  ],
+});
+
+/** `bus` receives all that `service` publishes. */
+export const testWithBus = test.extend<{ running: { readonly service: TestService; readonly bus: Bus } }>({
+  running: [
+    // oxlint-disable-next-line no-empty-pattern -- as above
+    async ({}, use) => {
+      const exchange = newExchange();
+      await using bus = await listen(exchange);
+      await using service = await startTestService({ exchange });
+      await use({ service, bus });
     },
     { scope: 'file' },
   ],

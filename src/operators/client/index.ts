@@ -13,8 +13,8 @@ export {
 } from './client.ts';
 export { addressFault, tokenFault } from '../../http-client.ts';
 export type { ServerSentEvent } from './server-sent-events.ts';
-export type { ListColumn, ListColumns, Look } from '../contract/columns.ts';
-export { answerOf, statusOf, UNANSWERED } from '../contract/deliveries.ts';
+export { columnsFor, drawnBy, type ListColumn, type ListColumns, type Look } from '../contract/columns.ts';
+export { answerOf, statusOf } from '../contract/deliveries.ts';
 export { actionDetails } from '../contract/operator-log.ts';
 export { EXPORTED_LISTS, type ListName, LISTS } from '../contract/lists.ts';
 export { outboxGroupFilters, quarantineGroupFilters } from '../contract/groups.ts';

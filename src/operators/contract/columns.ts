@@ -62,3 +62,21 @@ export const columnsOf =
     );
     return Object.fromEntries(whole) as Record<Key, ListColumn<Item>>;
   };
+
+/** Those that are shown there, with their keys. */
+export const columnsFor = <Item>(
+  columns: ListColumns<Item>,
+  place: 'terminals' | 'pages',
+): readonly [key: string, column: ListColumn<Item>][] =>
+  Object.entries(columns).filter(([, { only = place }]) => only === place);
+
+/** Draws the value of an item, and nothing where there is none. */
+export const drawnBy =
+  <Item, Drawn>(
+    of: ListColumn<Item>['of'],
+    draw: (value: NonNullable<Value>) => Drawn,
+  ): ((item: Item) => Drawn | undefined) =>
+  (item) => {
+    const value = of(item);
+    return value === null || value === undefined ? undefined : draw(value);
+  };

@@ -16,7 +16,7 @@ import {
 } from './filters.ts';
 
 /** Why a sender did not get the answer of a recorded delivery, as people read it. */
-export const UNANSWERED = {
+const UNANSWERED = {
   left: 'its sender had left before the answer',
   unavailable: 'its sender got 503, since the commit took too long',
 } as const;

@@ -7,8 +7,9 @@ import { expect, test } from 'vitest';
 import type { Database } from '../../../src/ledger/tables.ts';
 import { RELEASED_OF_A_JOB } from '../../../src/operators/decisions/quarantined.ts';
 import { release } from '../../../src/operators/decisions/release.ts';
-import { type Bus, type BusMessage, listen, newExchange, receivedOf } from '../../support/bus.ts';
+import { type BusMessage, receivedOf } from '../../support/bus.ts';
 import { untilNonePending } from '../../support/facts.ts';
+import { testWithBus as it } from '../../support/fixtures.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { orderOne } from '../../support/orders.ts';
 import { completed, deliver, newJobId, newSource, progress, type Reply } from '../../support/sender.ts';
@@ -17,21 +18,7 @@ import { startTestService, type TestService } from '../../support/service.ts';
 type Release = { delivery_id: string; result: string; event_id: string | null; reason: string | null };
 type Page = { done: number; items: Release[]; next_cursor: string | null };
 
-type Running = { readonly service: TestService; readonly bus: Bus };
-
-/** One service for all, and its subscriber. Each test has its jobs or its source. */
-const it = test.extend<{ running: Running }>({
-  running: [
-    // oxlint-disable-next-line no-empty-pattern -- vitest reads the names of what is needed from it
-    async ({}, use) => {
-      const exchange = newExchange();
-      await using bus = await listen(exchange);
-      await using service = await startTestService({ exchange });
-      await use({ service, bus });
-    },
-    { scope: 'file' },
-  ],
-});
+// One service for all, and its subscriber. Each test has its jobs or its source.
 
 /** A message of one of these jobs. */
 const isOf =

@@ -3,8 +3,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { Replay } from '../../../src/operators/replays/read-replays.ts';
-import { type Bus, type BusMessage, listen, newExchange, receivedOf } from '../../support/bus.ts';
+import { type BusMessage, listen, newExchange, receivedOf } from '../../support/bus.ts';
 import { altered, copies, untilNonePending } from '../../support/facts.ts';
+import { testWithBus as it } from '../../support/fixtures.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 import { copiesInOutbox, newReplay, seedEvents } from '../../support/replays.ts';
@@ -16,19 +17,7 @@ type Shown = Omit<Replay, 'sources'> & { skips?: { event_id: string; reason: str
 type Preview = { matched: number; matched_exactly: boolean; sample: { id: string }[] };
 type Fault = { error: string; message: string };
 
-/** One service for all, and its subscriber. Each test has its jobs or its source, and leaves no replay that goes on. */
-const it = test.extend<{ running: { readonly service: TestService; readonly bus: Bus } }>({
-  running: [
-    // oxlint-disable-next-line no-empty-pattern -- vitest reads the names of what is needed from it
-    async ({}, use) => {
-      const exchange = newExchange();
-      await using bus = await listen(exchange);
-      await using service = await startTestService({ exchange });
-      await use({ service, bus });
-    },
-    { scope: 'file' },
-  ],
-});
+// One service for all, and its subscriber. Each test has its jobs or its source, and leaves no replay that goes on.
 
 /** A message of a source, or of one job: `default:job_1`. */
 const isOf =

@@ -15,6 +15,7 @@ import { addEntries, addEntry, decideNow } from '../../support/relay.ts';
 import {
   allPending,
   createStage,
+  type Stage,
   endLease,
   ids,
   idsOf,
@@ -329,16 +330,22 @@ test.skipIf(IS_SHORT_RUN)(
   },
 );
 
-test('each attempt of a held event is on record, also if the event is discarded meanwhile, and once', async () => {
-  await using stage = await createStage();
-  const { database, connection } = stage;
-  const relay = await stage.addRelay();
+/** A relay that has loaded a held event, which an operator has parked since. */
+async function parkOnItsWay({ database, connection, addRelay }: Stage) {
+  const relay = await addRelay();
   const sequence = await addEntry(database, { jobId: newJobId(), percent: 1 });
   await park(connection, sequence);
   await connection.db.updateTable('outbox_held').set({ state: 'pending' }).execute();
   const [entry] = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [] });
   if (entry === undefined) throw new Error('nothing is held');
-  await park(connection, sequence); // on its way
+  await park(connection, sequence);
+  return { relay, entry };
+}
+
+test('each attempt of a held event is on record, also if the event is discarded meanwhile, and once', async () => {
+  await using stage = await createStage();
+  const { database, connection } = stage;
+  const { relay, entry } = await parkOnItsWay(stage);
   await discardParked(connection);
 
   const unwritten = { single: [], whole: [], held: [{ entry, next: 'retry', ...NACKED }] } as const;
@@ -354,14 +361,8 @@ test.skipIf(IS_SHORT_RUN)(
   'a repeated settle of an event that an operator has parked records its publication once',
   async () => {
     await using stage = await createStage();
-    const { database, connection } = stage;
-    const relay = await stage.addRelay();
-    const sequence = await addEntry(database, { jobId: newJobId(), percent: 1 });
-    await park(connection, sequence);
-    await connection.db.updateTable('outbox_held').set({ state: 'pending' }).execute();
-    const [entry] = await relay.outbox.loadHeld({ limit: 10, bytes: 1_000_000, except: [] });
-    if (entry === undefined) throw new Error('nothing is held');
-    await park(connection, sequence); // on its way
+    const { database } = stage;
+    const { relay, entry } = await parkOnItsWay(stage);
 
     const unwritten = { single: [], whole: [], held: [{ entry, next: 'retry', ...NACKED }] } as const;
     await relay.outbox.settle(unwritten);

@@ -34,8 +34,7 @@ export const replays = listPage({
 });
 
 const whereOf = ({ queue }: Shown) => (queue === null ? 'the exchange' : `the queue ${queue}`);
-const matchedOf = ({ counts, matched_exactly: isExact }: Shown) =>
-  `${exact(counts.matched)}${isExact ? '' : '+'}`;
+const matchedOf = ({ counts, matched_exactly: isExact }: Shown) => capped(counts.matched, isExact);
 
 export const replay: Page = get('/replays/:id', ['getReplay'], async (visit) => {
   const id = visit.params['id'] ?? '';

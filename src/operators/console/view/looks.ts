@@ -1,6 +1,13 @@
 // How a list's columns look on a page.
 
-import type { ListColumn, ListColumns, Look, Value } from '../../contract/columns.ts';
+import {
+  columnsFor,
+  drawnBy,
+  type ListColumn,
+  type ListColumns,
+  type Look,
+  type Value,
+} from '../../contract/columns.ts';
 import { type ListName, LISTS } from '../../contract/lists.ts';
 import type { Content } from '../../../web/index.ts';
 import type { ItemOf } from '../calls.ts';
@@ -40,9 +47,8 @@ export type Cells<N extends ListName> = {
 /** The columns of a list, as its contract has them. */
 export function pageColumns<N extends ListName>(name: N, cells: Cells<N>): readonly Column<ItemOf<N>>[] {
   const own: Readonly<Record<string, Cell<ItemOf<N>> | undefined>> = cells;
-  return Object.entries(LISTS[name].columns as unknown as ListColumns<ItemOf<N>>)
-    .filter(([, { only }]) => only !== 'terminals')
-    .map(([key, column]) => pageColumn(column, own[key]));
+  const columns = LISTS[name].columns as unknown as ListColumns<ItemOf<N>>;
+  return columnsFor(columns, 'pages').map(([key, column]) => pageColumn(column, own[key]));
 }
 
 function pageColumn<Item>(
@@ -50,14 +56,10 @@ function pageColumn<Item>(
   own: Cell<Item> | undefined,
 ): Column<Item> {
   const { cell, form } = LOOKS[look];
-  const drawn = (item: Item): Content => {
-    const value = of(item);
-    return value === null || value === undefined ? undefined : cell(value);
-  };
   return {
     head: `${head.charAt(0).toUpperCase()}${head.slice(1)}`,
     form,
-    ...(typeof own === 'object' ? own : { cell: own ?? drawn }),
+    ...(typeof own === 'object' ? own : { cell: own ?? drawnBy(of, cell) }),
     ...(isRare && { isOptional: true }),
   };
 }
