@@ -1,7 +1,7 @@
 // What the checks are made of: the steps (format, lint, types), the tests, and the last line, which counts them all.
 
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { type Ending, endOnRequest } from './ending.ts';
 import { complain, explain, type Progress, say } from './output.ts';
 import { ROOT } from './relay.ts';
@@ -17,9 +17,19 @@ type Report = {
   readonly numFailedTests: number;
   readonly numPendingTests: number;
   readonly numTodoTests: number;
-  readonly testResults: readonly {
+  readonly testResults: readonly FileReport[];
+};
+
+type FileReport = {
+  /** Its path. */
+  readonly name: string;
+  readonly status: string;
+  /** Of a file that did not load. */
+  readonly message: string;
+  readonly assertionResults: readonly {
     readonly status: string;
-    readonly assertionResults: readonly { readonly status: string }[];
+    readonly fullName: string;
+    readonly failureMessages: readonly string[];
   }[];
 };
 
@@ -70,7 +80,7 @@ async function runStep(step: keyof typeof STEPS, { guard, folder, progress }: Ru
 /** `variables`: those that the tests read, which name their servers among others. */
 export async function runTests(
   vitestArgs: readonly string[],
-  { guard, folder }: Run,
+  { guard, folder, progress }: Run,
   variables: NodeJS.ProcessEnv = {},
 ): Promise<Tally> {
   const reportFile = join(folder, 'vitest.json');
@@ -95,11 +105,11 @@ export async function runTests(
     { cwd: ROOT, env, ending: TERM, output: 'inherit' },
   );
   const { code } = await vitest.exited;
-  return tallyTests(reportFile, code);
+  return tallyTests(reportFile, code, progress);
 }
 
 /** A file that does not load and an error outside of all tests are failures, too, and so is a run without tests. */
-function tallyTests(reportFile: string, exitCode: number | null): Tally {
+function tallyTests(reportFile: string, exitCode: number | null, progress: Progress): Tally {
   let found: Report;
   try {
     found = JSON.parse(readFileSync(reportFile, 'utf8')) as Report;
@@ -111,6 +121,7 @@ function tallyTests(reportFile: string, exitCode: number | null): Tally {
       status === 'failed' && !assertionResults.some((result) => result.status === 'failed'),
   ).length;
   const failed = found.numFailedTests + brokenFiles;
+  for (const failure of found.testResults.flatMap(failuresOf)) progress.note(failure);
   const isFailure = exitCode !== 0 || !found.success || found.numPassedTests === 0;
   return {
     passed: found.numPassedTests,
@@ -118,6 +129,19 @@ function tallyTests(reportFile: string, exitCode: number | null): Tally {
     skipped: found.numPendingTests + found.numTodoTests,
   };
 }
+
+/** What failed in a file, a line each. vitest tells more, thousands of lines above, of which some CI keep only the end. */
+function failuresOf({ name, status, message, assertionResults }: FileReport): string[] {
+  const path = relative(ROOT, name);
+  const failed = assertionResults.filter((result) => result.status === 'failed');
+  if (status === 'failed' && failed.length === 0) return [`failed: ${path}: ${firstLine(message)}`];
+  return failed.map(
+    ({ fullName, failureMessages }) =>
+      `failed: ${path} > ${fullName}: ${failureMessages.map(firstLine).join('; ')}`,
+  );
+}
+
+const firstLine = (text: string) => text.trimStart().split('\n', 1)[0] ?? '';
 
 /** Runs the work, which may be nothing, ends all that it started, and prints the last line. @returns the exit code */
 export async function tallyAll(work: (guard: Guard) => Promise<readonly Tally[]>): Promise<number> {

@@ -7,6 +7,8 @@ import { type LogLines, LOGS } from './starts.ts';
 
 /** Enough for what led to a failure, and little enough to be read. */
 const LINES = 20;
+/** Of lines that say the same, as a load's hundreds of accepted deliveries do. */
+const ALIKE = 3;
 /** A line with a body in it would hide the others. */
 const LINE_LENGTH = 500;
 
@@ -21,11 +23,17 @@ export function lastLines(logs: readonly { readonly lines: LogLines; readonly fr
       lines
         .slice(from)
         .filter((line) => !isPoll(line))
+        .filter(isAmongLastAlike)
         .slice(-LINES),
     )
     .filter((lines) => lines.length > 0)
     .map((lines) => `the last lines of the log:\n${lines.map(shortened).join('\n')}`)
     .join('\n\n');
+}
+
+function isAmongLastAlike({ msg, outcome }: LogLines[number], at: number, all: LogLines): boolean {
+  const later = all.slice(at + 1).filter((line) => line.msg === msg && line.outcome === outcome);
+  return msg === undefined || later.length < ALIKE;
 }
 
 function shortened(line: LogLines[number]): string {

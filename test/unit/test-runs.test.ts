@@ -63,13 +63,16 @@ describe('the factor for hanging tests', () => {
   });
 });
 
-test('a failure shows what was logged since the test began, twenty lines at most, and shortens long ones', () => {
+test('a failure shows what was logged since the test began, twenty lines at most and three alike, and shortens long ones', () => {
   const lines = Array.from({ length: 30 }, (_, number) => ({ number }));
   const shown = (from: number) => lastLines([{ lines, from }]).split('\n');
   expect(shown(28)).toEqual(['the last lines of the log:', '{"number":28}', '{"number":29}']);
   expect(shown(0)).toHaveLength(1 + 20);
   expect(lastLines([{ lines, from: 30 }])).toBe('');
   expect(lastLines([{ lines: [{ msg: 'console request', status: 200 }], from: 0 }])).toBe(''); // a poll
+  const accepted = lines.map((line) => ({ ...line, msg: 'delivery', outcome: 'accepted' }));
+  const oneRefused = [{ msg: 'delivery', outcome: 'refused' }, ...accepted];
+  expect(lastLines([{ lines: oneRefused, from: 0 }]).split('\n')).toHaveLength(1 + 1 + 3);
   expect(lastLines([{ lines: [{ text: 'x'.repeat(9_000) }], from: 0 }]).length).toBeLessThan(600);
 });
 

@@ -13,8 +13,12 @@ import { completed, failed, newJobId, type Notification, progress } from '../../
 import { startTestService, type TestService } from '../../support/service.ts';
 import { openTransaction } from '../../support/transaction.ts';
 
-/** The most that an event may make: known is its job, first is the event of its job. All but `alone` in batches of `BATCH_MIN`. */
-const ENTRIES_MAX = { knownProgress: 10, firstCompleted: 13, firstFailed: 18, alone: 16 } as const;
+/**
+ * One more index makes one more entry of each event, which reaches the limit. Less than one is left for what a slow machine adds: a
+ * further write of results, or an update that found its page full. Known is its job, first is the event of its job. All but `alone`
+ * in batches of `BATCH_MIN`.
+ */
+const ENTRIES_BELOW = { knownProgress: 9, firstCompleted: 11, firstFailed: 16, alone: 17 } as const;
 
 const BATCH_MIN = 20;
 const MANY = 100;
@@ -39,29 +43,36 @@ test('an event makes few index entries, in a batch and alone', async () => {
   await together(service, beginnings);
   await using _ = await keepVersions(service.database);
 
-  const loads: readonly (readonly [keyof typeof ENTRIES_MAX, Send, Notification[]])[] = [
+  const loads: readonly (readonly [keyof typeof ENTRIES_BELOW, Send, Notification[]])[] = [
     ['knownProgress', together, known.map((job) => progress(job, 50))],
     ['firstCompleted', together, newJobs().map((job) => completed(job))],
     ['firstFailed', together, newJobs().map((job) => failed(job))],
     ['alone', oneByOne, newJobs(ALONE).map((job) => completed(job))],
   ];
   for (const [name, send, notifications] of loads) {
-    const entries = await entriesOf(service, send, notifications);
-    expect.soft(entries, name).toBeLessThanOrEqual(ENTRIES_MAX[name]);
+    const byIndex = await entriesOf(service, send, notifications);
+    const entries = byIndex.values().reduce((sum, each) => sum + each, 0);
+    expect.soft(entries, `${name}, of ${JSON.stringify([...byIndex])}`).toBeLessThan(ENTRIES_BELOW[name]);
   }
   await bus.received(4 * MANY + ALONE); // none was returned, which would make other entries
 });
 
-/** Index entries for each event, when all are accepted, published and settled. */
+/** New entries for each event, by index, when all are accepted, published and settled. */
 async function entriesOf(
   service: TestService,
   send: Send,
   notifications: readonly Notification[],
-): Promise<number> {
+): Promise<Map<string, number>> {
   const { database } = service;
   const before = await countIndexEntries(database);
   await send(service, notifications);
-  return ((await countIndexEntries(database)) - before) / notifications.length;
+  const after = await countIndexEntries(database);
+  const added = [...after].map(([name, entries]) => [name, entries - (before.get(name) ?? 0)] as const);
+  return new Map(
+    added
+      .filter(([, entries]) => entries !== 0)
+      .map(([name, entries]) => [name, entries / notifications.length]),
+  );
 }
 
 /** While the first write waits for a lock, the others gather, and share the next ones. */
