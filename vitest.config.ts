@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { filesLeftOut } from './test/only-in-all.ts';
+import { filesLeftOut, IS_SHORT_RUN } from './test/only-in-all.ts';
 import { patience } from './test/support/patience.ts';
 
 /** Files that take a minute or two, whatever their size. One of them begun last would be waited for alone. */
@@ -34,11 +34,25 @@ const NO_SERVICES = { TEST_DATABASE_URL: '', TEST_AMQP_URL: '' };
 const UNIT = 'test/unit/**/*.test.ts';
 const PROPERTY = 'test/property/**/*.test.ts';
 
+/** They have servers of their own, and what they show depends on the clock: a heartbeat, a deadline, a lease. */
+const FAULTS = ['test/fault/**/*.test.ts', 'test/torture/**/*.test.ts'];
+
 /** Only then, since the pure tests take as long as what they load. */
 const profile = process.env['TEST_PROFILE'] ? ['test/support/profile.ts'] : [];
 
 /** Projects with another number of workers cannot run at once. */
 const AFTER_UNIT = { groupOrder: 1 };
+const AFTER_SERVICE = { groupOrder: 2 };
+
+/** What needs a Postgres and a RabbitMQ. */
+const WITH_SERVICES = {
+  // A worker loads and compiles the service once for all its files: that is a second of processor time for each. What tests start
+  // they end, so the next file finds nothing of them.
+  isolate: false,
+  globalSetup: ['test/support/global-setup.ts'],
+  setupFiles: ['test/support/failures.ts'],
+  sequence: AFTER_UNIT,
+};
 
 // The tests of `unit` and `property` are pure and need nothing. All others need a Postgres and a RabbitMQ of their own:
 // `npm test` starts both and names them in TEST_DATABASE_URL and TEST_AMQP_URL.
@@ -83,13 +97,20 @@ export default defineConfig({
         test: {
           name: 'service',
           include: ['test/**/*.test.ts'],
-          exclude: [UNIT, PROPERTY, ...filesLeftOut()],
-          // A worker loads and compiles the service once for all its files: that is a second of processor time for each. What
-          // tests start they end, so the next file finds nothing of them.
-          isolate: false,
-          globalSetup: ['test/support/global-setup.ts'],
-          setupFiles: ['test/support/failures.ts'],
-          sequence: AFTER_UNIT,
+          exclude: [UNIT, PROPERTY, ...FAULTS, ...filesLeftOut()],
+          ...WITH_SERVICES,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'fault',
+          include: FAULTS,
+          exclude: [...filesLeftOut()],
+          ...WITH_SERVICES,
+          // Two of them keep two cores busy. With more at once a deadline passes because of the others. The few of a short run
+          // go along with the others.
+          ...(!IS_SHORT_RUN && { maxWorkers: 2, sequence: AFTER_SERVICE }),
         },
       },
     ],

@@ -1,4 +1,4 @@
-// Migrates the template database, which each test copies in milliseconds.
+// Migrates the template database, which each test copies in milliseconds. Once in a run: two projects name this file.
 
 import { connect } from 'amqplib';
 import { pino } from 'pino';
@@ -8,7 +8,11 @@ import { makePartitions } from '../../src/ledger/partitions.ts';
 import { amqpUrl, UNHEARD } from './bus.ts';
 import { createTemplate, dropTestDatabases } from './database.ts';
 
+const IS_DONE = 'TEST_TEMPLATE_IS_MADE';
+
 export async function setup(): Promise<() => Promise<void>> {
+  if (process.env[IS_DONE] !== undefined) return async () => {};
+  process.env[IS_DONE] = 'true';
   const template = await createTemplate();
   await migrate(template);
   await withPartitions(template);
