@@ -7,7 +7,7 @@ import { createVitest } from 'vitest/node';
 import { ROOT } from './relay.ts';
 
 /** Reads the migrations by their folder. */
-const MIGRATE = 'src/ledger/migrate.ts';
+const MIGRATE = 'src/ledger/schema/migrate.ts';
 /** Has the path of the program that tests start as a process. */
 const PROGRAM = 'scripts/program.ts';
 

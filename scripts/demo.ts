@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'amqplib';
-import { placeOf } from '../src/cli/sandbox-place.ts';
+import { placeOf } from '../src/sandbox/command/place.ts';
 import { differences, type Received } from './demo/compare.ts';
 import { convertClips } from './demo/conversion.ts';
 import { receive } from './demo/receive.ts';

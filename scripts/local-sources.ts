@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { secretInFile, signingSecret } from '../src/cli/send-secret.ts';
+import { secretInFile, signingSecret } from '../src/tools/send/secret.ts';
 import { given, type LocalEnv } from './local-env.ts';
 
 type LocalSecrets = Pick<

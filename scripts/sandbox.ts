@@ -4,8 +4,8 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
-import { CORRUPT_CLIP } from '../src/cli/sandbox-clips.ts';
-import type { Place } from '../src/cli/sandbox-place.ts';
+import { CORRUPT_CLIP } from '../src/sandbox/command/clips.ts';
+import type { Place } from '../src/sandbox/command/place.ts';
 import { MAIN, type Program, startProgram } from './program.ts';
 import type { Guard } from './services/guard.ts';
 

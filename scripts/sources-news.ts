@@ -1,7 +1,7 @@
 // Prints what the relay logs about the files of sources and secrets, which a developer edits while it runs: that they were
 // read again, or why not.
 
-import { parseIfJson } from '../src/json.ts';
+import { parseIfJson } from '../src/base/json/json.ts';
 import { complain, paint, say } from './output.ts';
 import type { Program } from './program.ts';
 

@@ -1,9 +1,9 @@
 // The options of `npm start`: `--sandbox`, and those that it passes on to the sandbox. All are checked before anything starts.
 
-import { FLAG, parse } from '../src/cli/arguments.ts';
-import { PASSED_OPTIONS } from '../src/cli/sandbox-help.ts';
-import { logLevelOf, toSettings } from '../src/cli/sandbox-settings.ts';
-import { UsageError } from '../src/errors.ts';
+import { FLAG, parse } from '../src/terminal/arguments.ts';
+import { PASSED_OPTIONS } from '../src/sandbox/command/help.ts';
+import { logLevelOf, toSettings } from '../src/sandbox/command/settings.ts';
+import { UsageError } from '../src/base/errors.ts';
 
 export type StartOptions = {
   /** Undefined without `--sandbox`. */

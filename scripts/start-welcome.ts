@@ -2,9 +2,9 @@
 
 import { relative } from 'node:path';
 import { sampleNotification } from '../src/testing/index.ts';
-import type { Place } from '../src/cli/sandbox-place.ts';
-import { welcome } from '../src/cli/sandbox-welcome.ts';
-import { namesInFile } from '../src/cli/send-secret.ts';
+import type { Place } from '../src/sandbox/command/place.ts';
+import { welcome } from '../src/sandbox/command/welcome.ts';
+import { namesInFile } from '../src/tools/send/secret.ts';
 import type { LocalEnv } from './local-env.ts';
 import { paint, say } from './output.ts';
 import type { Sandbox } from './sandbox.ts';

@@ -5,8 +5,8 @@
 import { mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePlace, type Place } from '../src/cli/sandbox-place.ts';
-import { signingSecretIfKnown } from '../src/cli/send-secret.ts';
+import { freePlace, type Place } from '../src/sandbox/command/place.ts';
+import { signingSecretIfKnown } from '../src/tools/send/secret.ts';
 import { type Ending, endOnRequest } from './ending.ts';
 import { forgetLocalRun, given, type LocalEnv, readLocalEnv, writeLocalEnv } from './local-env.ts';
 import { choosePorts, startOnFreePorts } from './local-ports.ts';

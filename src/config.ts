@@ -3,9 +3,9 @@
 
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { ConfigError } from './errors.ts';
-import { parseRange } from './ip-range.ts';
-import { parseSecrets, type Secret } from './secret.ts';
+import { ConfigError } from './base/errors.ts';
+import { parseRange } from './base/net/ip-range.ts';
+import { parseSecrets, type Secret } from './base/signing/secret.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 export type Config = ReturnType<typeof toConfig>;

@@ -1,7 +1,7 @@
 // The process of the command line, which bin/tallyhook.js loads: the exit code is what the command returns (cli/run.ts).
 
-import { createIo } from './cli/io.ts';
-import { reportError } from './cli/report.ts';
+import { createIo } from './terminal/io.ts';
+import { reportError } from './terminal/report.ts';
 import { run } from './cli/run.ts';
 
 const io = createIo(process);

@@ -25,13 +25,13 @@ import {
   prepareLedger,
   saveContent,
 } from './ledger/index.ts';
-import type { Logger } from './log.ts';
-import { createMetrics } from './metrics.ts';
+import type { Logger } from './base/log/log.ts';
+import { createMetrics } from './base/metrics.ts';
 import { appendToLog, composeOperators, composeReplays } from './operators/index.ts';
-import type { Parts } from './parts.ts';
-import { createReadiness } from './readiness.ts';
+import type { Parts } from './base/parts.ts';
+import { createReadiness } from './http/readiness.ts';
 import { composeRelay } from './relay/index.ts';
-import { version } from './version.ts';
+import { version } from './base/version.ts';
 
 export type Service = AsyncDisposable & {
   readonly port: number;

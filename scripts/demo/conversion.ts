@@ -2,7 +2,7 @@
 // the events of both as a subscriber receives them, and compares them with the jobs.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CLIP, CORRUPT_CLIP } from '../../src/cli/sandbox-clips.ts';
+import { CLIP, CORRUPT_CLIP } from '../../src/sandbox/command/clips.ts';
 import { createClient, type Job } from '../../src/origin/index.ts';
 import { paint, say } from '../output.ts';
 import type { Sandbox } from '../sandbox.ts';

@@ -1,7 +1,7 @@
 // The demo's subscriber, with the package's own: a temporary queue that gets everything, in its order, and drops no copy, since the
 // demo counts them.
 
-import { parseIfJson } from '../../src/json.ts';
+import { parseIfJson } from '../../src/base/json/json.ts';
 import { createSubscriber, type Delivery, type Subscriber } from '../../src/subscriber/index.ts';
 import type { Received } from './compare.ts';
 

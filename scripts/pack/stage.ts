@@ -30,7 +30,7 @@ export async function stage(run: Run, folder: string, work: string): Promise<Man
   });
   // At once: neither checks the types, since `npm test` does.
   await Promise.all([compile(run, CONFIG, folder), compile(run, declared, folder)]);
-  // Last: the compiler puts a copy of the repository's own there, which src/version.ts imports.
+  // Last: the compiler puts a copy of the repository's own there, which src/base/version.ts imports.
   writeJson(join(folder, 'package.json'), packageManifest(own));
   return own;
 }

@@ -2,9 +2,9 @@
 
 import { loadUrls } from '../config.ts';
 import { checkSchema, migrate } from '../ledger/index.ts';
-import { parse } from './arguments.ts';
-import type { Command } from './command.ts';
-import { withLocalRun } from './environment.ts';
+import { parse } from '../terminal/arguments.ts';
+import type { Command } from '../terminal/command.ts';
+import { withLocalRun } from '../terminal/environment.ts';
 
 const help = `Brings the schema of the database in DATABASE_URL up to date. Safe to run again, and several at once.
 With MIGRATION_DATABASE_URL it connects as that role, and grants the role of DATABASE_URL what the service needs.

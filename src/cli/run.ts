@@ -3,13 +3,13 @@
 // only `serve` needs a process of its own.
 
 import type { Env } from '../config.ts';
-import { UsageError } from '../errors.ts';
-import { version } from '../version.ts';
-import { HelpAsked } from './arguments.ts';
-import type { Command } from './command.ts';
-import { inRepository } from './environment.ts';
-import type { Io } from './io.ts';
-import { reportError } from './report.ts';
+import { UsageError } from '../base/errors.ts';
+import { version } from '../base/version.ts';
+import { HelpAsked } from '../terminal/arguments.ts';
+import type { Command } from '../terminal/command.ts';
+import { inRepository } from '../terminal/environment.ts';
+import type { Io } from '../terminal/io.ts';
+import { reportError } from '../terminal/report.ts';
 
 const LOCAL_RUN = inRepository(
   'For variables that are not set, all commands but serve read .local/env, which "npm start" writes.\n',
@@ -63,30 +63,30 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).serveCommand,
   migrate: async () => (await import('./migrate.ts')).migrateCommand,
-  tokens: async () => (await import('./tokens.ts')).tokens,
-  find: async () => (await import('./find.ts')).find,
-  jobs: async () => (await import('./jobs.ts')).jobs,
-  deliveries: async () => (await import('./deliveries.ts')).deliveries,
-  events: async () => (await import('./events.ts')).events,
-  publications: async () => (await import('./publications.ts')).publications,
-  stats: async () => (await import('./stats.ts')).stats,
-  replicas: async () => (await import('./replicas.ts')).replicas,
-  sources: async () => (await import('./sources.ts')).sources,
-  console: async () => (await import('./console.ts')).consoleCommand,
-  live: async () => (await import('./live.ts')).live,
-  export: async () => (await import('./export.ts')).exportCommand,
-  log: async () => (await import('./operator-log.ts')).operatorLog,
-  sessions: async () => (await import('./sessions.ts')).sessions,
-  outbox: async () => (await import('./outbox.ts')).outbox,
-  quarantine: async () => (await import('./quarantine.ts')).quarantine,
-  replay: async () => (await import('./replay.ts')).replay,
-  replays: async () => (await import('./replays.ts')).replays,
-  send: async () => (await import('./send.ts')).sendCommand,
-  verify: async () => (await import('./verify.ts')).verifyCommand,
-  doctor: async () => (await import('./doctor.ts')).doctor,
-  forward: async () => (await import('./forward.ts')).forward,
-  tail: async () => (await import('./tail.ts')).tailCommand,
-  sandbox: async () => (await import('./sandbox.ts')).sandboxCommand,
+  tokens: async () => (await import('../operators/tokens/command.ts')).tokens,
+  find: async () => (await import('../operators/search/command.ts')).find,
+  jobs: async () => (await import('../operators/jobs/command.ts')).jobs,
+  deliveries: async () => (await import('../operators/deliveries/command.ts')).deliveries,
+  events: async () => (await import('../operators/events/command.ts')).events,
+  publications: async () => (await import('../operators/publications/command.ts')).publications,
+  stats: async () => (await import('../operators/statistics/command.ts')).stats,
+  replicas: async () => (await import('../operators/replicas/command.ts')).replicas,
+  sources: async () => (await import('../operators/sources/command.ts')).sources,
+  console: async () => (await import('../operators/overview/command.ts')).consoleCommand,
+  live: async () => (await import('../operators/live/command.ts')).live,
+  export: async () => (await import('../operators/export/command.ts')).exportCommand,
+  log: async () => (await import('../operators/operator-log/command.ts')).operatorLog,
+  sessions: async () => (await import('../operators/sessions/command.ts')).sessions,
+  outbox: async () => (await import('../operators/outbox/command.ts')).outbox,
+  quarantine: async () => (await import('../operators/quarantine/command.ts')).quarantine,
+  replay: async () => (await import('../operators/replays/order.command.ts')).replay,
+  replays: async () => (await import('../operators/replays/command.ts')).replays,
+  send: async () => (await import('../tools/send/command.ts')).sendCommand,
+  verify: async () => (await import('../tools/verify/command.ts')).verifyCommand,
+  doctor: async () => (await import('../tools/doctor/command.ts')).doctor,
+  forward: async () => (await import('../tools/forward/command.ts')).forward,
+  tail: async () => (await import('../tools/tail/command.ts')).tailCommand,
+  sandbox: async () => (await import('../sandbox/command/command.ts')).sandboxCommand,
 };
 
 /** `args`: the command's name and its arguments. Rejects only if the command cannot be loaded. @returns the exit code */

@@ -1,14 +1,14 @@
 // `tallyhook serve`: runs the service until a signal ends it.
 
 import { type Env, loadConfig, misspeltVariables } from '../config.ts';
-import { describeError } from '../errors.ts';
-import { createLog, lastLines, type Logger } from '../log.ts';
-import { createLogOutput } from '../log-output.ts';
+import { describeError } from '../base/errors.ts';
+import { createLog, lastLines, type Logger } from '../base/log/log.ts';
+import { createLogOutput } from '../base/log/log-output.ts';
 import { type Service, startService } from '../service.ts';
-import { parse } from './arguments.ts';
+import { parse } from '../terminal/arguments.ts';
 import { setCollectorFlags } from './collector.ts';
-import type { Command } from './command.ts';
-import { onFirstSignal } from './signals.ts';
+import type { Command } from '../terminal/command.ts';
+import { onFirstSignal } from '../terminal/signals.ts';
 
 const help = `Runs the service until a signal ends it. Its settings are environment variables: see docs/configuration.md.
 

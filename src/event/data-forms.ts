@@ -2,7 +2,7 @@
 // understood; the JSON Schemas, the types and the documents in contracts/ are made from them.
 
 import { z } from 'zod';
-import { toUtc } from '../utc.ts';
+import { toUtc } from '../base/time/utc.ts';
 import type { Kind } from './id.ts';
 import { mustBe } from './reasons.ts';
 

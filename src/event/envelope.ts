@@ -2,7 +2,7 @@
 // `late`. Its attributes are made here and checked here.
 
 import { z } from 'zod';
-import { SOURCE_NAME } from '../source-name.ts';
+import { SOURCE_NAME } from '../base/text/source-name.ts';
 import type { Kind } from './id.ts';
 
 /** The content type of each message. */

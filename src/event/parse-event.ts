@@ -7,7 +7,7 @@ import type {
   ConversionFailed,
   ConversionProgress,
 } from '../../contracts/types/events.ts';
-import { parseIfJson } from '../json.ts';
+import { parseIfJson } from '../base/json/json.ts';
 import { eventSchemas } from './data-forms.ts';
 import { dataSchema, envelope, eventType } from './envelope.ts';
 import { type Kind, KINDS } from './id.ts';

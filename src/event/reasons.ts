@@ -2,7 +2,7 @@
 // never quotes a value, since operators read it and the sender chose the value.
 
 import type { z } from 'zod';
-import { type JsonType, typeOfJson } from '../json-type.ts';
+import { type JsonType, typeOfJson } from '../base/json/json-type.ts';
 
 /** A line of a list shows it whole or in a few lines. */
 export const REASON_MAX_LENGTH = 300;

@@ -2,7 +2,7 @@
 // says yes or nothing: only the zod schemas can say what is wrong with a value.
 
 import { z } from 'zod';
-import { toUtc } from '../utc.ts';
+import { toUtc } from '../base/time/utc.ts';
 import type { eventSchemas } from './data-forms.ts';
 import type { Status } from './id.ts';
 

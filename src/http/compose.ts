@@ -1,6 +1,6 @@
 // The connections of one server, and the requests that could not be read, with their metrics.
 
-import type { Parts } from '../parts.ts';
+import type { Parts } from '../base/parts.ts';
 import {
   CONNECTION_ENDS,
   type ConnectionEnd,

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { Logger } from 'pino';
-import { describeError } from '../errors.ts';
+import { describeError } from '../base/errors.ts';
 import { peerAddress } from './address.ts';
 import type { Connections } from './connections.ts';
 import { kindOfError, type Unparsed } from './unparsed.ts';

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Request } from 'express';
 import ipaddr from 'ipaddr.js';
-import { parseRange } from '../ip-range.ts';
+import { parseRange } from '../base/net/ip-range.ts';
 import { peerAddress } from './address.ts';
 
 type Address = ReturnType<typeof ipaddr.parse>;

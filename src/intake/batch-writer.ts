@@ -6,7 +6,7 @@
 // holds. So batches grow with the load and with the time of a commit, on any machine, without a clock. And while the relay has much
 // to publish, a write waits a little (backpressure.ts).
 
-import { UnavailableError } from '../errors.ts';
+import { UnavailableError } from '../base/errors.ts';
 import type { DeliveryRecord, RecordedDelivery } from '../ledger/index.ts';
 import { type Backpressure, createPatience } from './backpressure.ts';
 import { type Batch, createJobQueues, type Submission } from './job-queues.ts';

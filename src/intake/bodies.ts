@@ -10,7 +10,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { getRawBody, type RawBodyError } from 'raw-body';
-import { createLinkedList, type Linked } from '../linked-list.ts';
+import { createLinkedList, type Linked } from '../base/collections/linked-list.ts';
 import type { Deadlines } from './deadlines.ts';
 
 export type Body =

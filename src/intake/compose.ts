@@ -2,9 +2,9 @@
 // nothing else uses.
 
 import type { Express } from 'express';
-import { cached } from '../cached.ts';
+import { cached } from '../base/collections/cached.ts';
 import type { Config } from '../config.ts';
-import { describeError } from '../errors.ts';
+import { describeError } from '../base/errors.ts';
 import {
   type Connections,
   composeUnparsed,
@@ -33,9 +33,9 @@ import {
   type TalliedDelivery,
   type WriteMark,
 } from '../ledger/index.ts';
-import type { Logger } from '../log.ts';
-import type { Metrics } from '../metrics.ts';
-import type { Parts } from '../parts.ts';
+import type { Logger } from '../base/log/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { Parts } from '../base/parts.ts';
 import type { Backpressure } from './backpressure.ts';
 import { type BatchWriter, createBatchWriter } from './batch-writer.ts';
 import { type Bodies, createBodies } from './bodies.ts';

@@ -1,7 +1,7 @@
 // The deadlines of requests: of bodies that are on their way, and of answers that wait for a write. One sweep looks at all of them
 // every now and then. A timer for each request would cost more than all that is decided here, and nearly none ever goes off.
 
-import { createLinkedList, type Linked } from '../linked-list.ts';
+import { createLinkedList, type Linked } from '../base/collections/linked-list.ts';
 
 export interface Deadline extends Linked<Deadline> {
   readonly atMs: number;

@@ -4,15 +4,15 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, RequestHandler } from 'express';
-import { DELIVERY_ERRORS, RETRY_AFTER_S } from '../delivery-answers.ts';
-import { UnavailableError } from '../errors.ts';
+import { DELIVERY_ERRORS, RETRY_AFTER_S } from '../base/delivery-answers.ts';
+import { UnavailableError } from '../base/errors.ts';
 import { closeIfUnread, type Connections, NOSNIFF, peerOf, senderOf } from '../http/index.ts';
 import type { Delivery } from '../ledger/index.ts';
 import type { Bodies, Body } from './bodies.ts';
 import type { DeliveryObserver } from './observer.ts';
 import type { Answer, Receiver, Refusal } from './receiver.ts';
-import { SIGNATURE_HEADER } from '../signature-cause.ts';
-import { DEFAULT_SOURCE } from '../source-name.ts';
+import { SIGNATURE_HEADER } from '../base/signing/signature-cause.ts';
+import { DEFAULT_SOURCE } from '../base/text/source-name.ts';
 import { isSignature } from './signature.ts';
 
 export type DeliveryOptions = {

@@ -4,8 +4,8 @@
 
 import { eventId } from '../event/index.ts';
 import { type DeliveryRecord, jobKey, type RecordedDelivery } from '../ledger/index.ts';
-import { createLinkedList, type Linked } from '../linked-list.ts';
-import { createPassingMap } from '../passing-map.ts';
+import { createLinkedList, type Linked } from '../base/collections/linked-list.ts';
+import { createPassingMap } from '../base/collections/passing-map.ts';
 
 /** A delivery that was given to the writer. */
 export interface Submission extends Linked<Submission> {

@@ -5,12 +5,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { describeError, UnavailableError } from '../errors.ts';
+import { describeError, UnavailableError } from '../base/errors.ts';
 import { createLimitedLines } from '../http/index.ts';
 import { type Counts, type Delivery, type Drift, type DeliveryOutcome, failureOf } from '../ledger/index.ts';
-import type { Metrics } from '../metrics.ts';
+import type { Metrics } from '../base/metrics.ts';
 import type { Answer } from './receiver.ts';
-import { causeInHeaders, SIGNATURE_HEADER } from '../signature-cause.ts';
+import { causeInHeaders, SIGNATURE_HEADER } from '../base/signing/signature-cause.ts';
 import type { RefusalLog, RefusalTrace, RefusedDelivery } from './refusal-log.ts';
 import type { Trial } from './signature-trial.ts';
 

@@ -2,8 +2,8 @@
 // Nothing but an authentic body gets past `verifySignature` (guarantee 1), and a 2xx is given only after the commit
 // (guarantee 2). Knows nothing of HTTP beyond status codes.
 
-import { DELIVERY_ERRORS, OUTCOME_STATUS } from '../delivery-answers.ts';
-import { UnavailableError } from '../errors.ts';
+import { DELIVERY_ERRORS, OUTCOME_STATUS } from '../base/delivery-answers.ts';
+import { UnavailableError } from '../base/errors.ts';
 import { eventId } from '../event/index.ts';
 import {
   type Delivery,
@@ -19,7 +19,7 @@ import type { Deadlines } from './deadlines.ts';
 import type { DeliveryObserver } from './observer.ts';
 import type { RefusedDelivery } from './refusal-log.ts';
 import { type KeyRing, type Verified, verifySignature } from './signature.ts';
-import { UNKNOWN_SOURCE } from '../source-name.ts';
+import { UNKNOWN_SOURCE } from '../base/text/source-name.ts';
 import { VALUES_REFUSED } from './write-batch.ts';
 
 /** What the sender gets, and what the log line says beside it. */

@@ -3,7 +3,7 @@
 // Answers never wait for a trace, so neither their time nor their success tells whether the claimed source exists.
 
 import type { Logger } from 'pino';
-import { describeError } from '../errors.ts';
+import { describeError } from '../base/errors.ts';
 import {
   type AddressCounts,
   busiest,

@@ -4,11 +4,11 @@
 
 import { timingSafeEqual } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { NO_MATCH, NO_SOURCE, NOT_TRIED, withOtherEnd } from '../signature-cause.ts';
-import type { Secret } from '../secret.ts';
-import { hmacSha256 } from '../sha256.ts';
+import { NO_MATCH, NO_SOURCE, NOT_TRIED, withOtherEnd } from '../base/signing/signature-cause.ts';
+import type { Secret } from '../base/signing/secret.ts';
+import { hmacSha256 } from '../base/signing/sha256.ts';
 import { claimedDigest, type KeyRing } from './signature.ts';
-import { UNKNOWN_SOURCE } from '../source-name.ts';
+import { UNKNOWN_SOURCE } from '../base/text/source-name.ts';
 
 /** `signedBy`: another source, whose secret signed the body. The reason does not tell it, since not everybody may know. */
 export type Cause = { readonly reason: string; readonly signedBy: string | null };

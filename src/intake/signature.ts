@@ -4,8 +4,8 @@
 
 import { createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { AuthenticBody } from '../ledger/index.ts';
-import type { Secret } from '../secret.ts';
-import { hmacSha256 } from '../sha256.ts';
+import type { Secret } from '../base/signing/secret.ts';
+import { hmacSha256 } from '../base/signing/sha256.ts';
 
 /** The secrets that are valid now: an immutable snapshot, replaced as a whole when the sources change. */
 export type KeyRing = {

@@ -4,11 +4,11 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { ConfigError, describeError } from '../errors.ts';
-import { parseJson } from '../json.ts';
+import { ConfigError, describeError } from '../base/errors.ts';
+import { parseJson } from '../base/json/json.ts';
 import { inspectStructure } from '../ledger/index.ts';
-import { createSecret, parseSecrets, SECRETS_PER_SOURCE, type Secret } from '../secret.ts';
-import { DEFAULT_SOURCE, SOURCE_NAME, UNKNOWN_SOURCE } from '../source-name.ts';
+import { createSecret, parseSecrets, SECRETS_PER_SOURCE, type Secret } from '../base/signing/secret.ts';
+import { DEFAULT_SOURCE, SOURCE_NAME, UNKNOWN_SOURCE } from '../base/text/source-name.ts';
 import { createKeyRing, type KeyRing } from './signature.ts';
 
 /** How often a file's stat is compared. That costs nothing, and also sees swapped symbolic links. */

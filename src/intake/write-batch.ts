@@ -1,9 +1,9 @@
 // Writes the deliveries of one batch, and finds out what becomes of each: recorded, recorded as less than it was understood as, since
-// the database refuses a value of it, or failed. Whose fault a refusal is stands in ledger/sql-errors.ts.
+// the database refuses a value of it, or failed. Whose fault a refusal is stands in ledger/sessions/sql-errors.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { OUTCOME_STATUS } from '../delivery-answers.ts';
-import { UnavailableError } from '../errors.ts';
+import { OUTCOME_STATUS } from '../base/delivery-answers.ts';
+import { UnavailableError } from '../base/errors.ts';
 import {
   type DeliveryRecord,
   failureOf,

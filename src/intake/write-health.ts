@@ -3,9 +3,9 @@
 // a standby, a role may have no connection left, a commit may wait for ever.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describeError } from '../errors.ts';
+import { describeError } from '../base/errors.ts';
 import { type DatabaseConnection, failureOf, faultOf, type Statement } from '../ledger/index.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../base/log/log.ts';
 
 export type WriteHealth = {
   /** At most once in ASK_MS for all who ask, and not at all while deliveries are being recorded. */

@@ -2,18 +2,18 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config.ts';
-import { describeError, SchemaError } from '../errors.ts';
-import type { Logger } from '../log.ts';
-import type { Parts } from '../parts.ts';
-import { connectDatabase, type DatabaseConnection } from './database.ts';
-import { addDrift, createDriftLog, type DriftLog } from './drift.ts';
-import { isAway } from './failures.ts';
-import { checkSchema, migrate } from './migrate.ts';
-import { makePartitions } from './partitions.ts';
-import { createRefusedAddresses, type RefusedAddresses } from './refusals.ts';
-import { createRollups, type Rollups } from './rollups.ts';
-import { createSecretMatches, type SecretMatches } from './secret-matches.ts';
-import { createUnansweredLog, type UnansweredLog } from './unanswered.ts';
+import { describeError, SchemaError } from '../base/errors.ts';
+import type { Logger } from '../base/log/log.ts';
+import type { Parts } from '../base/parts.ts';
+import { connectDatabase, type DatabaseConnection } from './sessions/database.ts';
+import { addDrift, createDriftLog, type DriftLog } from './understanding/drift.ts';
+import { isAway } from './sessions/failures.ts';
+import { checkSchema, migrate } from './schema/migrate.ts';
+import { makePartitions } from './upkeep/partitions.ts';
+import { createRefusedAddresses, type RefusedAddresses } from './counts/refusals.ts';
+import { createRollups, type Rollups } from './counts/rollups.ts';
+import { createSecretMatches, type SecretMatches } from './counts/secret-matches.ts';
+import { createUnansweredLog, type UnansweredLog } from './counts/unanswered.ts';
 
 /** One for all counts: they can wait, and several at once would be a burst of load. */
 const COUNTS_CONNECTIONS = 1;

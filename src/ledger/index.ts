@@ -2,21 +2,21 @@
 // The door of this room: other rooms import from this file alone.
 
 // What a delivery told us
-export { BODY_SHA256 } from './body-hash.ts';
-export { type PublishedEvent, toCloudEvent } from './cloud-event.ts';
-export { contentOf } from './content.ts';
-export type { JobEvent } from './event.ts';
-export { type AuthenticBody, type Understanding, understand } from './understand.ts';
+export { BODY_SHA256 } from './understanding/body-hash.ts';
+export { type PublishedEvent, toCloudEvent } from './understanding/cloud-event.ts';
+export { contentOf } from './understanding/content.ts';
+export type { JobEvent } from './understanding/event.ts';
+export { type AuthenticBody, type Understanding, understand } from './understanding/understand.ts';
 export {
   canonicalJson,
   decodeUtf8,
   inspectStructure,
   parseExactly,
   parseLoosely,
-} from './exact-json.ts';
+} from './understanding/exact-json.ts';
 
 // Recording of deliveries
-export { createFailureLog, failureOf, isAway } from './failures.ts';
+export { createFailureLog, failureOf, isAway } from './sessions/failures.ts';
 export {
   type Delivery,
   type DeliveryRecord,
@@ -27,23 +27,23 @@ export {
   jobKey,
   recordDeliveries,
   releaseColumns,
-} from './record.ts';
+} from './recording/record.ts';
 
 // Counts beside deliveries
-export { type AddressCounts, busiest, countAddress } from './address-counts.ts';
-export type { Drift, DriftLog } from './drift.ts';
-export { type RefusalCount, addRefusals } from './refusals.ts';
-export { MINUTES_KEPT_HOURS, NO_TIME_BUCKET, bucketMs } from './rollups.ts';
+export { type AddressCounts, busiest, countAddress } from './counts/address-counts.ts';
+export type { Drift, DriftLog } from './understanding/drift.ts';
+export { type RefusalCount, addRefusals } from './counts/refusals.ts';
+export { MINUTES_KEPT_HOURS, NO_TIME_BUCKET, bucketMs } from './counts/rollups.ts';
 
 // Access to Postgres
-export { textArray } from './arrays.ts';
+export { textArray } from './recording/arrays.ts';
 export {
   type DatabaseConnection,
   type DatabaseOptions,
   type Statement,
   connectDatabase,
   readSnapshot,
-} from './database.ts';
+} from './sessions/database.ts';
 export {
   type Fault,
   faultOf,
@@ -52,14 +52,14 @@ export {
   isRetryable,
   isRolledBack,
   isTimeout,
-} from './sql-errors.ts';
-export { createSessions, type Sessions } from './sessions.ts';
-export { JOIN_DELIVERY, JOIN_JOB, joinEvent, joinHeld } from './by-key.ts';
-export { batchedEvents, batches, hasEvent, KEEP_REST } from './batched-events.ts';
-export { keepDays } from './drops.ts';
-export { holdJobs, RELEASE_JOBS } from './hold.ts';
-export { tellLeader } from './outbox-version.ts';
-export { OUTBOX_COUNT_MAX, type OutboxDepth, readOutboxDepth } from './outbox-depth.ts';
+} from './sessions/sql-errors.ts';
+export { createSessions, type Sessions } from './sessions/sessions.ts';
+export { JOIN_DELIVERY, JOIN_JOB, joinEvent, joinHeld } from './recording/by-key.ts';
+export { batchedEvents, batches, hasEvent, KEEP_REST } from './recording/batched-events.ts';
+export { keepDays } from './upkeep/drops.ts';
+export { holdJobs, RELEASE_JOBS } from './recording/hold.ts';
+export { tellLeader } from './recording/outbox-version.ts';
+export { OUTBOX_COUNT_MAX, type OutboxDepth, readOutboxDepth } from './recording/outbox-depth.ts';
 export type {
   Database,
   DeliveryOutcome,
@@ -67,15 +67,15 @@ export type {
   PublicationResult,
   ReplayState,
   Unanswered,
-} from './tables.ts';
-export { TIME_FORMAT, timeText } from './time-text.ts';
+} from './schema/tables.ts';
+export { TIME_FORMAT, timeText } from './recording/time-text.ts';
 
 // Start and upkeep
 export { type Counts, composeCounts, prepareLedger } from './compose.ts';
-export { composeHeartbeat, LATE_AFTER_S } from './heartbeat.ts';
-export { createIdentity, type Identity } from './identity.ts';
-export { createLossWatch, type Loss, type LossWatch } from './loss-watch.ts';
-export { checkSchema, migrate } from './migrate.ts';
-export { makePartitions } from './partitions.ts';
-export { saveContent } from './save-content.ts';
-export { createUpkeep } from './upkeep.ts';
+export { composeHeartbeat, LATE_AFTER_S } from './upkeep/heartbeat.ts';
+export { createIdentity, type Identity } from './sessions/identity.ts';
+export { createLossWatch, type Loss, type LossWatch } from './upkeep/loss-watch.ts';
+export { checkSchema, migrate } from './schema/migrate.ts';
+export { makePartitions } from './upkeep/partitions.ts';
+export { saveContent } from './recording/save-content.ts';
+export { createUpkeep } from './upkeep/upkeep.ts';

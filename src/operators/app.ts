@@ -4,8 +4,8 @@
 import type { Express, RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import type { Authenticator } from './access/authenticator.ts';
-import type { Limits } from './access/limits.ts';
+import type { Authenticator } from './kernel/access/authenticator.ts';
+import type { Limits } from './kernel/access/limits.ts';
 import {
   createAppBehind,
   finishApp,
@@ -19,8 +19,8 @@ import {
   type TrustedProxies,
 } from '../http/index.ts';
 import { ANSWER_HEADERS, answerHeaders } from '../web/index.ts';
-import { CONSOLE } from './console/console.ts';
-import { createGate, needsTokenForMetrics, rateHeaders } from './api/gate.ts';
+import { CONSOLE } from './kernel/console/console.ts';
+import { createGate, needsTokenForMetrics, rateHeaders } from './kernel/operation/gate.ts';
 
 export type OperatorOptions = {
   readonly readiness: () => Promise<Readiness>;

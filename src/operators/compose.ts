@@ -2,13 +2,13 @@
 // database connections of its own, so that it takes none from deliveries and the relay.
 
 import type { Express } from 'express';
-import { createAuthenticator } from './access/authenticator.ts';
-import { createLimits } from './access/limits.ts';
+import { createAuthenticator } from './kernel/access/authenticator.ts';
+import { createLimits } from './kernel/access/limits.ts';
 import type { Config } from '../config.ts';
-import { createApi } from './api/api.ts';
-import { createDocsRouter } from './api/docs-router.ts';
-import { createPerform } from './api/perform.ts';
-import { createConsole } from './console/console.ts';
+import { createApi } from './kernel/operation/api.ts';
+import { createDocsRouter } from './kernel/document/router.ts';
+import { createPerform } from './kernel/operation/perform.ts';
+import { createConsole } from './kernel/console/console.ts';
 import { createOperatorApp, type OperatorOptions, operatorHeaders } from './app.ts';
 import {
   type StandingHeaders,
@@ -18,8 +18,8 @@ import {
 } from '../http/index.ts';
 import { connectDatabase, type DatabaseConnection } from '../ledger/index.ts';
 import { type OperationParts, operationsOf } from './operations.ts';
-import type { Parts } from '../parts.ts';
-import { createFeeder } from './replays/feeder.ts';
+import type { Parts } from '../base/parts.ts';
+import { createFeeder } from './replays/feeder/feeder.ts';
 
 /** The look-up of a token must not wait for operations: it has a pool of its own. */
 const TOKEN_CONNECTIONS = 2;

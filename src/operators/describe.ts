@@ -3,7 +3,7 @@
 import { pino } from 'pino';
 import type { Config } from '../config.ts';
 import { connectDatabase } from '../ledger/index.ts';
-import { createOpenApiDocument, type OpenApiDocument } from './api/openapi.ts';
+import { createOpenApiDocument, type OpenApiDocument } from './kernel/document/openapi.ts';
 import { operationsOf } from './operations.ts';
 
 /** Connects to nothing. */

@@ -1,9 +1,9 @@
 // What can go wrong when the service is called: `ServiceError` and its kinds, by status, for an answer other than success;
 // `NoAnswerError` and `InvalidAnswerError` for the rest. No error contains the token.
 
-import { AnswerError } from '../errors.ts';
+import { AnswerError } from '../base/errors.ts';
 
-export { InvalidAnswerError, NoAnswerError } from '../errors.ts';
+export { InvalidAnswerError, NoAnswerError } from '../base/errors.ts';
 
 /** From the headers of the last answer (service interface 8). */
 export type RateLimit = {

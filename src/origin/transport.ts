@@ -1,7 +1,12 @@
 // How the service is called: its errors, and which calls are tried again. After a 429 every call is tried again, at the reset
 // that the answer names, since the service has done nothing. After no answer or a 5xx only a read is: a job may exist already.
 
-import { type Api, createHttpClient, type HttpClient, type HttpClientOptions } from '../http-client.ts';
+import {
+  type Api,
+  createHttpClient,
+  type HttpClient,
+  type HttpClientOptions,
+} from '../base/net/http-client.ts';
 import { NoAnswerError, RateLimitedError, type RateLimit, toServiceError } from './errors.ts';
 import { errorSchema } from './schemas.ts';
 

@@ -1,7 +1,7 @@
 // A row of outbox_batches, as far as it is in the relay's memory. It knows what may be done with the row: it is deleted as a whole
 // once each of its events has a result, or events are taken out of it one by one.
 
-import type { Linked } from '../linked-list.ts';
+import type { Linked } from '../base/collections/linked-list.ts';
 import type { Settlement } from './entry.ts';
 
 export interface Batch extends Linked<Batch> {

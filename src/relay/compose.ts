@@ -1,8 +1,8 @@
 // The relay's part of the composition: publisher, lease and relay, with their own database connections.
 
 import type { Config } from '../config.ts';
-import { cached } from '../cached.ts';
-import { describeError } from '../errors.ts';
+import { cached } from '../base/collections/cached.ts';
+import { describeError } from '../base/errors.ts';
 import {
   type Counts,
   connectDatabase,
@@ -10,8 +10,8 @@ import {
   OUTBOX_COUNT_MAX,
   type OutboxDepth,
 } from '../ledger/index.ts';
-import type { Metrics } from '../metrics.ts';
-import type { Parts } from '../parts.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { Parts } from '../base/parts.ts';
 import { createHandOff, type HandOff } from './hand-off.ts';
 import { createLease, type Lease, leaseTimeouts } from './lease.ts';
 import { createOutbox, type Outbox } from './outbox.ts';

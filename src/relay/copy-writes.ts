@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { describeError } from '../errors.ts';
+import { describeError } from '../base/errors.ts';
 import type { Attempt } from './entry.ts';
 import type { Outbox } from './outbox.ts';
 import type { Lane, Window } from './window.ts';

@@ -5,7 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { describeError } from '../errors.ts';
+import { describeError } from '../base/errors.ts';
 
 /** That the version is asked for, and when. */
 export type Question = { readonly changes: number; readonly atMs: number };

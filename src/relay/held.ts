@@ -6,7 +6,7 @@
 //      │ └─ nacked, failed: due again after a while, attempts + 1
 //      └──── attempts used up ─────▶ parked     later events of its job wait behind it
 //
-// An operator's `outbox retry` makes a returned or parked one pending again (operators/decisions/decide.ts).
+// An operator's `outbox retry` makes a returned or parked one pending again (operators/outbox/decide.queries.ts).
 
 import {
   type DatabaseConnection,

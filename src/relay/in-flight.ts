@@ -1,6 +1,6 @@
 // The entries that are at the broker: publishes the first one of each lane, as many as may be in flight.
 
-import { describeError } from '../errors.ts';
+import { describeError } from '../base/errors.ts';
 import { toMessage } from './cloud-event.ts';
 import type { Entry } from './entry.ts';
 import type { Publication, Publisher } from './publisher.ts';

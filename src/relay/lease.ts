@@ -3,7 +3,7 @@
 // frozen or cut off knows without a query that it no longer leads.
 
 import type { Logger } from 'pino';
-import { describeError } from '../errors.ts';
+import { describeError } from '../base/errors.ts';
 import type { DatabaseConnection, Statement } from '../ledger/index.ts';
 
 export type Lease = {

@@ -6,7 +6,7 @@
 // (slow-routes.ts). A watchdog finds confirms that are overdue.
 
 import type { Logger } from 'pino';
-import { describeError } from '../errors.ts';
+import { describeError } from '../base/errors.ts';
 import { type BrokerError, type OpenChannel, openConfirmChannel } from './confirm-channel.ts';
 import { type OutgoingMessage, type Publication, routeOf } from './publication.ts';
 import { type Link, openRecoveringConnection } from './recovering-connection.ts';

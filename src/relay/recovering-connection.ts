@@ -5,8 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChannelModel } from 'amqplib';
 import type { Logger } from 'pino';
-import { openBrokerConnection } from '../broker-connection.ts';
-import { BrokerRefusalError, describeError } from '../errors.ts';
+import { openBrokerConnection } from '../base/amqp/broker-connection.ts';
+import { BrokerRefusalError, describeError } from '../base/errors.ts';
 import { type BrokerSocket, brokerSocket } from './broker-socket.ts';
 
 export type Link = {

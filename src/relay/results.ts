@@ -1,7 +1,7 @@
 // The results of publish attempts, until they are written. A batch whose events are all confirmed is written whole; the others
 // one by one. A write begins when most of what is on its way has its result, so that writes grow with the load, without a clock.
 
-import { createLinkedList } from '../linked-list.ts';
+import { createLinkedList } from '../base/collections/linked-list.ts';
 import type { Batch } from './batch.ts';
 import type { Entry, Settlement } from './entry.ts';
 

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { describeError } from '../errors.ts';
+import { describeError } from '../base/errors.ts';
 
 export type Rounds = {
   /** A whole round. Returns how many entries it moved. */

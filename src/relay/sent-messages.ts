@@ -1,7 +1,7 @@
 // The messages that were sent on one channel and have no result yet. Each gets one: the broker's answer, or a failure when the
 // channel is lost or the answer is overdue. Does not know the connection.
 
-import { createLinkedList, type Linked } from '../linked-list.ts';
+import { createLinkedList, type Linked } from '../base/collections/linked-list.ts';
 import { type Blame, type OutgoingMessage, type Publication, routeOf } from './publication.ts';
 
 /** A message that waits for its result. */

@@ -1,7 +1,7 @@
 // A confirm channel beside the main one, on the same connection, for messages that could stop it for all others. It is opened by
 // its first message, and again after it closed. That it closes is no loss of the connection.
 
-import { describeError } from '../errors.ts';
+import { describeError } from '../base/errors.ts';
 import type { OpenChannel } from './confirm-channel.ts';
 import type { OutgoingMessage, Publication } from './publication.ts';
 

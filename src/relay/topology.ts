@@ -2,7 +2,7 @@
 // exists again. One that others have made is used, if it is a topic exchange that takes messages.
 
 import type { Channel, ChannelModel } from 'amqplib';
-import { BrokerRefusalError } from '../errors.ts';
+import { BrokerRefusalError } from '../base/errors.ts';
 
 export type Topology = {
   readonly exchange: { readonly name: string; readonly type: 'topic'; readonly durable: true };

@@ -4,8 +4,8 @@
 // wait for a copy that failed. Does not know the broker or the database.
 
 import { jobKey } from '../ledger/index.ts';
-import { createLinkedList, type Linked } from '../linked-list.ts';
-import { createPassingMap } from '../passing-map.ts';
+import { createLinkedList, type Linked } from '../base/collections/linked-list.ts';
+import { createPassingMap } from '../base/collections/passing-map.ts';
 import { type Entry, isBefore } from './entry.ts';
 
 /**

@@ -3,8 +3,8 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { ConfigError } from '../errors.ts';
-import type { Logger } from '../log.ts';
+import { ConfigError } from '../base/errors.ts';
+import type { Logger } from '../base/log/log.ts';
 import { type Account, type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createLimits } from './accounts/limits.ts';
 import { sendingPlan } from './accounts/sending-plan.ts';

@@ -2,7 +2,7 @@
 // the same messages from the same channels. Whoever has only this document can subscribe rightly.
 
 import { CLOUD_EVENT_TYPE, KINDS, routingKey } from '../event/index.ts';
-import { version } from '../version.ts';
+import { version } from '../base/version.ts';
 import { BINDING_VERSION, messagesAndForms } from './asyncapi-messages.ts';
 import { ABOUT_COPIES, aboutEvents } from './asyncapi-words.ts';
 

@@ -1,7 +1,7 @@
 // The answers of the intake, for its OpenAPI document: one response for each status, with all its causes. Statuses and codes come
 // from the tables that the intake answers by; a new entry there needs words here.
 
-import { DELIVERY_ERRORS, OUTCOME_STATUS, RETRY_AFTER_S } from '../delivery-answers.ts';
+import { DELIVERY_ERRORS, OUTCOME_STATUS, RETRY_AFTER_S } from '../base/delivery-answers.ts';
 import { HTTP_ERRORS } from '../http/index.ts';
 
 type Outcome = keyof typeof OUTCOME_STATUS;

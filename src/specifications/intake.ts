@@ -2,10 +2,10 @@
 // the intake answers by, and the forms of bodies from the schemas that it checks with.
 
 import { type Kind, KINDS, notificationForm } from '../event/index.ts';
-import { parseJson } from '../json.ts';
-import { SOURCE_NAME } from '../source-name.ts';
+import { parseJson } from '../base/json/json.ts';
+import { SOURCE_NAME } from '../base/text/source-name.ts';
 import { sampleNotification } from '../testing/index.ts';
-import { version } from '../version.ts';
+import { version } from '../base/version.ts';
 import { embedded } from './embedded.ts';
 import { answerSchemas, responseRefs, responses } from './intake-answers.ts';
 import { aboutIntake, type IntakeLimits } from './intake-words.ts';

@@ -2,7 +2,7 @@
 // since code makes only the newest form.
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { parseJson } from '../json.ts';
+import { parseJson } from '../base/json/json.ts';
 
 export type ReleasedForm = {
   /** Its path in contracts/: `events/completed.v1.json`. */

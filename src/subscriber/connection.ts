@@ -3,8 +3,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChannelModel } from 'amqplib';
-import { openBrokerConnection } from '../broker-connection.ts';
-import { BrokerRefusalError } from '../errors.ts';
+import { openBrokerConnection } from '../base/amqp/broker-connection.ts';
+import { BrokerRefusalError } from '../base/errors.ts';
 import { backoffMs } from './backoff.ts';
 import { SubscriberError } from './errors.ts';
 import { messageOf } from './notices.ts';

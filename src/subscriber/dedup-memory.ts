@@ -1,7 +1,7 @@
 // A dedup store in the memory of this process. It drops the copies that come after a lost connection. It knows nothing after a
 // restart, and nothing of other processes.
 
-import { createRecentIds } from '../recent-ids.ts';
+import { createRecentIds } from '../base/collections/recent-ids.ts';
 import { type DedupStore, refuseUnknown } from './dedup.ts';
 
 /** Above what a consumer has unacknowledged, and what a relay has in flight. About a megabyte. */

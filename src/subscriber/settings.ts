@@ -3,8 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { type Kind, KINDS, routingKey } from '../event/index.ts';
-import { accountOf } from '../broker-connection.ts';
-import { SOURCE_NAME } from '../source-name.ts';
+import { accountOf } from '../base/amqp/broker-connection.ts';
+import { SOURCE_NAME } from '../base/text/source-name.ts';
 import type { Backoff } from './backoff.ts';
 import type { DedupStore } from './dedup.ts';
 import { memoryDedup } from './dedup-memory.ts';

@@ -2,7 +2,7 @@
 // deliveries are understood: a test with an event that Tallyhook would never publish proves nothing.
 
 import { attributesOf, type ConversionEvent, eventSchemas, type Kind, reasonOf } from '../event/index.ts';
-import { DEFAULT_SOURCE, SOURCE_NAME } from '../source-name.ts';
+import { DEFAULT_SOURCE, SOURCE_NAME } from '../base/text/source-name.ts';
 import { SAMPLE_END_MS, sampleFields, type SampleOptions } from './sample-notification.ts';
 
 /** The type of the event of a kind. */

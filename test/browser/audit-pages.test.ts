@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import type { Page } from 'playwright-core';
-import { address } from '../../src/operators/console/view/links.ts';
+import { address } from '../../src/operators/kernel/view/links.ts';
 import { describeInBrowser, type Look } from '../support/browser.ts';
 import { signInBrowser } from '../support/console.ts';
 import { faultsIn } from '../support/page-checks.ts';

@@ -1,9 +1,9 @@
 // Somebody guesses tokens from an address that operators use too.
 
 import { expect, test } from 'vitest';
-import { createAuthenticator } from '../../src/operators/access/authenticator.ts';
-import { newTokenValue } from '../../src/operators/access/token-value.ts';
-import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
+import { createAuthenticator } from '../../src/operators/kernel/access/authenticator.ts';
+import { newTokenValue } from '../../src/operators/kernel/access/token-value.ts';
+import { connectDatabase, type DatabaseConnection } from '../../src/ledger/sessions/database.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { newToken } from '../support/operators.ts';
 import { patience } from '../support/patience.ts';

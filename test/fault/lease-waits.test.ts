@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { connectDatabase } from '../../src/ledger/database.ts';
+import { connectDatabase } from '../../src/ledger/sessions/database.ts';
 import { createLease, leaseTimeouts } from '../../src/relay/lease.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { listenOnFreePort } from '../support/origin.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { migrate } from '../../src/ledger/migrate.ts';
+import { migrate } from '../../src/ledger/schema/migrate.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { outboxCount } from '../support/facts.ts';
 import { startOwnPostgres } from '../support/own-servers.ts';

@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../../scripts/relay.ts';
-import { checkSchema, migrate } from '../../src/ledger/migrate.ts';
+import { checkSchema, migrate } from '../../src/ledger/schema/migrate.ts';
 import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { newToken } from '../support/operators.ts';

@@ -6,7 +6,7 @@ import canonicalize from 'canonicalize';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../only-in-all.ts';
-import { parseJson } from '../../src/json.ts';
+import { parseJson } from '../../src/base/json/json.ts';
 import { type ExactValue, poison, readExactly } from '../support/exact-json.ts';
 import { understood } from '../support/records.ts';
 import { completed } from '../support/sender.ts';

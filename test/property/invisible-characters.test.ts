@@ -1,6 +1,6 @@
 import { assert, property, string } from 'fast-check';
 import { expect, test } from 'vitest';
-import { escapeInvisible } from '../../src/invisible-characters.ts';
+import { escapeInvisible } from '../../src/base/text/invisible-characters.ts';
 
 const INVISIBLE = /[^\P{C}\t\n]|[\p{Zl}\p{Zp}]/u;
 

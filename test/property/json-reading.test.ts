@@ -3,7 +3,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../only-in-all.ts';
-import { parseJson, readJson } from '../../src/json.ts';
+import { parseJson, readJson } from '../../src/base/json/json.ts';
 
 const DEPTH = 1_000_000;
 const read = (text: string) => readJson(text, Number);

@@ -12,7 +12,7 @@ import {
   writeLocalEnv,
 } from '../../scripts/local-env.ts';
 import { localSecrets } from '../../scripts/local-sources.ts';
-import { signingSecretIfKnown } from '../../src/cli/send-secret.ts';
+import { signingSecretIfKnown } from '../../src/tools/send/secret.ts';
 import { createFolder, type TestFolder } from '../support/folder.ts';
 
 const ENV: LocalEnv = {

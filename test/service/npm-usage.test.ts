@@ -5,7 +5,7 @@ import { cpSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { CASES } from '../../bench/results.ts';
-import { HELP, PASSED_OPTIONS } from '../../src/cli/sandbox-help.ts';
+import { HELP, PASSED_OPTIONS } from '../../src/sandbox/command/help.ts';
 import { readStartOptions } from '../../scripts/start-options.ts';
 import { createFolder } from '../support/folder.ts';
 

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { NO_MIGRATIONS } from 'kysely/migration';
 import { describe, expect, test } from 'vitest';
 import { IS_SHORT_RUN } from '../only-in-all.ts';
-import { checkSchema, migrate } from '../../src/ledger/migrate.ts';
+import { checkSchema, migrate } from '../../src/ledger/schema/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { lockWaits } from '../support/ledger.ts';
 import { migrateTo } from '../support/migrations.ts';

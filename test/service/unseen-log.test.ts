@@ -11,7 +11,7 @@ const TRICKS = '\u009b2J\u0007\u007f\u202e\u2028\u{E0001}';
 const INVISIBLE = /[^\P{C}\t\n]|[\p{Zl}\p{Zp}]/u;
 
 describe('the log', () => {
-  const log = fileURLToPath(new URL('../../src/log.ts', import.meta.url));
+  const log = fileURLToPath(new URL('../../src/base/log/log.ts', import.meta.url));
   const written = async (pretty: boolean): Promise<string> => {
     const script = `
       const { createLog } = await import(${JSON.stringify(log)});

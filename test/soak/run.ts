@@ -4,7 +4,7 @@
 import { cpus, totalmem } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { Guard } from '../../scripts/services/guard.ts';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/base/version.ts';
 import { createRandom } from '../torture/random.ts';
 import { pause, until } from '../support/until.ts';
 import { startWorld, type World } from '../torture/world.ts';

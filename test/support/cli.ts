@@ -7,7 +7,7 @@ import { PassThrough, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StringDecoder } from 'node:string_decoder';
 import { stripVTControlCharacters } from 'node:util';
-import { createIo, type Host } from '../../src/cli/io.ts';
+import { createIo, type Host } from '../../src/terminal/io.ts';
 import { run } from '../../src/cli/run.ts';
 import type { TestDatabase } from './database.ts';
 import { newToken, type TokenOptions } from './operators.ts';

@@ -2,8 +2,8 @@
 // this table: a page that it does not name fails both.
 
 import { randomUUID } from 'node:crypto';
-import type { Role } from '../../src/operators/access/roles.ts';
-import { PAGES } from '../../src/operators/console/pages/all.ts';
+import type { Role } from '../../src/operators/kernel/access/roles.ts';
+import { PAGES } from '../../src/operators/pages.ts';
 import { askConsole, type Ask, COOKIE_NAME, type PageAnswer } from './console.ts';
 import { operators } from './operators.ts';
 import { completed, deliver, newJobId } from './sender.ts';

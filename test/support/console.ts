@@ -4,7 +4,7 @@
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import type { BrowserContext } from 'playwright-core';
-import type { Token } from '../../src/operators/access/tokens.ts';
+import type { Token } from '../../src/operators/kernel/access/tokens.queries.ts';
 import { newToken, type TokenOptions } from './operators.ts';
 
 export const COOKIE_NAME = 'tallyhook_console';

@@ -2,9 +2,9 @@
 
 import { connect } from 'amqplib';
 import { pino } from 'pino';
-import { connectDatabase } from '../../src/ledger/database.ts';
-import { migrate } from '../../src/ledger/migrate.ts';
-import { makePartitions } from '../../src/ledger/partitions.ts';
+import { connectDatabase } from '../../src/ledger/sessions/database.ts';
+import { migrate } from '../../src/ledger/schema/migrate.ts';
+import { makePartitions } from '../../src/ledger/upkeep/partitions.ts';
 import { amqpUrl, UNHEARD } from './bus.ts';
 import { createTemplate, dropTestDatabases } from './database.ts';
 

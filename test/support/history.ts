@@ -3,8 +3,8 @@
 import { type Kysely, type RootOperationNode, sql } from 'kysely';
 import type { QueryResultRow } from 'pg';
 import { seedHistory } from '../../bench/audit-seed.ts';
-import { connectDatabase, type DatabaseConnection } from '../../src/ledger/database.ts';
-import type { Database } from '../../src/ledger/tables.ts';
+import { connectDatabase, type DatabaseConnection } from '../../src/ledger/sessions/database.ts';
+import type { Database } from '../../src/ledger/schema/tables.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { PUBLICATIONS } from './publications.ts';
 import { createTestLog } from './service.ts';

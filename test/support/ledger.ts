@@ -1,7 +1,7 @@
 // Reads the ledger from outside, as an operator would with psql, and keeps the relay from emptying the outbox where a test
 // reads it.
 
-import { BODY_SHA256 } from '../../src/ledger/body-hash.ts';
+import { BODY_SHA256 } from '../../src/ledger/understanding/body-hash.ts';
 import type { TestDatabase } from './database.ts';
 import { OUTBOX } from './outbox.ts';
 

@@ -1,5 +1,5 @@
 // A process that lets many things come and go, a few at a time, and prints how many bytes of each the garbage collector has taken for
-// long-lived: `node --expose-gc leftovers.ts <part>`, with DATABASE_URL for statements. See src/linked-list.ts.
+// long-lived: `node --expose-gc leftovers.ts <part>`, with DATABASE_URL for statements. See src/base/collections/linked-list.ts.
 
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';

@@ -3,9 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
-import type { TokenRole } from '../../src/operators/access/roles.ts';
-import { makeToken, type Token } from '../../src/operators/access/tokens.ts';
-import type { Database } from '../../src/ledger/tables.ts';
+import type { TokenRole } from '../../src/operators/kernel/access/roles.ts';
+import { makeToken, type Token } from '../../src/operators/kernel/access/tokens.queries.ts';
+import type { Database } from '../../src/ledger/schema/tables.ts';
 import type { TestDatabase } from './database.ts';
 
 export type Answer<T = Record<string, unknown>> = {

@@ -1,6 +1,6 @@
 // Orders about one thing, as an operator gives them by its id.
 
-import type { OrderName } from '../../src/operators/contract/orders.ts';
+import type { OrderName } from '../../src/operators/orders.contract.ts';
 import type { Operators } from './operators.ts';
 
 export type Told = {

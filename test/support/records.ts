@@ -1,10 +1,14 @@
 // Delivery records as intake makes them, for tests of the ledger.
 
 import { randomUUIDv7 } from 'node:crypto';
-import { type AuthenticBody, type Understanding, understand } from '../../src/ledger/understand.ts';
-import { createSecret, type Secret } from '../../src/secret.ts';
+import {
+  type AuthenticBody,
+  type Understanding,
+  understand,
+} from '../../src/ledger/understanding/understand.ts';
+import { createSecret, type Secret } from '../../src/base/signing/secret.ts';
 import { createKeyRing, verifySignature } from '../../src/intake/signature.ts';
-import type { DeliveryRecord } from '../../src/ledger/record.ts';
+import type { DeliveryRecord } from '../../src/ledger/recording/record.ts';
 import { type Notification, SECRET, sign } from './sender.ts';
 
 export function secretOf(text: string): Secret {

@@ -5,17 +5,21 @@ import { randomUUID } from 'node:crypto';
 import type { Kysely, Transaction } from 'kysely';
 import { createPublisher, type OutgoingMessage, type Publisher } from '../../src/relay/publisher.ts';
 import { topologyOf } from '../../src/relay/topology.ts';
-import { connectDatabase, type DatabaseConnection, type DatabaseOptions } from '../../src/ledger/database.ts';
-import type { Database } from '../../src/ledger/tables.ts';
-import { keepPartitions } from '../../src/ledger/partitions.ts';
+import {
+  connectDatabase,
+  type DatabaseConnection,
+  type DatabaseOptions,
+} from '../../src/ledger/sessions/database.ts';
+import type { Database } from '../../src/ledger/schema/tables.ts';
+import { keepPartitions } from '../../src/ledger/upkeep/partitions.ts';
 import { createOutbox, type Outbox } from '../../src/relay/outbox.ts';
 import { createHandOff, type HandOff } from '../../src/relay/hand-off.ts';
 import { createLease, type Lease } from '../../src/relay/lease.ts';
 import { entriesOf } from '../../src/relay/results.ts';
 import { createRelay, type Relay, type RelayLimits } from '../../src/relay/relay.ts';
-import type { EntriesFilter } from '../../src/operators/contract/outbox-orders.ts';
-import { decide, type Decided, type Decision } from '../../src/operators/decisions/decide.ts';
-import type { Which } from '../../src/operators/decisions/order.ts';
+import type { EntriesFilter } from '../../src/operators/outbox/orders.contract.ts';
+import { decide, type Decided, type Decision } from '../../src/operators/outbox/decide.queries.ts';
+import type { Which } from '../../src/operators/kernel/order/order.ts';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';
 import { completed, progress } from './sender.ts';

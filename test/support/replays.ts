@@ -1,11 +1,11 @@
 // What tests of replays need: events that were published long ago and have their bodies, the row of a replay, and a feeder
 // that the test drives on a clock of its own.
 
-import type { DatabaseConnection } from '../../src/ledger/database.ts';
-import { createFeeder, type Feeder } from '../../src/operators/replays/feeder.ts';
-import type { Replay } from '../../src/operators/replays/read-replays.ts';
-import { createReplay } from '../../src/operators/replays/replays.ts';
-import { findEvents, type EventFilter } from '../../src/operators/replays/selection.ts';
+import type { DatabaseConnection } from '../../src/ledger/sessions/database.ts';
+import { createFeeder, type Feeder } from '../../src/operators/replays/feeder/feeder.ts';
+import type { Replay } from '../../src/operators/replays/queries.ts';
+import { createReplay } from '../../src/operators/replays/order.queries.ts';
+import { findEvents, type EventFilter } from '../../src/operators/replays/selection.queries.ts';
 import { createTestLog } from './service.ts';
 import type { TestDatabase } from './database.ts';
 

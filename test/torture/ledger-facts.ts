@@ -1,6 +1,6 @@
 // Reads from the ledger, at the end of a run, what the checker compares with what was seen outside.
 
-import { BODY_SHA256 } from '../../src/ledger/body-hash.ts';
+import { BODY_SHA256 } from '../../src/ledger/understanding/body-hash.ts';
 import { PUBLICATIONS } from '../support/publications.ts';
 import type { Ledger, LedgerDelivery, LedgerEvent, LedgerPublication } from './recorded.ts';
 import type { World } from './world.ts';

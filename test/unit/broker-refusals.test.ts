@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { refusalOf } from '../../src/broker-refusals.ts';
+import { refusalOf } from '../../src/base/amqp/broker-refusals.ts';
 
 const place = { address: 'mq:5672', user: 'relay', virtualHost: 'prod' };
 

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { type Env, loadConfig, loadUrls, secretVariables, variables } from '../../src/config.ts';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError } from '../../src/base/errors.ts';
 import { createFolder } from '../support/folder.ts';
 import { secretOf } from '../support/records.ts';
 

@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest';
-import { ConfigError, DayKeptError, describeError, SchemaError, UnavailableError } from '../../src/errors.ts';
-import { createLog } from '../../src/log.ts';
+import {
+  ConfigError,
+  DayKeptError,
+  describeError,
+  SchemaError,
+  UnavailableError,
+} from '../../src/base/errors.ts';
+import { createLog } from '../../src/base/log/log.ts';
 
 test('each error has a literal name and a stable code', () => {
   expect(new ConfigError(['PORT must be set'])).toMatchObject({

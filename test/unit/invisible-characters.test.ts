@@ -5,7 +5,7 @@ import {
   maskInvisibleInColours,
   maskInvisibleInJson,
   maskInvisibleInLines,
-} from '../../src/invisible-characters.ts';
+} from '../../src/base/text/invisible-characters.ts';
 
 /** A C1 control sequence, a bell, DEL, a direction mark, a line separator, and a format character of two units. */
 const TRICKS = '\u009b2J\u0007\u007f\u202e\u2028\u{E0001}';

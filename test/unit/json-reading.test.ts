@@ -1,7 +1,7 @@
 // The reader that stands in for JSON.parse takes and refuses the same texts, and makes the same of them.
 
 import { expect, test } from 'vitest';
-import { parseJson } from '../../src/json.ts';
+import { parseJson } from '../../src/base/json/json.ts';
 import { poison } from '../support/exact-json.ts';
 
 test.for([

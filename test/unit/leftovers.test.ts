@@ -1,5 +1,5 @@
 // What comes and goes with each delivery must not be kept by the garbage collector: it would copy it twice, and pause for that.
-// A Set or a Map does keep it (src/linked-list.ts), and so does V8 at times where it is not told as `serve` tells it.
+// A Set or a Map does keep it (src/base/collections/linked-list.ts), and so does V8 at times where it is not told as `serve` tells it.
 
 import { expect, test } from 'vitest';
 import { cases } from '../only-in-all.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createLog } from '../../src/log.ts';
-import { createLogOutput } from '../../src/log-output.ts';
+import { createLog } from '../../src/base/log/log.ts';
+import { createLogOutput } from '../../src/base/log/log-output.ts';
 
 /** Takes each write at once and ends it when the test says so. */
 function startReader() {

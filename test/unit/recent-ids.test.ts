@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createSeen } from '../../src/recent-ids.ts';
+import { createSeen } from '../../src/base/collections/recent-ids.ts';
 
 test('an id is known from the second time on, until so many others have come', () => {
   const isSeen = createSeen(2);

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { createSecret, SECRET_MIN_BYTES } from '../../src/secret.ts';
+import { createSecret, SECRET_MIN_BYTES } from '../../src/base/signing/secret.ts';
 import { secretOf } from '../support/records.ts';
 
 test('an empty secret is told apart from one that is too short', () => {

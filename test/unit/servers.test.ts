@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
-import { BrokerRefusalError } from '../../src/errors.ts';
-import { MIGRATION_SETTINGS } from '../../src/ledger/migration-session.ts';
-import { CONTRACT_NAMES } from '../../src/ledger/session.ts';
+import { BrokerRefusalError } from '../../src/base/errors.ts';
+import { MIGRATION_SETTINGS } from '../../src/ledger/schema/migration-session.ts';
+import { CONTRACT_NAMES } from '../../src/ledger/sessions/session.ts';
 import { NACKED_ATTEMPTS_MAX, retryDelayMs } from '../../src/relay/backoff.ts';
 import { SLOW_IN_FLIGHT, SLOW_SHARE } from '../../src/relay/publisher.ts';
 import { topologyOf } from '../../src/relay/topology.ts';

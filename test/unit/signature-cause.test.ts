@@ -1,7 +1,12 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isSignature } from '../../src/intake/signature.ts';
-import { causeInForm, causeInHeaders, digestIn, withOtherEnd } from '../../src/signature-cause.ts';
+import {
+  causeInForm,
+  causeInHeaders,
+  digestIn,
+  withOtherEnd,
+} from '../../src/base/signing/signature-cause.ts';
 import { sign } from '../support/sender.ts';
 
 const body = Buffer.from('{"job_id":"job_1"}');

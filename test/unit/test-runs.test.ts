@@ -81,7 +81,10 @@ describe('what a change reaches', () => {
     ['test/support/bus.ts', ['test/support/bus.ts']],
     ['src/relay/backoff.ts', ['src/relay/backoff.ts', 'scripts/program.ts']],
     ['src/web/base.css', ['reader-of-base.css', 'scripts/program.ts']],
-    ['migrations/schema.sql', ['migrations/schema.sql', 'src/ledger/migrate.ts', 'scripts/program.ts']],
+    [
+      'migrations/schema.sql',
+      ['migrations/schema.sql', 'src/ledger/schema/migrate.ts', 'scripts/program.ts'],
+    ],
     ['docs/events.md', ['reader-of-events.md']],
   ] as const)('%s: the importers of %j', ([file, standIns]) => {
     expect(standInsFor(file, readersOf)).toEqual(standIns);

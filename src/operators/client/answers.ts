@@ -1,21 +1,21 @@
 // The API's answers as the client reads them: each is the contract's, read leniently.
 
 import type { z } from 'zod';
-import { SentCloudEvent } from '../contract/cloud-event.ts';
-import { DeliveryDetail } from '../contract/deliveries.ts';
-import { Difference } from '../contract/difference.ts';
-import { EventDetail } from '../contract/events.ts';
-import { type ListName, LISTS } from '../contract/lists.ts';
-import { OutboxGroups, QuarantineGroups } from '../contract/groups.ts';
-import { OutboxCounts } from '../contract/outbox.ts';
-import { type OrderName, ORDERS } from '../contract/orders.ts';
-import { ReplicaList } from '../contract/replicas.ts';
-import { ReplayDetail, ReplayPreview } from '../contract/replays.ts';
-import { SearchAnswer } from '../contract/search.ts';
-import { EndedSession, SessionPage, SignInCode } from '../contract/sessions.ts';
-import { SourceList } from '../contract/sources.ts';
-import { Stats } from '../contract/stats.ts';
-import { Story } from '../contract/story.ts';
+import { SentCloudEvent } from '../events/cloud-event.contract.ts';
+import { DeliveryDetail } from '../deliveries/contract.ts';
+import { Difference } from '../difference/contract.ts';
+import { EventDetail } from '../events/contract.ts';
+import { type ListName, LISTS } from '../lists.contract.ts';
+import { OutboxGroups, QuarantineGroups } from '../groups/contract.ts';
+import { OutboxCounts } from '../outbox/contract.ts';
+import { type OrderName, ORDERS } from '../orders.contract.ts';
+import { ReplicaList } from '../replicas/contract.ts';
+import { ReplayDetail, ReplayPreview } from '../replays/contract.ts';
+import { SearchAnswer } from '../search/contract.ts';
+import { EndedSession, SessionPage, SignInCode } from '../sessions/contract.ts';
+import { SourceList } from '../sources/contract.ts';
+import { Stats } from '../statistics/contract.ts';
+import { Story } from '../story/contract.ts';
 import { lenient, type Lenient } from './lenient.ts';
 
 export const answers = {

@@ -3,16 +3,16 @@
 
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { PAGE_LIMIT_MAX } from '../contract/filters.ts';
-import type { ListName, LISTS } from '../contract/lists.ts';
-import type { liveFilters } from '../contract/live.ts';
-import type { outboxGroupFilters, quarantineGroupFilters } from '../contract/groups.ts';
-import type { OrderName, OrderOf } from '../contract/orders.ts';
-import type { ReplayOrder as ContractReplayOrder } from '../contract/replay-order.ts';
-import { STORY_ITEMS_DEFAULT } from '../contract/story.ts';
+import { PAGE_LIMIT_MAX } from '../kernel/list/filters.contract.ts';
+import type { ListName, LISTS } from '../lists.contract.ts';
+import type { liveFilters } from '../live/contract.ts';
+import type { outboxGroupFilters, quarantineGroupFilters } from '../groups/contract.ts';
+import type { OrderName, OrderOf } from '../orders.contract.ts';
+import type { ReplayOrder as ContractReplayOrder } from '../replays/order.contract.ts';
+import { STORY_ITEMS_DEFAULT } from '../story/contract.ts';
 import { answers, type Items, items, type OrderPage, orders } from './answers.ts';
-import type { HttpClientOptions, Query } from '../../http-client.ts';
-import { pages } from '../../pages.ts';
+import type { HttpClientOptions, Query } from '../../base/net/http-client.ts';
+import { pages } from '../../base/net/pages.ts';
 import type { Lenient } from './lenient.ts';
 import { readEvents, type ServerSentEvent } from './server-sent-events.ts';
 import { createTransport } from './transport.ts';

@@ -11,22 +11,28 @@ export {
   type ReplayOrder,
   createOperatorsClient,
 } from './client.ts';
-export { addressFault, tokenFault } from '../../http-client.ts';
+export { addressFault, tokenFault } from '../../base/net/http-client.ts';
 export type { ServerSentEvent } from './server-sent-events.ts';
-export { columnsFor, drawnBy, type ListColumn, type ListColumns, type Look } from '../contract/columns.ts';
-export { answerOf, statusOf } from '../contract/deliveries.ts';
-export { actionDetails } from '../contract/operator-log.ts';
-export { EXPORTED_LISTS, type ListName, LISTS } from '../contract/lists.ts';
-export { outboxGroupFilters, quarantineGroupFilters } from '../contract/groups.ts';
-export { liveFilters } from '../contract/live.ts';
-export { type Filter, type Filters, range, source } from '../contract/filters.ts';
-export type { OrderName } from '../contract/orders.ts';
-export { DECIDED_AT_ONCE, PARKABLE, WAITING } from '../contract/outbox-orders.ts';
-export { DISCARDED_AT_ONCE, RELEASED_AT_ONCE } from '../contract/quarantine.ts';
-export { ERROR_MESSAGE_MAX_LENGTH } from '../contract/story.ts';
+export {
+  columnsFor,
+  drawnBy,
+  type ListColumn,
+  type ListColumns,
+  type Look,
+} from '../kernel/list/columns.contract.ts';
+export { answerOf, statusOf } from '../deliveries/contract.ts';
+export { actionDetails } from '../operator-log/contract.ts';
+export { EXPORTED_LISTS, type ListName, LISTS } from '../lists.contract.ts';
+export { outboxGroupFilters, quarantineGroupFilters } from '../groups/contract.ts';
+export { liveFilters } from '../live/contract.ts';
+export { type Filter, type Filters, range, source } from '../kernel/list/filters.contract.ts';
+export type { OrderName } from '../orders.contract.ts';
+export { DECIDED_AT_ONCE, PARKABLE, WAITING } from '../outbox/orders.contract.ts';
+export { DISCARDED_AT_ONCE, RELEASED_AT_ONCE } from '../quarantine/contract.ts';
+export { ERROR_MESSAGE_MAX_LENGTH } from '../story/contract.ts';
 export {
   REPLAY_EVENT_IDS_MAX,
   REPLAY_RATE_DEFAULT,
   REPLAY_RATE_MAX,
   replayEventFilters,
-} from '../contract/replay-order.ts';
+} from '../replays/order.contract.ts';

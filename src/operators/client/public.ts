@@ -13,7 +13,7 @@ export {
   type Ordered,
   type ReplayOrder,
 } from './client.ts';
-export type { HttpClientOptions as OperatorsClientOptions } from '../../http-client.ts';
+export type { HttpClientOptions as OperatorsClientOptions } from '../../base/net/http-client.ts';
 export type { ServerSentEvent } from './server-sent-events.ts';
-export type { ListName } from '../contract/lists.ts';
-export type { OrderName } from '../contract/orders.ts';
+export type { ListName } from '../lists.contract.ts';
+export type { OrderName } from '../orders.contract.ts';

@@ -1,9 +1,14 @@
 // How the API is called: its errors, and which calls are tried again. After a lost connection, a 429 or a 503, every call
 // is: reads change nothing, and every action carries an Idempotency-Key, by which the service knows the repeat.
 
-import { type Api, createHttpClient, type HttpClient, type HttpClientOptions } from '../../http-client.ts';
+import {
+  type Api,
+  createHttpClient,
+  type HttpClient,
+  type HttpClientOptions,
+} from '../../base/net/http-client.ts';
 import { ApiAnswerError, NoAnswerError } from './errors.ts';
-import { ErrorAnswer } from '../contract/error.ts';
+import { ErrorAnswer } from '../kernel/operation/error.contract.ts';
 
 /** A page of 200 deliveries with their longest texts, or 1,000 items of a job's story, has a quarter of it. */
 const ANSWER_MAX_BYTES = 16 * 1024 * 1024;

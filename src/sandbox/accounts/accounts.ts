@@ -1,7 +1,7 @@
 // What users of the real service do in its dashboard: accounts with their tier, webhook settings and signing secret, and
 // their tokens. A token's value is returned only when it is created.
 
-import { UsageError } from '../../errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import { newId } from '../ids.ts';
 import type { Account, AccountStore, Token } from '../store/accounts.ts';
 import { EVENT_KINDS } from '../webhooks/notifications.ts';

@@ -2,8 +2,8 @@
 // under which a person gave the value.
 
 import { randomBytes } from 'node:crypto';
-import { UsageError } from '../../errors.ts';
-import { SEEN_ONLY } from '../../invisible-characters.ts';
+import { UsageError } from '../../base/errors.ts';
+import { SEEN_ONLY } from '../../base/text/invisible-characters.ts';
 import { urlFault } from '../addresses/rule.ts';
 import { WEBHOOK_TIMEOUT_MS } from '../webhooks/deliverer.ts';
 

@@ -5,7 +5,7 @@
 import { lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { Agent, type Dispatcher } from 'undici';
-import { version } from '../../version.ts';
+import { version } from '../../base/version.ts';
 import { createConnector } from './connector.ts';
 import { urlFault } from './rule.ts';
 

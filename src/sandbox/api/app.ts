@@ -3,7 +3,7 @@
 
 import type { Express, Request, RequestHandler, Router } from 'express';
 import { createExactApp } from '../../http/index.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../base/log/log.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { Limits } from '../accounts/limits.ts';
 import { DASHBOARD_PATH } from '../dashboard/site.ts';

@@ -2,7 +2,7 @@
 
 import type { Request } from 'express';
 import { getRawBody } from 'raw-body';
-import { parseJson } from '../../json.ts';
+import { parseJson } from '../../base/json/json.ts';
 import { ApiError, badRequest, tooLarge, unsupported } from './errors.ts';
 
 /** Ten times the largest valid body, which has three URLs of 2,048 characters. */

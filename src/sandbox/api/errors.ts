@@ -2,9 +2,9 @@
 // fields also `details`. They reveal nothing about internal errors.
 
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
-import { describeError, UnavailableError } from '../../errors.ts';
+import { describeError, UnavailableError } from '../../base/errors.ts';
 import { closeIfUnread } from '../../http/index.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../base/log/log.ts';
 
 export type Detail = { readonly field: string; readonly message: string };
 

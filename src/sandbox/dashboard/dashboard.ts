@@ -2,7 +2,7 @@
 // mounted before the API's gate, and the API goes on ignoring its cookie.
 
 import { type ErrorRequestHandler, type Request, type RequestHandler, type Response, Router } from 'express';
-import { describeError, UnavailableError, UsageError } from '../../errors.ts';
+import { describeError, UnavailableError, UsageError } from '../../base/errors.ts';
 import { closeIfUnread } from '../../http/index.ts';
 import { BASE_STYLE, createAssets, FormError, html, ICON, isForged, pageHeaders } from '../../web/index.ts';
 import { ApiError } from '../api/errors.ts';

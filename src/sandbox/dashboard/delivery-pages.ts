@@ -1,7 +1,7 @@
 // The webhooks of an account: a list, and one with its attempts and the body that was signed. *Redeliver* sends it once more.
 
 import { type RequestHandler, type Response, Router } from 'express';
-import { escapeInvisible } from '../../invisible-characters.ts';
+import { escapeInvisible } from '../../base/text/invisible-characters.ts';
 import { type Html, html, readForm, seeOther } from '../../web/index.ts';
 import { INVALID_CURSOR, ApiError } from '../api/errors.ts';
 import { fromCursor, toCursor } from '../api/cursors.ts';

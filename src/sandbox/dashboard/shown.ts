@@ -1,7 +1,7 @@
 // How values look on the pages: times in UTC, exact numbers, states with a word, and what others wrote as inert text.
 
 import { type Content, type Html, html } from '../../web/index.ts';
-import { maskInvisible } from '../../invisible-characters.ts';
+import { maskInvisible } from '../../base/text/invisible-characters.ts';
 import type { TokenState } from '../accounts/tokens.ts';
 import type { JobStatus } from '../jobs/job.ts';
 import type { Attempt, NotificationState } from '../webhooks/notifications.ts';

@@ -1,7 +1,7 @@
 // What the dashboard's pages are made from, and who looks at them.
 
 import type { Response } from 'express';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../base/log/log.ts';
 import type { Assets } from '../../web/index.ts';
 import type { Account, Accounts } from '../accounts/accounts.ts';
 import type { Limits } from '../accounts/limits.ts';

@@ -1,7 +1,7 @@
 // The account's tokens: create one, whose value is shown once, and revoke one.
 
 import { type RequestHandler, type Response, Router } from 'express';
-import { UsageError } from '../../errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import { type Content, type Html, html, readForm, seeOther } from '../../web/index.ts';
 import type { Token } from '../accounts/accounts.ts';
 import { checkExpiry, checkName } from '../accounts/checks.ts';

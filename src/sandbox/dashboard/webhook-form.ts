@@ -1,6 +1,6 @@
 // The form with an account's webhook settings. Waits and times are in seconds there, and in milliseconds in the account.
 
-import { UsageError } from '../../errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import { type Content, type Html, html } from '../../web/index.ts';
 import type { Account, AccountChanges } from '../accounts/accounts.ts';
 import { ACCOUNT_RANGES, checkWebhookUrl } from '../accounts/checks.ts';

@@ -1,7 +1,7 @@
 // How the account's webhooks are sent, and the secret that signs them. The secret is shown at a press alone.
 
 import { type RequestHandler, type Response, Router } from 'express';
-import { UsageError } from '../../errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import { type Content, html, readForm, seeOther } from '../../web/index.ts';
 import type { AccountChanges } from '../accounts/accounts.ts';
 import { newSigningSecret } from '../accounts/checks.ts';

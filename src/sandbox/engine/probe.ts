@@ -1,7 +1,7 @@
 // Probes an input with ffprobe: its format, its duration, and which streams it has.
 
 import { z } from 'zod';
-import { parseIfJson } from '../../json.ts';
+import { parseIfJson } from '../../base/json/json.ts';
 import { ConversionError } from './errors.ts';
 import { runProgram } from './program.ts';
 import { INPUT, READING, whyUnreadable } from './reading.ts';

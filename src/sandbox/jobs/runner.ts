@@ -2,8 +2,8 @@
 // when the program stopped or died is converted again from the start by the next process. Its progress keeps the old
 // value until the new run exceeds it.
 
-import { describeError } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
+import { describeError } from '../../base/errors.ts';
+import type { Logger } from '../../base/log/log.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ConversionError } from '../engine/errors.ts';
 import type { JobStore, OwnedJob } from '../store/jobs.ts';

@@ -4,7 +4,7 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import { SchemaError } from '../../errors.ts';
+import { SchemaError } from '../../base/errors.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
 
 type Values = SQLInputValue[] | [Readonly<Record<string, SQLInputValue>>];

@@ -5,7 +5,7 @@
 //
 // A slot is taken for one turn: a delay (chaos), one attempt, its record, and copies (chaos).
 
-import { describeError, UnavailableError } from '../../errors.ts';
+import { describeError, UnavailableError } from '../../base/errors.ts';
 import { createSender, type Due, NOTIFICATIONS_PER_JOB, type SenderOptions, sleepUnless } from './sender.ts';
 
 /** A receiver must answer within this time (service interface 6.1 and 8). */

@@ -2,7 +2,7 @@
 // trouble that `chaos` asks for.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../base/log/log.ts';
 import type { Addresses } from '../addresses/addresses.ts';
 import { type Chaos, createTrouble, NO_CHAOS, type SignedBody } from './chaos.ts';
 import type { NextStep, Notification, NotificationState, NotificationStore } from './notifications.ts';

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { guessMistakes } from '../../../src/cli/verify-guesses.ts';
+import { guessMistakes } from '../../../src/tools/verify/guesses.ts';
 
 const SECRET = 'a-secret-of-enough-bytes-0001';
 

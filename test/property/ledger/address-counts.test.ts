@@ -5,7 +5,7 @@ import {
   type AddressCounts,
   busiest,
   countAddress,
-} from '../../../src/ledger/address-counts.ts';
+} from '../../../src/ledger/counts/address-counts.ts';
 import { runs } from '../../only-in-all.ts';
 
 test('a million addresses take the room of a thousand, and hide none that comes often', () => {

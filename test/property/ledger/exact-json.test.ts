@@ -2,7 +2,11 @@
 
 import { expect, test } from 'vitest';
 import { promisedMs } from '../../support/patience.ts';
-import { canonicalJson, inspectStructure, parseExactly } from '../../../src/ledger/exact-json.ts';
+import {
+  canonicalJson,
+  inspectStructure,
+  parseExactly,
+} from '../../../src/ledger/understanding/exact-json.ts';
 
 const canonical = (text: string) => canonicalJson(parseExactly(text));
 const nested = (depth: number, [open, close] = ['[', ']']) => open.repeat(depth) + close.repeat(depth);

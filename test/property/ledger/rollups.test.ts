@@ -1,7 +1,7 @@
 import { assert, double, property } from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../only-in-all.ts';
-import { bucketMs, bucketOf, SHORTEST_MS } from '../../../src/ledger/rollups.ts';
+import { bucketMs, bucketOf, SHORTEST_MS } from '../../../src/ledger/counts/rollups.ts';
 
 const DAYS_13_MS = 13 * 24 * 60 * 60 * 1_000;
 

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../only-in-all.ts';
-import { understandAny } from '../../../src/ledger/understand-any.ts';
-import { understandUsual } from '../../../src/ledger/understand-usual.ts';
+import { understandAny } from '../../../src/ledger/understanding/understand-any.ts';
+import { understandUsual } from '../../../src/ledger/understanding/understand-usual.ts';
 import { completed, failed, progress } from '../../support/sender.ts';
 
 /** Values where reading by hand could go another way than JSON.parse and zod, and some plain ones. */

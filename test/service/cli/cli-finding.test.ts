@@ -1,7 +1,7 @@
 // From what an operator has in hand to what shows it, what a conflict contradicts, and which replicas run.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { version } from '../../../src/version.ts';
+import { version } from '../../../src/base/version.ts';
 import { type Cli, cliOf } from '../../support/cli.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findFreePort } from '../../../scripts/services/ports.ts';
-import { withLocalRun } from '../../../src/cli/environment.ts';
+import { withLocalRun } from '../../../src/terminal/environment.ts';
 import { IS_SHORT_RUN } from '../../only-in-all.ts';
 import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
 import { runCommand, startCommand } from '../../support/cli.ts';

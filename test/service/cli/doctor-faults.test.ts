@@ -3,8 +3,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findFreePort } from '../../../scripts/services/ports.ts';
-import { examine, timeoutsFor } from '../../../src/cli/doctor-checks.ts';
-import type { Finding } from '../../../src/cli/doctor-finding.ts';
+import { examine, timeoutsFor } from '../../../src/tools/doctor/checks.ts';
+import type { Finding } from '../../../src/tools/doctor/finding.ts';
 import { promisedMs } from '../../support/patience.ts';
 import { selfSignedCertificate } from '../../support/certificate.ts';
 import { startFront } from '../../support/front.ts';

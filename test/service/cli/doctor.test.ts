@@ -1,7 +1,7 @@
 // `tallyhook doctor` as a team uses it, against a real service.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Finding } from '../../../src/cli/doctor-finding.ts';
+import type { Finding } from '../../../src/tools/doctor/finding.ts';
 import { selfSignedCertificate } from '../../support/certificate.ts';
 import { cliWith, parseLines, runCommand } from '../../support/cli.ts';
 import { createFolder, type TestFolder } from '../../support/folder.ts';

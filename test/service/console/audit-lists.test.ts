@@ -4,7 +4,7 @@
 
 import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { address } from '../../../src/operators/console/view/links.ts';
+import { address } from '../../../src/operators/kernel/view/links.ts';
 import { type PageAnswer, type Visit, visitConsole } from '../../support/console.ts';
 import { createFolder } from '../../support/folder.ts';
 import { operators } from '../../support/operators.ts';

@@ -1,7 +1,7 @@
 // An event as a page, and the CloudEvent as a subscriber gets it: in the console, over the API and on the command line.
 
 import { expect, test } from 'vitest';
-import { address } from '../../../src/operators/console/view/links.ts';
+import { address } from '../../../src/operators/kernel/view/links.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { cliWith } from '../../support/cli.ts';
 import { visitConsole } from '../../support/console.ts';

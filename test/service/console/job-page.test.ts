@@ -3,7 +3,7 @@
 // oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
 
 import { expect } from 'vitest';
-import { address } from '../../../src/operators/console/view/links.ts';
+import { address } from '../../../src/operators/kernel/view/links.ts';
 import { IS_SHORT_RUN } from '../../only-in-all.ts';
 import { type Apart, listenApart, testApart as it } from '../../support/apart.ts';
 import { type Visit, visitConsole } from '../../support/console.ts';

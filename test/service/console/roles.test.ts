@@ -4,8 +4,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { beginSession } from '../../../src/operators/access/sessions.ts';
-import { mayAct } from '../../../src/operators/access/roles.ts';
+import { beginSession } from '../../../src/operators/kernel/access/sessions.queries.ts';
+import { mayAct } from '../../../src/operators/kernel/access/roles.ts';
 import { askConsole, COOKIE_NAME, type PageAnswer, visitConsole } from '../../support/console.ts';
 import {
   newRequests,

@@ -3,7 +3,7 @@
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTrustedProxies, ownOrigins, senderOf } from '../../../src/http/proxies.ts';
-import { parseRange } from '../../../src/ip-range.ts';
+import { parseRange } from '../../../src/base/net/ip-range.ts';
 import { createExactApp } from '../../../src/http/app.ts';
 import { listen } from '../../../src/http/lifecycle.ts';
 import { askFrom } from '../../support/requests.ts';

@@ -3,9 +3,9 @@
 
 import { expect, test } from 'vitest';
 import { createBatchWriter } from '../../../src/intake/batch-writer.ts';
-import { makePartitions } from '../../../src/ledger/partitions.ts';
-import { recordDeliveries } from '../../../src/ledger/record.ts';
-import { release } from '../../../src/operators/decisions/release.ts';
+import { makePartitions } from '../../../src/ledger/upkeep/partitions.ts';
+import { recordDeliveries } from '../../../src/ledger/recording/record.ts';
+import { release } from '../../../src/operators/quarantine/release.queries.ts';
 import { IS_SHORT_RUN } from '../../only-in-all.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventRecord } from '../../support/records.ts';

@@ -1,6 +1,6 @@
 import { mkdir, rename, symlink } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { ConfigError } from '../../../src/errors.ts';
+import { ConfigError } from '../../../src/base/errors.ts';
 import { createSources } from '../../../src/intake/sources.ts';
 import { createFolder, type TestFolder } from '../../support/folder.ts';
 import { secretOf } from '../../support/records.ts';

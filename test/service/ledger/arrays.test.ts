@@ -8,7 +8,7 @@ import {
   int8Array,
   textArray,
   uuidArray,
-} from '../../../src/ledger/arrays.ts';
+} from '../../../src/ledger/recording/arrays.ts';
 import { createTestDatabase } from '../../support/database.ts';
 
 const nullable = <T>(arbitrary: fc.Arbitrary<T>) => fc.array(fc.option(arbitrary), { maxLength: 20 });

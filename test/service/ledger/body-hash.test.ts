@@ -1,9 +1,9 @@
 // The hash of a body that is kept is not stored, and is there for whoever reads it.
 
 import { expect, test } from 'vitest';
-import { type DeliveryRecord, recordDeliveries } from '../../../src/ledger/record.ts';
-import { findDelivery } from '../../../src/operators/audit/deliveries.ts';
-import { sha256 } from '../../../src/sha256.ts';
+import { type DeliveryRecord, recordDeliveries } from '../../../src/ledger/recording/record.ts';
+import { findDelivery } from '../../../src/operators/deliveries/queries.ts';
+import { sha256 } from '../../../src/base/signing/sha256.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventRecord } from '../../support/records.ts';
 import { connectTestDatabase } from '../../support/relay.ts';

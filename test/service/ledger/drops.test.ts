@@ -2,10 +2,10 @@
 
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/database.ts';
-import type { BeforeDrop } from '../../../src/ledger/drops.ts';
-import { keepPartitions } from '../../../src/ledger/partitions.ts';
-import { keepUp } from '../../../src/ledger/upkeep.ts';
+import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/sessions/database.ts';
+import type { BeforeDrop } from '../../../src/ledger/upkeep/drops.ts';
+import { keepPartitions } from '../../../src/ledger/upkeep/partitions.ts';
+import { keepUp } from '../../../src/ledger/upkeep/upkeep.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { partitionsOf } from '../../support/ledger.ts';
 import { createTestLog } from '../../support/service.ts';

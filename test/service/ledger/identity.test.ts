@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createIdentity } from '../../../src/ledger/identity.ts';
-import { migrate } from '../../../src/ledger/migrate.ts';
+import { createIdentity } from '../../../src/ledger/sessions/identity.ts';
+import { migrate } from '../../../src/ledger/schema/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createRoles } from '../../support/roles.ts';
 import { createTestLog } from '../../support/test-log.ts';

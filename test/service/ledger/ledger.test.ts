@@ -1,13 +1,13 @@
 // The one statement that tallies a batch, under concurrency, and the upkeep of its tables.
 
 import { describe, expect, test } from 'vitest';
-import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/database.ts';
-import { DAYS_AHEAD, keepPartitions } from '../../../src/ledger/partitions.ts';
+import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/sessions/database.ts';
+import { DAYS_AHEAD, keepPartitions } from '../../../src/ledger/upkeep/partitions.ts';
 import { hold } from '../../support/outbox.ts';
 import { createPendingLoads } from '../../../src/relay/pending.ts';
-import { recordDeliveries } from '../../../src/ledger/record.ts';
-import { addRefusals } from '../../../src/ledger/refusals.ts';
-import { keepUp } from '../../../src/ledger/upkeep.ts';
+import { recordDeliveries } from '../../../src/ledger/recording/record.ts';
+import { addRefusals } from '../../../src/ledger/counts/refusals.ts';
+import { keepUp } from '../../../src/ledger/upkeep/upkeep.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { deliveries, events, jobs, outbox, partitionsOf, refusals } from '../../support/ledger.ts';
 import { eventRecord, refusedRecord } from '../../support/records.ts';

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
 import type { MigrationProvider } from 'kysely/migration';
 import { expect, test } from 'vitest';
-import { checkSchema, migrate } from '../../../src/ledger/migrate.ts';
+import { checkSchema, migrate } from '../../../src/ledger/schema/migrate.ts';
 import { amqpUrl } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { migrations } from '../../support/migrations.ts';

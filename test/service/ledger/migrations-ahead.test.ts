@@ -3,10 +3,10 @@
 
 import { type Kysely, sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { checkSchema, migrate } from '../../../src/ledger/migrate.ts';
-import type { AheadMigration } from '../../../src/ledger/migrations.ts';
-import { makePartitions } from '../../../src/ledger/partitions.ts';
-import { recordDeliveries } from '../../../src/ledger/record.ts';
+import { checkSchema, migrate } from '../../../src/ledger/schema/migrate.ts';
+import type { AheadMigration } from '../../../src/ledger/schema/migrations.ts';
+import { makePartitions } from '../../../src/ledger/upkeep/partitions.ts';
+import { recordDeliveries } from '../../../src/ledger/recording/record.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { programWith } from '../../support/migrations.ts';
 import { patience } from '../../support/patience.ts';

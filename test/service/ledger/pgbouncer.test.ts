@@ -1,7 +1,7 @@
 // A replica behind PgBouncer.
 
 import { expect, test } from 'vitest';
-import { connectDatabase } from '../../../src/ledger/database.ts';
+import { connectDatabase } from '../../../src/ledger/sessions/database.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startPgbouncer } from '../../support/pgbouncer.ts';
 import { readMetric } from '../../support/requests.ts';

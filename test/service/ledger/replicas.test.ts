@@ -2,11 +2,11 @@
 
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { composeHeartbeat, createHeartbeat } from '../../../src/ledger/heartbeat.ts';
-import { createSessions } from '../../../src/ledger/sessions.ts';
+import { composeHeartbeat, createHeartbeat } from '../../../src/ledger/upkeep/heartbeat.ts';
+import { createSessions } from '../../../src/ledger/sessions/sessions.ts';
 import { loadConfig } from '../../../src/config.ts';
-import { keepUp } from '../../../src/ledger/upkeep.ts';
-import { version } from '../../../src/version.ts';
+import { keepUp } from '../../../src/ledger/upkeep/upkeep.ts';
+import { version } from '../../../src/base/version.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { operators } from '../../support/operators.ts';
 import { promisedMs } from '../../support/patience.ts';

@@ -2,11 +2,11 @@
 // who delivers has to wait for it.
 
 import { expect, test } from 'vitest';
-import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/database.ts';
-import { recordDeliveries } from '../../../src/ledger/record.ts';
-import { SLICE_ROWS } from '../../../src/ledger/retention.ts';
-import { coarsenRollups } from '../../../src/ledger/rollups.ts';
-import { keepUp } from '../../../src/ledger/upkeep.ts';
+import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/sessions/database.ts';
+import { recordDeliveries } from '../../../src/ledger/recording/record.ts';
+import { SLICE_ROWS } from '../../../src/ledger/upkeep/retention.ts';
+import { coarsenRollups } from '../../../src/ledger/counts/rollups.ts';
+import { keepUp } from '../../../src/ledger/upkeep/upkeep.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { lockWaits } from '../../support/ledger.ts';
 import { eventRecord } from '../../support/records.ts';

@@ -1,11 +1,11 @@
 // The service as a role that owns nothing: what it needs it may do, and what operators did it cannot change.
 
 import { expect, test } from 'vitest';
-import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/database.ts';
-import { checkSchema, migrate } from '../../../src/ledger/migrate.ts';
-import { DAYS_AHEAD, keepPartitions, makePartitions } from '../../../src/ledger/partitions.ts';
-import { recordDeliveries } from '../../../src/ledger/record.ts';
-import { keepUp } from '../../../src/ledger/upkeep.ts';
+import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/sessions/database.ts';
+import { checkSchema, migrate } from '../../../src/ledger/schema/migrate.ts';
+import { DAYS_AHEAD, keepPartitions, makePartitions } from '../../../src/ledger/upkeep/partitions.ts';
+import { recordDeliveries } from '../../../src/ledger/recording/record.ts';
+import { keepUp } from '../../../src/ledger/upkeep/upkeep.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { partitionsOf } from '../../support/ledger.ts';

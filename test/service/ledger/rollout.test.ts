@@ -4,7 +4,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { describe, expect, test } from 'vitest';
-import { checkSchema, migrate } from '../../../src/ledger/migrate.ts';
+import { checkSchema, migrate } from '../../../src/ledger/schema/migrate.ts';
 import { migrations, programWith } from '../../support/migrations.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { lockWaits } from '../../support/ledger.ts';

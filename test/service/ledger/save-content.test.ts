@@ -2,11 +2,11 @@
 // published later as if nothing had happened.
 
 import { expect, test } from 'vitest';
-import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/database.ts';
-import { migrate } from '../../../src/ledger/migrate.ts';
-import { keepPartitions, makePartitions } from '../../../src/ledger/partitions.ts';
-import { recordDeliveries } from '../../../src/ledger/record.ts';
-import { saveContent } from '../../../src/ledger/save-content.ts';
+import { connectDatabase, type DatabaseConnection } from '../../../src/ledger/sessions/database.ts';
+import { migrate } from '../../../src/ledger/schema/migrate.ts';
+import { keepPartitions, makePartitions } from '../../../src/ledger/upkeep/partitions.ts';
+import { recordDeliveries } from '../../../src/ledger/recording/record.ts';
+import { saveContent } from '../../../src/ledger/recording/save-content.ts';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { altered, copies, outboxCount, outOfOrder } from '../../support/facts.ts';

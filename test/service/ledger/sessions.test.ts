@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { connectDatabase } from '../../../src/ledger/database.ts';
+import { connectDatabase } from '../../../src/ledger/sessions/database.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { readMetric } from '../../support/requests.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { isTokenValid } from '../../../src/operators/access/tokens.ts';
-import { createExportOperations } from '../../../src/operators/api/export-operations.ts';
-import type { CallContext, Read, Reply } from '../../../src/operators/api/operation.ts';
+import { isTokenValid } from '../../../src/operators/kernel/access/tokens.queries.ts';
+import { createExportOperations } from '../../../src/operators/export/operations.ts';
+import type { CallContext, Read, Reply } from '../../../src/operators/kernel/operation/operation.ts';
 import { parseLines } from '../../support/cli.ts';
 import { createHistory, type History } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';

@@ -1,8 +1,8 @@
 // How much waits for which reason, counted to a limit, and at a bounded cost however much there is.
 
 import { expect, test } from 'vitest';
-import { groupOutbox, groupQuarantine } from '../../../src/operators/audit/groups.ts';
-import { connectDatabase } from '../../../src/ledger/database.ts';
+import { groupOutbox, groupQuarantine } from '../../../src/operators/groups/queries.ts';
+import { connectDatabase } from '../../../src/ledger/sessions/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { costOf } from '../../support/history.ts';
 import { holdOutbox } from '../../support/ledger.ts';

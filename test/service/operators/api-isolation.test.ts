@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { sql } from 'kysely';
-import { connectDatabase } from '../../../src/ledger/database.ts';
+import { connectDatabase } from '../../../src/ledger/sessions/database.ts';
 import { OUTBOX } from '../../support/outbox.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { operators } from '../../support/operators.ts';

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Delivery } from '../../../src/operators/contract/deliveries.ts';
-import { Publication } from '../../../src/operators/contract/publications.ts';
+import { Delivery } from '../../../src/operators/deliveries/contract.ts';
+import { Publication } from '../../../src/operators/publications/contract.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { type Listening, listen, type LiveEvent, parseEvent } from '../../support/live-events.ts';
 import { type Operators, operators } from '../../support/operators.ts';

@@ -1,8 +1,8 @@
 // How much waits, where there is more of it than is counted: what there is much of must hide nothing of the rest.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readOutboxDepth } from '../../../src/ledger/outbox-depth.ts';
-import { connectDatabase } from '../../../src/ledger/database.ts';
+import { readOutboxDepth } from '../../../src/ledger/recording/outbox-depth.ts';
+import { connectDatabase } from '../../../src/ledger/sessions/database.ts';
 import { type Cli, cliOf } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { costOf } from '../../support/history.ts';

@@ -1,7 +1,7 @@
 // Sessions of the console as the API shows and ends them, and the code that begins one.
 
 import { expect, test } from 'vitest';
-import { SESSIONS_PER_TOKEN_MAX } from '../../../src/operators/access/sessions.ts';
+import { SESSIONS_PER_TOKEN_MAX } from '../../../src/operators/kernel/access/sessions.queries.ts';
 import { type Operators, operators, type TokenOptions } from '../../support/operators.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { shareTestService } from '../../support/shared-service.ts';

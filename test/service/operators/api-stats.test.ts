@@ -1,8 +1,8 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { bucketOf, coarsenRollups } from '../../../src/ledger/rollups.ts';
-import type { Database } from '../../../src/ledger/tables.ts';
+import { bucketOf, coarsenRollups } from '../../../src/ledger/counts/rollups.ts';
+import type { Database } from '../../../src/ledger/schema/tables.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { type Operators, operators } from '../../support/operators.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';

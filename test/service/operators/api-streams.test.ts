@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import express from 'express';
 import { expect, test } from 'vitest';
-import { sendStream } from '../../../src/operators/api/answers.ts';
+import { sendStream } from '../../../src/operators/kernel/operation/answers.ts';
 import { listen } from '../../../src/http/lifecycle.ts';
 import { patience } from '../../support/patience.ts';
 import { createTestLog } from '../../support/service.ts';

@@ -5,7 +5,7 @@ import {
   deliveries,
   type DeliveryFilters,
   readDeliveriesOfJob,
-} from '../../../src/operators/audit/deliveries.ts';
+} from '../../../src/operators/deliveries/queries.ts';
 import { costOf, createHistory, type History } from '../../support/history.ts';
 
 const DELIVERIES = 40_000;

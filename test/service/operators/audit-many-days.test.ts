@@ -2,8 +2,8 @@
 // for each day. Most days here have none, some have many at one time, and one has a source with nearly all of them.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { deliveries } from '../../../src/operators/audit/deliveries.ts';
-import type { PageOptions } from '../../../src/operators/audit/lists.ts';
+import { deliveries } from '../../../src/operators/deliveries/queries.ts';
+import type { PageOptions } from '../../../src/operators/kernel/list/list.queries.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { costOf } from '../../support/history.ts';
 import { connectTestDatabase } from '../../support/relay.ts';

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { costOf } from '../../support/history.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
-import { events } from '../../../src/operators/audit/events.ts';
-import { jobs } from '../../../src/operators/audit/jobs.ts';
-import type { List, Page, PageOptions } from '../../../src/operators/audit/lists.ts';
+import { events } from '../../../src/operators/events/queries.ts';
+import { jobs } from '../../../src/operators/jobs/queries.ts';
+import type { List, Page, PageOptions } from '../../../src/operators/kernel/list/list.queries.ts';
 
 const SOURCES = 1_000;
 /** Source `s0` has half of all rows. Many rows have the same time, also in different sources. */

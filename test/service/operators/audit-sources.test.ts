@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SEEDED } from '../../../bench/audit-seed.ts';
 import type { DatabaseConnection } from '../../../src/ledger/index.ts';
-import { readSources } from '../../../src/operators/audit/sources.ts';
-import { readStatistics, type StatsRange } from '../../../src/operators/statistics/statistics.ts';
+import { readSources } from '../../../src/operators/sources/queries.ts';
+import { readStatistics, type StatsRange } from '../../../src/operators/statistics/queries.ts';
 import { costOf, createHistory, type History } from '../../support/history.ts';
 
 const HOUR_MS = 3_600_000;

@@ -2,14 +2,14 @@
 
 import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
-import { createAuthenticator } from '../../../src/operators/access/authenticator.ts';
-import { createLimits } from '../../../src/operators/access/limits.ts';
-import { hashToken, newTokenValue } from '../../../src/operators/access/token-value.ts';
-import { createGate, needsToken } from '../../../src/operators/api/gate.ts';
+import { createAuthenticator } from '../../../src/operators/kernel/access/authenticator.ts';
+import { createLimits } from '../../../src/operators/kernel/access/limits.ts';
+import { hashToken, newTokenValue } from '../../../src/operators/kernel/access/token-value.ts';
+import { createGate, needsToken } from '../../../src/operators/kernel/operation/gate.ts';
 import { createLimitedLines } from '../../../src/http/limited-lines.ts';
 import { createExactApp } from '../../../src/http/app.ts';
 import { listen } from '../../../src/http/lifecycle.ts';
-import type { DatabaseConnection, Statement } from '../../../src/ledger/database.ts';
+import type { DatabaseConnection, Statement } from '../../../src/ledger/sessions/database.ts';
 import { createTestLog } from '../../support/test-log.ts';
 
 const ADDRESS_FACTOR = 10;

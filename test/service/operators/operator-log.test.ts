@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { appendAllToLog } from '../../../src/operators/access/operator-log.ts';
+import { appendAllToLog } from '../../../src/operators/kernel/access/operator-log.queries.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 

@@ -2,7 +2,7 @@
 
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
-import { connectDatabase } from '../../../src/ledger/database.ts';
+import { connectDatabase } from '../../../src/ledger/sessions/database.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';

@@ -3,9 +3,9 @@
 
 import { CompiledQuery, type Kysely, type Transaction } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Database } from '../../../src/ledger/tables.ts';
-import type { DatabaseConnection } from '../../../src/ledger/database.ts';
-import { RELEASE_JOBS } from '../../../src/ledger/hold.ts';
+import type { Database } from '../../../src/ledger/schema/tables.ts';
+import type { DatabaseConnection } from '../../../src/ledger/sessions/database.ts';
+import { RELEASE_JOBS } from '../../../src/ledger/recording/hold.ts';
 import { createBatch } from '../../../src/relay/batch.ts';
 import type { Entry, Settlement } from '../../../src/relay/entry.ts';
 import { settleWhole, takeOut } from '../../../src/relay/batch-results.ts';

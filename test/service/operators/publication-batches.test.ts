@@ -1,8 +1,8 @@
 // Publications that share a row, among those with a row of their own: operators cannot tell one from the other.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createNewRows, type RowKey } from '../../../src/operators/audit/new-rows.ts';
-import { readPublicationsNamed } from '../../../src/operators/audit/publications.ts';
+import { createNewRows, type RowKey } from '../../../src/operators/kernel/list/new-rows.queries.ts';
+import { readPublicationsNamed } from '../../../src/operators/publications/queries.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { type Answer, operators, type Operators } from '../../support/operators.ts';
 import { PUBLICATIONS } from '../../support/publications.ts';

@@ -2,7 +2,7 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { Replay } from '../../../src/operators/replays/read-replays.ts';
+import type { Replay } from '../../../src/operators/replays/queries.ts';
 import { type BusMessage, listen, newExchange, receivedOf } from '../../support/bus.ts';
 import { altered, copies, untilNonePending } from '../../support/facts.ts';
 import { testWithBus as it } from '../../support/fixtures.ts';

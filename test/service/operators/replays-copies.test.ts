@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { DatabaseConnection } from '../../../src/ledger/database.ts';
+import type { DatabaseConnection } from '../../../src/ledger/sessions/database.ts';
 import { LOAD_COPIES } from '../../../src/relay/copies.ts';
-import { changeReplay } from '../../../src/operators/replays/replays.ts';
+import { changeReplay } from '../../../src/operators/replays/order.queries.ts';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';

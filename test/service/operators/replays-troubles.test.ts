@@ -1,9 +1,9 @@
 // Replays that the ledger makes trouble for: they hold up no other, and are not tried for ever in the same way.
 
 import { expect, test } from 'vitest';
-import { keepPartitions } from '../../../src/ledger/partitions.ts';
-import { createFeeder } from '../../../src/operators/replays/feeder.ts';
-import { changeReplay } from '../../../src/operators/replays/replays.ts';
+import { keepPartitions } from '../../../src/ledger/upkeep/partitions.ts';
+import { createFeeder } from '../../../src/operators/replays/feeder/feeder.ts';
+import { changeReplay } from '../../../src/operators/replays/order.queries.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 import { copiesInOutbox, countsOf, newReplay, seedEvents, stateOf } from '../../support/replays.ts';

@@ -1,10 +1,10 @@
 // Replays of more events than may be counted: a few here, since the limit is given.
 
 import { expect, test } from 'vitest';
-import { keepPartitions } from '../../../src/ledger/partitions.ts';
-import { findReplay } from '../../../src/operators/replays/read-replays.ts';
-import { createReplay, previewReplay } from '../../../src/operators/replays/replays.ts';
-import type { EventFilter } from '../../../src/operators/replays/selection.ts';
+import { keepPartitions } from '../../../src/ledger/upkeep/partitions.ts';
+import { findReplay } from '../../../src/operators/replays/queries.ts';
+import { createReplay, previewReplay } from '../../../src/operators/replays/order.queries.ts';
+import type { EventFilter } from '../../../src/operators/replays/selection.queries.ts';
 import { cliOf, cliWith } from '../../support/cli.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startReceiver } from '../../support/receiver.ts';

@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { keepPartitions } from '../../../src/ledger/partitions.ts';
-import { recordDeliveries } from '../../../src/ledger/record.ts';
-import { changeReplay } from '../../../src/operators/replays/replays.ts';
+import { keepPartitions } from '../../../src/ledger/upkeep/partitions.ts';
+import { recordDeliveries } from '../../../src/ledger/recording/record.ts';
+import { changeReplay } from '../../../src/operators/replays/order.queries.ts';
 import { createArrivals } from '../../../src/relay/arrivals.ts';
 import { loadCopies } from '../../../src/relay/copies.ts';
 import { settleCopies } from '../../../src/relay/copy-results.ts';

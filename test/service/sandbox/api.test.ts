@@ -3,7 +3,7 @@
 
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { version } from '../../../src/version.ts';
+import { version } from '../../../src/base/version.ts';
 import type { Job } from '../../../src/sandbox/jobs/job.ts';
 import {
   ask,

@@ -1,6 +1,6 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { makeClips } from '../../../src/cli/sandbox-clips.ts';
+import { makeClips } from '../../../src/sandbox/command/clips.ts';
 import { FORMAT_NAMES } from '../../../src/sandbox/engine/formats.ts';
 import {
   isStandInClip,

@@ -5,7 +5,7 @@ import { createSecretKey } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { createSecret } from '../../../src/secret.ts';
+import { createSecret } from '../../../src/base/signing/secret.ts';
 import { createKeyRing, verifySignature } from '../../../src/intake/signature.ts';
 import { sign } from '../../../src/sandbox/webhooks/signature.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { understand } from '../../../src/ledger/understand.ts';
+import { understand } from '../../../src/ledger/understanding/understand.ts';
 import { createKeyRing, verifySignature } from '../../../src/intake/signature.ts';
 import type { Job } from '../../../src/sandbox/jobs/job.ts';
 import { completedBody, failedBody, progressBody } from '../../../src/sandbox/webhooks/bodies.ts';

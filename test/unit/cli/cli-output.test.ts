@@ -1,10 +1,10 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { secondsOf, timeOf } from '../../../src/cli/filters.ts';
-import { ago, bytes, clean, counted, duration, time } from '../../../src/cli/readable.ts';
-import { type Column, renderTable } from '../../../src/cli/table.ts';
-import { shorten, widthOf, wrap } from '../../../src/cli/text-width.ts';
-import { UsageError } from '../../../src/errors.ts';
+import { secondsOf, timeOf } from '../../../src/operators/kernel/list/filters.command.ts';
+import { ago, bytes, clean, counted, duration, time } from '../../../src/terminal/readable.ts';
+import { type Column, renderTable } from '../../../src/terminal/table.ts';
+import { shorten, widthOf, wrap } from '../../../src/terminal/text-width.ts';
+import { UsageError } from '../../../src/base/errors.ts';
 
 type Row = { readonly id: string; readonly n: number; readonly reason: string | null };
 

@@ -1,15 +1,15 @@
 // What `tallyhook doctor` makes of what it saw.
 
 import { describe, expect, test } from 'vitest';
-import { type Contact, judgeContacts } from '../../../src/cli/doctor-address.ts';
-import { timeoutsFor } from '../../../src/cli/doctor-checks.ts';
-import { explain, isMalformed } from '../../../src/cli/doctor-explain.ts';
-import { failed, ok, skipped, warning } from '../../../src/cli/doctor-finding.ts';
-import { linesOf, sumOf } from '../../../src/cli/doctor-output.ts';
-import type { Answer } from '../../../src/cli/doctor-probe.ts';
-import { judgeTimes } from '../../../src/cli/doctor-time.ts';
-import { checkTls, judgeTls } from '../../../src/cli/doctor-tls.ts';
-import { withoutColours as paint } from '../../../src/cli/io.ts';
+import { type Contact, judgeContacts } from '../../../src/tools/doctor/address.ts';
+import { timeoutsFor } from '../../../src/tools/doctor/checks.ts';
+import { explain, isMalformed } from '../../../src/tools/doctor/explain.ts';
+import { failed, ok, skipped, warning } from '../../../src/tools/doctor/finding.ts';
+import { linesOf, sumOf } from '../../../src/tools/doctor/output.ts';
+import type { Answer } from '../../../src/tools/doctor/probe.ts';
+import { judgeTimes } from '../../../src/tools/doctor/time.ts';
+import { checkTls, judgeTls } from '../../../src/tools/doctor/tls.ts';
+import { withoutColours as paint } from '../../../src/terminal/io.ts';
 
 const NOW = Date.parse('2026-01-15T10:00:00Z');
 const DAY_MS = 24 * 60 * 60 * 1_000;

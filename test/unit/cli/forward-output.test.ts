@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { expect, test } from 'vitest';
-import { type Handed, lineOf, sumOf } from '../../../src/cli/forward-output.ts';
-import { withoutColours as paint } from '../../../src/cli/io.ts';
+import { type Handed, lineOf, sumOf } from '../../../src/tools/forward/output.ts';
+import { withoutColours as paint } from '../../../src/terminal/io.ts';
 
 const DELIVERY = {
   received_at: '2026-01-15T10:30:00.123456Z',

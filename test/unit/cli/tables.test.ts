@@ -3,19 +3,24 @@
 
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { COLUMNS } from '../../../src/cli/columns.ts';
-import { DIFFERENCES } from '../../../src/cli/deliveries-diff.ts';
-import { FOUND } from '../../../src/cli/find.ts';
-import { groupColumns } from '../../../src/cli/groups.ts';
-import { FAILURE_COLUMNS } from '../../../src/cli/quarantine.ts';
-import { REPLICAS } from '../../../src/cli/replicas.ts';
-import { SKIP_COLUMNS } from '../../../src/cli/replays.ts';
-import { DRIFT, REFUSED, SECRETS, SOURCES } from '../../../src/cli/sources.ts';
-import { DELIVERIES, PUBLICATIONS, TOTAL, totalRows } from '../../../src/cli/stats-columns.ts';
-import { storyColumns } from '../../../src/cli/story.ts';
-import { type Column, layTable, renderTable } from '../../../src/cli/table.ts';
-import { widthOf } from '../../../src/cli/text-width.ts';
-import { TOKEN_COLUMNS } from '../../../src/cli/tokens.ts';
+import { COLUMNS } from '../../../src/operators/kernel/list/columns.command.ts';
+import { DIFFERENCES } from '../../../src/operators/difference/command.ts';
+import { FOUND } from '../../../src/operators/search/command.ts';
+import { groupColumns } from '../../../src/operators/kernel/group/group.command.ts';
+import { FAILURE_COLUMNS } from '../../../src/operators/quarantine/command.ts';
+import { REPLICAS } from '../../../src/operators/replicas/command.ts';
+import { SKIP_COLUMNS } from '../../../src/operators/replays/command.ts';
+import { DRIFT, REFUSED, SECRETS, SOURCES } from '../../../src/operators/sources/command.ts';
+import {
+  DELIVERIES,
+  PUBLICATIONS,
+  TOTAL,
+  totalRows,
+} from '../../../src/operators/statistics/columns.command.ts';
+import { storyColumns } from '../../../src/operators/jobs/story.command.ts';
+import { type Column, layTable, renderTable } from '../../../src/terminal/table.ts';
+import { widthOf } from '../../../src/terminal/text-width.ts';
+import { TOKEN_COLUMNS } from '../../../src/operators/tokens/command.ts';
 import * as rows from '../../support/table-rows.ts';
 
 beforeAll(() => {

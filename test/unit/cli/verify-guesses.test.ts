@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { guessMistakes } from '../../../src/cli/verify-guesses.ts';
+import { guessMistakes } from '../../../src/tools/verify/guesses.ts';
 
 const SECRET = '6d792d7369676e696e672d7365637265742d30303031';
 const TEXT = '{"job_id": "a, b: \\"c\\"", "size": 1.0}\r\n';

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { type BatchWriterLimits, createBatchWriter } from '../../../src/intake/batch-writer.ts';
-import type { DeliveryRecord, RecordedDelivery } from '../../../src/ledger/record.ts';
+import type { DeliveryRecord, RecordedDelivery } from '../../../src/ledger/recording/record.ts';
 import { eventRecord, refusedRecord } from '../../support/records.ts';
 import { completed, failed, progress } from '../../support/sender.ts';
 import { waitFor } from '../../support/waits.ts';

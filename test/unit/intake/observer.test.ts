@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { UnavailableError } from '../../../src/errors.ts';
+import { UnavailableError } from '../../../src/base/errors.ts';
 import { createDeliveryObserver, createUnavailableLines } from '../../../src/intake/observer.ts';
 import type { RefusalTrace, RefusedDelivery } from '../../../src/intake/refusal-log.ts';
-import { createMetrics } from '../../../src/metrics.ts';
+import { createMetrics } from '../../../src/base/metrics.ts';
 import { refusedRecord } from '../../support/records.ts';
 import { createTestLog } from '../../support/test-log.ts';
 

@@ -1,9 +1,9 @@
 import { expect, test, vi } from 'vitest';
-import { UnavailableError } from '../../../src/errors.ts';
+import { UnavailableError } from '../../../src/base/errors.ts';
 import type { BatchWriter } from '../../../src/intake/batch-writer.ts';
 import { createRefusalLog } from '../../../src/intake/refusal-log.ts';
-import type { DeliveryRecord } from '../../../src/ledger/record.ts';
-import type { RefusalCount } from '../../../src/ledger/refusals.ts';
+import type { DeliveryRecord } from '../../../src/ledger/recording/record.ts';
+import type { RefusalCount } from '../../../src/ledger/counts/refusals.ts';
 import { refusedRecord } from '../../support/records.ts';
 import { createTestLog } from '../../support/test-log.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type AddressCounts, busiest, countAddress } from '../../../src/ledger/address-counts.ts';
+import { type AddressCounts, busiest, countAddress } from '../../../src/ledger/counts/address-counts.ts';
 
 const countAll = (addresses: readonly string[]): AddressCounts => {
   const counts: AddressCounts = new Map();

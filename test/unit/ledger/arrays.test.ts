@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { byteaArray, int2Array, int4Array, textArray, uuidArray } from '../../../src/ledger/arrays.ts';
+import {
+  byteaArray,
+  int2Array,
+  int4Array,
+  textArray,
+  uuidArray,
+} from '../../../src/ledger/recording/arrays.ts';
 
 test('a number that does not fit its column is refused and not cut', () => {
   expect(() => int2Array([32_768])).toThrow(RangeError);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createConnectGate } from '../../../src/ledger/connect-gate.ts';
+import { createConnectGate } from '../../../src/ledger/sessions/connect-gate.ts';
 
 const MAX_PAUSE_MS = 1_000;
 const REFUSED = new Error('refused');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createCounter } from '../../../src/ledger/counter.ts';
+import { createCounter } from '../../../src/ledger/counts/counter.ts';
 import { createTestLog } from '../../support/test-log.ts';
 
 type Row = { name: string; count: number };

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { createDriftLog, DRIFT_NAMES_PER_SOURCE, type DriftCount } from '../../../src/ledger/drift.ts';
+import {
+  createDriftLog,
+  DRIFT_NAMES_PER_SOURCE,
+  type DriftCount,
+} from '../../../src/ledger/understanding/drift.ts';
 import { understood } from '../../support/records.ts';
 import { completed, failed, progress } from '../../support/sender.ts';
 import { createTestLog } from '../../support/test-log.ts';

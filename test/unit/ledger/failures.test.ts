@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { createFailureLog, failureOf } from '../../../src/ledger/failures.ts';
+import { createFailureLog, failureOf } from '../../../src/ledger/sessions/failures.ts';
 
 const coded = (code: string, fields: object = {}) =>
   Object.assign(new Error('quotes content'), { code, ...fields });

@@ -6,7 +6,7 @@ import {
   MAX_DEPTH,
   parseExactly,
   parseLoosely,
-} from '../../../src/ledger/exact-json.ts';
+} from '../../../src/ledger/understanding/exact-json.ts';
 
 const canonical = (text: string) => canonicalJson(parseExactly(text));
 const nested = (depth: number, [open, close] = ['[', ']']) => open.repeat(depth) + close.repeat(depth);

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { bucketMs, bucketOf, LAST_BUCKET, NO_TIME_BUCKET, SHORTEST_MS } from '../../../src/ledger/rollups.ts';
+import {
+  bucketMs,
+  bucketOf,
+  LAST_BUCKET,
+  NO_TIME_BUCKET,
+  SHORTEST_MS,
+} from '../../../src/ledger/counts/rollups.ts';
 
 test.for([
   ['nothing', 0],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { faultOf, isRolledBack } from '../../../src/ledger/sql-errors.ts';
+import { faultOf, isRolledBack } from '../../../src/ledger/sessions/sql-errors.ts';
 
 const refused = (code: string, constraint?: string) =>
   Object.assign(new Error('refused'), { code, constraint });

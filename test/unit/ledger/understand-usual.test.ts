@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { understandAny } from '../../../src/ledger/understand-any.ts';
-import { understandUsual } from '../../../src/ledger/understand-usual.ts';
+import { understandAny } from '../../../src/ledger/understanding/understand-any.ts';
+import { understandUsual } from '../../../src/ledger/understanding/understand-usual.ts';
 import { completed, failed, progress } from '../../support/sender.ts';
 
 const withSpaces = (content: object) => JSON.stringify(content, null, 1).replaceAll('\n', '');

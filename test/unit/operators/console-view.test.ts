@@ -1,9 +1,9 @@
 // What the console's pages are made of: tables, numbers and durations.
 
 import { expect, test } from 'vitest';
-import { counted, rate } from '../../../src/operators/console/view/numbers.ts';
-import { type Column, renderTable } from '../../../src/operators/console/view/table.ts';
-import { duration } from '../../../src/operators/console/view/times.ts';
+import { counted, rate } from '../../../src/operators/kernel/view/numbers.ts';
+import { type Column, renderTable } from '../../../src/operators/kernel/view/table.ts';
+import { duration } from '../../../src/operators/kernel/view/times.ts';
 
 type Row = { readonly name: string; readonly queue: string | null };
 

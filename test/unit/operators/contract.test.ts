@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { eventId } from '../../../src/event/index.ts';
-import { ReplayOrder } from '../../../src/operators/contract/replay-order.ts';
+import { ReplayOrder } from '../../../src/operators/replays/order.contract.ts';
 
 const isEventId = (id: string) => ReplayOrder.safeParse({ event_ids: [id] }).success;
 

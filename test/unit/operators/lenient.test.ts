@@ -2,7 +2,7 @@ import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { answers, items } from '../../../src/operators/client/answers.ts';
 import { lenient } from '../../../src/operators/client/lenient.ts';
-import { LISTS } from '../../../src/operators/contract/lists.ts';
+import { LISTS } from '../../../src/operators/lists.contract.ts';
 
 /** What passes, as it comes out; undefined for what is refused. */
 const read = (schema: z.ZodType, value: unknown) => lenient(schema).safeParse(value).data;

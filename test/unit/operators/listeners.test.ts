@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createListeners } from '../../../src/operators/api/listeners.ts';
-import type { Caller } from '../../../src/operators/api/operation.ts';
+import { createListeners } from '../../../src/operators/live/listeners.ts';
+import type { Caller } from '../../../src/operators/kernel/operation/operation.ts';
 import { createTestLog } from '../../support/test-log.ts';
 
 const caller = (tokenId: string): Caller => ({

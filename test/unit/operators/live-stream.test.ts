@@ -1,6 +1,6 @@
 import { finished } from 'node:stream/promises';
 import { expect, test } from 'vitest';
-import { createLiveStream, frameOf } from '../../../src/operators/api/live-stream.ts';
+import { createLiveStream, frameOf } from '../../../src/operators/live/stream.ts';
 
 const at = (n: number) => `2026-01-01T00:00:00.${String(n).padStart(6, '0')}Z`;
 /** About a kilobyte. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRateCap } from '../../../src/operators/replays/rate-cap.ts';
+import { createRateCap } from '../../../src/operators/replays/feeder/rate-cap.ts';
 
 function capOf(perSecond: number) {
   let nowMs = 5_000;

@@ -1,7 +1,7 @@
 // Which reason of a refused delivery a caller sees.
 
 import { expect, test } from 'vitest';
-import { type AuditedDelivery, shownTo } from '../../../src/operators/audit/deliveries.ts';
+import { type AuditedDelivery, shownTo } from '../../../src/operators/deliveries/queries.ts';
 
 const NO_SOURCE = 'no source of this name is set up';
 const refused = (fields: Partial<AuditedDelivery>) => fields as AuditedDelivery;

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { KINDS, parseEvent } from '../../../src/event/index.ts';
 import { toMessage } from '../../../src/relay/cloud-event.ts';
-import { type AuthenticBody, understand } from '../../../src/ledger/understand.ts';
+import { type AuthenticBody, understand } from '../../../src/ledger/understanding/understand.ts';
 import { verify } from '../../../src/signature/index.ts';
 import {
   messageOf,

@@ -1,0 +1,41 @@
+// What a connection string says of sessions. Start-up parameters are taken out of it: poolers refuse or drop them. Its `options` are
+// set by statements instead, before our own settings, which win.
+
+import { ConfigError } from '../../base/errors.ts';
+import type { Settings } from './session.ts';
+
+/** Parameters that pg would send at start-up, or that would change our limits. */
+const OURS = [
+  'options',
+  'statement_timeout',
+  'lock_timeout',
+  'idle_in_transaction_session_timeout',
+  'query_timeout',
+];
+
+/** `-c name=value`, `-cname=value` or `--name=value`, as Postgres takes them. A backslash keeps the next character. */
+const OPTION = /^(?:-c\s*|--)([\w.-]+)=((?:\\.|[^\s\\])*)(?:\s+|$)/;
+
+/** @throws ConfigError if `options` has anything but settings; it quotes nothing of them */
+export function readSessionUrl(url: string): { readonly url: string; readonly own: Settings } {
+  const parsed = new URL(url);
+  const own = settingsOf(parsed.searchParams.get('options') ?? '');
+  for (const name of OURS) parsed.searchParams.delete(name);
+  return { url: parsed.href, own };
+}
+
+function settingsOf(options: string): Settings {
+  const settings: Record<string, string> = {};
+  for (let rest = options.trim(); rest !== ''; ) {
+    const found = OPTION.exec(rest);
+    if (found === null) {
+      throw new ConfigError([
+        'DATABASE_URL has "options" that are not settings: each must be -c name=value or --name=value',
+      ]);
+    }
+    const [whole, name = '', value = ''] = found;
+    settings[name.replaceAll('-', '_')] = value.replaceAll(/\\(.)/g, '$1');
+    rest = rest.slice(whole.length);
+  }
+  return settings;
+}

@@ -1,0 +1,136 @@
+// What all pools of a replica know together of their sessions with Postgres: how many there may be, to which schema they are
+// pinned, whether a pooler stands between, and which of them give no answer. Says in the log and counts which could not be used.
+
+import { Client } from 'pg';
+import type { Logger } from 'pino';
+import { SessionError } from '../../base/errors.ts';
+import type { Metrics } from '../../base/metrics.ts';
+import { isShared } from './pooler.ts';
+import type { Ask, Session } from './session.ts';
+import { readSessionUrl } from './session-url.ts';
+import { createSilence, type Silence } from './silence.ts';
+
+/** One sentence of a kind in so long, for each pool. */
+const SENTENCE_INTERVAL_MS = 10_000;
+/** A pooler may be configured otherwise while we run. */
+const POOLER_KNOWN_MS = 10 * 60_000;
+/** For a pooler's free session. Shorter than a pool waits for a connection. */
+const POOLER_TIMEOUT_MS = 1_000;
+/** Before the first probe of an idle socket; without it the system waits for two hours. The rest is the system's: ten, a second apart. */
+export const KEEP_ALIVE_DELAY_MS = 3_000;
+
+export type Sessions = {
+  /** A pool of so many. */
+  readonly add: (connections: number) => void;
+  readonly max: () => number;
+  /** What search_path was pinned to first. */
+  readonly path: () => string | undefined;
+  readonly note: (session: Session) => void;
+  /** @throws SessionError if the pooler in between gives sessions to several clients, or has none left to find that out */
+  readonly checkPooler: (first: { ask: Ask; pid: number }) => Promise<void>;
+  readonly refused: (pool: string, error: SessionError) => void;
+  readonly silence: Silence;
+};
+
+export function createSessions({
+  url,
+  log,
+  metrics,
+}: {
+  url: string;
+  log: Logger;
+  metrics?: Metrics | undefined;
+}): Sessions {
+  const said = new Map<string, number>(); // as many as there are pools and codes
+  let max = 0;
+  let path: string | undefined;
+  let isWarned = false;
+  let checking: Promise<void> | undefined;
+  let knownUntilMs = Number.NEGATIVE_INFINITY;
+  let isKnown = false;
+
+  const connectOnce = (name: string) =>
+    new Client({
+      connectionString: readSessionUrl(url).url,
+      application_name: `tallyhook ${name}`,
+      connectionTimeoutMillis: POOLER_TIMEOUT_MS,
+      query_timeout: POOLER_TIMEOUT_MS,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
+    });
+  const silence = createSilence({ connect: () => connectOnce('asking') });
+  metrics?.gauge(
+    'tallyhook_database_sessions_max',
+    'Sessions with Postgres that this replica may open.',
+    () => max,
+  );
+  metrics?.gauge(
+    'tallyhook_database_statements_unanswered',
+    'Statements that are overdue and still have no answer. Each keeps its connection.',
+    silence.size,
+  );
+
+  async function probe(first: { ask: Ask; pid: number }): Promise<void> {
+    const second = connectOnce('probe');
+    second.on('error', () => {});
+    let isOurs: boolean;
+    try {
+      await second.connect();
+      isOurs = !(await isShared(
+        first,
+        async <Row>(text: string) => (await second.query(text)).rows as Row[],
+      ));
+    } catch (error) {
+      if (isKnown && !isOfServer(error)) return;
+      throw isOfServer(error) ? handedAround() : starved(max);
+    } finally {
+      second.end().catch(() => {});
+    }
+    if (!isOurs) throw handedAround();
+    isKnown = true;
+    knownUntilMs = performance.now() + POOLER_KNOWN_MS;
+  }
+
+  return {
+    add: (connections) => (max += connections),
+    max: () => max,
+    path: () => path,
+    note: (session) => {
+      path ??= session.path;
+      if (!session.isUnsafe || isWarned) return;
+      isWarned = true;
+      log.warn('fsync is off: a crash of the machine of Postgres loses events that were acknowledged');
+    },
+    checkPooler: async (first) => {
+      if (performance.now() < knownUntilMs) return;
+      checking ??= probe(first).finally(() => (checking = undefined));
+      await checking;
+    },
+    refused: (pool, { code, message }) => {
+      metrics?.sessionsRefused.inc({ pool, reason: code });
+      const key = `${pool} ${code}`;
+      const nowMs = performance.now();
+      if (nowMs - (said.get(key) ?? Number.NEGATIVE_INFINITY) < SENTENCE_INTERVAL_MS) return;
+      said.set(key, nowMs);
+      log.error({ pool, code }, `a session with Postgres cannot be used: ${message}`);
+    },
+    silence,
+  };
+}
+
+/** An answer, and not a silence: statement pooling knows no transactions. */
+const isOfServer = (error: unknown): boolean => (error as { severity?: unknown }).severity !== undefined;
+
+const handedAround = () =>
+  new SessionError(
+    'pooler_unfit',
+    'the pooler hands it to several clients in turn, so that settings and prepared statements of one are met by another: ' +
+      'use pool_mode=session, or a direct connection',
+  );
+
+export const starved = (max: number) =>
+  new SessionError(
+    'starved',
+    'its first statement got no answer in time. Either the server hangs, or the pool of a pooler is smaller than the ' +
+      `${max} sessions that this replica may open`,
+  );

@@ -1,0 +1,98 @@
+// Each replica says every ten seconds that it runs, and which version it is. It has a connection of its own with short time-outs,
+// so that no delivery ever waits for it. A heartbeat that fails is a line of the log. A replica that stops takes its row away;
+// one that was killed has it until upkeep deletes it (retention.ts).
+
+import { hostname } from 'node:os';
+import type { Config } from '../../config.ts';
+import { describeError } from '../../base/errors.ts';
+import type { Parts } from '../../base/parts.ts';
+import { version } from '../../base/version.ts';
+import { connectDatabase, type DatabaseConnection, type Statement } from '../sessions/database.ts';
+
+const INTERVAL_MS = 10_000;
+/** Three heartbeats: one may fail, and the next one may be slow. */
+export const LATE_AFTER_S = 30;
+/** A heartbeat takes a millisecond. At shutdown the service waits for one at most, so the times are short. */
+const TIMEOUTS = {
+  connectTimeoutMs: 1_000,
+  lockTimeoutMs: 500,
+  statementTimeoutMs: 1_000,
+  queryTimeoutMs: 1_500,
+};
+/** The longest name of a host in the DNS. */
+const HOST_MAX_LENGTH = 253;
+
+/** The times are the database's, so that replicas on machines with different clocks compare. */
+const BEAT: Statement = {
+  name: 'replica-beat',
+  text: `
+insert into replicas (id, version, host, started_at, seen_at)
+values ($1::uuid, $2, $3, clock_timestamp() - make_interval(secs => $4::float8), clock_timestamp())
+on conflict (id) do update set seen_at = excluded.seen_at`,
+};
+
+const LEAVE: Statement = { name: 'replica-leave', text: 'delete from replicas where id = $1::uuid' };
+
+export type Heartbeat = { readonly start: () => void };
+
+/** Stops with the service, and takes the row away if there is time left for it. */
+export function composeHeartbeat(
+  { database: { url } }: Config,
+  parts: Pick<Parts, 'replicaId' | 'log' | 'sessions' | 'now' | 'started' | 'graceMs'>,
+): Heartbeat {
+  const { log, sessions, started, graceMs } = parts;
+  const connection = connectDatabase({ url, ...TIMEOUTS, name: 'replica', connections: 1, sessions, log });
+  started.defer(connection.close);
+  const { start, end, leave } = createHeartbeat(connection, parts);
+  started.defer(async () => {
+    await end();
+    if (graceMs() > 0) await leave();
+  });
+  return { start };
+}
+
+/** `end`: begins no more, and resolves when none is under way. Neither it nor `leave` rejects. */
+export function createHeartbeat(
+  { execute }: Pick<DatabaseConnection, 'execute'>,
+  { replicaId, log, now }: Pick<Parts, 'replicaId' | 'log' | 'now'>,
+): Heartbeat & { readonly end: () => Promise<void>; readonly leave: () => Promise<void> } {
+  const host = hostname().slice(0, HOST_MAX_LENGTH);
+  const bornMs = now();
+  let timer: NodeJS.Timeout | undefined;
+  let isEnded = false;
+  let isKnown = false;
+  let beating = Promise.resolve();
+
+  async function beat(): Promise<void> {
+    try {
+      await execute(BEAT, [replicaId, version, host, (now() - bornMs) / 1_000]);
+      isKnown = true;
+    } catch (error) {
+      log.warn({ err: describeError(error) }, 'the heartbeat of this replica could not be written');
+    }
+    if (!isEnded) timer = setTimeout(start, INTERVAL_MS);
+  }
+
+  function start(): void {
+    beating = beat();
+  }
+
+  async function leave(): Promise<void> {
+    if (!isKnown) return;
+    try {
+      await execute(LEAVE, [replicaId]);
+    } catch (error) {
+      log.warn({ err: describeError(error) }, 'the row of this replica stays until upkeep deletes it');
+    }
+  }
+
+  return {
+    start,
+    end: () => {
+      isEnded = true;
+      clearTimeout(timer);
+      return beating;
+    },
+    leave,
+  };
+}

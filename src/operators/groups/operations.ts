@@ -1,0 +1,47 @@
+// The operations that count what is in the outbox and in quarantine, by what it has in common.
+
+import { z } from 'zod';
+import { groupOutbox, groupQuarantine } from './queries.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
+import { outboxGroupFilters, OutboxGroups, quarantineGroupFilters, QuarantineGroups } from './contract.ts';
+import { COUNTED_MAX } from '../kernel/order/fields.contract.ts';
+import { defineRead, type Operation, scopeOf } from '../kernel/operation/operation.ts';
+
+const HOW = `The largest groups first. A group is counted to ${COUNTED_MAX.toLocaleString('en-US')} at most.`;
+
+export function createGroupOperations({
+  connection: { db },
+}: {
+  connection: Pick<DatabaseConnection, 'db'>;
+}): readonly Operation[] {
+  return [
+    defineRead({
+      id: 'groupOutbox',
+      path: '/outbox/groups',
+      tag: 'Outbox',
+      summary: 'How much there is in the outbox, by reason, queue or source',
+      description: `${HOW} Each state is counted for itself, and so are the copies of replays.`,
+      role: 'viewer',
+      query: z.strictObject(outboxGroupFilters),
+      answers: { 200: { description: 'The groups.', schema: OutboxGroups } },
+      run: async ({ query: { source, ...asked } }, { caller }) => ({
+        status: 200,
+        body: await groupOutbox(db, { ...asked, sources: scopeOf(caller, source) }),
+      }),
+    }),
+    defineRead({
+      id: 'groupQuarantine',
+      path: '/quarantine/groups',
+      tag: 'Quarantine',
+      summary: 'How much there is in quarantine, by reason or source',
+      description: HOW,
+      role: 'viewer',
+      query: z.strictObject(quarantineGroupFilters),
+      answers: { 200: { description: 'The groups.', schema: QuarantineGroups } },
+      run: async ({ query: { source, ...asked } }, { caller }) => ({
+        status: 200,
+        body: await groupQuarantine(db, { ...asked, sources: scopeOf(caller, source) }),
+      }),
+    }),
+  ];
+}

@@ -1,0 +1,64 @@
+// What is shown instead of a page that could not be: what went wrong, in words for the operator.
+
+import { FORMS } from '../../lists.contract.ts';
+import { toApiError } from '../operation/answers.ts';
+import { ApiError } from '../operation/operation.ts';
+import { FormError, html } from '../../../web/index.ts';
+import type { View } from './page.ts';
+
+export const SESSION_ENDED: View = {
+  title: 'Your session has ended',
+  status: 401,
+  body: html`<p>Nothing was done. <a href="/console/sign-in">Sign in</a> and try again.</p>`,
+};
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'The request is not valid',
+  401: 'Your session has ended',
+  403: 'You may not do this',
+  404: 'There is nothing here',
+  409: 'It is in another state',
+  429: 'Too many requests',
+  503: 'The database did not answer in time',
+};
+
+/**
+ * What is shown instead of a page.
+ * @param tell of an error that nobody expected
+ */
+export function errorView(error: unknown, tell: (error: unknown) => void): View {
+  if (error instanceof FormError)
+    return {
+      title: 'The form was not understood',
+      status: error.status,
+      body: html`<p>${error.message}</p>`,
+    };
+  const known = error instanceof URIError ? NOT_ENCODED : toApiError(error);
+  if (known === undefined) {
+    tell(error);
+    return {
+      title: 'Something went wrong on our side',
+      status: 500,
+      body: html`<p>The log has the details.</p>`,
+    };
+  }
+  const { status, code, message } = known;
+  return {
+    title: TITLES[status] ?? 'This did not work',
+    status,
+    body: html`<p>${sentence(inLabels(message))}</p><p class="dim">${code}</p>`,
+  };
+}
+
+/** Express throws it for a part of a path, also to somebody who is not signed in. */
+const NOT_ENCODED = new ApiError(400, 'invalid_request', 'the address is not encoded as addresses are');
+
+/** The API names the parameter first; the page's forms have a label for it. */
+const inLabels = (message: string) =>
+  message.replace(/^(\w+): /, (whole, name: string) => {
+    const form = FORMS.get(name);
+    return form === undefined ? whole : `“${form.label}” `;
+  });
+
+const sentence = (text: string) =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;

@@ -1,0 +1,123 @@
+// A page that shows one of the API's lists: filters, rows, and a link to the next page. Its address has the parameters that the
+// API has, so a view can be kept, sent and reloaded.
+
+import type { Filters } from './filters.contract.ts';
+import { type ListName, LISTS } from '../../lists.contract.ts';
+import { parseMoment } from '../../../base/time/moments.ts';
+import { ApiError } from '../operation/operation.ts';
+import { type Content, html } from '../../../web/index.ts';
+import { type ItemOf, listId, type PageOf } from '../console/calls.ts';
+import { get, type Page, type Visit } from '../console/page.ts';
+import { sameAs } from '../console/same-as.ts';
+import { emptyList, filtersIn, renderFilterForm } from './filter-form.pages.ts';
+import { address } from '../view/links.ts';
+import { type Cells, pageColumns } from './looks.pages.ts';
+import { type Column, renderTable } from '../view/table.ts';
+
+/** As many fit on a screen of ordinary height. */
+export const ROWS = 25;
+
+export type ListPageOptions<N extends ListName> = {
+  readonly name: N;
+  readonly title: string;
+  /** The filters that are shown at once. */
+  readonly first: readonly string[];
+  /** Beside the heading. */
+  readonly beside?: (visit: Visit) => Content;
+  /** What differs from the list's contract. */
+  readonly cells?: Cells<N>;
+  /** With what stands beside the list's own columns, where the role decides. */
+  readonly withColumns?: (own: readonly Column<ItemOf<N>>[], visit: Visit) => readonly Column<ItemOf<N>>[];
+  /** What would fill the list. */
+  readonly empty: Content;
+  /** Between the filters and the rows, and around the rows. */
+  readonly above?: (
+    page: PageOf<N>,
+    visit: Visit,
+    filters: Readonly<Record<string, string>>,
+  ) => Content | Promise<Content>;
+  readonly around?: (
+    table: Content,
+    page: PageOf<N>,
+    visit: Visit,
+    filters: Readonly<Record<string, string>>,
+  ) => Content;
+  readonly rows?: number;
+};
+
+export function listPage<N extends ListName>(options: ListPageOptions<N>): Page {
+  const { name, title, first, beside, cells = {}, withColumns, empty, above, around, rows = ROWS } = options;
+  const columns = pageColumns(name, cells);
+  const path = `/${name}` as const;
+  const action = `/console${path}`;
+  const shape: Filters = LISTS[name].filters;
+  return get(path, [listId(name)], async (visit) => {
+    const values = filtersIn(visit.query, shape);
+    const filters = withMoments(values);
+    const cursor = visit.query.get('cursor') ?? undefined;
+    const page = await visit.calls.list(name, { ...filters, limit: rows, cursor });
+    const table = renderTable({
+      caption: title,
+      columns: withColumns?.(columns, visit) ?? columns,
+      items: page.items,
+      empty: cursor === undefined ? emptyList(title.toLowerCase(), values, empty) : 'There is nothing more.',
+    });
+    return {
+      title,
+      beside: beside?.(visit),
+      body: html`${renderFilterForm({ action, filters: shape, values, sources: visit.sources, first })}
+${await above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
+${pager({ action, values, filters, cursor, next: page.next_cursor })}`,
+      sameAs: sameAs(visit.origin, {
+        command: commandOf(name),
+        path,
+        query: { ...filters, limit: rows, cursor },
+      }),
+    };
+  });
+}
+
+/** The words of the command line that show the list. */
+const commandOf = (name: ListName): readonly string[] => (name === 'operator-log' ? ['log'] : [name, 'list']);
+
+/**
+ * Times as the API takes them. `24h` begins at another moment with each request, and a cursor belongs to its filters: the next
+ * page therefore names the moment itself.
+ * @throws ApiError 400
+ */
+export function withMoments(values: Readonly<Record<string, string>>): Record<string, string> {
+  const filters = { ...values };
+  for (const name of ['from', 'to']) {
+    const text = filters[name];
+    if (text === undefined) continue;
+    const moment = parseMoment(text, Date.now());
+    if (moment === undefined) {
+      throw new ApiError(
+        400,
+        'invalid_request',
+        `${name}: write 2026-01-31T12:00:00Z, 2026-01-31, or how long ago: 15m, 24h, 7d`,
+      );
+    }
+    filters[name] = moment;
+  }
+  return filters;
+}
+
+function pager({
+  action,
+  values,
+  filters,
+  cursor,
+  next,
+}: {
+  action: string;
+  values: Readonly<Record<string, string>>;
+  filters: Readonly<Record<string, string>>;
+  cursor: string | undefined;
+  next: string | null;
+}): Content {
+  if (cursor === undefined && next === null) return undefined;
+  return html`<nav class="pager" aria-label="Pages of this list">
+${cursor !== undefined && html`<a href="${address(action, values)}">First page</a> `}${next !== null && html`<a class="next" rel="next" href="${address(action, { ...filters, cursor: next })}">Next page</a>`}
+</nav>`;
+}

@@ -1,0 +1,100 @@
+// The charts of the overview, each with its table.
+
+import { type Html, html } from '../../web/index.ts';
+import { barChart, lineChart, type Series } from '../kernel/view/chart.ts';
+import { exact } from '../kernel/view/numbers.ts';
+import { type Column, renderTable } from '../kernel/view/table.ts';
+import { duration, utc } from '../kernel/view/times.ts';
+import { outcomeSeries, percentileSeries, type StatsAnswer, type Step } from './series.pages.ts';
+
+type ChartsOptions = { readonly stats: StatsAnswer; readonly steps: readonly Step[]; readonly span: string };
+
+export function renderCharts(options: ChartsOptions): Html {
+  return html`${deliveriesChart(options)}
+<div class="halves">${timesChart(options, {
+    id: 'answer',
+    measure: 'answer_ms',
+    title: 'Answer time',
+    what: 'The time until a delivery was answered',
+  })}${timesChart(options, {
+    id: 'lag',
+    measure: 'lag_ms',
+    title: 'Lag to the bus',
+    what: 'The time from accepting an event until the broker had confirmed it',
+  })}</div>`;
+}
+
+function deliveriesChart({ stats, steps, span }: ChartsOptions): Html {
+  const series = outcomeSeries(steps, stats);
+  const all = Object.values(stats.total.deliveries).reduce((sum, count) => sum + count, 0);
+  if (all === 0) return html`<p class="empty">No delivery in the last ${span}.</p>`;
+  const parts = series.map(({ name, total }) => `${total} ${name}`).join(', ');
+  return html`${barChart({
+    id: 'outcomes',
+    title: 'Deliveries by outcome',
+    summary: `${exact(all)} deliveries in the last ${span}: ${parts}.`,
+    steps: steps.map(({ at }) => at),
+    series,
+    scale: (top) => `most: ${exact(top)} in ${stepName(stats.step)}`,
+  })}
+${tableOf({ title: 'Deliveries by outcome', steps, series, shown: (value) => exact(value) })}`;
+}
+
+function timesChart(
+  { stats, steps, span }: ChartsOptions,
+  { id, measure, title, what }: { id: string; measure: 'answer_ms' | 'lag_ms'; title: string; what: string },
+): Html {
+  const total = stats.total[measure];
+  if (total === null) return html`<p class="empty">${title}: nothing was measured in the last ${span}.</p>`;
+  const series = percentileSeries(steps, measure, (percentile) => duration(total[percentile]));
+  const parts = series.map((each) => `${each.name} ${each.total}`).join(', ');
+  return html`<div>${lineChart({
+    id,
+    title,
+    summary: `${what}, in the last ${span}: ${parts}. Each step shows its slowest source.`,
+    steps: steps.map(({ at }) => at),
+    series,
+    scale: (top) => `slowest: ${duration(top)}`,
+  })}
+${tableOf({ title, steps, series, shown: (value) => duration(value) ?? '' })}</div>`;
+}
+
+/** Steps in which nothing happened are left out. */
+function tableOf({
+  title,
+  steps,
+  series,
+  shown,
+}: {
+  title: string;
+  steps: readonly Step[];
+  series: readonly Series[];
+  shown: (value: number) => string;
+}): Html {
+  const rows = steps
+    .map(({ at }, index) => ({ at, values: series.map(({ values }) => values[index] ?? null) }))
+    .filter(({ values }) => values.some((value) => value !== null && value > 0));
+  type Row = (typeof rows)[number];
+  const columns: Column<Row>[] = [
+    { head: 'From (UTC)', cell: ({ at }) => utc(at), form: 'brief' },
+    ...series.map(
+      ({ name }, index): Column<Row> => ({
+        head: name,
+        cell: ({ values }) => {
+          const value = values[index] ?? null;
+          return value === null ? undefined : shown(value);
+        },
+        form: 'number',
+      }),
+    ),
+  ];
+  return html`<details class="numbers"><summary>Numbers</summary>${renderTable({ caption: `${title}, by step`, columns, items: rows.toReversed(), empty: 'Nothing.' })}</details>`;
+}
+
+/** `a minute`, `5 minutes`, `3 hours`. */
+function stepName(stepS: number): string {
+  const minutes = stepS / 60;
+  if (minutes === 1) return 'a minute';
+  if (minutes < 60) return `${minutes} minutes`;
+  return minutes === 60 ? 'an hour' : `${minutes / 60} hours`;
+}

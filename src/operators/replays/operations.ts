@@ -1,0 +1,140 @@
+// The API's operations on replays: create, list, read, pause, resume and cancel. They write rows; the feeder and the relay
+// publish.
+
+import { z } from 'zod';
+import type { DatabaseConnection } from '../../ledger/index.ts';
+import { type Change, changeReplay, createReplay, MAX_OPEN_REPLAYS, previewReplay } from './order.queries.ts';
+import { findReplay, listSkips } from './queries.ts';
+import { ReplayOrder } from './order.contract.ts';
+import { Replay, REPLAY_SAMPLE_MAX, ReplayDetail, ReplayPreview, SKIPS_SHOWN_MAX } from './contract.ts';
+import { listOperation, LISTS } from '../lists.operations.ts';
+import {
+  ApiError,
+  defineAction,
+  defineRead,
+  notFound,
+  type Operation,
+  scopeOf,
+} from '../kernel/operation/operation.ts';
+import { onlySource, requireVisible, selectByIds } from './scope.operations.ts';
+
+const params = z.strictObject({ id: z.uuid() });
+const PAST = { pause: 'paused', resume: 'resumed', cancel: 'cancelled' } as const satisfies Record<
+  Change,
+  string
+>;
+
+export function createReplayOperations({
+  connection,
+}: {
+  connection: Pick<DatabaseConnection, 'db'>;
+}): readonly Operation[] {
+  return [
+    listOperation(LISTS.replays, connection),
+    readOperation(connection),
+    createOperation(),
+    changeOperation('pause', 'Publish no more of it until it is resumed'),
+    changeOperation('resume', 'Go on where it was paused'),
+    changeOperation('cancel', 'End it; what is left of it in the outbox goes'),
+  ];
+}
+
+function readOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
+  return defineRead({
+    id: 'getReplay',
+    path: '/replays/{id}',
+    tag: 'Replays',
+    summary: 'One replay: its progress, and what it left out',
+    role: 'viewer',
+    params,
+    answers: { 200: { description: 'The replay.', schema: ReplayDetail } },
+    run: async ({ params: { id } }, { caller }) => {
+      const replay = requireVisible(await findReplay(db, id), caller);
+      const skips = await listSkips(db, id, SKIPS_SHOWN_MAX);
+      return { status: 200, body: { ...replay, skips: skips.map((skip) => ({ replay_id: id, ...skip })) } };
+    },
+  });
+}
+
+function createOperation(): Operation {
+  return defineAction({
+    id: 'createReplay',
+    path: '/replays',
+    tag: 'Replays',
+    summary: 'Publish events again',
+    description:
+      'Takes ids of events, or a filter: then all events that match now. A copy has the id, sequence and time of its event, and the headers `replay` and `replayed_by`. A copy never overtakes a live event of its job, and never delays one. With `dry_run` nothing is published or recorded. An `Idempotency-Key` of a dry run cannot be used for the replay itself.',
+    role: 'operator',
+    body: ReplayOrder,
+    namesOthers: true,
+    answers: {
+      200: { description: 'What a dry run found.', schema: ReplayPreview },
+      202: { description: 'The replay has started. Follow it by its id.', schema: Replay },
+    },
+    run: async ({ body }, { caller, trx, record }) => {
+      const request =
+        body.filter === undefined
+          ? await selectByIds(trx, body.event_ids ?? [], caller)
+          : { selection: { filter: body.filter }, sources: scopeOf(caller, body.filter.source) };
+      if (body.dry_run) return { status: 200, body: await previewReplay(trx, request, REPLAY_SAMPLE_MAX) };
+      const made = await createReplay(trx, {
+        ...request,
+        queue: body.queue ?? null,
+        ratePerSecond: body.rate_per_second,
+        note: body.note ?? null,
+        createdBy: caller.name,
+      });
+      if (made === 'too many') {
+        throw new ApiError(
+          409,
+          'too_many_replays',
+          `${MAX_OPEN_REPLAYS} replays run or are paused: wait for one, or cancel one`,
+        );
+      }
+      const { id, filter, queue, rate_per_second, counts, note } = made;
+      await record({
+        action: 'replay.create',
+        subject: id,
+        source: onlySource(made),
+        detail: {
+          ...(filter === null ? { event_ids: body.event_ids?.length } : { filter }),
+          matched: counts.matched,
+          matched_exactly: made.matched_exactly,
+          queue,
+          rate_per_second,
+          note,
+        },
+      });
+      return { status: 202, body: made };
+    },
+  });
+}
+
+function changeOperation(change: Change, summary: string): Operation {
+  return defineAction({
+    id: `${change}Replay`,
+    path: `/replays/{id}/${change}`,
+    tag: 'Replays',
+    summary,
+    description:
+      'Changes nothing if that is its state already. Copies that are being published now may still arrive.',
+    role: 'operator',
+    params,
+    answers: { 200: { description: 'The replay as it is now.', schema: Replay } },
+    run: async ({ params: { id } }, { caller, trx, record }) => {
+      requireVisible(await findReplay(trx, id), caller);
+      const result = await changeReplay(trx, id, change);
+      if (result === undefined) throw notFound('replay');
+      if (typeof result === 'string') {
+        throw new ApiError(
+          409,
+          'wrong_state',
+          `it is ${result}: a ${result} replay cannot be ${PAST[change]}`,
+        );
+      }
+      const { changed, replay } = result;
+      if (changed) await record({ action: `replay.${change}`, subject: id, source: onlySource(replay) });
+      return { status: 200, body: replay };
+    },
+  });
+}

@@ -1,0 +1,108 @@
+// The form that starts a replay. Its state is its address, and below it stands what the replay would publish: the dry run. The
+// button acts on what was shown, since it sends the dry run's upper bound.
+
+import { REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, replayEventFilters } from './order.contract.ts';
+import { Replay, ReplayPreview } from './contract.ts';
+import type { z } from 'zod';
+import { ApiError } from '../kernel/operation/operation.ts';
+import { type Content, type Html, html } from '../../web/index.ts';
+import { get, type Page, post, type Visit } from '../kernel/console/page.ts';
+import { hiddenFields, keyField, keyIn } from '../kernel/view/act.ts';
+import { counted } from '../kernel/view/numbers.ts';
+import { renderField } from '../kernel/list/filter-form.pages.ts';
+import { eventHref, jobHref, replayHref } from '../kernel/view/links.ts';
+import { state } from '../kernel/view/states.ts';
+import { type Column, renderTable } from '../kernel/view/table.ts';
+import { duration, utc } from '../kernel/view/times.ts';
+import { fieldsOf, namesEvents, orderOf, readReplayForm, type ReplayForm, sameReplay } from './form.pages.ts';
+
+const PATH = '/console/replays/new';
+type Preview = z.output<typeof ReplayPreview>;
+
+export const newReplay: Page = get('/replays/new', ['createReplay'], async (visit) => {
+  const form = readReplayForm(visit.query);
+  const found = namesEvents(form) ? await preview(visit, form) : undefined;
+  const isRefused = found instanceof ApiError;
+  return {
+    title: 'New replay',
+    ...(isRefused && { status: found.status }),
+    body: html`<p>Publishes events again, with their original ids. Subscribers recognize the copies by the header <code>replay</code>.</p>
+${renderForm(form, visit)}
+<section id="preview" aria-live="polite" aria-label="What it would publish">${
+      found === undefined
+        ? html`<p class="empty">Name events or choose filters, and this shows what would be published.</p>`
+        : isRefused
+          ? html`<div class="notice bad"><p>The filter is not valid: ${found.message}.</p></div>`
+          : renderPreview(found, form)
+    }</section>`,
+    sameAs: found === undefined || isRefused ? undefined : sameReplay(visit.origin, form, orderOf(form)),
+  };
+});
+
+export const createReplay: Page = post('/replays/new', ['createReplay'], async (visit) => {
+  const form = readReplayForm(visit.form);
+  const body = orderOf(form);
+  const { id } = await visit.calls.call('createReplay', Replay, { body, key: keyIn(visit.form) });
+  return { seeOther: replayHref(id) };
+});
+
+/** What was asked wrongly is shown beside the form. @throws ApiError for anything else */
+async function preview({ calls }: Visit, form: ReplayForm): Promise<Preview | ApiError> {
+  try {
+    return await calls.call('createReplay', ReplayPreview, { body: { ...orderOf(form), dry_run: true } });
+  } catch (error) {
+    if (error instanceof ApiError && [400, 403, 404].includes(error.status)) return error;
+    throw error;
+  }
+}
+
+function renderForm(form: ReplayForm, { sources }: Visit): Html {
+  const { values, eventIds, queue, rate, note } = form;
+  const field = (name: string) => renderField(name, { filters: replayEventFilters, values, sources });
+  const isMoreSet = MORE.some((name) => values[name] !== undefined);
+  return html`<form class="replay" action="${PATH}" data-preview="preview">
+<fieldset><legend>All events that match</legend>
+<div class="filters">${FIRST.map(field)}<details${isMoreSet && html` open`}><summary>More filters</summary><div class="filters">${MORE.map(field)}</div></details></div></fieldset>
+<details${eventIds.length > 0 && html` open`}><summary>Or these events alone</summary>
+<label>Ids of events, one a line <textarea name="event_ids" rows="3" cols="60" spellcheck="false">${eventIds.join('\n')}</textarea></label></details>
+<fieldset><legend>How</legend>
+<div class="filters">
+<label class="wide">Only to this queue <input name="queue" value="${queue ?? ''}" placeholder="empty: to the exchange" spellcheck="false" autocomplete="off"></label>
+<label>Copies a second <input name="rate_per_second" type="number" min="1" max="${REPLAY_RATE_MAX}" value="${rate ?? ''}" placeholder="${REPLAY_RATE_DEFAULT}"></label>
+<label class="wide">Why <input name="note" value="${note ?? ''}" maxlength="500" placeholder="is shown with the replay"></label>
+</div></fieldset>
+<p class="actions"><button>Preview</button></p>
+</form>`;
+}
+
+const FIRST = ['source', 'kind', 'job_id', 'from', 'to'];
+const MORE = Object.keys(replayEventFilters).filter((name) => !FIRST.includes(name));
+
+function renderPreview(found: Preview, form: ReplayForm): Content {
+  const { matched, matched_exactly: isExact, sample, matched_before: to } = found;
+  const amount = counted(matched, 'event', isExact);
+  if (matched === 0 && isExact) return html`<p class="empty">No events match.</p>`;
+  const { filter } = orderOf(form);
+  const bounded = filter && { ...filter, ...(to !== null && { to }) };
+  const rate = Number(form.rate ?? REPLAY_RATE_DEFAULT);
+  const least = isExact ? 'about' : 'at least';
+  return html`<h2>${amount}</h2>
+<p>${to !== null && html`Accepted before ${utc(to)} UTC; what comes later is not among them. `}To ${whereOf(form.queue)}, in ${least} ${duration(Math.max(1_000, (matched / rate) * 1_000))}.</p>
+<form method="post" action="${PATH}">${hiddenFields(fieldsOf(form, bounded))}${keyField()}
+<p class="actions"><button class="main">Replay ${isExact ? '' : 'at least '}${counted(matched, 'event')} to ${whereOf(form.queue)}</button></p></form>
+${renderTable({ caption: matched > sample.length ? `The first ${sample.length} of them` : 'All of them', columns: EVENT_COLUMNS, items: sample, empty: 'None was found yet: there are many to look through.' })}`;
+}
+
+const whereOf = (queue: string | undefined) => (queue === undefined ? 'the exchange' : `the queue ${queue}`);
+
+const EVENT_COLUMNS: readonly Column<Preview['sample'][number]>[] = [
+  { head: 'Event', cell: ({ id }) => html`<a class="id" href="${eventHref(id)}">${id}</a>`, form: 'clip' },
+  {
+    head: 'Job',
+    cell: (event) => html`<a class="id" href="${jobHref(event.source, event.job_id)}">${event.job_id}</a>`,
+    form: 'clip',
+  },
+  { head: 'Source', cell: ({ source }) => source, form: 'brief' },
+  { head: 'Kind', cell: ({ kind }) => state(kind), form: 'brief' },
+  { head: 'Recorded (UTC)', cell: (event) => utc(event.recorded_at), form: 'brief' },
+];
