@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from './config.ts';
 import {
+  createReadiness,
   composeConnections,
   composeUnparsed,
   type ConnectionLimits,
@@ -29,7 +30,6 @@ import type { Logger } from './base/log/log.ts';
 import { createMetrics } from './base/metrics.ts';
 import { appendToLog, composeOperators, composeReplays } from './operators/index.ts';
 import type { Parts } from './base/parts.ts';
-import { createReadiness } from './http/readiness.ts';
 import { composeRelay } from './relay/index.ts';
 import { version } from './base/version.ts';
 

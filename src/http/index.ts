@@ -17,6 +17,7 @@ export {
 } from './errors.ts';
 export { type Readiness, livez, readyz } from './health.ts';
 export { createStop, listen } from './lifecycle.ts';
+export { createReadiness } from './readiness.ts';
 export { type LimitedLines, createLimitedLines } from './limited-lines.ts';
 export {
   type TrustedProxies,

@@ -1,6 +1,7 @@
 // Builds the answer of /readyz from the states of the parts.
 
-import type { Connections, Readiness } from './index.ts';
+import type { Connections } from './connections.ts';
+import type { Readiness } from './health.ts';
 
 export function createReadiness(options: {
   /** Whether Postgres takes deliveries. */

@@ -9,6 +9,7 @@ import { createApi } from './kernel/operation/api.ts';
 import { createDocsRouter } from './kernel/document/router.ts';
 import { createPerform } from './kernel/operation/perform.ts';
 import { createConsole } from './kernel/console/console.ts';
+import { PAGES } from './pages.ts';
 import { createOperatorApp, type OperatorOptions, operatorHeaders } from './app.ts';
 import {
   type StandingHeaders,
@@ -77,6 +78,7 @@ export function composeOperators(config: Config, parts: OperatorParts): Operator
   const consolePages = createConsole({
     ...parts,
     operations,
+    pages: PAGES,
     perform,
     environment: config.operator.environment,
     authenticator,

@@ -4,15 +4,18 @@ import { isSessionOpen } from './kernel/access/sessions.queries.ts';
 import { isTokenValid } from './kernel/access/tokens.queries.ts';
 import { readDeliveriesNamed } from './deliveries/queries.ts';
 import { createLive } from './live/queries.ts';
-import { readPublicationsNamed } from './publications/queries.ts';
+import { readPublicationsNamed, lastPublicationsOf } from './publications/queries.ts';
+import { PUBLICATIONS_SHOWN_MAX } from './events/contract.ts';
 import type { ConfiguredSource } from './sources/queries.ts';
-import { createDifferenceOperations } from './difference/operations.ts';
+import { createDifferenceOperations } from './deliveries/difference.operations.ts';
 import { createCloudEventOperations } from './events/cloud-event.operations.ts';
 import { createExportOperations } from './export/operations.ts';
 import { createGroupOperations } from './groups/operations.ts';
-import { createItemOperations } from './deliveries/operations.ts';
-import { createListOperations } from './outbox/operations.ts';
-import { listOperation, LISTS } from './lists.operations.ts';
+import { createDeliveryOperations } from './deliveries/operations.ts';
+import { createEventOperations } from './events/operations.ts';
+import { listOutbox } from './outbox/operations.ts';
+import { listOperation } from './kernel/list/list.operations.ts';
+import { LISTS } from './lists.operations.ts';
 import { createListeners } from './live/listeners.ts';
 import { createLiveOperations } from './live/operations.ts';
 import type { Operation } from './kernel/operation/operation.ts';
@@ -48,13 +51,19 @@ export type OperationParts = Pick<Parts, 'log' | 'now' | 'started'> & {
 export function operationsOf(config: Config, parts: OperationParts): readonly Operation[] {
   const { connection, tokenConnection, configuredSources, log } = parts;
   const { environment } = config.operator;
+  const { jobs, deliveries, events, publications, quarantine } = LISTS;
   const isValid: IsTokenValid = async (tokenId, sessionId) =>
     (await isTokenValid(tokenConnection, tokenId)) &&
     (sessionId === undefined || (await isSessionOpen(tokenConnection, sessionId)));
   return [
-    ...createListOperations({ connection }),
+    ...[jobs, deliveries, events, publications, quarantine].map((list) => listOperation(list, connection)),
+    listOutbox(connection),
     ...createGroupOperations({ connection }),
-    ...createItemOperations({ connection }),
+    ...createDeliveryOperations({ connection }),
+    ...createEventOperations({
+      connection,
+      publicationsOf: (id) => lastPublicationsOf(connection.db, id, PUBLICATIONS_SHOWN_MAX),
+    }),
     ...createDifferenceOperations({ connection }),
     ...createCloudEventOperations({ connection, bus: config.broker }),
     ...createStoryOperations({ connection }),

@@ -1,7 +1,7 @@
 // A client of the conversion service's API, as its interface documents it; the sandbox is one such service. Answers
 // are checked, errors are typed (errors.ts), limits are respected (transport.ts), and the token is never shown.
 
-import { pages } from '../base/net/pages.ts';
+import { pages } from '../base/net/all-pages.ts';
 import {
   type Account,
   accountSchema,

@@ -5,7 +5,8 @@ import type { DatabaseConnection } from '../../src/ledger/sessions/database.ts';
 import { createFeeder, type Feeder } from '../../src/operators/replays/feeder/feeder.ts';
 import type { Replay } from '../../src/operators/replays/queries.ts';
 import { createReplay } from '../../src/operators/replays/order.queries.ts';
-import { findEvents, type EventFilter } from '../../src/operators/replays/selection.queries.ts';
+import { findEvents } from '../../src/operators/events/by-id.queries.ts';
+import type { EventFilter } from '../../src/operators/replays/selection.queries.ts';
 import { createTestLog } from './service.ts';
 import type { TestDatabase } from './database.ts';
 

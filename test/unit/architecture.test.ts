@@ -1,18 +1,13 @@
 // The page on architecture says which room may import which; the linter's rules are held against it, the names of files in
 // all documents against what is there, and the cited sections of the service's interface against their page.
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-
-type Override = {
-  readonly files: readonly string[];
-  readonly rules: {
-    readonly 'no-restricted-imports'?:
-      | 'off'
-      | [string, { patterns: [{ group: string[] }, { group: string[] }?] }];
-  };
-};
+import { createFolder } from '../support/folder.ts';
+import { JOINS, KINDS, NOUNS, ROOMS, ROOT, WITHOUT_DOOR } from '../../scripts/lint/architecture.ts';
 
 const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const read = (path: string) => readFileSync(at(path), 'utf8');
@@ -32,46 +27,91 @@ function drawn(): Map<string, string[]> {
   );
 }
 
-/** Of each room, what the linter forbids it: other rooms, and all but the doors of the rest. */
-function rules(): { readonly room: string; readonly rooms: string[]; readonly insides: string[] }[] {
-  const { overrides } = JSON.parse(read('.oxlintrc.json')) as { overrides: Override[] };
-  return overrides.flatMap(({ files: [files = ''], rules: { 'no-restricted-imports': rule } }) => {
-    const room = /^src\/(\w+|\*\.ts)(?:\/\*\*)?$/.exec(files)?.[1];
-    if (!Array.isArray(rule) || room === undefined) return [];
-    const [forbidden, insides] = rule[1].patterns;
-    return [{ room, rooms: forbidden.group, insides: insides?.group ?? [] }];
-  });
-}
-
-/** Of each room, those that the linter lets it import. */
-function enforced(): Map<string, string[]> {
-  return new Map(
-    rules().map(({ room, rooms: forbidden }) => [
-      room,
-      rooms.filter((name) => name !== room && !forbidden.includes(`**/${name}/**`)).toSorted(),
-    ]),
-  );
-}
-
 test('the page draws all rooms, and what each may import is what the linter enforces', () => {
-  expect([...drawn().keys()].toSorted()).toEqual(['*.ts', ...rooms].toSorted());
-  expect(drawn()).toEqual(enforced());
+  const enforced = Object.entries({ ...ROOMS, '*.ts': ROOT });
+  expect(Object.keys(ROOMS).toSorted()).toEqual(rooms.toSorted());
+  expect(drawn()).toEqual(new Map(enforced.map(([room, { may }]) => [room, may.toSorted()])));
 });
 
-test('a room is entered by its door alone', () => {
-  for (const { room, insides } of rules()) {
-    for (const other of enforced().get(room) ?? []) {
-      expect(insides, `${room} may open the door of ${other}`).toContain(`!**/${other}/index.ts`);
-      expect(insides, `${room} sees nothing else of ${other}`).toContain(`**/${other}/**`);
-    }
+test('a room has a door, unless its files are shared one by one', () => {
+  const withoutDoor = rooms.filter((room) => !existsSync(at(`src/${room}/index.ts`)));
+  expect(withoutDoor.toSorted()).toEqual(WITHOUT_DOOR.toSorted());
+});
+
+test('the linter knows all nouns, and nearly every file of theirs says by its name what it may touch', () => {
+  const folders = readdirSync(at('src/operators'), { withFileTypes: true }).filter((each) =>
+    each.isDirectory(),
+  );
+  const known = [...Object.keys(NOUNS), ...JOINS, 'kernel', 'client'];
+  expect(folders.map(({ name }) => name).toSorted()).toEqual(known.toSorted());
+  const kind = new RegExp(`(?:^|[./])(?:${Object.keys(KINDS).join('|')})\\.ts$`);
+  const others = [...Object.keys(NOUNS), ...JOINS].flatMap((noun) =>
+    readdirSync(at(`src/operators/${noun}`), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && !kind.test(name))
+      .map((name) => `${noun}/${name}`),
+  );
+  expect(others.toSorted()).toEqual([
+    'live/listeners.ts',
+    'live/stream.ts',
+    ...['failure-pause', 'feeder', 'rate-cap', 'slices', 'turns'].map((name) => `replays/feeder/${name}.ts`),
+  ]);
+});
+
+/** Imports that are no part of the project, in a copy of the linter's configuration. */
+const IMPORTS = {
+  'src/intake/a.ts': ['../relay/index.ts', '../ledger/record.ts', '../ledger/index.ts'],
+  'src/operators/jobs/pages.ts': [
+    './queries.ts',
+    './contract.ts',
+    '../events/contract.ts',
+    '../../ledger/index.ts',
+  ],
+  'src/operators/replays/order.queries.ts': ['../events/queries.ts', '../jobs/queries.ts', './pages.ts'],
+  'src/operators/kernel/view/act.ts': ['../../jobs/queries.ts', '../../client/index.ts'],
+  'src/operators/outbox/command.ts': ['./operations.ts', '../client/index.ts', '../../terminal/io.ts'],
+} as const;
+
+test('the linter refuses what the tables forbid, and nothing else', async () => {
+  await using folder = await createFolder();
+  const files = new Map(
+    ['oxlint.config.ts', 'scripts/lint/architecture.ts'].map((path) => [path, read(path)]),
+  );
+  for (const [path, imported] of Object.entries(IMPORTS))
+    files.set(path, imported.map((from, index) => `export { x${index} } from '${from}';\n`).join(''));
+  for (const [path, content] of files) {
+    mkdirSync(dirname(folder.path(path)), { recursive: true });
+    await folder.write(path, content);
   }
-  const withoutDoor = rooms.filter((room) => room !== 'cli' && !existsSync(at(`src/${room}/index.ts`)));
-  expect(withoutDoor).toEqual([]);
+  symlinkSync(at('node_modules'), folder.path('node_modules'));
+  const { stdout } = spawnSync(
+    process.execPath,
+    [at('node_modules/oxlint/bin/oxlint'), '--format=unix', 'src'],
+    {
+      cwd: folder.path('.'),
+      encoding: 'utf8',
+    },
+  );
+
+  const refused = stdout.matchAll(/^(?:.*\/)?(src\/\S+?):\d+.*?'(\S+)' import is restricted/gm);
+  expect(Array.from(refused, ([, path, from]) => `${path} ${from}`).toSorted()).toEqual([
+    'src/intake/a.ts ../ledger/record.ts',
+    'src/intake/a.ts ../relay/index.ts',
+    'src/operators/jobs/pages.ts ../../ledger/index.ts',
+    'src/operators/jobs/pages.ts ./queries.ts',
+    'src/operators/kernel/view/act.ts ../../client/index.ts',
+    'src/operators/kernel/view/act.ts ../../jobs/queries.ts',
+    'src/operators/outbox/command.ts ./operations.ts',
+    'src/operators/replays/order.queries.ts ../jobs/queries.ts',
+    'src/operators/replays/order.queries.ts ./pages.ts',
+  ]);
 });
 
 test('commands have nothing of their process but what their io has', () => {
-  const users = readdirSync(at('src/cli')).filter((name) => /\bprocess\.\w/.test(codeOf(`src/cli/${name}`)));
-  expect(users.toSorted()).toEqual(['collector.ts', 'serve.ts']); // `serve` is a process
+  const commands = readdirSync(at('src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /^(?:cli|terminal|tools|sandbox\/command)\/.*\.ts$|(?:^|[./])command\.ts$/.test(name),
+  );
+  const users = commands.filter((name) => /\bprocess\.\w/.test(codeOf(`src/${name}`)));
+  expect(users.toSorted()).toEqual(['cli/collector.ts', 'cli/serve.ts']); // `serve` is a process
 });
 
 const isComment = (line: string) => /^\s*(?:\/\/|\*|\/\*)/.test(line);

@@ -3,7 +3,7 @@
 import type { z } from 'zod';
 import { SentCloudEvent } from '../events/cloud-event.contract.ts';
 import { DeliveryDetail } from '../deliveries/contract.ts';
-import { Difference } from '../difference/contract.ts';
+import { Difference } from '../deliveries/difference.contract.ts';
 import { EventDetail } from '../events/contract.ts';
 import { type ListName, LISTS } from '../lists.contract.ts';
 import { OutboxGroups, QuarantineGroups } from '../groups/contract.ts';

@@ -12,7 +12,7 @@ import type { ReplayOrder as ContractReplayOrder } from '../replays/order.contra
 import { STORY_ITEMS_DEFAULT } from '../story/contract.ts';
 import { answers, type Items, items, type OrderPage, orders } from './answers.ts';
 import type { HttpClientOptions, Query } from '../../base/net/http-client.ts';
-import { pages } from '../../base/net/pages.ts';
+import { pages } from '../../base/net/all-pages.ts';
 import type { Lenient } from './lenient.ts';
 import { readEvents, type ServerSentEvent } from './server-sent-events.ts';
 import { createTransport } from './transport.ts';

@@ -3,10 +3,10 @@
 import { answerOf, statusOf } from '../client/index.ts';
 import type { Env } from '../../config.ts';
 import { maskInvisibleInLines } from '../../base/text/invisible-characters.ts';
-import { openApi } from '../kernel/command/api.ts';
+import { openApi } from '../kernel/api.command.ts';
 import { argumentOf, parse } from '../../terminal/arguments.ts';
 import { nounCommand } from '../../terminal/command.ts';
-import { diff } from '../difference/command.ts';
+import { diff } from './difference.command.ts';
 import { printOne } from '../../terminal/listing.ts';
 import { listHelp, listVerb } from '../kernel/list/list.command.ts';
 import type { Io } from '../../terminal/io.ts';

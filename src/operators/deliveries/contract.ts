@@ -135,3 +135,8 @@ export const deliveryColumns = columnsOf<Delivery>()({
   remote_address: { head: 'from', look: 'word', only: 'terminals' },
   id: { head: 'id', look: 'id', only: 'terminals' },
 });
+
+/** The address of one. */
+export const deliveryId = z.strictObject({
+  id: z.uuid('must be a UUID').transform((id) => id.toLowerCase()),
+});

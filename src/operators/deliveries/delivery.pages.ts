@@ -3,7 +3,7 @@
 
 import { buffer } from 'node:stream/consumers';
 import { DeliveryDetail } from './contract.ts';
-import { Difference } from '../difference/contract.ts';
+import { Difference } from './difference.contract.ts';
 import { type Content, html } from '../../web/index.ts';
 import { get, type Page, post, type View, type Visit } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
@@ -11,7 +11,7 @@ import { renderBody } from '../kernel/view/body.ts';
 import { missing } from '../kernel/view/missing.ts';
 import { copyable } from '../kernel/view/texts.ts';
 import { renderDeliveryFacts, renderHeaders } from './facts.pages.ts';
-import { renderDifference } from '../difference/pages.ts';
+import { renderDifference } from './difference.pages.ts';
 
 const SHOW = 'showDelivery';
 const BODY = 'showDeliveryBody';

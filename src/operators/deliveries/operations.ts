@@ -1,29 +1,20 @@
-// The operations that show one item: a delivery, its body, or an event.
+// The operations on deliveries: their list, one, and its body.
 
 import { Readable } from 'node:stream';
-import { z } from 'zod';
-import { findBody, findDelivery, shownTo } from './queries.ts';
-import { findEvent } from '../events/queries.ts';
-import { publications } from '../publications/queries.ts';
-import { parseEventId } from '../../event/index.ts';
+import { apiList, scoped } from '../kernel/list/list.operations.ts';
+import { deliveries, findBody, findDelivery, shownTo } from './queries.ts';
 import { type DatabaseConnection } from '../../ledger/index.ts';
-import { DeliveryDetail } from './contract.ts';
-import { EventDetail, PUBLICATIONS_SHOWN_MAX } from '../events/contract.ts';
-import { eventIdText } from '../kernel/list/filters.contract.ts';
+import { BODY_ROLE } from '../kernel/access/roles.ts';
+import { DeliveryDetail, deliveryId } from './contract.ts';
 import { ApiError, defineRead, notFound, type Operation, scopeOf } from '../kernel/operation/operation.ts';
 
-/** Who may read bodies, and what is taken from them. */
-export const BODY_ROLE = 'auditor';
+export const deliveriesList = apiList('deliveries', deliveries, scoped, { shown: shownTo });
 
 type Deps = { readonly connection: Pick<DatabaseConnection, 'db'> };
 
-export function createItemOperations(deps: Deps): readonly Operation[] {
-  return [showDelivery(deps), showBody(deps), showEvent(deps)];
+export function createDeliveryOperations(deps: Deps): readonly Operation[] {
+  return [showDelivery(deps), showBody(deps)];
 }
-
-export const deliveryId = z.strictObject({
-  id: z.uuid('must be a UUID').transform((id) => id.toLowerCase()),
-});
 
 function showDelivery({ connection }: Deps): Operation {
   return defineRead({
@@ -73,29 +64,6 @@ function showBody({ connection }: Deps): Operation {
         },
         stream: Readable.from([found.body], { objectMode: false }),
       };
-    },
-  });
-}
-
-function showEvent({ connection }: Deps): Operation {
-  return defineRead({
-    id: 'showEvent',
-    path: '/events/{id}',
-    tag: 'Events',
-    summary: 'One event, with its publications',
-    role: 'viewer',
-    params: z.strictObject({ id: eventIdText }),
-    answers: { 200: { description: 'The event.', schema: EventDetail } },
-    run: async ({ params: { id } }, { caller }) => {
-      // Before the query, so that the answer does not tell whether an event of another source exists.
-      scopeOf(caller, parseEventId(id)?.source);
-      const event = await findEvent(connection.db, id);
-      if (event === undefined) throw notFound('event');
-      scopeOf(caller, event.source);
-      const filters = { sources: null, event_id: id };
-      const options = { after: null, limit: PUBLICATIONS_SHOWN_MAX };
-      const { items } = await publications.read(connection.db, filters, options);
-      return { status: 200, body: { ...event, publications: items } };
     },
   });
 }

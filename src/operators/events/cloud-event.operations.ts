@@ -8,8 +8,8 @@ import type { Event } from './contract.ts';
 import { eventIdText } from '../kernel/list/filters.contract.ts';
 import { CLOUD_EVENT_TYPE, parseEventId, routingKey } from '../../event/index.ts';
 import { type DatabaseConnection, toCloudEvent } from '../../ledger/index.ts';
-import { readContent } from '../replays/next-events.queries.ts';
-import { BODY_ROLE } from '../deliveries/operations.ts';
+import { readContent } from './content.queries.ts';
+import { BODY_ROLE } from '../kernel/access/roles.ts';
 import {
   ApiError,
   type CallContext,
@@ -72,14 +72,7 @@ async function readMessage({ connection: { db }, bus }: Deps, id: string, { call
 
 /** @throws ApiError 404 */
 async function readData(db: DatabaseConnection['db'], event: Event) {
-  const { sequence, job_id, status, progress_percentage } = event;
-  const { data, occurredAt, reason } = await readContent(db, {
-    sequence,
-    job_id,
-    status,
-    progress_percentage,
-    bytes: 0,
-  });
+  const { data, occurredAt, reason } = await readContent(db, event);
   if (data === null) {
     throw new ApiError(404, 'body_not_kept', `the message cannot be made again: ${reason ?? 'it is gone'}`);
   }

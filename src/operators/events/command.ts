@@ -4,7 +4,7 @@ import { statusOf } from '../client/index.ts';
 import type { Env } from '../../config.ts';
 import { indentedJson } from '../../base/json/indented-json.ts';
 import { maskInvisibleInLines } from '../../base/text/invisible-characters.ts';
-import { openApi } from '../kernel/command/api.ts';
+import { openApi } from '../kernel/api.command.ts';
 import { argumentOf, parse } from '../../terminal/arguments.ts';
 import { COLUMNS } from '../kernel/list/columns.command.ts';
 import { nounCommand } from '../../terminal/command.ts';

@@ -5,7 +5,7 @@ import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
 import { EXPORTED_LISTS, LISTS } from '../client/index.ts';
 import { escapeInvisible, maskInvisibleInLines } from '../../base/text/invisible-characters.ts';
-import { openApi } from '../kernel/command/api.ts';
+import { openApi } from '../kernel/api.command.ts';
 import { oneOf, parse } from '../../terminal/arguments.ts';
 import { createBar } from '../../terminal/bar.ts';
 import type { Command } from '../../terminal/command.ts';

@@ -9,7 +9,8 @@ import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../base/log/log.ts';
 import { plain, REASON_MAX_LENGTH } from '../kernel/list/filters.contract.ts';
 import { EXPORTED_LISTS, type ExportedList } from '../lists.contract.ts';
-import { type ApiList, LISTS } from '../lists.operations.ts';
+import type { ApiList } from '../kernel/list/list.operations.ts';
+import { LISTS } from '../lists.operations.ts';
 import { ApiError, type Caller, defineRead, type Operation } from '../kernel/operation/operation.ts';
 import { type IsTokenValid, mayGoOn, TOKEN_CHECK_MS } from '../kernel/operation/token-check.ts';
 

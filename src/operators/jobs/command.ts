@@ -4,7 +4,7 @@ import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
 import { ApiAnswerError, type Items, type OperatorsClient } from '../client/index.ts';
 import { DEFAULT_SOURCE } from '../../base/text/source-name.ts';
-import { openApi } from '../kernel/command/api.ts';
+import { openApi } from '../kernel/api.command.ts';
 import { parse } from '../../terminal/arguments.ts';
 import { colourOf } from '../kernel/list/looks.command.ts';
 import { nounCommand } from '../../terminal/command.ts';

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Env } from '../../config.ts';
 import { parseJson } from '../../base/json/json.ts';
 import { type Items, liveFilters, NoAnswerError, type ServerSentEvent, statusOf } from '../client/index.ts';
-import { openApi } from '../kernel/command/api.ts';
+import { openApi } from '../kernel/api.command.ts';
 import { parse } from '../../terminal/arguments.ts';
 import { colourOf } from '../kernel/list/looks.command.ts';
 import type { Command } from '../../terminal/command.ts';

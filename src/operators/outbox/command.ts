@@ -3,7 +3,7 @@
 import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
 import { type Answers, DECIDED_AT_ONCE, type Items, LISTS, PARKABLE, WAITING } from '../client/index.ts';
-import { openApi } from '../kernel/command/api.ts';
+import { openApi } from '../kernel/api.command.ts';
 import { parse } from '../../terminal/arguments.ts';
 import { CONFIRM_OPTIONS } from '../../terminal/ask.ts';
 import { COLUMNS } from '../kernel/list/columns.command.ts';

@@ -7,7 +7,7 @@ import { INSPECT, outbox } from './queries.ts';
 import type { EntriesFilter } from './orders.contract.ts';
 import type { Entry } from './contract.ts';
 import { type Database, hasEvent } from '../../ledger/index.ts';
-import { findEvents } from '../replays/selection.queries.ts';
+import { findEvents } from '../events/by-id.queries.ts';
 import type { Order } from '../kernel/order/order.ts';
 
 /** Entries of the state that one call looks at, as many as the outbox's count. */

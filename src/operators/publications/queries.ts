@@ -201,3 +201,13 @@ export async function readPublicationsNamed(
   );
   return rows.map(toPublication);
 }
+
+/** The last publications of an event. */
+export async function lastPublicationsOf(
+  db: Kysely<Database>,
+  id: string,
+  limit: number,
+): Promise<readonly Publication[]> {
+  const { items } = await publications.read(db, { sources: null, event_id: id }, { after: null, limit });
+  return items;
+}

@@ -1,4 +1,4 @@
-// The API's orders about deliveries in quarantine. Release: they are understood again, by the present schemas, and tallied if they
+// The list of deliveries in quarantine, and the API's orders about them. Release: they are understood again, by the present schemas, and tallied if they
 // can be. Discard: they no longer wait. Each has a line in the operator log.
 
 import { keepDays } from '../../ledger/index.ts';
@@ -6,8 +6,12 @@ import { DISCARDED_AT_ONCE, type QuarantineFilter, RELEASED_AT_ONCE, UNDERSTOOD 
 import { discard } from './discard.queries.ts';
 import { previewWaiting, RELEASED_OF_A_JOB } from './queries.ts';
 import { release } from './release.queries.ts';
+import { quarantine } from '../deliveries/queries.ts';
+import { apiList, scoped } from '../kernel/list/list.operations.ts';
 import type { Operation } from '../kernel/operation/operation.ts';
 import { type OrderSpec, orderOperation } from '../kernel/order/order.operations.ts';
+
+export const quarantineList = apiList('quarantine', quarantine, scoped);
 
 const ofDeliveries = { types: ['time', 'uuid'], preview: previewWaiting } as const;
 

@@ -3,6 +3,7 @@
 
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Position } from '../kernel/list/cursor.ts';
+import { untilText } from '../kernel/list/range.queries.ts';
 import {
   IS_WAITING,
   quarantineConditions,
@@ -11,7 +12,7 @@ import {
 } from '../deliveries/queries.ts';
 import { COUNTED_MAX, SAMPLE_MAX } from '../kernel/order/fields.contract.ts';
 import type { DeliveryItem, QuarantineFilter, QuarantinePreview } from './contract.ts';
-import { type AuthenticBody, type Database, jobKey, TIME_FORMAT, timeText } from '../../ledger/index.ts';
+import { type AuthenticBody, type Database, jobKey, timeText } from '../../ledger/index.ts';
 import type { Order, Selection } from '../kernel/order/order.ts';
 
 /** Of one job in one call. Each is a statement of its own, and the other jobs stay locked meanwhile. */
@@ -213,10 +214,6 @@ async function countMatching(
   if (counted === undefined) throw new Error('a count gives one row');
   return counted;
 }
-
-/** This time, but now at the latest. */
-export const untilText = (to?: string): RawBuilder<string> =>
-  sql`to_char(least(${to ?? null}::timestamptz, now()) at time zone 'UTC', ${sql.raw(TIME_FORMAT)})`;
 
 /** The first ones, up to the one that exceeds a limit of a release. */
 export function withinLimits<T extends Found>(found: readonly T[]): T[] {

@@ -4,10 +4,10 @@
 import { z } from 'zod';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { type Change, changeReplay, createReplay, MAX_OPEN_REPLAYS, previewReplay } from './order.queries.ts';
-import { findReplay, listSkips } from './queries.ts';
+import { findReplay, listSkips, replays } from './queries.ts';
 import { ReplayOrder } from './order.contract.ts';
 import { Replay, REPLAY_SAMPLE_MAX, ReplayDetail, ReplayPreview, SKIPS_SHOWN_MAX } from './contract.ts';
-import { listOperation, LISTS } from '../lists.operations.ts';
+import { apiList, listOperation } from '../kernel/list/list.operations.ts';
 import {
   ApiError,
   defineAction,
@@ -24,13 +24,20 @@ const PAST = { pause: 'paused', resume: 'resumed', cancel: 'cancelled' } as cons
   string
 >;
 
+export const replaysList = apiList(
+  'replays',
+  replays,
+  ({ state }, caller) => ({ state, within: caller.sources }),
+  { answer: 'A page of replays.' },
+);
+
 export function createReplayOperations({
   connection,
 }: {
   connection: Pick<DatabaseConnection, 'db'>;
 }): readonly Operation[] {
   return [
-    listOperation(LISTS.replays, connection),
+    listOperation(replaysList, connection),
     readOperation(connection),
     createOperation(),
     changeOperation('pause', 'Publish no more of it until it is resumed'),

@@ -10,7 +10,7 @@ import {
   type ReplayOrder,
   replayEventFilters,
 } from '../client/index.ts';
-import { openApi } from '../kernel/command/api.ts';
+import { openApi } from '../kernel/api.command.ts';
 import { parse, whole } from '../../terminal/arguments.ts';
 import { CONFIRM_OPTIONS, confirm, requireSomebody } from '../../terminal/ask.ts';
 import type { Command } from '../../terminal/command.ts';

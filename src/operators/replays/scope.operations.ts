@@ -5,7 +5,7 @@ import { parseEventId } from '../../event/index.ts';
 import { type Database } from '../../ledger/index.ts';
 import type { Replay } from './queries.ts';
 import type { ReplayRequest } from './order.queries.ts';
-import { findEvents } from './selection.queries.ts';
+import { findEvents } from '../events/by-id.queries.ts';
 import { ApiError, type Caller, forbidden, notFound, scopeOf } from '../kernel/operation/operation.ts';
 
 const MAX_MISSING_SHOWN = 3;

@@ -1,7 +1,7 @@
 // Which events a replay is for: named by their ids, or by a filter as in the list of events. As conditions of SQL; what is done
 // with them stands elsewhere.
 
-import { type Expression, type Kysely, type SqlBool, sql } from 'kysely';
+import { type Expression, type SqlBool, sql } from 'kysely';
 import type { z } from 'zod';
 import type { Condition } from '../kernel/list/access-path.queries.ts';
 import { type EventFilters, eventTable } from '../events/queries.ts';
@@ -9,8 +9,6 @@ import { bySources, type Filter, type FilterTable, filtersOf } from '../kernel/l
 import { looseScan } from '../kernel/list/loose-scan.queries.ts';
 import type { deliveryFilters } from '../deliveries/contract.ts';
 import type { eventFilters } from '../events/contract.ts';
-import { eventId, parseEventId, type Status } from '../../event/index.ts';
-import { type Database } from '../../ledger/index.ts';
 
 type DeliveryFilter = z.output<z.ZodObject<typeof deliveryFilters>>;
 type OfDelivery = Pick<DeliveryFilter, 'secret_fingerprint' | 'remote_address'>;
@@ -22,32 +20,6 @@ export type EventFilter = z.output<z.ZodObject<typeof eventFilters>> & OfDeliver
 export type Selection =
   | { readonly event_ids: readonly string[]; readonly sequences: readonly string[] }
   | { readonly filter: EventFilter };
-
-export type FoundEvent = { readonly id: string; readonly sequence: string; readonly source: string };
-
-/** The events with these ids (events_dedup_key), in the order of their acceptance. */
-export async function findEvents(db: Kysely<Database>, ids: readonly string[]): Promise<FoundEvent[]> {
-  const keys = [...new Set(ids)].flatMap((id) => {
-    const key = parseEventId(id);
-    return key === undefined ? [] : [key];
-  });
-  const { rows } = await sql<{
-    sequence: string;
-    source: string;
-    jobId: string;
-    status: Status;
-    progress: number | null;
-  }>`
-    select e.sequence, e.source, e.job_id as "jobId", e.status, e.progress_percentage as progress
-    from unnest(
-      ${keys.map((key) => key.source)}::text[], ${keys.map((key) => key.jobId)}::text[],
-      ${keys.map((key) => key.status)}::text[], ${keys.map((key) => key.progress)}::smallint[]
-    ) as k (source, job_id, status, progress)
-    join events e on e.source = k.source and e.job_id = k.job_id and e.status = k.status
-      and e.progress_percentage is not distinct from k.progress
-    order by e.sequence`.execute(db);
-  return rows.map((row) => ({ id: eventId(row.source, row), sequence: row.sequence, source: row.source }));
-}
 
 /** The filters of the list of events, and those of an event's delivery. */
 const replayTable: FilterTable<EventFilters & OfDelivery> = {

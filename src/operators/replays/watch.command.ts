@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Items } from '../client/index.ts';
-import type { Api } from '../kernel/command/api.ts';
+import type { Api } from '../kernel/api.command.ts';
 import { createBar } from '../../terminal/bar.ts';
 import { colourOf } from '../kernel/list/looks.command.ts';
 import { type Io, toJson } from '../../terminal/io.ts';

@@ -2,7 +2,7 @@
 
 import type { Env } from '../../config.ts';
 import type { Answers } from '../client/index.ts';
-import { openApi } from '../kernel/command/api.ts';
+import { openApi } from '../kernel/api.command.ts';
 import { parse } from '../../terminal/arguments.ts';
 import { numberColumn, idColumn, nameColumn, timeColumn } from '../kernel/list/looks.command.ts';
 import { nounCommand } from '../../terminal/command.ts';

@@ -3,7 +3,7 @@
 import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
 import { type Answers, range, source } from '../client/index.ts';
-import { openApi } from '../kernel/command/api.ts';
+import { openApi } from '../kernel/api.command.ts';
 import { parse } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
 import { filterHelp, filterOptions, readFilters, secondsOf } from '../kernel/list/filters.command.ts';

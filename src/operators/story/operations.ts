@@ -2,13 +2,13 @@
 
 import { z } from 'zod';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { mayAct } from '../kernel/access/roles.ts';
+import { BODY_ROLE, mayAct } from '../kernel/access/roles.ts';
 import { encodeCursor } from '../kernel/list/cursor.ts';
 import { readErrorMessage } from './error-message.queries.ts';
 import { isStoryPlace, readStory, type Story, storyTypes } from './queries.ts';
 import { Story as StoryPage, type StoryItem, storyOf, storyPaging } from './contract.ts';
-import { BODY_ROLE } from '../deliveries/operations.ts';
-import { invalidCursor, placeOf } from '../lists.operations.ts';
+
+import { invalidCursor, placeOf } from '../kernel/list/list.operations.ts';
 import {
   type CallContext,
   defineRead,

@@ -5,7 +5,7 @@ import type { Env } from '../../config.ts';
 import { readUpTo } from '../../base/net/byte-stream.ts';
 import { AnswerError } from '../../base/errors.ts';
 import { liveFilters, type OperatorsClient } from '../../operators/client/index.ts';
-import { openApi } from '../../operators/kernel/command/api.ts';
+import { openApi } from '../../operators/kernel/api.command.ts';
 import { argumentOf, parse, someOf } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
 import { filterHelp, filterOptions, readFilters } from '../../operators/kernel/list/filters.command.ts';

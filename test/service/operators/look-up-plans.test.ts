@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../src/ledger/index.ts';
 import { readStory } from '../../../src/operators/story/queries.ts';
 import type { Decision } from '../../../src/operators/outbox/decide.queries.ts';
-import { findEvents } from '../../../src/operators/replays/selection.queries.ts';
+import { findEvents } from '../../../src/operators/events/by-id.queries.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { costOf } from '../../support/history.ts';
 import { connectTestDatabase, decideIn } from '../../support/relay.ts';

@@ -4,7 +4,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { COLUMNS } from '../../../src/operators/kernel/list/columns.command.ts';
-import { DIFFERENCES } from '../../../src/operators/difference/command.ts';
+import { DIFFERENCES } from '../../../src/operators/deliveries/difference.command.ts';
 import { FOUND } from '../../../src/operators/search/command.ts';
 import { groupColumns } from '../../../src/operators/kernel/group/group.command.ts';
 import { FAILURE_COLUMNS } from '../../../src/operators/quarantine/command.ts';

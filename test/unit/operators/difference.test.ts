@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { differencesOf } from '../../../src/operators/difference/queries.ts';
+import { differencesOf } from '../../../src/operators/deliveries/difference.queries.ts';
 
 const differ = (event: string, delivery: string) => differencesOf(Buffer.from(event), Buffer.from(delivery));
 /** `path event→delivery`, for short values. */

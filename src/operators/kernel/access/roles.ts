@@ -24,3 +24,6 @@ export function canBeLimited(role: TokenRole): boolean {
 export function mayAct(has: TokenRole, needed: Role): boolean {
   return has !== 'scraper' && ROLES.indexOf(has) >= ROLES.indexOf(needed);
 }
+
+/** Who may read bodies, and what is taken from them. */
+export const BODY_ROLE = 'auditor';

@@ -14,7 +14,6 @@ import { errorView, SESSION_ENDED } from './error-view.ts';
 import { createGate, type GateOptions } from './gate.ts';
 import { createLayout } from './layout.ts';
 import type { Page, View } from './page.ts';
-import { PAGES } from '../../pages.ts';
 import { createSignIn, SIGN_IN_PATH } from './sign-in.ts';
 import { visitorOf } from './visitors.ts';
 
@@ -22,6 +21,7 @@ export const CONSOLE = '/console';
 
 export type ConsoleOptions = GateOptions & {
   readonly operations: readonly Operation[];
+  readonly pages: readonly Page[];
   readonly perform: Perform;
   readonly authenticator: Pick<Authenticator, 'recognize' | 'identify'>;
   /** The names of the configured sources. */
@@ -125,8 +125,8 @@ export function createConsole(options: ConsoleOptions): Router {
   router.use(assets.router);
   router.use(createGate(options));
   router.use(createSignIn({ ...options, connection: tokenConnection, show: layout.showToStranger }));
-  for (const page of PAGES) page.needs.forEach(operation); // throws for one that there is not
-  for (const page of PAGES) router[page.method](page.path === '' ? '/' : page.path, handle(page));
+  for (const page of options.pages) page.needs.forEach(operation); // throws for one that there is not
+  for (const page of options.pages) router[page.method](page.path === '' ? '/' : page.path, handle(page));
   router.use((request, response) => {
     if (visitorOf(response)?.caller === undefined) return askToSignIn(request, response);
     throw new ApiError(404, 'not_found', 'there is no page at this address');

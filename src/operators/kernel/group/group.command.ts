@@ -1,7 +1,7 @@
 // The verb `groups`: how much there is in the outbox or in quarantine, by what it has in common.
 
 import { type Answers, outboxGroupFilters, quarantineGroupFilters } from '../../client/index.ts';
-import { openApi } from '../command/api.ts';
+import { openApi } from '../api.command.ts';
 import { oneOf, parse } from '../../../terminal/arguments.ts';
 import { colourOf, numberColumn, timeColumn } from '../list/looks.command.ts';
 import type { Verb } from '../../../terminal/command.ts';

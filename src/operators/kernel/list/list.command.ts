@@ -1,7 +1,7 @@
 // The verb `list`, the same for every noun.
 
 import { type ListName, LISTS, type ListQuery } from '../../client/index.ts';
-import { openApi } from '../command/api.ts';
+import { openApi } from '../api.command.ts';
 import { parse } from '../../../terminal/arguments.ts';
 import { COLUMNS } from './columns.command.ts';
 import type { Verb } from '../../../terminal/command.ts';

@@ -3,6 +3,7 @@
 // 660,000.)
 
 import { type RawBuilder, sql } from 'kysely';
+import { TIME_FORMAT } from '../../../ledger/index.ts';
 import type { AccessPath, Condition } from './access-path.queries.ts';
 import type { Position, ValueType } from './cursor.ts';
 
@@ -199,3 +200,7 @@ export function rowsOf<Row>(
       (select t.* from (${unpacked}) t where ${where} ${first})
     ) t ${first}`;
 }
+
+/** This time, but now at the latest. */
+export const untilText = (to?: string): RawBuilder<string> =>
+  sql`to_char(least(${to ?? null}::timestamptz, now()) at time zone 'UTC', ${sql.raw(TIME_FORMAT)})`;

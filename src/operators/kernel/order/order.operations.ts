@@ -7,7 +7,7 @@ import { encodeCursor, type Position, type ValueType } from '../list/cursor.ts';
 import { type OrderName, ORDERS } from '../../orders.contract.ts';
 import type { Order, Selection } from './order.ts';
 import type { Database } from '../../../ledger/index.ts';
-import { placeOf } from '../../lists.operations.ts';
+import { placeOf } from '../list/list.operations.ts';
 import { type Action, defineAction, scopeOf } from '../operation/operation.ts';
 
 /** What an order's schema has made of a request. */

@@ -4,7 +4,7 @@
 import type { Env } from '../../../config.ts';
 import { UsageError } from '../../../base/errors.ts';
 import type { Filters, Ordered, OrderName, OrderPreview } from '../../client/index.ts';
-import { openApi } from '../command/api.ts';
+import { openApi } from '../api.command.ts';
 import { FLAG, parse, TEXT } from '../../../terminal/arguments.ts';
 import { CONFIRM_OPTIONS, hasSomebody, requireSomebody } from '../../../terminal/ask.ts';
 import type { Verb } from '../../../terminal/command.ts';

@@ -3,7 +3,7 @@
 
 import { canonicalJson, decodeUtf8, parseExactly, parseLoosely } from '../../ledger/index.ts';
 import { typeOfJson } from '../../base/json/json-type.ts';
-import { DIFFERENCE_TEXT_MAX, DIFFERENCES_MAX, type FieldDifference } from './contract.ts';
+import { DIFFERENCE_TEXT_MAX, DIFFERENCES_MAX, type FieldDifference } from './difference.contract.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 

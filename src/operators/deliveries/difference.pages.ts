@@ -1,6 +1,6 @@
 // What a conflicting delivery says otherwise than the event.
 
-import type { Difference, FieldDifference } from './contract.ts';
+import type { Difference, FieldDifference } from './difference.contract.ts';
 import type { z } from 'zod';
 import { type Content, html } from '../../web/index.ts';
 import { deliveryHref, eventHref } from '../kernel/view/links.ts';

@@ -1,7 +1,7 @@
 // What differs between a delivery and the event that it contradicts.
 
 import { z } from 'zod';
-import { Delivery } from '../deliveries/contract.ts';
+import { Delivery } from './contract.ts';
 import { Event } from '../events/contract.ts';
 
 export const DIFFERENCES_MAX = 100;

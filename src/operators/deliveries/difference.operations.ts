@@ -1,12 +1,13 @@
 // GET /deliveries/{id}/difference: what a conflicting delivery says otherwise than the event. It reads two bodies, and the
 // operator log has a line of each.
 
-import { differencesOf } from './queries.ts';
-import { type AuditedDelivery, findBody, findDelivery, shownTo } from '../deliveries/queries.ts';
+import { differencesOf } from './difference.queries.ts';
+import { type AuditedDelivery, findBody, findDelivery, shownTo } from './queries.ts';
 import { findEvent } from '../events/queries.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { Difference } from './contract.ts';
-import { BODY_ROLE, deliveryId } from '../deliveries/operations.ts';
+import { Difference } from './difference.contract.ts';
+import { deliveryId } from './contract.ts';
+import { BODY_ROLE } from '../kernel/access/roles.ts';
 import {
   ApiError,
   type CallContext,

@@ -2,7 +2,7 @@
 
 import type { Env } from '../../config.ts';
 import type { Answers } from '../client/index.ts';
-import { openApi } from '../kernel/command/api.ts';
+import { openApi } from '../kernel/api.command.ts';
 import { argumentOf, parse } from '../../terminal/arguments.ts';
 import { colourOf } from '../kernel/list/looks.command.ts';
 import { printTable } from '../../terminal/listing.ts';
