@@ -40,7 +40,7 @@ export function createLog(options: {
       timestamp: pino.stdTimeFunctions.isoTime,
       redact: { paths: NEVER_LOGGED, remove: true },
       formatters: { level: (label: string) => ({ level: label }) },
-      // Errors are described already (errors.ts). Pino would add a type and a stack, which such a description has not.
+      // Errors are described already (base/errors.ts). Pino would add a type and a stack, which such a description has not.
       serializers: { err: (described: unknown) => described },
       // Senders choose some of the texts in the log, and logs are read on terminals.
       hooks: { streamWrite: options.pretty ? maskInvisibleInJson : escapeInvisible },

@@ -141,7 +141,7 @@ const hourOf = (time: RawBuilder<unknown>) =>
 /**
  * Sums rows of minutes that are older than MINUTES_KEPT_HOURS up to hours: the oldest `limit` rows, so that a call stays within
  * the statement time-out. Several calls may add to one hour. One replica at a time may call it, since two could deadlock over
- * the same hours (retention.ts ensures this).
+ * the same hours (upkeep/retention.ts ensures this).
  * @returns how many rows of minutes were moved.
  */
 export async function coarsenRollups(db: Kysely<Database>, limit: number): Promise<number> {

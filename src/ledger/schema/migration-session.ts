@@ -1,4 +1,4 @@
-// The sessions in which migrations run and the schema is checked: as all are (session.ts), but without limits of time, which would end
+// The sessions in which migrations run and the schema is checked: as all are (sessions/session.ts), but without limits of time, which would end
 // the building of an index, and on a read-only database, too, where the schema can be checked.
 
 import { Kysely, PostgresDialect, sql } from 'kysely';

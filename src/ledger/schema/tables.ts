@@ -290,7 +290,7 @@ export interface Database {
     migration: string;
     oldest_program: string;
   };
-  /** Read and written by its functions alone (identity.ts). */
+  /** Read and written by its functions alone (sessions/identity.ts). */
   database_identity: {
     is_the_row: Generated<boolean>;
     system_identifier: string | null;

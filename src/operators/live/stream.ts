@@ -22,7 +22,7 @@ export type Gap = {
   readonly since: string;
 };
 
-/** More than one poll of live.ts finds, for a listener with a slow connection. 32 listeners that do not read take 32 MiB. */
+/** More than one poll of queries.ts finds, for a listener with a slow connection. 32 listeners that do not read take 32 MiB. */
 const BUFFERED_BYTES_MAX = 1024 * 1024;
 /** What the stream itself buffers ahead of the reader. */
 const HIGH_WATER_BYTES = 16 * 1024;

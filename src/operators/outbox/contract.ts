@@ -1,4 +1,4 @@
-// The outbox: its entries and their counts, and the filters of its list. The orders for many: outbox-orders.ts.
+// The outbox: its entries and their counts, and the filters of its list. The orders for many: orders.contract.ts.
 
 import { z } from 'zod';
 import { columnsOf } from '../kernel/list/columns.contract.ts';

@@ -1,4 +1,4 @@
-// Which deliveries in quarantine an order takes, to release (release.ts) or discard them (discard.ts): those that are named, or
+// Which deliveries in quarantine an order takes, to release (release.queries.ts) or discard them (discard.queries.ts): those that are named, or
 // those of a filter, oldest first.
 
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';

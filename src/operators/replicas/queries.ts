@@ -1,4 +1,4 @@
-// The replicas of the service. Those that stopped have no row; those that were killed have one for an hour (retention.ts of the
+// The replicas of the service. Those that stopped have no row; those that were killed have one for an hour (upkeep/retention.ts of the
 // ledger). Which one leads is read from the lease, which alone decides it.
 
 import { type Kysely, sql } from 'kysely';

@@ -1,4 +1,4 @@
-// The statements behind the lists: they read rows by one index, in the order of the list, from any place on (range.ts). A
+// The statements behind the lists: they read rows by one index, in the order of the list, from any place on (range.queries.ts). A
 // statement reads about as many rows as its limits say, whatever the planner estimates: the order is that of the index.
 
 import { type RawBuilder, sql } from 'kysely';

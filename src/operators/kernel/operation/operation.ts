@@ -59,7 +59,7 @@ type Described = {
   readonly role: Role;
   /** Not for a token that is limited to some sources: it could see, or make, one without limit. */
   readonly needsAllSources?: true;
-  /** The successful answers. openapi.ts adds the errors that every operation has. */
+  /** The successful answers. document/openapi.ts adds the errors that every operation has. */
   readonly answers: Readonly<Record<number, AnswerSpec>>;
   /** Strict objects: an unknown parameter is a 400. All values of params and query arrive as text. */
   readonly params?: z.ZodObject | undefined;

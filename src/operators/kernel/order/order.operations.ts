@@ -1,5 +1,5 @@
 // How the API takes an order about one or many things: by ids or by a filter, with a dry run, page by page. What the orders of
-// a noun find and do stands beside it, in outbox-orders.ts and quarantine-orders.ts.
+// a noun find and do is in its own orders.operations.ts or operations.ts.
 
 import type { Transaction } from 'kysely';
 import type { LogEntry } from '../access/operator-log.queries.ts';

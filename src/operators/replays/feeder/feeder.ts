@@ -1,5 +1,5 @@
 // Feeds the outbox with the copies of running replays while this replica leads the relay: every replay gets its turn, also
-// when one of them fails (turns.ts). That no copy is made twice does not depend on the lease: the statement in feed.ts
+// when one of them fails (turns.ts). That no copy is made twice does not depend on the lease: the statement in feed.queries.ts
 // guarantees it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
