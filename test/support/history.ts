@@ -40,7 +40,7 @@ export async function createHistory(count: number): Promise<History> {
     name: 'operators',
     connections: 4,
     statementTimeoutMs: 20_000,
-    lockTimeoutMs: 1_000,
+    lockTimeoutMs: 10_000,
     queryTimeoutMs: 21_000,
     reading: 'planned',
     log: createTestLog().log,

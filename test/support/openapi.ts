@@ -49,7 +49,7 @@ export function openApiOf(document: Document): OpenApi {
         ? `/paths/${escape(path)}/${verb}/responses/${status}`
         : `/components/responses/${escape(reference)}`;
     const faults = Object.keys(spec?.headers ?? {})
-      .filter((name) => (name.startsWith('X-RateLimit') || name === 'WWW-Authenticate') && !headers.has(name))
+      .filter((name) => name !== 'Idempotency-Replayed' && !headers.has(name))
       .map((name) => `${operation}: ${status} without ${name}`);
     const type = headers.get('content-type') ?? '';
     const content = Object.entries(spec?.content ?? {}).find(([name]) => isType(type, name));

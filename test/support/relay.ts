@@ -23,6 +23,7 @@ import type { Which } from '../../src/operators/kernel/order/order.ts';
 import { amqpUrl } from './bus.ts';
 import type { TestDatabase } from './database.ts';
 import { completed, progress } from './sender.ts';
+import { patience } from './patience.ts';
 import { createTestLog } from './service.ts';
 import { openSession } from './transaction.ts';
 import { waitFor } from './waits.ts';
@@ -62,9 +63,9 @@ export function connectTestDatabase(
     url: database.url,
     name: 'test',
     connections: 4,
-    statementTimeoutMs: 3_000,
-    lockTimeoutMs: 2_000,
-    queryTimeoutMs: 3_500,
+    statementTimeoutMs: patience(3_000),
+    lockTimeoutMs: patience(2_000),
+    queryTimeoutMs: patience(3_500),
     log: createTestLog().log,
     ...options,
   });

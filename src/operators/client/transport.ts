@@ -8,6 +8,7 @@ import {
   type HttpClientOptions,
 } from '../../base/net/http-client.ts';
 import { ApiAnswerError, NoAnswerError } from './errors.ts';
+import { lenient } from './lenient.ts';
 import { ErrorAnswer } from '../kernel/operation/error.contract.ts';
 
 /** A page of 200 deliveries with their longest texts, or 1,000 items of a job's story, has a quarter of it. */
@@ -31,11 +32,14 @@ export function createTransport(options: HttpClientOptions): HttpClient {
   });
 }
 
+/** Newer services may have more codes. */
+const Said = lenient(ErrorAnswer);
+
 const toAnswerError: Api['toAnswerError'] = ({ status, headers }, json) => {
   const seconds = headers.get('Retry-After');
   return new ApiAnswerError({
     httpStatus: status,
-    said: ErrorAnswer.safeParse(json).data,
+    said: Said.safeParse(json).data,
     retryAfterMs: seconds !== null && /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1_000 : undefined,
   });
 };

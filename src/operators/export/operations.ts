@@ -39,9 +39,16 @@ const EXPORTED: Readonly<Record<ExportedList, ApiList>> = LISTS;
 const anyFilter = Object.fromEntries(
   [...new Set(EXPORTED_LISTS.flatMap((name) => Object.keys(EXPORTED[name].filters)))].map((filter) => [
     filter,
-    plain(REASON_MAX_LENGTH).optional().describe('As in the list, if it has this filter.'),
+    plain(REASON_MAX_LENGTH)
+      .optional()
+      .describe(`Of ${listsWith(filter)}, in the form that it has there.`),
   ]),
 );
+
+function listsWith(filter: string): string {
+  const lists = EXPORTED_LISTS.filter((name) => filter in EXPORTED[name].filters);
+  return new Intl.ListFormat('en').format(lists.map((name) => `\`${name}\``));
+}
 
 const FORMATS = {
   ndjson: 'application/x-ndjson',

@@ -89,4 +89,4 @@ export function createListeners(options: {
   };
 }
 
-const tooMany = (status: number, message: string) => new ApiError(status, 'too_many_listeners', message);
+const tooMany = (status: 429 | 503, message: string) => new ApiError(status, 'too_many_listeners', message);

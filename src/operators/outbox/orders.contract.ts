@@ -1,11 +1,12 @@
 // The orders that retry, discard or park entries of the outbox, one or many, and their answers.
 
 import { z } from 'zod';
-import { digits, outboxState } from '../kernel/list/fields.contract.ts';
+import { digits, documented, outboxState } from '../kernel/list/fields.contract.ts';
 import { eventIdText } from '../kernel/list/filters.contract.ts';
 import {
   counts,
   idsOf,
+  NAMES_ONE,
   namesOne,
   ONE_OF_BOTH,
   page,
@@ -50,17 +51,21 @@ export const PARKABLE = ['pending', 'returned'] as const;
 export const RetryOrder = z
   .strictObject(order(WAITING))
   .refine(namesOne, ONE_OF_BOTH)
-  .meta({ id: 'RetryOrder', description: 'Which entries to retry, oldest first.' });
+  .meta({ id: 'RetryOrder', description: 'Which entries to retry, oldest first.', ...documented(NAMES_ONE) });
 
 export const DiscardEntriesOrder = z
   .strictObject(order(WAITING))
   .refine(namesOne, ONE_OF_BOTH)
-  .meta({ id: 'DiscardEntriesOrder', description: 'Which entries to discard, oldest first.' });
+  .meta({
+    id: 'DiscardEntriesOrder',
+    description: 'Which entries to discard, oldest first.',
+    ...documented(NAMES_ONE),
+  });
 
 export const ParkOrder = z
   .strictObject(order(PARKABLE))
   .refine(namesOne, ONE_OF_BOTH)
-  .meta({ id: 'ParkOrder', description: 'Which entries to park, oldest first.' });
+  .meta({ id: 'ParkOrder', description: 'Which entries to park, oldest first.', ...documented(NAMES_ONE) });
 
 export const EntryItem = z
   .object({

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { columnsOf } from '../kernel/list/columns.contract.ts';
 import { Delivery, deliveryColumns } from '../deliveries/contract.ts';
-import { timestamp } from '../kernel/list/fields.contract.ts';
+import { documented, timestamp } from '../kernel/list/fields.contract.ts';
 import {
   exactReason,
   job,
@@ -18,6 +18,7 @@ import {
 import {
   counts,
   idsOf,
+  NAMES_ONE,
   namesOne,
   ONE_OF_BOTH,
   page,
@@ -55,7 +56,11 @@ const order = (max: number) => ({ ids: idsOf(deliveryId, max), filter: filter.op
 export const ReleaseOrder = z
   .strictObject(order(RELEASED_AT_ONCE))
   .refine(namesOne, ONE_OF_BOTH)
-  .meta({ id: 'ReleaseOrder', description: 'Which deliveries to release, oldest first.' });
+  .meta({
+    id: 'ReleaseOrder',
+    description: 'Which deliveries to release, oldest first.',
+    ...documented(NAMES_ONE),
+  });
 
 /** What becomes of a delivery that is released, if it is understood now. */
 export const UNDERSTOOD = ['accepted', 'duplicate', 'conflict'] as const;
@@ -78,6 +83,8 @@ export const DecidedDeliveries = page(DeliveryItem).meta({
 
 const note = noteText.describe('The reason, which is shown with the delivery.');
 
+const IS_DRY_RUN = { properties: { dry_run: { const: true } }, required: ['dry_run'] };
+
 export const DiscardOrder = z
   .strictObject({
     ...order(DISCARDED_AT_ONCE),
@@ -88,7 +95,11 @@ export const DiscardOrder = z
     path: ['note'],
     error: 'must be given',
   })
-  .meta({ id: 'DiscardOrder', description: 'Which deliveries to discard, oldest first, and why.' });
+  .meta({
+    id: 'DiscardOrder',
+    description: 'Which deliveries to discard, oldest first, and why.',
+    ...documented({ ...NAMES_ONE, anyOf: [{ required: ['note'] }, IS_DRY_RUN] }),
+  });
 
 export const QuarantinePreview = z
   .object({

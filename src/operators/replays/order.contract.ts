@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../base/text/invisible-characters.ts';
 import { deliveryFilters } from '../deliveries/contract.ts';
 import { eventFilters } from '../events/contract.ts';
+import { documented } from '../kernel/list/fields.contract.ts';
 import { eventIdText, note, plain } from '../kernel/list/filters.contract.ts';
 
 export const REPLAY_EVENT_IDS_MAX = 1_000;
@@ -30,12 +31,15 @@ export const ReplayFilter = z
     (filter) => Object.values(filter).some((value) => value !== undefined),
     'must name something: without a filter it would be every event there is',
   )
-  .meta({ id: 'ReplayFilter', description: 'As in the list of events. At least one of them.' });
+  .meta({
+    id: 'ReplayFilter',
+    description: 'As in the list of events. At least one of them.',
+    ...documented({ minProperties: 1 }),
+  });
 
-const eventId = eventIdText.refine(
-  (id) => EVENT_ID.test(id),
-  'must be the id of an event, as default:job_7f3a:completed',
-);
+const eventId = eventIdText
+  .regex(EVENT_ID, 'must be the id of an event, as default:job_7f3a:completed')
+  .meta(documented({ pattern: EVENT_ID.source }));
 
 const queueName = plain(QUEUE_MAX_BYTES)
   .refine((name) => Buffer.byteLength(name) <= QUEUE_MAX_BYTES, `must be at most ${QUEUE_MAX_BYTES} bytes`)
@@ -60,6 +64,10 @@ export const ReplayOrder = z
     ({ event_ids: ids, filter }) => (ids === undefined) !== (filter === undefined),
     'exactly one of event_ids and filter must be given',
   )
-  .meta({ id: 'ReplayOrder', description: 'What to publish again, and how.' });
+  .meta({
+    id: 'ReplayOrder',
+    description: 'What to publish again, and how.',
+    ...documented({ oneOf: [{ required: ['event_ids'] }, { required: ['filter'] }] }),
+  });
 
 export type ReplayOrder = z.input<typeof ReplayOrder>;

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { type Figures, readStatistics, type StatsRange, type TimeRange } from './queries.ts';
 import { type DatabaseConnection, MINUTES_KEPT_HOURS } from '../../ledger/index.ts';
+import { documented } from '../kernel/list/fields.contract.ts';
 import { time, wholeNumber, source } from '../kernel/list/filters.contract.ts';
 import { ApiError, defineRead, type Operation, scopeOf } from '../kernel/operation/operation.ts';
 import { Stats, type StatsItem } from './contract.ts';
@@ -42,6 +43,7 @@ export function createStatsOperations(deps: {
         step: wholeNumber(STEP_MIN_S, STEP_MAX_S)
           .refine((step) => step % 60 === 0, 'must be whole minutes, in seconds: 60, 120, 3600')
           .default(STEP_MIN_S)
+          .meta(documented({ multipleOf: 60 }))
           .describe(
             `Seconds, whole minutes. At most ${STEPS_MAX} steps fit between \`from\` and \`to\`. Counts older than ` +
               `${MINUTES_KEPT_HOURS} hours are kept by the hour: a range that begins before has steps of whole hours.`,

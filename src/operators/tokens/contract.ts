@@ -1,7 +1,7 @@
 // Tokens: the fields that the API shows, and the body that orders one. Only the answer to that holds the token's value.
 
 import { z } from 'zod';
-import { timestamp } from '../kernel/list/fields.contract.ts';
+import { documented, timestamp } from '../kernel/list/fields.contract.ts';
 import { sourceName, time } from '../kernel/list/filters.contract.ts';
 import { tokenName } from './name.contract.ts';
 
@@ -54,7 +54,11 @@ export const TokenOrder = z
       .describe('Limits it to these. One that is named twice counts once.'),
     expires_at: time.optional().describe('In the future. Where not given it does not expire.'),
   })
-  .meta({ id: 'TokenOrder', description: 'What the token is to be.' });
+  .meta({
+    id: 'TokenOrder',
+    description: 'What the token is to be. A scraper reads the metrics, which are of all sources.',
+    ...documented({ not: { properties: { role: { const: 'scraper' } }, required: ['role', 'sources'] } }),
+  });
 
 export const TokenPage = z
   .object({ items: z.array(Token), next_cursor: z.null() })

@@ -2,6 +2,7 @@
 // invisible characters and direction marks are rejected: with them one name could look like another.
 
 import { z } from 'zod';
+import { documented } from '../kernel/list/fields.contract.ts';
 import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../base/text/invisible-characters.ts';
 
 const MAX_LENGTH = 100;
@@ -12,4 +13,5 @@ export const tokenName = z
   .trim()
   .min(1, LENGTH_FAULT)
   .max(MAX_LENGTH, LENGTH_FAULT)
-  .regex(SEEN_ONLY, SEEN_ONLY_FAULT);
+  .regex(SEEN_ONLY, SEEN_ONLY_FAULT)
+  .meta(documented({ pattern: String.raw`\S` }));

@@ -17,6 +17,7 @@ import { hold, OUTBOX } from '../../support/outbox.ts';
 import { eventRecord } from '../../support/records.ts';
 import { createTestRelay, type TestRelay } from '../../support/relay.ts';
 import { createRoles } from '../../support/roles.ts';
+import { patience } from '../../support/patience.ts';
 import { completed, newJobId, type Notification, progress } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
 import { openTransaction } from '../../support/transaction.ts';
@@ -28,7 +29,11 @@ const retentionDays = 17;
 
 /** With the time-outs and the settings of the service's own. */
 function connect({ url }: { url: string }): DatabaseConnection & AsyncDisposable {
-  const timeouts = { statementTimeoutMs: 1_800, lockTimeoutMs: 1_500, queryTimeoutMs: 2_000 };
+  const timeouts = {
+    statementTimeoutMs: patience(1_800),
+    lockTimeoutMs: patience(1_500),
+    queryTimeoutMs: patience(2_000),
+  };
   const { log } = createTestLog();
   const connection = connectDatabase({ url, name: 'test', connections: 2, ...timeouts, log });
   return { ...connection, [Symbol.asyncDispose]: connection.close };

@@ -46,7 +46,7 @@ const connect = ({ url }: TestDatabase) =>
     name: 'operators',
     connections: 1,
     statementTimeoutMs: 20_000,
-    lockTimeoutMs: 1_000,
+    lockTimeoutMs: 10_000,
     queryTimeoutMs: 21_000,
     reading: 'planned',
     log: createTestLog().log,

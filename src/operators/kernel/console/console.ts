@@ -3,7 +3,7 @@
 
 import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import type { Authenticator } from '../access/authenticator.ts';
-import { sendStream } from '../operation/answers.ts';
+import { sendHead, sendStream } from '../operation/answers.ts';
 import { ApiError, type Operation } from '../operation/operation.ts';
 import { admit, isAllowed, type Perform } from '../operation/perform.ts';
 import { describeError } from '../../../base/errors.ts';
@@ -94,10 +94,7 @@ export function createConsole(options: ConsoleOptions): Router {
       });
       if ('seeOther' in reply) return seeOther(response, reply.seeOther);
       if ('bytes' in reply) return download(response, reply);
-      if ('stream' in reply && request.method === 'HEAD') {
-        reply.stream.destroy(); // its place among the listeners is free again
-        return void response.type(reply.contentType).end();
-      }
+      if ('stream' in reply && request.method === 'HEAD') return sendHead(response, reply);
       if ('stream' in reply) return sendStream(response, reply, { signal, log });
       show(request, response, reply);
     };

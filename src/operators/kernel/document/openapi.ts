@@ -7,12 +7,14 @@ import {
   type ZodOpenApiObject,
   type ZodOpenApiOperationObject,
   type ZodOpenApiPathsObject,
+  type ZodOpenApiRequestBodyObject,
   type ZodOpenApiResponseObject,
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import { version } from '../../../base/version.ts';
-import { ErrorAnswer } from '../operation/error.contract.ts';
-import type { AnswerSpec, Operation } from '../operation/operation.ts';
+import { TIME_FORM } from '../list/filters.contract.ts';
+import { ERROR_CODES, ErrorAnswer, type ErrorStatus } from '../operation/error.contract.ts';
+import type { Action, AnswerSpec, Operation } from '../operation/operation.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
 
@@ -23,7 +25,8 @@ exports too, \`operator\` also replays, releases, retries, discards and parks, \
 can be limited to some sources: lists then show only these, and a request for another source is 403.
 
 Times are RFC 3339 in UTC. Whole numbers of 64 bits are strings of digits. Lists are newest first. \`next_cursor\` leads to
-the next page, and is valid only with the same filters. Unknown parameters are refused.`;
+the next page, and is valid only with the same filters. Unknown parameters are refused, and so are members of a body that
+are given twice. A text holds no NUL and no unpaired surrogate. HEAD is answered as GET, without the body.`;
 
 const header = (id: string, description: string) => z.string().meta({ description, header: { id } });
 
@@ -41,6 +44,10 @@ const challengeHeaders = rateHeaders.extend({
   'WWW-Authenticate': z
     .literal('Bearer')
     .meta({ description: 'What is asked for (RFC 9110, 11.6.1).', header: { id: 'WwwAuthenticate' } }),
+});
+
+const allowHeaders = rateHeaders.extend({
+  Allow: header('Allow', 'The methods that there are at this address.'),
 });
 
 const actionHeaders = rateHeaders.extend({
@@ -64,43 +71,43 @@ const idempotencyKey = z
     param: { id: 'IdempotencyKey', in: 'header', name: 'Idempotency-Key' },
   });
 
-const failure = (
-  id: string,
-  description: string,
-  headers: z.ZodObject = rateHeaders,
-): ZodOpenApiResponseObject => ({
-  id,
-  description,
-  headers,
-  content: { 'application/json': { schema: ErrorAnswer } },
-});
-
+/** Of each status that is no success: its name in the document, when it comes, and its headers. */
 const FAILURES = {
-  400: failure(
-    'BadRequest',
-    '`invalid_request`, `invalid_cursor` or `token_in_address`: the message says why.',
-  ),
-  401: failure(
-    'Unauthorized',
-    '`unauthorized`: no token, or one that is invalid, expired or revoked.',
-    challengeHeaders,
-  ),
-  403: failure('Forbidden', '`forbidden`: the role or the source limit of the token does not allow this.'),
-  404: failure('NotFound', '`not_found`'),
-  409: failure('Conflict', '`in_progress`, `wrong_state` and others: the message says why.'),
-  413: failure('TooLarge', '`payload_too_large`: the body has more than 64 KiB.'),
-  415: failure('UnsupportedMediaType', '`unsupported_media_type`: the body is not `application/json`.'),
-  422: failure('KeyReused', '`idempotency_key_reused`: the key was used for another request.'),
-  429: failure('RateLimited', '`rate_limited`: wait until the reset.', laterHeaders),
-  500: failure('Internal', '`internal`: an error of the service; its log has the details.'),
-  503: failure(
+  400: ['BadRequest', 'the message says why.'],
+  401: ['Unauthorized', 'no token, or one that is invalid, expired or revoked.', challengeHeaders],
+  403: [
+    'Forbidden',
+    'the role or the source limit of the token does not allow this; or a page of another site asks.',
+  ],
+  404: ['NotFound', 'there is no such thing, or it is no longer kept.'],
+  405: ['MethodNotAllowed', 'another method is asked for than `Allow` names.', allowHeaders],
+  408: ['RequestTimeout', 'the request did not arrive in time.'],
+  409: ['Conflict', 'the state of things does not allow this: the message says why.'],
+  413: ['TooLarge', 'the body has more than 64 KiB.'],
+  415: ['UnsupportedMediaType', 'the body is not `application/json`.'],
+  417: ['ExpectationFailed', 'something else is expected than `100-continue`.'],
+  422: ['KeyReused', 'the key was used for another request.'],
+  429: ['TooMany', 'too many requests, exports or listeners of one token.', laterHeaders],
+  431: ['HeadersTooLarge', 'the headers are too large.'],
+  500: ['Internal', 'an error of the service; its log has the details.'],
+  503: [
     'Unavailable',
-    '`query_timeout`: narrow the filter. `unavailable`: the database cannot be reached.',
+    'the database is away or took too long, or all places are taken: try again.',
     laterHeaders,
-  ),
-} as const;
+  ],
+} as const satisfies Record<ErrorStatus, readonly [id: string, when: string, headers?: z.ZodObject]>;
 
-type FailureStatus = keyof typeof FAILURES;
+/** Each one once: by its id the document names it wherever it is an answer. */
+const failures: Readonly<Record<string, ZodOpenApiResponseObject>> = Object.fromEntries(
+  Object.entries(FAILURES).map(([status, [id, when, headers = rateHeaders]]) => {
+    const codes = ERROR_CODES[Number(status) as ErrorStatus].map((code) => `\`${code}\``).join(', ');
+    const content = { 'application/json': { schema: ErrorAnswer } };
+    return [status, { id, description: `${codes}: ${when}`, headers, content }];
+  }),
+);
+
+const OF_ALL: readonly ErrorStatus[] = [400, 401, 403, 405, 408, 417, 429, 431, 500, 503];
+const OF_ACTIONS: readonly ErrorStatus[] = [409, 413, 415, 422];
 
 export function createOpenApiDocument(operations: readonly Operation[]): OpenApiDocument {
   const paths: ZodOpenApiPathsObject = {};
@@ -130,9 +137,11 @@ export function createOpenApiDocument(operations: readonly Operation[]): OpenApi
     },
   };
   return createDocument(document, {
-    // The format `date-time` says enough; zod adds a regular expression of 300 characters.
     override: ({ jsonSchema }) => {
-      if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
+      // The format `date-time` says enough; zod adds a regular expression of 300 characters.
+      if (jsonSchema.format === 'date-time' && jsonSchema.pattern !== TIME_FORM) delete jsonSchema.pattern;
+      // Classes of Unicode's properties are for some languages alone. The description says it in words.
+      if (jsonSchema.pattern?.includes('\\p{')) delete jsonSchema.pattern;
     },
   });
 }
@@ -140,7 +149,6 @@ export function createOpenApiDocument(operations: readonly Operation[]): OpenApi
 function describe(operation: Operation): ZodOpenApiOperationObject {
   const { id, tag, summary, description, role, params, query } = operation;
   const isAction = operation.method === 'post';
-  const body = isAction ? operation.body : undefined;
   return {
     operationId: id,
     tags: [tag],
@@ -148,10 +156,18 @@ function describe(operation: Operation): ZodOpenApiOperationObject {
     description: [description, `Needs the role \`${role}\`.`].filter(Boolean).join('\n\n'),
     requestParams: { ...(params && { path: params }), ...(query && { query }) },
     ...(isAction && { parameters: [idempotencyKey] }),
-    ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+    ...(isAction && { requestBody: bodyOf(operation) }),
     responses: responsesOf(operation),
   };
 }
+
+/** What an action that takes nothing takes. */
+const Nothing = z.strictObject({}).meta({ id: 'Nothing', description: 'No body, or an empty object.' });
+
+const bodyOf = ({ body }: Action): ZodOpenApiRequestBodyObject => ({
+  required: body !== undefined,
+  content: { 'application/json': { schema: body ?? Nothing } },
+});
 
 function responsesOf(operation: Operation): ZodOpenApiResponsesObject {
   const isAction = operation.method === 'post';
@@ -163,10 +179,9 @@ function responsesOf(operation: Operation): ZodOpenApiResponsesObject {
       content: contentOf(spec),
     };
   }
-  const failures: FailureStatus[] = [400, 401, 403, 429, 500, 503];
-  if (operation.params !== undefined || operation.namesOthers) failures.push(404);
-  if (isAction) failures.push(409, 413, 415, 422);
-  for (const status of failures) responses[`${status}`] ??= FAILURES[status];
+  const mayMiss = operation.params !== undefined || operation.namesOthers;
+  for (const status of [...OF_ALL, ...(mayMiss ? ([404] as const) : []), ...(isAction ? OF_ACTIONS : [])])
+    Object.assign(responses, { [status]: responses[`${status}`] ?? failures[status] });
   return responses;
 }
 

@@ -23,6 +23,11 @@ export const outboxState = z.enum(['pending', 'returned', 'parked']);
 
 export const percentage = z.int().min(0).max(100).nullable();
 
+/** Of a schema that has checks of its own: what the document says of them, as keywords of JSON Schema. */
+export const documented = (keywords: object) => ({
+  override: ({ jsonSchema }: { jsonSchema: object }) => void Object.assign(jsonSchema, keywords),
+});
+
 /** A page of a list. */
 export function page<T extends z.ZodType>(item: T) {
   return z.object({

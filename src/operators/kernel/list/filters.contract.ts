@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { toUtc } from '../../../base/time/utc.ts';
-import { kind, outcome, publicationResult } from './fields.contract.ts';
+import { documented, kind, outcome, publicationResult } from './fields.contract.ts';
 
 export const PAGE_LIMIT_MAX = 200;
 const PAGE_LIMIT_DEFAULT = 50;
@@ -55,7 +55,8 @@ const bounded = (text: z.ZodString, maxLength: number) =>
   text
     .min(1, 'must not be empty')
     .max(maxLength, `must be at most ${maxLength} characters`)
-    .refine((value) => !value.includes('\0') && value.isWellFormed(), 'must be well-formed text');
+    .refine((value) => !value.includes('\0') && value.isWellFormed(), 'must be well-formed text')
+    .meta(documented({ pattern: String.raw`^[^\u0000]*$` }));
 
 /** Text that Postgres can store: without NUL and lone surrogates. */
 export const plain = (maxLength: number) => bounded(textOrFault(), maxLength);
@@ -69,7 +70,8 @@ const VISIBLE = /[^\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}]/u;
 /** Why somebody did something: text with at least one visible character, without the white space around it. */
 export const note = plain(500)
   .trim()
-  .refine((text) => VISIBLE.test(text), 'must have a visible character');
+  .refine((text) => VISIBLE.test(text), 'must have a visible character')
+  .meta(documented({ pattern: String.raw`^[^\u0000]*[^\s\u0000][^\u0000]*$` }));
 
 /** A whole number that arrives as text. The document shows an integer. */
 export function wholeNumber(min: number, max: number) {
@@ -86,6 +88,9 @@ export function wholeNumber(min: number, max: number) {
     });
 }
 
+/** In the document. Times that the offset moves beyond these years are left to the message. */
+export const TIME_FORM = String.raw`^(19[7-9]\d|[2-9]\d{3})-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$`;
+
 /**
  * RFC 3339 with any offset, converted to UTC: Postgres takes no offset beyond 15:59. It stays text, since a Date has no
  * microseconds. The years are checked after the conversion, which can change them.
@@ -101,7 +106,8 @@ export const time = z.iso
     error: 'must be from 1970 to 9999, in UTC',
     abort: true,
   })
-  .overwrite((text) => toUtc(text) ?? text);
+  .overwrite((text) => toUtc(text) ?? text)
+  .meta(documented({ pattern: TIME_FORM }));
 
 export const sourceName = plain(63).describe('By its exact name.');
 export const source = filter(sourceName, {

@@ -12,12 +12,12 @@ import { ApiError, type Operation, type Reply, unavailable } from './operation.t
 /** Node warns at ten listeners; its pipeline alone adds seven to the answer. */
 const STREAM_LISTENERS = 20;
 
-/** Short, since the fault is ours and may be over soon. */
+/** Short, since what is busy may be free soon. Of the rate limit, the gate knows it better. */
 const RETRY_AFTER_S = 2;
 
 export function sendError(response: Response, { status, code, message }: ApiError): void {
   closeIfUnread(response.req, response);
-  if (status === 503 && !response.hasHeader('Retry-After'))
+  if ((status === 429 || status === 503) && !response.hasHeader('Retry-After'))
     response.set('Retry-After', String(RETRY_AFTER_S));
   if (status === 401) response.set('WWW-Authenticate', 'Bearer'); // RFC 9110, 11.6.1
   response.status(status).json({ error: code, message });
@@ -39,6 +39,15 @@ export function toJson(operation: Operation, reply: { status: number; body: unkn
 
 export function sendJson(response: Response, status: number, json: string): void {
   response.status(status).type('json').send(json);
+}
+
+/** Of a stream that nobody reads. */
+export function sendHead(response: Response, reply: Extract<Reply, { stream: unknown }>): void {
+  reply.stream.destroy(); // its place among exports or listeners is free again
+  response
+    .status(reply.status)
+    .set({ 'Content-Type': reply.contentType, ...reply.headers })
+    .end();
 }
 
 /** Resolves when everything was sent or the caller has disconnected. */

@@ -4,7 +4,7 @@
 import { type RequestHandler, Router } from 'express';
 import { describeError } from '../../../base/errors.ts';
 import type { Logger } from '../../../base/log/log.ts';
-import { isDisconnect, sendError, sendJson, sendStream, toApiError } from './answers.ts';
+import { isDisconnect, sendError, sendHead, sendJson, sendStream, toApiError } from './answers.ts';
 import { callerOf, needsToken } from './gate.ts';
 import { readRequest } from './input.ts';
 import { ApiError, notFound, type Operation } from './operation.ts';
@@ -34,18 +34,19 @@ export function createApi({ operations, perform, log }: Deps): Router {
   return router;
 }
 
-/** HEAD is not allowed either: a read of a body would be logged though nothing was shown. */
 function wrongMethod(operations: readonly Operation[]): RequestHandler {
-  const allowed = operations.map(({ method }) => method.toUpperCase()).join(', ');
+  const allowed = operations
+    .flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : ['POST']))
+    .join(', ');
   return (_request, response) => {
     response.set('Allow', allowed);
     sendError(response, new ApiError(405, 'method_not_allowed', `use ${allowed}`));
   };
 }
 
+/** Express has HEAD answered by the route of GET, and leaves out the body. */
 function handlerOf(operation: Operation, { perform, log }: Pick<Deps, 'perform' | 'log'>): RequestHandler {
-  return async (request, response, next) => {
-    if (request.method === 'HEAD') return next();
+  return async (request, response) => {
     const disconnect = new AbortController();
     response.once('close', () => {
       if (!response.writableFinished) disconnect.abort();
@@ -56,7 +57,9 @@ function handlerOf(operation: Operation, { perform, log }: Pick<Deps, 'perform' 
       const performed = await perform(operation, () => readRequest(operation, request), {
         caller: callerOf(operation, response),
         signal,
+        isShown: request.method !== 'HEAD',
       });
+      if ('stream' in performed && request.method === 'HEAD') return sendHead(response, performed);
       if ('stream' in performed) return await sendStream(response, performed, { signal, log });
       if (performed.isReplayed) response.set('Idempotency-Replayed', 'true');
       sendJson(response, performed.status, performed.json);

@@ -4,7 +4,7 @@
 import type { Request } from 'express';
 import { getRawBody } from 'raw-body';
 import type { z } from 'zod';
-import { parseJson } from '../../../base/json/json.ts';
+import { parseStrictJson, RepeatedKeyError } from '../../../base/json/json.ts';
 import { ApiError, type Operation } from './operation.ts';
 
 /** Fits the longest list of event ids that a replay takes: a thousand, of ordinary length. */
@@ -179,9 +179,10 @@ async function readBytes(request: Request): Promise<Buffer> {
 
 function parse(body: Buffer): unknown {
   try {
-    return parseJson(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body));
-  } catch {
-    throw invalid('the body is not JSON in UTF-8');
+    return parseStrictJson(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body));
+  } catch (error) {
+    const isRepeated = error instanceof RepeatedKeyError;
+    throw invalid(isRepeated ? 'the body has a member twice' : 'the body is not JSON in UTF-8');
   }
 }
 

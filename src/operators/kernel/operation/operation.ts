@@ -6,6 +6,7 @@ import type { Transaction } from 'kysely';
 import type { z } from 'zod';
 import type { Actor, LogEntry } from '../access/operator-log.queries.ts';
 import type { Role } from '../access/roles.ts';
+import type { ErrorCode, ErrorStatus, Fault } from './error.contract.ts';
 import type { Database } from '../../../ledger/index.ts';
 
 /** Who calls. The token was checked, and has the role that the operation requires. */
@@ -114,10 +115,10 @@ export function defineAction<P extends Schema = undefined, B extends Schema = un
 /** An error that the caller is answered with. `sendError` of answers.ts gives it the form of service interface 7. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
-  readonly status: number;
-  readonly code: string;
+  readonly status: ErrorStatus;
+  readonly code: ErrorCode;
 
-  constructor(status: number, code: string, message: string) {
+  constructor(...[status, code, message]: Fault) {
     super(message);
     this.status = status;
     this.code = code;

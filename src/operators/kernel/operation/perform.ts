@@ -1,7 +1,7 @@
 // The one way to an operation, for the API and for the console: check the caller's role, then the input, then run it. A read
 // answers with JSON or a stream; an action runs in one transaction, with its log lines and its idempotency key.
 
-import { appendToLog } from '../access/operator-log.queries.ts';
+import { appendToLog, type LogEntry } from '../access/operator-log.queries.ts';
 import { mayAct, type TokenRole } from '../access/roles.ts';
 import type { DatabaseConnection } from '../../../ledger/index.ts';
 import { act, type Acted } from './actions.ts';
@@ -18,6 +18,8 @@ export type PerformOptions = {
   readonly caller: Asker;
   /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
+  /** False for HEAD: then the operator log records no reading. */
+  readonly isShown?: boolean;
 };
 
 /** @param ask is called once the role is checked. @throws ApiError, and what the operation throws */
@@ -28,14 +30,16 @@ export type Perform = (
 ) => Promise<Performed>;
 
 export function createPerform({ connection }: { connection: DatabaseConnection }): Perform {
-  return async (operation, ask, { caller: asker, signal }) => {
+  return async (operation, ask, { caller: asker, signal, isShown = true }) => {
     const caller = admit(operation, asker);
     const asked = await ask();
     const input = checkInput(operation, asked);
     if (operation.method === 'post') {
       return act(connection, { action: operation, input, key: asked.key, context: { caller, signal } });
     }
-    const record = (entry: Parameters<typeof appendToLog>[2]) => appendToLog(connection.db, caller, entry);
+    const record = async (entry: LogEntry) => {
+      if (isShown) await appendToLog(connection.db, caller, entry);
+    };
     const reply = await operation.run(input, { caller, signal, record });
     return 'stream' in reply
       ? reply

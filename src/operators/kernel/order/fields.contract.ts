@@ -27,6 +27,8 @@ export const paged = (max: number) => ({
 export const ONE_OF_BOTH = 'exactly one of ids and filter must be given';
 export const namesOne = ({ ids, filter }: { ids?: unknown; filter?: unknown }) =>
   (ids === undefined) !== (filter === undefined);
+/** The same in the document. */
+export const NAMES_ONE = { oneOf: [{ required: ['ids'] }, { required: ['filter'] }] };
 
 /** The answer: what a call did. */
 export const page = <Item extends z.ZodType>(item: Item) =>
