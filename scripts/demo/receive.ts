@@ -2,7 +2,7 @@
 // demo counts them.
 
 import { parseIfJson } from '../../src/base/json/json.ts';
-import { createSubscriber, type Delivery, type Subscriber } from '../../src/subscriber/index.ts';
+import { createSubscriber, type MessageDelivery, type Subscriber } from '../../src/subscriber/index.ts';
 import type { Received } from './compare.ts';
 
 export async function receive(
@@ -10,7 +10,7 @@ export async function receive(
   onReceived: (received: Received) => void,
 ): Promise<Subscriber> {
   const decoder = new TextDecoder();
-  const take = (_: unknown, { body, routingKey, messageId, contentType, redelivered }: Delivery) =>
+  const take = (_: unknown, { body, routingKey, messageId, contentType, redelivered }: MessageDelivery) =>
     onReceived({
       routingKey,
       messageId,

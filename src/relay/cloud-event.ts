@@ -1,7 +1,7 @@
 // Makes the message that subscribers get: the CloudEvent of an event with AMQP's own properties. Pure. A replay's copies have
 // the same body: only the message's headers mark a copy.
 
-import type { OutgoingMessage } from './publisher.ts';
+import type { OutgoingMessage } from './publication.ts';
 import { CLOUD_EVENT_TYPE, routingKey } from '../event/index.ts';
 import { type PublishedEvent, toCloudEvent } from '../ledger/index.ts';
 

@@ -3,7 +3,7 @@
 import type { Batch } from './batch.ts';
 import type { EntryEvent } from './cloud-event.ts';
 import type { NextStep } from './next-step.ts';
-import type { Publication } from './publisher.ts';
+import type { Publication } from './publication.ts';
 
 export type Entry = EntryEvent & {
   /** Its key and place in the outbox, decimal digits. For a live entry it is its event's sequence. */

@@ -3,7 +3,8 @@
 import { describeError } from '../base/errors.ts';
 import { toMessage } from './cloud-event.ts';
 import type { Entry } from './entry.ts';
-import type { Publication, Publisher } from './publisher.ts';
+import type { Publication } from './publication.ts';
+import type { Publisher } from './publisher.ts';
 import type { Suspects } from './suspects.ts';
 import type { Lane, Window } from './window.ts';
 

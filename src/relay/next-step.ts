@@ -1,7 +1,7 @@
 // What happens to an outbox entry after a publish attempt. Pure.
 
 import { NACKED_ATTEMPTS_MAX } from './backoff.ts';
-import type { Publication } from './publisher.ts';
+import type { Publication } from './publication.ts';
 import type { Entry } from './entry.ts';
 
 /**

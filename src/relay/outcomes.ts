@@ -7,7 +7,7 @@ import { causeOf, retryDelayMs } from './backoff.ts';
 import type { CopyWrites } from './copy-writes.ts';
 import { type Attempt, type Entry, isDelay, type Settlement } from './entry.ts';
 import { nextStep } from './next-step.ts';
-import type { Publication } from './publisher.ts';
+import type { Publication } from './publication.ts';
 import type { Results } from './results.ts';
 import type { Lane, Window } from './window.ts';
 

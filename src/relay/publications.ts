@@ -2,7 +2,7 @@
 
 import type { DatabaseConnection, Statement } from '../ledger/index.ts';
 import type { Settlement } from './entry.ts';
-import type { Publication } from './publisher.ts';
+import type { Publication } from './publication.ts';
 
 const DETAIL_MAX_LENGTH = 300;
 

@@ -15,8 +15,6 @@ import { createSideChannel, type SideChannel } from './side-channel.ts';
 import { createSlowRoutes } from './slow-routes.ts';
 import { type Declared, declareTopology, type Topology } from './topology.ts';
 
-export type { OutgoingMessage, Publication } from './publication.ts';
-
 export type PublisherState = { readonly connected: boolean; readonly blocked: boolean };
 
 export type Publisher = {

@@ -3,7 +3,7 @@
 import type { ConversionCompleted, ConversionFailed, ConversionProgress } from '../event/index.ts';
 
 /** How an event was delivered. `Tx` is what the dedup store lends the handler, such as a client of Postgres in a transaction. */
-export type Delivery<Tx = undefined> = {
+export type MessageDelivery<Tx = undefined> = {
   /** AMQP's message id. Of an event from Tallyhook it is the event's id. */
   readonly messageId: string | undefined;
   /** `job.completed.team-a`; for a copy that a replay sent to one queue, the queue's name. */
@@ -39,11 +39,11 @@ export type InvalidEvent = { readonly reason: string };
  * Events of a kind without a function are not bound, and acknowledged if they come all the same.
  */
 export type Handlers<Tx = undefined> = {
-  readonly completed?: (event: ConversionCompleted, delivery: Delivery<Tx>) => unknown;
-  readonly failed?: (event: ConversionFailed, delivery: Delivery<Tx>) => unknown;
-  readonly progress?: (event: ConversionProgress, delivery: Delivery<Tx>) => unknown;
+  readonly completed?: (event: ConversionCompleted, delivery: MessageDelivery<Tx>) => unknown;
+  readonly failed?: (event: ConversionFailed, delivery: MessageDelivery<Tx>) => unknown;
+  readonly progress?: (event: ConversionProgress, delivery: MessageDelivery<Tx>) => unknown;
   /** Without it, such an event is acknowledged and told by a notice (`skipped`). It is not deduplicated. */
-  readonly unknown?: (found: UnknownEvent, delivery: Delivery) => unknown;
+  readonly unknown?: (found: UnknownEvent, delivery: MessageDelivery) => unknown;
   /** Without it, such a message is dead-lettered and told by a notice. It is not deduplicated. */
-  readonly invalid?: (found: InvalidEvent, delivery: Delivery) => unknown;
+  readonly invalid?: (found: InvalidEvent, delivery: MessageDelivery) => unknown;
 };

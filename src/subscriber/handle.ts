@@ -2,7 +2,7 @@
 
 import type { ConversionEvent } from '../event/index.ts';
 import type { DedupStore } from './dedup.ts';
-import type { Delivery } from './delivery.ts';
+import type { MessageDelivery } from './delivery.ts';
 import { UnavailableError } from './errors.ts';
 import type { Incoming } from './incoming.ts';
 import type { Rest } from './lanes.ts';
@@ -99,7 +99,7 @@ export function createHandle<Tx>(options: {
   }
 
   /** Of what is no event: nothing to deduplicate by. */
-  function unprotected(incoming: Incoming, handler: (delivery: Delivery) => unknown): Work {
+  function unprotected(incoming: Incoming, handler: (delivery: MessageDelivery) => unknown): Work {
     return (attempt) =>
       limited(async ({ signal, orGiveUp }) => {
         await orGiveUp(called(() => handler({ ...incoming.delivery, attempt, signal, tx: undefined })));
@@ -128,7 +128,7 @@ export function createHandle<Tx>(options: {
   return handle;
 }
 
-type Handler<Tx> = (event: ConversionEvent, delivery: Delivery<Tx>) => unknown;
+type Handler<Tx> = (event: ConversionEvent, delivery: MessageDelivery<Tx>) => unknown;
 
 /** A handler may throw without being asynchronous. */
 const called = async (handler: () => unknown): Promise<unknown> => await handler();

@@ -3,7 +3,7 @@
 import type { Channel, ConsumeMessage } from 'amqplib';
 import { type ParsedEvent, parseEvent } from '../event/index.ts';
 import type { Link } from './connection.ts';
-import type { Delivery } from './delivery.ts';
+import type { MessageDelivery } from './delivery.ts';
 import type { Named } from './notices.ts';
 
 export type Incoming = {
@@ -12,7 +12,7 @@ export type Incoming = {
   readonly lane: string;
   readonly arrivedMs: number;
   /** What does not change between attempts. */
-  readonly delivery: Omit<Delivery, 'attempt' | 'signal' | 'tx'>;
+  readonly delivery: Omit<MessageDelivery, 'attempt' | 'signal' | 'tx'>;
   /** False when its connection is gone: the broker delivers a copy. */
   readonly isSettleable: () => boolean;
   /** @returns false if the connection is gone. */
@@ -68,7 +68,7 @@ function laneOf(found: ParsedEvent, order: 'job' | 'queue' | 'none', id: string)
   return order === 'job' ? `${found.event.source} ${found.event.subject}` : found.event.id;
 }
 
-function replayOf(headers: Record<string, unknown> = {}): Delivery['replay'] {
+function replayOf(headers: Record<string, unknown> = {}): MessageDelivery['replay'] {
   const { replay, replayed_by: by } = headers;
   return typeof replay === 'string' ? { id: replay, by: typeof by === 'string' ? by : '' } : undefined;
 }

@@ -3,7 +3,7 @@
 
 export { type Subscriber, type SubscriberState, createSubscriber } from './subscriber.ts';
 export type { SubscriberOptions } from './options.ts';
-export type { Delivery, Handlers, InvalidEvent, UnknownEvent } from './delivery.ts';
+export type { MessageDelivery, Handlers, InvalidEvent, UnknownEvent } from './delivery.ts';
 export type { Notice } from './notices.ts';
 export type { Backoff } from './backoff.ts';
 export { RejectError, SubscriberError, TimeLimitError, UnavailableError } from './errors.ts';

@@ -3,7 +3,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { numberOf } from '../../bench/load/notifications.ts';
-import { createSubscriber, type Delivery } from '../../src/subscriber/index.ts';
+import { createSubscriber, type MessageDelivery } from '../../src/subscriber/index.ts';
 import { openBits } from './bits.ts';
 import type { SubscriberSample } from './record.ts';
 
@@ -23,7 +23,7 @@ const { amqpUrl, exchange, queue, run, received } = workerData as SubscriberOpti
 const marks = openBits(received);
 const tally = { received: 0, distinct: 0, unexpected: 0 };
 
-const count = (_: unknown, { messageId }: Delivery) => {
+const count = (_: unknown, { messageId }: MessageDelivery) => {
   tally.received += 1;
   const number = numberOf(run, messageId ?? '');
   if (number === undefined || number >= marks.words.length * 32) tally.unexpected += 1;

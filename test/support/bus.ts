@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { type Channel, type ChannelModel, connect } from 'amqplib';
-import { createSubscriber, type Delivery } from '../../src/subscriber/index.ts';
+import { createSubscriber, type MessageDelivery } from '../../src/subscriber/index.ts';
 import { TEMPLATE } from './database.ts';
 import type { Received } from './facts.ts';
 import { waitFor } from './waits.ts';
@@ -115,7 +115,7 @@ export async function subscribeDurably(
   options: { bindings?: string[] } = {},
 ): Promise<DurableSubscriber> {
   const messages: (Received & Pick<BusMessage, 'text'>)[] = [];
-  const keep = (event: unknown, { messageId, body }: Delivery) => {
+  const keep = (event: unknown, { messageId, body }: MessageDelivery) => {
     messages.push({
       id: String(messageId),
       event: event as BusMessage['event'],

@@ -1,7 +1,8 @@
 // The events of many jobs as messages, with the bytes that the relay makes, and what a subscriber has to make of them.
 
 import { toMessage } from '../../src/relay/cloud-event.ts';
-import type { OutgoingMessage, Publisher } from '../../src/relay/publisher.ts';
+import type { OutgoingMessage } from '../../src/relay/publication.ts';
+import type { Publisher } from '../../src/relay/publisher.ts';
 import type { Effect } from './examples.ts';
 import { completed, failed, progress } from './sender.ts';
 import { pause } from './until.ts';

@@ -3,7 +3,8 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Kysely, Transaction } from 'kysely';
-import { createPublisher, type OutgoingMessage, type Publisher } from '../../src/relay/publisher.ts';
+import type { OutgoingMessage } from '../../src/relay/publication.ts';
+import { createPublisher, type Publisher } from '../../src/relay/publisher.ts';
 import { topologyOf } from '../../src/relay/topology.ts';
 import {
   connectDatabase,

@@ -5,7 +5,7 @@ import { type Env, loadBus } from '../../config.ts';
 import { describeError, UsageError } from '../../base/errors.ts';
 import { parseIfJson } from '../../base/json/json.ts';
 import { SOURCE_NAME } from '../../base/text/source-name.ts';
-import { createSubscriber, type Delivery, type Notice } from '../../subscriber/index.ts';
+import { createSubscriber, type MessageDelivery, type Notice } from '../../subscriber/index.ts';
 import { escapeInvisible } from '../../base/text/invisible-characters.ts';
 import { parse, someOf } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
@@ -60,7 +60,7 @@ async function run(args: string[], env: Env, io: Io): Promise<number> {
   io.whenOutputCloses(end); // the queue is deleted first
 
   const isCopy = createSeen(SEEN_MAX);
-  const print = (_: unknown, delivery: Delivery) => {
+  const print = (_: unknown, delivery: MessageDelivery) => {
     const event: unknown = parseIfJson(decoder.decode(delivery.body));
     // A queue that was there may have other bindings.
     const { kind, from } = originOf(event);
@@ -163,7 +163,7 @@ const SHOWN: Readonly<Record<string, { colour: Format; detail: (data: Data) => s
 /** On a terminal: when it was accepted, so that the lines are in order, its kind and id, and what the id does not say. */
 function eventLine(
   { paint }: Io,
-  { event, delivery, isCopy }: { event: unknown; delivery: Delivery; isCopy: boolean },
+  { event, delivery, isCopy }: { event: unknown; delivery: MessageDelivery; isCopy: boolean },
 ): string {
   const { messageId, routingKey } = delivery;
   if (typeof event !== 'object' || event === null)

@@ -13,7 +13,7 @@ import { createOutbox } from '../../../src/relay/outbox.ts';
 import { createWindow } from '../../../src/relay/window.ts';
 import type { NextStep } from '../../../src/relay/next-step.ts';
 import type { Attempt, Entry } from '../../../src/relay/entry.ts';
-import type { Publication } from '../../../src/relay/publisher.ts';
+import type { Publication } from '../../../src/relay/publication.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { eventRecord } from '../../support/records.ts';
 import { createTestDecisions } from '../../support/decisions.ts';

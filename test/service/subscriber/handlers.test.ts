@@ -2,7 +2,7 @@
 
 import { expect, expectTypeOf, test } from 'vitest';
 import type { ConversionCompleted, ConversionFailed } from '../../../src/event/index.ts';
-import { createSubscriber, type Delivery, RejectError } from '../../../src/subscriber/index.ts';
+import { createSubscriber, type MessageDelivery, RejectError } from '../../../src/subscriber/index.ts';
 import { sampleEvent } from '../../../src/testing/index.ts';
 import { startSubscriberWorld } from '../../support/subscribers.ts';
 
@@ -44,7 +44,7 @@ test('each kind goes to its function, with its type; the queue is bound to these
 
 test('a function hears how its event was delivered: attempt, replay, routing key, body, and a signal', async () => {
   await using world = await startSubscriberWorld();
-  const deliveries: Delivery[] = [];
+  const deliveries: MessageDelivery[] = [];
   await world.subscribe({
     on: {
       completed: (_, delivery) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Publication } from '../../../src/relay/publisher.ts';
+import type { Publication } from '../../../src/relay/publication.ts';
 import { nextStep } from '../../../src/relay/next-step.ts';
 
 const live = { attempts: 0 };
