@@ -5,6 +5,7 @@ import {
   JOINS,
   KINDS,
   NOUNS,
+  type Room,
   ROOMS,
   ROOT,
   SANDBOX_COMMANDS,
@@ -12,7 +13,7 @@ import {
   WITHOUT_DOOR,
 } from './scripts/lint/architecture.ts';
 
-type Pattern = { group: string[]; message: string };
+type Pattern = { group: string[]; importNames?: string[]; message: string };
 
 /** The rule of a later entry replaces that of an earlier one, so each states all that its files may not import. */
 function forbid(files: string | string[], ...patterns: Pattern[]) {
@@ -26,8 +27,8 @@ function forbid(files: string | string[], ...patterns: Pattern[]) {
 const OF_SERVICE = ['**/config.ts', '**/base/metrics.ts', '**/base/parts.ts'];
 const DOORS = 'Rooms are entered by their door, index.ts.';
 
-/** All rooms but those that it may import, and the insides of these. */
-function rooms(own: string[], { may, also = [], because, isAlone }: typeof ROOT): Pattern[] {
+/** Forbids all rooms but those that it may import, and the insides of these. */
+function forbiddenRooms(own: string[], { may, also = [], because, isAlone }: Room): Pattern[] {
   const others = Object.keys(ROOMS).filter((room) => room !== 'base' && !own.includes(room));
   const closed = others.filter((room) => !may.includes(room)).map((room) => `**/${room}/**`);
   const entered = others.filter((room) => may.includes(room) && !WITHOUT_DOOR.includes(room));
@@ -54,20 +55,35 @@ function rooms(own: string[], { may, also = [], because, isAlone }: typeof ROOT)
 const CLIENT = { group: ['**/client/**'], message: 'The server does not know its client.' };
 const ofKind = (kind: string) => [`${kind}.ts`, `*.${kind}.ts`];
 
-/** What files of this kind may import. Without one they may see all but commands, which no server needs. */
-function kinds(kind: string | undefined): Pattern[] {
+/** Files of these kinds are used without the server: of the kernel they know files with a kind alone. */
+const WITHOUT_SERVER = ['contract', 'command'];
+
+/** Forbids the kinds that this one may not see. A file without a kind may see all but commands, which no server needs. */
+function forbiddenKinds(kind: string | undefined): Pattern[] {
   const { sees, because } = KINDS[kind ?? ''] ?? {
     sees: Object.keys(KINDS).filter((name) => name !== 'command'),
     because: 'A server needs no command.',
   };
   const unseen = Object.keys(KINDS).filter((name) => !sees.includes(name));
-  return [{ group: unseen.flatMap(ofKind).map((name) => `**/${name}`), message: because }];
+  const isWithoutServer = WITHOUT_SERVER.includes(kind ?? '');
+  return [
+    { group: unseen.flatMap(ofKind).map((name) => `**/${name}`), message: because },
+    {
+      group: isWithoutServer ? ['**/kernel/**', ...sees.map((name) => `!**/*.${name}.ts`)] : [],
+      message: because,
+    },
+    {
+      group: kind === 'queries' || kind === undefined ? [] : ['kysely'],
+      importNames: ['sql'],
+      message: 'Only queries have SQL.',
+    },
+  ];
 }
 
-/** `noun` knows the contracts of the others, and the queries of those that it stands on. */
-function nouns(noun: string): Pattern[] {
+/** Forbids all of other nouns but their contracts, and the queries of those that it stands on. */
+function forbiddenNouns(noun: string): Pattern[] {
   const standsOn = NOUNS[noun] ?? [];
-  return Object.keys(NOUNS)
+  return [...Object.keys(NOUNS), ...JOINS]
     .filter((other) => other !== noun)
     .map((other) => {
       const known = standsOn.includes(other) ? ['contract', 'queries'] : ['contract'];
@@ -81,20 +97,19 @@ function nouns(noun: string): Pattern[] {
 
 /** The rules of a folder of `operators`: of its files without a kind, and of each kind. */
 function folder(path: string, others: Pattern[]) {
-  const { operators = ROOT } = ROOMS;
   return [
     forbid(
       `src/operators/${path}*.ts`,
-      ...rooms(['operators'], operators),
-      ...kinds(undefined),
+      ...forbiddenRooms(['operators'], ROOMS.operators),
+      ...forbiddenKinds(undefined),
       ...others,
       CLIENT,
     ),
     ...Object.entries(KINDS).map(([kind, rule]) =>
       forbid(
         ofKind(kind).map((name) => `src/operators/${path}${name}`),
-        ...rooms(['operators'], rule),
-        ...kinds(kind),
+        ...forbiddenRooms(['operators'], rule),
+        ...forbiddenKinds(kind),
         ...others,
         ...(kind === 'command' ? [] : [CLIENT]),
       ),
@@ -126,18 +141,27 @@ export default defineConfig({
     { files: ['*.config.ts'], rules: { 'import/no-default-export': 'off' } },
     ...Object.entries(ROOMS)
       .filter(([room]) => room !== 'operators')
-      .map(([room, rule]) => forbid(`src/${room}/**`, ...rooms([room], rule))),
-    forbid('src/*.ts', ...rooms([], ROOT)),
-    forbid('src/sandbox/command/**', ...rooms(['sandbox'], SANDBOX_COMMANDS)),
+      .map(([room, rule]) => forbid(`src/${room}/**`, ...forbiddenRooms([room], rule))),
+    forbid('src/*.ts', ...forbiddenRooms([], ROOT)),
+    forbid('src/sandbox/command/**', ...forbiddenRooms(['sandbox'], SANDBOX_COMMANDS)),
     ...folder('', []),
-    ...folder('kernel/**/', nouns('the kernel')),
-    ...Object.keys(NOUNS).flatMap((noun) => folder(`${noun}/**/`, nouns(noun))),
+    ...folder('kernel/**/', forbiddenNouns('the kernel')),
+    ...Object.keys(NOUNS).flatMap((noun) => folder(`${noun}/**/`, forbiddenNouns(noun))),
     ...JOINS.flatMap((join) => folder(`${join}/**/`, [])),
-    forbid('src/operators/tokens/command.ts', ...rooms([], TOKENS_COMMAND), ...kinds('command')),
+    forbid(
+      'src/operators/tokens/command.ts',
+      ...forbiddenRooms([], TOKENS_COMMAND),
+      ...forbiddenKinds('command'),
+      ...forbiddenNouns('tokens'),
+    ),
     forbid(
       'src/operators/client/**',
-      ...rooms(['operators'], { may: [], because: 'The client brings no server along.', isAlone: true }),
-      ...kinds('contract'),
+      ...forbiddenRooms(['operators'], {
+        may: [],
+        because: 'The client brings no server along.',
+        isAlone: true,
+      }),
+      ...forbiddenKinds('contract'),
     ),
     forbid('scripts/**', {
       group: [

@@ -1,4 +1,5 @@
-// What `npm test` leaves out: these files, each with the reason, and the tests that say `test.skipIf(IS_SHORT_RUN)`. `npm run test:all`,
+// What `npm test` leaves out: these files, each with the reason, the tests that say `test.skipIf(IS_SHORT_RUN)`, and some `cases` and
+// `runs` of others. `npm run test:all`,
 // which CI runs, has them all, and so has `npm test -- <path>`.
 
 /** 'long' for `npm test`, 'short' for `npm run test:all`, nothing where tests are named. */

@@ -1,6 +1,6 @@
 // Who may import what in src: the rules of docs/architecture.md, as tables. The linter's configuration is made of them.
 
-type Room = {
+export type Room = {
   /** The rooms that it may import besides `base`, each by its door, index.ts. */
   readonly may: readonly string[];
   /** Other files of these that it may import, too. */
@@ -10,9 +10,9 @@ type Room = {
   readonly isAlone?: true;
 };
 
-export const ROOMS: Readonly<Record<string, Room>> = {
+export const ROOMS = {
   base: { may: [], because: 'What all rooms stand on knows none of them.' },
-  http: { may: [], because: 'What every HTTP face stands on knows none of them.' },
+  http: { may: [], because: 'What every HTTP server here stands on knows none of them.' },
   web: { may: ['http'], because: 'What every site of pages stands on knows none of them.' },
   event: {
     may: [],
@@ -77,7 +77,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     also: ['operators/**/command.ts', 'operators/**/*.command.ts', 'sandbox/command/command.ts'],
     because: 'The command line starts the service by startService.',
   },
-};
+} as const satisfies Readonly<Record<string, Room>>;
 
 /** The files of src itself. */
 export const ROOT: Room = {
@@ -130,7 +130,7 @@ export const KINDS: Readonly<Record<string, { readonly sees: readonly string[] }
   },
 };
 
-/** Of `operators`: the nouns, and whose queries each stands on. Of all others they know the contracts alone. */
+/** Of `operators`: the nouns, each with those whose queries it stands on. Of all others it knows the contracts alone. */
 export const NOUNS: Readonly<Record<string, readonly string[]>> = {
   deliveries: ['events'],
   events: [],
@@ -147,5 +147,5 @@ export const NOUNS: Readonly<Record<string, readonly string[]>> = {
   tokens: [],
 };
 
-/** Of `operators`: what joins nouns, and may know all of them. */
+/** Of `operators`: what joins nouns and may know all of them. Nouns know their contracts alone. */
 export const JOINS = ['export', 'groups', 'live', 'overview', 'search', 'story'];

@@ -1,4 +1,4 @@
-// Every error that Tallyhook throws on purpose, each with a literal `name` and a stable `code`. Expected outcomes (a duplicate,
+// The errors that several rooms throw on purpose, each with a literal `name` and a stable `code`. Expected outcomes (a duplicate,
 // a conflict, a returned publication) are return values instead. No message may contain a secret, a body or a connection string.
 
 /** The environment or a sources file is not valid. `faults` names every variable at fault, and never a value. */

@@ -72,7 +72,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   stats: async () => (await import('../operators/statistics/command.ts')).stats,
   replicas: async () => (await import('../operators/replicas/command.ts')).replicas,
   sources: async () => (await import('../operators/sources/command.ts')).sources,
-  console: async () => (await import('../operators/overview/command.ts')).consoleCommand,
+  console: async () => (await import('../operators/sessions/sign-in.command.ts')).consoleCommand,
   live: async () => (await import('../operators/live/command.ts')).live,
   export: async () => (await import('../operators/export/command.ts')).exportCommand,
   log: async () => (await import('../operators/operator-log/command.ts')).operatorLog,

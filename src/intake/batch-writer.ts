@@ -8,7 +8,7 @@
 
 import { UnavailableError } from '../base/errors.ts';
 import type { DeliveryRecord, RecordedDelivery } from '../ledger/index.ts';
-import { type Backpressure, createPatience } from './backpressure.ts';
+import { type Backpressure, createPatience } from './write-patience.ts';
 import { type Batch, createJobQueues, type Submission } from './job-queues.ts';
 import { type BatchObserver, createWriteBatch, type Written } from './write-batch.ts';
 

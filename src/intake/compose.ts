@@ -36,7 +36,7 @@ import {
 import type { Logger } from '../base/log/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Parts } from '../base/parts.ts';
-import type { Backpressure } from './backpressure.ts';
+import type { Backpressure } from './write-patience.ts';
 import { type BatchWriter, createBatchWriter } from './batch-writer.ts';
 import { type Bodies, createBodies } from './bodies.ts';
 import { createDeadlines } from './deadlines.ts';

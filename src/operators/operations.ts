@@ -1,4 +1,4 @@
-// The list of all operations of the operators' API. Its routes and its OpenAPI document are made from this list.
+// Makes all operations of the operators' API, with what each of them needs.
 
 import { isSessionOpen } from './kernel/access/sessions.queries.ts';
 import { isTokenValid } from './kernel/access/tokens.queries.ts';

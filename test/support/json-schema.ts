@@ -24,7 +24,7 @@ export type JsonSchema = {
 /** More would say nothing new. */
 const ITEMS_MAX = 3;
 const LENGTH_MAX = 40;
-/** Of our patterns, those that only leave out NUL. */
+/** With such a pattern nearly any text is valid, so texts are made of anything and then tried. */
 const WITHOUT_NUL = String.raw`^[^\u0000]*`;
 
 /** @param resolve finds what a `$ref` names. @param isValid is asked of each whole value, for what several keywords say together */
@@ -75,7 +75,9 @@ function textsIn({
   if (format === 'uuid') return fc.uuid();
   if (format === 'date-time') {
     const years = { min: new Date('1971-01-01'), max: new Date('9998-12-31'), noInvalidDate: true };
-    return fc.date(years).map((date) => date.toISOString());
+    return fc
+      .tuple(fc.date(years), fc.constantFrom('Z', '+05:30', '-11:00'))
+      .map(([date, offset]) => date.toISOString().replace('Z', offset));
   }
   if (pattern !== undefined && !pattern.startsWith(WITHOUT_NUL))
     return fc.stringMatching(new RegExp(pattern));

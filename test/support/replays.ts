@@ -4,7 +4,7 @@
 import type { DatabaseConnection } from '../../src/ledger/sessions/database.ts';
 import { createFeeder, type Feeder } from '../../src/operators/replays/feeder/feeder.ts';
 import type { Replay } from '../../src/operators/replays/queries.ts';
-import { createReplay } from '../../src/operators/replays/order.queries.ts';
+import { createReplay } from '../../src/operators/replays/changes.queries.ts';
 import { findEvents } from '../../src/operators/events/by-id.queries.ts';
 import type { EventFilter } from '../../src/operators/replays/selection.queries.ts';
 import { createTestLog } from './service.ts';

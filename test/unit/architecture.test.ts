@@ -33,6 +33,26 @@ test('the page draws all rooms, and what each may import is what the linter enfo
   expect(drawn()).toEqual(new Map(enforced.map(([room, { may }]) => [room, may.toSorted()])));
 });
 
+test('the page draws the kinds of files, the nouns and what joins them as the linter has them', () => {
+  const page = read('docs/architecture.md');
+  const names = (text = '') => Array.from(text.matchAll(/`([\w-]+)`/g), ([, name = '']) => name).toSorted();
+  const rows = page.matchAll(/^\| `(\w+)` \| ([^|]*) \| ([^|]*) \|[^|]*\|$/gm);
+  const kinds = Array.from(rows, ([, kind = '', sees, may]) => [kind, { sees: names(sees), may: names(may) }]);
+  expect(Object.fromEntries(kinds)).toEqual(
+    Object.fromEntries(
+      Object.entries(KINDS).map(([kind, { sees, may }]) => [
+        kind,
+        { sees: sees.toSorted(), may: may.toSorted() },
+      ]),
+    ),
+  );
+  const joins = /may know all of them:([^.]*)\./s.exec(page)?.[1];
+  expect(names(joins)).toEqual(JOINS.toSorted());
+  const stand = Object.entries(NOUNS).filter(([, others]) => others.length > 0);
+  const told = /those that it stands on: (.*?) What joins/s.exec(page)?.[1];
+  expect(new Set(names(told))).toEqual(new Set(stand.flat(2)));
+});
+
 test('a room has a door, unless its files are shared one by one', () => {
   const withoutDoor = rooms.filter((room) => !existsSync(at(`src/${room}/index.ts`)));
   expect(withoutDoor.toSorted()).toEqual(WITHOUT_DOOR.toSorted());
@@ -66,7 +86,7 @@ const IMPORTS = {
     '../events/contract.ts',
     '../../ledger/index.ts',
   ],
-  'src/operators/replays/order.queries.ts': ['../events/queries.ts', '../jobs/queries.ts', './pages.ts'],
+  'src/operators/replays/changes.queries.ts': ['../events/queries.ts', '../jobs/queries.ts', './pages.ts'],
   'src/operators/kernel/view/act.ts': ['../../jobs/queries.ts', '../../client/index.ts'],
   'src/operators/outbox/command.ts': ['./operations.ts', '../client/index.ts', '../../terminal/io.ts'],
 } as const;
@@ -101,8 +121,8 @@ test('the linter refuses what the tables forbid, and nothing else', async () => 
     'src/operators/kernel/view/act.ts ../../client/index.ts',
     'src/operators/kernel/view/act.ts ../../jobs/queries.ts',
     'src/operators/outbox/command.ts ./operations.ts',
-    'src/operators/replays/order.queries.ts ../jobs/queries.ts',
-    'src/operators/replays/order.queries.ts ./pages.ts',
+    'src/operators/replays/changes.queries.ts ../jobs/queries.ts',
+    'src/operators/replays/changes.queries.ts ./pages.ts',
   ]);
 });
 

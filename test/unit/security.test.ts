@@ -29,6 +29,9 @@ test('every file that the page on security names is there', () => {
   expect(paths.filter((path) => !existsSync(at(path)))).toEqual([]);
   const used = Array.from(page.matchAll(/\[([^\]]+)\](?![(:])/g), ([, name = '']) => name);
   expect(new Set(used)).toEqual(new Set(definitions.keys()));
+  // A label that is a file's name is that of the file behind it.
+  const misnamed = [...definitions].filter(([label, path]) => /\.(?:ts|js|css)$/.test(label) && !path.endsWith(`/${label}`));
+  expect(misnamed).toEqual([]);
 });
 
 test('every test that the page on security names is in the file that it names', () => {

@@ -1,4 +1,4 @@
-// The lists of deliveries and of those in quarantine, one delivery, and its body. No list reads bodies.
+// The list of deliveries, one delivery, and its body. No list reads bodies. The quarantine is made of the same rows.
 
 import { type Kysely, sql } from 'kysely';
 import { parseJson } from '../../base/json/json.ts';
@@ -6,15 +6,11 @@ import { NO_SOURCE } from '../../base/signing/signature-cause.ts';
 import { eventId, type Status } from '../../event/index.ts';
 import { BODY_SHA256, type Database } from '../../ledger/index.ts';
 import type { Delivery, DeliveryDetail, deliveryFilters } from './contract.ts';
-import type { quarantineFilters, QuarantineState } from '../quarantine/contract.ts';
-import type { Condition } from '../kernel/list/access-path.queries.ts';
 import { partsByDay } from '../kernel/list/days.queries.ts';
 import {
   byAllSources,
   byColumn,
-  byPartialIndex,
   type FilterTable,
-  filtersOf,
   type Scoped,
   sourcesAndJobs,
   statusOf,
@@ -24,7 +20,6 @@ import type { ListSpec } from '../kernel/list/range.queries.ts';
 import { shownColumns } from '../kernel/list/shown-columns.queries.ts';
 
 export type DeliveryFilters = Scoped<typeof deliveryFilters>;
-export type QuarantineFilters = Scoped<typeof quarantineFilters>;
 
 /** A delivery with what only those may see who see its `signed_by`, too: `shownTo` makes what a caller sees. */
 export type AuditedDelivery = Delivery & { readonly signed_by: string | null };
@@ -47,7 +42,7 @@ const complete = {
   joins: sql`left join events e on e.sequence = page.event_sequence`,
 };
 
-const spec: ListSpec<DeliveryRow> = {
+export const deliverySpec: ListSpec<DeliveryRow> = {
   table: 'deliveries',
   row: sql`t.id, t.received_at, t.source, t.outcome, t.http_status, t.reason, t.job_id, t.status,
     t.progress_percentage, t.error_code, t.event_sequence, t.path, t.remote_address, t.peer_address,
@@ -86,14 +81,14 @@ const spec: ListSpec<DeliveryRow> = {
   complete,
 };
 
-const byStatus = (status: string) =>
+export const byStatus = (status: string) =>
   byColumn('status', status, {
     usual: ['processing', 'completed'],
     only: sql`t.status not in ('processing', 'completed')`,
   });
 
 // Indexes deliveries_job and deliveries_source.
-const ofSourcesAndJobs = sourcesAndJobs('deliveries', 'in order');
+export const ofSourcesAndJobs = sourcesAndJobs('deliveries', 'in order');
 
 /** Where the filters of `deliveries` become SQL, and by which index. */
 const deliveryTable: FilterTable<DeliveryFilters> = {
@@ -112,46 +107,12 @@ const deliveryTable: FilterTable<DeliveryFilters> = {
   remote_address: (address) => byColumn('remote_address', address),
 };
 
-export const deliveries: List<DeliveryFilters, AuditedDelivery> = createList(spec, {
+export const deliveries: List<DeliveryFilters, AuditedDelivery> = createList(deliverySpec, {
   toQuestion: questionOf(deliveryTable),
   toItem: toDelivery,
 });
 
-/** The predicates of the indexes deliveries_quarantine, deliveries_released_time and deliveries_discarded. */
-export const QUARANTINE_STATES: Readonly<Record<QuarantineState, Condition>> = {
-  waiting: sql`t.outcome = 'quarantined' and t.released_at is null and t.discarded_at is null`,
-  released: sql`t.outcome = 'quarantined' and t.released_at is not null`,
-  discarded: sql`t.outcome = 'quarantined' and t.discarded_at is not null`,
-};
-
-/** Where the filters of `quarantine` become SQL, and by which index. */
-const quarantineTable: FilterTable<QuarantineFilters> = {
-  ...ofSourcesAndJobs,
-  state: (state) => byPartialIndex(QUARANTINE_STATES[state]),
-  status: byStatus,
-  reason: (reason) => ({ condition: sql`t.reason = ${reason}` }),
-};
-
-/** The condition on deliveries `t` that wait for an operator. Index deliveries_quarantine. */
-export const IS_WAITING = QUARANTINE_STATES.waiting;
-
-/** The conditions of these filters on deliveries `t`, without those on their time. */
-export const quarantineConditions = (asked: Omit<QuarantineFilters, 'state' | 'from' | 'to'>): Condition[] =>
-  filtersOf(quarantineTable, asked).map(({ condition }) => condition);
-
-/** On deliveries `t`. */
-export const receivedBetween = ({ from, to }: Pick<QuarantineFilters, 'from' | 'to'>): Condition[] => [
-  ...(from === undefined ? [] : [sql`t.received_at >= ${from}::timestamptz`]),
-  ...(to === undefined ? [] : [sql`t.received_at < ${to}::timestamptz`]),
-];
-
-/** The deliveries that wait for an operator, or that an operator has released or discarded. */
-export const quarantine: List<QuarantineFilters, AuditedDelivery> = createList(spec, {
-  toQuestion: ({ state = 'waiting', ...asked }) => questionOf(quarantineTable)({ state, ...asked }),
-  toItem: toDelivery,
-});
-
-function toDelivery(row: DeliveryRow): AuditedDelivery {
+export function toDelivery(row: DeliveryRow): AuditedDelivery {
   const { event_sequence: _, event_source, event_job_id, event_status, event_progress, ...shown } = row;
   if (event_source === null) return { ...shown, event_id: null };
   const key = { jobId: event_job_id, status: event_status, progress: event_progress };
@@ -182,8 +143,8 @@ export async function readDeliveriesNamed(
 ): Promise<AuditedDelivery[]> {
   const { rows } = await sql<DeliveryRow>`
     with page as materialized (
-      select ${spec.columns} from (
-        select ${spec.row}
+      select ${deliverySpec.columns} from (
+        select ${deliverySpec.row}
         from unnest(${keys.map(({ id }) => id)}::uuid[], ${keys.map(({ at }) => at)}::timestamptz[]) as k (id, at)
         join deliveries t on t.id = k.id and t.received_at = k.at
       ) t)
@@ -201,8 +162,8 @@ export async function findDelivery(
     rows: [row],
   } = await sql<DeliveryRow & { headers: string; body_sha256: string | null }>`
     with page as materialized (
-      select ${spec.columns}, t.headers, t.body_sha256
-      from (select ${spec.row}, t.headers, encode(${sql.raw(BODY_SHA256)}, 'hex') as body_sha256
+      select ${deliverySpec.columns}, t.headers, t.body_sha256
+      from (select ${deliverySpec.row}, t.headers, encode(${sql.raw(BODY_SHA256)}, 'hex') as body_sha256
             from deliveries t where t.id = ${id}::uuid limit 1) t)
     select ${complete.columns} from page ${complete.joins}`.execute(db);
   if (row === undefined) return undefined;
@@ -231,8 +192,8 @@ export async function readDeliveriesOfJob(
 ): Promise<AuditedDelivery[]> {
   const { rows } = await sql<DeliveryRow>`
     with page as materialized (
-      select ${spec.columns} from (
-        select ${spec.row} from deliveries t
+      select ${deliverySpec.columns} from (
+        select ${deliverySpec.row} from deliveries t
         where t.source = ${job.source} and t.job_id = ${job.jobId} and t.received_at >= ${after.at}::timestamptz
           and (t.received_at, t.id) > (${after.at}::timestamptz, ${after.id}::uuid)
         order by t.source, t.job_id, t.received_at fetch first (${limit}) rows with ties

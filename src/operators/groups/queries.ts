@@ -11,7 +11,7 @@ import {
 } from './contract.ts';
 import { COUNTED_MAX } from '../kernel/order/fields.contract.ts';
 import { batchedEvents, batches, type Database, type OutboxState, timeText } from '../../ledger/index.ts';
-import { QUARANTINE_STATES, quarantineConditions, receivedBetween } from '../deliveries/queries.ts';
+import { QUARANTINE_STATES, quarantineConditions, receivedBetween } from '../quarantine/queries.ts';
 import { has, inState, ofSources } from '../outbox/entries.queries.ts';
 import type { Scoped } from '../kernel/list/filters.queries.ts';
 

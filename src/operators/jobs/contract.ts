@@ -20,6 +20,9 @@ export const Job = z
   })
   .meta({ id: 'Job', description: 'What the deliveries of a job reported.' });
 
+/** How long a job has had no end when it counts as stuck, where nothing else is asked for. */
+export const STUCK_AFTER_S = 3_600;
+
 export const jobFilters = {
   source,
   state: stateFilter(z.enum(['processing', 'completed', 'failed', 'stuck']), {
@@ -27,7 +30,7 @@ export const jobFilters = {
   }),
   stuck_after: filter(
     wholeNumber(60, 31_536_000).describe(
-      'With `state=stuck`: seconds since it was first seen, without an end. 3600 where not given.',
+      `With \`state=stuck\`: seconds since it was first seen, without an end. ${STUCK_AFTER_S} where not given.`,
     ),
     {
       label: 'Stuck after (seconds)',

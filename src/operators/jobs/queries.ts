@@ -3,7 +3,7 @@
 
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../../ledger/index.ts';
-import type { Job, jobFilters } from './contract.ts';
+import { type Job, type jobFilters, STUCK_AFTER_S } from './contract.ts';
 import {
   byAllSources,
   byColumn,
@@ -17,8 +17,6 @@ import { shownColumns } from '../kernel/list/shown-columns.queries.ts';
 
 /** `from` and `to` are of when a job was first seen. */
 export type JobFilters = Scoped<typeof jobFilters>;
-
-export const STUCK_AFTER_S = 3_600;
 
 const spec: ListSpec<Job> = {
   table: 'jobs',

@@ -5,7 +5,7 @@ import { sql, type Transaction } from 'kysely';
 import type { QuarantineFilter } from './contract.ts';
 import type { Database } from '../../ledger/index.ts';
 import type { Order } from '../kernel/order/order.ts';
-import { type Found, type Picked, pickWaiting } from './queries.ts';
+import { type Found, type Picked, pickWaiting } from './picked.queries.ts';
 
 /**
  * By a function of the tables' owner, since the service's role may not write these columns. It skips those of a filter that another

@@ -4,9 +4,9 @@
 import { keepDays } from '../../ledger/index.ts';
 import { DISCARDED_AT_ONCE, type QuarantineFilter, RELEASED_AT_ONCE, UNDERSTOOD } from './contract.ts';
 import { discard } from './discard.queries.ts';
-import { previewWaiting, RELEASED_OF_A_JOB } from './queries.ts';
+import { previewWaiting, RELEASED_OF_A_JOB } from './picked.queries.ts';
 import { release } from './release.queries.ts';
-import { quarantine } from '../deliveries/queries.ts';
+import { quarantine } from './queries.ts';
 import { apiList, scoped } from '../kernel/list/list.operations.ts';
 import type { Operation } from '../kernel/operation/operation.ts';
 import { type OrderSpec, orderOperation } from '../kernel/order/order.operations.ts';

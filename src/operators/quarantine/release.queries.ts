@@ -15,7 +15,7 @@ import {
 import type { QuarantineFilter } from './contract.ts';
 import { limitIdleTime } from '../kernel/order/job-holds.queries.ts';
 import type { Order } from '../kernel/order/order.ts';
-import { lock, type Picked, pickWaiting, type Quarantined, withinLimits } from './queries.ts';
+import { lock, type Picked, pickWaiting, type Quarantined, withinLimits } from './picked.queries.ts';
 
 export type Release = {
   readonly delivery_id: string;

@@ -3,7 +3,13 @@
 
 import { z } from 'zod';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { type Change, changeReplay, createReplay, MAX_OPEN_REPLAYS, previewReplay } from './order.queries.ts';
+import {
+  type Change,
+  changeReplay,
+  createReplay,
+  MAX_OPEN_REPLAYS,
+  previewReplay,
+} from './changes.queries.ts';
 import { findReplay, listSkips, replays } from './queries.ts';
 import { ReplayOrder } from './order.contract.ts';
 import { Replay, REPLAY_SAMPLE_MAX, ReplayDetail, ReplayPreview, SKIPS_SHOWN_MAX } from './contract.ts';

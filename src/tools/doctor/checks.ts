@@ -6,7 +6,7 @@ import { CHECKS, type CheckName, type Finding, skipped } from './finding.ts';
 import type { Endpoint } from './probe.ts';
 import { checkEncoding, checkMethod, checkSize } from './refusals.ts';
 import { checkBytes, checkForged, checkSignatures, checkUnsigned } from './signature.ts';
-import { checkTime } from './time.ts';
+import { checkTime } from './answer-time.ts';
 import { checkTls } from './tls.ts';
 import type { NamedSecret } from '../verify/secrets.ts';
 

@@ -5,7 +5,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
 import { expect, test } from 'vitest';
 import type { Database } from '../../../src/ledger/schema/tables.ts';
-import { RELEASED_OF_A_JOB } from '../../../src/operators/quarantine/queries.ts';
+import { RELEASED_OF_A_JOB } from '../../../src/operators/quarantine/picked.queries.ts';
 import { release } from '../../../src/operators/quarantine/release.queries.ts';
 import { type BusMessage, receivedOf } from '../../support/bus.ts';
 import { untilNonePending } from '../../support/facts.ts';

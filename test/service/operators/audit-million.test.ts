@@ -3,13 +3,14 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SEEDED } from '../../../bench/audit-seed.ts';
-import { deliveries, findBody, findDelivery, quarantine } from '../../../src/operators/deliveries/queries.ts';
+import { deliveries, findBody, findDelivery } from '../../../src/operators/deliveries/queries.ts';
 import { events, findEvent } from '../../../src/operators/events/queries.ts';
 import { jobs } from '../../../src/operators/jobs/queries.ts';
 import type { List, Page } from '../../../src/operators/kernel/list/list.queries.ts';
 import { readOutboxDepth } from '../../../src/ledger/recording/outbox-depth.ts';
 import { outbox } from '../../../src/operators/outbox/queries.ts';
 import { publications } from '../../../src/operators/publications/queries.ts';
+import { quarantine } from '../../../src/operators/quarantine/queries.ts';
 import { search } from '../../../src/operators/search/queries.ts';
 import { readStory } from '../../../src/operators/story/queries.ts';
 import { operators } from '../../support/operators.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { DatabaseConnection } from '../../../src/ledger/sessions/database.ts';
 import { LOAD_COPIES } from '../../../src/relay/copies.ts';
-import { changeReplay } from '../../../src/operators/replays/order.queries.ts';
+import { changeReplay } from '../../../src/operators/replays/changes.queries.ts';
 import { type Bus, listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount } from '../../support/facts.ts';

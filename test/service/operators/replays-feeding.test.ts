@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { keepPartitions } from '../../../src/ledger/upkeep/partitions.ts';
-import { changeReplay } from '../../../src/operators/replays/order.queries.ts';
+import { changeReplay } from '../../../src/operators/replays/changes.queries.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { hold } from '../../support/outbox.ts';
 import { addEntry, connectTestDatabase } from '../../support/relay.ts';

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { keepPartitions } from '../../../src/ledger/upkeep/partitions.ts';
 import { createFeeder } from '../../../src/operators/replays/feeder/feeder.ts';
-import { changeReplay } from '../../../src/operators/replays/order.queries.ts';
+import { changeReplay } from '../../../src/operators/replays/changes.queries.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 import { copiesInOutbox, countsOf, newReplay, seedEvents, stateOf } from '../../support/replays.ts';

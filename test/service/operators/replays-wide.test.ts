@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { keepPartitions } from '../../../src/ledger/upkeep/partitions.ts';
 import { findReplay } from '../../../src/operators/replays/queries.ts';
-import { createReplay, previewReplay } from '../../../src/operators/replays/order.queries.ts';
+import { createReplay, previewReplay } from '../../../src/operators/replays/changes.queries.ts';
 import type { EventFilter } from '../../../src/operators/replays/selection.queries.ts';
 import { cliOf, cliWith } from '../../support/cli.ts';
 import { createTestDatabase } from '../../support/database.ts';

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { keepPartitions } from '../../../src/ledger/upkeep/partitions.ts';
 import { recordDeliveries } from '../../../src/ledger/recording/record.ts';
-import { changeReplay } from '../../../src/operators/replays/order.queries.ts';
+import { changeReplay } from '../../../src/operators/replays/changes.queries.ts';
 import { createArrivals } from '../../../src/relay/arrivals.ts';
 import { loadCopies } from '../../../src/relay/copies.ts';
 import { settleCopies } from '../../../src/relay/copy-results.ts';

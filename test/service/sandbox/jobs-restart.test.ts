@@ -55,10 +55,9 @@ describe('a restart in the middle of a job', () => {
     );
     expect(Math.min(...seen)).toBeGreaterThanOrEqual(reached);
     expect(seen).toEqual(seen.toSorted((left, right) => left - right));
-    expect(await untilEnded(clientOf(second.url, token), jobId)).toMatchObject({
-      status: 'completed',
-      processing_time_seconds: 3,
-    });
+    const ended = await untilEnded(clientOf(second.url, token), jobId);
+    expect(ended.status).toBe('completed');
+    expect(ended.processing_time_seconds).toBeGreaterThanOrEqual(3); // of both together: ten steps of 200 ms at least, rounded up
 
     await expect.poll(() => receiver.received.at(-1)?.said['status']).toBe('completed');
     const told = receiver.received.map(({ said }) => Number(said['progress_percentage']));

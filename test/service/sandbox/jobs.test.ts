@@ -48,10 +48,11 @@ describe('a job', () => {
       error_message: null,
       cost_micros: MICROS_PER_MINUTE,
       cost_cents: 1,
-      processing_time_seconds: 2,
       output_size_bytes: output.length,
     });
-    expect(Date.parse(job.completed_at ?? '')).toBeGreaterThan(Date.parse(job.created_at));
+    const tookMs = Date.parse(job.completed_at ?? '') - Date.parse(job.created_at);
+    expect(job.processing_time_seconds).toBeGreaterThanOrEqual(2); // ten steps of 120 ms at least, in whole seconds
+    expect(job.processing_time_seconds).toBeLessThanOrEqual(Math.ceil((tookMs + 10) / 1_000));
 
     await expect.poll(() => receiver.received.at(-1)?.said['status']).toBe('completed');
     const notifications = receiver.received.map(({ said }) => said);

@@ -7,7 +7,7 @@ import { explain, isMalformed } from '../../../src/tools/doctor/explain.ts';
 import { failed, ok, skipped, warning } from '../../../src/tools/doctor/finding.ts';
 import { linesOf, sumOf } from '../../../src/tools/doctor/output.ts';
 import type { Answer } from '../../../src/tools/doctor/probe.ts';
-import { judgeTimes } from '../../../src/tools/doctor/time.ts';
+import { judgeTimes } from '../../../src/tools/doctor/answer-time.ts';
 import { checkTls, judgeTls } from '../../../src/tools/doctor/tls.ts';
 import { withoutColours as paint } from '../../../src/terminal/io.ts';
 

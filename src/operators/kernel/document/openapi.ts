@@ -24,7 +24,7 @@ Every operation needs \`Authorization: Bearer <token>\`. A token has a role: \`v
 exports too, \`operator\` also replays, releases, retries, discards and parks, \`admin\` also makes and revokes tokens. A token
 can be limited to some sources: lists then show only these, and a request for another source is 403.
 
-Times are RFC 3339 in UTC. Whole numbers of 64 bits are strings of digits. Lists are newest first. \`next_cursor\` leads to
+Times are RFC 3339 in UTC. Whole numbers of 64 bits are strings of digits. Lists are newest first where they do not say otherwise. \`next_cursor\` leads to
 the next page, and is valid only with the same filters. Unknown parameters are refused, and so are members of a body that
 are given twice. A text holds no NUL and no unpaired surrogate. HEAD is answered as GET, without the body.`;
 
@@ -173,7 +173,7 @@ function responsesOf(operation: Operation): ZodOpenApiResponsesObject {
   const isAction = operation.method === 'post';
   const responses: ZodOpenApiResponsesObject = {};
   for (const [status, spec] of Object.entries(operation.answers)) {
-    responses[status as `${2 | 4}${string}`] = {
+    responses[status as `2${string}`] = {
       description: spec.description,
       headers: isAction ? actionHeaders : rateHeaders,
       content: contentOf(spec),
@@ -181,7 +181,7 @@ function responsesOf(operation: Operation): ZodOpenApiResponsesObject {
   }
   const mayMiss = operation.params !== undefined || operation.namesOthers;
   for (const status of [...OF_ALL, ...(mayMiss ? ([404] as const) : []), ...(isAction ? OF_ACTIONS : [])])
-    Object.assign(responses, { [status]: responses[`${status}`] ?? failures[status] });
+    Object.assign(responses, { [status]: failures[status] });
   return responses;
 }
 

@@ -35,7 +35,7 @@ export type Filters = Readonly<Record<string, Filter>>;
 
 /**
  * A filter of a list, declared once: the API checks it, and its document, the forms of the console and the options of the command
- * line are made of it. How it becomes SQL stands in audit/ (FilterTable, which knows which filters there are).
+ * line are made of it. How it becomes SQL is in the noun's queries.ts (FilterTable).
  */
 export function filter<Schema extends z.ZodType, const Form extends FilterForm>(
   schema: Schema,

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 
-/** By the status of the answer. Those below 500 that HTTP itself asks for come before it is known which operation is meant. */
+/** By the status of the answer. The errors of HTTP itself (405, 408, 417, 431) can come before it is known which operation is meant. */
 export const ERROR_CODES = {
   400: ['invalid_request', 'invalid_cursor', 'token_in_address', 'bad_request'],
   401: ['unauthorized'],

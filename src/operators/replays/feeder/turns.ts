@@ -9,7 +9,7 @@ import { createFailurePause } from './failure-pause.ts';
 import { feedReplay, finishReplay, giveUpOnParked } from './feed.queries.ts';
 import type { RunningReplay } from '../next-events.queries.ts';
 import { createRateCap } from './rate-cap.ts';
-import { pauseReplay } from '../order.queries.ts';
+import { pauseReplay } from '../changes.queries.ts';
 import type { RunningRow } from './running-replays.queries.ts';
 import type { Selection } from '../selection.queries.ts';
 import { createSlices } from './slices.ts';
