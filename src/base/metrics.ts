@@ -9,8 +9,8 @@ import {
   type HistogramConfiguration,
   Registry,
 } from 'prom-client';
-import { UNKNOWN_SOURCE } from './text/source-name.ts';
 import type { DeliveryOutcome, PublicationResult } from '../ledger/index.ts';
+import { UNKNOWN_SOURCE } from './text/source-name.ts';
 
 export type Metrics = ReturnType<typeof createMetrics>;
 

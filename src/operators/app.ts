@@ -4,21 +4,21 @@
 import type { Express, RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import type { Authenticator } from './kernel/access/authenticator.ts';
-import type { Limits } from './kernel/access/limits.ts';
 import {
+  type Connections,
   createAppBehind,
   finishApp,
-  type Connections,
-  onlyGet,
-  type StandingHeaders,
+  type LimitedLines,
   livez,
+  onlyGet,
   type Readiness,
   readyz,
-  type LimitedLines,
+  type StandingHeaders,
   type TrustedProxies,
 } from '../http/index.ts';
 import { ANSWER_HEADERS, answerHeaders } from '../web/index.ts';
+import type { Authenticator } from './kernel/access/authenticator.ts';
+import type { Limits } from './kernel/access/limits.ts';
 import { CONSOLE } from './kernel/console/console.ts';
 import { createGate, needsTokenForMetrics, rateHeaders } from './kernel/operation/gate.ts';
 

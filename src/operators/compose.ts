@@ -2,24 +2,24 @@
 // database connections of its own, so that it takes none from deliveries and the relay.
 
 import type { Express } from 'express';
-import { createAuthenticator } from './kernel/access/authenticator.ts';
-import { createLimits } from './kernel/access/limits.ts';
+import type { Parts } from '../base/parts.ts';
 import type { Config } from '../config.ts';
-import { createApi } from './kernel/operation/api.ts';
-import { createDocsRouter } from './kernel/document/router.ts';
-import { createPerform } from './kernel/operation/perform.ts';
-import { createConsole } from './kernel/console/console.ts';
-import { PAGES } from './pages.ts';
-import { createOperatorApp, type OperatorOptions, operatorHeaders } from './app.ts';
 import {
-  type StandingHeaders,
-  type Readiness,
   createLimitedLines,
+  type Readiness,
+  type StandingHeaders,
   type TrustedProxies,
 } from '../http/index.ts';
 import { connectDatabase, type DatabaseConnection } from '../ledger/index.ts';
+import { createOperatorApp, type OperatorOptions, operatorHeaders } from './app.ts';
+import { createAuthenticator } from './kernel/access/authenticator.ts';
+import { createLimits } from './kernel/access/limits.ts';
+import { createConsole } from './kernel/console/console.ts';
+import { createDocsRouter } from './kernel/document/router.ts';
+import { createApi } from './kernel/operation/api.ts';
+import { createPerform } from './kernel/operation/perform.ts';
 import { type OperationParts, operationsOf } from './operations.ts';
-import type { Parts } from '../base/parts.ts';
+import { PAGES } from './pages.ts';
 import { createFeeder } from './replays/feeder/feeder.ts';
 
 /** The look-up of a token must not wait for operations: it has a pool of its own. */

@@ -2,18 +2,18 @@
 // the command line all take the lists from here.
 
 import type { z } from 'zod';
+import { Delivery, deliveryColumns, deliveryFilters } from './deliveries/contract.ts';
+import { Event, eventColumns, eventFilters } from './events/contract.ts';
+import { Job, jobColumns, jobFilters } from './jobs/contract.ts';
 import type { ListColumns } from './kernel/list/columns.contract.ts';
-import { Delivery, deliveryFilters, deliveryColumns } from './deliveries/contract.ts';
-import { Event, eventFilters, eventColumns } from './events/contract.ts';
 import { page } from './kernel/list/fields.contract.ts';
 import type { FilterForm, Filters } from './kernel/list/filters.contract.ts';
-import { Job, jobFilters, jobColumns } from './jobs/contract.ts';
 import { liveFilters } from './live/contract.ts';
-import { LogLine, logFilters, logColumns } from './operator-log/contract.ts';
-import { Entry, outboxFilters, OutboxPage, entryColumns } from './outbox/contract.ts';
-import { Publication, publicationFilters, publicationColumns } from './publications/contract.ts';
-import { quarantineFilters, quarantineColumns } from './quarantine/contract.ts';
-import { Replay, replayFilters, replayColumns } from './replays/contract.ts';
+import { LogLine, logColumns, logFilters } from './operator-log/contract.ts';
+import { Entry, entryColumns, OutboxPage, outboxFilters } from './outbox/contract.ts';
+import { Publication, publicationColumns, publicationFilters } from './publications/contract.ts';
+import { quarantineColumns, quarantineFilters } from './quarantine/contract.ts';
+import { Replay, replayColumns, replayFilters } from './replays/contract.ts';
 
 export type ListContract = {
   readonly item: z.ZodObject;

@@ -1,38 +1,38 @@
 // Makes all operations of the operators' API, with what each of them needs.
 
-import { isSessionOpen } from './kernel/access/sessions.queries.ts';
-import { isTokenValid } from './kernel/access/tokens.queries.ts';
-import { readDeliveriesNamed } from './deliveries/queries.ts';
-import { createLive } from './live/queries.ts';
-import { readPublicationsNamed, lastPublicationsOf } from './publications/queries.ts';
-import { PUBLICATIONS_SHOWN_MAX } from './events/contract.ts';
-import type { ConfiguredSource } from './sources/queries.ts';
+import type { Parts } from '../base/parts.ts';
+import type { Config } from '../config.ts';
+import type { DatabaseConnection } from '../ledger/index.ts';
 import { createDifferenceOperations } from './deliveries/difference.operations.ts';
+import { createDeliveryOperations } from './deliveries/operations.ts';
+import { readDeliveriesNamed } from './deliveries/queries.ts';
 import { createCloudEventOperations } from './events/cloud-event.operations.ts';
+import { PUBLICATIONS_SHOWN_MAX } from './events/contract.ts';
+import { createEventOperations } from './events/operations.ts';
 import { createExportOperations } from './export/operations.ts';
 import { createGroupOperations } from './groups/operations.ts';
-import { createDeliveryOperations } from './deliveries/operations.ts';
-import { createEventOperations } from './events/operations.ts';
-import { listOutbox } from './outbox/operations.ts';
+import { isSessionOpen } from './kernel/access/sessions.queries.ts';
+import { isTokenValid } from './kernel/access/tokens.queries.ts';
 import { listOperation } from './kernel/list/list.operations.ts';
+import type { Operation } from './kernel/operation/operation.ts';
+import type { IsTokenValid } from './kernel/operation/token-check.ts';
 import { LISTS } from './lists.operations.ts';
 import { createListeners } from './live/listeners.ts';
 import { createLiveOperations } from './live/operations.ts';
-import type { Operation } from './kernel/operation/operation.ts';
+import { createLive } from './live/queries.ts';
+import { listOutbox } from './outbox/operations.ts';
 import { createOutboxOrders } from './outbox/orders.operations.ts';
+import { lastPublicationsOf, readPublicationsNamed } from './publications/queries.ts';
 import { createQuarantineOrders } from './quarantine/operations.ts';
 import { createReplayOperations } from './replays/operations.ts';
 import { createReplicaOperations } from './replicas/operations.ts';
 import { createSearchOperations } from './search/operations.ts';
 import { createSessionOperations } from './sessions/operations.ts';
 import { createSourceOperations } from './sources/operations.ts';
+import type { ConfiguredSource } from './sources/queries.ts';
 import { createStatsOperations } from './statistics/operations.ts';
 import { createStoryOperations } from './story/operations.ts';
-import type { IsTokenValid } from './kernel/operation/token-check.ts';
 import { createTokenOperations } from './tokens/operations.ts';
-import type { Config } from '../config.ts';
-import type { DatabaseConnection } from '../ledger/index.ts';
-import type { Parts } from '../base/parts.ts';
 
 /** A commit may take so much longer than the statement time-out of deliveries and the relay to be visible. */
 const COMMIT_SLACK_MS = 1_000;

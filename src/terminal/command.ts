@@ -1,7 +1,7 @@
 // What a command is, and how one that has verbs finds the verb.
 
-import type { Env } from '../config.ts';
 import { UsageError } from '../base/errors.ts';
+import type { Env } from '../config.ts';
 import { parse } from './arguments.ts';
 import type { Io } from './io.ts';
 

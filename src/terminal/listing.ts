@@ -3,10 +3,10 @@
 import { UsageError } from '../base/errors.ts';
 import { whole } from './arguments.ts';
 import type { Io } from './io.ts';
+import { flag, option } from './options.ts';
 import { counted } from './readable.ts';
 import { type Column, layTable, type TableOptions, terminalWidth } from './table.ts';
 import { SHORTENED } from './text-width.ts';
-import { flag, option } from './options.ts';
 
 /** Rows that a table waits for: more would keep the reader waiting for the first. */
 const TABLE_ROWS = 200;

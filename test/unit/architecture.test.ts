@@ -7,7 +7,15 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { createFolder } from '../support/folder.ts';
-import { JOINS, KINDS, NOUNS, ROOMS, ROOT, WITHOUT_DOOR } from '../../scripts/lint/architecture.ts';
+import {
+  JOINS,
+  KINDS,
+  NOUNS,
+  type Room,
+  ROOMS,
+  ROOT,
+  WITHOUT_DOOR,
+} from '../../scripts/lint/architecture.ts';
 
 const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const read = (path: string) => readFileSync(at(path), 'utf8');
@@ -28,16 +36,21 @@ function drawn(): Map<string, string[]> {
 }
 
 test('the page draws all rooms, and what each may import is what the linter enforces', () => {
-  const enforced = Object.entries({ ...ROOMS, '*.ts': ROOT });
+  const enforced = Object.entries<Room>({ ...ROOMS, '*.ts': ROOT });
   expect(Object.keys(ROOMS).toSorted()).toEqual(rooms.toSorted());
   expect(drawn()).toEqual(new Map(enforced.map(([room, { may }]) => [room, may.toSorted()])));
 });
 
+/** In backticks. */
+const names = (text = '') => Array.from(text.matchAll(/`([\w-]+)`/g), ([, name = '']) => name).toSorted();
+
 test('the page draws the kinds of files, the nouns and what joins them as the linter has them', () => {
   const page = read('docs/architecture.md');
-  const names = (text = '') => Array.from(text.matchAll(/`([\w-]+)`/g), ([, name = '']) => name).toSorted();
   const rows = page.matchAll(/^\| `(\w+)` \| ([^|]*) \| ([^|]*) \|[^|]*\|$/gm);
-  const kinds = Array.from(rows, ([, kind = '', sees, may]) => [kind, { sees: names(sees), may: names(may) }]);
+  const kinds = Array.from(rows, ([, kind = '', sees, may]) => [
+    kind,
+    { sees: names(sees), may: names(may) },
+  ]);
   expect(Object.fromEntries(kinds)).toEqual(
     Object.fromEntries(
       Object.entries(KINDS).map(([kind, { sees, may }]) => [

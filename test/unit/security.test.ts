@@ -30,7 +30,9 @@ test('every file that the page on security names is there', () => {
   const used = Array.from(page.matchAll(/\[([^\]]+)\](?![(:])/g), ([, name = '']) => name);
   expect(new Set(used)).toEqual(new Set(definitions.keys()));
   // A label that is a file's name is that of the file behind it.
-  const misnamed = [...definitions].filter(([label, path]) => /\.(?:ts|js|css)$/.test(label) && !path.endsWith(`/${label}`));
+  const misnamed = [...definitions].filter(
+    ([label, path]) => /\.(?:ts|js|css)$/.test(label) && !path.endsWith(`/${label}`),
+  );
   expect(misnamed).toEqual([]);
 });
 

@@ -3,8 +3,8 @@
 
 import { type Logger, pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
-import { createLogOutput, type LogOutput } from './log-output.ts';
 import { escapeInvisible, maskInvisibleInJson } from '../text/invisible-characters.ts';
+import { createLogOutput, type LogOutput } from './log-output.ts';
 
 export type { Logger };
 

@@ -4,9 +4,9 @@
 
 import { setTimeout as setTimer } from 'node:timers/promises';
 import type { z } from 'zod';
-import { type Bytes, bytesOf } from './byte-stream.ts';
 import { AnswerError, InvalidAnswerError, NoAnswerError } from '../errors.ts';
 import { parseIfJson } from '../json/json.ts';
+import { type Bytes, bytesOf } from './byte-stream.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 

@@ -1,22 +1,22 @@
 // The API's answers as the client reads them: each is the contract's, read leniently.
 
 import type { z } from 'zod';
-import { SentCloudEvent } from '../events/cloud-event.contract.ts';
 import { DeliveryDetail } from '../deliveries/contract.ts';
 import { Difference } from '../deliveries/difference.contract.ts';
+import { SentCloudEvent } from '../events/cloud-event.contract.ts';
 import { EventDetail } from '../events/contract.ts';
-import { type ListName, LISTS } from '../lists.contract.ts';
 import { OutboxGroups, QuarantineGroups } from '../groups/contract.ts';
+import { LISTS, type ListName } from '../lists.contract.ts';
+import { ORDERS, type OrderName } from '../orders.contract.ts';
 import { OutboxCounts } from '../outbox/contract.ts';
-import { type OrderName, ORDERS } from '../orders.contract.ts';
-import { ReplicaList } from '../replicas/contract.ts';
 import { ReplayDetail, ReplayPreview } from '../replays/contract.ts';
+import { ReplicaList } from '../replicas/contract.ts';
 import { SearchAnswer } from '../search/contract.ts';
 import { EndedSession, SessionPage, SignInCode } from '../sessions/contract.ts';
 import { SourceList } from '../sources/contract.ts';
 import { Stats } from '../statistics/contract.ts';
 import { Story } from '../story/contract.ts';
-import { lenient, type Lenient } from './lenient.ts';
+import { type Lenient, lenient } from './lenient.ts';
 
 export const answers = {
   delivery: lenient(DeliveryDetail),

@@ -3,16 +3,16 @@
 
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { PAGE_LIMIT_MAX } from '../kernel/list/filters.contract.ts';
-import type { ListName, LISTS } from '../lists.contract.ts';
-import type { liveFilters } from '../live/contract.ts';
+import { pages } from '../../base/net/all-pages.ts';
+import type { HttpClientOptions, Query } from '../../base/net/http-client.ts';
 import type { outboxGroupFilters, quarantineGroupFilters } from '../groups/contract.ts';
+import { PAGE_LIMIT_MAX } from '../kernel/list/filters.contract.ts';
+import type { LISTS, ListName } from '../lists.contract.ts';
+import type { liveFilters } from '../live/contract.ts';
 import type { OrderName, OrderOf } from '../orders.contract.ts';
 import type { ReplayOrder as ContractReplayOrder } from '../replays/order.contract.ts';
 import { STORY_ITEMS_DEFAULT } from '../story/contract.ts';
 import { answers, type Items, items, type OrderPage, orders } from './answers.ts';
-import type { HttpClientOptions, Query } from '../../base/net/http-client.ts';
-import { pages } from '../../base/net/all-pages.ts';
 import type { Lenient } from './lenient.ts';
 import { readEvents, type ServerSentEvent } from './server-sent-events.ts';
 import { createTransport } from './transport.ts';

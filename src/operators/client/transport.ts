@@ -7,9 +7,9 @@ import {
   type HttpClient,
   type HttpClientOptions,
 } from '../../base/net/http-client.ts';
+import { ErrorAnswer } from '../kernel/operation/error.contract.ts';
 import { ApiAnswerError, NoAnswerError } from './errors.ts';
 import { lenient } from './lenient.ts';
-import { ErrorAnswer } from '../kernel/operation/error.contract.ts';
 
 /** A page of 200 deliveries with their longest texts, or 1,000 items of a job's story, has a quarter of it. */
 const ANSWER_MAX_BYTES = 16 * 1024 * 1024;

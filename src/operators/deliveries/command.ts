@@ -1,17 +1,17 @@
 // `tallyhook deliveries`: the requests of senders, and their outcome.
 
-import { answerOf, statusOf } from '../client/index.ts';
-import type { Env } from '../../config.ts';
 import { maskInvisibleInLines } from '../../base/text/invisible-characters.ts';
-import { openApi } from '../kernel/api.command.ts';
+import type { Env } from '../../config.ts';
 import { argumentOf, parse } from '../../terminal/arguments.ts';
 import { nounCommand } from '../../terminal/command.ts';
-import { diff } from './difference.command.ts';
-import { printOne } from '../../terminal/listing.ts';
-import { listHelp, listVerb } from '../kernel/list/list.command.ts';
 import type { Io } from '../../terminal/io.ts';
-import { time, sizeOf } from '../../terminal/readable.ts';
+import { printOne } from '../../terminal/listing.ts';
 import { flag, optionHelp } from '../../terminal/options.ts';
+import { sizeOf, time } from '../../terminal/readable.ts';
+import { answerOf, statusOf } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { listHelp, listVerb } from '../kernel/list/list.command.ts';
+import { diff } from './difference.command.ts';
 
 const SHOW_OPTIONS = {
   body: flag('its body instead, byte for byte when piped; the operator log records that it was read'),

@@ -2,16 +2,16 @@
 // log.
 
 import { buffer } from 'node:stream/consumers';
-import { DeliveryDetail } from './contract.ts';
-import { Difference } from './difference.contract.ts';
 import { type Content, html } from '../../web/index.ts';
 import { get, type Page, post, type View, type Visit } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
 import { renderBody } from '../kernel/view/body.ts';
 import { missing } from '../kernel/view/missing.ts';
 import { copyable } from '../kernel/view/texts.ts';
-import { renderDeliveryFacts, renderHeaders } from './facts.pages.ts';
+import { DeliveryDetail } from './contract.ts';
+import { Difference } from './difference.contract.ts';
 import { renderDifference } from './difference.pages.ts';
+import { renderDeliveryFacts, renderHeaders } from './facts.pages.ts';
 
 const SHOW = 'showDelivery';
 const BODY = 'showDeliveryBody';

@@ -1,14 +1,14 @@
 // `tallyhook deliveries diff`: what a conflicting delivery says otherwise than the event.
 
 import type { Env } from '../../config.ts';
-import type { Answers } from '../client/index.ts';
-import { openApi } from '../kernel/api.command.ts';
 import { argumentOf, parse } from '../../terminal/arguments.ts';
-import { colourOf } from '../kernel/list/looks.command.ts';
-import { printTable } from '../../terminal/listing.ts';
 import type { Io } from '../../terminal/io.ts';
+import { printTable } from '../../terminal/listing.ts';
 import { clean, time } from '../../terminal/readable.ts';
 import type { Column } from '../../terminal/table.ts';
+import type { Answers } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { colourOf } from '../kernel/list/looks.command.ts';
 
 type Difference = Answers['difference'];
 export type FieldDifference = Difference['differences'][number];

@@ -1,8 +1,8 @@
 // What differs between a delivery and the event that it contradicts.
 
 import { z } from 'zod';
-import { Delivery } from './contract.ts';
 import { Event } from '../events/contract.ts';
+import { Delivery } from './contract.ts';
 
 export const DIFFERENCES_MAX = 100;
 /** Characters of a value, and of a path. */

@@ -1,12 +1,8 @@
 // GET /deliveries/{id}/difference: what a conflicting delivery says otherwise than the event. It reads two bodies, and the
 // operator log has a line of each.
 
-import { differencesOf } from './difference.queries.ts';
-import { type AuditedDelivery, findBody, findDelivery, shownTo } from './queries.ts';
-import { findEvent } from '../events/queries.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { Difference } from './difference.contract.ts';
-import { deliveryId } from './contract.ts';
+import { findEvent } from '../events/queries.ts';
 import { BODY_ROLE } from '../kernel/access/roles.ts';
 import {
   ApiError,
@@ -16,6 +12,10 @@ import {
   type Operation,
   scopeOf,
 } from '../kernel/operation/operation.ts';
+import { deliveryId } from './contract.ts';
+import { Difference } from './difference.contract.ts';
+import { differencesOf } from './difference.queries.ts';
+import { type AuditedDelivery, findBody, findDelivery, shownTo } from './queries.ts';
 
 type Deps = { readonly connection: Pick<DatabaseConnection, 'db'> };
 type Db = DatabaseConnection['db'];

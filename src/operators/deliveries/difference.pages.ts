@@ -1,12 +1,12 @@
 // What a conflicting delivery says otherwise than the event.
 
-import type { Difference, FieldDifference } from './difference.contract.ts';
 import type { z } from 'zod';
 import { type Content, html } from '../../web/index.ts';
 import { deliveryHref, eventHref } from '../kernel/view/links.ts';
 import { renderTable } from '../kernel/view/table.ts';
 import { id, idLink, seen } from '../kernel/view/texts.ts';
 import { utc } from '../kernel/view/times.ts';
+import type { Difference, FieldDifference } from './difference.contract.ts';
 
 export function renderDifference({
   event,

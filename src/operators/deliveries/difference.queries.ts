@@ -1,8 +1,8 @@
 // The fields in which two bodies differ. Bodies are compared as the ledger compares them: by their content and with every digit
 // of their numbers, and not by their text.
 
-import { canonicalJson, decodeUtf8, parseExactly, parseLoosely } from '../../ledger/index.ts';
 import { typeOfJson } from '../../base/json/json-type.ts';
+import { canonicalJson, decodeUtf8, parseExactly, parseLoosely } from '../../ledger/index.ts';
 import { DIFFERENCE_TEXT_MAX, DIFFERENCES_MAX, type FieldDifference } from './difference.contract.ts';
 
 type Members = Readonly<Record<string, unknown>>;

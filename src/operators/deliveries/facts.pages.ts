@@ -1,14 +1,14 @@
 // What is known of a delivery beside its body.
 
-import { answerOf, type DeliveryDetail } from './contract.ts';
 import { type Content, html } from '../../web/index.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
 import { eventHref, jobHref } from '../kernel/view/links.ts';
+import { exact } from '../kernel/view/numbers.ts';
 import { state } from '../kernel/view/states.ts';
 import { renderTable } from '../kernel/view/table.ts';
-import { exact } from '../kernel/view/numbers.ts';
 import { id, idLink, seen, size } from '../kernel/view/texts.ts';
 import { utc } from '../kernel/view/times.ts';
+import { answerOf, type DeliveryDetail } from './contract.ts';
 
 export function renderDeliveryFacts(delivery: DeliveryDetail): Content {
   const { source, job_id: jobId, event_id: eventId, progress_percentage: percent } = delivery;

@@ -1,12 +1,12 @@
 // The operations on deliveries: their list, one, and its body.
 
 import { Readable } from 'node:stream';
-import { apiList, scoped } from '../kernel/list/list.operations.ts';
-import { deliveries, findBody, findDelivery, shownTo } from './queries.ts';
 import { type DatabaseConnection } from '../../ledger/index.ts';
 import { BODY_ROLE } from '../kernel/access/roles.ts';
-import { DeliveryDetail, deliveryId } from './contract.ts';
+import { apiList, scoped } from '../kernel/list/list.operations.ts';
 import { ApiError, defineRead, notFound, type Operation, scopeOf } from '../kernel/operation/operation.ts';
+import { DeliveryDetail, deliveryId } from './contract.ts';
+import { deliveries, findBody, findDelivery, shownTo } from './queries.ts';
 
 export const deliveriesList = apiList('deliveries', deliveries, scoped, { shown: shownTo });
 

@@ -1,8 +1,8 @@
 // The list of deliveries.
 
 import { html } from '../../web/index.ts';
-import { deliveryHref, jobHref } from '../kernel/view/links.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
+import { deliveryHref, jobHref } from '../kernel/view/links.ts';
 import { idLink } from '../kernel/view/texts.ts';
 import { utc } from '../kernel/view/times.ts';
 

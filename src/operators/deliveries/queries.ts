@@ -5,7 +5,6 @@ import { parseJson } from '../../base/json/json.ts';
 import { NO_SOURCE } from '../../base/signing/signature-cause.ts';
 import { eventId, type Status } from '../../event/index.ts';
 import { BODY_SHA256, type Database } from '../../ledger/index.ts';
-import type { Delivery, DeliveryDetail, deliveryFilters } from './contract.ts';
 import { partsByDay } from '../kernel/list/days.queries.ts';
 import {
   byAllSources,
@@ -18,6 +17,7 @@ import {
 import { createList, type List, questionOf } from '../kernel/list/list.queries.ts';
 import type { ListSpec } from '../kernel/list/range.queries.ts';
 import { shownColumns } from '../kernel/list/shown-columns.queries.ts';
+import type { Delivery, DeliveryDetail, deliveryFilters } from './contract.ts';
 
 export type DeliveryFilters = Scoped<typeof deliveryFilters>;
 

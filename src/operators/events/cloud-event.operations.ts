@@ -2,14 +2,10 @@
 // replay makes it, so the operator log has a line of the reading.
 
 import { z } from 'zod';
-import { findEvent } from './queries.ts';
-import { SentCloudEvent } from './cloud-event.contract.ts';
-import type { Event } from './contract.ts';
-import { eventIdText } from '../kernel/list/filters.contract.ts';
 import { CLOUD_EVENT_TYPE, parseEventId, routingKey } from '../../event/index.ts';
 import { type DatabaseConnection, toCloudEvent } from '../../ledger/index.ts';
-import { readContent } from './content.queries.ts';
 import { BODY_ROLE } from '../kernel/access/roles.ts';
+import { eventIdText } from '../kernel/list/filters.contract.ts';
 import {
   ApiError,
   type CallContext,
@@ -18,6 +14,10 @@ import {
   type Operation,
   scopeOf,
 } from '../kernel/operation/operation.ts';
+import { SentCloudEvent } from './cloud-event.contract.ts';
+import { readContent } from './content.queries.ts';
+import type { Event } from './contract.ts';
+import { findEvent } from './queries.ts';
 
 /** Where events are published. */
 export type Bus = { readonly exchange: string; readonly routingPrefix: string };

@@ -1,18 +1,18 @@
 // `tallyhook events`: what deliveries reported, each event once.
 
-import { statusOf } from '../client/index.ts';
-import type { Env } from '../../config.ts';
 import { indentedJson } from '../../base/json/indented-json.ts';
 import { maskInvisibleInLines } from '../../base/text/invisible-characters.ts';
-import { openApi } from '../kernel/api.command.ts';
+import type { Env } from '../../config.ts';
 import { argumentOf, parse } from '../../terminal/arguments.ts';
-import { COLUMNS } from '../kernel/list/columns.command.ts';
 import { nounCommand } from '../../terminal/command.ts';
-import { printOne, printTable } from '../../terminal/listing.ts';
-import { listHelp, listVerb } from '../kernel/list/list.command.ts';
 import type { Io } from '../../terminal/io.ts';
-import { time } from '../../terminal/readable.ts';
+import { printOne, printTable } from '../../terminal/listing.ts';
 import { flag, optionHelp } from '../../terminal/options.ts';
+import { time } from '../../terminal/readable.ts';
+import { statusOf } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { COLUMNS } from '../kernel/list/columns.command.ts';
+import { listHelp, listVerb } from '../kernel/list/list.command.ts';
 
 const SHOW_OPTIONS = {
   cloudevent:

@@ -1,8 +1,6 @@
 // One event with its publications, and the message that subscribers get. The message is made from a body, so it is shown at a
 // press.
 
-import { SentCloudEvent } from './cloud-event.contract.ts';
-import { EventDetail, PUBLICATIONS_SHOWN_MAX } from './contract.ts';
 import { parseEventId } from '../../event/index.ts';
 import { type Content, html } from '../../web/index.ts';
 import { get, type Page, post, type View, type Visit } from '../kernel/console/page.ts';
@@ -11,11 +9,13 @@ import { prettyJson, renderText } from '../kernel/view/body.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
 import { address, deliveryHref, eventHref, jobHref, replayHref } from '../kernel/view/links.ts';
 import { missing } from '../kernel/view/missing.ts';
+import { exact } from '../kernel/view/numbers.ts';
 import { publicationState, state } from '../kernel/view/states.ts';
 import { clipped, renderTable } from '../kernel/view/table.ts';
-import { exact } from '../kernel/view/numbers.ts';
 import { copyable, explained, id, idLink, seen } from '../kernel/view/texts.ts';
 import { duration, utc } from '../kernel/view/times.ts';
+import { SentCloudEvent } from './cloud-event.contract.ts';
+import { EventDetail, PUBLICATIONS_SHOWN_MAX } from './contract.ts';
 
 const SHOW = 'showEvent';
 const MESSAGE = 'showCloudEvent';

@@ -1,8 +1,8 @@
 // The list of events.
 
 import { html } from '../../web/index.ts';
-import { deliveryHref, eventHref, jobHref } from '../kernel/view/links.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
+import { deliveryHref, eventHref, jobHref } from '../kernel/view/links.ts';
 import { publicationState } from '../kernel/view/states.ts';
 import { idLink } from '../kernel/view/texts.ts';
 

@@ -4,7 +4,6 @@
 import { type Kysely, sql } from 'kysely';
 import { eventId, kindOf, parseEventId } from '../../event/index.ts';
 import { type Database, hasEvent } from '../../ledger/index.ts';
-import type { Event, eventFilters } from './contract.ts';
 import {
   byAllSources,
   byColumn,
@@ -17,6 +16,7 @@ import {
 import { createList, type List, questionOf } from '../kernel/list/list.queries.ts';
 import type { ListSpec } from '../kernel/list/range.queries.ts';
 import { shownColumns } from '../kernel/list/shown-columns.queries.ts';
+import type { Event, eventFilters } from './contract.ts';
 
 export type EventFilters = Scoped<typeof eventFilters>;
 

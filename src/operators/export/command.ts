@@ -1,18 +1,18 @@
 // `tallyhook export`: a whole list as NDJSON or CSV, however long. A file gets its name only when it is complete.
 
 import { type FileHandle, open, rename } from 'node:fs/promises';
-import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
-import { EXPORTED_LISTS, LISTS } from '../client/index.ts';
 import { escapeInvisible, maskInvisibleInLines } from '../../base/text/invisible-characters.ts';
-import { openApi } from '../kernel/api.command.ts';
+import type { Env } from '../../config.ts';
 import { oneOf, parse } from '../../terminal/arguments.ts';
 import { createBar } from '../../terminal/bar.ts';
 import type { Command } from '../../terminal/command.ts';
-import { filterOptions, readFilters } from '../kernel/list/filters.command.ts';
 import type { Io } from '../../terminal/io.ts';
-import { bytes, counted, duration } from '../../terminal/readable.ts';
 import { option, optionHelp } from '../../terminal/options.ts';
+import { bytes, counted, duration } from '../../terminal/readable.ts';
+import { EXPORTED_LISTS, LISTS } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { filterOptions, readFilters } from '../kernel/list/filters.command.ts';
 
 const FORMATS = ['ndjson', 'csv'] as const;
 const NEWLINE = 10;

@@ -4,15 +4,15 @@
 import { Readable } from 'node:stream';
 import { stringify } from 'csv-stringify/sync';
 import { z } from 'zod';
-import { readAll } from './queries.ts';
-import type { DatabaseConnection } from '../../ledger/index.ts';
 import type { Logger } from '../../base/log/log.ts';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import { plain, REASON_MAX_LENGTH } from '../kernel/list/filters.contract.ts';
-import { EXPORTED_LISTS, type ExportedList } from '../lists.contract.ts';
 import type { ApiList } from '../kernel/list/list.operations.ts';
-import { LISTS } from '../lists.operations.ts';
 import { ApiError, type Caller, defineRead, type Operation } from '../kernel/operation/operation.ts';
 import { type IsTokenValid, mayGoOn, TOKEN_CHECK_MS } from '../kernel/operation/token-check.ts';
+import { EXPORTED_LISTS, type ExportedList } from '../lists.contract.ts';
+import { LISTS } from '../lists.operations.ts';
+import { readAll } from './queries.ts';
 
 /** On each replica. Each takes one of the operators' 256 connections, and memory for a page and a buffer, some MiB. */
 const EXPORTS_AT_ONCE = 4;

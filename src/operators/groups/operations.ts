@@ -1,11 +1,11 @@
 // The operations that count what is in the outbox and in quarantine, by what it has in common.
 
 import { z } from 'zod';
-import { groupOutbox, groupQuarantine } from './queries.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { outboxGroupFilters, OutboxGroups, quarantineGroupFilters, QuarantineGroups } from './contract.ts';
-import { COUNTED_MAX } from '../kernel/order/fields.contract.ts';
 import { defineRead, type Operation, scopeOf } from '../kernel/operation/operation.ts';
+import { COUNTED_MAX } from '../kernel/order/fields.contract.ts';
+import { OutboxGroups, outboxGroupFilters, QuarantineGroups, quarantineGroupFilters } from './contract.ts';
+import { groupOutbox, groupQuarantine } from './queries.ts';
 
 const HOW = `The largest groups first. A group is counted to ${COUNTED_MAX.toLocaleString('en-US')} at most.`;
 

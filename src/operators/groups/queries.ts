@@ -2,6 +2,11 @@
 // cost is bounded however much there is: of each part the oldest rows are read, by one index, and no more.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { batchedEvents, batches, type Database, type OutboxState, timeText } from '../../ledger/index.ts';
+import type { Scoped } from '../kernel/list/filters.queries.ts';
+import { COUNTED_MAX } from '../kernel/order/fields.contract.ts';
+import { has, inState, ofSources } from '../outbox/entries.queries.ts';
+import { QUARANTINE_STATES, quarantineConditions, receivedBetween } from '../quarantine/queries.ts';
 import {
   GROUPS_MAX,
   type OutboxGroups,
@@ -9,11 +14,6 @@ import {
   type QuarantineGroups,
   type quarantineGroupFilters,
 } from './contract.ts';
-import { COUNTED_MAX } from '../kernel/order/fields.contract.ts';
-import { batchedEvents, batches, type Database, type OutboxState, timeText } from '../../ledger/index.ts';
-import { QUARANTINE_STATES, quarantineConditions, receivedBetween } from '../quarantine/queries.ts';
-import { has, inState, ofSources } from '../outbox/entries.queries.ts';
-import type { Scoped } from '../kernel/list/filters.queries.ts';
 
 export type OutboxGroupsAsked = Scoped<typeof outboxGroupFilters>;
 export type QuarantineGroupsAsked = Scoped<typeof quarantineGroupFilters>;

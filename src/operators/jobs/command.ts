@@ -1,20 +1,20 @@
 // `tallyhook jobs`: finds jobs, and tells the whole story of one.
 
-import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
-import { ApiAnswerError, type Items, type OperatorsClient } from '../client/index.ts';
 import { DEFAULT_SOURCE } from '../../base/text/source-name.ts';
-import { openApi } from '../kernel/api.command.ts';
+import type { Env } from '../../config.ts';
 import { parse } from '../../terminal/arguments.ts';
-import { colourOf } from '../kernel/list/looks.command.ts';
 import { nounCommand } from '../../terminal/command.ts';
-import { printTable } from '../../terminal/listing.ts';
-import { listHelp, listVerb } from '../kernel/list/list.command.ts';
 import type { Io } from '../../terminal/io.ts';
+import { printTable } from '../../terminal/listing.ts';
 import { ago, clean, duration } from '../../terminal/readable.ts';
-import { storyColumns } from './story.command.ts';
 import { terminalWidth } from '../../terminal/table.ts';
 import { wrap } from '../../terminal/text-width.ts';
+import { ApiAnswerError, type Items, type OperatorsClient } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { listHelp, listVerb } from '../kernel/list/list.command.ts';
+import { colourOf } from '../kernel/list/looks.command.ts';
+import { storyColumns } from './story.command.ts';
 
 const help = `Finds jobs, and shows the whole story of one.
 

@@ -1,8 +1,8 @@
 // The list of jobs.
 
 import { html } from '../../web/index.ts';
-import { jobHref } from '../kernel/view/links.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
+import { jobHref } from '../kernel/view/links.ts';
 import { idLink } from '../kernel/view/texts.ts';
 import { span } from '../kernel/view/times.ts';
 import { STUCK_AFTER_S } from './contract.ts';

@@ -3,7 +3,6 @@
 
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../../ledger/index.ts';
-import { type Job, type jobFilters, STUCK_AFTER_S } from './contract.ts';
 import {
   byAllSources,
   byColumn,
@@ -14,6 +13,7 @@ import {
 import { createList, type List, questionOf } from '../kernel/list/list.queries.ts';
 import type { ListSpec } from '../kernel/list/range.queries.ts';
 import { shownColumns } from '../kernel/list/shown-columns.queries.ts';
+import { type Job, type jobFilters, STUCK_AFTER_S } from './contract.ts';
 
 /** `from` and `to` are of when a job was first seen. */
 export type JobFilters = Scoped<typeof jobFilters>;

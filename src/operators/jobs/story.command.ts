@@ -1,16 +1,16 @@
 // The columns of a job's story: for each step when it was, what it was, and the details that matter.
 
+import { count, counted, duration, time } from '../../terminal/readable.ts';
+import type { Column } from '../../terminal/table.ts';
 import {
   type Answers,
-  ERROR_MESSAGE_MAX_LENGTH,
-  type Items,
   actionDetails,
   answerOf,
+  ERROR_MESSAGE_MAX_LENGTH,
+  type Items,
   statusOf,
 } from '../client/index.ts';
 import { colourOf, timeColumn } from '../kernel/list/looks.command.ts';
-import { count, counted, duration, time } from '../../terminal/readable.ts';
-import type { Column } from '../../terminal/table.ts';
 
 type StoryItem = Answers['story']['items'][number];
 type Publication = Items['publications'];

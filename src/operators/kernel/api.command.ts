@@ -2,12 +2,12 @@
 
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Env } from '../../config.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { createOperatorsClient, type OperatorsClient, addressFault, tokenFault } from '../client/index.ts';
+import type { Env } from '../../config.ts';
 import { inRepository, withLocalRun } from '../../terminal/environment.ts';
 import type { Io } from '../../terminal/io.ts';
 import { duration } from '../../terminal/readable.ts';
+import { addressFault, createOperatorsClient, type OperatorsClient, tokenFault } from '../client/index.ts';
 
 export type Api = {
   readonly client: OperatorsClient;

@@ -2,16 +2,16 @@
 // is not shown; the lists have it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Env } from '../../config.ts';
 import { parseJson } from '../../base/json/json.ts';
-import { type Items, liveFilters, NoAnswerError, type ServerSentEvent, statusOf } from '../client/index.ts';
-import { openApi } from '../kernel/api.command.ts';
+import type { Env } from '../../config.ts';
 import { parse } from '../../terminal/arguments.ts';
-import { colourOf } from '../kernel/list/looks.command.ts';
 import type { Command } from '../../terminal/command.ts';
-import { filterHelp, filterOptions, readFilters } from '../kernel/list/filters.command.ts';
 import type { Io } from '../../terminal/io.ts';
 import { clean, duration, time } from '../../terminal/readable.ts';
+import { type Items, liveFilters, NoAnswerError, type ServerSentEvent, statusOf } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { filterHelp, filterOptions, readFilters } from '../kernel/list/filters.command.ts';
+import { colourOf } from '../kernel/list/looks.command.ts';
 
 /** `status` has no option here: `--kind` says the same. */
 const { status: _status, ...FILTERS } = liveFilters;

@@ -2,9 +2,9 @@
 // their token is no longer valid and when the service stops.
 
 import type { Logger } from 'pino';
-import { createLiveStream, type LiveStream } from './stream.ts';
 import { ApiError, type Caller } from '../kernel/operation/operation.ts';
 import { type IsTokenValid, mayGoOn } from '../kernel/operation/token-check.ts';
+import { createLiveStream, type LiveStream } from './stream.ts';
 
 export type Listeners = {
   /** Takes a place, until the stream is closed. @throws ApiError 429 or 503 if there is none left */

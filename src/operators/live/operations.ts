@@ -1,15 +1,15 @@
 // GET /live: sends deliveries and publications as they happen, as server-sent events.
 
 import { z } from 'zod';
-import { type AuditedDelivery, shownTo } from '../deliveries/queries.ts';
-import type { Live, LiveRows } from './queries.ts';
 import { isStatus, kindOf, parseEventId } from '../../event/index.ts';
 import { Delivery } from '../deliveries/contract.ts';
-import { liveFilters } from './contract.ts';
-import { Publication } from '../publications/contract.ts';
-import type { Listeners } from './listeners.ts';
-import { frameOf } from './stream.ts';
+import { type AuditedDelivery, shownTo } from '../deliveries/queries.ts';
 import { type Caller, defineRead, type Operation, scopeOf } from '../kernel/operation/operation.ts';
+import { Publication } from '../publications/contract.ts';
+import { liveFilters } from './contract.ts';
+import type { Listeners } from './listeners.ts';
+import type { Live, LiveRows } from './queries.ts';
+import { frameOf } from './stream.ts';
 
 const query = z.strictObject(liveFilters);
 type Query = z.output<typeof query>;

@@ -1,12 +1,12 @@
 // Deliveries and publications as they happen. The page is a frame that the script fills; one stream of events serves all tabs
 // of a browser, and each tab filters for itself.
 
-import { liveFilters } from './contract.ts';
 import { html } from '../../web/index.ts';
 import { get } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
 import { filtersIn, renderFilterForm } from '../kernel/list/filter-form.pages.ts';
 import { MEANINGS } from '../kernel/view/states.ts';
+import { liveFilters } from './contract.ts';
 
 /** More than a person reads back; the lists have them all. */
 const ROWS_MAX = 500;

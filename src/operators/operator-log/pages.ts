@@ -1,10 +1,10 @@
 // The operator log: who read and changed what.
 
 import type { z } from 'zod';
-import type { LogLine } from './contract.ts';
 import { type Content, html } from '../../web/index.ts';
-import { address, deliveryHref, eventHref, replayHref } from '../kernel/view/links.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
+import { address, deliveryHref, eventHref, replayHref } from '../kernel/view/links.ts';
+import type { LogLine } from './contract.ts';
 
 type Line = z.output<typeof LogLine>;
 

@@ -3,11 +3,11 @@
 import { sql } from 'kysely';
 import type { z } from 'zod';
 import { parseJson } from '../../base/json/json.ts';
-import type { logFilters, LogLine } from './contract.ts';
 import { byColumn, type FilterTable } from '../kernel/list/filters.queries.ts';
 import { createList, type List, questionOf } from '../kernel/list/list.queries.ts';
 import type { ListSpec } from '../kernel/list/range.queries.ts';
 import { shownColumns } from '../kernel/list/shown-columns.queries.ts';
+import type { LogLine, logFilters } from './contract.ts';
 
 type LogFilters = z.output<z.ZodObject<typeof logFilters>>;
 type Line = z.output<typeof LogLine>;

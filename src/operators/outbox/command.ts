@@ -1,22 +1,22 @@
 // `tallyhook outbox`: which events wait for an operator, and what is decided about them.
 
-import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
-import { type Answers, DECIDED_AT_ONCE, type Items, LISTS, PARKABLE, WAITING } from '../client/index.ts';
-import { openApi } from '../kernel/api.command.ts';
+import type { Env } from '../../config.ts';
 import { parse } from '../../terminal/arguments.ts';
 import { CONFIRM_OPTIONS } from '../../terminal/ask.ts';
-import { COLUMNS } from '../kernel/list/columns.command.ts';
-import { colourOf } from '../kernel/list/looks.command.ts';
 import { nounCommand, type Verb } from '../../terminal/command.ts';
-import { filterHelp, filterOptions, orOf, readFilters, wordsOf } from '../kernel/list/filters.command.ts';
-import { groupsHelp, groupsVerb } from '../kernel/group/group.command.ts';
-import { LISTING_OPTIONS, limitOf, printList } from '../../terminal/listing.ts';
-import { listHelp, listVerb } from '../kernel/list/list.command.ts';
 import type { Io } from '../../terminal/io.ts';
+import { LISTING_OPTIONS, limitOf, printList } from '../../terminal/listing.ts';
 import { optionHelp } from '../../terminal/options.ts';
-import { type OrderVerb, orderVerb } from '../kernel/order/verb.command.ts';
 import { ago, count, counted, orMore } from '../../terminal/readable.ts';
+import { type Answers, DECIDED_AT_ONCE, type Items, LISTS, PARKABLE, WAITING } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { groupsHelp, groupsVerb } from '../kernel/group/group.command.ts';
+import { COLUMNS } from '../kernel/list/columns.command.ts';
+import { filterHelp, filterOptions, orOf, readFilters, wordsOf } from '../kernel/list/filters.command.ts';
+import { listHelp, listVerb } from '../kernel/list/list.command.ts';
+import { colourOf } from '../kernel/list/looks.command.ts';
+import { type OrderVerb, orderVerb } from '../kernel/order/verb.command.ts';
 
 const FILTERS = LISTS.outbox.filters;
 

@@ -5,10 +5,6 @@
 // All lock in the order of the relay: batches, held entries, jobs, and the version that the leader reads.
 
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
-import type { Position } from '../kernel/list/cursor.ts';
-import { COUNTED_MAX, SAMPLE_MAX } from '../kernel/order/fields.contract.ts';
-import type { EntriesFilter, EntryItem, OutboxPreview } from './orders.contract.ts';
-import type { Entry } from './contract.ts';
 import {
   type Database,
   hasEvent,
@@ -17,9 +13,13 @@ import {
   type OutboxState,
   tellLeader,
 } from '../../ledger/index.ts';
-import { findEntries, pickEntries } from './decided-entries.queries.ts';
+import type { Position } from '../kernel/list/cursor.ts';
+import { COUNTED_MAX, SAMPLE_MAX } from '../kernel/order/fields.contract.ts';
 import { limitIdleTime, releaseJobs } from '../kernel/order/job-holds.queries.ts';
 import type { Order, Selection } from '../kernel/order/order.ts';
+import type { Entry } from './contract.ts';
+import { findEntries, pickEntries } from './decided-entries.queries.ts';
+import type { EntriesFilter, EntryItem, OutboxPreview } from './orders.contract.ts';
 
 export type Decision = 'retry' | 'discard' | 'park';
 

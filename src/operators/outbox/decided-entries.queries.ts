@@ -1,14 +1,14 @@
 // Which entries of the outbox an order takes: those that are named, or those of a filter, as the list shows them, oldest first.
 
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
-import type { Position } from '../kernel/list/cursor.ts';
-import { columns, type EntryRow, held, ofSources, readEntriesNamed, toEntry } from './entries.queries.ts';
-import { INSPECT, outbox } from './queries.ts';
-import type { EntriesFilter } from './orders.contract.ts';
-import type { Entry } from './contract.ts';
 import { type Database, hasEvent } from '../../ledger/index.ts';
 import { findEvents } from '../events/by-id.queries.ts';
+import type { Position } from '../kernel/list/cursor.ts';
 import type { Order } from '../kernel/order/order.ts';
+import type { Entry } from './contract.ts';
+import { columns, type EntryRow, held, ofSources, readEntriesNamed, toEntry } from './entries.queries.ts';
+import type { EntriesFilter } from './orders.contract.ts';
+import { INSPECT, outbox } from './queries.ts';
 
 /** Entries of the state that one call looks at, as many as the outbox's count. */
 const LOOKED_AT_MAX = 100_000;

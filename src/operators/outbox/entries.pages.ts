@@ -1,13 +1,13 @@
 // How an entry of the outbox is shown, in its list and where something is done to it.
 
-import type { Entry } from './contract.ts';
 import { type Html, html } from '../../web/index.ts';
-import { eventHref, replayHref } from '../kernel/view/links.ts';
 import type { Cells } from '../kernel/list/looks.pages.ts';
+import { eventHref, replayHref } from '../kernel/view/links.ts';
 import { state } from '../kernel/view/states.ts';
 import { clipped } from '../kernel/view/table.ts';
 import { explained } from '../kernel/view/texts.ts';
 import { timeOfDay } from '../kernel/view/times.ts';
+import type { Entry } from './contract.ts';
 
 export const OUTBOX = '/console/outbox';
 

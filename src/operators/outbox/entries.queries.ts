@@ -4,9 +4,9 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { eventId, type Status } from '../../event/index.ts';
 import { batchedEvents, type Database, hasEvent, type OutboxState } from '../../ledger/index.ts';
-import type { Entry } from './contract.ts';
 import { sourcesIn } from '../kernel/list/filters.queries.ts';
 import { shownColumns } from '../kernel/list/shown-columns.queries.ts';
+import type { Entry } from './contract.ts';
 
 export type EntryRow = Omit<Entry, 'event_id'> & { status: Status; progress_percentage: number | null };
 

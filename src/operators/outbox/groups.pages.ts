@@ -1,12 +1,12 @@
 // How much waits in the outbox for which reason, and what can be done to each group.
 
 import type { z } from 'zod';
-import { OutboxGroups } from '../groups/contract.ts';
 import { type Content, html } from '../../web/index.ts';
+import { OutboxGroups } from '../groups/contract.ts';
 import type { Visit } from '../kernel/console/page.ts';
-import { state } from '../kernel/view/states.ts';
 import { byIn, renderGroups } from '../kernel/group/group.pages.ts';
 import { orderHref } from '../kernel/order/selection.pages.ts';
+import { state } from '../kernel/view/states.ts';
 import { OUTBOX } from './entries.pages.ts';
 
 type Group = z.output<typeof OutboxGroups>['items'][number];

@@ -1,11 +1,11 @@
 // The API's orders about entries of the outbox: retry, discard and park.
 
 import type { LogEntry } from '../kernel/access/operator-log.queries.ts';
-import { DECIDED_AT_ONCE, type EntriesFilter } from './orders.contract.ts';
-import { decide, type Decision, DECISIONS, previewEntries } from './decide.queries.ts';
-import type { Order } from '../kernel/order/order.ts';
 import type { Operation } from '../kernel/operation/operation.ts';
 import { type Done, orderOperation } from '../kernel/order/order.operations.ts';
+import type { Order } from '../kernel/order/order.ts';
+import { DECISIONS, type Decision, decide, previewEntries } from './decide.queries.ts';
+import { DECIDED_AT_ONCE, type EntriesFilter } from './orders.contract.ts';
 
 export function createOutboxOrders(): readonly Operation[] {
   return [

@@ -1,14 +1,14 @@
 // Retrying, discarding and parking entries of the outbox.
 
-import { type Entry, outboxFilters } from './contract.ts';
-import { EntriesAnswer, type EntryItem } from './orders.contract.ts';
 import { type Content, html } from '../../web/index.ts';
 import type { Page } from '../kernel/console/page.ts';
-import { eventHref } from '../kernel/view/links.ts';
 import { pageColumns } from '../kernel/list/looks.pages.ts';
-import { renderTable } from '../kernel/view/table.ts';
 import { orderPages } from '../kernel/order/order.pages.ts';
+import { eventHref } from '../kernel/view/links.ts';
+import { renderTable } from '../kernel/view/table.ts';
+import { type Entry, outboxFilters } from './contract.ts';
 import { ENTRY_CELLS } from './entries.pages.ts';
+import { EntriesAnswer, type EntryItem } from './orders.contract.ts';
 
 const renderItems = (items: readonly EntryItem[]): Content =>
   renderTable<EntryItem>({

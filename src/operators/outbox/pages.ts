@@ -1,18 +1,18 @@
 // The outbox: what is still to be published, why it is not, and the decisions on it.
 
-import type { Entry } from './contract.ts';
 import { type Content, html } from '../../web/index.ts';
 import type { PageOf } from '../kernel/console/calls.ts';
-import { type OrderName } from '../orders.contract.ts';
-import { PARKABLE, WAITING } from './orders.contract.ts';
-import { address } from '../kernel/view/links.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
+import { orderHref, tick } from '../kernel/order/selection.pages.ts';
+import { address } from '../kernel/view/links.ts';
 import { capped, counted } from '../kernel/view/numbers.ts';
 import type { Column } from '../kernel/view/table.ts';
 import { utc } from '../kernel/view/times.ts';
-import { orderHref, tick } from '../kernel/order/selection.pages.ts';
+import { type OrderName } from '../orders.contract.ts';
+import type { Entry } from './contract.ts';
 import { ENTRY_CELLS, OUTBOX } from './entries.pages.ts';
 import { outboxGroups } from './groups.pages.ts';
+import { PARKABLE, WAITING } from './orders.contract.ts';
 
 /** Copies of replays are decided on by their replay. */
 const isOpen = ({ replay_id: replay }: Entry) => replay === null;

@@ -2,8 +2,10 @@
 
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../ledger/index.ts';
-import type { Entry, outboxFilters } from './contract.ts';
 import type { Position } from '../kernel/list/cursor.ts';
+import type { Scoped } from '../kernel/list/filters.queries.ts';
+import { cutPage, type List, type Page, type PageOptions } from '../kernel/list/list.queries.ts';
+import type { Entry, outboxFilters } from './contract.ts';
 import {
   columns,
   type EntryRow,
@@ -18,8 +20,6 @@ import {
   START,
   toEntry,
 } from './entries.queries.ts';
-import type { Scoped } from '../kernel/list/filters.queries.ts';
-import { cutPage, type List, type Page, type PageOptions } from '../kernel/list/list.queries.ts';
 
 export type OutboxFilters = Scoped<typeof outboxFilters>;
 

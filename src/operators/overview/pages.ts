@@ -1,19 +1,19 @@
 // The overview: is all well? What needs a decision comes first, then what happened lately, then the parts of the service.
 
-import { QuarantineGroups } from '../groups/contract.ts';
-import { ReplicaList, type Replica } from '../replicas/contract.ts';
-import { Stats } from '../statistics/contract.ts';
 import { type Content, type Html, html } from '../../web/index.ts';
+import { QuarantineGroups } from '../groups/contract.ts';
 import { get, type Visit } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
 import { address } from '../kernel/view/links.ts';
 import { capped } from '../kernel/view/numbers.ts';
-import { renderTable } from '../kernel/view/table.ts';
 import { state } from '../kernel/view/states.ts';
+import { renderTable } from '../kernel/view/table.ts';
 import { utc } from '../kernel/view/times.ts';
+import { type Replica, ReplicaList } from '../replicas/contract.ts';
+import { Stats } from '../statistics/contract.ts';
 import { renderCharts } from './charts.pages.ts';
-import { type Range, rangeIn, RANGES, renderRanges } from './range.pages.ts';
+import { RANGES, type Range, rangeIn, renderRanges } from './range.pages.ts';
 import { stepsOf } from './series.pages.ts';
 import { type Count, renderVerdict, type Situation } from './verdict.pages.ts';
 

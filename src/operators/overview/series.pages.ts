@@ -1,9 +1,9 @@
 // The statistics of the API as the series of charts: a value for each step, also where nothing happened.
 
 import type { z } from 'zod';
-import type { Stats } from '../statistics/contract.ts';
 import type { Series } from '../kernel/view/chart.ts';
 import { exact } from '../kernel/view/numbers.ts';
+import type { Stats } from '../statistics/contract.ts';
 
 export type StatsAnswer = z.output<typeof Stats>;
 type Item = StatsAnswer['items'][number];

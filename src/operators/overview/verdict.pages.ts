@@ -3,9 +3,9 @@
 
 import type { Readiness } from '../../http/index.ts';
 import { type Html, html } from '../../web/index.ts';
-import type { DatabaseLoss, Replica } from '../replicas/contract.ts';
 import { capped, counted } from '../kernel/view/numbers.ts';
 import { ago, span, utc } from '../kernel/view/times.ts';
+import type { DatabaseLoss, Replica } from '../replicas/contract.ts';
 
 export type Count = { readonly count: number; readonly isExact: boolean };
 

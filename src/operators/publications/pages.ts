@@ -1,8 +1,8 @@
 // The list of publications.
 
 import { html } from '../../web/index.ts';
-import { eventHref, jobHref, replayHref } from '../kernel/view/links.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
+import { eventHref, jobHref, replayHref } from '../kernel/view/links.ts';
 import { clipped } from '../kernel/view/table.ts';
 import { explained, idLink } from '../kernel/view/texts.ts';
 

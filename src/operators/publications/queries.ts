@@ -5,7 +5,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { eventId, parseEventId, type Status } from '../../event/index.ts';
 import type { Database } from '../../ledger/index.ts';
-import type { Publication, publicationFilters } from './contract.ts';
 import type { Condition } from '../kernel/list/access-path.queries.ts';
 import {
   byColumn,
@@ -20,6 +19,7 @@ import { createList, type List, questionOf } from '../kernel/list/list.queries.t
 import type { RowKey } from '../kernel/list/new-rows.queries.ts';
 import type { ListSpec } from '../kernel/list/range.queries.ts';
 import { shownColumns } from '../kernel/list/shown-columns.queries.ts';
+import type { Publication, publicationFilters } from './contract.ts';
 
 export type PublicationFilters = Scoped<typeof publicationFilters>;
 

@@ -1,26 +1,26 @@
 // `tallyhook quarantine`: authentic deliveries that were not understood. They get a second try with the present schemas, or are
 // given up, with a note that says why.
 
-import { DISCARDED_AT_ONCE, LISTS, RELEASED_AT_ONCE } from '../client/index.ts';
 import { CONFIRM_OPTIONS } from '../../terminal/ask.ts';
-import { COLUMNS } from '../kernel/list/columns.command.ts';
 import { nounCommand } from '../../terminal/command.ts';
-import { filterHelp } from '../kernel/list/filters.command.ts';
-import { groupsHelp, groupsVerb } from '../kernel/group/group.command.ts';
 import type { Io } from '../../terminal/io.ts';
 import { printTable } from '../../terminal/listing.ts';
-import { listHelp, listVerb } from '../kernel/list/list.command.ts';
 import { optionHelp } from '../../terminal/options.ts';
+import { count, counted } from '../../terminal/readable.ts';
+import type { Column } from '../../terminal/table.ts';
+import { DISCARDED_AT_ONCE, LISTS, RELEASED_AT_ONCE } from '../client/index.ts';
+import { groupsHelp, groupsVerb } from '../kernel/group/group.command.ts';
+import { COLUMNS } from '../kernel/list/columns.command.ts';
+import { filterHelp } from '../kernel/list/filters.command.ts';
+import { listHelp, listVerb } from '../kernel/list/list.command.ts';
 import { takePages } from '../kernel/order/order.command.ts';
 import {
-  isFailure,
   type Item,
+  isFailure,
   type OrderVerb,
   orderVerb,
   type Telling,
 } from '../kernel/order/verb.command.ts';
-import { count, counted } from '../../terminal/readable.ts';
-import type { Column } from '../../terminal/table.ts';
 
 /** Of the actions on all that wait. */
 const { state: _state, ...ORDER_FILTERS } = LISTS.quarantine.filters;

@@ -1,8 +1,8 @@
 // The quarantine: the filters of its list, and the orders and answers of releases and discards.
 
 import { z } from 'zod';
-import { columnsOf } from '../kernel/list/columns.contract.ts';
 import { Delivery, deliveryColumns } from '../deliveries/contract.ts';
+import { columnsOf } from '../kernel/list/columns.contract.ts';
 import { documented, timestamp } from '../kernel/list/fields.contract.ts';
 import {
   exactReason,

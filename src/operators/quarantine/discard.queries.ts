@@ -2,9 +2,9 @@
 // and body stay for `RETENTION_DAYS`, with who discarded it, when and why.
 
 import { sql, type Transaction } from 'kysely';
-import type { QuarantineFilter } from './contract.ts';
 import type { Database } from '../../ledger/index.ts';
 import type { Order } from '../kernel/order/order.ts';
+import type { QuarantineFilter } from './contract.ts';
 import { type Found, type Picked, pickWaiting } from './picked.queries.ts';
 
 /**

@@ -2,14 +2,14 @@
 // can be. Discard: they no longer wait. Each has a line in the operator log.
 
 import { keepDays } from '../../ledger/index.ts';
-import { DISCARDED_AT_ONCE, type QuarantineFilter, RELEASED_AT_ONCE, UNDERSTOOD } from './contract.ts';
-import { discard } from './discard.queries.ts';
-import { previewWaiting, RELEASED_OF_A_JOB } from './picked.queries.ts';
-import { release } from './release.queries.ts';
-import { quarantine } from './queries.ts';
 import { apiList, scoped } from '../kernel/list/list.operations.ts';
 import type { Operation } from '../kernel/operation/operation.ts';
 import { type OrderSpec, orderOperation } from '../kernel/order/order.operations.ts';
+import { DISCARDED_AT_ONCE, type QuarantineFilter, RELEASED_AT_ONCE, UNDERSTOOD } from './contract.ts';
+import { discard } from './discard.queries.ts';
+import { previewWaiting, RELEASED_OF_A_JOB } from './picked.queries.ts';
+import { quarantine } from './queries.ts';
+import { release } from './release.queries.ts';
 
 export const quarantineList = apiList('quarantine', quarantine, scoped);
 

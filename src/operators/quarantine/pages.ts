@@ -1,20 +1,20 @@
 // The quarantine: authentic deliveries that were not understood, why, and the decisions on them.
 
+import { type Content, html } from '../../web/index.ts';
 import type { Delivery } from '../deliveries/contract.ts';
 import { QuarantineGroups } from '../groups/contract.ts';
-import { DeliveriesAnswer, type DeliveryItem, quarantineFilters } from './contract.ts';
-import { type Content, html } from '../../web/index.ts';
 import type { Page, Visit } from '../kernel/console/page.ts';
-import { deliveryHref, eventHref, jobHref } from '../kernel/view/links.ts';
+import { byIn, type Group, renderGroups } from '../kernel/group/group.pages.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
 import { type Cells, pageColumns } from '../kernel/list/looks.pages.ts';
+import { orderPages } from '../kernel/order/order.pages.ts';
+import { orderHref, tick } from '../kernel/order/selection.pages.ts';
+import { deliveryHref, eventHref, jobHref } from '../kernel/view/links.ts';
 import { state } from '../kernel/view/states.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
 import { idLink } from '../kernel/view/texts.ts';
 import { utc } from '../kernel/view/times.ts';
-import { byIn, type Group, renderGroups } from '../kernel/group/group.pages.ts';
-import { orderPages } from '../kernel/order/order.pages.ts';
-import { orderHref, tick } from '../kernel/order/selection.pages.ts';
+import { DeliveriesAnswer, type DeliveryItem, quarantineFilters } from './contract.ts';
 
 const PATH = '/console/quarantine';
 

@@ -2,14 +2,14 @@
 // those of a filter, oldest first.
 
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
+import { type AuthenticBody, type Database, jobKey, timeText } from '../../ledger/index.ts';
+import { readDeliveriesNamed } from '../deliveries/queries.ts';
 import type { Position } from '../kernel/list/cursor.ts';
 import { untilText } from '../kernel/list/range.queries.ts';
-import { readDeliveriesNamed } from '../deliveries/queries.ts';
-import { IS_WAITING, quarantineConditions, receivedBetween } from './queries.ts';
 import { COUNTED_MAX, SAMPLE_MAX } from '../kernel/order/fields.contract.ts';
-import type { DeliveryItem, QuarantineFilter, QuarantinePreview } from './contract.ts';
-import { type AuthenticBody, type Database, jobKey, timeText } from '../../ledger/index.ts';
 import type { Order, Selection } from '../kernel/order/order.ts';
+import type { DeliveryItem, QuarantineFilter, QuarantinePreview } from './contract.ts';
+import { IS_WAITING, quarantineConditions, receivedBetween } from './queries.ts';
 
 /** Of one job in one call. Each is a statement of its own, and the other jobs stay locked meanwhile. */
 export const RELEASED_OF_A_JOB = 8;

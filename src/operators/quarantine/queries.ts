@@ -11,7 +11,7 @@ import {
 import type { Condition } from '../kernel/list/access-path.queries.ts';
 import { byPartialIndex, type FilterTable, filtersOf, type Scoped } from '../kernel/list/filters.queries.ts';
 import { createList, type List, questionOf } from '../kernel/list/list.queries.ts';
-import type { quarantineFilters, QuarantineState } from './contract.ts';
+import type { QuarantineState, quarantineFilters } from './contract.ts';
 
 export type QuarantineFilters = Scoped<typeof quarantineFilters>;
 

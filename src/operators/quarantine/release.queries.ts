@@ -5,16 +5,16 @@
 import { CompiledQuery, type Transaction } from 'kysely';
 import { eventId } from '../../event/index.ts';
 import {
-  understand,
+  type Database,
   type JobEvent,
   jobKey,
   RELEASE_QUARANTINED,
   releaseColumns,
-  type Database,
+  understand,
 } from '../../ledger/index.ts';
-import type { QuarantineFilter } from './contract.ts';
 import { limitIdleTime } from '../kernel/order/job-holds.queries.ts';
 import type { Order } from '../kernel/order/order.ts';
+import type { QuarantineFilter } from './contract.ts';
 import { lock, type Picked, pickWaiting, type Quarantined, withinLimits } from './picked.queries.ts';
 
 export type Release = {

@@ -8,9 +8,9 @@
 
 import { randomUUIDv7 } from 'node:crypto';
 import { type Kysely, sql, type Transaction } from 'kysely';
+import { type Database, type ReplayState, tellLeader } from '../../ledger/index.ts';
 import type { Event } from '../events/contract.ts';
 import { untilText } from '../kernel/list/range.queries.ts';
-import { type Database, type ReplayState, tellLeader } from '../../ledger/index.ts';
 import { measureSelected, sampleSelected } from './extent.queries.ts';
 import { findReplay, type Replay } from './queries.ts';
 import type { Selection } from './selection.queries.ts';

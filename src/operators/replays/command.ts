@@ -1,16 +1,16 @@
 // `tallyhook replays`: what was replayed, what is being replayed, and how to stop it.
 
 import type { Env } from '../../config.ts';
-import type { Answers, Items } from '../client/index.ts';
-import { openApi } from '../kernel/api.command.ts';
 import { argumentOf, parse } from '../../terminal/arguments.ts';
-import { nameColumn, textColumn } from '../kernel/list/looks.command.ts';
 import { nounCommand, type Verb } from '../../terminal/command.ts';
-import { printOne, printTable } from '../../terminal/listing.ts';
-import { listHelp, listVerb } from '../kernel/list/list.command.ts';
 import type { Io } from '../../terminal/io.ts';
+import { printOne, printTable } from '../../terminal/listing.ts';
 import { count, orMore, time } from '../../terminal/readable.ts';
 import type { Column } from '../../terminal/table.ts';
+import type { Answers, Items } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { listHelp, listVerb } from '../kernel/list/list.command.ts';
+import { nameColumn, textColumn } from '../kernel/list/looks.command.ts';
 import { printReplay, watchReplay } from './watch.command.ts';
 
 const help = `Replays, finished and under way ("tallyhook replay" starts one).

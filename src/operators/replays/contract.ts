@@ -1,8 +1,8 @@
 // Replays: the fields that the API shows, also of a dry run and in a job's story, and the filters of their list.
 
 import { z } from 'zod';
-import { columnsOf } from '../kernel/list/columns.contract.ts';
 import { Event } from '../events/contract.ts';
+import { columnsOf } from '../kernel/list/columns.contract.ts';
 import { timestamp } from '../kernel/list/fields.contract.ts';
 import { stateFilter } from '../kernel/list/filters.contract.ts';
 import { ReplayFilter, replayRate } from './order.contract.ts';

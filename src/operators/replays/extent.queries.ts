@@ -2,11 +2,11 @@
 // them for good.
 
 import { type Kysely, sql } from 'kysely';
+import type { Database } from '../../ledger/index.ts';
+import type { Event } from '../events/contract.ts';
 import { allEvents, eventSpec, readEventsNumbered } from '../events/queries.ts';
 import { looseScan } from '../kernel/list/loose-scan.queries.ts';
 import { firstRows } from '../kernel/list/scan.queries.ts';
-import type { Event } from '../events/contract.ts';
-import type { Database } from '../../ledger/index.ts';
 import { filtersIn, type Selection, selected, timesOf } from './selection.queries.ts';
 
 /** Between which sequences the events of a replay are: behind `after`, and up to `upTo`. */

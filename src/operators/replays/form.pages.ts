@@ -1,9 +1,9 @@
 // What the form of a new replay holds, in its address and when it is sent: an order of the API, field by field.
 
-import { type ReplayOrder, replayEventFilters } from './order.contract.ts';
 import { type SameAs, sameAs } from '../kernel/console/same-as.ts';
 import { filtersIn } from '../kernel/list/filter-form.pages.ts';
 import { withMoments } from '../kernel/list/list.pages.ts';
+import { type ReplayOrder, replayEventFilters } from './order.contract.ts';
 
 export type ReplayForm = {
   /** As they were typed. */

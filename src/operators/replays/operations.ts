@@ -3,16 +3,6 @@
 
 import { z } from 'zod';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import {
-  type Change,
-  changeReplay,
-  createReplay,
-  MAX_OPEN_REPLAYS,
-  previewReplay,
-} from './changes.queries.ts';
-import { findReplay, listSkips, replays } from './queries.ts';
-import { ReplayOrder } from './order.contract.ts';
-import { Replay, REPLAY_SAMPLE_MAX, ReplayDetail, ReplayPreview, SKIPS_SHOWN_MAX } from './contract.ts';
 import { apiList, listOperation } from '../kernel/list/list.operations.ts';
 import {
   ApiError,
@@ -22,6 +12,16 @@ import {
   type Operation,
   scopeOf,
 } from '../kernel/operation/operation.ts';
+import {
+  type Change,
+  changeReplay,
+  createReplay,
+  MAX_OPEN_REPLAYS,
+  previewReplay,
+} from './changes.queries.ts';
+import { REPLAY_SAMPLE_MAX, Replay, ReplayDetail, ReplayPreview, SKIPS_SHOWN_MAX } from './contract.ts';
+import { ReplayOrder } from './order.contract.ts';
+import { findReplay, listSkips, replays } from './queries.ts';
 import { onlySource, requireVisible, selectByIds } from './scope.operations.ts';
 
 const params = z.strictObject({ id: z.uuid() });

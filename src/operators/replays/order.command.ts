@@ -1,7 +1,14 @@
 // `tallyhook replay`: has events published again. It counts and shows them first, asks, and watches until the end.
 
-import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
+import type { Env } from '../../config.ts';
+import { parse, whole } from '../../terminal/arguments.ts';
+import { CONFIRM_OPTIONS, confirm, requireSomebody } from '../../terminal/ask.ts';
+import type { Command } from '../../terminal/command.ts';
+import { type Io, toJson } from '../../terminal/io.ts';
+import { flag, option, optionHelp } from '../../terminal/options.ts';
+import { clean, counted, duration, orMore } from '../../terminal/readable.ts';
+import { renderTable, terminalWidth } from '../../terminal/table.ts';
 import {
   type Answers,
   REPLAY_EVENT_IDS_MAX,
@@ -11,16 +18,9 @@ import {
   replayEventFilters,
 } from '../client/index.ts';
 import { openApi } from '../kernel/api.command.ts';
-import { parse, whole } from '../../terminal/arguments.ts';
-import { CONFIRM_OPTIONS, confirm, requireSomebody } from '../../terminal/ask.ts';
-import type { Command } from '../../terminal/command.ts';
 import { COLUMNS } from '../kernel/list/columns.command.ts';
 import { filterHelp, filterOptions, readFilters } from '../kernel/list/filters.command.ts';
-import { type Io, toJson } from '../../terminal/io.ts';
-import { clean, counted, duration, orMore } from '../../terminal/readable.ts';
-import { renderTable, terminalWidth } from '../../terminal/table.ts';
 import { printReplay, watchReplay } from './watch.command.ts';
-import { flag, option, optionHelp } from '../../terminal/options.ts';
 
 const OPTIONS = {
   queue: option('NAME', 'only to this queue, and not to the exchange'),

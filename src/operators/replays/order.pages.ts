@@ -1,20 +1,20 @@
 // The form that starts a replay. Its state is its address, and below it stands what the replay would publish: the dry run. The
 // button acts on what was shown, since it sends the dry run's upper bound.
 
-import { REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, replayEventFilters } from './order.contract.ts';
-import { Replay, ReplayPreview } from './contract.ts';
 import type { z } from 'zod';
-import { ApiError } from '../kernel/operation/operation.ts';
 import { type Content, type Html, html } from '../../web/index.ts';
 import { get, type Page, post, type Visit } from '../kernel/console/page.ts';
-import { hiddenFields, keyField, keyIn } from '../kernel/view/act.ts';
-import { counted } from '../kernel/view/numbers.ts';
 import { renderField } from '../kernel/list/filter-form.pages.ts';
+import { ApiError } from '../kernel/operation/operation.ts';
+import { hiddenFields, keyField, keyIn } from '../kernel/view/act.ts';
 import { eventHref, jobHref, replayHref } from '../kernel/view/links.ts';
+import { counted } from '../kernel/view/numbers.ts';
 import { state } from '../kernel/view/states.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
 import { duration, utc } from '../kernel/view/times.ts';
-import { fieldsOf, namesEvents, orderOf, readReplayForm, type ReplayForm, sameReplay } from './form.pages.ts';
+import { Replay, ReplayPreview } from './contract.ts';
+import { fieldsOf, namesEvents, orderOf, type ReplayForm, readReplayForm, sameReplay } from './form.pages.ts';
+import { REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, replayEventFilters } from './order.contract.ts';
 
 const PATH = '/console/replays/new';
 type Preview = z.output<typeof ReplayPreview>;

@@ -1,19 +1,19 @@
 // The list of replays, and one of them: its progress, what it left out, and how to pause, resume or end it.
 
 import type { z } from 'zod';
-import { Replay, ReplayDetail } from './contract.ts';
 import { type Content, html } from '../../web/index.ts';
 import { type Calls } from '../kernel/console/calls.ts';
 import { get, type Page, post } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
+import { listPage } from '../kernel/list/list.pages.ts';
 import { keyField, keyIn } from '../kernel/view/act.ts';
-import { capped, counted, exact } from '../kernel/view/numbers.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
 import { address, eventHref, replayHref } from '../kernel/view/links.ts';
-import { listPage } from '../kernel/list/list.pages.ts';
+import { capped, counted, exact } from '../kernel/view/numbers.ts';
 import { state } from '../kernel/view/states.ts';
 import { renderTable } from '../kernel/view/table.ts';
 import { utc } from '../kernel/view/times.ts';
+import { Replay, ReplayDetail } from './contract.ts';
 
 type Shown = z.output<typeof Replay>;
 type Detail = z.output<typeof ReplayDetail>;

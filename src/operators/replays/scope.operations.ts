@@ -3,10 +3,10 @@
 import type { Transaction } from 'kysely';
 import { parseEventId } from '../../event/index.ts';
 import { type Database } from '../../ledger/index.ts';
-import type { Replay } from './queries.ts';
-import type { ReplayRequest } from './changes.queries.ts';
 import { findEvents } from '../events/by-id.queries.ts';
 import { ApiError, type Caller, forbidden, notFound, scopeOf } from '../kernel/operation/operation.ts';
+import type { ReplayRequest } from './changes.queries.ts';
+import type { Replay } from './queries.ts';
 
 const MAX_MISSING_SHOWN = 3;
 

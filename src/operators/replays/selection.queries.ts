@@ -3,12 +3,12 @@
 
 import { type Expression, type SqlBool, sql } from 'kysely';
 import type { z } from 'zod';
-import type { Condition } from '../kernel/list/access-path.queries.ts';
-import { type EventFilters, eventTable } from '../events/queries.ts';
-import { bySources, type Filter, type FilterTable, filtersOf } from '../kernel/list/filters.queries.ts';
-import { looseScan } from '../kernel/list/loose-scan.queries.ts';
 import type { deliveryFilters } from '../deliveries/contract.ts';
 import type { eventFilters } from '../events/contract.ts';
+import { type EventFilters, eventTable } from '../events/queries.ts';
+import type { Condition } from '../kernel/list/access-path.queries.ts';
+import { bySources, type Filter, type FilterTable, filtersOf } from '../kernel/list/filters.queries.ts';
+import { looseScan } from '../kernel/list/loose-scan.queries.ts';
 
 type DeliveryFilter = z.output<z.ZodObject<typeof deliveryFilters>>;
 type OfDelivery = Pick<DeliveryFilter, 'secret_fingerprint' | 'remote_address'>;

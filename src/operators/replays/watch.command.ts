@@ -1,12 +1,12 @@
 // Watches a replay until it is no longer running. Ctrl-C ends the watching; the service goes on with the replay.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Items } from '../client/index.ts';
-import type { Api } from '../kernel/api.command.ts';
 import { createBar } from '../../terminal/bar.ts';
-import { colourOf } from '../kernel/list/looks.command.ts';
 import { type Io, toJson } from '../../terminal/io.ts';
 import { clean, count, counted, duration, orMore } from '../../terminal/readable.ts';
+import type { Items } from '../client/index.ts';
+import type { Api } from '../kernel/api.command.ts';
+import { colourOf } from '../kernel/list/looks.command.ts';
 
 type Replay = Items['replays'];
 

@@ -1,15 +1,15 @@
 // `tallyhook replicas`: the processes of the service.
 
 import type { Env } from '../../config.ts';
-import type { Answers } from '../client/index.ts';
-import { openApi } from '../kernel/api.command.ts';
 import { parse } from '../../terminal/arguments.ts';
-import { numberColumn, idColumn, nameColumn, timeColumn } from '../kernel/list/looks.command.ts';
 import { nounCommand } from '../../terminal/command.ts';
-import { printTable } from '../../terminal/listing.ts';
 import type { Io } from '../../terminal/io.ts';
+import { printTable } from '../../terminal/listing.ts';
 import { ago } from '../../terminal/readable.ts';
 import type { Column } from '../../terminal/table.ts';
+import type { Answers } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { idColumn, nameColumn, numberColumn, timeColumn } from '../kernel/list/looks.command.ts';
 
 const help = `The processes of the service: which version each one runs, and when it was last heard of.
 

@@ -1,9 +1,9 @@
 // GET /replicas: the processes of the service, their versions and heartbeats, and which one leads the relay.
 
-import { readLoss, readReplicas } from './queries.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { ReplicaList } from './contract.ts';
 import { defineRead, type Operation } from '../kernel/operation/operation.ts';
+import { ReplicaList } from './contract.ts';
+import { readLoss, readReplicas } from './queries.ts';
 
 export function createReplicaOperations({
   connection,

@@ -1,16 +1,16 @@
 // `tallyhook find`: from something that an operator has in hand to the command that shows it.
 
 import type { Env } from '../../config.ts';
-import type { Answers } from '../client/index.ts';
-import { openApi } from '../kernel/api.command.ts';
 import { argumentOf, parse } from '../../terminal/arguments.ts';
-import { colourOf, timeColumn } from '../kernel/list/looks.command.ts';
 import type { Command } from '../../terminal/command.ts';
-import { printTable } from '../../terminal/listing.ts';
 import type { Io } from '../../terminal/io.ts';
+import { printTable } from '../../terminal/listing.ts';
 import { clean } from '../../terminal/readable.ts';
 import { tallyhookLine } from '../../terminal/shell-line.ts';
 import type { Column } from '../../terminal/table.ts';
+import type { Answers } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { colourOf, timeColumn } from '../kernel/list/looks.command.ts';
 
 const help = `Leads from an id, an error code or a source to what shows it.
 

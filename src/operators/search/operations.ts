@@ -1,11 +1,11 @@
 // GET /search: one box for all that an operator has in hand.
 
 import { z } from 'zod';
-import { search } from './queries.ts';
-import type { ConfiguredSource } from '../sources/queries.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { SearchAnswer, searchQuery } from './contract.ts';
 import { defineRead, type Operation } from '../kernel/operation/operation.ts';
+import type { ConfiguredSource } from '../sources/queries.ts';
+import { SearchAnswer, searchQuery } from './contract.ts';
+import { search } from './queries.ts';
 
 export function createSearchOperations(deps: {
   readonly connection: Pick<DatabaseConnection, 'db'>;

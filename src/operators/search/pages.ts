@@ -1,6 +1,5 @@
 // The search box of every page. What names one thing leads to it; anything else lists what it may mean.
 
-import { SEARCH_MAX, SearchAnswer, type SearchItem } from './contract.ts';
 import { type Content, type Html, html } from '../../web/index.ts';
 import { get } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
@@ -8,6 +7,7 @@ import { address, deliveryHref, eventHref, jobHref, replayHref, sourceHref } fro
 import { state } from '../kernel/view/states.ts';
 import { renderTable } from '../kernel/view/table.ts';
 import { utc } from '../kernel/view/times.ts';
+import { SEARCH_MAX, SearchAnswer, type SearchItem } from './contract.ts';
 
 export const search = get('/search', ['search'], async ({ query, calls, origin }) => {
   const q = query.get('q')?.trim() ?? '';

@@ -3,12 +3,12 @@
 
 import { type Kysely, sql } from 'kysely';
 import { type Database, timeText } from '../../ledger/index.ts';
-import { SEARCH_MAX, type SearchAnswer, type SearchItem } from './contract.ts';
-import { findReplay } from '../replays/queries.ts';
 import { deliveries, findDelivery } from '../deliveries/queries.ts';
 import { events, findEvent } from '../events/queries.ts';
-import { hasPrefix, sourcesIn } from '../kernel/list/filters.queries.ts';
 import { jobs } from '../jobs/queries.ts';
+import { hasPrefix, sourcesIn } from '../kernel/list/filters.queries.ts';
+import { findReplay } from '../replays/queries.ts';
+import { SEARCH_MAX, type SearchAnswer, type SearchItem } from './contract.ts';
 
 /** What may be seen (null: all sources), and the names that are configured. */
 type Within = {

@@ -1,15 +1,15 @@
 // `tallyhook sessions`: who is signed in to the console, and how to end that.
 
 import type { Env } from '../../config.ts';
-import type { Answers } from '../client/index.ts';
-import { openApi } from '../kernel/api.command.ts';
 import { argumentOf, parse } from '../../terminal/arguments.ts';
-import { idColumn, nameColumn, timeColumn } from '../kernel/list/looks.command.ts';
 import { nounCommand } from '../../terminal/command.ts';
-import { printTable } from '../../terminal/listing.ts';
 import { type Io, toJson } from '../../terminal/io.ts';
+import { printTable } from '../../terminal/listing.ts';
 import { clean } from '../../terminal/readable.ts';
 import type { Column } from '../../terminal/table.ts';
+import type { Answers } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { idColumn, nameColumn, timeColumn } from '../kernel/list/looks.command.ts';
 
 const help = `Browsers that are signed in to the console. A session has the rights of its token, and ends with it.
 

@@ -1,9 +1,8 @@
 // The API's operations on sessions of the console: list and end them, and make a code that begins one.
 
 import { z } from 'zod';
-import { CODE_MINUTES, endSession, listSessions, makeCode } from '../kernel/access/sessions.queries.ts';
-import { EndedSession, SessionPage, SESSIONS_SHOWN_MAX, SignInCode } from './contract.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
+import { CODE_MINUTES, endSession, listSessions, makeCode } from '../kernel/access/sessions.queries.ts';
 import {
   ApiError,
   defineAction,
@@ -11,6 +10,7 @@ import {
   notFound,
   type Operation,
 } from '../kernel/operation/operation.ts';
+import { EndedSession, SESSIONS_SHOWN_MAX, SessionPage, SignInCode } from './contract.ts';
 
 export function createSessionOperations(deps: {
   connection: Pick<DatabaseConnection, 'db'>;

@@ -1,17 +1,17 @@
 // Open sessions of the console: who is signed in, and how to end that.
 
 import type { z } from 'zod';
-import { EndedSession, type Session, SessionPage } from './contract.ts';
-import { ApiError } from '../kernel/operation/operation.ts';
 import { html } from '../../web/index.ts';
 import type { Calls } from '../kernel/console/calls.ts';
 import { get, type Page, post } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
+import { ApiError } from '../kernel/operation/operation.ts';
 import { keyField, keyIn } from '../kernel/view/act.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
 import { address } from '../kernel/view/links.ts';
 import { clipped, renderTable } from '../kernel/view/table.ts';
 import { utc } from '../kernel/view/times.ts';
+import { EndedSession, type Session, SessionPage } from './contract.ts';
 
 type Shown = z.output<typeof Session>;
 

@@ -1,10 +1,10 @@
 // `tallyhook console`: an address that signs in to the console once, so that no token is pasted.
 
 import type { Env } from '../../config.ts';
-import { openApi } from '../kernel/api.command.ts';
 import { parse } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
 import { type Io, toJson } from '../../terminal/io.ts';
+import { openApi } from '../kernel/api.command.ts';
 
 const help = `Prints an address of the console that signs in once, within ten minutes.
 

@@ -1,15 +1,15 @@
 // `tallyhook sources`: who sends, how much, with which secret, what the schemas do not know of it, and who is refused.
 
 import type { Env } from '../../config.ts';
-import type { Answers } from '../client/index.ts';
-import { openApi } from '../kernel/api.command.ts';
 import { parse } from '../../terminal/arguments.ts';
-import { numberColumn, idColumn, nameColumn, timeColumn } from '../kernel/list/looks.command.ts';
 import type { Command } from '../../terminal/command.ts';
-import { printTable } from '../../terminal/listing.ts';
 import type { Io } from '../../terminal/io.ts';
+import { printTable } from '../../terminal/listing.ts';
 import { ago, count } from '../../terminal/readable.ts';
 import type { Column } from '../../terminal/table.ts';
+import type { Answers } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { idColumn, nameColumn, numberColumn, timeColumn } from '../kernel/list/looks.command.ts';
 
 const help = `Who sends, how much, with which secret, and which fields and statuses are unknown.
 

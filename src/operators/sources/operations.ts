@@ -1,9 +1,9 @@
 // GET /sources: each sender's rates, secrets, unknown fields and statuses (drift), and refused addresses.
 
-import { type ConfiguredSource, readSources, type SourceReport } from './queries.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { defineRead, type Operation } from '../kernel/operation/operation.ts';
 import { type Source, SourceList } from './contract.ts';
+import { type ConfiguredSource, readSources, type SourceReport } from './queries.ts';
 
 export function createSourceOperations(deps: {
   connection: DatabaseConnection;

@@ -1,6 +1,5 @@
 // The list of sources: who sends, how much, and what is odd about it.
 
-import { SourceList, type Source } from './contract.ts';
 import { html } from '../../web/index.ts';
 import { get } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
@@ -8,6 +7,7 @@ import { sourceHref } from '../kernel/view/links.ts';
 import { exact, rate } from '../kernel/view/numbers.ts';
 import { renderTable } from '../kernel/view/table.ts';
 import { utc } from '../kernel/view/times.ts';
+import { type Source, SourceList } from './contract.ts';
 
 export const sources = get('/sources', ['listSources'], async ({ calls, origin }) => {
   const { items } = await calls.call('listSources', SourceList);

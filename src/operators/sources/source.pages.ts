@@ -1,16 +1,16 @@
 // One source: its rates, its secrets by fingerprint, what the schemas do not know of it, who is refused, and how to point a
 // sender at it. No secret is shown, since no operation answers with one.
 
-import { SourceList, type Source } from './contract.ts';
 import { type Content, html } from '../../web/index.ts';
-import { notFound } from '../kernel/operation/operation.ts';
 import { get } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
+import { notFound } from '../kernel/operation/operation.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
 import { address, deliveryHref } from '../kernel/view/links.ts';
 import { exact, rate } from '../kernel/view/numbers.ts';
 import { renderTable } from '../kernel/view/table.ts';
 import { utc } from '../kernel/view/times.ts';
+import { type Source, SourceList } from './contract.ts';
 import { renderSenderGuide } from './sender-guide.pages.ts';
 
 export const source = get('/source', ['listSources'], async ({ query, calls, origin, intake }) => {

@@ -1,10 +1,10 @@
 // The tables of `tallyhook stats`. Outcomes and results that are the normal case have a column of their own; all others
 // share one, since most of them are 0 and all of them would be wider than a terminal.
 
-import type { Answers } from '../client/index.ts';
-import { colourOf, numberColumn, nameColumn, textColumn } from '../kernel/list/looks.command.ts';
 import { count, duration, time } from '../../terminal/readable.ts';
 import type { Column } from '../../terminal/table.ts';
+import type { Answers } from '../client/index.ts';
+import { colourOf, nameColumn, numberColumn, textColumn } from '../kernel/list/looks.command.ts';
 
 type Stats = Answers['stats'];
 type Item = Stats['items'][number];

@@ -1,17 +1,17 @@
 // `tallyhook stats`: how many deliveries and publications there were, and how long they took, a step and source, and in all.
 
-import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
-import { type Answers, range, source } from '../client/index.ts';
-import { openApi } from '../kernel/api.command.ts';
+import type { Env } from '../../config.ts';
 import { parse } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
-import { filterHelp, filterOptions, readFilters, secondsOf } from '../kernel/list/filters.command.ts';
-import { printTable } from '../../terminal/listing.ts';
 import type { Io } from '../../terminal/io.ts';
-import { time } from '../../terminal/readable.ts';
-import { DELIVERIES, hasPublications, PUBLICATIONS, TOTAL, totalRows } from './columns.command.ts';
+import { printTable } from '../../terminal/listing.ts';
 import { flag, option, optionHelp } from '../../terminal/options.ts';
+import { time } from '../../terminal/readable.ts';
+import { type Answers, range, source } from '../client/index.ts';
+import { openApi } from '../kernel/api.command.ts';
+import { filterHelp, filterOptions, readFilters, secondsOf } from '../kernel/list/filters.command.ts';
+import { DELIVERIES, hasPublications, PUBLICATIONS, TOTAL, totalRows } from './columns.command.ts';
 
 const FILTERS = { ...range, source };
 

@@ -1,12 +1,12 @@
 // GET /stats: counts and times of deliveries and publications, by step of time and source, and in all.
 
 import { z } from 'zod';
-import { type Figures, readStatistics, type StatsRange, type TimeRange } from './queries.ts';
 import { type DatabaseConnection, MINUTES_KEPT_HOURS } from '../../ledger/index.ts';
 import { documented } from '../kernel/list/fields.contract.ts';
-import { time, wholeNumber, source } from '../kernel/list/filters.contract.ts';
+import { source, time, wholeNumber } from '../kernel/list/filters.contract.ts';
 import { ApiError, defineRead, type Operation, scopeOf } from '../kernel/operation/operation.ts';
 import { Stats, type StatsItem } from './contract.ts';
+import { type Figures, readStatistics, type StatsRange, type TimeRange } from './queries.ts';
 
 const STEP_MIN_S = 60;
 const STEP_MAX_S = 366 * 24 * 60 * 60;

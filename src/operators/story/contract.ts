@@ -3,9 +3,9 @@
 import { z } from 'zod';
 import { Delivery } from '../deliveries/contract.ts';
 import { Event } from '../events/contract.ts';
+import { Job } from '../jobs/contract.ts';
 import { page, timestamp } from '../kernel/list/fields.contract.ts';
 import { flag, jobId, paging, sourceName, wholeNumber } from '../kernel/list/filters.contract.ts';
-import { Job } from '../jobs/contract.ts';
 import { Entry } from '../outbox/contract.ts';
 import { Publication } from '../publications/contract.ts';
 import { ReplayOfJob, ReplaySkip } from '../replays/contract.ts';

@@ -2,10 +2,10 @@
 
 import type { Kysely } from 'kysely';
 import { parseIfJson } from '../../base/json/json.ts';
-import type { Database } from '../../ledger/index.ts';
 import { maskInvisible } from '../../base/text/invisible-characters.ts';
-import { ERROR_MESSAGE_MAX_LENGTH } from './contract.ts';
+import type { Database } from '../../ledger/index.ts';
 import { findBody } from '../deliveries/queries.ts';
+import { ERROR_MESSAGE_MAX_LENGTH } from './contract.ts';
 
 /** On one line, without invisible characters and of bounded length. Null if the delivery's body is not kept, or has none. */
 export async function readErrorMessage(db: Kysely<Database>, deliveryId: string): Promise<string | null> {

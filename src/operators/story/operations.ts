@@ -4,10 +4,6 @@ import { z } from 'zod';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { BODY_ROLE, mayAct } from '../kernel/access/roles.ts';
 import { encodeCursor } from '../kernel/list/cursor.ts';
-import { readErrorMessage } from './error-message.queries.ts';
-import { isStoryPlace, readStory, type Story, storyTypes } from './queries.ts';
-import { Story as StoryPage, type StoryItem, storyOf, storyPaging } from './contract.ts';
-
 import { invalidCursor, placeOf } from '../kernel/list/list.operations.ts';
 import {
   type CallContext,
@@ -17,6 +13,9 @@ import {
   type Reply,
   scopeOf,
 } from '../kernel/operation/operation.ts';
+import { type StoryItem, Story as StoryPage, storyOf, storyPaging } from './contract.ts';
+import { readErrorMessage } from './error-message.queries.ts';
+import { isStoryPlace, readStory, type Story, storyTypes } from './queries.ts';
 
 type Deps = { readonly connection: Pick<DatabaseConnection, 'db'> };
 

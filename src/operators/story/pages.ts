@@ -1,8 +1,8 @@
 // One job's story on one page: what happened to it, in order, as a time line. The error message and the bodies stand in it at a
 // press, since each reading is a line of the operator log.
 
-import { Story } from './contract.ts';
 import { type Content, html } from '../../web/index.ts';
+import { readBodyOf } from '../deliveries/delivery.pages.ts';
 import { get, type Page, post, type View, type Visit } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
 import { renderBody } from '../kernel/view/body.ts';
@@ -12,7 +12,7 @@ import { missing } from '../kernel/view/missing.ts';
 import { state } from '../kernel/view/states.ts';
 import { copyable, id, seen } from '../kernel/view/texts.ts';
 import { duration, utc } from '../kernel/view/times.ts';
-import { readBodyOf } from '../deliveries/delivery.pages.ts';
+import { Story } from './contract.ts';
 import { renderTimeLine, type Shown } from './time-line.pages.ts';
 
 const SHOW = 'showStory';

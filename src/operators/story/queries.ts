@@ -4,14 +4,14 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { parseJson } from '../../base/json/json.ts';
 import { type Database, readSnapshot, timeText } from '../../ledger/index.ts';
-import type { Position, ValueType } from '../kernel/list/cursor.ts';
-import type { Job } from '../jobs/contract.ts';
-import type { StoryItem } from './contract.ts';
 import { readDeliveriesOfJob } from '../deliveries/queries.ts';
 import { readEventsOfJob } from '../events/queries.ts';
+import type { Job } from '../jobs/contract.ts';
 import { findJob } from '../jobs/queries.ts';
+import type { Position, ValueType } from '../kernel/list/cursor.ts';
 import { readEntriesOfJob } from '../outbox/queries.ts';
 import { readPublicationsOf } from '../publications/queries.ts';
+import type { StoryItem } from './contract.ts';
 
 type WithoutTime<Item> = Item extends StoryItem ? Omit<Item, 'at' | 'after_ms'> : never;
 type StoryPart = WithoutTime<StoryItem>;

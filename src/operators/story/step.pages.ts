@@ -1,14 +1,14 @@
 // One step of a job's story: its lane, and what there is to say about it.
 
-import { answerOf } from '../deliveries/contract.ts';
-import type { StoryItem } from './contract.ts';
 import { type Content, html } from '../../web/index.ts';
+import { answerOf } from '../deliveries/contract.ts';
 import { address, deliveryHref, eventHref, replayHref } from '../kernel/view/links.ts';
-import { state } from '../kernel/view/states.ts';
-import { isPresent } from '../kernel/view/present.ts';
 import { exact } from '../kernel/view/numbers.ts';
+import { isPresent } from '../kernel/view/present.ts';
+import { state } from '../kernel/view/states.ts';
 import { id, idLink, seen } from '../kernel/view/texts.ts';
 import { duration, utc } from '../kernel/view/times.ts';
+import type { StoryItem } from './contract.ts';
 import type { TimeLineOptions } from './time-line.pages.ts';
 
 export type Step = {

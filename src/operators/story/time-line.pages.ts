@@ -1,9 +1,9 @@
 // A job's story as a drawing: one lane each for deliveries, events, the bus and operators, time from top to bottom, a line from
 // a cause to what it led to, and a break where nothing happened for long.
 
-import type { StoryItem } from './contract.ts';
 import { type Content, html } from '../../web/index.ts';
 import { duration, timeOfDay, utc } from '../kernel/view/times.ts';
+import type { StoryItem } from './contract.ts';
 import { describeStep, type Step } from './step.pages.ts';
 
 /** A body that was asked for, and the delivery that it belongs to. */

@@ -2,33 +2,33 @@
 // operator log names the actor of each change "command line".
 
 import { z } from 'zod';
+import { UsageError } from '../../base/errors.ts';
+import { createLog } from '../../base/log/log.ts';
+import { createLogOutput, writerOf } from '../../base/log/log-output.ts';
+import { toUtc } from '../../base/time/utc.ts';
+import { type Env, loadTokensConfig } from '../../config.ts';
+import { connectDatabase, type DatabaseConnection } from '../../ledger/index.ts';
+import { HelpAsked, parse } from '../../terminal/arguments.ts';
+import type { Command } from '../../terminal/command.ts';
+import { withLocalRun } from '../../terminal/environment.ts';
+import { type Io, toJson } from '../../terminal/io.ts';
+import { option, optionHelp } from '../../terminal/options.ts';
+import { type Column, renderTable, terminalWidth } from '../../terminal/table.ts';
 import {
   appendToLog,
-  type LogEntry,
   canBeLimited,
   isTokenRole,
-  TOKEN_ROLES,
-  tokenName,
+  type LogEntry,
   listTokens,
   MAX_TOKENS,
   makeToken,
   revokeToken,
   shownToken,
+  TOKEN_ROLES,
   type Token,
+  tokenName,
 } from '../index.ts';
-import { type Env, loadTokensConfig } from '../../config.ts';
-import { UsageError } from '../../base/errors.ts';
-import { connectDatabase, type DatabaseConnection } from '../../ledger/index.ts';
-import { createLogOutput, writerOf } from '../../base/log/log-output.ts';
-import { createLog } from '../../base/log/log.ts';
-import { toUtc } from '../../base/time/utc.ts';
-import { HelpAsked, parse } from '../../terminal/arguments.ts';
-import { option, optionHelp } from '../../terminal/options.ts';
 import { nameColumn, textColumn, timeColumn } from '../kernel/list/looks.command.ts';
-import type { Command } from '../../terminal/command.ts';
-import { withLocalRun } from '../../terminal/environment.ts';
-import { type Io, toJson } from '../../terminal/io.ts';
-import { type Column, renderTable, terminalWidth } from '../../terminal/table.ts';
 
 const TIMEOUT_MS = 10_000;
 const COMMAND_LINE = { tokenId: null, name: 'command line', role: 'admin', remoteAddress: null } as const;

@@ -2,8 +2,8 @@
 // invisible characters and direction marks are rejected: with them one name could look like another.
 
 import { z } from 'zod';
-import { documented } from '../kernel/list/fields.contract.ts';
 import { SEEN_ONLY, SEEN_ONLY_FAULT } from '../../base/text/invisible-characters.ts';
+import { documented } from '../kernel/list/fields.contract.ts';
 
 const MAX_LENGTH = 100;
 const LENGTH_FAULT = `must be 1 to ${MAX_LENGTH} characters`;

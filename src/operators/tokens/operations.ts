@@ -2,11 +2,10 @@
 // token's value is in the answer that makes it and nowhere else.
 
 import { z } from 'zod';
+import type { DatabaseConnection } from '../../ledger/index.ts';
 import { canBeLimited } from '../kernel/access/roles.ts';
 import type { Environment } from '../kernel/access/token-value.ts';
 import { listTokens, makeToken, revokeToken, shownToken } from '../kernel/access/tokens.queries.ts';
-import type { DatabaseConnection } from '../../ledger/index.ts';
-import { MAX_TOKENS, NewToken, Token, TokenOrder, TokenPage } from './contract.ts';
 import {
   ApiError,
   defineAction,
@@ -14,6 +13,7 @@ import {
   notFound,
   type Operation,
 } from '../kernel/operation/operation.ts';
+import { MAX_TOKENS, NewToken, Token, TokenOrder, TokenPage } from './contract.ts';
 
 export function createTokenOperations(deps: {
   connection: Pick<DatabaseConnection, 'db'>;

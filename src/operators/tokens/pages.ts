@@ -2,19 +2,19 @@
 // other: a repeated form gets the token without it.
 
 import type { z } from 'zod';
-import { NewToken, ROLES, Token, TOKEN_ROLES, TokenPage } from './contract.ts';
 import { parseMoment } from '../../base/time/moments.ts';
-import { ApiError } from '../kernel/operation/operation.ts';
 import { type Content, html } from '../../web/index.ts';
 import type { Calls } from '../kernel/console/calls.ts';
 import { get, type Page, post, type View, type Visit } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
+import { ApiError } from '../kernel/operation/operation.ts';
 import { keyField, keyIn, textIn } from '../kernel/view/act.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
 import { address } from '../kernel/view/links.ts';
 import { state } from '../kernel/view/states.ts';
 import { clipped, renderTable } from '../kernel/view/table.ts';
 import { day, utc } from '../kernel/view/times.ts';
+import { NewToken, ROLES, TOKEN_ROLES, Token, TokenPage } from './contract.ts';
 
 type Shown = z.output<typeof Token>;
 

@@ -2,16 +2,16 @@
 
 import { readFileSync } from 'node:fs';
 import { UsageError } from '../../base/errors.ts';
+import { decimal, FLAG, oneOf, parse, someOf, whole } from '../../terminal/arguments.ts';
+import { type Io, toJson } from '../../terminal/io.ts';
 import {
-  type Account,
   ACCOUNT_RANGES,
+  type Account,
   checkWebhookUrl,
   EVENT_KINDS,
   newSigningSecret,
   TIER_NAMES,
 } from '../index.ts';
-import { decimal, FLAG, oneOf, parse, someOf, whole } from '../../terminal/arguments.ts';
-import { type Io, toJson } from '../../terminal/io.ts';
 import { ACCOUNT_OPTIONS, withAccount } from './data.ts';
 import { SETTING_OPTIONS } from './help.ts';
 

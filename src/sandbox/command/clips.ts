@@ -4,11 +4,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   CORRUPT_CLIP as CORRUPT,
-  type Programs,
   isStandInClip,
   makeCorruptClip,
   makeSampleClip,
   makeStandInClip,
+  type Programs,
   SAMPLE_CLIP as SAMPLE,
 } from '../index.ts';
 

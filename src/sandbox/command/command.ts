@@ -1,16 +1,16 @@
 // `tallyhook sandbox`: the stand-in for the conversion service, its dashboard, and commands that do the same.
 
-import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
-import { DEFAULT_SETTINGS, findFfmpeg } from '../index.ts';
+import type { Env } from '../../config.ts';
 import { parse } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
 import type { Io } from '../../terminal/io.ts';
+import { DEFAULT_SETTINGS, findFfmpeg } from '../index.ts';
 import { account } from './account.ts';
 import { CLIP, makeClips } from './clips.ts';
+import { dashboard } from './dashboard.ts';
 import { FILES_FOLDER, FILES_OPTIONS, FILES_PORT, HELP } from './help.ts';
 import { startAt, startFiles, untilSignal } from './running.ts';
-import { dashboard } from './dashboard.ts';
 import { serve } from './serve.ts';
 import { logLevelOf, portOf } from './settings.ts';
 import { tokens } from './tokens.ts';

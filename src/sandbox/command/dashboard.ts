@@ -1,9 +1,9 @@
 // `tallyhook sandbox dashboard`: prints an address of the running sandbox's dashboard that signs in once.
 
 import { UsageError } from '../../base/errors.ts';
-import { createSessions, isServed, signInAddress } from '../index.ts';
 import { parse } from '../../terminal/arguments.ts';
 import type { Io } from '../../terminal/io.ts';
+import { createSessions, isServed, signInAddress } from '../index.ts';
 import { ACCOUNT_OPTIONS, dataFile, withAccount } from './data.ts';
 
 /** The address alone on standard output, so that it can be taken into a variable. */

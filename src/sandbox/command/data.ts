@@ -3,6 +3,7 @@
 
 import { statSync } from 'node:fs';
 import { UsageError } from '../../base/errors.ts';
+import { TEXT } from '../../terminal/arguments.ts';
 import {
   type Account,
   type Accounts,
@@ -12,7 +13,6 @@ import {
   openStore,
   type Store,
 } from '../index.ts';
-import { TEXT } from '../../terminal/arguments.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_DATA } from './help.ts';
 
 export const ACCOUNT_OPTIONS = { data: TEXT, account: TEXT } as const;

@@ -1,9 +1,9 @@
 // The options of `tallyhook sandbox`, what `--help` prints of them, and the defaults that it names.
 
 import { join } from 'node:path';
-import { SCOPES, DEFAULT_SETTINGS } from '../index.ts';
 import { inRepository } from '../../terminal/environment.ts';
 import { flag, option, optionHelp } from '../../terminal/options.ts';
+import { DEFAULT_SETTINGS, SCOPES } from '../index.ts';
 
 export const LOCAL_FOLDER = '.local';
 export const DATA_NAME = 'sandbox';

@@ -1,10 +1,10 @@
 // What the commands that run the sandbox and its file server share: the log, the end on a signal, and ports.
 
+import { createLog, type Logger, lastLines } from '../../base/log/log.ts';
 import { createLogOutput, writerOf } from '../../base/log/log-output.ts';
-import { createLog, lastLines, type Logger } from '../../base/log/log.ts';
-import { type FileServer, startFileServer } from '../index.ts';
 import type { Io } from '../../terminal/io.ts';
 import { onFirstSignal } from '../../terminal/signals.ts';
+import { type FileServer, startFileServer } from '../index.ts';
 
 /** Room for the largest output of the largest input that the sandbox takes. */
 const FILE_MAX_BYTES = 1024 * 1024 * 1024;

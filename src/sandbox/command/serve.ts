@@ -2,11 +2,11 @@
 // a file server, takes free ports where the usual ones are in use, and its webhooks go to the relay if one runs.
 
 import type { Env } from '../../config.ts';
-import { checkWebhookUrl, DEFAULT_SETTINGS, findFfmpeg, type Sandbox, startSandbox } from '../index.ts';
 import { parse } from '../../terminal/arguments.ts';
 import { inRepository } from '../../terminal/environment.ts';
-import { findLocalRelay, type LocalRelay } from '../../tools/send/local-relay.ts';
 import type { Io } from '../../terminal/io.ts';
+import { findLocalRelay, type LocalRelay } from '../../tools/send/local-relay.ts';
+import { checkWebhookUrl, DEFAULT_SETTINGS, findFfmpeg, type Sandbox, startSandbox } from '../index.ts';
 import { makeClips } from './clips.ts';
 import { dataFile } from './data.ts';
 import { DEFAULT_ACCOUNT, FILES_PORT, SERVE_OPTIONS } from './help.ts';

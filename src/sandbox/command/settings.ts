@@ -1,7 +1,7 @@
 // The options of `tallyhook sandbox serve`, and the sandbox's settings that they make.
 
-import { DEFAULT_SETTINGS, ENGINE_CHOICES, FLOOD_MAX_COPIES, NO_CHAOS, type Settings } from '../index.ts';
 import { decimal, oneOf, type parse, whole } from '../../terminal/arguments.ts';
+import { DEFAULT_SETTINGS, ENGINE_CHOICES, FLOOD_MAX_COPIES, NO_CHAOS, type Settings } from '../index.ts';
 import type { SERVE_OPTIONS } from './help.ts';
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;

@@ -1,9 +1,9 @@
 // `tallyhook sandbox tokens`: makes, lists and revokes tokens of an account, as one does in the service's dashboard.
 
 import { UsageError } from '../../base/errors.ts';
-import { checkExpiry, checkName, SCOPES, tokenState } from '../index.ts';
 import { parse, someOf } from '../../terminal/arguments.ts';
 import { type Io, toJson } from '../../terminal/io.ts';
+import { checkExpiry, checkName, SCOPES, tokenState } from '../index.ts';
 import { ACCOUNT_OPTIONS, withAccount } from './data.ts';
 import { TOKEN_OPTIONS } from './help.ts';
 

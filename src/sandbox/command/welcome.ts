@@ -1,10 +1,10 @@
 // What the sandbox prints when it is ready: its addresses, where its token is, and a `curl` line that creates a job and works
 // as it stands. `npm start -- --sandbox` prints the same.
 
+import { shellWord } from '../../base/text/shell-word.ts';
 import { IN_MEMORY } from '../index.ts';
 import { CLIP } from './clips.ts';
 import { DEFAULT_DATA } from './help.ts';
-import { shellWord } from '../../base/text/shell-word.ts';
 
 export type Ready = {
   readonly url: string;

@@ -3,10 +3,10 @@
 import { lookup } from 'node:dns/promises';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { failed, type Finding, ok, warning } from './finding.ts';
-import type { Endpoint } from './probe.ts';
 import { NOTHING_LISTENS } from '../../terminal/environment.ts';
 import { isUnrouted, reasonOf } from '../../terminal/no-answer.ts';
+import { type Finding, failed, ok, warning } from './finding.ts';
+import type { Endpoint } from './probe.ts';
 
 /** A name has a few addresses. */
 const ADDRESSES_MAX = 8;

@@ -1,10 +1,10 @@
 // The check `time`: how long a delivery takes from the begin of its connection to the end of its answer.
 
+import { duration } from '../../terminal/readable.ts';
 import { explain, type Fault, isMalformed } from './explain.ts';
-import { failed, type Finding, ok, warning } from './finding.ts';
+import { type Finding, failed, ok, warning } from './finding.ts';
 import { type Answer, type Endpoint, post } from './probe.ts';
 import { malformedBody } from './signature.ts';
-import { duration } from '../../terminal/readable.ts';
 
 /** Enough for a median. Each is recorded by the service. A slow endpoint gets fewer: it shows what it is earlier. */
 const PROBES = 5;

@@ -1,14 +1,14 @@
 // The order of the checks of `tallyhook doctor`, and which of them make sense after what was found.
 
+import type { NamedSecret } from '../verify/secrets.ts';
 import { checkAddress } from './address.ts';
+import { checkTime } from './answer-time.ts';
 import { checkEvent } from './event.ts';
 import { CHECKS, type CheckName, type Finding, skipped } from './finding.ts';
 import type { Endpoint } from './probe.ts';
 import { checkEncoding, checkMethod, checkSize } from './refusals.ts';
 import { checkBytes, checkForged, checkSignatures, checkUnsigned } from './signature.ts';
-import { checkTime } from './answer-time.ts';
 import { checkTls } from './tls.ts';
-import type { NamedSecret } from '../verify/secrets.ts';
 
 export type Plan = {
   readonly endpoint: Endpoint;

@@ -1,21 +1,21 @@
 // `tallyhook doctor`: checks a deployed endpoint from the sender's side, says what is wrong with it, and how to mend it. Makes no
 // event unless it is told to. No secret is shown.
 
-import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
 import { addressFault } from '../../base/net/http-client.ts';
+import type { Env } from '../../config.ts';
 import { decimal, parse } from '../../terminal/arguments.ts';
 import { confirm, hasSomebody } from '../../terminal/ask.ts';
 import type { Command } from '../../terminal/command.ts';
+import { withLocalRun } from '../../terminal/environment.ts';
+import type { Io } from '../../terminal/io.ts';
+import { flag, option, optionHelp } from '../../terminal/options.ts';
+import { webhookUrlOf } from '../send/local-relay.ts';
+import { localSecret, readSecrets } from '../verify/secrets.ts';
 import { examine, type Plan, timeoutsFor } from './checks.ts';
 import { newDoctorJob } from './event.ts';
 import type { Finding } from './finding.ts';
 import { printFinding, sumOf } from './output.ts';
-import { withLocalRun } from '../../terminal/environment.ts';
-import { webhookUrlOf } from '../send/local-relay.ts';
-import type { Io } from '../../terminal/io.ts';
-import { localSecret, readSecrets } from '../verify/secrets.ts';
-import { flag, option, optionHelp } from '../../terminal/options.ts';
 
 const OPTIONS = {
   'secret-file': {

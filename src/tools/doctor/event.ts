@@ -3,10 +3,10 @@
 import { randomBytes } from 'node:crypto';
 import { OUTCOME_STATUS } from '../../base/delivery-answers.ts';
 import { parseEventId } from '../../event/index.ts';
-import { explain, type Fault } from './explain.ts';
-import { failed, type Finding, ok, skipped } from './finding.ts';
-import { type Answer, type Endpoint, post } from './probe.ts';
 import { clean } from '../../terminal/readable.ts';
+import { explain, type Fault } from './explain.ts';
+import { type Finding, failed, ok, skipped } from './finding.ts';
+import { type Answer, type Endpoint, post } from './probe.ts';
 
 /** By its prefix operators and subscribers see what it is. */
 export const newDoctorJob = (): string => `doctor-${randomBytes(6).toString('hex')}`;

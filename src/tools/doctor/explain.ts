@@ -1,9 +1,9 @@
 // What an answer to `tallyhook doctor` means, if it is not the expected one: what was seen, and how to mend it. Pure.
 
 import { DELIVERY_ERRORS } from '../../base/delivery-answers.ts';
-import type { Answer } from './probe.ts';
 import { clean } from '../../terminal/readable.ts';
 import { cut } from '../../terminal/text-width.ts';
+import type { Answer } from './probe.ts';
 
 export type Fault = { readonly found: string; readonly mend: string };
 

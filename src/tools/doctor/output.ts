@@ -1,9 +1,9 @@
 // What `tallyhook doctor` prints: a line for each finding on a terminal, a JSON object where it is piped.
 
-import type { Finding } from './finding.ts';
 import type { Format, Io, Paint } from '../../terminal/io.ts';
 import { terminalWidth } from '../../terminal/table.ts';
 import { wrap } from '../../terminal/text-width.ts';
+import type { Finding } from './finding.ts';
 
 const COLOURS = { ok: 'green', warning: 'yellow', failed: 'red', skipped: 'dim' } as const satisfies Record<
   Finding['result'],

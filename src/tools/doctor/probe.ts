@@ -3,15 +3,15 @@
 
 import {
   type ClientRequest,
+  request as http,
   type IncomingHttpHeaders,
   type IncomingMessage,
-  request as http,
 } from 'node:http';
 import { request as https } from 'node:https';
-import { readUpTo } from '../../base/net/byte-stream.ts';
 import { parseIfJson } from '../../base/json/json.ts';
-import { sign } from '../../signature/index.ts';
+import { readUpTo } from '../../base/net/byte-stream.ts';
 import { version } from '../../base/version.ts';
+import { sign } from '../../signature/index.ts';
 import { reasonOf } from '../../terminal/no-answer.ts';
 
 export type Answer =

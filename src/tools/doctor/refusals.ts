@@ -2,11 +2,11 @@
 
 import { gzipSync } from 'node:zlib';
 import { DELIVERY_ERRORS } from '../../base/delivery-answers.ts';
+import { count } from '../../terminal/readable.ts';
 import { explain, isMalformed, isOwn, isUnauthorized } from './explain.ts';
-import { failed, type Finding, ok, warning } from './finding.ts';
+import { type Finding, failed, ok, warning } from './finding.ts';
 import { type Answer, type Endpoint, post, probe } from './probe.ts';
 import { malformedBody } from './signature.ts';
-import { count } from '../../terminal/readable.ts';
 
 export async function checkMethod(endpoint: Endpoint): Promise<Finding> {
   const answer = await probe(endpoint, { method: 'GET' });

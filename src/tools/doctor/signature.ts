@@ -2,11 +2,11 @@
 // bytes of a body arrive unchanged. They use bodies that are authentic and no notifications, so that none of them makes an event.
 
 import { randomBytes } from 'node:crypto';
+import type { NamedSecret } from '../verify/secrets.ts';
 import { explain, isMalformed, isSuccess, isUnauthorized } from './explain.ts';
-import { type CheckName, failed, type Finding, ok, warning } from './finding.ts';
+import { type CheckName, type Finding, failed, ok, warning } from './finding.ts';
 import { type Answer, type Endpoint, post, probe } from './probe.ts';
 import { isTlsByMistake } from './tls.ts';
-import type { NamedSecret } from '../verify/secrets.ts';
 
 /** A JSON object without `job_id` and `status`. Each is another one, so that no answer can come from a cache. */
 export const malformedBody = (): Buffer =>

@@ -1,12 +1,12 @@
 // The check `tls`: the protocol, and the certificate as a sender judges it. For http it says what that means.
 
-import { connect, type TLSSocket } from 'node:tls';
 import { isIP } from 'node:net';
-import { hostOf, isLoopback, portOf } from './address.ts';
-import { failed, type Finding, ok, warning } from './finding.ts';
-import type { Endpoint } from './probe.ts';
+import { connect, type TLSSocket } from 'node:tls';
 import { reasonOf } from '../../terminal/no-answer.ts';
 import { counted } from '../../terminal/readable.ts';
+import { hostOf, isLoopback, portOf } from './address.ts';
+import { type Finding, failed, ok, warning } from './finding.ts';
+import type { Endpoint } from './probe.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** Renewal by ACME happens 30 days before the end. So at this point it has failed for two weeks. */

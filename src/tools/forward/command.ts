@@ -1,21 +1,21 @@
 // `tallyhook forward`: sends deliveries to a handler that somebody develops, as the conversion service would: the same bytes,
 // signed again. Shows what the handler answers. Each delivery is posted once, one after the other.
 
-import type { Env } from '../../config.ts';
-import { readUpTo } from '../../base/net/byte-stream.ts';
 import { AnswerError } from '../../base/errors.ts';
+import { readUpTo } from '../../base/net/byte-stream.ts';
+import type { Env } from '../../config.ts';
 import { liveFilters, type OperatorsClient } from '../../operators/client/index.ts';
 import { openApi } from '../../operators/kernel/api.command.ts';
+import { filterHelp, filterOptions, readFilters } from '../../operators/kernel/list/filters.command.ts';
 import { argumentOf, parse, someOf } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
-import { filterHelp, filterOptions, readFilters } from '../../operators/kernel/list/filters.command.ts';
+import type { Io } from '../../terminal/io.ts';
+import { option, optionHelp } from '../../terminal/options.ts';
 import { type Delivery, type Followed, followDeliveries, untilAnswered } from './follow-deliveries.ts';
+import { handlerUrl, postToHandler } from './handler-post.ts';
 import { createForwarded, type Forwarded, isLocalRelay } from './loop.ts';
 import { createForwardOutput, type Handed, sumOf } from './output.ts';
 import { type ForwardSecrets, readSecrets } from './secrets.ts';
-import { handlerUrl, postToHandler } from './handler-post.ts';
-import type { Io } from '../../terminal/io.ts';
-import { option, optionHelp } from '../../terminal/options.ts';
 
 /** Authentic ones, whose bodies are kept. */
 const FORWARDED = ['accepted', 'conflict', 'quarantined', 'malformed'] as const;

@@ -3,11 +3,11 @@
 
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createSeen } from '../../base/collections/recent-ids.ts';
 import { AnswerError, NoAnswerError } from '../../base/errors.ts';
 import { parseIfJson } from '../../base/json/json.ts';
 import type { Items, ListQuery, OperatorsClient } from '../../operators/client/index.ts';
 import { counted } from '../../terminal/readable.ts';
-import { createSeen } from '../../base/collections/recent-ids.ts';
 
 export type Delivery = Items['deliveries'];
 

@@ -2,11 +2,11 @@
 // no redirect, and always ends in time.
 
 import { request } from 'undici';
-import { readUpTo } from '../../base/net/byte-stream.ts';
 import { UsageError } from '../../base/errors.ts';
+import { readUpTo } from '../../base/net/byte-stream.ts';
 import { version } from '../../base/version.ts';
-import { reasonOf } from '../../terminal/no-answer.ts';
 import { sign } from '../../signature/index.ts';
+import { reasonOf } from '../../terminal/no-answer.ts';
 
 export type HandlerAnswer =
   | {

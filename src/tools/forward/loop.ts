@@ -1,10 +1,10 @@
 // Keeps `tallyhook forward` out of a loop: what it posts to the relay itself arrives there as a new delivery, which would be
 // forwarded again, and so on.
 
+import { createRecentIds } from '../../base/collections/recent-ids.ts';
 import type { Env } from '../../config.ts';
 import { withLocalRun } from '../../terminal/environment.ts';
 import { webhookUrlOf } from '../send/local-relay.ts';
-import { createRecentIds } from '../../base/collections/recent-ids.ts';
 
 /** Above what the relay can have accepted and not told yet. */
 const REMEMBERED_MAX = 20_000;

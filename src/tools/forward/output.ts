@@ -3,12 +3,12 @@
 
 import { statusOf } from '../../operators/client/index.ts';
 import { colourOf } from '../../operators/kernel/list/looks.command.ts';
-import type { Delivery } from './follow-deliveries.ts';
-import type { SigningSecret } from './secrets.ts';
-import type { HandlerAnswer } from './handler-post.ts';
 import type { Format, Io, Paint } from '../../terminal/io.ts';
 import { clean, count, counted, duration, time } from '../../terminal/readable.ts';
 import { cut, shorten, widthOf } from '../../terminal/text-width.ts';
+import type { Delivery } from './follow-deliveries.ts';
+import type { HandlerAnswer } from './handler-post.ts';
+import type { SigningSecret } from './secrets.ts';
 
 export type Handed =
   | (HandlerAnswer & Pick<SigningSecret, 'signedAs'>)

@@ -1,9 +1,9 @@
 // With which secret `tallyhook forward` signs a delivery: that of --secret-file, or the one that `send` uses for the delivery's
 // source.
 
-import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
 import { DEFAULT_SOURCE } from '../../base/text/source-name.ts';
+import type { Env } from '../../config.ts';
 import { withLocalRun } from '../../terminal/environment.ts';
 import { readNamedFile } from '../../terminal/named-file.ts';
 import { signingSecret, signingSecretIfKnown } from '../send/secret.ts';

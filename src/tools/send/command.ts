@@ -1,21 +1,21 @@
 // `tallyhook send`: signs a realistic notification and sends it to a relay, as the conversion service would.
 
 import { randomBytes } from 'node:crypto';
-import type { Env } from '../../config.ts';
 import { describeError, UsageError } from '../../base/errors.ts';
 import { parseIfJson } from '../../base/json/json.ts';
+import type { Env } from '../../config.ts';
+import { KINDS } from '../../event/index.ts';
+import { sign } from '../../signature/index.ts';
 import { parse, whole } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
 import { NOTHING_LISTENS, withLocalRun } from '../../terminal/environment.ts';
-import { webhookUrlOf } from './local-relay.ts';
-import { readNamedFile } from '../../terminal/named-file.ts';
 import type { Io } from '../../terminal/io.ts';
-import { clean } from '../../terminal/readable.ts';
-import { KINDS } from '../../event/index.ts';
-import { sampleNotification } from '../../testing/index.ts';
-import { signingSecret } from './secret.ts';
+import { readNamedFile } from '../../terminal/named-file.ts';
 import { flag, option, optionHelp } from '../../terminal/options.ts';
-import { sign } from '../../signature/index.ts';
+import { clean } from '../../terminal/readable.ts';
+import { sampleNotification } from '../../testing/index.ts';
+import { webhookUrlOf } from './local-relay.ts';
+import { signingSecret } from './secret.ts';
 
 const OPTIONS = {
   job: option('ID', "the job's id (a random one)"),

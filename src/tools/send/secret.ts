@@ -1,10 +1,10 @@
 // Secrets to sign with: the first one that the relay accepts for a source. Names the sources that there are where one is
 // unknown, and no secret.
 
-import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
 import { parseIfJson } from '../../base/json/json.ts';
 import { DEFAULT_SOURCE, SOURCE_NAME } from '../../base/text/source-name.ts';
+import type { Env } from '../../config.ts';
 import { inRepository } from '../../terminal/environment.ts';
 import { readNamedFile } from '../../terminal/named-file.ts';
 

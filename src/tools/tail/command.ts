@@ -1,20 +1,20 @@
 // `tallyhook tail`: a real subscriber on the bus that prints each event as it arrives: in colour on a terminal, as NDJSON
 // (the CloudEvent as published, with characters that cannot be seen escaped) where standard output is piped.
 
-import { type Env, loadBus } from '../../config.ts';
+import { createSeen } from '../../base/collections/recent-ids.ts';
 import { describeError, UsageError } from '../../base/errors.ts';
 import { parseIfJson } from '../../base/json/json.ts';
-import { SOURCE_NAME } from '../../base/text/source-name.ts';
-import { createSubscriber, type MessageDelivery, type Notice } from '../../subscriber/index.ts';
 import { escapeInvisible } from '../../base/text/invisible-characters.ts';
+import { SOURCE_NAME } from '../../base/text/source-name.ts';
+import { type Env, loadBus } from '../../config.ts';
+import { KINDS } from '../../event/index.ts';
+import { createSubscriber, type MessageDelivery, type Notice } from '../../subscriber/index.ts';
 import { parse, someOf } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
 import { NOTHING_LISTENS, withLocalRun } from '../../terminal/environment.ts';
-import type { Io, Format } from '../../terminal/io.ts';
-import { clean, counted } from '../../terminal/readable.ts';
+import type { Format, Io } from '../../terminal/io.ts';
 import { option, optionHelp } from '../../terminal/options.ts';
-import { KINDS } from '../../event/index.ts';
-import { createSeen } from '../../base/collections/recent-ids.ts';
+import { clean, counted } from '../../terminal/readable.ts';
 
 const OPTIONS = {
   types: option('LIST', `only these kinds, comma-separated: ${KINDS.join(',')}`),

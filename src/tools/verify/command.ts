@@ -1,18 +1,18 @@
 // `tallyhook verify`: why a signature does not match, offline. Shows the right signature, and no secret.
 
 import { buffer } from 'node:stream/consumers';
-import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
 import { digestIn, faultsInForm, SIGNATURE_HEADER } from '../../base/signing/signature-cause.ts';
+import type { Env } from '../../config.ts';
+import { sign } from '../../signature/index.ts';
 import { parse } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
 import { inRepository } from '../../terminal/environment.ts';
-import { readNamedFile } from '../../terminal/named-file.ts';
 import type { Io } from '../../terminal/io.ts';
-import { sign } from '../../signature/index.ts';
+import { readNamedFile } from '../../terminal/named-file.ts';
+import { option, optionHelp } from '../../terminal/options.ts';
 import { guessMistakes } from './guesses.ts';
 import { localSecret, type NamedSecret, readSecrets } from './secrets.ts';
-import { option, optionHelp } from '../../terminal/options.ts';
 
 const OPTIONS = {
   'secret-file': {

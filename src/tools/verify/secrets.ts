@@ -1,10 +1,10 @@
 // The secrets that `tallyhook verify` tries: those of the files that it is given, or the one that `tallyhook send` signs with.
 
-import type { Env } from '../../config.ts';
 import { UsageError } from '../../base/errors.ts';
 import { parseIfJson } from '../../base/json/json.ts';
 import { parseSecrets } from '../../base/signing/secret.ts';
 import { DEFAULT_SOURCE } from '../../base/text/source-name.ts';
+import type { Env } from '../../config.ts';
 import { withLocalRun } from '../../terminal/environment.ts';
 import { readNamedFile } from '../../terminal/named-file.ts';
 import { signingSecret } from '../send/secret.ts';

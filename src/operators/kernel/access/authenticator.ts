@@ -3,8 +3,8 @@
 // request, so a revoked token is rejected at once. While Postgres is away, only the metrics may rely on the memory.
 
 import { describeError } from '../../../base/errors.ts';
-import type { DatabaseConnection } from '../../../ledger/index.ts';
 import type { Logger } from '../../../base/log/log.ts';
+import type { DatabaseConnection } from '../../../ledger/index.ts';
 import { createKnownTokens } from './known-tokens.ts';
 import { type Environment, hashToken, tokenValueOf } from './token-value.ts';
 import { findToken, noteUse, type Token } from './tokens.queries.ts';

@@ -7,8 +7,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeError } from '../../../base/errors.ts';
-import type { DatabaseConnection } from '../../../ledger/index.ts';
 import type { Logger } from '../../../base/log/log.ts';
+import type { DatabaseConnection } from '../../../ledger/index.ts';
 import type { Environment } from './token-value.ts';
 import { readValidTokens, type Token } from './tokens.queries.ts';
 

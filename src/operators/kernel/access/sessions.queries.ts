@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import type { Database, DatabaseConnection, Statement } from '../../../ledger/index.ts';
 import { type Environment, hashToken } from './token-value.ts';
-import { IS_TOKEN_VALID, toToken, type Token, type TokenRow } from './tokens.queries.ts';
+import { IS_TOKEN_VALID, type Token, type TokenRow, toToken } from './tokens.queries.ts';
 
 /** Without a request for so long, somebody else may sit there. */
 export const SESSION_IDLE_MINUTES = 120;

@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { type Kysely, type Selectable, sql } from 'kysely';
-import type { DatabaseConnection, Statement, Database } from '../../../ledger/index.ts';
+import type { Database, DatabaseConnection, Statement } from '../../../ledger/index.ts';
 import { MAX_TOKENS } from '../../tokens/contract.ts';
 import type { TokenRole } from './roles.ts';
 import { type Environment, hashToken, isSameHash, newTokenValue } from './token-value.ts';

@@ -3,10 +3,10 @@
 
 import type { z } from 'zod';
 import { parseJson } from '../../../base/json/json.ts';
+import { LISTS, type ListName } from '../../lists.contract.ts';
 import type { Asked } from '../operation/input.ts';
 import { ApiError, type Operation } from '../operation/operation.ts';
-import { isAllowed, type Asker, type Perform, type Performed } from '../operation/perform.ts';
-import { type ListName, LISTS } from '../../lists.contract.ts';
+import { type Asker, isAllowed, type Perform, type Performed } from '../operation/perform.ts';
 
 export type PageOf<N extends ListName> = z.output<(typeof LISTS)[N]['page']>;
 export type ItemOf<N extends ListName> = PageOf<N>['items'][number];

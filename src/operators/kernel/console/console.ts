@@ -2,13 +2,13 @@
 // what another site's page sends, count it against a limit, find its session, check the role, answer, or show the error.
 
 import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
+import { describeError } from '../../../base/errors.ts';
+import { closeIfUnread, ownOrigins, type Readiness } from '../../../http/index.ts';
+import { BASE_STYLE, createAssets, ICON, pageHeaders, readForm, seeOther } from '../../../web/index.ts';
 import type { Authenticator } from '../access/authenticator.ts';
 import { sendHead, sendStream } from '../operation/answers.ts';
 import { ApiError, type Operation } from '../operation/operation.ts';
 import { admit, isAllowed, type Perform } from '../operation/perform.ts';
-import { describeError } from '../../../base/errors.ts';
-import { closeIfUnread, ownOrigins, type Readiness } from '../../../http/index.ts';
-import { BASE_STYLE, createAssets, ICON, pageHeaders, readForm, seeOther } from '../../../web/index.ts';
 import { createCalls, findIn } from './calls.ts';
 import { errorView, SESSION_ENDED } from './error-view.ts';
 import { createGate, type GateOptions } from './gate.ts';

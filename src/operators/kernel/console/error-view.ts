@@ -1,9 +1,9 @@
 // What is shown instead of a page that could not be: what went wrong, in words for the operator.
 
+import { FormError, html } from '../../../web/index.ts';
 import { FORMS } from '../../lists.contract.ts';
 import { toApiError } from '../operation/answers.ts';
 import { ApiError } from '../operation/operation.ts';
-import { FormError, html } from '../../../web/index.ts';
 import type { View } from './page.ts';
 
 export const SESSION_ENDED: View = {

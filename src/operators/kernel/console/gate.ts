@@ -2,14 +2,14 @@
 // found, and it counts against a rate limit. The API's gate ignores cookies, and this one ignores `Authorization`.
 
 import type { Request, RequestHandler, Response } from 'express';
+import type { Logger } from '../../../base/log/log.ts';
+import { type Connections, type LimitedLines, senderOf } from '../../../http/index.ts';
+import type { DatabaseConnection } from '../../../ledger/index.ts';
+import { isForged } from '../../../web/index.ts';
 import type { Limits } from '../access/limits.ts';
 import { type Environment, looksLikeToken } from '../access/token-value.ts';
 import { rateHeaders } from '../operation/gate.ts';
 import { ApiError } from '../operation/operation.ts';
-import { type Connections, type LimitedLines, senderOf } from '../../../http/index.ts';
-import type { DatabaseConnection } from '../../../ledger/index.ts';
-import type { Logger } from '../../../base/log/log.ts';
-import { isForged } from '../../../web/index.ts';
 import { createIdentify, visitorOf } from './visitors.ts';
 
 export type GateOptions = {

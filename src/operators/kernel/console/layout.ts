@@ -2,8 +2,8 @@
 // elsewhere. Somebody who is not signed in gets the frame without them.
 
 import type { Response } from 'express';
-import type { Asker } from '../operation/perform.ts';
 import { type Assets, type Content, type Html, html, renderDocument, sendPage } from '../../../web/index.ts';
+import type { Asker } from '../operation/perform.ts';
 import type { View } from './page.ts';
 import { renderSameAs } from './same-as.ts';
 

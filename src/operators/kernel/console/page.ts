@@ -1,9 +1,9 @@
 // What a page of the console is: its address, and the function that answers it. Pages know neither Express nor the database:
 // they call operations (calls.ts) and return a view.
 
-import type { Asker, Performed } from '../operation/perform.ts';
 import type { Readiness } from '../../../http/index.ts';
 import type { Content } from '../../../web/index.ts';
+import type { Asker, Performed } from '../operation/perform.ts';
 import type { Calls } from './calls.ts';
 import type { SameAs } from './same-as.ts';
 

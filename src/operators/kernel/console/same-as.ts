@@ -1,9 +1,9 @@
 // How to ask for what a page shows with the command line and with curl. Both lines are for a shell: what a sender wrote stands
 // in quotes and can do nothing there.
 
-import { FORMS } from '../../lists.contract.ts';
 import { shellWord } from '../../../base/text/shell-word.ts';
 import { type Content, html } from '../../../web/index.ts';
+import { FORMS } from '../../lists.contract.ts';
 import { givenIn, type Query } from './calls.ts';
 
 export type SameAs = {

@@ -4,23 +4,23 @@
 
 import { type RequestHandler, type Response, Router } from 'express';
 import type { Transaction } from 'kysely';
-import { appendToLog } from '../access/operator-log.queries.ts';
-import type { Authenticator } from '../access/authenticator.ts';
-import { isRole } from '../access/roles.ts';
-import { beginSession, CODE_MINUTES, endSession, hashOf, useCode } from '../access/sessions.queries.ts';
-import type { Token } from '../access/tokens.queries.ts';
-import { type Environment, looksLikeToken } from '../access/token-value.ts';
 import { senderOf } from '../../../http/index.ts';
 import type { Database, DatabaseConnection } from '../../../ledger/index.ts';
 import {
   addressWithin,
-  clearCookie,
   type Content,
+  clearCookie,
   html,
   readForm,
   seeOther,
   setCookie,
 } from '../../../web/index.ts';
+import type { Authenticator } from '../access/authenticator.ts';
+import { appendToLog } from '../access/operator-log.queries.ts';
+import { isRole } from '../access/roles.ts';
+import { beginSession, CODE_MINUTES, endSession, hashOf, useCode } from '../access/sessions.queries.ts';
+import { type Environment, looksLikeToken } from '../access/token-value.ts';
+import type { Token } from '../access/tokens.queries.ts';
 import type { ShowView } from './layout.ts';
 import { COOKIE, visitorOf } from './visitors.ts';
 

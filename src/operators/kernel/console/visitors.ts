@@ -2,16 +2,16 @@
 // against the token's rate limit, as the API's do; all others count against their address, so guesses are bounded.
 
 import type { Request, Response } from 'express';
+import { describeError } from '../../../base/errors.ts';
+import type { Logger } from '../../../base/log/log.ts';
+import { type Connections, senderOf } from '../../../http/index.ts';
+import type { DatabaseConnection } from '../../../ledger/index.ts';
+import { readCookie } from '../../../web/index.ts';
 import type { Limits, RateState } from '../access/limits.ts';
 import { findSession, hashOf, noteSessionUse } from '../access/sessions.queries.ts';
 import type { Environment } from '../access/token-value.ts';
 import { noteUse, type Token } from '../access/tokens.queries.ts';
 import type { Asker } from '../operation/perform.ts';
-import { describeError } from '../../../base/errors.ts';
-import { type Connections, senderOf } from '../../../http/index.ts';
-import type { DatabaseConnection } from '../../../ledger/index.ts';
-import type { Logger } from '../../../base/log/log.ts';
-import { readCookie } from '../../../web/index.ts';
 
 /** A name and a path of its own: the sandbox may be on the same host, and cookies know no ports. */
 export const COOKIE = { name: 'tallyhook_console', path: '/console' } as const;

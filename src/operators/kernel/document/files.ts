@@ -10,9 +10,9 @@ import {
   type IntakeLimits,
   readReleasedForms,
 } from '../../../specifications/index.ts';
-import { renderDocsPage } from './page.ts';
-import { createOpenApiDocument } from './openapi.ts';
 import type { Operation } from '../operation/operation.ts';
+import { createOpenApiDocument } from './openapi.ts';
+import { renderDocsPage } from './page.ts';
 
 export type DocsFile = {
   readonly text: string;

@@ -3,6 +3,7 @@
 
 import { html } from 'hono/html';
 import type { oas32 } from 'zod-openapi';
+import type { OpenApiDocument } from './openapi.ts';
 import {
   fields,
   follow,
@@ -14,7 +15,6 @@ import {
   table,
   typeOf,
 } from './schema.ts';
-import type { OpenApiDocument } from './openapi.ts';
 
 type Components = oas32.ComponentsObject;
 type Entry = { readonly method: string; readonly path: string; readonly operation: oas32.OperationObject };

@@ -3,8 +3,8 @@
 
 import { type RequestHandler, Router } from 'express';
 import { notFound, onlyGet } from '../../../http/index.ts';
-import { type DocsFile, type DocsSubjects, makeDocsFiles } from './files.ts';
 import { needsToken } from '../operation/gate.ts';
+import { type DocsFile, type DocsSubjects, makeDocsFiles } from './files.ts';
 
 /** The script calls the API, and nothing else is allowed to. */
 const POLICY = [

@@ -1,16 +1,16 @@
 // The verb `groups`: how much there is in the outbox or in quarantine, by what it has in common.
 
-import { type Answers, outboxGroupFilters, quarantineGroupFilters } from '../../client/index.ts';
-import { openApi } from '../api.command.ts';
 import { oneOf, parse } from '../../../terminal/arguments.ts';
-import { colourOf, numberColumn, timeColumn } from '../list/looks.command.ts';
 import type { Verb } from '../../../terminal/command.ts';
-import { filterHelp, filterOptions, orOf, readFilters } from '../list/filters.command.ts';
-import { printTable } from '../../../terminal/listing.ts';
 import type { Io } from '../../../terminal/io.ts';
+import { printTable } from '../../../terminal/listing.ts';
+import { option, optionHelp } from '../../../terminal/options.ts';
 import { count, NOTHING } from '../../../terminal/readable.ts';
 import type { Column } from '../../../terminal/table.ts';
-import { option, optionHelp } from '../../../terminal/options.ts';
+import { type Answers, outboxGroupFilters, quarantineGroupFilters } from '../../client/index.ts';
+import { openApi } from '../api.command.ts';
+import { filterHelp, filterOptions, orOf, readFilters } from '../list/filters.command.ts';
+import { colourOf, numberColumn, timeColumn } from '../list/looks.command.ts';
 
 type Found = Answers['quarantineGroups'] | Answers['outboxGroups'];
 /** The quarantine's have no state. */

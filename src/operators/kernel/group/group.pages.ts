@@ -1,9 +1,9 @@
 // How much waits of each kind, above the list of it: by reason, queue or source, with what can be done to a whole group.
 
 import { type Content, html } from '../../../web/index.ts';
-import { exact } from '../view/numbers.ts';
 import { address } from '../view/links.ts';
-import { clipped, type Column, renderTable } from '../view/table.ts';
+import { exact } from '../view/numbers.ts';
+import { type Column, clipped, renderTable } from '../view/table.ts';
 import { explained } from '../view/texts.ts';
 import { utc } from '../view/times.ts';
 

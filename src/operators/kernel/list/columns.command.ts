@@ -1,8 +1,8 @@
 // The columns of each list in a terminal: those of its contract, and what is special to a few of them here.
 
-import { columnsFor, type Items, type ListColumns, type ListName, LISTS } from '../../client/index.ts';
-import { terminalColumn } from './looks.command.ts';
 import type { Column } from '../../../terminal/table.ts';
+import { columnsFor, type Items, LISTS, type ListColumns, type ListName } from '../../client/index.ts';
+import { terminalColumn } from './looks.command.ts';
 
 type Own<N extends ListName> = {
   readonly [K in keyof (typeof LISTS)[N]['columns']]?: Partial<Column<Items[N]>>;

@@ -2,8 +2,8 @@
 // is its address. On a narrow screen it is folded (console.css), since it would push the list away.
 
 import { z } from 'zod';
-import type { Filters } from './filters.contract.ts';
 import { type Content, type Html, html } from '../../../web/index.ts';
+import type { Filters } from './filters.contract.ts';
 
 const TIME_HINT = '24h or 2026-01-31';
 

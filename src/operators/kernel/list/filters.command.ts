@@ -4,8 +4,8 @@
 import { z } from 'zod';
 import { UsageError } from '../../../base/errors.ts';
 import { parseMoment, parseSpan } from '../../../base/time/moments.ts';
-import type { Filter, Filters } from '../../client/index.ts';
 import { optionHelp } from '../../../terminal/options.ts';
+import type { Filter, Filters } from '../../client/index.ts';
 
 /** As a sentence lists them: `confirmed, returned, nacked or failed`. */
 export const orOf = (words: readonly string[]): string => words.join(', ').replace(/, (?!.*, )/, ' or ');

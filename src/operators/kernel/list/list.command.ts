@@ -1,13 +1,13 @@
 // The verb `list`, the same for every noun.
 
-import { type ListName, LISTS, type ListQuery } from '../../client/index.ts';
-import { openApi } from '../api.command.ts';
 import { parse } from '../../../terminal/arguments.ts';
-import { COLUMNS } from './columns.command.ts';
 import type { Verb } from '../../../terminal/command.ts';
-import { filterHelp, filterOptions, readFilters } from './filters.command.ts';
 import { LISTING_OPTIONS, limitOf, printList } from '../../../terminal/listing.ts';
 import { optionHelp } from '../../../terminal/options.ts';
+import { LISTS, type ListName, type ListQuery } from '../../client/index.ts';
+import { openApi } from '../api.command.ts';
+import { COLUMNS } from './columns.command.ts';
+import { filterHelp, filterOptions, readFilters } from './filters.command.ts';
 
 /** `noun`: of one item. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- it ties the filters and columns to the items

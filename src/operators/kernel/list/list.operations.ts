@@ -4,7 +4,7 @@
 import type { Kysely } from 'kysely';
 import { z } from 'zod';
 import type { Database, DatabaseConnection } from '../../../ledger/index.ts';
-import { type ListContract, type ListName, LISTS as CONTRACT } from '../../lists.contract.ts';
+import { LISTS as CONTRACT, type ListContract, type ListName } from '../../lists.contract.ts';
 import type { Role } from '../access/roles.ts';
 import { ApiError, type Caller, defineRead, type Operation, scopeOf } from '../operation/operation.ts';
 import { decodeCursor, encodeCursor, type ValueType } from './cursor.ts';

@@ -1,18 +1,18 @@
 // A page that shows one of the API's lists: filters, rows, and a link to the next page. Its address has the parameters that the
 // API has, so a view can be kept, sent and reloaded.
 
-import type { Filters } from './filters.contract.ts';
-import { type ListName, LISTS } from '../../lists.contract.ts';
 import { parseMoment } from '../../../base/time/moments.ts';
-import { ApiError } from '../operation/operation.ts';
 import { type Content, html } from '../../../web/index.ts';
+import { LISTS, type ListName } from '../../lists.contract.ts';
 import { type ItemOf, listId, type PageOf } from '../console/calls.ts';
 import { get, type Page, type Visit } from '../console/page.ts';
 import { sameAs } from '../console/same-as.ts';
-import { emptyList, filtersIn, renderFilterForm } from './filter-form.pages.ts';
+import { ApiError } from '../operation/operation.ts';
 import { address } from '../view/links.ts';
-import { type Cells, pageColumns } from './looks.pages.ts';
 import { type Column, renderTable } from '../view/table.ts';
+import { emptyList, filtersIn, renderFilterForm } from './filter-form.pages.ts';
+import type { Filters } from './filters.contract.ts';
+import { type Cells, pageColumns } from './looks.pages.ts';
 
 /** As many fit on a screen of ordinary height. */
 export const ROWS = 25;

@@ -1,9 +1,9 @@
 // How a list's columns look in a terminal, and the colour of each word that has one.
 
-import { drawnBy, type ListColumn, type Look } from '../../client/index.ts';
 import type { Format } from '../../../terminal/io.ts';
 import { ago, briefTime, bytes, count, duration, time } from '../../../terminal/readable.ts';
 import type { Column } from '../../../terminal/table.ts';
+import { drawnBy, type ListColumn, type Look } from '../../client/index.ts';
 
 const COLOURS: Readonly<Record<string, Format>> = {
   accepted: 'green',

@@ -1,5 +1,13 @@
 // How a list's columns look on a page.
 
+import type { Content } from '../../../web/index.ts';
+import { LISTS, type ListName } from '../../lists.contract.ts';
+import type { ItemOf } from '../console/calls.ts';
+import { exact } from '../view/numbers.ts';
+import { state } from '../view/states.ts';
+import { type Column, clipped } from '../view/table.ts';
+import { id, seen, size } from '../view/texts.ts';
+import { duration, since, utc } from '../view/times.ts';
 import {
   columnsFor,
   drawnBy,
@@ -8,14 +16,6 @@ import {
   type Look,
   type Value,
 } from './columns.contract.ts';
-import { type ListName, LISTS } from '../../lists.contract.ts';
-import type { Content } from '../../../web/index.ts';
-import type { ItemOf } from '../console/calls.ts';
-import { exact } from '../view/numbers.ts';
-import { state } from '../view/states.ts';
-import { clipped, type Column } from '../view/table.ts';
-import { id, seen, size } from '../view/texts.ts';
-import { duration, since, utc } from '../view/times.ts';
 
 type Drawing = {
   readonly cell: (value: NonNullable<Value>) => Content;

@@ -3,10 +3,10 @@
 
 import { createHash } from 'node:crypto';
 import type { Transaction } from 'kysely';
+import { parseJson } from '../../../base/json/json.ts';
+import { type Database, type DatabaseConnection, isLockTimeout, isRetryable } from '../../../ledger/index.ts';
 import { claimKey, keepAnswer } from '../access/idempotency.queries.ts';
 import { appendAllToLog } from '../access/operator-log.queries.ts';
-import { type Database, type DatabaseConnection, isLockTimeout, isRetryable } from '../../../ledger/index.ts';
-import { parseJson } from '../../../base/json/json.ts';
 import { toJson } from './answers.ts';
 import type { Input } from './input.ts';
 import { type Action, ApiError, type CallContext } from './operation.ts';

@@ -4,9 +4,9 @@
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 import { describeError } from '../../../base/errors.ts';
+import type { Logger } from '../../../base/log/log.ts';
 import { closeIfUnread } from '../../../http/index.ts';
 import { isAway, isLockTimeout, isTimeout } from '../../../ledger/index.ts';
-import type { Logger } from '../../../base/log/log.ts';
 import { ApiError, type Operation, type Reply, unavailable } from './operation.ts';
 
 /** Node warns at ten listeners; its pipeline alone adds seven to the answer. */

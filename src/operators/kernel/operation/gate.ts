@@ -2,11 +2,11 @@
 // limit, and rejects requests that no honest client makes. `needsToken` then decides whether there is a caller.
 
 import type { Request, RequestHandler, Response } from 'express';
+import type { Logger } from '../../../base/log/log.ts';
+import { type Connections, type LimitedLines, senderOf } from '../../../http/index.ts';
 import type { Authenticator, Identity } from '../access/authenticator.ts';
 import type { Limits, RateState } from '../access/limits.ts';
 import type { Token } from '../access/tokens.queries.ts';
-import type { Logger } from '../../../base/log/log.ts';
-import { type Connections, type LimitedLines, senderOf } from '../../../http/index.ts';
 import { sendError } from './answers.ts';
 import { ApiError, forbidden, type Operation, unavailable } from './operation.ts';
 import type { Asker } from './perform.ts';

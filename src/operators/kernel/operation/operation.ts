@@ -4,10 +4,10 @@
 import type { Readable } from 'node:stream';
 import type { Transaction } from 'kysely';
 import type { z } from 'zod';
+import type { Database } from '../../../ledger/index.ts';
 import type { Actor, LogEntry } from '../access/operator-log.queries.ts';
 import type { Role } from '../access/roles.ts';
 import type { ErrorCode, ErrorStatus, Fault } from './error.contract.ts';
-import type { Database } from '../../../ledger/index.ts';
 
 /** Who calls. The token was checked, and has the role that the operation requires. */
 export type Caller = Actor & {

@@ -1,10 +1,10 @@
 // The one way to an operation, for the API and for the console: check the caller's role, then the input, then run it. A read
 // answers with JSON or a stream; an action runs in one transaction, with its log lines and its idempotency key.
 
+import type { DatabaseConnection } from '../../../ledger/index.ts';
 import { appendToLog, type LogEntry } from '../access/operator-log.queries.ts';
 import { mayAct, type TokenRole } from '../access/roles.ts';
-import type { DatabaseConnection } from '../../../ledger/index.ts';
-import { act, type Acted } from './actions.ts';
+import { type Acted, act } from './actions.ts';
 import { toJson } from './answers.ts';
 import { type Asked, checkInput } from './input.ts';
 import { type ApiError, type Caller, forbidden, type Operation, type Reply } from './operation.ts';

@@ -2,8 +2,8 @@
 // origin.
 
 import type { Request } from 'express';
-import { looksLikeToken } from '../access/token-value.ts';
 import { ownOrigins } from '../../../http/index.ts';
+import { looksLikeToken } from '../access/token-value.ts';
 import { ApiError } from './operation.ts';
 
 const TOKEN_IN_ADDRESS = new ApiError(

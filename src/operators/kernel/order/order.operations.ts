@@ -2,13 +2,13 @@
 // a noun find and do is in its own orders.operations.ts or operations.ts.
 
 import type { Transaction } from 'kysely';
+import type { Database } from '../../../ledger/index.ts';
+import { ORDERS, type OrderName } from '../../orders.contract.ts';
 import type { LogEntry } from '../access/operator-log.queries.ts';
 import { encodeCursor, type Position, type ValueType } from '../list/cursor.ts';
-import { type OrderName, ORDERS } from '../../orders.contract.ts';
-import type { Order, Selection } from './order.ts';
-import type { Database } from '../../../ledger/index.ts';
 import { placeOf } from '../list/list.operations.ts';
 import { type Action, defineAction, scopeOf } from '../operation/operation.ts';
+import type { Order, Selection } from './order.ts';
 
 /** What an order's schema has made of a request. */
 type Given<Filter> = {

@@ -3,14 +3,14 @@
 // result says how far it came, and goes on under the same bound.
 
 import type { z } from 'zod';
-import { ApiError } from '../operation/operation.ts';
-import { type OrderName, ORDERS } from '../../orders.contract.ts';
 import { type Content, html } from '../../../web/index.ts';
+import { ORDERS, type OrderName } from '../../orders.contract.ts';
 import { get, type Page, post, type View, type Visit } from '../console/page.ts';
 import { sameAs } from '../console/same-as.ts';
+import { ApiError } from '../operation/operation.ts';
 import { hiddenFields, keyField, keyIn, nextKey, textIn } from '../view/act.ts';
-import { counted } from '../view/numbers.ts';
 import { renderFacts } from '../view/facts.ts';
+import { counted } from '../view/numbers.ts';
 import { type Column, renderTable } from '../view/table.ts';
 import { fieldsOf, type Selectable, type Wanted, wantedIn } from './selection.pages.ts';
 

@@ -1,13 +1,13 @@
 // What an order is about: the ticked rows, or all that match a filter. It stands in the address of the order's first page, and in
 // the fields of the form on it.
 
-import type { Filters } from '../list/filters.contract.ts';
-import type { OrderName } from '../../orders.contract.ts';
 import { type Content, html } from '../../../web/index.ts';
-import { textIn } from '../view/act.ts';
+import type { OrderName } from '../../orders.contract.ts';
 import { filtersIn } from '../list/filter-form.pages.ts';
-import { address } from '../view/links.ts';
+import type { Filters } from '../list/filters.contract.ts';
 import { withMoments } from '../list/list.pages.ts';
+import { textIn } from '../view/act.ts';
+import { address } from '../view/links.ts';
 
 export type Selectable = {
   /** The parameters of its filter. */

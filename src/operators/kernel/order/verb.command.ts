@@ -1,18 +1,18 @@
 // The verbs that decide on many things at once or on one: those that are named by their ids, without a question, or with --all
 // those that match, after a preview and a question.
 
-import type { Env } from '../../../config.ts';
 import { UsageError } from '../../../base/errors.ts';
-import type { Filters, Ordered, OrderName, OrderPreview } from '../../client/index.ts';
-import { openApi } from '../api.command.ts';
+import type { Env } from '../../../config.ts';
 import { FLAG, parse, TEXT } from '../../../terminal/arguments.ts';
 import { CONFIRM_OPTIONS, hasSomebody, requireSomebody } from '../../../terminal/ask.ts';
 import type { Verb } from '../../../terminal/command.ts';
-import { filterOptions, orOf, readFilters } from '../list/filters.command.ts';
 import { type Io, toJson } from '../../../terminal/io.ts';
-import { runOrder, takePages, totalOf } from './order.command.ts';
 import { clean, counted } from '../../../terminal/readable.ts';
 import type { Column } from '../../../terminal/table.ts';
+import type { Filters, Ordered, OrderName, OrderPreview } from '../../client/index.ts';
+import { openApi } from '../api.command.ts';
+import { filterOptions, orOf, readFilters } from '../list/filters.command.ts';
+import { runOrder, takePages, totalOf } from './order.command.ts';
 
 /** What became of one: of an entry of the outbox, or of a delivery. */
 export type Item = {

@@ -2,9 +2,9 @@
 // acts once, and shows the same result twice.
 
 import { randomUUID } from 'node:crypto';
-import { ApiError } from '../operation/operation.ts';
 import { type Content, html } from '../../../web/index.ts';
 import { givenIn, type Query } from '../console/calls.ts';
+import { ApiError } from '../operation/operation.ts';
 
 /** A UUID; behind it the place among the forms of one action. */
 const KEY_FORM = /^[0-9a-f-]{36}(?:_\d{1,6})?$/;

@@ -4,8 +4,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeError } from '../../../base/errors.ts';
-import type { DatabaseConnection } from '../../../ledger/index.ts';
 import type { Logger } from '../../../base/log/log.ts';
+import type { DatabaseConnection } from '../../../ledger/index.ts';
 import { findRunning, type RunningRow } from './running-replays.queries.ts';
 import { createTurns, type Turns } from './turns.ts';
 

@@ -3,15 +3,15 @@
 
 import { describeError } from '../../../base/errors.ts';
 import { parseJson } from '../../../base/json/json.ts';
-import { type DatabaseConnection, isTimeout } from '../../../ledger/index.ts';
 import type { Logger } from '../../../base/log/log.ts';
+import { type DatabaseConnection, isTimeout } from '../../../ledger/index.ts';
+import { pauseReplay } from '../changes.queries.ts';
+import type { RunningReplay } from '../next-events.queries.ts';
+import type { Selection } from '../selection.queries.ts';
 import { createFailurePause } from './failure-pause.ts';
 import { feedReplay, finishReplay, giveUpOnParked } from './feed.queries.ts';
-import type { RunningReplay } from '../next-events.queries.ts';
 import { createRateCap } from './rate-cap.ts';
-import { pauseReplay } from '../changes.queries.ts';
 import type { RunningRow } from './running-replays.queries.ts';
-import type { Selection } from '../selection.queries.ts';
 import { createSlices } from './slices.ts';
 
 export type Turns = {

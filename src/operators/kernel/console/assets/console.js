@@ -1,8 +1,8 @@
 // What the console's pages gain with a script. Every page but the live one works without it.
 
-import { watchKeys } from './keyboard.js';
 import { offerCopies } from './copy.js';
 import { guardForms } from './forms.js';
+import { watchKeys } from './keyboard.js';
 import { refreshItself } from './refresh.js';
 import { tellTimes } from './times.js';
 
