@@ -3,9 +3,9 @@
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * V8 notes which objects live long, and puts new ones of their kind among the old ones at once. Here it takes what a delivery needs for
- * such a kind, since hundreds are in flight when the load is high, and keeps all that they refer to until it collects old objects: pauses are
- * three times as long then. Nearly all that this process makes goes with its delivery.
+ * V8 notes which objects live long, and puts new ones of their kind among the old ones at once. Here it takes what a delivery
+ * needs for such a kind, since hundreds are in flight when the load is high, and keeps all that they refer to until it collects
+ * old objects: pauses are three times as long then. Nearly all that this process makes goes with its delivery.
  */
 const ALL_IS_SHORT_LIVED = '--no-allocation-site-pretenuring';
 

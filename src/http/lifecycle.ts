@@ -30,8 +30,8 @@ export async function listen(
 /**
  * How long a stop goes on accepting connections, at most. A connection that the system has accepted, and that is still in its
  * queue when the listening socket closes, is reset, with the request that its sender had sent. A turn of the event loop takes one
- * from the queue (libuv), so it is empty within milliseconds, or within this time if turns take 20 ms and 40 were waiting. Less than
- * the second after which clients repeat what the system did not take: these would come in bursts.
+ * from the queue (libuv), so it is empty within milliseconds, or within this time if turns take 20 ms and 40 were waiting. Less
+ * than the second after which clients repeat what the system did not take: these would come in bursts.
  */
 const ACCEPT_MS = 900;
 /** The queue counts as empty after so many turns of the event loop without a connection. */

@@ -1,6 +1,6 @@
-// Requests that are refused before there is a request: what Node's parser does not take, or what we refuse by its head alone. They
-// reach no route, so nothing else tells of them: each is counted by kind, and a few lines a second say what it probably is, and what
-// to do. What was sent is never logged, since it may hold secrets.
+// Requests that are refused before there is a request: what Node's parser does not take, or what we refuse by its head alone.
+// They reach no route, so nothing else tells of them: each is counted by kind, and a few lines a second say what it probably is,
+// and what to do. What was sent is never logged, since it may hold secrets.
 
 import type { Logger } from 'pino';
 import { createLimitedLines } from './limited-lines.ts';

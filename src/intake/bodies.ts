@@ -2,9 +2,9 @@
 // that are read at once. A body that no signature can match is counted and dropped as it arrives. Memory is counted by what
 // has arrived, never by what a request announces.
 //
-// raw-body reads them. An `aborted` of the request makes it let go: to destroy the request would destroy the socket, which has yet to
-// carry the answer. A decoder takes the chunks: raw-body itself would keep each until the body is whole, and each costs 600 bytes beside
-// its own (docs/decisions/2026-11-26-raw-body.md).
+// raw-body reads them. An `aborted` of the request makes it let go: to destroy the request would destroy the socket, which has
+// yet to carry the answer. A decoder takes the chunks: raw-body itself would keep each until the body is whole, and each costs
+// 600 bytes beside its own (docs/decisions/2026-11-26-raw-body.md).
 
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';

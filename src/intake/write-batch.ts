@@ -1,5 +1,5 @@
-// Writes the deliveries of one batch, and finds out what becomes of each: recorded, recorded as less than it was understood as, since
-// the database refuses a value of it, or failed. Whose fault a refusal is stands in ledger/sessions/sql-errors.ts.
+// Writes the deliveries of one batch, and finds out what becomes of each: recorded, recorded as less than it was understood as,
+// since the database refuses a value of it, or failed. Whose fault a refusal is stands in ledger/sessions/sql-errors.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { OUTCOME_STATUS } from '../base/delivery-answers.ts';
@@ -118,8 +118,8 @@ export function createWriteBatch(options: {
   }
 
   /**
-   * Quarantines events that a rule of others refused, where it is not about all events: others were accepted since it refused one before,
-   * or since this batch began. Otherwise they should come again, and be accepted once the rule is repaired.
+   * Quarantines events that a rule of others refused, where it is not about all events: others were accepted since it refused one
+   * before, or since this batch began. Otherwise they should come again, and be accepted once the rule is repaired.
    */
   async function setAside(written: readonly Written[], batch: WrittenBatch): Promise<readonly Written[]> {
     const all = [...written];

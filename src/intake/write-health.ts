@@ -1,6 +1,6 @@
-// Whether the ledger takes writes, asked where they are made: by the intake's own connections, in sessions like those of deliveries,
-// on the tables that they are written to. That some other session can read says nothing of this: the database may be read-only or
-// a standby, a role may have no connection left, a commit may wait for ever.
+// Whether the ledger takes writes, asked where they are made: by the intake's own connections, in sessions like those of
+// deliveries, on the tables that they are written to. That some other session can read says nothing of this: the database may be
+// read-only or a standby, a role may have no connection left, a commit may wait for ever.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeError } from '../base/errors.ts';
@@ -15,8 +15,8 @@ export type WriteHealth = {
 };
 
 /**
- * Inserts nothing, and fails where a delivery would: in a read-only transaction, on a standby, without a right, behind a lock. The message in
- * the WAL has no reader. Its commit waits as a delivery's does, for the disk and for a synchronous standby.
+ * Inserts nothing, and fails where a delivery would: in a read-only transaction, on a standby, without a right, behind a lock.
+ * The message in the WAL has no reader. Its commit waits as a delivery's does, for the disk and for a synchronous standby.
  */
 const PROBE: Statement = {
   name: 'write-probe',
@@ -31,8 +31,9 @@ select pg_logical_emit_message(true, 'tallyhook', '')`,
 /** Probes of balancers come from several places: not each one may cost a commit. */
 const ASK_MS = 1_000;
 /**
- * If the last writes failed for what the probe does not meet (a full disk, a time limit), it is down for so long after the last one: long enough for a
- * balancer to see it. Then deliveries may try again, since otherwise none would come that could show that it is over.
+ * If the last writes failed for what the probe does not meet (a full disk, a time limit), it is down for so long after the last
+ * one: long enough for a balancer to see it. Then deliveries may try again, since otherwise none would come that could show that
+ * it is over.
  */
 const FAILING_MS = 5_000;
 /** A probe that has no answer yet tells nothing: it waits for a lock, perhaps, as deliveries may. Its time limit ends it. */

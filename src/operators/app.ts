@@ -1,5 +1,5 @@
-// The Express app of the operators' port: health, the console, metrics, and the API behind the gate. The port must not be reachable from
-// the internet. The server around the app (src/http) sets the time-outs.
+// The Express app of the operators' port: health, the console, metrics, and the API behind the gate. The port must not be
+// reachable from the internet. The server around the app (src/http) sets the time-outs.
 
 import type { Express, RequestHandler } from 'express';
 import type { Logger } from 'pino';

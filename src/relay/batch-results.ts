@@ -83,8 +83,8 @@ async function endElsewhere(
 }
 
 /**
- * `taken`: those events that are still in their batches, with what becomes of them (R38). Locks the batches (R46). An array is opened
- * once: to look into it for each event, Postgres would read it anew each time.
+ * `taken`: those events that are still in their batches, with what becomes of them (R38). Locks the batches (R46). An array is
+ * opened once: to look into it for each event, Postgres would read it anew each time.
  */
 const TAKE = `
 settled as (
@@ -127,8 +127,9 @@ moved as (
 ${holdJobs(`select source, job_id from taken where next in ('hold', 'retry', 'park')`)}`;
 
 /**
- * A relay that does not lead any more changes the version (R40). It reads the lease as it was when the statement began, and may wait
- * for locks for longer than the lease lasted. So it looks at the clock once all jobs are locked: `counted` has no row before.
+ * A relay that does not lead any more changes the version (R40). It reads the lease as it was when the statement began, and may
+ * wait for locks for longer than the lease lasted. So it looks at the clock once all jobs are locked: `counted` has no row
+ * before.
  */
 const TELL = `
 counted as materialized (
@@ -158,9 +159,9 @@ published as (
 )`;
 
 /**
- * Takes single events out of their batches: confirmed ones leave the outbox, the others are held. Returns how many attempts it has
- * recorded. One statement, since it is over by itself once it has begun: between those of a transaction, a relay that is frozen would
- * keep its locks.
+ * Takes single events out of their batches: confirmed ones leave the outbox, the others are held. Returns how many attempts it
+ * has recorded. One statement, since it is over by itself once it has begun: between those of a transaction, a relay that is
+ * frozen would keep its locks.
  */
 const TAKE_OUT: Statement = {
   name: 'outbox-take-out',

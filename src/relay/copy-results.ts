@@ -1,6 +1,6 @@
 // What publish attempts change: the replays' copies, their replays' counts, and the publications. Each statement may be repeated:
-// a result is written with the change that it makes, and one that changes nothing only if it is not written yet. The replay's row is
-// locked before its copies (R46).
+// a result is written with the change that it makes, and one that changes nothing only if it is not written yet. The replay's row
+// is locked before its copies (R46).
 
 import type { DatabaseConnection, Statement } from '../ledger/index.ts';
 import type { Attempt } from './entry.ts';

@@ -1,5 +1,5 @@
-// Events that were handed over and may not go yet: another writer recorded the job's delivery before (R3). They wait for a load that
-// begins after that (R7).
+// Events that were handed over and may not go yet: another writer recorded the job's delivery before (R3). They wait for a load
+// that begins after that (R7).
 
 import { jobKey } from '../ledger/index.ts';
 import { type Entry, isBefore } from './entry.ts';

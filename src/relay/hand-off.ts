@@ -117,8 +117,8 @@ export function createHandOff(): HandOff {
 }
 
 /**
- * Resolves when what was published in this turn of the event loop is on its way (broker-socket.ts). Senders are answered after that:
- * the answers of a batch take a millisecond, for which subscribers would wait, and the messages take a part of that.
+ * Resolves when what was published in this turn of the event loop is on its way (broker-socket.ts). Senders are answered after
+ * that: the answers of a batch take a millisecond, for which subscribers would wait, and the messages take a part of that.
  */
 const messagesSent = () => new Promise<void>((resolve) => process.nextTick(() => setImmediate(resolve)));
 

@@ -113,8 +113,9 @@ function toHeldEntry({ last: _l, size: _s, bytes_before: _b, ...row }: Row & Ext
 
 /**
  * Records the publications and moves the events on. One is changed only while it has the state and the attempts with which it was
- * loaded (R38). So a repeat changes nothing, even while the first one still runs: they are locked (R46) before anything is read from
- * them. `moved` asks `settled` for the state: Postgres would read all pending ones by their index for it, and compare each pair.
+ * loaded (R38). So a repeat changes nothing, even while the first one still runs: they are locked (R46) before anything is read
+ * from them. `moved` asks `settled` for the state: Postgres would read all pending ones by their index for it, and compare each
+ * pair.
  */
 const SETTLE: Statement = {
   name: 'outbox-settle-held',

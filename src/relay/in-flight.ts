@@ -29,8 +29,8 @@ export function createInFlight(options: {
   /** Ask before each publish: this replica may have lost the lease. */
   mayPublish: () => boolean;
   /**
-   * Of the first entry of the lane. `alone`: no other message was in flight. `isStale`: what waited in memory was forgotten while it
-   * was on its way.
+   * Of the first entry of the lane. `alone`: no other message was in flight. `isStale`: what waited in memory was forgotten while
+   * it was on its way.
    */
   onResult: (lane: Lane, publication: Publication, how: { alone: boolean; isStale: boolean }) => void;
 }): InFlight {

@@ -1,5 +1,5 @@
-// What is handed over while a load runs that can catch up. After the load, what is not behind an event that the load has left goes on
-// from memory.
+// What is handed over while a load runs that can catch up. After the load, what is not behind an event that the load has left
+// goes on from memory.
 
 import type { Written } from './hand-off.ts';
 

@@ -13,9 +13,9 @@
 // Replays' copies use the same window, and they wait for live entries, never the other way round. The states of an event, the
 // sequences and the rules are told in docs/relay.md; comments cite the rules as R1, R2 and so on.
 //
-// This file joins the parts, each with a state of its own: what arrives (arrivals.ts), what is in memory (window.ts), what is on its
-// way (in-flight.ts, suspects.ts), what becomes of it (outcomes.ts), its results (results.ts) and their writes (result-writes.ts,
-// copy-writes.ts), what operators decide meanwhile (decisions.ts), and the rounds (rounds.ts).
+// This file joins the parts, each with a state of its own: what arrives (arrivals.ts), what is in memory (window.ts), what is on
+// its way (in-flight.ts, suspects.ts), what becomes of it (outcomes.ts), its results (results.ts) and their writes
+// (result-writes.ts, copy-writes.ts), what operators decide meanwhile (decisions.ts), and the rounds (rounds.ts).
 
 import type { Logger } from 'pino';
 import { createArrivals, type Room } from './arrivals.ts';

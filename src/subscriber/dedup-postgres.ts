@@ -148,7 +148,7 @@ const beginWith = (timeLimitMs: number) =>
   `begin; set local lock_timeout = ${Math.ceil(timeLimitMs)}; set local idle_in_transaction_session_timeout = ${Math.ceil(timeLimitMs) + MARGIN_MS}; savepoint tallyhook_event`;
 
 /**
- * Fails unless the transaction is the one that has the id. Postgres answers a plain `commit` of a failed transaction without an error,
- * and has rolled back.
+ * Fails unless the transaction is the one that has the id. Postgres answers a plain `commit` of a failed transaction without an
+ * error, and has rolled back.
  */
 const COMMIT = 'release savepoint tallyhook_event; commit';

@@ -1,4 +1,5 @@
-// Options of commands as tables: what each takes and its help, said once. `parse` reads them, and the help texts are made from them.
+// Options of commands as tables: what each takes and its help, said once. `parse` reads them, and the help texts are made from
+// them.
 
 /** Of an option. */
 type Help = {

@@ -1,5 +1,5 @@
-// The security headers of each answer of the operators' port and of the sandbox's dashboard: what a page may load, and what it tells
-// other sites. The names are those of the OWASP Secure Headers Project.
+// The security headers of each answer of the operators' port and of the sandbox's dashboard: what a page may load, and what it
+// tells other sites. The names are those of the OWASP Secure Headers Project.
 
 import type { RequestHandler } from 'express';
 

@@ -1,8 +1,8 @@
 // A list in the order in which its items were added. Any of them can be removed at once, without a search.
 //
-// It is for what comes and goes with each delivery, where a Set or a Map costs more than it seems to: V8 gives them a new table every
-// few items, and the old table keeps what was in it. Once one such table is old, the garbage collector keeps all later ones, with all
-// that ever was in them, and copies that twice (docs/decisions/2026-11-23-short-lives.md). An item that leaves
+// It is for what comes and goes with each delivery, where a Set or a Map costs more than it seems to: V8 gives them a new table
+// every few items, and the old table keeps what was in it. Once one such table is old, the garbage collector keeps all later
+// ones, with all that ever was in them, and copies that twice (docs/decisions/2026-11-23-short-lives.md). An item that leaves
 // this list is let go of.
 
 /** An item has its place in itself, in one list at a time. Only the list touches these. */

@@ -1,5 +1,5 @@
-// A Map for what comes and goes with each delivery. It is rebuilt from time to time, so that V8 frees the old tables of the Map, which
-// keep what was in them (linked-list.ts).
+// A Map for what comes and goes with each delivery. It is rebuilt from time to time, so that V8 frees the old tables of the Map,
+// which keep what was in them (linked-list.ts).
 
 export type PassingMap<Key, Value> = Pick<Map<Key, Value>, 'get' | 'has' | 'delete'> & {
   readonly set: (key: Key, value: Value) => void;

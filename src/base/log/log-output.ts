@@ -99,8 +99,9 @@ export function createLogOutput(
 }
 
 /**
- * To a stream, such as standard output. Pipes, sockets and terminals are left to Node: a pipe and a socket take what they have room for, and do not block. Node would
- * write to a file synchronously, and a busy disk would block the event loop: so a file is written to asynchronously.
+ * To a stream, such as standard output. Pipes, sockets and terminals are left to Node: a pipe and a socket take what they have
+ * room for, and do not block. Node would write to a file synchronously, and a busy disk would block the event loop: so a file is
+ * written to asynchronously.
  */
 export function writerOf(stream: NodeJS.WritableStream & { readonly fd?: number }): WriteText {
   const { fd } = stream;

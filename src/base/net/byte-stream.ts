@@ -1,5 +1,5 @@
-// The bytes of an answer that may have no end, or only its beginning. A connection that is dead without a word, as after a computer slept, would
-// never end by itself: silence ends it.
+// The bytes of an answer that may have no end, or only its beginning. A connection that is dead without a word, as after a
+// computer slept, would never end by itself: silence ends it.
 
 import { NoAnswerError } from '../errors.ts';
 

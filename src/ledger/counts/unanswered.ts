@@ -15,8 +15,8 @@ export type UnansweredLog = {
 };
 
 /**
- * By the primary key, in the partitions of the last day. Rows that another transaction has locked are left alone: it has locked them in
- * an order of its own, and the mark is not worth a deadlock. A delivery that was not recorded after all has no row.
+ * By the primary key, in the partitions of the last day. Rows that another transaction has locked are left alone: it has locked
+ * them in an order of its own, and the mark is not worth a deadlock. A delivery that was not recorded after all has no row.
  */
 const MARK: Statement = {
   name: 'mark-unanswered',

@@ -1,9 +1,9 @@
-// Joins with rows that are found by their keys, each by one step in an index. Written as usual joins they depend on what the planner
-// knows of a table's size: that is what the last VACUUM or ANALYZE saw. Beside a table that was empty then, such as a new day's
-// partition, it read the whole table for each row: 2 s for 36 events on a ledger of 30,000, and more with each event.
-// A subquery with OFFSET 0 or a limit is planned by itself, so that nothing but the condition on the key leads to its rows. Where
-// another index has a part of the key, a range of one value and an order by it lead to the right one: by the other, it would have to be
-// sorted. Inside, a row is called `by_key`, so no row that it is joined with may have this name.
+// Joins with rows that are found by their keys, each by one step in an index. Written as usual joins they depend on what the
+// planner knows of a table's size: that is what the last VACUUM or ANALYZE saw. Beside a table that was empty then, such as a new
+// day's partition, it read the whole table for each row: 2 s for 36 events on a ledger of 30,000, and more with each event. A
+// subquery with OFFSET 0 or a limit is planned by itself, so that nothing but the condition on the key leads to its rows. Where
+// another index has a part of the key, a range of one value and an order by it lead to the right one: by the other, it would have
+// to be sorted. Inside, a row is called `by_key`, so no row that it is joined with may have this name.
 
 const bySequence =
   (table: string, alias: string) =>
@@ -22,8 +22,8 @@ export const JOIN_JOB = `cross join lateral (
     order by by_key.job_id limit 1) j`;
 
 /**
- * The delivery `d` of the event `e`, or a row of nulls. It was received when its event was recorded, except for a released one (index
- * deliveries_released).
+ * The delivery `d` of the event `e`, or a row of nulls. It was received when its event was recorded, except for a released one
+ * (index deliveries_released).
  */
 export const JOIN_DELIVERY = `left join lateral (
     select * from deliveries by_key

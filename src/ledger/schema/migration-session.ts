@@ -1,5 +1,5 @@
-// The sessions in which migrations run and the schema is checked: as all are (sessions/session.ts), but without limits of time, which would end
-// the building of an index, and on a read-only database, too, where the schema can be checked.
+// The sessions in which migrations run and the schema is checked: as all are (sessions/session.ts), but without limits of time,
+// which would end the building of an index, and on a read-only database, too, where the schema can be checked.
 
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import { Pool } from 'pg';

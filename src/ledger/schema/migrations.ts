@@ -1,5 +1,5 @@
-// Runs the migrations that the schema lacks, in one transaction, under the lock of Kysely's Migrator. Some have a part that must not be
-// in a transaction: it comes before them, under a lock of ours.
+// Runs the migrations that the schema lacks, in one transaction, under the lock of Kysely's Migrator. Some have a part that must
+// not be in a transaction: it comes before them, under a lock of ours.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
@@ -45,9 +45,9 @@ export async function runMigrations(
 }
 
 /**
- * One replica after another. Its connection has the lock, also while a server still works for a program that was killed. It is asked
- * for again and again, since the statement of one who waits for it would keep an index from being built: that waits
- * for all statements that have begun before.
+ * One replica after another. Its connection has the lock, also while a server still works for a program that was killed. It is
+ * asked for again and again, since the statement of one who waits for it would keep an index from being built: that waits for all
+ * statements that have begun before.
  */
 function inTurn<T>(db: Kysely<unknown>, use: (session: Kysely<unknown>) => Promise<T>): Promise<T> {
   return db.connection().execute(async (session) => {

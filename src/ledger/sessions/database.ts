@@ -106,9 +106,9 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
 }
 
 /**
- * With pg's callbacks and a time-out of our own. With pg's promises or its time-out, the garbage collector would keep the values of
- * every statement, and all that waits for its rows, for seconds: pg then assigns a new function to a property of the query. V8 takes that for a
- * method, and puts it among old objects (docs/decisions/2026-11-23-short-lives.md).
+ * With pg's callbacks and a time-out of our own. With pg's promises or its time-out, the garbage collector would keep the values
+ * of every statement, and all that waits for its rows, for seconds: pg then assigns a new function to a property of the query. V8
+ * takes that for a method, and puts it among old objects (docs/decisions/2026-11-23-short-lives.md).
  */
 function execute<Row extends QueryResultRow>(
   slots: Slots,

@@ -1,6 +1,7 @@
-// Whether a new session is with the database that gave the last numbers. After a restore, a snapshot, or a failover that lost transactions,
-// the sequence stands where it stood before, and its next numbers may be on the bus already. So each session that may draw numbers
-// asks first, and where something has changed, the database raises the sequence (migrations/0001-first-release.ts).
+// Whether a new session is with the database that gave the last numbers. After a restore, a snapshot, or a failover that lost
+// transactions, the sequence stands where it stood before, and its next numbers may be on the bus already. So each session that
+// may draw numbers asks first, and where something has changed, the database raises the sequence
+// (migrations/0001-first-release.ts).
 
 import type { ClientBase } from 'pg';
 import type { Logger } from 'pino';
@@ -18,8 +19,8 @@ export type Identity = {
 };
 
 /**
- * What every session can read of itself. It is new whenever what the row keeps is new: another server, and one with another timeline,
- * was started at another time. `search_path` names our schema.
+ * What every session can read of itself. It is new whenever what the row keeps is new: another server, and one with another
+ * timeline, was started at another time. `search_path` names our schema.
  */
 const READ_RUN = `
 select concat_ws(' ', extract(epoch from pg_postmaster_start_time()), d.oid, to_regclass('events')::oid) as run,

@@ -1,5 +1,5 @@
-// What a connection string says of sessions. Start-up parameters are taken out of it: poolers refuse or drop them. Its `options` are
-// set by statements instead, before our own settings, which win.
+// What a connection string says of sessions. Start-up parameters are taken out of it: poolers refuse or drop them. Its `options`
+// are set by statements instead, before our own settings, which win.
 
 import { ConfigError } from '../../base/errors.ts';
 import type { Settings } from './session.ts';

@@ -86,11 +86,11 @@ const PLANS = {
  */
 const READING = {
   'by index': { enable_seqscan: 'off', enable_bitmapscan: 'off' },
-  // No parallel workers: an operator's query must not take more than one of the server's processors from the intake.
-  // The ledger is on a solid-state disk or in memory. With the default random_page_cost of 4, the planner preferred a scan and
-  // a sort of a whole table to 10,000 rows by a list's index.
-  // No enable_... is off here: since Postgres 18 a plan without what is disabled wins whatever it costs. A look-up of a few rows that
-  // are then sorted would read a whole table in the order of some index instead.
+  // No parallel workers: an operator's query must not take more than one of the server's processors from the intake. The ledger
+  // is on a solid-state disk or in memory. With the default random_page_cost of 4, the planner preferred a scan and a sort of a
+  // whole table to 10,000 rows by a list's index. No enable_... is off here: since Postgres 18 a plan without what is disabled
+  // wins whatever it costs. A look-up of a few rows that are then sorted would read a whole table in the order of some index
+  // instead.
   planned: {
     enable_seqscan: 'on',
     enable_bitmapscan: 'on',

@@ -9,8 +9,8 @@ const ASK_EVERY_MS = 3_000;
 
 /**
  * Sessions that are still at work. One that is idle has answered, and the answer was lost, or the statement never came: it is
- * ended, since its client is gone. One that is not there has ended before. Never one that is at work: a commit that is ended while it
- * waits for a standby becomes visible without it.
+ * ended, since its client is gone. One that is not there has ended before. Never one that is at work: a commit that is ended
+ * while it waits for a standby becomes visible without it.
  */
 const AT_WORK = `
 with ours as materialized (

@@ -1,6 +1,6 @@
 // The one way to a connection and back, for single statements and for Kysely. After any error a connection is not used again:
-// what made it fail, such as a session that began on a read-only server, may last as long as the session. A statement that is overdue
-// keeps its connection until the server has answered, so that we never have more sessions there than we say.
+// what made it fail, such as a session that began on a read-only server, may last as long as the session. A statement that is
+// overdue keeps its connection until the server has answered, so that we never have more sessions there than we say.
 
 import type { Pool, PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import { SessionError } from '../../base/errors.ts';

@@ -1,5 +1,5 @@
-// Understands the body that nearly every delivery has: a flat JSON object with the fields of its status, each in its usual form. One
-// pass reads it, checks it, and makes its data and its canonical form. It returns undefined for any other body: whatever it
+// Understands the body that nearly every delivery has: a flat JSON object with the fields of its status, each in its usual form.
+// One pass reads it, checks it, and makes its data and its canonical form. It returns undefined for any other body: whatever it
 // returns is exactly what understand-any.ts would return.
 
 import { isStatus, isUsual } from '../../event/index.ts';

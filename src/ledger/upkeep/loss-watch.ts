@@ -1,6 +1,6 @@
-// Finds out that the database has lost what it had committed. Each replica remembers the last delivery that it has acknowledged, and looks for it
-// when the database was started anew or is another one. That it is gone is the alarm: nothing else tells, and if all replicas were
-// stopped meanwhile, nobody knows.
+// Finds out that the database has lost what it had committed. Each replica remembers the last delivery that it has acknowledged,
+// and looks for it when the database was started anew or is another one. That it is gone is the alarm: nothing else tells, and if
+// all replicas were stopped meanwhile, nobody knows.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';

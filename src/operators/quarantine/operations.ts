@@ -1,5 +1,5 @@
-// The list of deliveries in quarantine, and the API's orders about them. Release: they are understood again, by the present schemas, and tallied if they
-// can be. Discard: they no longer wait. Each has a line in the operator log.
+// The list of deliveries in quarantine, and the API's orders about them. Release: they are understood again, by the present
+// schemas, and tallied if they can be. Discard: they no longer wait. Each has a line in the operator log.
 
 import { keepDays } from '../../ledger/index.ts';
 import { apiList, scoped } from '../kernel/list/list.operations.ts';

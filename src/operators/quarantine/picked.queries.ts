@@ -1,5 +1,5 @@
-// Which deliveries in quarantine an order takes, to release (release.queries.ts) or discard them (discard.queries.ts): those that are named, or
-// those of a filter, oldest first.
+// Which deliveries in quarantine an order takes, to release (release.queries.ts) or discard them (discard.queries.ts): those that
+// are named, or those of a filter, oldest first.
 
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
 import { type AuthenticBody, type Database, jobKey, timeText } from '../../ledger/index.ts';

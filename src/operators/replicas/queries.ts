@@ -1,5 +1,5 @@
-// The replicas of the service. Those that stopped have no row; those that were killed have one for an hour (upkeep/retention.ts of the
-// ledger). Which one leads is read from the lease, which alone decides it.
+// The replicas of the service. Those that stopped have no row; those that were killed have one for an hour (upkeep/retention.ts
+// of the ledger). Which one leads is read from the lease, which alone decides it.
 
 import { type Kysely, sql } from 'kysely';
 import { type Database, LATE_AFTER_S, timeText } from '../../ledger/index.ts';

@@ -1,5 +1,5 @@
-// The sandbox's data file, and an account in it. `tallyhook sandbox tokens`, `account` and `dashboard` write to it beside a sandbox that
-// runs from it, which sees each change with its next request.
+// The sandbox's data file, and an account in it. `tallyhook sandbox tokens`, `account` and `dashboard` write to it beside a
+// sandbox that runs from it, which sees each change with its next request.
 
 import { statSync } from 'node:fs';
 import { UsageError } from '../../base/errors.ts';

@@ -1,4 +1,5 @@
-// All persistent state of the sandbox in one database: accounts, jobs, notifications, sessions. The server and the commands open it.
+// All persistent state of the sandbox in one database: accounts, jobs, notifications, sessions. The server and the commands open
+// it.
 
 import { type AccountStore, createAccountStore } from './accounts.ts';
 import { type Database, openDatabase } from './database.ts';

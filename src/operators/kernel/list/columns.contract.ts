@@ -1,5 +1,6 @@
-// What a list shows of its items, said once for terminals and pages. How each look is drawn stands in operators/kernel/list/looks.command.ts and in
-// operators/kernel/list/looks.pages.ts. What only one of the two shows otherwise, such as a link, is a cell of its own there, under the column's key.
+// What a list shows of its items, said once for terminals and pages. How each look is drawn stands in
+// operators/kernel/list/looks.command.ts and in operators/kernel/list/looks.pages.ts. What only one of the two shows otherwise,
+// such as a link, is a cell of its own there, under the column's key.
 
 /**
  * - `name`: of a job, an event, a source, a person

@@ -1,5 +1,5 @@
-// How a filter of the API becomes SQL. Each list has a table of its filters (deliveryTable in deliveries/queries.ts, and so on), made of
-// the functions in this file. A filter is a condition on any row, and the path to its rows if an index serves it.
+// How a filter of the API becomes SQL. Each list has a table of its filters (deliveryTable in deliveries/queries.ts, and so on),
+// made of the functions in this file. A filter is a condition on any row, and the path to its rows if an index serves it.
 
 import { type RawBuilder, sql } from 'kysely';
 import type { z } from 'zod';

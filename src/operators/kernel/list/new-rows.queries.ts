@@ -49,8 +49,8 @@ const IDS_MAX = 20_000;
 /** Since when a poll reads. Its parameters: the time of the last poll or null, the seconds before it, and IDS_MAX. */
 const SINCE = sql`(coalesce($1::timestamptz, now()) - make_interval(secs => $2))`;
 /**
- * No new row is younger, and the partitions of the days behind it are not looked at. The sources are those of whole days, since a loose
- * scan would read on where a row is too old.
+ * No new row is younger, and the partitions of the days behind it are not looked at. The sources are those of whole days, since a
+ * loose scan would read on where a row is too old.
  */
 const UNTIL = sql`date_trunc('day', now(), 'UTC') + interval '2 days'`;
 

@@ -18,8 +18,8 @@ export type ListSpec<Row> = {
   readonly time: keyof Row & string;
   readonly ties: readonly { readonly column: keyof Row & string; readonly type: ValueType }[];
   /**
-   * The paths to the whole list. Each but the last leads to the newest rows behind a place only: the next one is taken where these are
-   * not enough for a page. Without it, an index has the order of the list.
+   * The paths to the whole list. Each but the last leads to the newest rows behind a place only: the next one is taken where
+   * these are not enough for a page. Without it, an index has the order of the list.
    */
   readonly all?: (bounds: Bounds) => readonly AccessPath[];
   /** Joins other tables to the rows of a page (`page`), one row to each. */
@@ -107,9 +107,9 @@ export type Range = {
 };
 
 /**
- * One row, which the planner takes for a thousand. Of one among many keys it expects few rows. To sort all of these seems cheaper than
- * to step into the index of each partition, one that was empty at its last VACUUM above all. With a thousand times as many it takes the
- * index, which gives the first ones at once.
+ * One row, which the planner takes for a thousand. Of one among many keys it expects few rows. To sort all of these seems cheaper
+ * than to step into the index of each partition, one that was empty at its last VACUUM above all. With a thousand times as many
+ * it takes the index, which gives the first ones at once.
  */
 export const AS_OF_MANY = sql`cross join generate_series(1, (select 1)) as of_many`;
 
@@ -162,9 +162,9 @@ export function rangeOf<Row>(
 export type Limit = { readonly max: number; readonly value?: RawBuilder<unknown> };
 
 /**
- * The first rows `t` in the order of an index. With ties, all others that are equal to the last one in it come, too: so the first ones in
- * the order of the list are among them, and no sort is asked for that the index does not give. Asked for the list's order, the planner
- * sorted all rows of a source of which it expected few.
+ * The first rows `t` in the order of an index. With ties, all others that are equal to the last one in it come, too: so the first
+ * ones in the order of the list are among them, and no sort is asked for that the index does not give. Asked for the list's
+ * order, the planner sorted all rows of a source of which it expected few.
  */
 export const firstOf = {
   'with ties': (order: readonly string[], limit: RawBuilder<unknown>) =>
