@@ -83,16 +83,19 @@ function forbiddenKinds(kind: string | undefined): Pattern[] {
 /** Forbids all of other nouns but their contracts, and the queries of those that it stands on. */
 function forbiddenNouns(noun: string): Pattern[] {
   const standsOn = NOUNS[noun] ?? [];
-  return [...Object.keys(NOUNS), ...JOINS]
-    .filter((other) => other !== noun)
-    .map((other) => {
-      const known = standsOn.includes(other) ? ['contract', 'queries'] : ['contract'];
-      const open = known.flatMap(ofKind).map((name) => `!**/${other}/${name}`);
-      return {
-        group: [`**/${other}/**`, ...open],
-        message: `Of ${other}, ${noun} knows ${known.join(' and ')} alone.`,
-      };
-    });
+  const others = [...Object.keys(NOUNS), ...JOINS].filter((other) => other !== noun);
+  const open = others.flatMap((other) =>
+    (standsOn.includes(other) ? ['contract', 'queries'] : ['contract'])
+      .flatMap(ofKind)
+      .map((name) => `!**/${other}/${name}`),
+  );
+  const known = ['contracts', ...standsOn.map((other) => `the queries of ${other}`)].join(' and ');
+  return [
+    {
+      group: [...others.map((other) => `**/${other}/**`), ...open],
+      message: `Of other nouns, ${noun} knows ${known} alone.`,
+    },
+  ];
 }
 
 /** The rules of a folder of `operators`: of its files without a kind, and of each kind. */
