@@ -73,7 +73,8 @@ export function createOperator(options: {
 
   async function makeToken(): Promise<string> {
     const args = ['tokens', 'create', '--name', 'operator of the run', '--role', 'operator'];
-    await run(args, { DATABASE_URL: world.postgres.url }, 'operator-token.log');
+    // As the replicas: a command reads .local/env of `npm start`, too.
+    await run(args, { DATABASE_URL: world.postgres.url, ENVIRONMENT: 'live' }, 'operator-token.log');
     const lines = readFileSync(join(world.folder, 'operator-token.log'), 'utf8').trim().split('\n');
     return (JSON.parse(lines.at(-1) ?? '') as { value: string }).value;
   }
