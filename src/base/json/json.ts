@@ -13,16 +13,7 @@ export function parseJson(text: string): unknown {
   return hasEscapedKey(text) ? readJson(text, Number) : JSON.parse(text);
 }
 
-/** The same, without repeated keys. @throws SyntaxError, or RepeatedKeyError where an object has a key twice */
-export function parseStrictJson(text: string): unknown {
-  return readJson(text, Number, { mayRepeat: false });
-}
-
-export class RepeatedKeyError extends Error {
-  override readonly name = 'RepeatedKeyError';
-}
-
-/** The same as parseJson; undefined if the text is not JSON (no JSON text has this value). */
+/** The same; undefined if the text is not JSON (no JSON text has this value). */
 export function parseIfJson(text: string): unknown {
   try {
     return parseJson(text);
@@ -36,11 +27,7 @@ export function parseIfJson(text: string): unknown {
  * @param toNumber makes a number's value from its source text.
  * @throws SyntaxError where JSON.parse does.
  */
-export function readJson(
-  text: string,
-  toNumber: (source: string) => unknown,
-  { mayRepeat = true } = {},
-): unknown {
+export function readJson(text: string, toNumber: (source: string) => unknown): unknown {
   const literal = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
   const open: Container[] = [];
   let at = 0;
@@ -79,7 +66,6 @@ export function readJson(
     const container = open.at(-1);
     if (container === undefined) whole = value;
     else if (Array.isArray(container)) container.push(value);
-    else if (!mayRepeat && Object.hasOwn(container, key)) throw new RepeatedKeyError('a key is repeated');
     else setOwn(container, key, value);
   }
 

@@ -4,7 +4,7 @@
 import type { Request } from 'express';
 import { getRawBody } from 'raw-body';
 import type { z } from 'zod';
-import { parseStrictJson, RepeatedKeyError } from '../../../base/json/json.ts';
+import { decodeUtf8, inspectStructure, parseLoosely } from '../../../ledger/index.ts';
 import { ApiError, type Operation } from './operation.ts';
 
 /** Fits the longest list of event ids that a replay takes: a thousand, of ordinary length. */
@@ -178,12 +178,11 @@ async function readBytes(request: Request): Promise<Buffer> {
 }
 
 function parse(body: Buffer): unknown {
-  try {
-    return parseStrictJson(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body));
-  } catch (error) {
-    const isRepeated = error instanceof RepeatedKeyError;
-    throw invalid(isRepeated ? 'the body has a member twice' : 'the body is not JSON in UTF-8');
-  }
+  const text = decodeUtf8(body);
+  const parsed = text === undefined ? undefined : parseLoosely(text);
+  if (text === undefined || parsed === undefined) throw invalid('the body is not JSON in UTF-8');
+  if (inspectStructure(text).repeatsKey) throw invalid('the body has a member twice');
+  return parsed.value;
 }
 
 /** Postgres' text allows neither NUL nor lone surrogates. Iterative, since the depth of a body has no limit. */
