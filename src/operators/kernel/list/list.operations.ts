@@ -106,10 +106,14 @@ export async function readListPage(
   return { items, next_cursor: next === null ? null : encodeCursor(next, name, asked) };
 }
 
+/** What a page has beside its items. @throws ApiError */
+type Beside = (asked: { readonly source?: string }, caller: Caller) => Promise<object>;
+
 /** The operation that shows a list at its own address. */
 export function listOperation(
   list: ApiList & Pick<(typeof CONTRACT)[ListName], 'page'>,
   connection: Pick<DatabaseConnection, 'db'>,
+  beside: Beside = async () => ({}),
 ): Operation {
   const { name, filters, tag, summary, description, role, needsAllSources, answer } = list;
   return defineRead({
@@ -122,9 +126,9 @@ export function listOperation(
     ...(needsAllSources && { needsAllSources }),
     query: z.strictObject({ ...filters, ...paging }),
     answers: { 200: { description: answer, schema: list.page } },
-    run: async ({ query }, { caller }) => ({
-      status: 200,
-      body: await readListPage(list, query, { caller, connection }),
-    }),
+    run: async ({ query }, { caller }) => {
+      const page = await readListPage(list, query, { caller, connection });
+      return { status: 200, body: { ...page, ...(await beside(query as Parameters<Beside>[0], caller)) } };
+    },
   });
 }
