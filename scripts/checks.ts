@@ -14,7 +14,6 @@ export type Tally = { readonly passed: number; readonly failed: number; readonly
 type Report = {
   readonly success: boolean;
   readonly numPassedTests: number;
-  readonly numFailedTests: number;
   readonly numPendingTests: number;
   readonly numTodoTests: number;
   readonly testResults: readonly FileReport[];
@@ -116,16 +115,12 @@ function tallyTests(reportFile: string, exitCode: number | null, progress: Progr
   } catch {
     return FAILED;
   }
-  const brokenFiles = found.testResults.filter(
-    ({ status, assertionResults }) =>
-      status === 'failed' && !assertionResults.some((result) => result.status === 'failed'),
-  ).length;
-  const failed = found.numFailedTests + brokenFiles;
-  for (const failure of found.testResults.flatMap(failuresOf)) progress.note(failure);
+  const failures = found.testResults.flatMap(failuresOf);
+  for (const failure of failures) progress.note(failure);
   const isFailure = exitCode !== 0 || !found.success || found.numPassedTests === 0;
   return {
     passed: found.numPassedTests,
-    failed: failed === 0 && isFailure ? 1 : failed,
+    failed: failures.length === 0 && isFailure ? 1 : failures.length,
     skipped: found.numPendingTests + found.numTodoTests,
   };
 }

@@ -19,21 +19,22 @@ const isPoll = ({ msg, status }: LogLines[number]): boolean =>
 /** Of each log the lines from a given one on. Empty if there are none. */
 export function lastLines(logs: readonly { readonly lines: LogLines; readonly from: number }[]): string {
   return logs
-    .map(({ lines, from }) =>
-      lines
-        .slice(from)
-        .filter((line) => !isPoll(line))
-        .filter(isAmongLastAlike)
-        .slice(-LINES),
-    )
+    .map(({ lines, from }) => lastAlike(lines.slice(from).filter((line) => !isPoll(line))).slice(-LINES))
     .filter((lines) => lines.length > 0)
     .map((lines) => `the last lines of the log:\n${lines.map(shortened).join('\n')}`)
     .join('\n\n');
 }
 
-function isAmongLastAlike({ msg, outcome }: LogLines[number], at: number, all: LogLines): boolean {
-  const later = all.slice(at + 1).filter((line) => line.msg === msg && line.outcome === outcome);
-  return msg === undefined || later.length < ALIKE;
+/** Leaves out all but the last ones of lines that say the same. */
+function lastAlike(lines: LogLines): LogLines {
+  const seen = new Map<string, number>();
+  const isShown = ({ msg, outcome }: LogLines[number]) => {
+    const alike = `${String(msg)} ${String(outcome)}`;
+    const count = (seen.get(alike) ?? 0) + 1;
+    seen.set(alike, count);
+    return msg === undefined || count <= ALIKE;
+  };
+  return lines.toReversed().filter(isShown).toReversed();
 }
 
 function shortened(line: LogLines[number]): string {

@@ -21,15 +21,13 @@ const rooms = readdirSync(at('src'), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
 
+/** In backticks. */
+const names = (text = '') => Array.from(text.matchAll(/`([\w-]+)`/g), ([, name = '']) => name).toSorted();
+
 /** Of each room, those that the page lets it import. */
 function drawn(): Map<string, string[]> {
   const rows = read('docs/architecture.md').matchAll(/^\| `src\/([\w*.]+)` \| ([^|]*) \|[^|]*\|$/gm);
-  return new Map(
-    Array.from(rows, ([, room = '', others = '']) => [
-      room,
-      Array.from(others.matchAll(/`(\w+)`/g), ([, name = '']) => name).toSorted(),
-    ]),
-  );
+  return new Map(Array.from(rows, ([, room = '', others]) => [room, names(others)]));
 }
 
 test('the page draws all rooms, and what each may import is what the linter enforces', () => {
@@ -37,9 +35,6 @@ test('the page draws all rooms, and what each may import is what the linter enfo
   expect(Object.keys(ROOMS).toSorted()).toEqual(rooms.toSorted());
   expect(drawn()).toEqual(new Map(enforced.map(([room, { may }]) => [room, may.toSorted()])));
 });
-
-/** In backticks. */
-const names = (text = '') => Array.from(text.matchAll(/`([\w-]+)`/g), ([, name = '']) => name).toSorted();
 
 test('the page draws the kinds of files, the nouns and what joins them as the linter has them', () => {
   const page = read('docs/architecture.md');

@@ -155,8 +155,7 @@ function describe(operation: Operation): ZodOpenApiOperationObject {
     summary,
     description: [description, `Needs the role \`${role}\`.`].filter(Boolean).join('\n\n'),
     requestParams: { ...(params && { path: params }), ...(query && { query }) },
-    ...(isAction && { parameters: [idempotencyKey] }),
-    ...(isAction && { requestBody: bodyOf(operation) }),
+    ...(isAction && { parameters: [idempotencyKey], requestBody: bodyOf(operation) }),
     responses: responsesOf(operation),
   };
 }
