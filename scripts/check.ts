@@ -12,6 +12,7 @@ import { choosePatience } from './patience.ts';
 import { profileTable, readProfile, secondsOf, WITHOUT_PROFILE } from './profile.ts';
 import { ROOT } from './relay.ts';
 import { findChromium, WITHOUT_CHROMIUM } from './services/find-chromium.ts';
+import { DEPLOY_PROGRAMS } from './services/find-deploy-programs.ts';
 import { chooseEngine } from './services/find-ffmpeg.ts';
 import { findOldNode, WITHOUT_OLD_NODE } from './services/find-node.ts';
 import { findGo, WITHOUT_GO } from './services/find-go.ts';
@@ -39,15 +40,16 @@ const THROWN_AWAY = {
 /** Hundreds of databases of 5 MiB, and one with a million deliveries. */
 const DATABASES_BYTES = 8 * 2 ** 30;
 
-/** What did not run, by the variable that names the program it needs. */
-const WITHOUT = {
-  TEST_CHROMIUM: WITHOUT_CHROMIUM,
-  TEST_OLD_NODE: WITHOUT_OLD_NODE,
-  TEST_PYTHON: WITHOUT_PYTHON,
-  TEST_GO: WITHOUT_GO,
-  TEST_PGBOUNCER: WITHOUT_PGBOUNCER,
-  TEST_SPIN: WITHOUT_SPIN,
-};
+/** The programs that tests need: the variable that names each, how to find it, and what is said of a run without it. */
+const PROGRAMS = [
+  { name: 'chromium', variable: 'TEST_CHROMIUM', find: findChromium, without: WITHOUT_CHROMIUM },
+  { name: 'node', variable: 'TEST_OLD_NODE', find: findOldNode, without: WITHOUT_OLD_NODE },
+  { name: 'python', variable: 'TEST_PYTHON', find: findPython, without: WITHOUT_PYTHON },
+  { name: 'go', variable: 'TEST_GO', find: findGo, without: WITHOUT_GO },
+  { name: 'pgbouncer', variable: 'TEST_PGBOUNCER', find: findPgbouncer, without: WITHOUT_PGBOUNCER },
+  { name: 'spin', variable: 'TEST_SPIN', find: findSpin, without: WITHOUT_SPIN },
+  ...DEPLOY_PROGRAMS,
+];
 
 /** Tests that need no services (vitest.config.ts). */
 const PURE = /^test\/(?:unit|property)\b/;
@@ -130,8 +132,7 @@ async function run(guard: Guard, given: Arguments): Promise<Tally[]> {
     isNamed ? [] : runSteps(all),
   ]);
   const tests = services === undefined ? FAILED : await runWith(services);
-  for (const [name, withoutIt] of Object.entries(WITHOUT))
-    if (services?.env[name] === '') progress.note(withoutIt);
+  for (const { variable, without } of PROGRAMS) if (services?.env[variable] === '') progress.note(without);
   if (!args.all && !isNamed)
     say(`${ONLY_IN_ALL.size} files and the skipped tests run with npm run test:all only`);
   return [...results, tests];
@@ -167,7 +168,7 @@ async function startServices(
   const isThrownAway = TEST_DATABASE_URL === undefined;
   const pids: Record<string, number> = {};
   try {
-    const [databaseUrl, amqpUrl, chromium, oldNode, python, go, pgbouncer, spin] = await Promise.all([
+    const [databaseUrl, amqpUrl, programs] = await Promise.all([
       TEST_DATABASE_URL ??
         during('Postgres', async () => {
           const place = makeThrowAwayFolder(guard, roomInMemory(DATABASES_BYTES));
@@ -182,24 +183,14 @@ async function startServices(
           pids['RabbitMQ'] = rabbitmq.pid;
           return rabbitmq.url;
         }),
-      findChromium({ guard, logFile: join(folder, 'install-chromium.log'), log: note }),
-      findOldNode({ guard, logFile: join(folder, 'install-node.log'), log: note }),
-      findPython({ guard, logFile: join(folder, 'install-python.log'), log: note }),
-      findGo({ guard, logFile: join(folder, 'install-go.log'), log: note }),
-      findPgbouncer({ guard, logFile: join(folder, 'install-pgbouncer.log'), log: note }),
-      findSpin({ guard, logFile: join(folder, 'install-spin.log'), log: note }),
+      findPrograms(guard, folder, note),
       // For the sandbox's conversions: without ffmpeg their tests are skipped, and say so.
       chooseEngine({ guard, logFile: join(folder, 'install-ffmpeg.log'), log: note }),
     ]);
     const env = {
       TEST_DATABASE_URL: databaseUrl,
       TEST_AMQP_URL: amqpUrl,
-      TEST_CHROMIUM: chromium ?? '',
-      TEST_OLD_NODE: oldNode ?? '',
-      TEST_PYTHON: python ?? '',
-      TEST_GO: go ?? '',
-      TEST_PGBOUNCER: pgbouncer ?? '',
-      TEST_SPIN: spin ?? '',
+      ...programs,
       // Its databases are deleted with its folder: dropping each of them would take half a minute.
       ...(isThrownAway && { TEST_POSTGRES_IS_THROWN_AWAY: 'true' }),
     };
@@ -208,6 +199,21 @@ async function startServices(
     note(explain(error));
     return undefined;
   }
+}
+
+/** The variables that name what was found: empty where nothing was. */
+async function findPrograms(
+  guard: Guard,
+  folder: string,
+  log: (line: string) => void,
+): Promise<Record<string, string>> {
+  const found = await Promise.all(
+    PROGRAMS.map(async ({ name, variable, find }) => {
+      const path = await find({ guard, logFile: join(folder, `install-${name}.log`), log });
+      return [variable, path ?? ''] as const;
+    }),
+  );
+  return Object.fromEntries(found);
 }
 
 process.exit(await tallyAll((guard) => run(guard, readArguments(process.argv.slice(2)))));
