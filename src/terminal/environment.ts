@@ -1,5 +1,6 @@
 // The environment of a command: its own variables, and for those that are not set the ones in `.local/env`, which the
-// local run writes.
+// local run writes. TALLYHOOK_LOCAL_ENV names another file; if it is empty, none is read. Tests rely on that in a clone in which
+// npm start has run.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,8 +11,9 @@ const LOCAL_ENV = fileURLToPath(new URL('../../.local/env', import.meta.url));
 
 /** Each variable of `env` takes precedence over that of the local run. */
 export function withLocalRun(env: Env): Env {
-  if (!existsSync(LOCAL_ENV)) return env;
-  const local = parseEnv(readFileSync(LOCAL_ENV, 'utf8'));
+  const file = env['TALLYHOOK_LOCAL_ENV'] ?? LOCAL_ENV;
+  if (!existsSync(file)) return env;
+  const local = parseEnv(readFileSync(file, 'utf8'));
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value));
   // X_FILE in `env` replaces X of the local run: with both set, the configuration would be invalid.
   const replaced = Object.keys(local).filter((name) => given[`${name}_FILE`] !== undefined);

@@ -11,6 +11,7 @@ import { createIo, type Host } from '../../src/terminal/io.ts';
 import { run } from '../../src/cli/run.ts';
 import type { TestDatabase } from './database.ts';
 import { newToken, type TokenOptions } from './operators.ts';
+import { NO_LOCAL_RUN } from './replica.ts';
 
 type Finished = { readonly code: number; readonly stdout: string; readonly stderr: string };
 type Variables = Readonly<Record<string, string>>;
@@ -128,7 +129,7 @@ function call(
     off: (name, listener) => signals.off(name, listener),
     exit: resolve,
   };
-  const exited = Promise.race([run(args, env, createIo(host)), exit]);
+  const exited = Promise.race([run(args, { ...NO_LOCAL_RUN, ...env }, createIo(host)), exit]);
   exited.catch(() => {});
   return { exited, signal: (name) => void signals.emit(name, name) };
 }

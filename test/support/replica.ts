@@ -21,6 +21,9 @@ export const INHERITED: Readonly<Record<string, string>> = {
   NODE_COMPILE_CACHE: fileURLToPath(new URL('../../node_modules/.cache/tallyhook-compile', import.meta.url)),
 };
 
+/** A command reads nothing that `npm start` wrote in this clone. */
+export const NO_LOCAL_RUN = { TALLYHOOK_LOCAL_ENV: '' } as const;
+
 type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 type LogLine = Readonly<Record<string, unknown>>;
 
@@ -49,12 +52,13 @@ export type RunningProcess = AsyncDisposable & {
   readonly exited: Promise<Exit>;
 };
 
-/** Starts `tallyhook <args>` with this environment and INHERITED, and nothing else. */
+/** Starts `tallyhook <args>` with this environment and INHERITED, and nothing else. `main`: that of a copy, with its local run. */
 export function startProcess(
   args: readonly string[],
-  options: { env?: Record<string, string>; main?: string; cwd?: string } = {},
+  { main, ...options }: { env?: Record<string, string>; main?: string; cwd?: string } = {},
 ): RunningProcess {
-  return startProgram(process.execPath, [options.main ?? MAIN, ...args], options);
+  const env = main === undefined ? { ...NO_LOCAL_RUN, ...options.env } : options.env;
+  return startProgram(process.execPath, [main ?? MAIN, ...args], { ...options, ...(env && { env }) });
 }
 
 /** The same for any program. */

@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { MAIN } from '../../scripts/program.ts';
-import { INHERITED } from './replica.ts';
+import { INHERITED, NO_LOCAL_RUN } from './replica.ts';
 
 const run = promisify(execFile);
 
@@ -19,6 +19,7 @@ export async function paste(
 ): Promise<string> {
   const env = {
     ...INHERITED,
+    ...NO_LOCAL_RUN,
     NODE: process.execPath,
     MAIN,
     TALLYHOOK_URL: operators,

@@ -5,6 +5,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MAIN } from '../../scripts/program.ts';
 import type { Guard } from '../../scripts/services/guard.ts';
+import { NO_LOCAL_RUN } from '../support/replica.ts';
 import { until } from '../support/until.ts';
 import type { World } from './world.ts';
 import { OUTBOX } from '../support/outbox.ts';
@@ -63,7 +64,7 @@ export function createOperator(options: {
     const output = openSync(join(world.folder, logFile), 'a', 0o600);
     const command = guard.spawn(process.execPath, [MAIN, ...args], {
       cwd: world.folder,
-      env: { PATH: process.env['PATH'], ...env },
+      env: { PATH: process.env['PATH'], ...NO_LOCAL_RUN, ...env },
       ending: { signal: 'SIGTERM', graceMs: COMMAND_END_MS },
       output,
     });
@@ -73,8 +74,7 @@ export function createOperator(options: {
 
   async function makeToken(): Promise<string> {
     const args = ['tokens', 'create', '--name', 'operator of the run', '--role', 'operator'];
-    // As the replicas: a command reads .local/env of `npm start`, too.
-    await run(args, { DATABASE_URL: world.postgres.url, ENVIRONMENT: 'live' }, 'operator-token.log');
+    await run(args, { DATABASE_URL: world.postgres.url }, 'operator-token.log');
     const lines = readFileSync(join(world.folder, 'operator-token.log'), 'utf8').trim().split('\n');
     return (JSON.parse(lines.at(-1) ?? '') as { value: string }).value;
   }

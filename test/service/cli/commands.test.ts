@@ -687,7 +687,12 @@ describe.skipIf(IS_SHORT_RUN)('the environment of a local run', () => {
     });
     expect(alone.code).toBe(2);
     expect(alone.stderr).toContain('there is no source "team-a": SOURCES_FILE is not set');
-    const env = { DATABASE_URL: 'postgres://x' };
-    expect(withLocalRun(env)).toMatchObject(env);
+  });
+
+  test('is the file that TALLYHOOK_LOCAL_ENV names, or none where it names nothing', async () => {
+    await writeFile(join(root, '.local/env'), 'PORT=1\n');
+    await writeFile(join(root, 'other'), 'PORT=2\n');
+    expect(withLocalRun({ TALLYHOOK_LOCAL_ENV: join(root, 'other') })).toMatchObject({ PORT: '2' });
+    expect(withLocalRun({ TALLYHOOK_LOCAL_ENV: '' })).not.toHaveProperty('PORT');
   });
 });

@@ -7,7 +7,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MAIN } from '../../../scripts/program.ts';
 import { type Cli, cliOf } from '../../support/cli.ts';
-import { INHERITED, runProcess } from '../../support/replica.ts';
+import { INHERITED, NO_LOCAL_RUN, runProcess } from '../../support/replica.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
@@ -68,7 +68,7 @@ async function onRealTerminal(
 ): Promise<{ code: number | null; output: string }> {
   const command = [process.execPath, MAIN, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
   const child = spawn(SCRIPT, ['-qec', `stty cols 120; exec ${command.join(' ')}`, '/dev/null'], {
-    env: { ...INHERITED, TERM: 'xterm', ...env },
+    env: { ...INHERITED, ...NO_LOCAL_RUN, TERM: 'xterm', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   let output = '';
