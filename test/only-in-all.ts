@@ -32,6 +32,8 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
   {
     because: 'servers of their own, for rarer faults; broker, postgres, leader and process stay',
     files: [
+      'test/deploy/pooler.test.ts',
+      'test/deploy/systemd.test.ts', // units
       'test/fault/broker-account.test.ts',
       'test/fault/lease-waits.test.ts',
       'test/fault/log-stall.test.ts',

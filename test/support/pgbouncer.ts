@@ -1,4 +1,5 @@
 // A PgBouncer in front of a test's database, with its defaults but for what is given. Runs as another account than root.
+// Without an `auth_file` it lets everybody in, and logs in as the user of the database's URL.
 
 import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -12,33 +13,40 @@ import { until } from './until.ts';
 export async function startPgbouncer(
   databaseUrl: string,
   settings: Readonly<Record<string, string>> = {},
+  /** Settings that name a file, by its content. */
+  files: Readonly<Record<string, string>> = {},
 ): Promise<AsyncDisposable & { readonly url: string }> {
   const to = new URL(databaseUrl);
   const guard = createGuard();
   const folder = makeThrowAwayFolder(guard);
   const port = await findFreePort();
-  const file = join(folder, 'pgbouncer.ini');
   const log = join(folder, 'pgbouncer.log');
+  const account = accountFor(folder);
+  giveTo(account, folder);
+  const write = (name: string, content: string) => {
+    const path = join(folder, name);
+    writeFileSync(path, content, { mode: 0o600 });
+    giveTo(account, path);
+    return path;
+  };
   const lines = {
-    listen_addr: '127.0.0.1',
-    listen_port: String(port),
     unix_socket_dir: '',
     auth_type: 'any',
     ...settings,
+    listen_addr: '127.0.0.1',
+    listen_port: String(port),
+    ...Object.fromEntries(Object.entries(files).map(([name, content]) => [name, write(name, content)])),
   };
-  writeFileSync(
-    file,
+  const login = 'auth_file' in files ? '' : ` user=${to.username} password=${to.password}`;
+  const file = write(
+    'pgbouncer.ini',
     `[databases]
-* = host=${to.hostname} port=${to.port || '5432'} user=${to.username} password=${to.password}
+* = host=${to.hostname} port=${to.port || '5432'}${login}
 [pgbouncer]
 ${Object.entries(lines)
   .map(([name, value]) => `${name} = ${value}\n`)
   .join('')}`,
-    { mode: 0o600 },
   );
-  const account = accountFor(folder);
-  giveTo(account, folder);
-  giveTo(account, file);
   const output = openSync(log, 'a', 0o600);
   const pooler = guard.spawn(process.env['TEST_PGBOUNCER'] ?? 'pgbouncer', [file], {
     cwd: folder,
