@@ -244,6 +244,5 @@ test.skipIf(!analyze || !mayTrace)(
     expect([...calls].filter((call) => !allowed.has(call))).toEqual([]);
     const allowedFamilies = service.one('RestrictAddressFamilies').split(' ');
     expect([...families].filter((family) => !allowedFamilies.includes(family))).toEqual([]);
-    console.log([...calls].sort().join(' '), [...families]);
   },
 );
