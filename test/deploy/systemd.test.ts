@@ -137,12 +137,32 @@ describe.skipIf(!maySystemdRun())('what the page on systemd installs', () => {
       async () => ((await journal()).includes('"msg":"sources loaded"') ? true : undefined),
       { limitMs: LIMIT_MS },
     );
+    const killed = await show('MainPID');
     await sh('systemctl kill --signal=KILL tallyhook');
     await until('it is started again', async () => ((await show('NRestarts')) === '1' ? true : undefined), {
       limitMs: LIMIT_MS,
     });
     await untilReady();
     await expectDelivery();
+    expect(await show('MainPID')).not.toBe(killed);
+  });
+
+  test('takes a new signing secret without a restart, once it may read the file itself', async () => {
+    await asThePageSays('Change a signing secret without a restart');
+    await untilReady();
+    const pid = await show('MainPID');
+    const next = 'b'.repeat(32);
+    await sh(`printf '%s' '${secret},${next}' > /etc/tallyhook/signing-secrets`);
+    await until(
+      'the new secret is known',
+      async () => {
+        const { status } = await deliver(webhooks(), completed(newJobId()), { secret: next });
+        return status === 202 ? true : undefined;
+      },
+      { limitMs: LIMIT_MS },
+    );
+    await expectDelivery();
+    expect(await show('MainPID')).toBe(pid);
   });
 
   test('has a second replica under another name, and is replaced by a new version', async () => {

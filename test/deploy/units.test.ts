@@ -53,11 +53,11 @@ async function copyOf(folder: TestFolder, name: string, change: (text: string) =
   return folder.write(name, change(text));
 }
 
-describe.skipIf(!analyze).each(UNITS)('%s', (name) => {
-  const verify = (path: string) => run(analyze as string, ['verify', '--man=no', path]);
-  const secure = (path: string) =>
-    run(analyze as string, ['security', '--offline=true', '--threshold=15', '--no-pager', path]);
+const verify = (path: string) => run(analyze as string, ['verify', '--man=no', path]);
+const secure = (path: string) =>
+  run(analyze as string, ['security', '--offline=true', '--threshold=15', '--no-pager', path]);
 
+describe.skipIf(!analyze).each(UNITS)('%s', (name) => {
   test('systemd has nothing to say of it, and something of a misspelt key', async () => {
     await using folder = await createFolder();
     expect(verify(await copyOf(folder, name))).toEqual({ status: 0, stdout: '', stderr: '' });
@@ -107,8 +107,9 @@ test('a configuration that cannot be used is not started again, and a drain has 
   expect(seconds).toBeGreaterThan((shutdown.delayMs + shutdown.graceMs) / 1_000 + STOP_SLACK_S);
 });
 
+const namesOf = (unit: Unit) => Object.keys(environmentOf(unit, '')).toSorted();
+
 test('each unit has the secrets that it needs and no others, all by files', () => {
-  const namesOf = (unit: Unit) => Object.keys(environmentOf(unit, '')).toSorted();
   expect(namesOf(service)).toEqual([
     'AMQP_URL_FILE',
     'DATABASE_URL_FILE',

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { lastLines, makeThrowAwayFolder } from '../../scripts/services/folders.ts';
 import { createGuard } from '../../scripts/services/guard.ts';
-import { type RunningProcess, startProgram } from './replica.ts';
+import { startProgram } from './replica.ts';
 import { until } from './until.ts';
 
 const SCRIPT = fileURLToPath(new URL('systemd.sh', import.meta.url));
