@@ -4,13 +4,13 @@
 
 import { beforeAll, describe, expect, test } from 'vitest';
 import { findFreePort } from '../../scripts/services/ports.ts';
-import { amqpUrl, listen, newExchange, type Bus } from '../support/bus.ts';
+import { amqpUrl, type Bus, listen, newExchange } from '../support/bus.ts';
 import { makeClone } from '../support/clone.ts';
 import { commandsUnder } from '../support/deploy-page.ts';
 import { patience } from '../support/patience.ts';
 import { createRoles } from '../support/roles.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
-import { maySystemdRun, startSystemd, type Systemd } from '../support/systemd.ts';
+import { maySystemdRun, type Systemd, startSystemd } from '../support/systemd.ts';
 import { until } from '../support/until.ts';
 
 /** npm downloads on a busy machine. */
