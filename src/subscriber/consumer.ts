@@ -1,19 +1,22 @@
 // Consumes the queue, over any number of connections: declares what is needed, passes on each message, and says what happens to
 // the connection. At its end no acknowledgement is left behind.
 
-import type { Channel } from 'amqplib';
+import type { Channel, ConsumeMessage } from 'amqplib';
 import { keepConnected, type Link } from './connection.ts';
+import { type Failure, publishDeadLetter } from './dead-letter.ts';
 import { flushAcknowledgements } from './flush.ts';
 import { type Incoming, toIncoming } from './incoming.ts';
 import type { Tell } from './notices.ts';
 import { orAfter } from './or-after.ts';
 import type { Settings } from './settings.ts';
-import { declareTopology, toSubscriberError } from './topology.ts';
+import { createLookout, type Lookout, type Standing } from './standing.ts';
+import { deadName, type Declared, declareTopology, findQueue, toSubscriberError } from './topology.ts';
 
 export type Consumer = {
   /** As `Connection.started`. */
   readonly started: Promise<void>;
   readonly isConnected: () => boolean;
+  readonly standing: () => Standing;
   /**
    * Returns what was not acknowledged to the queue, and disconnects. Never rejects.
    *
@@ -38,6 +41,7 @@ export function createConsumer<Tx>(options: {
   const { settings, tell, stopping } = options;
   const { topology } = settings;
   let current: Channel | undefined;
+  let lookout: Lookout | undefined;
   let wasConnected = false;
   let isOurs = false;
   let isClosing = false;
@@ -45,7 +49,8 @@ export function createConsumer<Tx>(options: {
 
   async function setup(link: Link): Promise<void> {
     stopping.throwIfAborted();
-    const { wasMissing, otherConsumers } = await declareTopology(link.model, topology, isOurs);
+    const declared = await declareTopology(link.model, topology, isOurs);
+    const { wasMissing, otherConsumers } = declared;
     isOurs ||= wasMissing;
     if (wasConnected) isQueueLost ||= wasMissing;
     const channel = await link.model.createChannel();
@@ -55,20 +60,36 @@ export function createConsumer<Tx>(options: {
       setImmediate(() => isClosing || link.fail(new Error('the broker closed the channel')));
     });
     await channel.prefetch(settings.prefetch);
-    await consume(link, channel);
+    lookout?.end();
+    lookout = createLookout({
+      queue: topology.queue,
+      hadOthers: declared.isOwnForm && otherConsumers > 0,
+      look: async () => (await findQueue(link.model, topology.queue)) ?? { ready: 0, consumers: 0 },
+      tell,
+    });
+    await consume(link, channel, declared);
     current = channel;
     const { queue } = topology;
     tell({ type: 'connected', queue, again: wasConnected, queueWasGone: isQueueLost, otherConsumers });
     wasConnected = true;
     isQueueLost = false;
+    if (topology.singleActiveConsumer) lookout.begin();
+    else lookout.delivered(); // all work
   }
 
-  async function consume(link: Link, channel: Channel): Promise<void> {
+  async function consume(link: Link, channel: Channel, { isOwnForm }: Declared): Promise<void> {
+    const { queue } = topology;
+    const { order } = settings;
+    const publishDead = isOwnForm
+      ? (message: ConsumeMessage, failure: Failure) =>
+          publishDeadLetter(link.model, deadName(queue), { message, queue, failure })
+      : undefined;
     try {
-      await channel.consume(topology.queue, (message) => {
-        if (message !== null)
-          options.onIncoming(toIncoming(message, { channel, link, order: settings.order }));
-        else if (!isClosing) link.fail(new Error(`queue '${topology.queue}' was deleted`));
+      await channel.consume(queue, (message) => {
+        if (message !== null) {
+          lookout?.delivered();
+          options.onIncoming(toIncoming(message, { channel, link, order, publishDead }));
+        } else if (!isClosing) link.fail(new Error(`queue '${topology.queue}' was deleted`));
       });
     } catch (error) {
       throw toSubscriberError(error, topology);
@@ -81,6 +102,7 @@ export function createConsumer<Tx>(options: {
     setup,
     onLost: (error) => {
       current = undefined;
+      lookout?.end();
       options.onLost();
       tell({ type: 'lost', error });
     },
@@ -99,6 +121,7 @@ export function createConsumer<Tx>(options: {
     isClosing = true;
     const last = current;
     current = undefined;
+    lookout?.end();
     // It rejects if the connection is gone.
     if (last !== undefined)
       await orAfter(
@@ -108,5 +131,10 @@ export function createConsumer<Tx>(options: {
     await connection.close();
   }
 
-  return { started: connection.started, isConnected: () => current !== undefined, close };
+  return {
+    started: connection.started,
+    isConnected: () => current !== undefined,
+    standing: () => (current === undefined ? 'unknown' : (lookout?.standing() ?? 'unknown')),
+    close,
+  };
 }

@@ -9,10 +9,13 @@ import { createTeller } from './notices.ts';
 import type { SubscriberOptions } from './options.ts';
 import { orAfter } from './or-after.ts';
 import { settle } from './settings.ts';
+import type { Standing } from './standing.ts';
 import { SETTLE_MS } from './time-limit.ts';
 
 export type SubscriberState = {
   readonly connected: boolean;
+  /** Whether it gets the queue's events, or waits while another process does. */
+  readonly standing: Standing;
   /** Handlers that run now. */
   readonly running: number;
   /** Events that have come and wait for their turn. */
@@ -90,7 +93,11 @@ export async function createSubscriber<Tx = undefined>(options: SubscriberOption
   }
   return {
     queue: settings.topology.queue,
-    state: () => ({ connected: consumer.isConnected(), ...lanes.counts() }),
+    state: () => ({
+      connected: consumer.isConnected(),
+      standing: consumer.standing(),
+      ...lanes.counts(),
+    }),
     stop: stopOnce,
     stopped: ended.promise,
     [Symbol.asyncDispose]: stopOnce,

@@ -9,6 +9,8 @@ export type Declared = {
   /** The queue did not exist before. */
   readonly wasMissing: boolean;
   readonly otherConsumers: number;
+  /** The queue has the form and the dead-letter exchange that this subscriber gives it. Else its owner decided. */
+  readonly isOwnForm: boolean;
 };
 
 /**
@@ -58,7 +60,11 @@ export async function declareTopology(
     await declareExchange(model, topology);
     await tried(topology, () => onChannel(model, (channel) => declareQueue(channel, topology)));
   }
-  return { wasMissing: found === undefined, otherConsumers: found?.consumers ?? 0 };
+  return {
+    wasMissing: found === undefined,
+    otherConsumers: found?.consumers ?? 0,
+    isOwnForm: !isForeign && form !== 'temporary',
+  };
 }
 
 async function declareExchange(model: ChannelModel, topology: Topology): Promise<void> {
@@ -91,11 +97,14 @@ async function isDeclared(model: ChannelModel, topology: Topology): Promise<bool
   }
 }
 
-/** undefined if there is none. */
-async function findQueue(model: ChannelModel, queue: string): Promise<{ consumers: number } | undefined> {
+/** Needs no right. undefined if there is none. */
+export async function findQueue(
+  model: ChannelModel,
+  queue: string,
+): Promise<{ readonly ready: number; readonly consumers: number } | undefined> {
   try {
-    const { consumerCount } = await onChannel(model, (channel) => channel.checkQueue(queue));
-    return { consumers: consumerCount };
+    const found = await onChannel(model, (channel) => channel.checkQueue(queue));
+    return { ready: found.messageCount, consumers: found.consumerCount };
   } catch (error) {
     if (codeOf(error) === NOT_FOUND) return undefined;
     throw error;
