@@ -9,8 +9,15 @@ import { type Incoming, toIncoming } from './incoming.ts';
 import type { Tell } from './notices.ts';
 import { orAfter } from './or-after.ts';
 import type { Settings } from './settings.ts';
-import { createLookout, type Lookout, type Standing } from './standing.ts';
-import { deadName, type Declared, declareTopology, findQueue, toSubscriberError } from './topology.ts';
+import { deadName, declareTopology, findQueue, toSubscriberError } from './topology.ts';
+
+/**
+ * Whether the queue's events come to this consumer. Over AMQP RabbitMQ does not say so; it is told from what was seen.
+ * - `active`: an event has come over this connection, or all consumers of the queue are active.
+ * - `standby`: another consumer had the events when this one came, and none has come here since.
+ * - `unknown`: not connected; or nobody had the events, and none has come yet; or the queue's owner decided on its form.
+ */
+export type Standing = 'active' | 'standby' | 'unknown';
 
 export type Consumer = {
   /** As `Connection.started`. */
@@ -41,7 +48,7 @@ export function createConsumer<Tx>(options: {
   const { settings, tell, stopping } = options;
   const { topology } = settings;
   let current: Channel | undefined;
-  let lookout: Lookout | undefined;
+  let standing: Standing = 'unknown';
   let wasConnected = false;
   let isOurs = false;
   let isClosing = false;
@@ -49,8 +56,7 @@ export function createConsumer<Tx>(options: {
 
   async function setup(link: Link): Promise<void> {
     stopping.throwIfAborted();
-    const declared = await declareTopology(link.model, topology, isOurs);
-    const { wasMissing, otherConsumers } = declared;
+    const { wasMissing, isOwnForm } = await declareTopology(link.model, topology, isOurs);
     isOurs ||= wasMissing;
     if (wasConnected) isQueueLost ||= wasMissing;
     const channel = await link.model.createChannel();
@@ -60,24 +66,31 @@ export function createConsumer<Tx>(options: {
       setImmediate(() => isClosing || link.fail(new Error('the broker closed the channel')));
     });
     await channel.prefetch(settings.prefetch);
-    lookout?.end();
-    lookout = createLookout({
-      queue: topology.queue,
-      hadOthers: declared.isOwnForm && otherConsumers > 0,
-      look: async () => (await findQueue(link.model, topology.queue)) ?? { ready: 0, consumers: 0 },
-      tell,
-    });
-    await consume(link, channel, declared);
+    // Right before it consumes: of two that come at the same moment, the second sees the first.
+    const otherConsumers = (await findQueue(link.model, topology.queue))?.consumers ?? 0;
+    standing = 'unknown';
+    await consume(link, channel, isOwnForm);
     current = channel;
     const { queue } = topology;
     tell({ type: 'connected', queue, again: wasConnected, queueWasGone: isQueueLost, otherConsumers });
     wasConnected = true;
     isQueueLost = false;
-    if (topology.singleActiveConsumer) lookout.begin();
-    else lookout.delivered(); // all work
+    if (!topology.singleActiveConsumer || topology.form === 'temporary') becomeActive();
+    else if (isOwnForm && otherConsumers > 0) waitFor(otherConsumers);
   }
 
-  async function consume(link: Link, channel: Channel, { isOwnForm }: Declared): Promise<void> {
+  function waitFor(otherConsumers: number): void {
+    if (standing === 'active') return;
+    standing = 'standby';
+    tell({ type: 'standby', queue: topology.queue, otherConsumers });
+  }
+
+  function becomeActive(): void {
+    if (standing === 'standby') tell({ type: 'active', queue: topology.queue });
+    standing = 'active';
+  }
+
+  async function consume(link: Link, channel: Channel, isOwnForm: boolean): Promise<void> {
     const { queue } = topology;
     const { order } = settings;
     const publishDead = isOwnForm
@@ -87,7 +100,7 @@ export function createConsumer<Tx>(options: {
     try {
       await channel.consume(queue, (message) => {
         if (message !== null) {
-          lookout?.delivered();
+          becomeActive();
           options.onIncoming(toIncoming(message, { channel, link, order, publishDead }));
         } else if (!isClosing) link.fail(new Error(`queue '${topology.queue}' was deleted`));
       });
@@ -102,7 +115,6 @@ export function createConsumer<Tx>(options: {
     setup,
     onLost: (error) => {
       current = undefined;
-      lookout?.end();
       options.onLost();
       tell({ type: 'lost', error });
     },
@@ -121,7 +133,6 @@ export function createConsumer<Tx>(options: {
     isClosing = true;
     const last = current;
     current = undefined;
-    lookout?.end();
     // It rejects if the connection is gone.
     if (last !== undefined)
       await orAfter(
@@ -134,7 +145,7 @@ export function createConsumer<Tx>(options: {
   return {
     started: connection.started,
     isConnected: () => current !== undefined,
-    standing: () => (current === undefined ? 'unknown' : (lookout?.standing() ?? 'unknown')),
+    standing: () => (current === undefined ? 'unknown' : standing),
     close,
   };
 }

@@ -59,9 +59,9 @@ type ConnectionNotice =
       /** Of the queue when this subscriber opened it. With a single active consumer, these or this one wait. */
       readonly otherConsumers: number;
     }
-  /** Another consumer is active, and gets all events: this one waits to take over. Only where there is a single active consumer. */
+  /** Another consumer is active, and gets all events: this one waits to take over. Only with the orders `job` and `queue`. */
   | { readonly type: 'standby'; readonly queue: string; readonly otherConsumers: number }
-  /** It was on standby, and has taken over. */
+  /** It was on standby, and the first event has come: it has taken over. */
   | { readonly type: 'active'; readonly queue: string }
   | { readonly type: 'lost'; readonly error: Error }
   /** No connection, or the broker does not let it work (`SubscriberError`). It is tried again. */

@@ -1,7 +1,7 @@
 // A subscriber: consumes a queue of events, calls one function for each kind, and acknowledges an event after its function. It
 // keeps a job's order, tries again, dead-letters, reconnects, and stops without losing or repeating an event.
 
-import { createConsumer } from './consumer.ts';
+import { createConsumer, type Standing } from './consumer.ts';
 import { createHandle } from './handle.ts';
 import type { Incoming } from './incoming.ts';
 import { createLanes } from './lanes.ts';
@@ -9,7 +9,6 @@ import { createTeller } from './notices.ts';
 import type { SubscriberOptions } from './options.ts';
 import { orAfter } from './or-after.ts';
 import { settle } from './settings.ts';
-import type { Standing } from './standing.ts';
 import { SETTLE_MS } from './time-limit.ts';
 
 export type SubscriberState = {

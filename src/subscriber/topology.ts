@@ -8,7 +8,6 @@ import type { Topology } from './settings.ts';
 export type Declared = {
   /** The queue did not exist before. */
   readonly wasMissing: boolean;
-  readonly otherConsumers: number;
   /** The queue has the form and the dead-letter exchange that this subscriber gives it. Else its owner decided. */
   readonly isOwnForm: boolean;
 };
@@ -62,7 +61,6 @@ export async function declareTopology(
   }
   return {
     wasMissing: found === undefined,
-    otherConsumers: found?.consumers ?? 0,
     isOwnForm: !isForeign && form !== 'temporary',
   };
 }
@@ -97,14 +95,14 @@ async function isDeclared(model: ChannelModel, topology: Topology): Promise<bool
   }
 }
 
-/** Needs no right. undefined if there is none. */
+/** Needs no right. undefined if there is none. With a single active consumer, those that wait are not counted. */
 export async function findQueue(
   model: ChannelModel,
   queue: string,
-): Promise<{ readonly ready: number; readonly consumers: number } | undefined> {
+): Promise<{ readonly consumers: number } | undefined> {
   try {
-    const found = await onChannel(model, (channel) => channel.checkQueue(queue));
-    return { ready: found.messageCount, consumers: found.consumerCount };
+    const { consumerCount } = await onChannel(model, (channel) => channel.checkQueue(queue));
+    return { consumers: consumerCount };
   } catch (error) {
     if (codeOf(error) === NOT_FOUND) return undefined;
     throw error;

@@ -249,9 +249,16 @@ const EXPORTS: Readonly<Record<string, readonly string[]>> = {
     'isProgress',
     'parseEvent',
   ],
-  signature: ['SIGNATURE_HEADER', 'sign', 'verify'],
+  signature: ['SIGNATURE_HEADER', 'explain', 'sign', 'verify'],
   operators: ['ApiAnswerError', 'InvalidAnswerError', 'NoAnswerError', 'createOperatorsClient'],
-  testing: ['messageOf', 'sampleEvent', 'sampleNotification', 'signedNotification'],
+  testing: [
+    'deliver',
+    'messageOf',
+    'sampleDelivery',
+    'sampleEvent',
+    'sampleNotification',
+    'signedNotification',
+  ],
 };
 
 const NODES = [
@@ -348,6 +355,12 @@ export const cost = (event: ConversionEvent): number =>
   event.type === 'conversion.job.completed' ? event.data.cost_cents : 0;
 // @ts-expect-error -- a failed job has no costs
 export const wrong: number = testing.sampleEvent({ kind: 'failed' }).data.cost_cents;
+// @ts-expect-error -- misspelt
+testing.sampleEvent({ kind: 'failed', fields: { eror_code: 'TIMEOUT' } });
+// @ts-expect-error -- misspelt
+void testing.deliver({ complete: () => {} }, testing.sampleEvent({ kind: 'completed' }));
+// @ts-expect-error -- misspelt
+testing.sampleDelivery({ redeliverd: true });
 // @ts-expect-error -- there is no such list
 operators.createOperatorsClient({ url: '', token: '' }).each('nothing');
 // @ts-expect-error -- there is no such kind of event
