@@ -57,12 +57,11 @@ export async function publishDeadLetter(
     channel.on('error', () => {}); // the confirm fails, too
     channel.on('return', () => (isInQueue = false)); // comes before the confirm
     const { fields, content } = message;
-    // As when RabbitMQ dead-letters: the message must not expire there, and its deliveries are counted from 0.
-    const { expiration: _, headers = {}, ...properties } = message.properties;
-    const { 'x-delivery-count': __, ...kept } = headers;
+    // As when RabbitMQ dead-letters: the message must not expire there, too.
+    const { expiration: _, headers, ...properties } = message.properties;
     channel.publish(exchange, fields.routingKey, content, {
       ...properties,
-      headers: { ...kept, ...deathHeaders(message, queue), ...failureHeaders(failure) },
+      headers: { ...headers, ...deathHeaders(message, queue), ...failureHeaders(failure) },
       persistent: true,
       mandatory: true,
     });

@@ -82,18 +82,11 @@ export async function deliver<Tx>(
 }
 
 function toDelivered(notice: Parameters<Tell>[0]): Delivered | undefined {
-  switch (notice.type) {
-    case 'handled':
-      return { outcome: 'handled' };
-    case 'retry':
-      return { outcome: 'unavailable', error: notice.error };
-    case 'dead_lettered':
-      return notice.reason === 'attempts'
-        ? { outcome: 'failed', error: notice.error }
-        : { outcome: 'rejected', reason: notice.reason, error: notice.error };
-    case 'skipped':
-      return { outcome: 'skipped', reason: notice.reason };
-    default:
-      return undefined;
-  }
+  if (notice.type === 'handled') return { outcome: 'handled' };
+  if (notice.type === 'skipped') return { outcome: 'skipped', reason: notice.reason };
+  // It is the only attempt: another one is made only of what was away.
+  if (notice.type === 'retry') return { outcome: 'unavailable', error: notice.error };
+  if (notice.type !== 'dead_lettered') return undefined;
+  const { reason, error } = notice;
+  return reason === 'attempts' ? { outcome: 'failed', error } : { outcome: 'rejected', reason, error };
 }

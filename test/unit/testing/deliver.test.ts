@@ -73,12 +73,13 @@ describe('an event', () => {
   });
 });
 
+const throwing = (error: unknown): Handlers => ({
+  completed: () => {
+    throw error;
+  },
+});
+
 describe('what a handler throws is told as it is', () => {
-  const throwing = (error: unknown): Handlers => ({
-    completed: () => {
-      throw error;
-    },
-  });
   const event = sampleEvent({ kind: 'completed' });
 
   test.for([
@@ -154,8 +155,8 @@ test('a handler is called by hand, with any delivery', async () => {
 });
 
 test('what is misspelt does not compile', () => {
-  // What these calls do is not asked: the compiler refuses each line below a mark, or the mark itself.
-  void (() => {
+  // The compiler refuses each line below a mark, or the mark itself. Nothing of it runs.
+  const calls = () => {
     // @ts-expect-error -- error_code
     sampleEvent({ kind: 'failed', fields: { eror_code: 'TIMEOUT' } });
     // @ts-expect-error -- a failed job has no costs
@@ -176,5 +177,6 @@ test('what is misspelt does not compile', () => {
     void deliver(bill, sampleEvent({ kind: 'completed' }), { tx: 'a client' });
     sampleEvent({ kind: 'failed', fields: { error_code: 'TIMEOUT' }, otherFields: { anything: 1 } });
     void deliver({ completed: (_, { tx }) => tx.query('', []) }, {}, { tx: createClient().client });
-  });
+  };
+  expect(calls).toBeTypeOf('function');
 });
