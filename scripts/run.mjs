@@ -113,7 +113,7 @@ async function install() {
   return code;
 }
 
-/** So that `npx tallyhook` finds it, and does not install this package elsewhere first. */
+/** The command, at the place where an installed package has it. It finds its own Node. */
 function makeCommand() {
   const command = join(programs, 'tallyhook');
   if (existsSync(command)) return;

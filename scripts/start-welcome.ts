@@ -27,7 +27,7 @@ ${paint('bold', 'Tallyhook is ready.')}
   sources     ${shown(env.SOURCES_FILE)}: add yours, the relay reads it again within a second
   operators   ${signIn}
               the console in a browser; the address signs in once, within ten minutes, and
-              "npx tallyhook console" prints another one
+              "node_modules/.bin/tallyhook console" prints another one
   their API   ${env.TALLYHOOK_URL}/api/v1
   token       ${env.TALLYHOOK_TOKEN}
   settings    .local/env, for your shell: . ./.local/env
@@ -35,8 +35,8 @@ ${paint('bold', 'Tallyhook is ready.')}
 
 From another terminal in this folder:
 
-  npx tallyhook send completed
-${source === undefined ? '' : `  npx tallyhook send completed --source ${source}\n`}
+  node_modules/.bin/tallyhook send completed
+${source === undefined ? '' : `  node_modules/.bin/tallyhook send completed --source ${source}\n`}
 or by hand:
 
   . ./.local/env; body='${body}'; \\

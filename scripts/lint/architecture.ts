@@ -59,7 +59,9 @@ export const ROOMS = {
   },
   terminal: { may: [], because: 'What all commands print with knows none of them.' },
   testing: {
-    may: ['event', 'signature'],
+    may: ['event', 'signature', 'subscriber'],
+    // By files, since the door brings the broker's client along. What a handler's test is told is what the subscriber would do.
+    also: ['subscriber/handle.ts', 'subscriber/incoming.ts', 'subscriber/notices.ts'],
     because: "Samples for anybody's tests bring no part of the service along.",
     isAlone: true,
   },

@@ -17,10 +17,16 @@ export type Lock = { readonly packages: Readonly<Record<string, { readonly dev?:
 /** Of no use without the repository. */
 const LEFT_OUT = ['scripts', 'devDependencies', 'allowScripts'];
 
+/** `private`: `npm publish` refuses it. In npm's registry the name is nobody's, and nobody should take it by accident. */
 export function packageManifest(own: Manifest): Packaged {
   const kept = Object.entries(own).filter(([name]) => !LEFT_OUT.includes(name));
   const doors = Object.entries(own.exports).map(([name, path]) => [name, packagedDoor(path)]);
-  return { name: own.name, ...Object.fromEntries(kept), exports: Object.fromEntries(doors) as unknown };
+  return {
+    name: own.name,
+    private: true,
+    ...Object.fromEntries(kept),
+    exports: Object.fromEntries(doors) as unknown,
+  };
 }
 
 /** The modules of `exports`, as paths in the repository. */

@@ -1,19 +1,29 @@
 // Consumes the queue, over any number of connections: declares what is needed, passes on each message, and says what happens to
 // the connection. At its end no acknowledgement is left behind.
 
-import type { Channel } from 'amqplib';
+import type { Channel, ConsumeMessage } from 'amqplib';
 import { keepConnected, type Link } from './connection.ts';
+import { type Failure, publishDeadLetter } from './dead-letter.ts';
 import { flushAcknowledgements } from './flush.ts';
 import { type Incoming, toIncoming } from './incoming.ts';
 import type { Tell } from './notices.ts';
 import { orAfter } from './or-after.ts';
 import type { Settings } from './settings.ts';
-import { declareTopology, toSubscriberError } from './topology.ts';
+import { deadName, declareTopology, findQueue, toSubscriberError } from './topology.ts';
+
+/**
+ * Whether the queue's events come to this consumer. Over AMQP RabbitMQ does not say so; it is told from what was seen.
+ * - `active`: an event has come over this connection, or all consumers of the queue are active.
+ * - `standby`: another consumer had the events when this one came, and none has come here since.
+ * - `unknown`: not connected; or nobody had the events, and none has come yet; or the queue's owner decided on its form.
+ */
+export type Standing = 'active' | 'standby' | 'unknown';
 
 export type Consumer = {
   /** As `Connection.started`. */
   readonly started: Promise<void>;
   readonly isConnected: () => boolean;
+  readonly standing: () => Standing;
   /**
    * Returns what was not acknowledged to the queue, and disconnects. Never rejects.
    *
@@ -38,6 +48,7 @@ export function createConsumer<Tx>(options: {
   const { settings, tell, stopping } = options;
   const { topology } = settings;
   let current: Channel | undefined;
+  let standing: Standing = 'unknown';
   let wasConnected = false;
   let isOurs = false;
   let isClosing = false;
@@ -45,7 +56,7 @@ export function createConsumer<Tx>(options: {
 
   async function setup(link: Link): Promise<void> {
     stopping.throwIfAborted();
-    const { wasMissing, otherConsumers } = await declareTopology(link.model, topology, isOurs);
+    const { wasMissing, isOwnForm } = await declareTopology(link.model, topology, isOurs);
     isOurs ||= wasMissing;
     if (wasConnected) isQueueLost ||= wasMissing;
     const channel = await link.model.createChannel();
@@ -55,20 +66,43 @@ export function createConsumer<Tx>(options: {
       setImmediate(() => isClosing || link.fail(new Error('the broker closed the channel')));
     });
     await channel.prefetch(settings.prefetch);
-    await consume(link, channel);
+    // Right before it consumes: of two that come at the same moment, the second sees the first.
+    const otherConsumers = (await findQueue(link.model, topology.queue))?.consumers ?? 0;
+    standing = 'unknown';
+    await consume(link, channel, isOwnForm);
     current = channel;
     const { queue } = topology;
     tell({ type: 'connected', queue, again: wasConnected, queueWasGone: isQueueLost, otherConsumers });
     wasConnected = true;
     isQueueLost = false;
+    if (!topology.singleActiveConsumer || topology.form === 'temporary') becomeActive();
+    else if (isOwnForm && otherConsumers > 0) waitFor(otherConsumers);
   }
 
-  async function consume(link: Link, channel: Channel): Promise<void> {
+  function waitFor(otherConsumers: number): void {
+    if (standing === 'active') return;
+    standing = 'standby';
+    tell({ type: 'standby', queue: topology.queue, otherConsumers });
+  }
+
+  function becomeActive(): void {
+    if (standing === 'standby') tell({ type: 'active', queue: topology.queue });
+    standing = 'active';
+  }
+
+  async function consume(link: Link, channel: Channel, isOwnForm: boolean): Promise<void> {
+    const { queue } = topology;
+    const { order } = settings;
+    const publishDead = isOwnForm
+      ? (message: ConsumeMessage, failure: Failure) =>
+          publishDeadLetter(link.model, deadName(queue), { message, queue, failure })
+      : undefined;
     try {
-      await channel.consume(topology.queue, (message) => {
-        if (message !== null)
-          options.onIncoming(toIncoming(message, { channel, link, order: settings.order }));
-        else if (!isClosing) link.fail(new Error(`queue '${topology.queue}' was deleted`));
+      await channel.consume(queue, (message) => {
+        if (message !== null) {
+          becomeActive();
+          options.onIncoming(toIncoming(message, { channel, link, order, publishDead }));
+        } else if (!isClosing) link.fail(new Error(`queue '${topology.queue}' was deleted`));
       });
     } catch (error) {
       throw toSubscriberError(error, topology);
@@ -108,5 +142,10 @@ export function createConsumer<Tx>(options: {
     await connection.close();
   }
 
-  return { started: connection.started, isConnected: () => current !== undefined, close };
+  return {
+    started: connection.started,
+    isConnected: () => current !== undefined,
+    standing: () => (current === undefined ? 'unknown' : standing),
+    close,
+  };
 }

@@ -1,6 +1,7 @@
 // What a handler gets: the event, and how it was delivered.
 
 import type { ConversionCompleted, ConversionFailed, ConversionProgress } from '../event/index.ts';
+import type { ToldFailure } from './dead-letter.ts';
 
 /** How an event was delivered. `Tx` is what the dedup store lends the handler, such as a client of Postgres in a transaction. */
 export type MessageDelivery<Tx = undefined> = {
@@ -15,6 +16,8 @@ export type MessageDelivery<Tx = undefined> = {
   readonly attempt: number;
   /** Set on copies that an operator asked for: the replay's id, and the name of the token that started it. */
   readonly replay: { readonly id: string; readonly by: string } | undefined;
+  /** Set on what comes out of a dead-letter queue: why its subscriber put it there. */
+  readonly failure: ToldFailure | undefined;
   /** The bytes as they came. */
   readonly body: Uint8Array;
   /**

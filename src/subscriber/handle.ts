@@ -1,21 +1,28 @@
 // What becomes of one message: its handler with attempts and a time limit, the dedup store around it, and then the broker is told.
 
 import type { ConversionEvent } from '../event/index.ts';
+import type { Failure } from './dead-letter.ts';
 import type { DedupStore } from './dedup.ts';
 import type { MessageDelivery } from './delivery.ts';
 import { UnavailableError } from './errors.ts';
 import type { Incoming } from './incoming.ts';
 import type { Rest } from './lanes.ts';
 import { messageOf, type Tell } from './notices.ts';
-import type { Settings } from './settings.ts';
+import type { Settings, Topology } from './settings.ts';
 import { type Attempted, withRetries } from './retry.ts';
 import { type Limit, withTimeLimit } from './time-limit.ts';
+
+/** What it needs to know of the subscriber. */
+export type HandleSettings<Tx> = Pick<
+  Settings<Tx>,
+  'on' | 'dedup' | 'attempts' | 'backoff' | 'timeLimitMs'
+> & { readonly topology: Pick<Topology, 'queue'> };
 
 type Work = (attempt: number) => Promise<'done' | 'duplicate'>;
 
 /** Never rejects. A message that was not settled comes again. */
 export function createHandle<Tx>(options: {
-  readonly settings: Settings<Tx>;
+  readonly settings: HandleSettings<Tx>;
   readonly tell: Tell;
   /** A stop has begun: no further attempts. */
   readonly stopping: AbortSignal;
@@ -28,7 +35,7 @@ export function createHandle<Tx>(options: {
   async function handle(incoming: Incoming, rest: Rest): Promise<void> {
     if (!incoming.isSettleable()) return;
     const work = workOf(incoming);
-    if (work === undefined) return;
+    if (work === undefined) return withoutHandler(incoming);
     const attempted = await withRetries({
       attempts: settings.attempts,
       backoff: settings.backoff,
@@ -38,35 +45,41 @@ export function createHandle<Tx>(options: {
       run: work,
       onRetry: (failed) => tell({ type: 'retry', ...incoming.name, ...failed }),
     });
-    settle(incoming, attempted);
+    await settle(incoming, attempted);
   }
 
   const limited = <Result>(run: (limit: Limit) => Promise<Result>) =>
     withTimeLimit({ limitMs: settings.timeLimitMs, early: abandoning }, run);
 
-  /** undefined if there is nothing to do: then it is settled already. */
+  /** undefined if nobody handles it here. */
   function workOf(incoming: Incoming): Work | undefined {
     const { found } = incoming;
     switch (found.outcome) {
       case 'invalid': {
         const { invalid } = on;
-        if (invalid) return unprotected(incoming, (delivery) => invalid({ reason: found.reason }, delivery));
-        deadLetter(incoming, 'invalid', new Error(found.reason));
-        return undefined;
+        return invalid && unprotected(incoming, (delivery) => invalid({ reason: found.reason }, delivery));
       }
       case 'unknown': {
         const { unknown } = on;
         const { type, dataschema } = found;
-        if (unknown) return unprotected(incoming, (delivery) => unknown({ type, dataschema }, delivery));
-        skip(incoming, 'unknown', `${type} ${dataschema}`.trim());
-        return undefined;
+        return unknown && unprotected(incoming, (delivery) => unknown({ type, dataschema }, delivery));
       }
       case 'event': {
         const handler = on[found.kind] as Handler<Tx> | undefined;
-        if (handler) return protectedBy(dedup, incoming, found.event, handler);
-        skip(incoming, 'no_handler', found.event.type);
-        return undefined;
+        return handler && protectedBy(dedup, incoming, found.event, handler);
       }
+    }
+  }
+
+  async function withoutHandler(incoming: Incoming): Promise<void> {
+    const { found } = incoming;
+    switch (found.outcome) {
+      case 'invalid':
+        return deadLetter(incoming, { reason: 'invalid', attempts: 0, error: new Error(found.reason) });
+      case 'unknown':
+        return skip(incoming, 'unknown', `${found.type} ${found.dataschema}`.trim());
+      case 'event':
+        return skip(incoming, 'no_handler', found.event.type);
     }
   }
 
@@ -107,8 +120,8 @@ export function createHandle<Tx>(options: {
       });
   }
 
-  function settle(incoming: Incoming, attempted: Attempted<'done' | 'duplicate'>): void {
-    if (attempted.outcome === 'failed') return deadLetter(incoming, attempted.reason, attempted.error);
+  async function settle(incoming: Incoming, attempted: Attempted<'done' | 'duplicate'>): Promise<void> {
+    if (attempted.outcome === 'failed') return deadLetter(incoming, attempted);
     if (attempted.outcome === 'abandoned') return;
     const acknowledged = incoming.acknowledge();
     const { name } = incoming;
@@ -117,8 +130,9 @@ export function createHandle<Tx>(options: {
     tell({ type: 'handled', ...name, attempt: attempted.attempt, durationMs, acknowledged });
   }
 
-  function deadLetter(incoming: Incoming, reason: 'attempts' | 'rejected' | 'invalid', error: unknown): void {
-    if (incoming.deadLetter()) tell({ type: 'dead_lettered', ...incoming.name, reason, error });
+  async function deadLetter(incoming: Incoming, { reason, attempts, error }: Failure): Promise<void> {
+    if (await incoming.deadLetter({ reason, attempts, error }))
+      tell({ type: 'dead_lettered', ...incoming.name, reason, error });
   }
 
   function skip(incoming: Incoming, reason: 'unknown' | 'no_handler', eventType: string): void {

@@ -5,6 +5,8 @@ export { type Subscriber, type SubscriberState, createSubscriber } from './subsc
 export type { SubscriberOptions } from './options.ts';
 export type { MessageDelivery, Handlers, InvalidEvent, UnknownEvent } from './delivery.ts';
 export type { Notice } from './notices.ts';
+export type { Standing } from './consumer.ts';
+export type { ToldFailure } from './dead-letter.ts';
 export type { Backoff } from './backoff.ts';
 export { RejectError, SubscriberError, TimeLimitError, UnavailableError } from './errors.ts';
 export type { DedupContext, DedupStore } from './dedup.ts';

@@ -59,6 +59,10 @@ type ConnectionNotice =
       /** Of the queue when this subscriber opened it. With a single active consumer, these or this one wait. */
       readonly otherConsumers: number;
     }
+  /** Another consumer is active, and gets all events: this one waits to take over. Only with the orders `job` and `queue`. */
+  | { readonly type: 'standby'; readonly queue: string; readonly otherConsumers: number }
+  /** It was on standby, and the first event has come: it has taken over. */
+  | { readonly type: 'active'; readonly queue: string }
   | { readonly type: 'lost'; readonly error: Error }
   /** No connection, or the broker does not let it work (`SubscriberError`). It is tried again. */
   | { readonly type: 'unreachable'; readonly error: Error; readonly retryInMs: number }
@@ -114,6 +118,8 @@ function levelOf(untold: Untold): Notice['level'] {
       return untold.queueWasGone ? 'error' : 'info';
     case 'stopped':
       return untold.unfinished > 0 ? 'warn' : 'info';
+    case 'standby':
+    case 'active':
     case 'stopping':
       return 'info';
   }
@@ -133,6 +139,10 @@ function lineOf(untold: Untold): string {
       return `${nameOf(untold)} was acknowledged unhandled: ${untold.reason === 'unknown' ? 'this version does not know' : 'there is no function for'} ${untold.eventType}`;
     case 'connected':
       return connectedLine(untold);
+    case 'standby':
+      return `another consumer of queue ${untold.queue} is active: this one waits to take over`;
+    case 'active':
+      return `has taken over queue ${untold.queue}`;
     case 'lost':
       return `the connection to the broker was lost, connecting again: ${untold.error.message}`;
     case 'unreachable':

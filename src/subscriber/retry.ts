@@ -7,7 +7,13 @@ import type { Rest } from './lanes.ts';
 
 export type Attempted<Result> =
   | { readonly outcome: 'done'; readonly result: Result; readonly attempt: number }
-  | { readonly outcome: 'failed'; readonly reason: 'attempts' | 'rejected'; readonly error: unknown }
+  | {
+      readonly outcome: 'failed';
+      readonly reason: 'attempts' | 'rejected';
+      /** How many there were. */
+      readonly attempts: number;
+      readonly error: unknown;
+    }
   /** Another attempt made no sense any more. */
   | { readonly outcome: 'abandoned' };
 
@@ -39,9 +45,11 @@ export async function withRetries<Result>(options: {
       return { outcome: 'done', result: await options.run(attempt), attempt };
     } catch (error) {
       if (!options.isWanted()) return { outcome: 'abandoned' };
-      if (error instanceof RejectError) return { outcome: 'failed', reason: 'rejected', error };
+      if (error instanceof RejectError)
+        return { outcome: 'failed', reason: 'rejected', attempts: attempt, error };
       const counts = !(error instanceof UnavailableError);
-      if (counts && attempt >= options.attempts) return { outcome: 'failed', reason: 'attempts', error };
+      if (counts && attempt >= options.attempts)
+        return { outcome: 'failed', reason: 'attempts', attempts: attempt, error };
       const retryInMs = backoffMs(options.backoff, tries);
       options.onRetry({ attempt, counts, retryInMs, error });
       if (counts) attempt += 1;

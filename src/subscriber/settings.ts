@@ -61,7 +61,7 @@ const name = z
 const aFunction = z.custom<never>((value) => typeof value === 'function', 'must be a function');
 
 /** Strict: a name that is not an option is a mistake in writing. */
-const form = z.strictObject({
+export const optionsForm = z.strictObject({
   url: z.url({ protocol: /^amqps?$/, error: 'must begin with amqp:// or amqps://' }),
   queue: z.union([name, z.strictObject({ temporary: name })], {
     error: 'must be a name of 1 to 250 bytes, or { temporary: … }',
@@ -99,7 +99,7 @@ const form = z.strictObject({
 
 /** @throws TypeError that names every option at fault. It quotes no value: the URL has a password. */
 export function settle<Tx>(options: SubscriberOptions<Tx>): Settings<Tx> {
-  const checked = form.safeParse(options);
+  const checked = optionsForm.safeParse(options);
   if (!checked.success)
     throw new TypeError(
       `the options of the subscriber are not valid: ${checked.error.issues.map(({ path, message }) => [...(path.length > 0 ? [path.join('.')] : []), message].join(': ')).join('; ')}`,

@@ -1,7 +1,7 @@
 // A subscriber: consumes a queue of events, calls one function for each kind, and acknowledges an event after its function. It
 // keeps a job's order, tries again, dead-letters, reconnects, and stops without losing or repeating an event.
 
-import { createConsumer } from './consumer.ts';
+import { createConsumer, type Standing } from './consumer.ts';
 import { createHandle } from './handle.ts';
 import type { Incoming } from './incoming.ts';
 import { createLanes } from './lanes.ts';
@@ -13,6 +13,8 @@ import { SETTLE_MS } from './time-limit.ts';
 
 export type SubscriberState = {
   readonly connected: boolean;
+  /** Whether it gets the queue's events, or waits while another process does. */
+  readonly standing: Standing;
   /** Handlers that run now. */
   readonly running: number;
   /** Events that have come and wait for their turn. */
@@ -90,7 +92,11 @@ export async function createSubscriber<Tx = undefined>(options: SubscriberOption
   }
   return {
     queue: settings.topology.queue,
-    state: () => ({ connected: consumer.isConnected(), ...lanes.counts() }),
+    state: () => ({
+      connected: consumer.isConnected(),
+      standing: consumer.standing(),
+      ...lanes.counts(),
+    }),
     stop: stopOnce,
     stopped: ended.promise,
     [Symbol.asyncDispose]: stopOnce,

@@ -8,7 +8,8 @@ import type { Topology } from './settings.ts';
 export type Declared = {
   /** The queue did not exist before. */
   readonly wasMissing: boolean;
-  readonly otherConsumers: number;
+  /** The queue has the form and the dead-letter exchange that this subscriber gives it. Else its owner decided. */
+  readonly isOwnForm: boolean;
 };
 
 /**
@@ -58,7 +59,10 @@ export async function declareTopology(
     await declareExchange(model, topology);
     await tried(topology, () => onChannel(model, (channel) => declareQueue(channel, topology)));
   }
-  return { wasMissing: found === undefined, otherConsumers: found?.consumers ?? 0 };
+  return {
+    wasMissing: found === undefined,
+    isOwnForm: !isForeign && form !== 'temporary',
+  };
 }
 
 async function declareExchange(model: ChannelModel, topology: Topology): Promise<void> {
@@ -91,8 +95,11 @@ async function isDeclared(model: ChannelModel, topology: Topology): Promise<bool
   }
 }
 
-/** undefined if there is none. */
-async function findQueue(model: ChannelModel, queue: string): Promise<{ consumers: number } | undefined> {
+/** Needs no right. undefined if there is none. With a single active consumer, those that wait are not counted. */
+export async function findQueue(
+  model: ChannelModel,
+  queue: string,
+): Promise<{ readonly consumers: number } | undefined> {
   try {
     const { consumerCount } = await onChannel(model, (channel) => channel.checkQueue(queue));
     return { consumers: consumerCount };

@@ -1,12 +1,9 @@
 // An event as subscribers get it. Its attributes are made where the relay's are, and its data is checked by the schemas by which
 // deliveries are understood: a test with an event that Tallyhook would never publish proves nothing.
 
-import { attributesOf, type ConversionEvent, eventSchemas, type Kind, reasonOf } from '../event/index.ts';
+import { attributesOf, eventSchemas, type Kind, reasonOf } from '../event/index.ts';
 import { DEFAULT_SOURCE, SOURCE_NAME } from '../base/text/source-name.ts';
-import { SAMPLE_END_MS, sampleFields, type SampleOptions } from './sample-notification.ts';
-
-/** The type of the event of a kind. */
-export type EventOf<K extends Kind> = Extract<ConversionEvent, { type: `conversion.job.${K}` }>;
+import { type EventOf, SAMPLE_END_MS, sampleFields, type SampleOptions } from './sample-notification.ts';
 
 export type SampleEventOptions<K extends Kind = Kind> = SampleOptions<K> & {
   /** Who sent the notification (`default`). */

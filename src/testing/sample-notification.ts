@@ -1,7 +1,18 @@
 // The notification that `tallyhook send` sends: the fields of service interface 6.2, with values that a real job could have.
 // They depend on nothing but the options, so that a second call gives the same bytes, as the service's own retries do.
 
-import type { Kind } from '../event/index.ts';
+import type { ConversionEvent, Kind } from '../event/index.ts';
+
+/** The type of the event of a kind. */
+export type EventOf<K extends Kind> = Extract<ConversionEvent, { type: `conversion.job.${K}` }>;
+
+/** Those that the schemas name: any other name is taken for a misspelling. */
+type Named<Data> = {
+  readonly [Name in keyof Data as string extends Name ? never : Name]?: Data[Name] | undefined;
+};
+
+/** The fields of a notification of this kind. */
+export type SampleFields<K extends Kind> = K extends Kind ? Named<EventOf<K>['data']> : never;
 
 export type SampleOptions<K extends Kind = Kind> = {
   readonly kind: K;
@@ -11,8 +22,10 @@ export type SampleOptions<K extends Kind = Kind> = {
   readonly percent?: number | undefined;
   /** When the job ends, in milliseconds since the epoch (2026-01-15T10:35:00Z). */
   readonly endMs?: number | undefined;
-  /** Fields of the notification in place of the sample's, or beside them: `{ error_code: 'TIMEOUT' }`. */
-  readonly fields?: Readonly<Record<string, unknown>> | undefined;
+  /** Fields of the notification in place of the sample's: `{ error_code: 'TIMEOUT' }`. */
+  readonly fields?: SampleFields<K> | undefined;
+  /** The same, unchecked: fields that the schemas do not name, and values that they do not allow. */
+  readonly otherFields?: Readonly<Record<string, unknown>> | undefined;
 };
 
 export const SAMPLE_JOB = 'job_sample';
@@ -21,12 +34,12 @@ const JOB_DURATION_MS = 60_000;
 export const SAMPLE_END_MS = Date.parse('2026-01-15T10:35:00Z');
 
 /** The body of a notification as the conversion service sends it, as JSON. The same options give the same text. */
-export function sampleNotification(options: SampleOptions): string {
+export function sampleNotification<K extends Kind>(options: SampleOptions<K>): string {
   return JSON.stringify(sampleFields(options));
 }
 
-export function sampleFields(options: SampleOptions): Record<string, unknown> {
-  const { kind, job = SAMPLE_JOB, percent = 50, endMs = SAMPLE_END_MS, fields } = options;
+export function sampleFields<K extends Kind>(options: SampleOptions<K>): Record<string, unknown> {
+  const { kind, job = SAMPLE_JOB, percent = 50, endMs = SAMPLE_END_MS, fields, otherFields } = options;
   const created = new Date(endMs - JOB_DURATION_MS).toISOString();
   const ended = new Date(endMs).toISOString();
   const ofKind = {
@@ -54,5 +67,5 @@ export function sampleFields(options: SampleOptions): Record<string, unknown> {
     },
     progress: { status: 'processing', progress_percentage: percent, estimated_completion: ended },
   };
-  return { job_id: job, ...ofKind[kind], ...fields };
+  return { job_id: job, ...ofKind[kind], ...fields, ...otherFields };
 }

@@ -1,7 +1,10 @@
 // The package that `npm run pack` makes, installed in an empty folder: what is in it, and what works from there.
 
+import { once } from 'node:events';
 import { existsSync, globSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../../scripts/relay.ts';
@@ -71,8 +74,7 @@ describe('the package', () => {
     const { scripts, devDependencies, allowScripts, exports, ...kept } = own;
     const { exports: packedExports, ...others } = packed;
     expect([scripts, devDependencies, allowScripts, exports]).not.toContain(undefined);
-    expect(others).toEqual(kept);
-    expect(Object.keys(packed)).not.toContain('private');
+    expect(others).toEqual({ ...kept, private: true });
     const expected = Object.fromEntries(
       Object.entries(exports as Record<string, string>).map(([name, path]) => [
         name,
@@ -90,6 +92,22 @@ describe('the package', () => {
     const { code, stderr } = await runProgram('npm', ['publish', '--dry-run', '--prefix', ROOT], ROOT);
     expect(code).not.toBe(0);
     expect(stderr).toContain('Use: npm run pack');
+  });
+
+  test('is refused to npm publish itself, since its name is nobody’s', async () => {
+    const asked: string[] = [];
+    const registry = createServer((request, response) => {
+      asked.push(String(request.method));
+      response.writeHead(404).end('{}');
+    }).listen(0, '127.0.0.1');
+    await once(registry, 'listening');
+    const address = `//127.0.0.1:${(registry.address() as AddressInfo).port}/`;
+    // A dry run asks for less than the deed: here npm could publish.
+    const to = [`--registry=http:${address}`, `--${address}:_authToken=a-token-of-nobody`];
+    const { code, stderr } = await runProgram('npm', ['publish', installed.tgz, ...to], installed.folder);
+    registry.close();
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('EPRIVATE') });
+    expect(asked).not.toContain('PUT');
   });
 
   test('has a bill of materials with each package that it needs and none of the others', async () => {
@@ -113,9 +131,13 @@ describe('the package', () => {
 });
 
 describe('the command', () => {
-  test('npx tallyhook runs it', async () => {
-    const { stdout } = await runProgram('npx', ['--no-install', 'tallyhook', '--version'], installed.folder);
-    expect(stdout.trim()).toBe(installed.version);
+  test('is where the documents let a shell find it', async () => {
+    const page = await readFile(join(ROOT, 'docs/package.md'), 'utf8');
+    const [, lines = ''] = /^```sh\n(export PATH=.*?)^```/ms.exec(page) ?? [];
+    const script = `${lines}\ntallyhook --version; command -v tallyhook`;
+    const { stdout } = await runProgram('sh', ['-c', script], installed.folder);
+    const command = join(installed.folder, 'node_modules/.bin/tallyhook');
+    expect(stdout.trimEnd().split('\n').slice(-2)).toEqual([installed.version, command]);
   });
 
   test('speaks of no npm start, which the package has not', async () => {
@@ -227,9 +249,16 @@ const EXPORTS: Readonly<Record<string, readonly string[]>> = {
     'isProgress',
     'parseEvent',
   ],
-  signature: ['SIGNATURE_HEADER', 'sign', 'verify'],
+  signature: ['SIGNATURE_HEADER', 'explain', 'sign', 'verify'],
   operators: ['ApiAnswerError', 'InvalidAnswerError', 'NoAnswerError', 'createOperatorsClient'],
-  testing: ['messageOf', 'sampleEvent', 'sampleNotification', 'signedNotification'],
+  testing: [
+    'deliver',
+    'messageOf',
+    'sampleDelivery',
+    'sampleEvent',
+    'sampleNotification',
+    'signedNotification',
+  ],
 };
 
 const NODES = [
@@ -326,6 +355,12 @@ export const cost = (event: ConversionEvent): number =>
   event.type === 'conversion.job.completed' ? event.data.cost_cents : 0;
 // @ts-expect-error -- a failed job has no costs
 export const wrong: number = testing.sampleEvent({ kind: 'failed' }).data.cost_cents;
+// @ts-expect-error -- misspelt
+testing.sampleEvent({ kind: 'failed', fields: { eror_code: 'TIMEOUT' } });
+// @ts-expect-error -- misspelt
+void testing.deliver({ complete: () => {} }, testing.sampleEvent({ kind: 'completed' }));
+// @ts-expect-error -- misspelt
+testing.sampleDelivery({ redeliverd: true });
 // @ts-expect-error -- there is no such list
 operators.createOperatorsClient({ url: '', token: '' }).each('nothing');
 // @ts-expect-error -- there is no such kind of event

@@ -133,7 +133,7 @@ describe('npm start', () => {
     expect(await local.paste(byHand)).toContain('"outcome":"accepted"');
     expect(await local.paste(byHand)).toContain('"outcome":"duplicate"');
     expect(await local.paste(local.line('. ./.local/env; curl'))).toContain('job_by_hand');
-    expect(local.line('npx tallyhook send completed --source')).toContain('--source team-a');
+    expect(local.line('node_modules/.bin/tallyhook send completed --source')).toContain('--source team-a');
     expect(await send('--source', 'team-a')).toMatch(/^202 accepted team-a:/);
 
     expect(await send('--source', 'mine')).toContain('There are: default, team-a.');

@@ -104,14 +104,17 @@ test('each command of the first five minutes does what stands behind it', {
 
   expect(firstMinutes.length).toBeGreaterThan(3);
   let all = '';
+  const exported: string[] = []; // in one terminal they last
   for (const block of firstMinutes) {
-    for (const { line, printed = '', code } of await runLines(shell, block.split('\n'))) {
+    const lines = block.split('\n');
+    for (const { line, printed = '', code } of await runLines(shell, [...exported, ...lines])) {
       const [, promised = ''] = /\s#\s((?:\d{3} |\{).*)$/.exec(line) ?? [];
       const isRefused = /^[45]\d\d /.test(promised);
       expect({ line, printed, code }).toMatchObject({ code: isRefused ? 1 : 0 });
       expect(printed).toContain(promised);
       all += printed;
     }
+    exported.push(...lines.filter((line) => line.startsWith('export ')));
   }
   const accepted = [...all.matchAll(/^202 accepted (\S+)/gm)].map(([, id]) => id);
   expect(accepted).toContain('default:job_1:completed');

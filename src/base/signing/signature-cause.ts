@@ -48,12 +48,14 @@ export function causeInForm(value: string): string | undefined {
   return faultsInForm(value).join('; ') || undefined;
 }
 
+export const SEVERAL = 'more than one X-Service-Signature value';
+
 /** The faults that `causeInForm` joins. */
 export function faultsInForm(value: string): readonly string[] {
   if (value.trim() === '') return ['the X-Service-Signature header is empty'];
   const other = OTHER_FORMS.find(({ form }) => form.test(value));
   if (other !== undefined) return [`the signature is in another service's form (${other.words})`];
-  if (isList(value)) return ['more than one X-Service-Signature value'];
+  if (isList(value)) return [SEVERAL];
   const faults: string[] = [];
   if (/\s/.test(value)) faults.push('the signature has white space in it');
   if (/["']/.test(value)) faults.push('the signature has quotes around it');

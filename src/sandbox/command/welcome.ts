@@ -2,9 +2,13 @@
 // as it stands. `npm start -- --sandbox` prints the same.
 
 import { shellWord } from '../../base/text/shell-word.ts';
+import { inRepository } from '../../terminal/environment.ts';
 import { IN_MEMORY } from '../index.ts';
 import { CLIP } from './clips.ts';
 import { DEFAULT_DATA } from './help.ts';
+
+/** In a clone, where it is: the name alone must not be given to npm. */
+const COMMAND = `${inRepository('node_modules/.bin/')}tallyhook`;
 
 export type Ready = {
   readonly url: string;
@@ -47,7 +51,7 @@ function howToSignIn({ dashboard, data }: Ready): string {
   if (data === IN_MEMORY) return hasCode ? 'signs in once, within ten minutes' : 'sign in with the token';
   const place = data === DEFAULT_DATA ? '' : ` --data ${shellWord(data)}`;
   const when = hasCode ? 'signs in once, within ten minutes. Later' : 'to sign in';
-  return `${when}: npx tallyhook sandbox dashboard${place}`;
+  return `${when}: ${COMMAND} sandbox dashboard${place}`;
 }
 
 function headline({ filesUrl, webhookUrl }: Ready): string {

@@ -19,7 +19,7 @@ import { COOKIE, countGuess, SIGN_IN_PATH, signedOut } from './session-gate.ts';
 import { notice } from './shown.ts';
 import { DASHBOARD_PATH, type Site } from './site.ts';
 
-const COMMAND = 'npx tallyhook sandbox dashboard';
+const COMMAND = 'tallyhook sandbox dashboard';
 
 const FAULTS: Readonly<Record<SignInFault, string>> = {
   code_unknown: `The code in this address is not one of ours. "${COMMAND}" prints a new address.`,

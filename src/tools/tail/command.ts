@@ -121,6 +121,8 @@ function reporter(io: Io, giveUp: (error: Error) => void): (notice: Notice) => v
         io.complain(
           `it has ${counted(notice.otherConsumers, 'other consumer')}, which will not get what tail takes`,
         );
+    } else if (notice.type === 'standby' || notice.type === 'active') {
+      io.complain(notice.message);
     } else if (notice.type === 'lost') {
       tellOnce(`the broker: ${describeError(notice.error).message}`);
       tellOnce('the connection to the broker was lost: connecting again');
@@ -165,7 +167,7 @@ function eventLine(
   { paint }: Io,
   { event, delivery, isCopy }: { event: unknown; delivery: MessageDelivery; isCopy: boolean },
 ): string {
-  const { messageId, routingKey } = delivery;
+  const { messageId, routingKey, failure } = delivery;
   if (typeof event !== 'object' || event === null)
     return `${clean(routingKey)} ${clean(messageId ?? '(no id)')} (not JSON)`;
   const { type, recordedtime, late, data } = event as Record<string, unknown>;
@@ -178,6 +180,7 @@ function eventLine(
     shown ? clean(shown.detail((data ?? {}) as Data)) : '',
     late === true ? paint('yellow', 'late') : '',
     isCopy ? paint('yellow', 'copy') : '',
+    failure ? paint('red', clean(`${failure.name}: ${failure.message}`)) : '',
   ]
     .filter((part) => part !== '')
     .join('  ');

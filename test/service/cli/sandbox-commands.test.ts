@@ -237,7 +237,7 @@ describe('dashboard', () => {
     const url = await untilSaid(serving, /dashboard\s+(http\S+)/);
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/dashboard$/);
     expect((await fetch(url)).url).toBe(`${url}/sign-in`);
-    await untilSaid(serving, /(to sign in: npx tallyhook sandbox dashboard)/);
+    await untilSaid(serving, /(to sign in: node_modules\/\.bin\/tallyhook sandbox dashboard)/);
 
     const printed = await run('dashboard', ...data);
     expect(printed).toMatchObject({

@@ -58,12 +58,20 @@ test('two subscribers of one queue keep it, too: one works, and the other one ta
   const first = await start('first');
   const second = await start('second');
   expect(world.noticesOf('connected').map(({ otherConsumers }) => otherConsumers)).toEqual([0, 1]);
+  expect(await world.untilNotice('standby')).toMatchObject([
+    { queue: world.queue, otherConsumers: 1, level: 'info' },
+  ]);
+  // None has come yet, so the first one does not know.
+  expect([first.state().standing, second.state().standing]).toEqual(['unknown', 'standby']);
 
   const ids = await world.publish(mixed);
   await until('some are handled', () => (ended.length > 5 ? true : undefined), LIMIT);
   expect(by.second).toBe(0);
+  expect([first.state().standing, second.state().standing]).toEqual(['active', 'standby']);
   await first.stop(); // in the middle of its work
   await until('all are handled', () => (ended.length >= ids.length ? true : undefined), LIMIT);
+  expect(world.noticesOf('active')).toMatchObject([{ queue: world.queue }]);
+  expect([first.state().standing, second.state().standing]).toEqual(['unknown', 'active']);
   await second.stop();
 
   expect(by.second).toBeGreaterThan(0);
@@ -115,5 +123,6 @@ test('without an order two subscribers work at once, and so do events of one job
   await world.publish([1, 2, 3, 4].map((percent) => ({ job: 'job_1', percent })));
 
   await world.untilNotice('handled', 4);
+  expect(world.noticesOf('standby')).toEqual([]);
   expect([...working].filter((name) => name.startsWith('first'))).toHaveLength(2);
 });

@@ -1,8 +1,16 @@
 // Failing handlers: attempts with a wait, a time limit, dead letters. What stands in one job's way does not hold up others.
 
+import { connect, type ConsumeMessage } from 'amqplib';
 import { expect, test } from 'vitest';
+import { publishDeadLetter } from '../../../src/subscriber/dead-letter.ts';
+import { messageOf, sampleEvent } from '../../../src/testing/index.ts';
 import { RejectError, TimeLimitError, UnavailableError } from '../../../src/subscriber/index.ts';
 import { startSubscriberWorld } from '../../support/subscribers.ts';
+import { until } from '../../support/until.ts';
+
+const reject = () => {
+  throw new RejectError('no such customer');
+};
 
 test('a failing event is tried again, the later ones of its job wait, other jobs go on, and then it is dead-lettered', async () => {
   await using world = await startSubscriberWorld();
@@ -149,6 +157,134 @@ test('a message that ends the process is dead-lettered by the broker after 20 re
   expect(dead.properties.headers).toMatchObject({
     'x-death': [expect.objectContaining({ reason: 'delivery_limit' })],
   });
+});
+
+test('a dead letter has its error among its headers, and all that the message had', async () => {
+  await using world = await startSubscriberWorld();
+  await world.subscribe({
+    attempts: 2,
+    on: {
+      completed: () => {
+        const refused = `no route to amqp://billing:the-password@bank.example/, ${'é'.repeat(1_000)}`;
+        throw Object.assign(new TypeError(refused), { code: 'EHOSTUNREACH', detail: 'not-to-be-told' });
+      },
+    },
+  });
+
+  await world.publish([{ job: 'job_1' }], { replay: { id: 'replay-1', by: 'ops' } });
+
+  const { content, fields, properties } = await deadLetter(world);
+  const { headers = {}, ...others } = properties;
+  const {
+    failure_message: message,
+    'x-death': deaths,
+    'x-delivery-count': __, // of the dead-letter queue itself
+    ...rest
+  } = headers as Record<string, unknown>;
+  expect(rest).toEqual({
+    replay: 'replay-1',
+    replayed_by: 'ops',
+    failure_reason: 'attempts',
+    failure_attempts: 2,
+    failure_name: 'TypeError',
+    failure_code: 'EHOSTUNREACH',
+    'x-first-death-exchange': world.exchange,
+    'x-first-death-queue': world.queue,
+    'x-first-death-reason': 'rejected',
+  });
+  expect(message).toMatch(/^no route to amqp:\/\/…@bank\.example\/, é+$/);
+  expect(Buffer.byteLength(String(message))).toBeLessThanOrEqual(1024);
+  expect(deaths).toMatchObject([
+    { count: 1, reason: 'rejected', queue: world.queue, exchange: world.exchange },
+  ]);
+  const event = sampleEvent({ kind: 'completed', job: 'job_1' });
+  const sent = messageOf(event);
+  expect({ content, routingKey: fields.routingKey }).toEqual({
+    content: sent.content,
+    routingKey: sent.routingKey,
+  });
+  const { persistent: _, ...told } = sent.properties;
+  expect(others).toMatchObject({ ...told, deliveryMode: 2 });
+  expect(JSON.stringify(properties)).not.toMatch(/the-password|not-to-be-told/);
+  await world.untilDepth(world.queue, 0);
+});
+
+test('a subscriber of the dead-letter queue hears why; what dies twice is counted', async () => {
+  await using world = await startSubscriberWorld();
+  await world.subscribe({ on: { completed: reject } });
+  await world.publish([{ job: 'job_1' }]);
+  const first = await deadLetter(world);
+  world.channel.publish(world.exchange, 'job.completed.default', first.content, first.properties);
+  await world.untilNotice('dead_lettered', 2);
+
+  const deaths: unknown[] = [];
+  const failures: unknown[] = [];
+  const watch = await world.channel.consume(`${world.queue}.dead`, (message) => {
+    deaths.push(message?.properties.headers?.['x-death']?.map(({ count }) => count));
+    if (message) world.channel.reject(message, true);
+    void world.channel.cancel(watch.consumerTag);
+  });
+  await until('it was looked at', () => (deaths.length > 0 ? true : undefined), { limitMs: 20_000 });
+  await world.subscribe({
+    queue: `${world.queue}.dead`,
+    declare: 'never',
+    order: 'none',
+    on: { completed: (_, { failure }) => failures.push(failure) },
+  });
+  await world.untilNotice('handled');
+  expect(deaths[0]).toEqual([2]);
+  expect(failures).toEqual([
+    {
+      reason: 'rejected',
+      attempts: 1,
+      name: 'RejectError',
+      code: 'rejected',
+      message: 'no such customer',
+    },
+  ]);
+});
+
+test('of a queue that others declared, the broker dead-letters: this account may only read it', async () => {
+  await using world = await startSubscriberWorld();
+  const owner = await world.subscribe({ on: { completed: () => {} } });
+  await owner.stop();
+  const on = {
+    completed: () => {
+      throw new RejectError('no such customer');
+    },
+  };
+  await world.subscribe({ declare: 'never', on });
+  await world.publish([{ job: 'job_1' }]);
+  const { headers } = (await deadLetter(world)).properties;
+  expect(headers).toMatchObject({ 'x-death': [{ queue: world.queue, reason: 'rejected', count: 1 }] });
+  expect(Object.keys(headers ?? {}).filter((name) => name.startsWith('failure_'))).toEqual([]);
+});
+
+test('what no queue takes as a dead letter is not taken for arrived: the broker is left to dead-letter it', async () => {
+  await using world = await startSubscriberWorld();
+  const connection = await connect(world.url);
+  await using _ = { [Symbol.asyncDispose]: () => connection.close() };
+  const dead = `${world.queue}.dead`;
+  await world.channel.assertQueue(world.queue);
+  await world.channel.assertQueue(dead);
+  await world.channel.bindQueue(world.queue, world.exchange, '#');
+  await world.publish([{ job: 'job_1' }]);
+  const message = await world.channel.get(world.queue);
+  if (message === false) throw new Error('there is no message');
+  const failure = { reason: 'attempts', attempts: 5, error: new Error('why') } as const;
+  const publish = () =>
+    publishDeadLetter(connection, dead, {
+      message: message as unknown as ConsumeMessage,
+      queue: world.queue,
+      failure,
+    });
+
+  expect(await publish()).toBe(false); // there is no exchange
+  await world.channel.assertExchange(dead, 'fanout');
+  expect(await publish()).toBe(false); // without a queue
+  await world.channel.bindQueue(dead, dead, '');
+  expect(await publish()).toBe(true); // the connection has outlived both
+  expect(await world.depth(dead)).toBe(1);
 });
 
 async function deadLetter(world: Awaited<ReturnType<typeof startSubscriberWorld>>) {

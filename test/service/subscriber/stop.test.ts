@@ -28,7 +28,7 @@ test('stopped again and again under load, each event is handled once, and none i
   for (const wanted of [50, 150, 250, 350, 450]) {
     await until(`${wanted} are handled`, () => (ended.length >= wanted ? true : undefined), LIMIT);
     await subscriber.stop();
-    expect(subscriber.state()).toEqual({ connected: false, running: 0, waiting: 0 });
+    expect(subscriber.state()).toEqual({ connected: false, standing: 'unknown', running: 0, waiting: 0 });
     subscriber = await start();
   }
   await until('all are handled', () => (ended.length >= events.length ? true : undefined), LIMIT);

@@ -45,7 +45,7 @@ describe.for(KINDS)('a sample of the kind %s', (kind) => {
     expect(parseEvent(event)).toEqual({ outcome: 'event', kind, event });
   });
 
-  test.for([{}, { late: true, source: 'team-a', sequence: 42, fields: { note: 'not in the schemas' } }])(
+  test.for([{}, { late: true, source: 'team-a', sequence: 42, otherFields: { note: 'not in the schemas' } }])(
     'makes, with %j, the very message that the relay makes of its notification',
     (options) => {
       const event = sampleEvent({ kind, ...options });
@@ -86,7 +86,7 @@ test('fields replace the sample’s own, and times are in UTC as in every event'
 });
 
 test('an event that Tallyhook would never publish is refused, and the field is named', () => {
-  expect(() => sampleEvent({ kind: 'completed', fields: { cost_cents: 'much' } })).toThrow(
+  expect(() => sampleEvent({ kind: 'completed', otherFields: { cost_cents: 'much' } })).toThrow(
     /cost_cents must be a whole number/,
   );
   expect(() => sampleEvent({ kind: 'progress', percent: 101 })).toThrow(/progress_percentage/);
