@@ -5,8 +5,9 @@ import type { Finding } from '../../src/tools/doctor/finding.ts';
 import { PROXIES, PROXY_NAMES, type DeployedProxy, startDeployedProxy } from '../support/deployed-proxies.ts';
 import type { DeliveryRow } from '../support/ledger.ts';
 import { operators } from '../support/operators.ts';
+import { findFreePort } from '../../scripts/services/ports.ts';
 import { parseLines } from '../support/cli.ts';
-import { runProcess } from '../support/replica.ts';
+import { runProcess, startReplica } from '../support/replica.ts';
 import { askFrom, type From } from '../support/requests.ts';
 import { completed, newJobId, SECRET, sign } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
@@ -87,15 +88,18 @@ describe.each(PROXY_NAMES.filter((name) => PROXIES[name].program))('behind %s', 
     [LIMIT_BYTES + 1, {}],
     [900_000, {}],
     [900_000, CHUNKED],
-  ] as const)('a body of %i bytes is refused by the service, which keeps a record, with %o', async ([bytes, headers]) => {
-    const before = await countTooLarge();
+  ] as const)(
+    'a body of %i bytes is refused by the service, which keeps a record, with %o',
+    async ([bytes, headers]) => {
+      const before = await countTooLarge();
 
-    expect(await send(oddBody(bytes), headers)).toMatchObject({
-      status: 413,
-      body: { error: 'payload_too_large' },
-    });
-    await expect.poll(countTooLarge).toBe(before + 1);
-  });
+      expect(await send(oddBody(bytes), headers)).toMatchObject({
+        status: 413,
+        body: { error: 'payload_too_large' },
+      });
+      await expect.poll(countTooLarge).toBe(before + 1);
+    },
+  );
 
   async function countTooLarge(): Promise<number> {
     const rows = await relay.database.query(
@@ -130,6 +134,32 @@ describe.each(PROXY_NAMES.filter((name) => PROXIES[name].program))('behind %s', 
     await expect.poll(proxy.log).toContain('/webhooks');
     expect(proxy.log()).not.toContain(job);
     expect(proxy.log()).not.toMatch(/sha256=|x-service-signature|[0-9a-f]{64}/i);
+  });
+
+  test.skipIf(IS_SHORT_RUN)('while no replica is ready, a sender gets 503', async () => {
+    await using replica = await startReplica({
+      databaseUrl: `postgres://nobody@127.0.0.1:${await findFreePort()}/none`,
+      waitUntilReady: false,
+    });
+    const { host } = new URL(replica.intake);
+    await using front = await startDeployedProxy(name, [host, host]);
+    const body = oddBody(600);
+    const deliver = () =>
+      askFrom(`${front.url}/webhooks`, {
+        ca: front.ca,
+        method: 'POST',
+        body,
+        headers: { 'X-Service-Signature': sign(body) },
+      });
+
+    await expect.poll(deliver).toMatchObject({
+      status: 503,
+      // Caddy asks no replica that is not ready.
+      ...(name !== 'caddy' && {
+        body: { error: 'unavailable' },
+        headers: { 'retry-after': expect.any(String) },
+      }),
+    });
   });
 
   test.skipIf(IS_SHORT_RUN)('tallyhook doctor finds nothing to mend', async () => {

@@ -149,7 +149,11 @@ export function startLoad(
 }
 
 /** Undefined where each delivery has a connection of its own anyway. */
-function agentOf({ keepAlive = false, localAddress, ca }: Parameters<typeof startLoad>[1]): Agent | undefined {
+function agentOf({
+  keepAlive = false,
+  localAddress,
+  ca,
+}: Parameters<typeof startLoad>[1]): Agent | undefined {
   const shared = { keepAlive, maxSockets: 1, ...(localAddress && { localAddress }) };
   if (ca !== undefined) return new TlsAgent({ ...shared, ca });
   return keepAlive || localAddress ? new Agent(shared) : undefined;
