@@ -25,41 +25,43 @@ function moreAnswers({ reached, acknowledged }: Load): Promise<void> {
   return reached(acknowledged().size + AWHILE);
 }
 
-test.for(names.filter((name) => PROXIES[name].program))(
-  'behind %s two replicas are restarted in turn, and no answer is another than 202',
-  async (name) => {
-    await using database = await createTestDatabase();
-    const start = (port: number) =>
-      startReplica({
-        databaseUrl: database.url,
-        env: {
-          PORT: String(port),
-          SHUTDOWN_DELAY_MS: SHUTDOWN_DELAY_MS[name],
-          TRUSTED_PROXIES: '127.0.0.1',
-        },
-      });
-    const ports = [await findFreePort(), await findFreePort()] as const;
-    await using replicas = new AsyncDisposableStack();
-    const running = await Promise.all(
-      ports.map(async (port) => ({ port, replica: replicas.use(await start(port)) })),
-    );
-    const addresses = ports.map((port) => `127.0.0.1:${port}`) as [string, string];
-    await using proxy = await startDeployedProxy(name, addresses);
-    const senders = { ...SENDERS, ca: proxy.ca };
-    await using kept = startLoad(() => [`${proxy.url}/webhooks`], { ...senders, keepAlive: true });
-    await using fresh = startLoad(() => [`${proxy.url}/webhooks`], senders);
-    await Promise.all([kept, fresh].map(moreAnswers));
-
-    for (const { port, replica } of running) {
-      replica.kill('SIGTERM');
-      expect(await replica.exited).toEqual({ code: 0, signal: null });
-      replicas.use(await start(port));
+for (const name of names) {
+  test.skipIf(!PROXIES[name].program)(
+    `behind ${name} two replicas are restarted in turn, and no answer is another than 202`,
+    async () => {
+      await using database = await createTestDatabase();
+      const start = (port: number) =>
+        startReplica({
+          databaseUrl: database.url,
+          env: {
+            PORT: String(port),
+            SHUTDOWN_DELAY_MS: SHUTDOWN_DELAY_MS[name],
+            TRUSTED_PROXIES: '127.0.0.1',
+          },
+        });
+      const ports = [await findFreePort(), await findFreePort()] as const;
+      await using replicas = new AsyncDisposableStack();
+      const running = await Promise.all(
+        ports.map(async (port) => ({ port, replica: replicas.use(await start(port)) })),
+      );
+      const addresses = ports.map((port) => `127.0.0.1:${port}`) as [string, string];
+      await using proxy = await startDeployedProxy(name, addresses);
+      const senders = { ...SENDERS, ca: proxy.ca };
+      await using kept = startLoad(() => [`${proxy.url}/webhooks`], { ...senders, keepAlive: true });
+      await using fresh = startLoad(() => [`${proxy.url}/webhooks`], senders);
       await Promise.all([kept, fresh].map(moreAnswers));
-    }
-    await Promise.all([kept.stop(), fresh.stop()]);
 
-    const others = [...kept.answers, ...fresh.answers].filter(({ status }) => status !== 202);
-    expect(others, proxy.log().split('\n').slice(-20).join('\n')).toEqual([]);
-    expect(await eventIds(database)).toHaveLength(kept.answers.length + fresh.answers.length);
-  },
-);
+      for (const { port, replica } of running) {
+        replica.kill('SIGTERM');
+        expect(await replica.exited).toEqual({ code: 0, signal: null });
+        replicas.use(await start(port));
+        await Promise.all([kept, fresh].map(moreAnswers));
+      }
+      await Promise.all([kept.stop(), fresh.stop()]);
+
+      const others = [...kept.answers, ...fresh.answers].filter(({ status }) => status !== 202);
+      expect(others).toEqual([]);
+      expect(await eventIds(database)).toHaveLength(kept.answers.length + fresh.answers.length);
+    },
+  );
+}
