@@ -1,7 +1,8 @@
 // Senders that keep sending while faults are at work, as the conversion service would: one notification after the other,
 // each again until it gets a 2xx. Keeps every answer for the test to check.
 
-import { Agent, request } from 'node:http';
+import { Agent, request as plainRequest } from 'node:http';
+import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
 import { patience } from './patience.ts';
 import { completed, isAcknowledged, newJobId, type Notification, progress, sign } from './sender.ts';
 import { pause } from './until.ts';
@@ -53,6 +54,7 @@ export function post(
         closes: true,
         ms: ms(),
       });
+    const request = url.startsWith('https:') ? tlsRequest : plainRequest;
     const outgoing = request(url, {
       method: 'POST',
       ...(options.agent ? { agent: options.agent } : { agent: false }),
@@ -66,10 +68,10 @@ export function post(
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', failed);
       response.on('end', () => {
-        const answer = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { event_id?: string | null };
+        const text = Buffer.concat(chunks).toString('utf8');
         resolve({
           status: response.statusCode,
-          eventId: answer.event_id ?? undefined,
+          eventId: eventIdOf(text),
           retryAfter: response.headers['retry-after'],
           error: undefined,
           closes: response.headers.connection === 'close',
@@ -81,13 +83,19 @@ export function post(
   });
 }
 
+/** Undefined if the answer names none, or is not of the service: a proxy has pages of its own. */
+function eventIdOf(text: string): string | undefined {
+  if (!text.startsWith('{')) return undefined;
+  return (JSON.parse(text) as { event_id?: string | null }).event_id ?? undefined;
+}
+
 /**
  * Starts senders that each have jobs of their own and use the addresses of `urls` in turn. With `keepAlive` each keeps one
- * connection as long as it can; `localAddress` is their source address.
+ * connection as long as it can; `localAddress` is their source address, and `ca` what they trust.
  */
 export function startLoad(
   urls: () => readonly string[],
-  options: { senders: number; keepAlive?: boolean; pauseMs?: number; localAddress?: string },
+  options: { senders: number; keepAlive?: boolean; pauseMs?: number; localAddress?: string; ca?: string },
 ): Load {
   const answers: Answer[] = [];
   const acknowledged = new Set<string>();
@@ -109,11 +117,7 @@ export function startLoad(
   }
 
   async function send(): Promise<void> {
-    const { keepAlive = false, localAddress } = options;
-    const agent =
-      keepAlive || localAddress
-        ? new Agent({ keepAlive, maxSockets: 1, ...(localAddress && { localAddress }) })
-        : undefined;
+    const agent = agentOf(options);
     while (!stopping) {
       for (const notification of lifeOf(newJobId())) {
         while (!stopping && !(await deliverOnce(notification, agent))) await pause(options.pauseMs ?? 50);
@@ -142,6 +146,17 @@ export function startLoad(
     stop,
     [Symbol.asyncDispose]: stop,
   };
+}
+
+/** Undefined where each delivery has a connection of its own anyway. */
+function agentOf({
+  keepAlive = false,
+  localAddress,
+  ca,
+}: Parameters<typeof startLoad>[1]): Agent | undefined {
+  const shared = { keepAlive, maxSockets: 1, ...(localAddress && { localAddress }) };
+  if (ca !== undefined) return new TlsAgent({ ...shared, ca });
+  return keepAlive || localAddress ? new Agent(shared) : undefined;
 }
 
 function nobodyWaits(): void {}

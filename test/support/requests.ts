@@ -1,7 +1,8 @@
 // Requests that `fetch` cannot make: from another loopback address, and on a connection that is not kept. And the samples
 // of /metrics, which are read on such a one.
 
-import { type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request as plainRequest } from 'node:http';
+import { request as tlsRequest } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { Agent, fetch, type RequestInit } from 'undici';
 
@@ -11,20 +12,25 @@ export type From = {
   /** A list is sent as several header lines. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined;
   readonly method?: string;
-  readonly body?: string;
+  readonly body?: string | Buffer;
+  /** What is trusted, for an https address. */
+  readonly ca?: string;
 };
 
 type FromReply = {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
+  /** Empty if it is no JSON object. */
   readonly body: Record<string, unknown>;
 };
 
 export async function askFrom(
   url: string,
-  { from = '127.0.0.1', headers, method = 'GET', body = '' }: From,
+  { from = '127.0.0.1', headers, method = 'GET', body = '', ca }: From,
 ): Promise<FromReply> {
+  const request = url.startsWith('https:') ? tlsRequest : plainRequest;
   const asked = request(url, {
+    ...(ca !== undefined && { ca }),
     method,
     localAddress: from,
     headers: headers as Record<string, string | string[]>,
@@ -39,7 +45,7 @@ export async function askFrom(
   return {
     status: response.statusCode ?? 0,
     headers: response.headers,
-    body: content === '' ? {} : (JSON.parse(content) as Record<string, unknown>),
+    body: content.startsWith('{') ? (JSON.parse(content) as Record<string, unknown>) : {},
   };
 }
 
