@@ -10,7 +10,6 @@ import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPol
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
 import { ConfigMap } from 'kubernetes-models/v1/ConfigMap';
 import { Namespace } from 'kubernetes-models/v1/Namespace';
-import { Secret } from 'kubernetes-models/v1/Secret';
 import { Service } from 'kubernetes-models/v1/Service';
 import { ServiceAccount } from 'kubernetes-models/v1/ServiceAccount';
 import { fileURLToPath } from 'node:url';
@@ -23,7 +22,7 @@ import { AUTOSCALER, DISRUPTION_BUDGET } from './scaling.ts';
 
 export const MANIFESTS = fileURLToPath(new URL('../../deploy/kubernetes', import.meta.url));
 
-/** The kinds that the manifests have, and those that kustomize makes. */
+/** The kinds that the manifests have, and the one that kustomize makes of settings. */
 const MODELS: Readonly<Record<string, new (object: never) => { readonly validate: () => void }>> = {
   ConfigMap,
   Deployment,
@@ -34,7 +33,6 @@ const MODELS: Readonly<Record<string, new (object: never) => { readonly validate
   Namespace,
   NetworkPolicy,
   PodDisruptionBudget,
-  Secret,
   Service,
   ServiceAccount,
   ServiceMonitor,

@@ -94,5 +94,6 @@ describe('a wrong value is refused when the manifests are made', () => {
 });
 
 describe('of the files', () => {
-  holdsPromises(manifestsOfFiles);
+  const manifests = manifestsOfFiles();
+  holdsPromises(() => manifests);
 });
