@@ -23,7 +23,7 @@ import {
   readManifests,
   secretOf,
 } from '../support/manifests.ts';
-import { INHERITED, startProcess } from '../support/replica.ts';
+import { INHERITED, NO_LOCAL_RUN, startProcess } from '../support/replica.ts';
 import { createRoles } from '../support/roles.ts';
 import { completed, newJobId } from '../support/sender.ts';
 import { fetchAfresh } from '../support/requests.ts';
@@ -76,7 +76,6 @@ describe.skipIf(!KUBECTL).each(['ingress.yaml', 'http-route.yaml'])(
       await copy.shell(writeSecrets());
       const path = join(copy.example, 'kustomization.yaml');
       const text = readFileSync(path, 'utf8');
-      expect(text).toContain('- ingress.yaml');
       writeFileSync(path, text.replace('- ingress.yaml', `- ${way}`));
       manifests = await copy.kustomize();
     });
@@ -114,6 +113,13 @@ function unpack(manifests: Manifests, owner: 'Deployment' | 'Job', folder: TestF
   return { container, env: { ...settings, ...Object.fromEntries(moved) } };
 }
 
+/** For `env`, of a process that has nothing else. */
+const assignments = (of: Record<string, string>) =>
+  Object.entries({ ...INHERITED, ...NO_LOCAL_RUN, ...of })
+    .map(([name, value]) => `${name}='${value}'`)
+    .concat('PATH="$PATH"')
+    .join(' ');
+
 /**
  * In the place of a cluster: `apply` builds what it would apply, `wait` runs the migration, `exec` runs the command as the service's
  * container would. Each call is written down.
@@ -122,11 +128,6 @@ function writeStandIn(
   folder: TestFolder,
   env: { readonly Deployment: Record<string, string>; readonly Job: Record<string, string> },
 ): void {
-  const assignments = (of: Record<string, string>) =>
-    Object.entries({ ...INHERITED, ...of })
-      .map(([name, value]) => `${name}='${value}'`)
-      .concat('PATH="$PATH"')
-      .join(' ');
   const script = `#!/bin/sh
 printf '%s\\n' "$*" >> '${folder.path('calls')}'
 case "$*" in
@@ -248,8 +249,17 @@ async function scrape(
   const { name, key = '' } = endpoint?.authorization?.credentials ?? {};
   expect(metadata).toMatchObject({ name, namespace: 'tallyhook' });
   const token = Buffer.from(data[key] ?? '', 'base64').toString();
-  const answer = await ask(endpoint?.port, endpoint?.path, { headers: { Authorization: `Bearer ${token}` } });
-  return answer.text();
+  const headers = { Authorization: `Bearer ${token}` };
+  return until(
+    'the metrics are scraped',
+    async () => {
+      const answer = await ask(endpoint?.port, endpoint?.path, { headers });
+      const text = await answer.text();
+      if (answer.status === 200) return text;
+      throw new Error(`${answer.status} ${text}`);
+    },
+    { limitMs: 5_000 },
+  );
 }
 
 /** What a command names is there, in the namespace that it names; and the first `apply` leaves out the Deployment alone. */

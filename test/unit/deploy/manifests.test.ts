@@ -73,15 +73,15 @@ describe('a misspelt key in a literal does not compile, and nothing else sees it
   });
 });
 
-describe('a wrong value is refused when the manifests are made', () => {
-  const containerWith = (fields: object) => ({
-    ...DEPLOYMENT,
-    spec: {
-      ...DEPLOYMENT.spec,
-      template: { spec: { containers: [{ ...DEPLOYMENT.spec.template.spec.containers[0], ...fields }] } },
-    },
-  });
+const containerWith = (fields: object) => ({
+  ...DEPLOYMENT,
+  spec: {
+    ...DEPLOYMENT.spec,
+    template: { spec: { containers: [{ ...DEPLOYMENT.spec.template.spec.containers[0], ...fields }] } },
+  },
+});
 
+describe('a wrong value is refused when the manifests are made', () => {
   test.each([
     ['a quantity', { resources: { limits: { memory: '1GiB' } } }, 'limits/memory'],
     ['a quantity of processors', { resources: { requests: { cpu: '500 m' } } }, 'requests/cpu'],
