@@ -6,7 +6,7 @@ import { findProgram, TRIAL_TIMEOUT_MS } from './find-program.ts';
 
 type Options = Parameters<typeof findProgram>[1];
 
-/** A program, the argument that makes it say its version, and the packages of Debian that bring it. */
+/** A program, the arguments that make it say its version, and the packages of Debian that bring it, if these are new enough. */
 type Program = { readonly name: string; readonly trial: string; readonly packages: readonly string[] };
 
 const PROGRAMS: readonly Program[] = [
@@ -17,7 +17,13 @@ const PROGRAMS: readonly Program[] = [
   { name: 'podman', trial: '--version', packages: ['podman', 'runc'] },
   { name: 'systemd-analyze', trial: '--version', packages: ['systemd'] },
   { name: 'strace', trial: '-V', packages: ['strace'] },
+  { name: 'kubectl', trial: 'version --client', packages: [] },
 ];
+
+const ofDebian = (packages: readonly string[]) =>
+  packages.length === 0
+    ? ''
+    : ` (Debian: sudo apt-get install --no-install-recommends ${packages.join(' ')})`;
 
 /** For each program: the variable that names it, how to find it, and what is said at the end of a run without it. */
 export const DEPLOY_PROGRAMS = PROGRAMS.map((program) => {
@@ -26,8 +32,8 @@ export const DEPLOY_PROGRAMS = PROGRAMS.map((program) => {
   return {
     name,
     variable,
-    without: `The tests of deploy/ that need ${name} did not run, since there is none here: install it \
-(Debian: sudo apt-get install --no-install-recommends ${packages.join(' ')}), or name another by ${variable}=/path/to/${name}.`,
+    without: `The tests of deploy/ that need ${name} did not run, since there is none here: install it${ofDebian(packages)}, \
+or name another by ${variable}=/path/to/${name}.`,
     find: (options: Options) =>
       findProgram(
         {
@@ -35,7 +41,7 @@ export const DEPLOY_PROGRAMS = PROGRAMS.map((program) => {
           // Debian has servers in /usr/sbin, which is not on everybody's PATH.
           candidates: () => [...onPath(name), `/usr/sbin/${name}`],
           works: (path) =>
-            spawnSync(path, [trial], { stdio: 'ignore', timeout: TRIAL_TIMEOUT_MS }).status === 0,
+            spawnSync(path, trial.split(' '), { stdio: 'ignore', timeout: TRIAL_TIMEOUT_MS }).status === 0,
           packages,
           news: `${name} is missing: installing Debian’s with apt-get (once; some seconds)`,
         },

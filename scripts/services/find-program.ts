@@ -11,7 +11,7 @@ export type Search = {
   readonly works: (program: string) => boolean;
   /** Paths, in order. Asked again after the installation. */
   readonly candidates: () => readonly string[];
-  /** Of Debian. */
+  /** Of Debian; none for what is not installed. */
   readonly packages: readonly string[];
   /** Said before these are installed. */
   readonly news: string;
@@ -28,7 +28,7 @@ export async function findProgram(
   const named = process.env[variable];
   if (named) return works(named) ? named : undefined;
   const found = candidates().find(works);
-  if (found !== undefined || !mayInstall()) return found;
+  if (found !== undefined || packages.length === 0 || !mayInstall()) return found;
   options.log(news);
   try {
     await installPackages(packages, options);

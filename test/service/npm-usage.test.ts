@@ -21,6 +21,7 @@ const NAMES = [
   'model',
   'pictures',
   'contracts',
+  'manifests',
   'pack',
 ];
 
@@ -90,6 +91,7 @@ test.for([
   [['pictures', '--colour'], 'npm run pictures'],
   [['contracts', '--colour'], 'npm run contracts'],
   [['pictures', '--only', 'nothing'], 'npm run pictures'],
+  [['manifests', '--colour'], 'npm run manifests'],
   [['pack', '--colour'], 'npm run pack'],
 ] as const)('%j is wrong usage: exit code 2, what is wrong, and where help is', ([args, command]) => {
   const { status, stdout, stderr } = runScript(...args);
