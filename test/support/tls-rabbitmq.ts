@@ -1,0 +1,50 @@
+// A RabbitMQ of a test's own that speaks TLS, set up as docs/tls.md has it, beside its plain port.
+
+import { findFreePort } from '../../scripts/services/ports.ts';
+import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
+import type { Certificate } from './certificate.ts';
+import { commandsUnder } from './deploy-page.ts';
+import { createFolder } from './folder.ts';
+
+export type TlsRabbitmq = AsyncDisposable & {
+  readonly server: RabbitmqServer;
+  /** `amqps://`, by the name `localhost`. */
+  readonly url: string;
+  /** Shows another certificate from now on, and trusts this CA for those of clients. */
+  readonly show: (certificate: Certificate, ca: string) => Promise<void>;
+};
+
+export async function startTlsRabbitmq(certificate: Certificate, ca: string): Promise<TlsRabbitmq> {
+  await using starting = new AsyncDisposableStack();
+  const folder = starting.use(await createFolder());
+  const port = await findFreePort();
+  const conf = commandsUnder('RabbitMQ', 'ini', 'tls.md').join('');
+  const settings = Object.fromEntries(
+    conf
+      .replaceAll('/etc/rabbitmq', folder.path('.'))
+      .replace('listeners.ssl.default = 5671', `listeners.ssl.1 = 127.0.0.1:${port}`)
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(' = ') as [string, string]),
+  );
+
+  async function write(shown: Certificate, trusted: string): Promise<void> {
+    await folder.write('ca.pem', trusted);
+    await folder.write('rabbitmq.pem', shown.cert);
+    await folder.write('rabbitmq.key', shown.key);
+  }
+
+  await write(certificate, ca);
+  const server = starting.use(await startRabbitmq({ settings }));
+  const url = server.url.replace('amqp:', 'amqps:').replace(`127.0.0.1:${server.port}`, `localhost:${port}`);
+  const started = starting.move();
+  return {
+    server,
+    url,
+    show: async (shown, trusted) => {
+      await write(shown, trusted);
+      await server.ctl('eval', 'ssl:clear_pem_cache().');
+    },
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
+  };
+}
