@@ -63,18 +63,19 @@ const name = z
 const aFunction = z.custom<never>((value) => typeof value === 'function', 'must be a function');
 
 const pem = z.union([z.string(), z.instanceof(Buffer)]);
-const certificates = z
-  .strictObject({ ca: z.union([pem, z.array(pem)]).optional(), cert: pem.optional(), key: pem.optional() })
-  .check(({ value, issues }) => {
-    const message = certificatesFault(value);
-    if (message !== undefined) issues.push({ code: 'custom', message, input: undefined });
-  });
+const certificates = z.strictObject({
+  ca: z.union([pem, z.array(pem)]).optional(),
+  cert: pem.optional(),
+  key: pem.optional(),
+});
 
 /** Strict: a name that is not an option is a mistake in writing. */
 const form = z.strictObject({
   url: z.url({ protocol: /^amqps?$/, error: 'must begin with amqp:// or amqps://' }),
   tls: z
-    .union([aFunction, certificates], { error: 'must be { ca, cert, key } in PEM, or a function that gives them' })
+    .union([aFunction, certificates], {
+      error: 'must be { ca, cert, key } in PEM, or a function that gives them',
+    })
     .optional(),
   queue: z.union([name, z.strictObject({ temporary: name })], {
     error: 'must be a name of 1 to 250 bytes, or { temporary: … }',
@@ -119,8 +120,8 @@ export function settle<Tx>(options: SubscriberOptions<Tx>): Settings<Tx> {
     );
   const { url, queue, order, declare, declareExchange, exchange, ...rest } = checked.data;
   const { on, tls = {} } = options;
-  if (options.tls !== undefined && new URL(url).protocol !== 'amqps:')
-    throw new TypeError('the options of the subscriber are not valid: tls: the URL has to begin with amqps://');
+  const fault = options.tls === undefined ? undefined : tlsFault(url, options.tls);
+  if (fault !== undefined) throw new TypeError(`the options of the subscriber are not valid: tls: ${fault}`);
   const kinds = KINDS.filter((kind) => on[kind] !== undefined);
   if (kinds.length === 0 && options.bindings === undefined && declare === 'always')
     throw new TypeError('the options of the subscriber are not valid: on: has no function for any kind');
@@ -153,6 +154,11 @@ export function settle<Tx>(options: SubscriberOptions<Tx>): Settings<Tx> {
     signal: options.signal,
     onNotice: options.onNotice,
   };
+}
+
+function tlsFault(url: string, tls: NonNullable<SubscriberOptions['tls']>): string | undefined {
+  if (new URL(url).protocol !== 'amqps:') return 'the URL has to begin with amqps://';
+  return typeof tls === 'function' ? undefined : certificatesFault(tls);
 }
 
 const bindingsOf = (kinds: readonly Kind[], sources: readonly string[]): string[] =>

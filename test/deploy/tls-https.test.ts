@@ -53,8 +53,7 @@ test('each fault has its sentence', async () => {
     'it is of another CA, or no CA is named': () => faultOf(authority.issue(), { trust: {} }),
     'the proxy wants a certificate of its clients': () => faultOf(mutual(), { code: 'unreachable' }),
     'only the client uses TLS': () => faultOf(undefined),
-    'only the server uses TLS': () =>
-      faultOf(authority.issue(), { scheme: 'http', code: 'unreachable' }),
+    'only the server uses TLS': () => faultOf(authority.issue(), { scheme: 'http', code: 'unreachable' }),
   });
 });
 
@@ -65,10 +64,9 @@ function mutual(): Certificate {
 }
 
 test('a fetch of its own brings a certificate', async () => {
-  await using server = await startReceiver(
-    (response) => void response.end(JSON.stringify({ items: [] })),
-    { certificate: mutual() },
-  );
+  await using server = await startReceiver((response) => void response.end(JSON.stringify({ items: [] })), {
+    certificate: mutual(),
+  });
   const client = clientOf(`https://127.0.0.1:${server.port}`, {
     ca: authority.cert,
     ...authority.issue({ name: 'an operator', hosts: [] }),

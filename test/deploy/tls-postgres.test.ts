@@ -149,7 +149,9 @@ test('a renewed certificate, of another CA, is believed by the next connection, 
   await postgres.show(next.issue());
   writeFileSync(ca, `${authority.cert}${next.cert}`);
   await using session = await openSession({ url: postgres.adminUrl });
-  await session.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'tallyhook%'`);
+  await session.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'tallyhook%'`,
+  );
   await until('it is connected again', () => connection.execute(SSL, []), { limitMs: 20_000 });
   expect(connection.opened()).toBe(2);
 });

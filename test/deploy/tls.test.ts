@@ -3,12 +3,18 @@
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { connect } from 'amqplib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MAIN } from '../../scripts/program.ts';
 import { createSubscriber } from '../../src/subscriber/index.ts';
 import { type Said, relaySays, subscriberSays } from '../support/broker-says.ts';
 import { newExchange } from '../support/bus.ts';
-import { type Authority, type Certificate, createAuthority, selfSignedCertificate } from '../support/certificate.ts';
+import {
+  type Authority,
+  type Certificate,
+  createAuthority,
+  selfSignedCertificate,
+} from '../support/certificate.ts';
 import { commandsUnder } from '../support/deploy-page.ts';
 import { createFolder, type TestFolder } from '../support/folder.ts';
 import { startFront } from '../support/front.ts';
@@ -82,6 +88,18 @@ const untilSaid = (process: RunningProcess, text: string) =>
     { limitMs: LIMIT_MS },
   );
 
+async function isDeclared(queue: string): Promise<true | undefined> {
+  const connection = await connect(broker.server.url);
+  connection.on('error', () => {});
+  const channel = await connection.createChannel();
+  channel.on('error', () => {}); // a missing queue closes it
+  try {
+    return (await channel.checkQueue(queue)) && true;
+  } finally {
+    await connection.close();
+  }
+}
+
 const fileOf = (name: string) => readFileSync(folder.path(name), 'utf8');
 const pairOf = (name: string): Certificate => ({ cert: fileOf(`${name}.pem`), key: fileOf(`${name}.key`) });
 
@@ -104,15 +122,17 @@ describe.skipIf(!HAS_OPENSSL)('the page', () => {
     };
     const database = block('Postgres', 'sh');
     expect(await paste(database, service)).toMatchObject({ code: 0 });
-    const url = (await paste('eval "$PAGE"; echo "$DATABASE_URL"', { ...service, PAGE: database })).output.trim();
-    const { value: token } = await newToken({ url: url.split('\n').at(-1) ?? '' }, { role: 'admin' });
+    const { output: url } = await paste(`tallyhook() { :; }; ${database} echo "$DATABASE_URL"`, service);
+    const { value: token } = await newToken({ url: url.trim() });
 
     await using serving = inShell(database + block('RabbitMQ', 'sh'), service);
     const said = await untilSaid(serving, 'broker connected');
     const [, port, operatorPort] = /"port":(\d+),"operatorPort":(\d+)/.exec(said) ?? [];
 
     await using intake = await startFront(`http://127.0.0.1:${port}`, { certificate: pairOf('proxy') });
-    await using operators = await startFront(`http://127.0.0.1:${operatorPort}`, { certificate: pairOf('proxy') });
+    await using operators = await startFront(`http://127.0.0.1:${operatorPort}`, {
+      certificate: pairOf('proxy'),
+    });
     const reader: Variables = {
       TALLYHOOK_URL: `https://localhost:${operators.port}`,
       TALLYHOOK_TOKEN: token,
@@ -130,11 +150,7 @@ describe.skipIf(!HAS_OPENSSL)('the page', () => {
       },
     });
     await untilSaid(tail, 'listening on queue');
-    await until(
-      'the queue is there',
-      async () => ((await broker.server.ctl('list_queues', '-q', 'name')).includes('billing') ? true : undefined),
-      { limitMs: LIMIT_MS },
-    );
+    await until('the queue of the subscriber is there', () => isDeclared('billing'), { limitMs: LIMIT_MS });
     const used = await paste(block(COMMANDS, 'sh'), reader);
     expect(used).toMatchObject({ code: 0 });
     expect(used.output).toMatch(/202 accepted.*"check":"tls","result":"ok"/s);
@@ -158,10 +174,13 @@ describe.skipIf(!HAS_OPENSSL)('the page', () => {
     await broker.show(forLocalhost(), ca + authority.cert);
     await broker.server.ctl('close_all_connections', 'a renewed certificate');
     await untilSaid(serving, 'broker connection lost');
-    await paste('tallyhook send failed --job renewed --url "$WEBHOOKS"; tallyhook send --job renewed-too --url "$WEBHOOKS"', {
-      ...reader,
-      NODE_EXTRA_CA_CERTS: folder.path('ca.pem'),
-    });
+    await paste(
+      'tallyhook send failed --job renewed --url "$WEBHOOKS"; tallyhook send --job renewed-too --url "$WEBHOOKS"',
+      {
+        ...reader,
+        NODE_EXTRA_CA_CERTS: folder.path('ca.pem'),
+      },
+    );
     await untilSaid(billing, 'bill default:renewed-too:completed');
     expect(serving.child.exitCode).toBeNull();
     expect(serving.stdout() + serving.stderr()).not.toMatch(/PRIVATE KEY|:[^:@/]+@localhost/);
@@ -226,7 +245,11 @@ describe('a broker', () => {
   });
 
   test('lets in who has all of it, also with texts in place of a function', async () => {
-    const publisher = createTestPublisher({ exchange: newExchange(), url: broker.url, certificates: trusted });
+    const publisher = createTestPublisher({
+      exchange: newExchange(),
+      url: broker.url,
+      certificates: trusted,
+    });
     await until('the relay is connected', () => publisher.isReady() || undefined, { limitMs: LIMIT_MS });
     await publisher.close();
     const { cert, key } = authority.issue({ hosts: [] });

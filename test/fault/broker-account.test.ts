@@ -8,7 +8,6 @@ import { connect } from 'amqplib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
 import type { Publisher } from '../../src/relay/publisher.ts';
-import { createSubscriber } from '../../src/subscriber/index.ts';
 import { relaySays, subscriberSays } from '../support/broker-says.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { copies } from '../support/facts.ts';

@@ -24,7 +24,9 @@ export async function relaySays(url: string, certificates?: CertificateFiles): P
     return await until(
       'the relay says why',
       () => {
-        const line = lines.find(({ msg }) => msg === 'the broker refuses us' || msg === 'no TLS with the broker');
+        const line = lines.find(
+          ({ msg }) => msg === 'the broker refuses us' || msg === 'no TLS with the broker',
+        );
         if (line === undefined) throw new Error(`it says only ${JSON.stringify(lines)}`);
         const { code, message } = line['err'] as Said;
         return { code, message };

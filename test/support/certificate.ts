@@ -52,7 +52,13 @@ const hostOf = (host: string) =>
   isIPv4(host) ? tlv(0x87, Buffer.from(host.split('.').map(Number))) : tlv(0x82, Buffer.from(host));
 const extension = (type: string, value: Uint8Array) => sequence(oid(type), tlv(0x04, value));
 
-function certify({ name, hosts, days, isAuthority, issuer }: Request): Certificate & { privateKey: KeyObject } {
+function certify({
+  name,
+  hosts,
+  days,
+  isAuthority,
+  issuer,
+}: Request): Certificate & { privateKey: KeyObject } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   const signed = sequence(
     tlv(0xa0, tlv(0x02, Buffer.from([2]))), // version 3

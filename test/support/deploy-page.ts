@@ -28,5 +28,10 @@ export function rowsUnder(heading: string, page: string): string[][] {
   const tables = [...sectionOf(heading, page).matchAll(/^\|[-|]+\|\n((?:\|.*\n)+)/gm)];
   const rows = tables.at(-1)?.[1]?.trimEnd().split('\n') ?? [];
   if (rows.length === 0) throw new Error(`docs/${page} has no table under “${heading}”`);
-  return rows.map((row) => row.split('|').slice(1, -1).map((cell) => cell.trim()));
+  return rows.map((row) =>
+    row
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
 }

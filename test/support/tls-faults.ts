@@ -21,5 +21,5 @@ export async function faultsFor(
 /** `…` stands for any text. */
 function patternOf(sentence: string): RegExp {
   const parts = sentence.replaceAll('`', '').split('…');
-  return new RegExp(`^${parts.map((part) => RegExp.escape(part)).join('.*')}$`);
+  return new RegExp(`^${parts.map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('.*')}$`);
 }

@@ -37,7 +37,9 @@ export async function startTlsPostgres(options: {
   const data = join(server.dir, 'data');
   const account = accountFor(data);
   const adminUrl = server.url.replace(/\/tallyhook$/, '/postgres');
-  const [conf = '', ...none] = commandsUnder('Postgres', 'ini', 'tls.md').filter((text) => text.includes('ssl ='));
+  const [conf = '', ...none] = commandsUnder('Postgres', 'ini', 'tls.md').filter((text) =>
+    text.includes('ssl ='),
+  );
   if (none.length > 0) throw new Error('docs/tls.md has several postgresql.conf');
 
   function write(name: string, text: string): void {
@@ -72,7 +74,7 @@ async function shownBy(url: string): Promise<string | undefined> {
   const client = new Client({ connectionString: url, ssl: { rejectUnauthorized: false } });
   client.on('error', () => {});
   await client.connect();
-  const { stream } = Reflect.get(client, 'connection') as { stream: TLSSocket };
+  const { stream } = Reflect.get(client, 'connection') as unknown as { stream: TLSSocket };
   const shown = stream.getPeerX509Certificate()?.fingerprint256;
   await client.end();
   return shown;

@@ -37,7 +37,7 @@ const SENTENCES: readonly (readonly [RegExp, (words: TlsWords, fault: Fault) => 
   [
     /^DEPTH_ZERO_SELF_SIGNED_CERT$/,
     ({ address, trust }) =>
-      `the certificate of ${address} is signed by itself and not trusted here: let a CA sign it, or name it by ${trust}`,
+      `${address} has a self-signed certificate, which is not trusted here: let a CA sign it, or name it by ${trust}`,
   ],
   [
     /^(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|CERT_SIGNATURE_FAILURE)$/,
@@ -66,7 +66,10 @@ const SENTENCES: readonly (readonly [RegExp, (words: TlsWords, fault: Fault) => 
     /(_ALERT_PROTOCOL_VERSION|_UNSUPPORTED_PROTOCOL)$/,
     ({ address }) => `${address} has no version of TLS in common with us: let it speak 1.2 or 1.3`,
   ],
-  [/^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/, ({ address }) => `${address} does not speak TLS`],
+  [
+    /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/,
+    ({ address }) => `${address} does not speak TLS`,
+  ],
   [/^ERR_SSL_/, ({ address }, { reason }) => `TLS with ${address} failed (${String(reason)})`],
   [
     /^(ERR_OSSL_|ERR_CRYPTO_)/,

@@ -7,7 +7,11 @@ import { certificatesFault, type Certificates } from '../../base/net/certificate
 import { tlsFaultOf } from '../../base/net/tls-fault.ts';
 
 const CERTIFICATE = 'sslcert and sslkey in the URL';
-const wordsFor = (address: string) => ({ address, trust: 'sslrootcert in the URL', certificate: CERTIFICATE });
+const wordsFor = (address: string) => ({
+  address,
+  trust: 'sslrootcert in the URL',
+  certificate: CERTIFICATE,
+});
 
 /**
  * A client whose `connect` rejects if the files cannot be read: pg's constructor throws then, in a turn of pg-pool where nothing
