@@ -111,7 +111,10 @@ export class AnswerError extends Error {
   }
 }
 
-/** An API that we call gave no answer, or one that was cut. Whether the call was carried out is unknown, but with `tls_failed` nothing was sent. */
+/**
+ * An API that we call gave no answer, or one that was cut. Whether the call was carried out is unknown; with `tls_failed` it was not
+ * sent.
+ */
 export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError';
   readonly code: 'unreachable' | 'timed_out' | 'tls_failed' | 'cut';

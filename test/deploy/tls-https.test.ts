@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { createOperatorsClient } from '../../src/operators/client/public.ts';
 import { type Certificate, createAuthority, selfSignedCertificate } from '../support/certificate.ts';
 import { answer, startReceiver } from '../support/receiver.ts';
-import { faultsFor } from '../support/tls-faults.ts';
+import { saidBy, sentencesFor } from '../support/tls-faults.ts';
 
 const TOKEN = 'thk_test_planted-token';
 
@@ -46,7 +46,7 @@ async function faultOf(
 }
 
 test('each fault has its sentence', async () => {
-  await faultsFor('HTTP', {
+  const said = await saidBy({
     "the server's certificate has expired": () => faultOf(authority.issue({ days: -1 })),
     'it is for another host': () => faultOf(authority.issue({ hosts: ['elsewhere.example'] })),
     'it is signed by itself': () => faultOf(selfSignedCertificate()),
@@ -55,6 +55,7 @@ test('each fault has its sentence', async () => {
     'only the client uses TLS': () => faultOf(undefined),
     'only the server uses TLS': () => faultOf(authority.issue(), { scheme: 'http', code: 'unreachable' }),
   });
+  expect(said).toEqual(sentencesFor('HTTP'));
 });
 
 /** Wants a certificate of its clients. */

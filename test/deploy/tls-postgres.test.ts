@@ -8,7 +8,7 @@ import { rowsUnder } from '../support/deploy-page.ts';
 import { createFolder, type TestFolder } from '../support/folder.ts';
 import { createTestLog } from '../support/test-log.ts';
 import { startTlsPostgres, type TlsPostgres } from '../support/tls-postgres.ts';
-import { faultsFor } from '../support/tls-faults.ts';
+import { saidBy, sentencesFor } from '../support/tls-faults.ts';
 import { openSession } from '../support/transaction.ts';
 import { until } from '../support/until.ts';
 
@@ -47,6 +47,7 @@ async function writePair(name: string, from: Authority): Promise<string> {
 const trusted = () => `sslrootcert=${ca}`;
 const withQuery = (url: string, ...parts: readonly string[]) =>
   `${url}?${parts.filter((part) => part !== '').join('&')}`;
+const full = (url: string, ...parts: readonly string[]) => withQuery(url, 'sslmode=verify-full', ...parts);
 const toDatabase = (name: string) => postgres.url.replace(/\/tallyhook$/, `/${name}`);
 
 function open(url: string, log = createTestLog()): DatabaseConnection & AsyncDisposable {
@@ -116,15 +117,14 @@ test('each mode of the table does what its line says', async () => {
 });
 
 test('each fault has its sentence, in the error and in the log', async () => {
-  const full = (url: string, ...parts: readonly string[]) => withQuery(url, 'sslmode=verify-full', ...parts);
   const stranger = createAuthority('a stranger');
   const showing = async (certificate: Parameters<TlsPostgres['show']>[0], url: string) => {
     await postgres.show(certificate);
-    const said = await faultOf(url);
+    const sentence = await faultOf(url);
     await postgres.show(authority.issue());
-    return said;
+    return sentence;
   };
-  await faultsFor('Postgres', {
+  const said = await saidBy({
     "the server's certificate has expired": () =>
       showing(authority.issue({ days: -1 }), full(postgres.url, trusted())),
     'it is for another host': () =>
@@ -138,6 +138,7 @@ test('each fault has its sentence, in the error and in the log', async () => {
     'only the server uses TLS': () => faultOf(toDatabase('tlsonly')),
     'a file is gone': () => missing(full(postgres.url, trusted())),
   });
+  expect(said).toEqual(sentencesFor('Postgres'));
   expect(await faultOf(toDatabase('rejected'))).toContain('with TLS alone');
   expect(await outcomeOf(full(toDatabase('mutual'), trusted(), pair))).toBe('TLS');
 });

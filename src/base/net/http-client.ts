@@ -126,8 +126,8 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
     } catch (error) {
       call.signal?.throwIfAborted();
       if (error instanceof InvalidAnswerError) throw error;
-      const fault = tlsFaultOf(error, { address: new URL(base).host, ...HTTPS_WORDS });
-      if (fault !== undefined) throw new NoAnswerError('tls_failed', fault, { cause: error });
+      const untrusted = tlsFaultOf(error, { address: new URL(base).host, ...HTTPS_WORDS });
+      if (untrusted !== undefined) throw new NoAnswerError('tls_failed', untrusted, { cause: error });
       const isLate = timeout.signal.aborted;
       const message = isLate ? `there was no answer in time from ${base}` : whyUnreachable(error, base);
       throw new NoAnswerError(isLate ? 'timed_out' : 'unreachable', message, { cause: error });

@@ -14,7 +14,7 @@ export type TlsWords = {
 /** A program's own client of HTTPS, and a command's. */
 export const HTTPS_WORDS = {
   trust: 'NODE_EXTRA_CA_CERTS',
-  certificate: 'a fetch of its own (a command has none)',
+  certificate: 'a fetch of your own (commands have none)',
 };
 
 type Fault = Readonly<Record<string, unknown>>;
