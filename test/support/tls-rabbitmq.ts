@@ -5,11 +5,16 @@ import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbi
 import type { Certificate } from './certificate.ts';
 import { commandsUnder } from './deploy-page.ts';
 import { createFolder } from './folder.ts';
+import { until } from './until.ts';
+
+const CTL_LIMIT_MS = 90_000;
 
 export type TlsRabbitmq = AsyncDisposable & {
   readonly server: RabbitmqServer;
   /** `amqps://`, by the name `localhost`. */
   readonly url: string;
+  /** `server.ctl`, tried again if it took too long: on a busy machine it starts slowly. */
+  readonly ctl: (...args: string[]) => Promise<unknown>;
   /** Shows another certificate from now on, and trusts this CA for those of clients. */
   readonly show: (certificate: Certificate, ca: string) => Promise<void>;
 };
@@ -38,12 +43,15 @@ export async function startTlsRabbitmq(certificate: Certificate, ca: string): Pr
   const server = starting.use(await startRabbitmq({ settings }));
   const url = server.url.replace('amqp:', 'amqps:').replace(`127.0.0.1:${server.port}`, `localhost:${port}`);
   const started = starting.move();
+  const ctl = (...args: string[]) =>
+    until(`rabbitmqctl ${args[0]}`, () => server.ctl(...args), { limitMs: CTL_LIMIT_MS });
   return {
     server,
     url,
+    ctl,
     show: async (shown, trusted) => {
       await write(shown, trusted);
-      await server.ctl('eval', 'ssl:clear_pem_cache().');
+      await ctl('eval', 'ssl:clear_pem_cache().');
     },
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
