@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError } from './base/errors.ts';
+import { type CertificateFiles, certificatesFault, readCertificates } from './base/net/certificates.ts';
 import { parseRange } from './base/net/ip-range.ts';
 import { parseSecrets, type Secret } from './base/signing/secret.ts';
 
@@ -92,6 +93,9 @@ const environment = z.object({
   RETENTION_DAYS: whole(1, 3_650, 30),
 
   AMQP_URL: url('amqp:', 'amqps:'),
+  AMQP_CA_FILE: z.string().optional(),
+  AMQP_CERT_FILE: z.string().optional(),
+  AMQP_KEY_FILE: z.string().optional(),
   AMQP_EXCHANGE: amqpName('conversion.events'),
   AMQP_ROUTING_PREFIX: amqpName('job'),
   AMQP_HEARTBEAT_S: whole(1, 300, 10),
@@ -140,6 +144,7 @@ export function loadConfig(env: Env): Config {
       'UNVERIFIED_BODY_BYTES must be at least BODY_LIMIT_BYTES: no body of that size could be read',
     );
   }
+  if (data !== undefined) faults.push(...certificateFaults(data));
   if (data === undefined || faults.length > 0) throw new ConfigError(faults);
   return toConfig(data, { secrets, file: given['SIGNING_SECRETS_FILE'] });
 }
@@ -181,11 +186,59 @@ function editDistance(a: string, b: string): number {
   return last?.[b.length] ?? Infinity;
 }
 
+type Certified = Pick<Environment, 'AMQP_URL' | 'AMQP_CA_FILE' | 'AMQP_CERT_FILE' | 'AMQP_KEY_FILE'>;
+
+const certificatesOf = (env: Certified): CertificateFiles => ({
+  ca: env.AMQP_CA_FILE,
+  cert: env.AMQP_CERT_FILE,
+  key: env.AMQP_KEY_FILE,
+});
+
+/** The files are read again for each connection: what they lack now would be a fault of each. */
+function certificateFaults(env: Certified): string[] {
+  const names = (['AMQP_CA_FILE', 'AMQP_CERT_FILE', 'AMQP_KEY_FILE'] as const).filter((name) => env[name]);
+  if (names.length === 0) return [];
+  if (new URL(env.AMQP_URL).protocol !== 'amqps:')
+    return [`${names.join(' and ')} would have no effect: AMQP_URL has to begin with amqps://`];
+  const unreadable = names.flatMap((name) => readingFault(name, env[name] as string));
+  if (unreadable.length > 0) return unreadable;
+  const fault = certificatesFault(readCertificates(certificatesOf(env)));
+  return fault === undefined ? [] : [`${names.join(', ')}: ${fault}`];
+}
+
+function readingFault(name: string, path: string): string[] {
+  try {
+    readFileSync(path);
+    return [];
+  } catch (error) {
+    return [`${name} cannot be read (${(error as NodeJS.ErrnoException).code})`];
+  }
+}
+
 /** The broker and the names on it, for a subscriber. @throws ConfigError */
-export function loadBus(env: Env): { url: string; exchange: string; routingPrefix: string } {
-  const bus = environment.pick({ AMQP_URL: true, AMQP_EXCHANGE: true, AMQP_ROUTING_PREFIX: true });
-  const { AMQP_URL, AMQP_EXCHANGE, AMQP_ROUTING_PREFIX } = readPart(bus, env);
-  return { url: AMQP_URL, exchange: AMQP_EXCHANGE, routingPrefix: AMQP_ROUTING_PREFIX };
+export function loadBus(env: Env): {
+  url: string;
+  certificates: CertificateFiles;
+  exchange: string;
+  routingPrefix: string;
+} {
+  const bus = environment.pick({
+    AMQP_URL: true,
+    AMQP_CA_FILE: true,
+    AMQP_CERT_FILE: true,
+    AMQP_KEY_FILE: true,
+    AMQP_EXCHANGE: true,
+    AMQP_ROUTING_PREFIX: true,
+  });
+  const part = readPart(bus, env);
+  const faults = certificateFaults(part);
+  if (faults.length > 0) throw new ConfigError(faults);
+  return {
+    url: part.AMQP_URL,
+    certificates: certificatesOf(part),
+    exchange: part.AMQP_EXCHANGE,
+    routingPrefix: part.AMQP_ROUTING_PREFIX,
+  };
 }
 
 /** The connection strings of the database, for commands that do not serve. @throws ConfigError */
@@ -275,6 +328,7 @@ function toConfig(
     }),
     broker: Object.freeze({
       url: env.AMQP_URL,
+      certificates: Object.freeze(certificatesOf(env)),
       exchange: env.AMQP_EXCHANGE,
       routingPrefix: env.AMQP_ROUTING_PREFIX,
       heartbeatS: env.AMQP_HEARTBEAT_S,

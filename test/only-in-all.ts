@@ -21,6 +21,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
     because: 'minutes long; a shorter one of the same kind stays',
     files: [
       'test/torture/torture.test.ts', // torture-short
+      'test/deploy/tls.test.ts', // tls-postgres, tls-https
       'test/fault/floods.test.ts',
       'test/fault/guesses.test.ts', // api-access
       'test/fault/replay-resume.test.ts', // replays-feeding

@@ -33,6 +33,9 @@ export type RabbitmqServer = AsyncDisposable & {
   readonly close: () => Promise<void>;
 };
 
+/** Names and values as in rabbitmq.conf, beside ours. */
+export type RabbitmqSettings = Readonly<Record<string, string>>;
+
 type Node = {
   readonly dir: string;
   readonly programs: string;
@@ -41,6 +44,7 @@ type Node = {
   readonly port: number;
   /** For other Erlang nodes, such as rabbitmqctl. */
   readonly distributionPort: number;
+  readonly settings: RabbitmqSettings;
 };
 
 type Launched = { readonly node: Node; readonly server: Guarded };
@@ -61,7 +65,7 @@ const runFile = promisify(execFile);
 /**
  * Starts the node in `dir`, which is made the first time, or in a throw-away folder. Installs RabbitMQ if it is missing and we
  * have the rights. With `port` it listens there or fails; without, on `preferredPort` or any free one. A `guard` that is passed
- * in is not closed.
+ * in is not closed. `settings` are added to ours.
  * @throws Error with the end of the node's log, or with what to do
  */
 export async function startRabbitmq(
@@ -71,6 +75,7 @@ export async function startRabbitmq(
     preferredPort?: number;
     guard?: Guard;
     log?: (line: string) => void;
+    settings?: RabbitmqSettings;
   } = {},
 ): Promise<RabbitmqServer> {
   const { log = () => {} } = options;
@@ -137,8 +142,9 @@ async function startOnFreePorts(options: {
   guard: Guard;
   port?: number;
   preferredPort?: number;
+  settings?: RabbitmqSettings;
 }): Promise<Launched> {
-  const { dir, programs, guard } = options;
+  const { dir, programs, guard, settings = {} } = options;
   const name = nodeName(dir);
   const password = secretIn(join(dir, 'password'));
   // The cookie that Erlang makes by itself can be guessed from the time. Erlang refuses one that others can read.
@@ -146,7 +152,7 @@ async function startOnFreePorts(options: {
   return launchOnFreePorts(async () => {
     await waitForPredecessor(dir, name);
     const port = options.port ?? (await findFreePort(options.preferredPort));
-    return { dir, programs, name, password, port, distributionPort: await findFreePort() };
+    return { dir, programs, name, password, port, distributionPort: await findFreePort(), settings };
   }, guard);
 }
 
@@ -199,7 +205,7 @@ async function launch(node: Node, guard: Guard): Promise<Guarded> {
   }
 }
 
-function configuration({ port, password }: Node): string {
+function configuration({ port, password, settings }: Node): string {
   return `${[
     `listeners.tcp.1 = 127.0.0.1:${port}`,
     // These create the user when the node is new.
@@ -214,6 +220,7 @@ function configuration({ port, password }: Node): string {
     'disk_free_limit.absolute = 50MB',
     'log.file.level = info',
     'log.console = false',
+    ...Object.entries(settings).map(([name, value]) => `${name} = ${value}`),
   ].join('\n')}\n`;
 }
 

@@ -32,10 +32,17 @@ export class SchemaError extends Error {
   }
 }
 
-/** A session with Postgres is not what our promises depend on. It is closed; a later one may be. */
+/** A session with Postgres is not what our promises depend on, or there is none. It is closed; a later one may be. */
 export class SessionError extends Error {
   override readonly name = 'SessionError';
-  readonly code: 'session_unfit' | 'read_only' | 'pooler_unfit' | 'starved' | 'unanswered' | 'unreplicated';
+  readonly code:
+    | 'session_unfit'
+    | 'read_only'
+    | 'pooler_unfit'
+    | 'tls_failed'
+    | 'starved'
+    | 'unanswered'
+    | 'unreplicated';
 
   constructor(code: SessionError['code'], message: string, options?: ErrorOptions) {
     super(message, options);
@@ -69,11 +76,12 @@ export class UnavailableError extends Error {
  * - `access_refused`: the name, the password, the virtual host, or a permission.
  * - `limit_reached`: the account, the virtual host or the broker may not have more connections.
  * - `wrong_port`: what answers there does not speak AMQP, or TLS is on one side only.
+ * - `tls_failed`: one side does not trust the other's certificate, or we have none.
  * - `broker_refused`: another reason, which the message quotes.
  */
 export class BrokerRefusalError extends Error {
   override readonly name = 'BrokerRefusalError';
-  readonly code: 'access_refused' | 'limit_reached' | 'wrong_port' | 'broker_refused';
+  readonly code: 'access_refused' | 'limit_reached' | 'wrong_port' | 'tls_failed' | 'broker_refused';
 
   constructor(code: BrokerRefusalError['code'], message: string, options?: ErrorOptions) {
     super(message, options);
@@ -103,10 +111,13 @@ export class AnswerError extends Error {
   }
 }
 
-/** An API that we call gave no answer, or one that was cut. Whether the call was carried out is unknown. */
+/**
+ * An API that we call gave no answer, or one that was cut. Whether the call was carried out is unknown; with `tls_failed` it was not
+ * sent.
+ */
 export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError';
-  readonly code: 'unreachable' | 'timed_out' | 'cut';
+  readonly code: 'unreachable' | 'timed_out' | 'tls_failed' | 'cut';
 
   constructor(code: NoAnswerError['code'], message: string, options?: ErrorOptions) {
     super(message, options);

@@ -7,6 +7,7 @@
 
 import type { Logger } from 'pino';
 import { describeError } from '../base/errors.ts';
+import type { CertificateFiles } from '../base/net/certificates.ts';
 import { type BrokerError, type OpenChannel, openConfirmChannel } from './confirm-channel.ts';
 import { type OutgoingMessage, type Publication, routeOf } from './publication.ts';
 import { type Link, openRecoveringConnection } from './recovering-connection.ts';
@@ -51,6 +52,8 @@ export const SLOW_IN_FLIGHT = 8;
 
 export function createPublisher(options: {
   url: string;
+  /** For `amqps://`. */
+  certificates?: CertificateFiles;
   topology: Topology;
   heartbeatS: number;
   connectTimeoutMs: number;

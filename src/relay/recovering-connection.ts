@@ -7,6 +7,7 @@ import type { ChannelModel } from 'amqplib';
 import type { Logger } from 'pino';
 import { openBrokerConnection } from '../base/amqp/broker-connection.ts';
 import { BrokerRefusalError, describeError } from '../base/errors.ts';
+import { type CertificateFiles, readCertificates } from '../base/net/certificates.ts';
 import { type BrokerSocket, brokerSocket } from './broker-socket.ts';
 
 export type Link = {
@@ -41,6 +42,7 @@ const CLOSE_TIMEOUT_MS = 2_000;
  */
 export function openRecoveringConnection(options: {
   url: string;
+  certificates?: CertificateFiles;
   heartbeatS: number;
   connectTimeoutMs: number;
   setup: (link: Link) => Promise<() => boolean>;
@@ -62,6 +64,7 @@ export function openRecoveringConnection(options: {
     try {
       const model = await openBrokerConnection({
         url: options.url,
+        certificates: () => readCertificates(options.certificates ?? {}),
         name: 'tallyhook publisher',
         heartbeatS: options.heartbeatS,
         timeoutMs: options.connectTimeoutMs,
@@ -136,5 +139,7 @@ function pauseMs(useless: number): number {
   return longest * (1 - RANDOM_SHARE * Math.random());
 }
 
-const titleOf = (error: unknown) =>
-  error instanceof BrokerRefusalError ? 'the broker refuses us' : 'broker cannot be reached';
+function titleOf(error: unknown): string {
+  if (!(error instanceof BrokerRefusalError)) return 'broker cannot be reached';
+  return error.code === 'tls_failed' ? 'no TLS with the broker' : 'the broker refuses us';
+}

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChannelModel } from 'amqplib';
 import { openBrokerConnection } from '../base/amqp/broker-connection.ts';
 import { BrokerRefusalError } from '../base/errors.ts';
+import type { Certificates } from '../base/net/certificates.ts';
 import { backoffMs } from './backoff.ts';
 import { SubscriberError } from './errors.ts';
 import { messageOf } from './notices.ts';
@@ -47,6 +48,7 @@ const called = async (work: () => Promise<unknown>): Promise<unknown> => await w
 
 export function keepConnected(options: {
   readonly url: string;
+  readonly certificates: () => Certificates | Promise<Certificates>;
   readonly name: string;
   /** Declares and consumes, on each connection. If it rejects, the connection is closed. */
   readonly setup: (link: Link) => Promise<void>;
@@ -87,6 +89,7 @@ export function keepConnected(options: {
   async function liveOnce(onSetUp: () => void): Promise<void> {
     const model = await openBrokerConnection({
       url: options.url,
+      certificates: options.certificates,
       name: options.name,
       heartbeatS: HEARTBEAT_S,
       timeoutMs: CONNECT_TIMEOUT_MS,

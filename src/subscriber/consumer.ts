@@ -111,6 +111,7 @@ export function createConsumer<Tx>(options: {
 
   const connection = keepConnected({
     url: settings.url,
+    certificates: settings.certificates,
     name: `tallyhook subscriber ${topology.queue}`,
     setup,
     onLost: (error) => {

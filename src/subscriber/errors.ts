@@ -29,6 +29,7 @@ export class TimeLimitError extends Error {
  * - `access_refused`: the account's password or the virtual host is wrong, or it lacks a permission.
  * - `limit_reached`: the account, the virtual host or the broker may not have more connections.
  * - `wrong_port`: what answers there does not speak AMQP, or TLS is on one side only.
+ * - `tls_failed`: one side does not trust the other's certificate, or we have none.
  * - `broker_refused`: another reason, which the message quotes.
  * - `exchange_missing`, `queue_missing`: not declared yet by who owns it.
  */
@@ -39,6 +40,7 @@ export class SubscriberError extends Error {
     | 'access_refused'
     | 'limit_reached'
     | 'wrong_port'
+    | 'tls_failed'
     | 'broker_refused'
     | 'exchange_missing'
     | 'queue_missing';

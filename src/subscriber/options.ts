@@ -1,5 +1,6 @@
 // The options of a subscriber, as users write them.
 
+import type { Certificates } from '../base/net/certificates.ts';
 import type { Backoff } from './backoff.ts';
 import type { DedupStore } from './dedup.ts';
 import type { Handlers } from './delivery.ts';
@@ -8,6 +9,12 @@ import type { Notice } from './notices.ts';
 export type SubscriberOptions<Tx = undefined> = {
   /** `amqp://` or `amqps://`, with user, password and virtual host. */
   readonly url: string;
+  /**
+   * For `amqps://`, in PEM, as Node's `tls` names them: `ca` is trusted instead of the public authorities, `cert` and `key` are the
+   * client's own. A function is called for each connection, so that renewed ones need no restart. Default: what Node trusts, and
+   * no certificate.
+   */
+  readonly tls?: Certificates | (() => Certificates | Promise<Certificates>);
   /**
    * The queue's name, which is the subscriber's name: each queue gets every event that is bound to it, once. `{ temporary }` takes
    * the beginning of a name for a queue that is deleted when the subscriber stops, for watching and for tests: it has no

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { type Kind, KINDS, routingKey } from '../event/index.ts';
 import { accountOf } from '../base/amqp/broker-connection.ts';
+import { type Certificates, certificatesFault } from '../base/net/certificates.ts';
 import { SOURCE_NAME } from '../base/text/source-name.ts';
 import type { Backoff } from './backoff.ts';
 import type { DedupStore } from './dedup.ts';
@@ -28,6 +29,7 @@ export type Topology = {
 /** With every default. */
 export type Settings<Tx> = {
   readonly url: string;
+  readonly certificates: () => Certificates | Promise<Certificates>;
   readonly on: Handlers<Tx>;
   readonly order: 'job' | 'queue' | 'none';
   readonly concurrency: number;
@@ -60,9 +62,21 @@ const name = z
   .refine((text) => Buffer.byteLength(text) <= QUEUE_NAME_MAX_BYTES, 'is longer than 250 bytes');
 const aFunction = z.custom<never>((value) => typeof value === 'function', 'must be a function');
 
+const pem = z.union([z.string(), z.instanceof(Buffer)]);
+const certificates = z.strictObject({
+  ca: z.union([pem, z.array(pem)]).optional(),
+  cert: pem.optional(),
+  key: pem.optional(),
+});
+
 /** Strict: a name that is not an option is a mistake in writing. */
 export const optionsForm = z.strictObject({
   url: z.url({ protocol: /^amqps?$/, error: 'must begin with amqp:// or amqps://' }),
+  tls: z
+    .union([aFunction, certificates], {
+      error: 'must be { ca, cert, key } in PEM, or a function that gives them',
+    })
+    .optional(),
   queue: z.union([name, z.strictObject({ temporary: name })], {
     error: 'must be a name of 1 to 250 bytes, or { temporary: … }',
   }),
@@ -105,7 +119,9 @@ export function settle<Tx>(options: SubscriberOptions<Tx>): Settings<Tx> {
       `the options of the subscriber are not valid: ${checked.error.issues.map(({ path, message }) => [...(path.length > 0 ? [path.join('.')] : []), message].join(': ')).join('; ')}`,
     );
   const { url, queue, order, declare, declareExchange, exchange, ...rest } = checked.data;
-  const { on } = options;
+  const { on, tls = {} } = options;
+  const fault = options.tls === undefined ? undefined : tlsFault(url, options.tls);
+  if (fault !== undefined) throw new TypeError(`the options of the subscriber are not valid: tls: ${fault}`);
   const kinds = KINDS.filter((kind) => on[kind] !== undefined);
   if (kinds.length === 0 && options.bindings === undefined && declare === 'always')
     throw new TypeError('the options of the subscriber are not valid: on: has no function for any kind');
@@ -113,6 +129,7 @@ export function settle<Tx>(options: SubscriberOptions<Tx>): Settings<Tx> {
   const isTemporary = typeof queue !== 'string';
   return {
     url,
+    certificates: typeof tls === 'function' ? tls : () => tls,
     on,
     order,
     concurrency,
@@ -137,6 +154,11 @@ export function settle<Tx>(options: SubscriberOptions<Tx>): Settings<Tx> {
     signal: options.signal,
     onNotice: options.onNotice,
   };
+}
+
+function tlsFault(url: string, tls: NonNullable<SubscriberOptions['tls']>): string | undefined {
+  if (new URL(url).protocol !== 'amqps:') return 'the URL has to begin with amqps://';
+  return typeof tls === 'function' ? undefined : certificatesFault(tls);
 }
 
 const bindingsOf = (kinds: readonly Kind[], sources: readonly string[]): string[] =>

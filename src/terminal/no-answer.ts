@@ -1,6 +1,7 @@
 // Why a request got no answer, in words for the one who asked.
 
 import { describeError } from '../base/errors.ts';
+import { HTTPS_WORDS, tlsFaultOf } from '../base/net/tls-fault.ts';
 
 const NO_ADDRESS = ['ENOTFOUND', 'EAI_AGAIN'];
 const CLOSED = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
@@ -17,7 +18,5 @@ export function reasonOf(error: unknown, { host, hostname }: Pick<URL, 'host' | 
   if (isUnrouted(error)) return `this machine has no way to ${host}`;
   if (CLOSED.includes(code)) return 'the connection was closed without an answer';
   if (code.startsWith('HPE_')) return `what listens at ${host} does not speak HTTP`;
-  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') return `what listens at ${host} does not speak TLS`;
-  if (code.startsWith('ERR_SSL_')) return String((error as { reason?: unknown }).reason);
-  return message;
+  return tlsFaultOf(error, { address: host, ...HTTPS_WORDS }) ?? message;
 }

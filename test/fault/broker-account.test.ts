@@ -8,7 +8,7 @@ import { connect } from 'amqplib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
 import type { Publisher } from '../../src/relay/publisher.ts';
-import { createSubscriber } from '../../src/subscriber/index.ts';
+import { relaySays, subscriberSays } from '../support/broker-says.ts';
 import { listen, newExchange } from '../support/bus.ts';
 import { copies } from '../support/facts.ts';
 import { operators } from '../support/operators.ts';
@@ -93,44 +93,6 @@ const urlOf = (user: string, virtualHost = '/') =>
 const grantAll = (user: string) => broker.ctl('set_permissions', '-p', '/', user, '.*', '.*', '.*');
 
 const untilReady = (publisher: Publisher) => waitFor(() => expect(publisher.isReady()).toBe(true), PATIENCE);
-
-type Said = { readonly code: string; readonly message: string };
-
-/** What the relay logs when it connects to this URL. */
-async function relaySays(url: string): Promise<Said> {
-  const { log, lines } = createTestLog();
-  const publisher = createTestPublisher({ exchange: newExchange(), url, log });
-  try {
-    return await waitFor(() => {
-      const line = lines.find(({ msg }) => msg === 'the broker refuses us');
-      if (line === undefined) throw new Error(`it says only ${JSON.stringify(lines)}`);
-      const { code, message } = line['err'] as Said;
-      return { code, message };
-    }, PATIENCE);
-  } finally {
-    await publisher.close();
-  }
-}
-
-/** What a subscriber's start rejects with, or else its first notice of trouble has. */
-async function subscriberSays(url: string): Promise<Said> {
-  const stopping = new AbortController();
-  const told = Promise.withResolvers<Error>();
-  const starting = createSubscriber({
-    url,
-    queue: newExchange(),
-    on: { completed: () => {} },
-    signal: stopping.signal,
-    onNotice: (notice) => {
-      if (notice.type === 'unreachable') told.resolve(notice.error);
-    },
-  });
-  starting.catch(told.resolve);
-  const { code, message } = (await told.promise) as Error & Said;
-  stopping.abort();
-  await starting.catch(() => {});
-  return { code, message };
-}
 
 test('who is refused a connection learns why in one sentence, from the relay and the subscriber alike', async () => {
   const http = createServer().listen(0, '127.0.0.1');

@@ -47,6 +47,7 @@ test('the page on servers names every code of a refused connection, and no other
     access_refused: true,
     limit_reached: true,
     wrong_port: true,
+    tls_failed: true,
     broker_refused: true,
   };
   const [row = ''] = /^\| name and password.*$/m.exec(rabbitmq) ?? [];

@@ -4,6 +4,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Duplex } from 'node:stream';
 import { type ChannelModel, connect } from 'amqplib';
+import type { Certificates } from '../net/certificates.ts';
 import { type Place, refusalOf } from './broker-refusals.ts';
 
 /** A broker's part of the handshake has less than 1 KiB. */
@@ -22,6 +23,8 @@ const PLAIN_PORT = '5672';
  */
 export async function openBrokerConnection(options: {
   readonly url: string;
+  /** For `amqps://`. Called for each connection, so that a renewed certificate needs no restart. */
+  readonly certificates?: (() => Certificates | Promise<Certificates>) | undefined;
   /** As the broker shows it. */
   readonly name: string;
   readonly heartbeatS: number;
@@ -30,8 +33,10 @@ export async function openBrokerConnection(options: {
 }): Promise<ChannelModel> {
   const ear = createEar();
   try {
+    const certificates = await options.certificates?.();
     const model = await ear.during(() =>
       connect(withHeartbeat(options.url, options.heartbeatS), {
+        ...certificates,
         timeout: options.timeoutMs,
         noDelay: true,
         // For URLs that turn heartbeats off.

@@ -2,6 +2,7 @@
 // reads the error and the bytes that came, and knows no connection.
 
 import { BrokerRefusalError } from '../errors.ts';
+import { tlsFaultOf } from '../net/tls-fault.ts';
 
 type Code = BrokerRefusalError['code'];
 
@@ -89,11 +90,19 @@ export function refusalOf(error: unknown, heard: Buffer, place: Place): BrokerRe
   const beginning = heard.toString('latin1', 0, 8);
   const stranger = STRANGERS.find(([pattern]) => pattern.test(beginning));
   if (stranger !== undefined) return refused('wrong_port', stranger[1](place, ''));
+  const fault = tlsFaultOf(error, { address: place.address, ...WORDS });
+  if (fault !== undefined) return refused('tls_failed', fault);
   const text = closingTextIn(heard);
   if (text === undefined) return undefined;
   const closing = CLOSINGS.find(([pattern]) => pattern.test(text));
   return closing && refused(closing[1], closing[2](place, text));
 }
+
+/** Of the service, and of a subscriber's options. */
+const WORDS = {
+  trust: 'AMQP_CA_FILE (a subscriber: tls.ca)',
+  certificate: 'AMQP_CERT_FILE and AMQP_KEY_FILE (a subscriber: tls.cert and tls.key)',
+};
 
 const METHOD_FRAME = 1;
 /** Class 10, method 50. */

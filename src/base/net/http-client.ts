@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import { AnswerError, InvalidAnswerError, NoAnswerError } from '../errors.ts';
 import { parseIfJson } from '../json/json.ts';
 import { type Bytes, bytesOf } from './byte-stream.ts';
+import { HTTPS_WORDS, tlsFaultOf } from './tls-fault.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -125,10 +126,10 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
     } catch (error) {
       call.signal?.throwIfAborted();
       if (error instanceof InvalidAnswerError) throw error;
+      const untrusted = tlsFaultOf(error, { address: new URL(base).host, ...HTTPS_WORDS });
+      if (untrusted !== undefined) throw new NoAnswerError('tls_failed', untrusted, { cause: error });
       const isLate = timeout.signal.aborted;
-      const message = isLate
-        ? `there was no answer in time from ${base}`
-        : `there is no service at ${base}, or it cannot be reached`;
+      const message = isLate ? `there was no answer in time from ${base}` : whyUnreachable(error, base);
       throw new NoAnswerError(isLate ? 'timed_out' : 'unreachable', message, { cause: error });
     } finally {
       clearTimeout(timer);
@@ -144,6 +145,7 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
         return await attempt(call, read);
       } catch (error) {
         if (!(error instanceof AnswerError || error instanceof NoAnswerError)) throw error;
+        if (error.code === 'tls_failed') throw error; // until somebody changes a certificate
         const pauseMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** retries);
         const waitMs = api.waitMs(error, { call, retries, pauseMs });
         const isTooLong = error instanceof AnswerError && (waitMs ?? 0) > maxWaitMs;
@@ -171,6 +173,20 @@ export function createHttpClient(options: HttpClientOptions, api: Api): HttpClie
     stream,
     open,
   };
+}
+
+/** What a server of TLS does when it is asked in plain text, or wants a certificate. */
+const CLOSED = ['UND_ERR_SOCKET', 'ECONNRESET'];
+
+function whyUnreachable(error: unknown, base: string): string {
+  const { code } = ((error as Error).cause ?? {}) as { code?: unknown };
+  const { protocol, host } = new URL(base);
+  if (!CLOSED.includes(String(code))) return `there is no service at ${base}, or it cannot be reached`;
+  const why =
+    protocol === 'https:'
+      ? `it may want a certificate of its clients, by ${HTTPS_WORDS.certificate}`
+      : 'if it speaks TLS, its address begins with https://';
+  return `${host} closed the connection without an answer: ${why}`;
 }
 
 function toQuery(query: Query = {}): string {

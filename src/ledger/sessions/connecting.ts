@@ -2,13 +2,14 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { callbackify } from 'node:util';
-import { Client, type ClientConfig } from 'pg';
+import type { Client, ClientConfig } from 'pg';
 import type { Logger } from 'pino';
 import { describeError, SchemaError, SessionError } from '../../base/errors.ts';
 import { createConnectGate } from './connect-gate.ts';
 import { type Ask, agree, type Session, type SessionOptions } from './session.ts';
 import type { Identity } from './identity.ts';
 import { type Sessions, starved } from './sessions.ts';
+import { makeClient, tlsRefusalOf } from './tls.ts';
 
 export type PreparedClient = Client & {
   session?: Session;
@@ -62,7 +63,10 @@ export function createClients(options: {
       await prepare(client);
       leave();
     } catch (error) {
-      const failure = isConnected && isDestroyed(client) ? starved(sessions.max()) : (error as Error);
+      const failure =
+        isConnected && isDestroyed(client)
+          ? starved(sessions.max())
+          : (tlsRefusalOf(error, client) ?? (error as Error));
       if (failure instanceof SessionError) sessions.refused(pool, failure);
       if (failure instanceof SchemaError)
         log.error({ pool, err: describeError(failure) }, 'this server cannot be used');
@@ -73,7 +77,7 @@ export function createClients(options: {
   }
 
   function create(config?: string | ClientConfig): PreparedClient {
-    const client: PreparedClient = new Client(config);
+    const client: PreparedClient = makeClient(config);
     // Without a listener, a server that goes away ends our process. The error object refers to the whole client with its secret
     // key, so only a description of it is logged.
     client.on('error', (error) => {

@@ -54,7 +54,7 @@ const KINDS: readonly Kind[] = [
   { kind: 'broken_storage', codes: /^(58|XX)/, because: 'the database cannot read or write its own files' },
   {
     kind: 'session_unfit',
-    codes: /^(session_unfit|pooler_unfit|server_unfit)$/,
+    codes: /^(session_unfit|pooler_unfit|server_unfit|tls_failed)$/,
     because: 'no session with the database is as it must be; the lines about sessions say why',
   },
   {

@@ -3,6 +3,7 @@
 
 import { ConfigError } from '../../base/errors.ts';
 import type { Settings } from './session.ts';
+import { tlsFaultIn } from './tls.ts';
 
 /** Parameters that pg would send at start-up, or that would change our limits. */
 const OURS = [
@@ -13,14 +14,25 @@ const OURS = [
   'query_timeout',
 ];
 
+/** Here they are "verify-full". So pg has them, too; but it warns at each start that its next version will check less. */
+const CHECKED_FULLY = ['allow', 'prefer', 'require', 'verify-ca'];
+
 /** `-c name=value`, `-cname=value` or `--name=value`, as Postgres takes them. A backslash keeps the next character. */
 const OPTION = /^(?:-c\s*|--)([\w.-]+)=((?:\\.|[^\s\\])*)(?:\s+|$)/;
 
-/** @throws ConfigError if `options` has anything but settings; it quotes nothing of them */
+/** @throws ConfigError if `options` has anything but settings, or a file that it names is unfit; it quotes nothing of them */
 export function readSessionUrl(url: string): { readonly url: string; readonly own: Settings } {
   const parsed = new URL(url);
   const own = settingsOf(parsed.searchParams.get('options') ?? '');
   for (const name of OURS) parsed.searchParams.delete(name);
+  const { searchParams } = parsed;
+  if (
+    CHECKED_FULLY.includes(searchParams.get('sslmode') ?? '') &&
+    searchParams.get('uselibpqcompat') !== 'true'
+  )
+    searchParams.set('sslmode', 'verify-full');
+  const fault = tlsFaultIn(parsed.href);
+  if (fault !== undefined) throw new ConfigError([`TLS with the database: ${fault}`]);
   return { url: parsed.href, own };
 }
 

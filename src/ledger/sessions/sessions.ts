@@ -1,7 +1,6 @@
 // What all pools of a replica know together of their sessions with Postgres: how many there may be, to which schema they are
 // pinned, whether a pooler stands between, and which of them give no answer. Says in the log and counts which could not be used.
 
-import { Client } from 'pg';
 import type { Logger } from 'pino';
 import { SessionError } from '../../base/errors.ts';
 import type { Metrics } from '../../base/metrics.ts';
@@ -9,6 +8,7 @@ import { isShared } from './pooler.ts';
 import type { Ask, Session } from './session.ts';
 import { readSessionUrl } from './session-url.ts';
 import { createSilence, type Silence } from './silence.ts';
+import { makeClient } from './tls.ts';
 
 /** One sentence of a kind in so long, for each pool. */
 const SENTENCE_INTERVAL_MS = 10_000;
@@ -41,6 +41,7 @@ export function createSessions({
   log: Logger;
   metrics?: Metrics | undefined;
 }): Sessions {
+  const { url: connectionString } = readSessionUrl(url);
   const said = new Map<string, number>(); // as many as there are pools and codes
   let max = 0;
   let path: string | undefined;
@@ -50,8 +51,8 @@ export function createSessions({
   let isKnown = false;
 
   const connectOnce = (name: string) =>
-    new Client({
-      connectionString: readSessionUrl(url).url,
+    makeClient({
+      connectionString,
       application_name: `tallyhook ${name}`,
       connectionTimeoutMillis: POOLER_TIMEOUT_MS,
       query_timeout: POOLER_TIMEOUT_MS,

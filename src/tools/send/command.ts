@@ -15,6 +15,7 @@ import { flag, option, optionHelp } from '../../terminal/options.ts';
 import { clean } from '../../terminal/readable.ts';
 import { sampleNotification } from '../../testing/index.ts';
 import { webhookUrlOf } from './local-relay.ts';
+import { reasonOf } from '../../terminal/no-answer.ts';
 import { signingSecret } from './secret.ts';
 
 const OPTIONS = {
@@ -52,6 +53,7 @@ async function run(args: string[], given: Env, io: Io): Promise<number> {
 
   const env = withLocalRun(given);
   const url = values.url ?? webhookUrlOf(env, source);
+  if (!URL.canParse(url)) throw new UsageError('--url takes an http or https URL');
   const secret = signingSecret(env, source);
   const signature = sign(body, secret);
   // Changed after signing: what an attacker on the way could do.
@@ -101,8 +103,9 @@ async function post(
     io.say(`${io.paint(response.ok ? 'green' : 'red', String(response.status))} ${answer} ${took}`);
     return response.ok ? 'ok' : 'failed';
   } catch (error) {
-    io.complain(`no answer from ${url}: ${reasonOf(error)}`);
-    const isRefused = error instanceof Error && describeError(error.cause).code === 'ECONNREFUSED';
+    const cause = error instanceof Error ? (error.cause ?? error) : error;
+    io.complain(`no answer from ${url}: ${reasonOf(cause, new URL(url))}`);
+    const isRefused = describeError(cause).code === 'ECONNREFUSED';
     return isRefused ? 'nothing_listens' : 'failed';
   }
 }
@@ -118,11 +121,6 @@ function summary(answer: string): string {
   if (outcome !== undefined) return `${outcome} ${id ?? ''}`.trim();
   if (error !== undefined) return `${error}: ${message}`;
   return answer.slice(0, 200);
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown';
-  return error.cause instanceof Error && error.cause.message ? error.cause.message : error.message;
 }
 
 export const sendCommand: Command = { help, run };

@@ -4,6 +4,7 @@
 import { createSeen } from '../../base/collections/recent-ids.ts';
 import { describeError, UsageError } from '../../base/errors.ts';
 import { parseIfJson } from '../../base/json/json.ts';
+import { readCertificates } from '../../base/net/certificates.ts';
 import { escapeInvisible } from '../../base/text/invisible-characters.ts';
 import { SOURCE_NAME } from '../../base/text/source-name.ts';
 import { type Env, loadBus } from '../../config.ts';
@@ -54,7 +55,8 @@ async function run(args: string[], env: Env, io: Io): Promise<number> {
     throw new UsageError('--source takes the name of a source: 1 to 63 of a-z, 0-9, _ or -');
   if (queue !== undefined && (queue === '' || Buffer.byteLength(queue) > QUEUE_NAME_MAX_BYTES))
     throw new UsageError(`--queue takes the name of a queue: 1 to ${QUEUE_NAME_MAX_BYTES} bytes`);
-  const { url: amqpUrl, exchange, routingPrefix } = loadBus(withLocalRun(env));
+  const { url: amqpUrl, certificates, exchange, routingPrefix } = loadBus(withLocalRun(env));
+  const isCertified = Object.values(certificates).some((path) => path !== undefined);
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) io.signals.once(signal, () => end(0));
   io.whenOutputCloses(end); // the queue is deleted first
@@ -77,6 +79,7 @@ async function run(args: string[], env: Env, io: Io): Promise<number> {
   const gaveUp = new AbortController();
   const subscriber = await createSubscriber({
     url: amqpUrl,
+    ...(isCertified && { tls: () => readCertificates(certificates) }),
     exchange,
     declareExchange: true,
     queue: queue ?? { temporary: 'tallyhook.subscriber.' },

@@ -230,7 +230,7 @@ describe('TLS', () => {
   );
 
   test('nothing is sent where the certificate is for other names, or is not trusted', async () => {
-    const certificate = selfSignedCertificate({ isForAddress: false });
+    const certificate = selfSignedCertificate({ hosts: ['localhost'] });
     const authority = await folder.write('authority.pem', certificate.cert);
     await using front = await startFront(relay.intake, { certificate });
     const args = [front.url, ...withSecret('both')];
