@@ -22,6 +22,7 @@ const NAMES = [
   'pictures',
   'contracts',
   'pack',
+  'image',
 ];
 
 const usageOf = (name: string) => readFileSync(`${SCRIPTS}/usage/${name}.txt`, 'utf8');
@@ -91,6 +92,7 @@ test.for([
   [['contracts', '--colour'], 'npm run contracts'],
   [['pictures', '--only', 'nothing'], 'npm run pictures'],
   [['pack', '--colour'], 'npm run pack'],
+  [['image'], 'npm run image'],
 ] as const)('%j is wrong usage: exit code 2, what is wrong, and where help is', ([args, command]) => {
   const { status, stdout, stderr } = runScript(...args);
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
