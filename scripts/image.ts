@@ -40,8 +40,8 @@ async function build(guard: Guard, { base, name, format, out }: Options): Promis
   const work = makeThrowAwayFolder(guard);
   const run = createRun(guard, work);
   const own = readOwn('package.json') as Manifest;
-  const image = name ?? `${own.name}:${String(own['version'])}`;
-  const billFile = join(out, `${own.name}-${String(own['version'])}.cdx.json`);
+  const image = name ?? `${own.name}:${own.version}`;
+  const billFile = join(out, `${own.name}-${own.version}.cdx.json`);
   rmSync(billFile, { force: true }); // of an earlier image, if the new one cannot be made
   const bill = await during('bill of materials', () => billOfMaterials(run, packageManifest(own), work));
   await during(`image on ${base}`, async () => {

@@ -3,7 +3,6 @@
 
 import { execFile } from 'node:child_process';
 import { closeSync, copyFileSync, openSync, readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -19,7 +18,7 @@ import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
 import { patience } from '../support/patience.ts';
 import { type Replica, runProcess, startReplica } from '../support/replica.ts';
 import { askFrom } from '../support/requests.ts';
-import { completed, newJobId, SECRET, sign } from '../support/sender.ts';
+import { completed, newJobId, sign } from '../support/sender.ts';
 import { openSession } from '../support/transaction.ts';
 import { until } from '../support/until.ts';
 
@@ -80,14 +79,7 @@ test.skipIf(!TEST_HAPROXY || !TEST_PSQL)(
       '^$',
     ]);
 
-    const folder = await createFolder();
-    resources.use(folder);
-    await writeFile(folder.path('signing'), SECRET);
-    const inCompose = {
-      postgres: postgres.server.url,
-      rabbitmq: broker.url,
-      signing: folder.path('signing'),
-    };
+    const inCompose = { postgres: postgres.server.url, rabbitmq: broker.url };
     expect(await runProcess(['migrate'], { env: environmentOf('migrate', inCompose) })).toMatchObject({
       code: 0,
     });
@@ -163,10 +155,13 @@ function databaseOf({ server }: OwnPostgres, name: string): string {
   return url.href;
 }
 
-/** Of a service of compose.yaml, with the addresses, the secret and the password of the broker that a test has in their place. */
+/**
+ * Of a service of compose.yaml, with the addresses and the password of the broker that a test has in their place. Without the file
+ * of the secret: replicas of tests have theirs.
+ */
 function environmentOf(
   service: string,
-  at: { readonly postgres: string; readonly rabbitmq: string; readonly signing: string },
+  at: { readonly postgres: string; readonly rabbitmq: string },
 ): Record<string, string> {
   const { host } = new URL(at.postgres);
   const values: Readonly<Record<string, string>> = PASSWORDS;
@@ -174,12 +169,11 @@ function environmentOf(
     .replaceAll(/\$\{(\w+):\?[^}]*\}/g, (_all, name: string) => String(values[name]))
     .replaceAll('@postgres:5432', `@${host}`)
     .replaceAll(/amqp:\/\/tallyhook:\S+@rabbitmq:5672/g, at.rabbitmq)
-    .replaceAll('/run/secrets/signing', at.signing)
     .replaceAll('10.213.47.2', '127.0.0.1');
   const { services } = parse(filled, { merge: true }) as {
     services: Record<string, { environment: Record<string, string | number> }>;
   };
-  const { environment = {} } = services[service] ?? {};
+  const { SIGNING_SECRETS_FILE: _file, ...environment } = services[service]?.environment ?? {};
   return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, String(value)]));
 }
 
