@@ -35,6 +35,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
     files: [
       'test/deploy/pooler.test.ts',
       'test/deploy/systemd.test.ts', // units
+      'test/deploy/compose.test.ts', // unit/compose
       'test/fault/broker-account.test.ts',
       'test/fault/lease-waits.test.ts',
       'test/fault/log-stall.test.ts',
@@ -68,6 +69,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
       'test/service/cli/doctor.test.ts',
       'test/service/cli/processes.test.ts', // cli-usage and commands call the same
       'test/service/cli/sandbox-commands.test.ts',
+      'test/deploy/image.test.ts', // unit/dockerfile
       'test/service/local-relay.test.ts',
       'test/service/local-run.test.ts',
       'test/service/npm-usage.test.ts',

@@ -41,6 +41,10 @@ function packagedDoor(path: string): string | { readonly types: string; readonly
 }
 
 export function packageLock(own: Lock, manifest: Packaged): Record<string, unknown> {
-  const needed = Object.entries(own.packages).filter(([path, { dev }]) => path !== '' && dev !== true);
+  const needed = neededBy(own).map((path) => [path, own.packages[path]] as const);
   return { ...own, packages: { '': manifest, ...Object.fromEntries(needed) } };
 }
+
+/** The folders of the packages that the program needs to run. */
+export const neededBy = ({ packages }: Lock): string[] =>
+  Object.keys(packages).filter((path) => path !== '' && packages[path]?.dev !== true);

@@ -15,7 +15,9 @@ const PROGRAMS: readonly Program[] = [
   { name: 'caddy', trial: 'version', packages: ['caddy'] },
   { name: 'buildah', trial: '--version', packages: ['buildah'] },
   { name: 'podman', trial: '--version', packages: ['podman', 'runc'] },
+  { name: 'docker-compose', trial: 'version', packages: ['docker-compose'] },
   { name: 'systemd-analyze', trial: '--version', packages: ['systemd'] },
+  { name: 'psql', trial: '--version', packages: ['postgresql-client'] },
   { name: 'strace', trial: '-V', packages: ['strace'] },
   { name: 'kubectl', trial: 'version --client', packages: [] },
 ];

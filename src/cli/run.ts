@@ -23,6 +23,7 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
     serve           run it; its settings are environment variables (docs/configuration.md)
     migrate         bring the database's schema up to date
     tokens          create, list and revoke tokens of the operators' API, in the database itself
+    healthcheck     say whether the service beside it is alive, for containers
 
   what happened (docs/operators.md)
     find            lead from an id, an error code or a source to what shows it
@@ -63,6 +64,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).serveCommand,
   migrate: async () => (await import('./migrate.ts')).migrateCommand,
+  healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
   tokens: async () => (await import('../operators/tokens/command.ts')).tokens,
   find: async () => (await import('../operators/search/command.ts')).find,
   jobs: async () => (await import('../operators/jobs/command.ts')).jobs,

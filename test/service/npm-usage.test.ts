@@ -23,6 +23,7 @@ const NAMES = [
   'contracts',
   'manifests',
   'pack',
+  'image',
 ];
 
 const usageOf = (name: string) => readFileSync(`${SCRIPTS}/usage/${name}.txt`, 'utf8');
@@ -93,6 +94,7 @@ test.for([
   [['pictures', '--only', 'nothing'], 'npm run pictures'],
   [['manifests', '--colour'], 'npm run manifests'],
   [['pack', '--colour'], 'npm run pack'],
+  [['image'], 'npm run image'],
 ] as const)('%j is wrong usage: exit code 2, what is wrong, and where help is', ([args, command]) => {
   const { status, stdout, stderr } = runScript(...args);
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

@@ -23,7 +23,7 @@ async function newFolder(): Promise<string> {
 }
 
 const COMMANDS = [
-  ['serve', 'migrate', 'tokens'],
+  ['serve', 'migrate', 'tokens', 'healthcheck'],
   [
     'jobs',
     'deliveries',
