@@ -17,6 +17,7 @@ import { chooseEngine } from './services/find-ffmpeg.ts';
 import { findOldNode, WITHOUT_OLD_NODE } from './services/find-node.ts';
 import { findGo, WITHOUT_GO } from './services/find-go.ts';
 import { findPgbouncer, WITHOUT_PGBOUNCER } from './services/find-pgbouncer.ts';
+import { findPrevious, WITHOUT_PREVIOUS } from './services/find-previous.ts';
 import { findPython, WITHOUT_PYTHON } from './services/find-python.ts';
 import { findSpin, WITHOUT_SPIN } from './services/find-spin.ts';
 import { makeThrowAwayFolder, roomInMemory } from './services/folders.ts';
@@ -49,6 +50,7 @@ const PROGRAMS = [
   { name: 'pgbouncer', variable: 'TEST_PGBOUNCER', find: findPgbouncer, without: WITHOUT_PGBOUNCER },
   { name: 'spin', variable: 'TEST_SPIN', find: findSpin, without: WITHOUT_SPIN },
   ...DEPLOY_PROGRAMS,
+  { name: 'previous', variable: 'TEST_PREVIOUS', find: findPrevious, without: WITHOUT_PREVIOUS },
 ];
 
 /** Tests that need no services (vitest.config.ts). */

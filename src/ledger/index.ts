@@ -76,6 +76,7 @@ export { composeHeartbeat, LATE_AFTER_S } from './upkeep/heartbeat.ts';
 export { createIdentity, type Identity } from './sessions/identity.ts';
 export { createLossWatch, type Loss, type LossWatch } from './upkeep/loss-watch.ts';
 export { checkSchema, migrate } from './schema/migrate.ts';
+export { type Plan, type PlannedLock, planMigration } from './schema/plan.ts';
 export { makePartitions } from './upkeep/partitions.ts';
 export { saveContent } from './recording/save-content.ts';
 export { createUpkeep } from './upkeep/upkeep.ts';

@@ -91,11 +91,19 @@ function eventIdOf(text: string): string | undefined {
 
 /**
  * Starts senders that each have jobs of their own and use the addresses of `urls` in turn. With `keepAlive` each keeps one
- * connection as long as it can; `localAddress` is their source address, and `ca` what they trust.
+ * connection as long as it can; `localAddress` is their source address, and `ca` what they trust. With `redeliver` what was
+ * acknowledged is sent once more, to the next address.
  */
 export function startLoad(
   urls: () => readonly string[],
-  options: { senders: number; keepAlive?: boolean; pauseMs?: number; localAddress?: string; ca?: string },
+  options: {
+    senders: number;
+    keepAlive?: boolean;
+    pauseMs?: number;
+    localAddress?: string;
+    ca?: string;
+    redeliver?: boolean;
+  },
 ): Load {
   const answers: Answer[] = [];
   const acknowledged = new Set<string>();
@@ -122,6 +130,7 @@ export function startLoad(
       for (const notification of lifeOf(newJobId())) {
         while (!stopping && !(await deliverOnce(notification, agent))) await pause(options.pauseMs ?? 50);
         if (stopping) break;
+        if (options.redeliver) await deliverOnce(notification, agent);
         if (options.pauseMs) await pause(options.pauseMs);
       }
     }

@@ -12,18 +12,26 @@ tallyhook() { "$NODE" "$MAIN" "$@"; }
 curl() { command curl -sS --fail-with-body "$@"; }
 `;
 
-/** @returns what it printed. @throws Error if it fails */
+/** @param main another program than this one. @returns what it printed. @throws Error if it fails */
 export async function paste(
   line: string,
-  { operators, token, folder }: { operators: string; token: string; folder: string },
+  options: {
+    operators: string;
+    token: string;
+    folder: string;
+    main?: string;
+    env?: Readonly<Record<string, string>>;
+  },
 ): Promise<string> {
+  const { operators, token, folder, main = MAIN } = options;
   const env = {
     ...INHERITED,
     ...NO_LOCAL_RUN,
     NODE: process.execPath,
-    MAIN,
+    MAIN: main,
     TALLYHOOK_URL: operators,
     TALLYHOOK_TOKEN: token,
+    ...options.env,
   };
   const { stdout } = await run('bash', ['-c', `${PRELUDE}${line}`], { env, cwd: folder });
   return stdout;

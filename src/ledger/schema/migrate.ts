@@ -13,7 +13,7 @@ import { checkMigratingRole, checkRunningRole, currentRole, grantToRunningRole }
 import { readSchemaFit } from './schema-fit.ts';
 
 /** A migration's name is that of its file without its ending: the same here and in the package, where the files are JavaScript. */
-const FILES: MigrationProvider = new FileMigrationProvider({
+export const FILES: MigrationProvider = new FileMigrationProvider({
   fs,
   path,
   migrationFolder: fileURLToPath(new URL('../../../migrations', import.meta.url)),

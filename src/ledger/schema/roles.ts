@@ -41,17 +41,17 @@ const PRIVILEGES: Record<keyof Database, string> = {
 };
 
 /** Sequences that statements name in nextval(); identity columns need no right. It may draw numbers, but not set them. */
-const SEQUENCES = ['events_sequence_seq', 'publications_id'];
+export const SEQUENCES = ['events_sequence_seq', 'publications_id'];
 
 /** They run with the owner's rights and do what the service's role may not. */
-const FUNCTIONS = [
+export const FUNCTIONS = [
   'make_partition(text, date)',
   'drop_partition(text, date)',
   'discard_quarantined(uuid[], timestamptz[], text, text)',
   'verify_identity()',
 ];
 
-const ALL_PRIVILEGES = { ...PRIVILEGES, [DEFAULT_MIGRATION_TABLE]: 'select' };
+export const ALL_PRIVILEGES = { ...PRIVILEGES, [DEFAULT_MIGRATION_TABLE]: 'select' };
 
 /** An arbitrary constant. Without this advisory lock, replicas that grant at once fail on the same rows of the catalog. */
 const GRANT_LOCK = 7_461_195;

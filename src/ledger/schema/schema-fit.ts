@@ -45,7 +45,7 @@ export async function readSchemaFit(db: Kysely<unknown>, known: readonly string[
 }
 
 /** Read from its table, since the Migrator reports only migrations whose file it has. */
-async function executedMigrations(db: Kysely<unknown>): Promise<string[]> {
+export async function executedMigrations(db: Kysely<unknown>): Promise<string[]> {
   if (!(await exists(db, DEFAULT_MIGRATION_TABLE))) return [];
   const { rows } = await sql<{ name: string }>`
     select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db);
@@ -53,7 +53,7 @@ async function executedMigrations(db: Kysely<unknown>): Promise<string[]> {
 }
 
 /** The oldest program for each migration: a program is named by the newest migration that it knows. */
-async function readRequirements(db: Kysely<unknown>): Promise<ReadonlyMap<string, string>> {
+export async function readRequirements(db: Kysely<unknown>): Promise<ReadonlyMap<string, string>> {
   if (!(await exists(db, REQUIREMENTS_TABLE))) return new Map();
   const { rows } = await sql<{ migration: string; oldest: string }>`
     select migration, oldest_program as oldest from ${sql.table(REQUIREMENTS_TABLE)}`.execute(db);
