@@ -16,6 +16,7 @@ const PROGRAMS: readonly Program[] = [
   { name: 'buildah', trial: '--version', packages: ['buildah'] },
   { name: 'podman', trial: '--version', packages: ['podman', 'runc'] },
   { name: 'systemd-analyze', trial: '--version', packages: ['systemd'] },
+  { name: 'psql', trial: '--version', packages: ['postgresql-client'] },
   { name: 'strace', trial: '-V', packages: ['strace'] },
 ];
 

@@ -9,7 +9,7 @@ import { bytes, count, counted, NOTHING } from '../../terminal/readable.ts';
 import type { Column } from '../../terminal/table.ts';
 import type { Answers } from '../client/index.ts';
 import { openApi } from '../kernel/api.command.ts';
-import { nameColumn, numberColumn } from '../kernel/list/looks.command.ts';
+import { numberColumn } from '../kernel/list/looks.command.ts';
 
 const help = `What the tables hold now, what a day adds, and what that comes to once RETENTION_DAYS are full.
 
@@ -60,12 +60,15 @@ const KEPT: Readonly<Record<string, string>> = {
 };
 
 export const SIZES: readonly Column<TableSize>[] = [
-  nameColumn('table', (item) => item.table),
+  { head: 'table', text: (item) => item.table },
   numberColumn('days', ({ days }) => (days === null ? '' : count(days))),
   numberColumn('rows', ({ rows }) => count(rows)),
   numberColumn('on disk', (item) => bytes(item.bytes)),
   { ...numberColumn('indexes', (item: TableSize) => bytes(item.index_bytes)), drop: true },
-  numberColumn('rows a day', ({ a_day: day }) => (day === null ? '' : count(day.rows))),
+  {
+    ...numberColumn('rows a day', ({ a_day: day }: TableSize) => (day === null ? '' : count(day.rows))),
+    drop: true,
+  },
   numberColumn('a day', ({ a_day: day }) => (day === null ? '' : bytes(day.bytes))),
   { head: 'kept', text: ({ kept }) => KEPT[kept] ?? kept },
 ];
