@@ -1,7 +1,7 @@
 // The accounts of deploy/rights/rabbitmq.sh, made by the commands of docs/deploy.md: each does its work, and what stops when one
 // right after the other is taken away. And what a broker says to an account that may not connect.
 
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -21,7 +21,6 @@ import { createTestPublisher, newMessage } from '../support/relay.ts';
 import { seedEvents } from '../support/replays.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { createTestLog, startTestService } from '../support/service.ts';
-import { until } from '../support/until.ts';
 import { waitFor } from '../support/waits.ts';
 
 let broker: RabbitmqServer;
@@ -43,6 +42,7 @@ type Permission = Rights & { user: string; vhost: string };
 type TopicPermission = { user: string; vhost: string; exchange: string; write: string; read: string };
 type Definitions = { permissions: Permission[]; topic_permissions: TopicPermission[] };
 
+const WATCHING = { user: MONITOR, password: PASSWORD };
 const NOTHING = '^$';
 const quoted = (name: string) => name.replaceAll('.', '\\.');
 const X = quoted(EXCHANGE);
@@ -81,23 +81,23 @@ beforeAll(async () => {
     SUBSCRIBE_PASSWORD: PASSWORD,
     MONITOR_PASSWORD: PASSWORD,
   });
-  const file = join(broker.dir, 'definitions.json');
-  await broker.ctl('export_definitions', file);
-  given = JSON.parse(await readFile(file, 'utf8')) as Definitions;
-  await writeFile(file, JSON.stringify(variants()));
-  // rabbitmqctl has been seen to succeed without effect.
-  await until(
-    'the accounts can log in',
-    async () => {
-      await broker.ctl('import_definitions', file);
-      await (await connect(urlOf('no-write'))).close();
-      return true;
-    },
-    { limitMs: 90_000 },
-  );
+  given = (await administer('definitions')) as Definitions;
+  await administer('definitions', 'POST', variants());
 }, patience(150_000));
 
 afterAll(() => broker.close());
+
+/** By the management API: each call of rabbitmqctl starts an Erlang machine, which takes a second and more. */
+async function administer(path: string, method = 'GET', body?: object): Promise<unknown> {
+  const { username, password } = new URL(broker.url);
+  const answer = await manage({ user: username, password }, path, {
+    method,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  if (answer.status >= 300)
+    throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+  return answer.body;
+}
 
 /** A program `rabbitmqctl` that finds the node of this test, as Debian's finds that of the machine. */
 async function folderOfRabbitmqctl(): Promise<string> {
@@ -111,6 +111,21 @@ async function folderOfRabbitmqctl(): Promise<string> {
   );
   await chmod(join(folder, 'rabbitmqctl'), 0o755);
   return folder;
+}
+
+type Account = { readonly user: string; readonly password: string };
+
+/** What the management API answers to an account. */
+async function manage({ user, password }: Account, path: string, init: RequestInit = {}) {
+  const response = await fetch(`http://127.0.0.1:${managementPort}/api/${path}`, {
+    ...init,
+    headers: {
+      Authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
+      'Content-Type': 'application/json',
+    },
+  });
+  const text = await response.text();
+  return { status: response.status, body: (text === '' ? null : JSON.parse(text)) as unknown };
 }
 
 /** On loopback and a port of its own. */
@@ -133,7 +148,6 @@ const givenTo = (user: string) => {
   return { rights, keys };
 };
 
-/** All at once: each call of rabbitmqctl takes a second and more. */
 function variants() {
   const [service, subscriber] = [givenTo(SERVICE), givenTo(QUEUE)];
   const without = [
@@ -190,7 +204,7 @@ const urlOf = (user: string, virtualHost = VHOST) =>
 /** What it lacks of the service's rights. */
 async function restore(user: string): Promise<void> {
   const { configure, write, read } = givenTo(SERVICE).rights;
-  await broker.ctl('set_permissions', '-p', VHOST, user, configure, write, read);
+  await administer(`permissions/${VHOST}/${user}`, 'PUT', { configure, write, read });
 }
 
 const untilReady = (publisher: Publisher) => waitFor(() => expect(publisher.isReady()).toBe(true), PATIENCE);
@@ -335,7 +349,7 @@ test('a routing key that the account may not use is tried apart, and the others 
       expect(good).toMatchObject({ result: 'confirmed' });
     }
 
-    await broker.ctl('clear_topic_permissions', '-p', VHOST, 'no-topic');
+    await administer(`topic-permissions/${VHOST}/no-topic`, 'DELETE');
     await waitFor(async () => expect(await refused()).toMatchObject({ result: 'confirmed' }), PATIENCE);
     await bus.received(4);
     expect(bus.ids()).toEqual(['b', 'c', 'd', 'a']);
@@ -415,22 +429,6 @@ async function publishSamples(kinds: readonly ('completed' | 'failed')[]): Promi
   await connection.close();
 }
 
-/** What the management API answers to an account. */
-async function manage(user: string, path: string, init: RequestInit = {}) {
-  const response = await fetch(`http://127.0.0.1:${managementPort}/api/${path}`, {
-    ...init,
-    headers: {
-      Authorization: `Basic ${Buffer.from(`${user}:${PASSWORD}`).toString('base64')}`,
-      'Content-Type': 'application/json',
-    },
-  });
-  const text = await response.text();
-  return {
-    status: response.status,
-    body: (text === '' ? null : JSON.parse(text)) as Record<string, unknown>,
-  };
-}
-
 const queuePath = (queue: string) => `queues/${VHOST}/${queue}`;
 
 test('a subscriber’s account receives, dead-letters, and binds no event of other kinds than it was given', async () => {
@@ -475,12 +473,12 @@ test.for(SUBSCRIBER_WITHOUT)(
 
 test('the account that watches sees nodes and queues, and opens no connection, takes no message and deletes nothing', async () => {
   await waitFor(async () => {
-    expect(await manage(MONITOR, queuePath(`${QUEUE}.dead`))).toMatchObject({
+    expect(await manage(WATCHING, queuePath(`${QUEUE}.dead`))).toMatchObject({
       status: 200,
       body: { messages: 1 },
     });
   }, PATIENCE);
-  expect(await manage(MONITOR, 'nodes')).toMatchObject({ status: 200, body: [{ running: true }] });
+  expect(await manage(WATCHING, 'nodes')).toMatchObject({ status: 200, body: [{ running: true }] });
 
   const take = { count: 1, ackmode: 'ack_requeue_true', encoding: 'auto' };
   for (const [path, init] of [
@@ -490,7 +488,7 @@ test('the account that watches sees nodes and queues, and opens no connection, t
     [queuePath('another'), { method: 'PUT', body: '{}' }],
     ['users', {}],
   ] as const) {
-    expect({ path, status: (await manage(MONITOR, path, init)).status }).toEqual({ path, status: 401 });
+    expect({ path, status: (await manage(WATCHING, path, init)).status }).toEqual({ path, status: 401 });
   }
   expect(await relaySays(urlOf(MONITOR))).toMatchObject({
     code: 'access_refused',
@@ -499,11 +497,14 @@ test('the account that watches sees nodes and queues, and opens no connection, t
 });
 
 test('without its tag, or with a lesser one, the account that watches is refused', async () => {
-  await broker.ctl('set_user_tags', MONITOR, 'management');
-  expect(await manage(MONITOR, 'nodes')).toMatchObject({ status: 401, body: { reason: 'Not monitor user' } });
-  expect(await manage(MONITOR, queuePath(QUEUE))).toMatchObject({ status: 401 });
-  await broker.ctl('set_user_tags', MONITOR);
-  expect(await manage(MONITOR, 'overview')).toMatchObject({
+  await administer(`users/${MONITOR}`, 'PUT', { password: PASSWORD, tags: 'management' });
+  expect(await manage(WATCHING, 'nodes')).toMatchObject({
+    status: 401,
+    body: { reason: 'Not monitor user' },
+  });
+  expect(await manage(WATCHING, queuePath(QUEUE))).toMatchObject({ status: 401 });
+  await administer(`users/${MONITOR}`, 'PUT', { password: PASSWORD, tags: '' });
+  expect(await manage(WATCHING, 'overview')).toMatchObject({
     status: 401,
     body: { reason: 'Not management user' },
   });
