@@ -24,6 +24,16 @@ const DATABASE = 'tallyhook';
 const [MIGRATE, RUN, MONITOR] = ['tallyhook_migrate', 'tallyhook_run', 'tallyhook_monitor'];
 const PASSWORDS = { [MIGRATE]: 'secret-of-migrate', [RUN]: 'secret-of-run', [MONITOR]: 'secret-of-monitor' };
 
+/** In a schema where nothing was made yet. */
+const fresh = (url: string) => `${url}?options=-c%20search_path%3Dfresh`;
+
+/** In the lines of the log from then on. */
+const untilSaid = (log: readonly object[], sentence: string, from = 0) =>
+  waitFor(() => expect(JSON.stringify(log.slice(from)).replaceAll('\\', '')).toContain(sentence), {
+    timeout: 20_000,
+    interval: 50,
+  });
+
 describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
   let own: OwnPostgres;
 
@@ -133,8 +143,6 @@ describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
 
   test('that migrates needs each right that it has, and says what it lacks', async () => {
     await using admin = await openSession({ url: urlOf(undefined) });
-    /** In a schema where nothing was made yet. */
-    const fresh = (url: string) => `${url}?options=-c%20search_path%3Dfresh`;
     const migrating = async () => {
       const { code, stderr } = await runCommand(['migrate'], {
         env: { DATABASE_URL: fresh(asRunning()), MIGRATION_DATABASE_URL: fresh(asMigrating()) },
@@ -176,13 +184,6 @@ describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
       await act();
       await admin.query(`grant ${right} to ${RUN}`);
     };
-    /** In the lines of the log from then on. */
-    const untilSaid = (log: readonly object[], sentence: string, from = 0) =>
-      waitFor(() => expect(JSON.stringify(log.slice(from)).replaceAll('\\', '')).toContain(sentence), {
-        timeout: 20_000,
-        interval: 50,
-      });
-
     for (const [right, sentence] of [
       [`connect on database ${DATABASE}`, `permission denied for database "${DATABASE}"`],
       ['usage on schema public', 'no schema of search_path exists, or the role may not use one'],

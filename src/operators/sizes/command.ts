@@ -75,6 +75,8 @@ export const SIZES: readonly Column<TableSize>[] = [
 
 const DAYS_OF_A_YEAR = 365;
 
+const shown = (value: number | null) => (value === null ? NOTHING : bytes(value));
+
 export function summaryOf({
   all_tables: all,
   retention_days: retention,
@@ -82,7 +84,6 @@ export function summaryOf({
   ...sizes
 }: Sizes): string[] {
   const now = `${bytes(all.bytes)} in all; the whole database ${bytes(sizes.database_bytes)}, without WAL.`;
-  const shown = (value: number | null) => (value === null ? NOTHING : bytes(value));
   const forGood = all.for_good_a_day_bytes;
   if (days === 0 || forGood === null)
     return [now, 'What a day adds is known once a whole day (UTC) is over.'];
