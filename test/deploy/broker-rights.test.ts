@@ -83,7 +83,7 @@ beforeAll(async () => {
   });
   given = (await administer('definitions')) as Definitions;
   await administer('definitions', 'POST', variants());
-}, patience(150_000));
+}, patience(240_000));
 
 afterAll(() => broker.close());
 

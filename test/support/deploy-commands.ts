@@ -24,7 +24,7 @@ export async function runCommandsUnder(
     {
       cwd: ROOT,
       env: { ...INHERITED, NODE: process.execPath, MAIN, ...env },
-      timeout: patience(60_000),
+      timeout: patience(150_000), // of ten calls of rabbitmqctl
     },
   );
   return stdout;
