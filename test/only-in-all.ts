@@ -36,7 +36,8 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
       'test/deploy/pooler.test.ts',
       'test/deploy/systemd.test.ts', // units
       'test/deploy/compose.test.ts', // unit/compose
-      'test/fault/broker-account.test.ts',
+      'test/deploy/broker-rights.test.ts',
+      'test/deploy/postgres-rights.test.ts',
       'test/fault/lease-waits.test.ts',
       'test/fault/log-stall.test.ts',
       'test/fault/lost-results.test.ts',
@@ -129,6 +130,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
       'test/service/operators/api-outbox.test.ts', // api-outbox-orders
       'test/service/operators/api-outbox-depth.test.ts',
       'test/service/operators/api-quarantine.test.ts', // api-quarantine-orders
+      'test/deploy/sizes.test.ts', // api-sizes
       'test/service/operators/api-story.test.ts',
       'test/service/operators/audit-busy-job.test.ts',
       'test/service/operators/audit-many-days.test.ts',

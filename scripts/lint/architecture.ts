@@ -144,6 +144,7 @@ export const NOUNS: Readonly<Record<string, readonly string[]>> = {
   replays: ['events'],
   replicas: [],
   sessions: [],
+  sizes: [],
   sources: [],
   statistics: [],
   tokens: [],

@@ -22,6 +22,8 @@ export type RabbitmqServer = AsyncDisposable & {
   readonly dir: string;
   /** Runs `rabbitmqctl` on this node. @returns its output. @throws Error with its error output */
   readonly ctl: (...args: string[]) => Promise<string>;
+  /** The same as a program and its environment, for scripts that call `rabbitmqctl`. */
+  readonly ctlCommand: () => CtlCommand;
   /** Resolves when this run of the node has ended for any reason. */
   readonly exited: () => Promise<unknown>;
   /** Starts it on the same port and data; resolves when it takes connections. Does nothing if it runs. */
@@ -35,6 +37,12 @@ export type RabbitmqServer = AsyncDisposable & {
 
 /** Names and values as in rabbitmq.conf, beside ours. */
 export type RabbitmqSettings = Readonly<Record<string, string>>;
+
+type CtlCommand = {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+};
 
 type Node = {
   readonly dir: string;
@@ -127,6 +135,7 @@ function toHandle(
       return server.pid;
     },
     ctl: (...args) => ctl(node, args),
+    ctlCommand: () => ctlCommand(node),
     exited: () => server.exited,
     start,
     stop,
@@ -248,17 +257,25 @@ function serverEnvironment(node: Node): NodeJS.ProcessEnv {
   };
 }
 
-async function ctl({ dir, programs, name, distributionPort }: Node, args: string[]): Promise<string> {
-  const env = {
-    ...ownEnvironment(dir),
-    RABBITMQ_CTL_ERL_ARGS: [...withoutEpmd(distributionPort), '-dist_listen false'].join(' '),
-  };
-  const { stdout } = await runFile(join(programs, 'rabbitmqctl'), ['--node', name, ...args], {
-    cwd: dir,
+async function ctl(node: Node, args: string[]): Promise<string> {
+  const { program, args: own, env } = ctlCommand(node);
+  const { stdout } = await runFile(program, [...own, ...args], {
+    cwd: node.dir,
     env,
     timeout: CTL_TIMEOUT_MS,
   });
   return stdout;
+}
+
+function ctlCommand({ dir, programs, name, distributionPort }: Node): CtlCommand {
+  return {
+    program: join(programs, 'rabbitmqctl'),
+    args: ['--node', name],
+    env: {
+      ...ownEnvironment(dir),
+      RABBITMQ_CTL_ERL_ARGS: [...withoutEpmd(distributionPort), '-dist_listen false'].join(' '),
+    },
+  };
 }
 
 /** The port is given, so that no epmd is asked for it: one would outlive us, or be shared with others. */

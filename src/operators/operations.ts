@@ -28,6 +28,7 @@ import { createReplayOperations } from './replays/operations.ts';
 import { createReplicaOperations } from './replicas/operations.ts';
 import { createSearchOperations } from './search/operations.ts';
 import { createSessionOperations } from './sessions/operations.ts';
+import { createSizeOperations } from './sizes/operations.ts';
 import { createSourceOperations } from './sources/operations.ts';
 import type { ConfiguredSource } from './sources/queries.ts';
 import { createStatsOperations } from './statistics/operations.ts';
@@ -78,6 +79,7 @@ export function operationsOf(config: Config, parts: OperationParts): readonly Op
     ...liveOperations(config, parts, isValid),
     ...createSourceOperations({ connection, configuredSources }),
     ...createReplicaOperations({ connection }),
+    ...createSizeOperations({ connection, retentionDays: config.database.retentionDays }),
     ...createSearchOperations({ connection, configuredSources }),
   ];
 }

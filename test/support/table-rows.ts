@@ -491,6 +491,48 @@ export const replicas: Answers['replicas']['items'] = [
   },
 ];
 
+const size = (fields: Partial<Answers['sizes']['items'][number]>): Answers['sizes']['items'][number] => ({
+  table: 'tokens',
+  days: null,
+  rows: 12,
+  bytes: 65_536,
+  index_bytes: 49_152,
+  kept: 'while_needed',
+  a_day: null,
+  bytes_at_retention: null,
+  ...fields,
+});
+export const sizes = [
+  size({
+    table: 'deliveries',
+    days: 38,
+    rows: 25_920_000,
+    bytes: 35_433_480_192,
+    index_bytes: 14_173_392_076,
+    kept: 'retention',
+    a_day: { rows: 864_000, bytes: 1_181_116_006 },
+    bytes_at_retention: 36_614_596_186,
+  }),
+  size({
+    table: 'events',
+    rows: 104_857_600,
+    bytes: 22_548_578_304,
+    index_bytes: 9_663_676_416,
+    kept: 'for_good',
+    a_day: { rows: 777_600, bytes: 167_772_160 },
+  }),
+  ...[
+    'jobs',
+    'publication_batches',
+    'publications',
+    'operator_log',
+    'rollups',
+    'drift',
+    'tokens',
+    'sessions',
+  ].map((table) => size({ table })),
+];
+
 const hit = (fields: Partial<Answers['search']['items'][number]>): Answers['search']['items'][number] => ({
   what: 'job',
   id: 'job_7f3a',

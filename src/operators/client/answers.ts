@@ -13,6 +13,7 @@ import { ReplayDetail, ReplayPreview } from '../replays/contract.ts';
 import { ReplicaList } from '../replicas/contract.ts';
 import { SearchAnswer } from '../search/contract.ts';
 import { EndedSession, SessionPage, SignInCode } from '../sessions/contract.ts';
+import { Sizes } from '../sizes/contract.ts';
 import { SourceList } from '../sources/contract.ts';
 import { Stats } from '../statistics/contract.ts';
 import { Story } from '../story/contract.ts';
@@ -26,6 +27,7 @@ export const answers = {
   story: lenient(Story),
   sources: lenient(SourceList),
   replicas: lenient(ReplicaList),
+  sizes: lenient(Sizes),
   search: lenient(SearchAnswer),
   stats: lenient(Stats),
   outboxCounts: lenient(OutboxCounts),

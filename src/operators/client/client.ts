@@ -104,6 +104,8 @@ export function createOperatorsClient(options: HttpClientOptions) {
     sources: async () => (await get('/sources', answers.sources)).items,
     /** The processes of the service, their versions, and which one leads the relay. */
     replicas: async () => (await get('/replicas', answers.replicas)).items,
+    /** What the tables hold now, and what a day adds. */
+    sizes: () => get('/sizes', answers.sizes),
 
     /** What an id, an error code, a source or the begin of a job's id leads to. */
     search: (text: string) => get('/search', answers.search, { q: text }),

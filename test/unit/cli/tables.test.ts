@@ -10,6 +10,7 @@ import { groupColumns } from '../../../src/operators/kernel/group/group.command.
 import { FAILURE_COLUMNS } from '../../../src/operators/quarantine/command.ts';
 import { REPLICAS } from '../../../src/operators/replicas/command.ts';
 import { SKIP_COLUMNS } from '../../../src/operators/replays/command.ts';
+import { shownTables, SIZES } from '../../../src/operators/sizes/command.ts';
 import { DRIFT, REFUSED, SECRETS, SOURCES } from '../../../src/operators/sources/command.ts';
 import {
   DELIVERIES,
@@ -62,6 +63,7 @@ const TABLES = {
   'replays list': table(rows.replays, COLUMNS.replays),
   'replays show': table(rows.skips, SKIP_COLUMNS),
   replicas: table(rows.replicas, REPLICAS),
+  sizes: table(shownTables(rows.sizes), SIZES),
   log: table(rows.operatorLog, COLUMNS['operator-log']),
   sources: table(rows.sources, SOURCES),
   'sources: secrets': table(rows.secrets, SECRETS),
