@@ -11,7 +11,7 @@ import { ROOT } from '../../scripts/relay.ts';
 import { lastLines, makeThrowAwayFolder } from '../../scripts/services/folders.ts';
 import { createGuard } from '../../scripts/services/guard.ts';
 import { answers, findFreePort } from '../../scripts/services/ports.ts';
-import { startRabbitmq } from '../../scripts/services/rabbitmq.ts';
+import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
 import { listen } from '../support/bus.ts';
 import { createFolder } from '../support/folder.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
@@ -71,8 +71,8 @@ test.skipIf(!TEST_HAPROXY || !TEST_PSQL)(
       { name: 'tallyhook_migrate', may: [] },
       { name: 'tallyhook_run', may: [] },
     ]);
-    expect((await broker.ctl('-q', '-s', 'list_users')).trim()).toBe('tallyhook\t[]');
-    expect((await broker.ctl('-q', '-s', 'list_permissions')).trim().split('\t')).toEqual([
+    expect(await listed(broker, 'list_users')).toBe('tallyhook\t[]');
+    expect((await listed(broker, 'list_permissions')).split('\t')).toEqual([
       'tallyhook',
       '^conversion\\.events$',
       '^(conversion\\.events|amq\\.default)$',
@@ -98,7 +98,14 @@ test.skipIf(!TEST_HAPROXY || !TEST_PSQL)(
     const replicas = [await startOne('relay-1'), await startOne('relay-2')] as const;
     const proxy = resources.use(await startProxy(replicas));
 
-    await broker.ctl('set_permissions', 'tallyhook', '.*', '.*', '.*'); // for a queue of the test's
+    await until(
+      'the account may have a queue, which the test needs',
+      async () => {
+        await broker.ctl('set_permissions', 'tallyhook', '.*', '.*', '.*');
+        return (await listed(broker, 'list_permissions')).endsWith('.*\t.*') ? true : undefined;
+      },
+      { limitMs: 60_000 },
+    );
     await using bus = await listen('conversion.events', { url: broker.url });
     expect(await deliverFrom('127.0.0.9', proxy.url)).toBe(202);
     await bus.received(1);
@@ -129,6 +136,12 @@ async function startBroker() {
     await guard.close();
     throw error;
   }
+}
+
+/** On a busy machine rabbitmqctl has been seen to succeed without a word, and without effect. */
+function listed({ ctl }: Pick<RabbitmqServer, 'ctl'>, what: string): Promise<string> {
+  const ask = async () => (await ctl('-q', '-s', what)).trim() || undefined;
+  return until(`rabbitmqctl ${what} says something`, ask, { limitMs: 60_000 });
 }
 
 /** Roles that can log in, but for the superuser, and which attributes each has beyond that. */
