@@ -41,8 +41,20 @@ const THROWN_AWAY = {
 /** Hundreds of databases of 5 MiB, and one with a million deliveries. */
 const DATABASES_BYTES = 8 * 2 ** 30;
 
-/** The programs that tests need: the variable that names each, how to find it, and what is said of a run without it. */
-const PROGRAMS = [
+/** A program that tests need: the variable that names it, how to find it, and what is said of a run without it. */
+type Program = {
+  readonly name: string;
+  readonly variable: string;
+  readonly without: string;
+  readonly isOnlyInAll?: boolean;
+  readonly find: (options: {
+    guard: Guard;
+    logFile: string;
+    log: (line: string) => void;
+  }) => Promise<string | undefined>;
+};
+
+const PROGRAMS: readonly Program[] = [
   { name: 'chromium', variable: 'TEST_CHROMIUM', find: findChromium, without: WITHOUT_CHROMIUM },
   { name: 'node', variable: 'TEST_OLD_NODE', find: findOldNode, without: WITHOUT_OLD_NODE },
   { name: 'python', variable: 'TEST_PYTHON', find: findPython, without: WITHOUT_PYTHON },
@@ -130,7 +142,7 @@ async function run(guard: Guard, given: Arguments): Promise<Tally[]> {
   if (arePure(args.paths)) return [await runWith(NO_SERVICES)];
   // These run at once. The tests run after them, since their times must not be disturbed.
   const [services, results] = await Promise.all([
-    startServices(guard, folder, progress),
+    startServices(guard, folder, progress, programsFor(args)),
     isNamed ? [] : runSteps(all),
   ]);
   const tests = services === undefined ? FAILED : await runWith(services);
@@ -165,12 +177,13 @@ async function startServices(
   guard: Guard,
   folder: string,
   { during, note }: Progress,
+  programs: readonly Program[],
 ): Promise<Services | undefined> {
   const { TEST_DATABASE_URL, TEST_AMQP_URL } = process.env;
   const isThrownAway = TEST_DATABASE_URL === undefined;
   const pids: Record<string, number> = {};
   try {
-    const [databaseUrl, amqpUrl, programs] = await Promise.all([
+    const [databaseUrl, amqpUrl, found] = await Promise.all([
       TEST_DATABASE_URL ??
         during('Postgres', async () => {
           const place = makeThrowAwayFolder(guard, roomInMemory(DATABASES_BYTES));
@@ -185,14 +198,14 @@ async function startServices(
           pids['RabbitMQ'] = rabbitmq.pid;
           return rabbitmq.url;
         }),
-      findPrograms(guard, folder, note),
+      findPrograms(programs, { guard, folder, log: note }),
       // For the sandbox's conversions: without ffmpeg their tests are skipped, and say so.
       chooseEngine({ guard, logFile: join(folder, 'install-ffmpeg.log'), log: note }),
     ]);
     const env = {
       TEST_DATABASE_URL: databaseUrl,
       TEST_AMQP_URL: amqpUrl,
-      ...programs,
+      ...found,
       // Its databases are deleted with its folder: dropping each of them would take half a minute.
       ...(isThrownAway && { TEST_POSTGRES_IS_THROWN_AWAY: 'true' }),
     };
@@ -203,14 +216,19 @@ async function startServices(
   }
 }
 
+/** Without those that no test of this run needs, so that none of them is installed for it. */
+function programsFor({ all, paths }: Arguments): readonly Program[] {
+  const hasDeploy = all || paths.some((path) => path.includes('deploy'));
+  return PROGRAMS.filter(({ isOnlyInAll = false }) => hasDeploy || !isOnlyInAll);
+}
+
 /** The variables that name what was found: empty where nothing was. */
 async function findPrograms(
-  guard: Guard,
-  folder: string,
-  log: (line: string) => void,
+  programs: readonly Program[],
+  { guard, folder, log }: { guard: Guard; folder: string; log: (line: string) => void },
 ): Promise<Record<string, string>> {
   const found = await Promise.all(
-    PROGRAMS.map(async ({ name, variable, find }) => {
+    programs.map(async ({ name, variable, find }) => {
       const path = await find({ guard, logFile: join(folder, `install-${name}.log`), log });
       return [variable, path ?? ''] as const;
     }),

@@ -6,18 +6,25 @@ import { findProgram, TRIAL_TIMEOUT_MS } from './find-program.ts';
 
 type Options = Parameters<typeof findProgram>[1];
 
-/** A program, the arguments that make it say its version, and the packages of Debian that bring it, if these are new enough. */
-type Program = { readonly name: string; readonly trial: string; readonly packages: readonly string[] };
+type Program = {
+  readonly name: string;
+  /** The arguments that make it say its version. */
+  readonly trial: string;
+  /** Those of Debian that bring it, if they are new enough. */
+  readonly packages: readonly string[];
+  /** No test of a short run needs it, so it is not installed for one. */
+  readonly isOnlyInAll?: true;
+};
 
 const PROGRAMS: readonly Program[] = [
   { name: 'nginx', trial: '-v', packages: ['nginx-light'] },
   { name: 'haproxy', trial: '-v', packages: ['haproxy'] },
   { name: 'caddy', trial: 'version', packages: ['caddy'] },
-  { name: 'buildah', trial: '--version', packages: ['buildah'] },
-  { name: 'podman', trial: '--version', packages: ['podman', 'runc'] },
-  { name: 'docker-compose', trial: 'version', packages: ['docker-compose'] },
+  { name: 'buildah', trial: '--version', packages: ['buildah'], isOnlyInAll: true },
+  { name: 'podman', trial: '--version', packages: ['podman', 'runc'], isOnlyInAll: true },
+  { name: 'docker-compose', trial: 'version', packages: ['docker-compose'], isOnlyInAll: true },
   { name: 'systemd-analyze', trial: '--version', packages: ['systemd'] },
-  { name: 'psql', trial: '--version', packages: ['postgresql-client'] },
+  { name: 'psql', trial: '--version', packages: ['postgresql-client'], isOnlyInAll: true },
   { name: 'strace', trial: '-V', packages: ['strace'] },
   { name: 'kubectl', trial: 'version --client', packages: [] },
 ];
@@ -29,11 +36,12 @@ const ofDebian = (packages: readonly string[]) =>
 
 /** For each program: the variable that names it, how to find it, and what is said at the end of a run without it. */
 export const DEPLOY_PROGRAMS = PROGRAMS.map((program) => {
-  const { name, trial, packages } = program;
+  const { name, trial, packages, isOnlyInAll = false } = program;
   const variable = `TEST_${name.toUpperCase().replace('-', '_')}`;
   return {
     name,
     variable,
+    isOnlyInAll,
     without: `The tests of deploy/ that need ${name} did not run, since there is none here: install it${ofDebian(packages)}, \
 or name another by ${variable}=/path/to/${name}.`,
     find: (options: Options) =>

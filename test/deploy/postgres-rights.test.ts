@@ -34,6 +34,14 @@ const untilSaid = (log: readonly object[], sentence: string, from = 0) =>
     interval: 50,
   });
 
+/** What `tallyhook migrate` says with the two roles of the schema `fresh`. */
+async function migrating() {
+  const { code, stderr } = await runCommand(['migrate'], {
+    env: { DATABASE_URL: fresh(asRunning()), MIGRATION_DATABASE_URL: fresh(asMigrating()) },
+  });
+  return { code, stderr };
+}
+
 describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
   let own: OwnPostgres;
 
@@ -143,12 +151,6 @@ describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
 
   test('that migrates needs each right that it has, and says what it lacks', async () => {
     await using admin = await openSession({ url: urlOf(undefined) });
-    const migrating = async () => {
-      const { code, stderr } = await runCommand(['migrate'], {
-        env: { DATABASE_URL: fresh(asRunning()), MIGRATION_DATABASE_URL: fresh(asMigrating()) },
-      });
-      return { code, stderr };
-    };
     await admin.query(
       `create schema fresh; grant usage, create on schema fresh to ${MIGRATE}; grant usage on schema fresh to ${RUN}`,
     );

@@ -8,7 +8,7 @@ import { RejectError, TimeLimitError, UnavailableError } from '../../../src/subs
 import { startSubscriberWorld } from '../../support/subscribers.ts';
 import { until } from '../../support/until.ts';
 
-const reject = () => {
+const refuse = () => {
   throw new RejectError('no such customer');
 };
 
@@ -211,7 +211,7 @@ test('a dead letter has its error among its headers, and all that the message ha
 
 test('a subscriber of the dead-letter queue hears why; what dies twice is counted', async () => {
   await using world = await startSubscriberWorld();
-  await world.subscribe({ on: { completed: reject } });
+  await world.subscribe({ on: { completed: refuse } });
   await world.publish([{ job: 'job_1' }]);
   const first = await deadLetter(world);
   world.channel.publish(world.exchange, 'job.completed.default', first.content, first.properties);

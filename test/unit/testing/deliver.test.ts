@@ -154,29 +154,30 @@ test('a handler is called by hand, with any delivery', async () => {
   expectTypeOf(delivery).toEqualTypeOf<MessageDelivery<Client>>();
 });
 
+/** The compiler refuses each line below a mark, or the mark itself. Nothing of it runs. */
+function calls(): void {
+  // @ts-expect-error -- error_code
+  sampleEvent({ kind: 'failed', fields: { eror_code: 'TIMEOUT' } });
+  // @ts-expect-error -- a failed job has no costs
+  sampleNotification({ kind: 'failed', fields: { cost_cents: 1 } });
+  // @ts-expect-error -- costs are a number
+  signedNotification({ kind: 'completed', secret: 'a secret', fields: { cost_cents: '1' } });
+  // @ts-expect-error -- percent
+  sampleEvent({ kind: 'progress', precent: 5 });
+  // @ts-expect-error -- redelivered
+  sampleDelivery({ redeliverd: true });
+  // @ts-expect-error -- timeLimitMs
+  void deliver({}, sampleEvent({ kind: 'failed' }), { timelimitMs: 5 });
+  // @ts-expect-error -- completed
+  void deliver({ complete: () => {} }, sampleEvent({ kind: 'completed' }));
+  // @ts-expect-error -- the handler needs a client
+  void deliver(bill, sampleEvent({ kind: 'completed' }));
+  // @ts-expect-error -- a text is no client
+  void deliver(bill, sampleEvent({ kind: 'completed' }), { tx: 'a client' });
+  sampleEvent({ kind: 'failed', fields: { error_code: 'TIMEOUT' }, otherFields: { anything: 1 } });
+  void deliver({ completed: (_, { tx }) => tx.query('', []) }, {}, { tx: createClient().client });
+}
+
 test('what is misspelt does not compile', () => {
-  // The compiler refuses each line below a mark, or the mark itself. Nothing of it runs.
-  const calls = () => {
-    // @ts-expect-error -- error_code
-    sampleEvent({ kind: 'failed', fields: { eror_code: 'TIMEOUT' } });
-    // @ts-expect-error -- a failed job has no costs
-    sampleNotification({ kind: 'failed', fields: { cost_cents: 1 } });
-    // @ts-expect-error -- costs are a number
-    signedNotification({ kind: 'completed', secret: 'a secret', fields: { cost_cents: '1' } });
-    // @ts-expect-error -- percent
-    sampleEvent({ kind: 'progress', precent: 5 });
-    // @ts-expect-error -- redelivered
-    sampleDelivery({ redeliverd: true });
-    // @ts-expect-error -- timeLimitMs
-    void deliver({}, sampleEvent({ kind: 'failed' }), { timelimitMs: 5 });
-    // @ts-expect-error -- completed
-    void deliver({ complete: () => {} }, sampleEvent({ kind: 'completed' }));
-    // @ts-expect-error -- the handler needs a client
-    void deliver(bill, sampleEvent({ kind: 'completed' }));
-    // @ts-expect-error -- a text is no client
-    void deliver(bill, sampleEvent({ kind: 'completed' }), { tx: 'a client' });
-    sampleEvent({ kind: 'failed', fields: { error_code: 'TIMEOUT' }, otherFields: { anything: 1 } });
-    void deliver({ completed: (_, { tx }) => tx.query('', []) }, {}, { tx: createClient().client });
-  };
   expect(calls).toBeTypeOf('function');
 });
