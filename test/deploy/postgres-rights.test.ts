@@ -34,14 +34,6 @@ const untilSaid = (log: readonly object[], sentence: string, from = 0) =>
     interval: 50,
   });
 
-/** What `tallyhook migrate` says with the two roles of the schema `fresh`. */
-async function migrating() {
-  const { code, stderr } = await runCommand(['migrate'], {
-    env: { DATABASE_URL: fresh(asRunning()), MIGRATION_DATABASE_URL: fresh(asMigrating()) },
-  });
-  return { code, stderr };
-}
-
 describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
   let own: OwnPostgres;
 
@@ -52,6 +44,14 @@ describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
     return url.href;
   };
   const [asMigrating, asRunning] = [() => urlOf(MIGRATE), () => urlOf(RUN)];
+
+  /** What `tallyhook migrate` says with the two roles of the schema `fresh`. */
+  async function migrating() {
+    const { code, stderr } = await runCommand(['migrate'], {
+      env: { DATABASE_URL: fresh(asRunning()), MIGRATION_DATABASE_URL: fresh(asMigrating()) },
+    });
+    return { code, stderr };
+  }
 
   /** As the superuser, in Tallyhook's database. */
   async function query<Row extends Record<string, unknown>>(
