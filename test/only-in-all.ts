@@ -21,7 +21,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
     because: 'minutes long; a shorter one of the same kind stays',
     files: [
       'test/torture/torture.test.ts', // torture-short
-      'test/deploy/tls.test.ts', // tls-postgres, tls-https
+      'test/deploy/tls.test.ts', // tls-https
       'test/fault/floods.test.ts',
       'test/fault/guesses.test.ts', // api-access
       'test/fault/replay-resume.test.ts', // replays-feeding
@@ -34,6 +34,8 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
     because: 'servers of their own, for rarer faults; broker, postgres, leader and process stay',
     files: [
       'test/deploy/pooler.test.ts',
+      'test/deploy/proxies-restart.test.ts', // proxies
+      'test/deploy/tls-postgres.test.ts', // tls-https, unit/certificates
       'test/deploy/systemd.test.ts', // units
       'test/deploy/compose.test.ts', // unit/compose
       'test/deploy/broker-rights.test.ts',

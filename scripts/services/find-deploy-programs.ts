@@ -25,7 +25,7 @@ const PROGRAMS: readonly Program[] = [
   { name: 'docker-compose', trial: 'version', packages: ['docker-compose'], isOnlyInAll: true },
   { name: 'systemd-analyze', trial: '--version', packages: ['systemd'] },
   { name: 'psql', trial: '--version', packages: ['postgresql-client'], isOnlyInAll: true },
-  { name: 'strace', trial: '-V', packages: ['strace'] },
+  { name: 'strace', trial: '-V', packages: ['strace'], isOnlyInAll: true },
   { name: 'kubectl', trial: 'version --client', packages: [] },
 ];
 

@@ -154,8 +154,6 @@ async function startContainer(manifests: Manifests, folder: TestFolder) {
       PORT: String(ports['intake']),
       OPERATOR_PORT: String(ports['operators']),
       ANSWER_DEADLINE_MS,
-      // As the manifests have it, it would take most of the test's time.
-      ...(IS_SHORT_RUN && { SHUTDOWN_DELAY_MS: String(Math.min(10_000, promisedMs(2_000))) }),
     },
   });
   const ask = (port: unknown, path: unknown, init?: Parameters<typeof fetchAfresh>[1]) =>
@@ -180,7 +178,7 @@ async function startContainer(manifests: Manifests, folder: TestFolder) {
   };
 }
 
-test.skipIf(!KUBECTL)(
+test.skipIf(!KUBECTL || IS_SHORT_RUN)(
   'the page leads to a service that Kubernetes finds alive and ready, that takes a delivery, is scraped, and ends in its time',
   async () => {
     await using roles = await createRoles();

@@ -8,7 +8,6 @@ import { PROXIES, startDeployedProxy } from '../support/deployed-proxies.ts';
 import { eventIds } from '../support/facts.ts';
 import { type Load, startLoad } from '../support/load.ts';
 import { startReplica } from '../support/replica.ts';
-import { cases } from '../only-in-all.ts';
 
 /** As docs/deploy.md has it: nginx does not ask for readiness. */
 const SHUTDOWN_DELAY_MS = { nginx: '0', haproxy: '3000', caddy: '3000' } as const;
@@ -19,7 +18,7 @@ const SENDERS = { senders: 4, pauseMs: 200 } as const;
 /** Before, between and after the restarts. */
 const AWHILE = 20;
 
-const names = cases(['nginx'] as const, ['haproxy', 'caddy'] as const);
+const names = ['nginx', 'haproxy', 'caddy'] as const;
 
 function moreAnswers({ reached, acknowledged }: Load): Promise<void> {
   return reached(acknowledged().size + AWHILE);

@@ -10,6 +10,7 @@ import { amqpUrl, listen, newExchange } from '../support/bus.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { createFolder, type TestFolder } from '../support/folder.ts';
 import { operators } from '../support/operators.ts';
+import { IS_SHORT_RUN } from '../only-in-all.ts';
 import { startProgram } from '../support/replica.ts';
 import { createRoles } from '../support/roles.ts';
 import { completed, deliver, newJobId, SECRET } from '../support/sender.ts';
@@ -139,30 +140,36 @@ async function layOut(folder: TestFolder, unit: Unit, secrets: Readonly<Record<s
   return environmentOf(unit, folder.path(''));
 }
 
-test('the migration’s command line makes the tables with the role of its own', async () => {
-  await using folder = await createFolder();
-  await using roles = await createRoles();
-  const secrets = { 'migration-database-url': roles.migrating.url, 'database-url': roles.running.url };
-  const [program = '', ...args] = commandOf(migration);
-  await using command = startProgram(program, args, { env: await layOut(folder, migration, secrets) });
+test.skipIf(IS_SHORT_RUN)(
+  'the migration’s command line makes the tables with the role of its own',
+  async () => {
+    await using folder = await createFolder();
+    await using roles = await createRoles();
+    const secrets = { 'migration-database-url': roles.migrating.url, 'database-url': roles.running.url };
+    const [program = '', ...args] = commandOf(migration);
+    await using command = startProgram(program, args, { env: await layOut(folder, migration, secrets) });
 
-  expect(await command.exited).toEqual({ code: 0, signal: null });
-  const owners = await roles.database.query(
-    "select distinct tableowner from pg_tables where schemaname = 'public'",
-  );
-  expect(owners).toEqual([{ tableowner: roles.migrating.name }]);
-});
+    expect(await command.exited).toEqual({ code: 0, signal: null });
+    const owners = await roles.database.query(
+      "select distinct tableowner from pg_tables where schemaname = 'public'",
+    );
+    expect(owners).toEqual([{ tableowner: roles.migrating.name }]);
+  },
+);
 
-test('a secret that is no URL ends the command line with 78, and is not shown', async () => {
-  await using folder = await createFolder();
-  const secrets = { 'database-url': 'hunter2-is-no-url', 'amqp-url': amqpUrl(), 'signing-secrets': SECRET };
-  const [program = '', ...args] = commandOf(service);
-  await using command = startProgram(program, args, { env: await layOut(folder, service, secrets) });
+test.skipIf(IS_SHORT_RUN)(
+  'a secret that is no URL ends the command line with 78, and is not shown',
+  async () => {
+    await using folder = await createFolder();
+    const secrets = { 'database-url': 'hunter2-is-no-url', 'amqp-url': amqpUrl(), 'signing-secrets': SECRET };
+    const [program = '', ...args] = commandOf(service);
+    await using command = startProgram(program, args, { env: await layOut(folder, service, secrets) });
 
-  expect(await command.exited).toEqual({ code: 78, signal: null });
-  expect(command.stderr()).toContain('DATABASE_URL must be a URL');
-  expect(command.stdout() + command.stderr()).not.toContain('hunter2');
-});
+    expect(await command.exited).toEqual({ code: 78, signal: null });
+    expect(command.stderr()).toContain('DATABASE_URL must be a URL');
+    expect(command.stdout() + command.stderr()).not.toContain('hunter2');
+  },
+);
 
 /** The system calls and the families of sockets in a trace by `strace -f`. */
 function readTrace(path: string) {
@@ -200,7 +207,7 @@ function allowedCalls(unit: Unit): Set<string> {
   return allowed;
 }
 
-test.skipIf(!analyze || !mayTrace)(
+test.skipIf(!analyze || !mayTrace || IS_SHORT_RUN)(
   'the unit allows each system call and each family of sockets that a service’s life needs',
   async () => {
     const exchange = newExchange();
