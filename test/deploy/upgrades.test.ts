@@ -127,7 +127,7 @@ describe.skipIf(!PREVIOUS)('an upgrade', () => {
     expect(await runProcess(['migrate'], { env, main: older.main })).toMatchObject({ code: 0 });
     const { value: token } = await newToken(database);
     await using pair = await startPair(older, running.url, exchange);
-    await using load = startLoad(pair.urls, { senders: 4, pauseMs: 10, redeliver: true });
+    await using load = startLoad(pair.urls, { senders: 4, pauseMs: 100, redeliver: true });
 
     /** Whatever versions run now take deliveries and publish them. */
     const untilMoreArrived = async () => {
