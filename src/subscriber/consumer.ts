@@ -60,7 +60,7 @@ export function createConsumer<Tx>(options: {
     isOurs ||= wasMissing;
     if (wasConnected) isQueueLost ||= wasMissing;
     const channel = await link.model.createChannel();
-    channel.on('error', link.fail);
+    channel.on('error', () => {}); // until it consumes, its operations reject with what has to be said
     channel.on('close', () => {
       // Later: if the connection closed with it, that says why.
       setImmediate(() => isClosing || link.fail(new Error('the broker closed the channel')));
@@ -70,6 +70,7 @@ export function createConsumer<Tx>(options: {
     const otherConsumers = (await findQueue(link.model, topology.queue))?.consumers ?? 0;
     standing = 'unknown';
     await consume(link, channel, isOwnForm);
+    channel.on('error', link.fail);
     current = channel;
     const { queue } = topology;
     tell({ type: 'connected', queue, again: wasConnected, queueWasGone: isQueueLost, otherConsumers });

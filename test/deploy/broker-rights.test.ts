@@ -61,7 +61,7 @@ const SUBSCRIBER_WITHOUT: readonly (readonly [lacks: string, rights: Partial<Rig
   ['configure the queue', { configure: `^${QUEUE}\\.dead$` }, `access to queue '${QUEUE}'`],
   ['configure its dead letters', { configure: `^${QUEUE}$` }, `access to exchange '${QUEUE}.dead'`],
   ['write to the queue', { write: `^${QUEUE}\\.dead$` }, `access to queue '${QUEUE}'`],
-  ['write to its dead letters', { write: `^${QUEUE}$` }, `access to exchange '${QUEUE}.dead'`],
+  ['write to its dead letters', { write: `^${QUEUE}$` }, `access to queue '${QUEUE}.dead'`],
   ['read the queue', { read: `^(${QUEUE}\\.dead|${X})$` }, `access to queue '${QUEUE}'`],
   ['read its dead letters', { read: `^(${QUEUE}|${X})$` }, `access to exchange '${QUEUE}.dead'`],
   ['read the exchange', { read: `^${QUEUE}(\\.dead)?$` }, `access to exchange '${EXCHANGE}'`],
