@@ -35,10 +35,11 @@ case "${1:-}" in
     allow "$2" "^$own\$" "^$own\$" "^($own|$exchanges)\$"
     allow_keys "$2" '^$' "$keys${3:+($3)\\.}"
     ;;
-  monitor) # sees all virtual hosts; without permissions it opens no AMQP connection
+  monitor) # sees nodes and connections, and the queues of this virtual host; it can do nothing with them
     name=${MONITOR:-tallyhook_monitor}
     account "$name"
     rabbitmqctl -q set_user_tags "$name" monitoring
+    allow "$name" '^$' '^$' '^$'
     ;;
   *)
     echo 'usage: PASSWORD=… rabbitmq.sh publish | subscribe QUEUE [KINDS] | monitor' >&2

@@ -434,7 +434,7 @@ test.for(SUBSCRIBER_WITHOUT)(
   },
 );
 
-test('the account that watches sees nodes and queues, and opens no connection, takes no message and deletes nothing', async () => {
+test('the account that watches sees nodes and queues, and takes no message, publishes none and deletes nothing', async () => {
   await waitFor(async () => {
     expect(await manage(WATCHING, queuePath(`${QUEUE}.dead`))).toMatchObject({
       status: 200,
@@ -444,28 +444,42 @@ test('the account that watches sees nodes and queues, and opens no connection, t
   expect(await manage(WATCHING, 'nodes')).toMatchObject({ status: 200, body: [{ running: true }] });
 
   const take = { count: 1, ackmode: 'ack_requeue_true', encoding: 'auto' };
+  const send = {
+    properties: {},
+    routing_key: 'job.completed.default',
+    payload: '',
+    payload_encoding: 'string',
+  };
   for (const [path, init] of [
     [`${queuePath(`${QUEUE}.dead`)}/get`, { method: 'POST', body: JSON.stringify(take) }],
+    [`exchanges/${VHOST}/${QUEUE}.dead/publish`, { method: 'POST', body: JSON.stringify(send) }],
     [`${queuePath(`${QUEUE}.dead`)}/contents`, { method: 'DELETE' }],
     [queuePath(`${QUEUE}.dead`), { method: 'DELETE' }],
     [queuePath('another'), { method: 'PUT', body: '{}' }],
     ['users', {}],
   ] as const) {
-    expect({ path, status: (await manage(WATCHING, path, init)).status }).toEqual({ path, status: 401 });
+    const { status, body } = await manage(WATCHING, path, init);
+    expect({ path, isRefused: status >= 400, body }).toEqual({
+      path,
+      isRefused: true,
+      body: expect.objectContaining({
+        reason: expect.stringMatching(/ACCESS_REFUSED|access refused|Not admin/i) as string,
+      }) as object,
+    });
   }
-  expect(await relaySays(urlOf(MONITOR))).toMatchObject({
-    code: 'access_refused',
-    message: expect.stringContaining(`the account '${MONITOR}' has no permissions`) as string,
-  });
 });
 
-test('without its tag, or with a lesser one, the account that watches is refused', async () => {
+test('without its permissions, or its tag, the account that watches is refused, and is told why', async () => {
+  await administer(`permissions/${VHOST}/${MONITOR}`, 'DELETE');
+  expect(await manage(WATCHING, queuePath(QUEUE))).toMatchObject({
+    status: 401,
+    body: { reason: 'User not authorised to access virtual host' },
+  });
   await administer(`users/${MONITOR}`, 'PUT', { password: PASSWORD, tags: 'management' });
   expect(await manage(WATCHING, 'nodes')).toMatchObject({
     status: 401,
     body: { reason: 'Not monitor user' },
   });
-  expect(await manage(WATCHING, queuePath(QUEUE))).toMatchObject({ status: 401 });
   await administer(`users/${MONITOR}`, 'PUT', { password: PASSWORD, tags: '' });
   expect(await manage(WATCHING, 'overview')).toMatchObject({
     status: 401,
