@@ -18,8 +18,8 @@ type Program = {
 
 const PROGRAMS: readonly Program[] = [
   { name: 'nginx', trial: '-v', packages: ['nginx-light'] },
-  { name: 'haproxy', trial: '-v', packages: ['haproxy'] },
-  { name: 'caddy', trial: 'version', packages: ['caddy'] },
+  { name: 'haproxy', trial: '-v', packages: ['haproxy'], isOnlyInAll: true },
+  { name: 'caddy', trial: 'version', packages: ['caddy'], isOnlyInAll: true },
   { name: 'buildah', trial: '--version', packages: ['buildah'], isOnlyInAll: true },
   { name: 'podman', trial: '--version', packages: ['podman', 'runc'], isOnlyInAll: true },
   { name: 'docker-compose', trial: 'version', packages: ['docker-compose'], isOnlyInAll: true },

@@ -55,8 +55,6 @@ export const PROXIES = {
 
 export type ProxyName = keyof typeof PROXIES;
 
-export const PROXY_NAMES = Object.keys(PROXIES) as ProxyName[];
-
 export async function startDeployedProxy(
   name: ProxyName,
   replicas: readonly [string, string],
