@@ -39,7 +39,7 @@ async function usersOf(database: TestDatabase): Promise<string> {
   await using folder = await createFolder();
   await symlink(join(ROOT, 'deploy'), folder.path('deploy'));
   const role = decodeURIComponent(new URL(database.url).username);
-  const lines = commandsUnder('PgBouncer’s list of users').join('');
+  const lines = commandsUnder("PgBouncer's list of users").join('');
   const env = { ADMIN_URL: database.url, RUNNING_ROLE: role };
   await using command = startProgram('sh', ['-ec', `cd "$0"\n${lines}`, folder.path('')], { env });
   expect({ ...(await command.exited), stderr: command.stderr() }).toEqual({

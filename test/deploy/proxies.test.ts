@@ -111,10 +111,11 @@ for (const name of cases<ProxyName>(['nginx'], ['haproxy', 'caddy'])) {
       async ([bytes, headers]) => {
         const before = await countTooLarge();
 
-        expect(await send(oddBody(bytes), headers)).toMatchObject({
-          status: 413,
-          body: { error: 'payload_too_large' },
-        });
+        // HAProxy ends the connection once it has passed the answer on, also while the sender still sends and does not read.
+        const refused = await send(oddBody(bytes), headers).catch((error: Error) => error);
+        if (!(name === 'haproxy' && refused instanceof Error)) {
+          expect(refused).toMatchObject({ status: 413, body: { error: 'payload_too_large' } });
+        }
         await expect.poll(countTooLarge).toBe(before + 1);
       },
     );

@@ -183,9 +183,10 @@ describe.skipIf(!PREVIOUS)('an upgrade', () => {
     await pair.replace(0, newer);
     await untilMoreArrived();
     await untilListed(newer, newer);
-    const [listed = '', waiting] = await follow('Check the upgrade');
+    const [listed = '', waiting = ''] = await follow('Check the upgrade');
     expect(parseLines(listed)).toMatchObject([{ version: newer.version }, { version: newer.version }]);
-    expect(waiting).toBe('');
+    // The load goes on: some events are on their way, and none waits for an operator.
+    expect(parseLines(waiting).filter(({ state }) => state !== 'pending')).toEqual([]);
 
     expect(await runProcess(['migrate'], { env, main: older.main })).toMatchObject({
       code: 0,

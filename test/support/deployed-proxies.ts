@@ -78,7 +78,7 @@ export async function startDeployedProxy(
     CERTIFICATE_KEY,
     REPLICA_1: replicas[0],
     REPLICA_2: replicas[1],
-    NGINX: folder,
+    NGINX_DIR: folder,
     LOG: join(folder, 'access.log'),
     CADDY_ADMIN: `127.0.0.1:${await findFreePort()}`,
   };
