@@ -18,9 +18,10 @@ On a newer schema it changes and grants nothing: it succeeds if this program may
   migrate
 ${optionHelp(OPTIONS)}
 
-The plan has the migrations that would run, what they lock, the oldest program that may run afterwards, and the rights that
-would change. Any role that may read can ask for it. Piped, it is a JSON object. The exit code is 0, whatever it says, and
-78 where migrate would be refused.`;
+The plan has the migrations that would run, what they lock, the oldest program that may run afterwards, whether the role that
+asks may migrate, and with MIGRATION_DATABASE_URL the rights that would change. Any role that may read can ask for it. Piped,
+it is a JSON object. The exit code is 0, whatever it says, 78 where the schema or the two roles do not fit, and 1 where the
+database cannot be asked.`;
 
 export const migrateCommand: Command = {
   help,

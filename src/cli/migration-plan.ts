@@ -5,7 +5,8 @@ import type { Paint } from '../terminal/io.ts';
 import { bytes, counted } from '../terminal/readable.ts';
 import { type Column, renderTable } from '../terminal/table.ts';
 
-export function planAsJson({ pending, newer, oldestProgram, mayReplicasStay, rights }: Plan): unknown {
+export function planAsJson(plan: Plan): unknown {
+  const { pending, newer, oldestProgram, mayReplicasStay, obstacle, rights } = plan;
   return {
     pending: pending.map(({ name, lockTimeout, locks }) => ({
       migration: name,
@@ -15,6 +16,8 @@ export function planAsJson({ pending, newer, oldestProgram, mayReplicasStay, rig
     newer,
     oldest_program: oldestProgram,
     replicas_may_stay: mayReplicasStay,
+    may_migrate: obstacle === undefined,
+    obstacle: obstacle ?? null,
     rights: rights ?? null,
   };
 }
@@ -38,7 +41,7 @@ export function planAsText(plan: Plan, terminal: Terminal): string {
 }
 
 function migrationLines(
-  { pending, newer, oldestProgram, mayReplicasStay }: Plan,
+  { pending, newer, oldestProgram, mayReplicasStay, obstacle }: Plan,
   terminal: Terminal,
 ): string[] {
   if (newer.length > 0) {
@@ -55,6 +58,7 @@ function migrationLines(
     mayReplicasStay
       ? 'replicas that run now may go on, and restart'
       : 'replicas that run now have to be stopped first',
+    ...(obstacle === undefined ? [] : [obstacle]),
   ];
 }
 

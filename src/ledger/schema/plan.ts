@@ -7,7 +7,7 @@ import { EFFECTS, type Effects, type Lock, WHO_WAITS } from './effects.ts';
 import { FILES } from './migrate.ts';
 import { withMigrationSessions } from './migration-session.ts';
 import { planRights, type PlannedRights } from './planned-rights.ts';
-import { checkMigratingRole, currentRole } from './roles.ts';
+import { checkMigratingRole, currentRole, readMigrationObstacle } from './roles.ts';
 import { executedMigrations, readRequirements, readSchemaFit } from './schema-fit.ts';
 
 export type PlannedLock = Lock & {
@@ -33,6 +33,8 @@ export type Plan = {
   readonly oldestProgram: string;
   /** Whether replicas of the program that migrated last may go on afterwards, and restart. */
   readonly mayReplicasStay: boolean;
+  /** Why the role that asks cannot migrate. Undefined if it can, or if nothing would be changed since the schema is newer. */
+  readonly obstacle: string | undefined;
   /** Undefined if the role that runs is the one that migrates, or nothing is granted. */
   readonly rights: PlannedRights | undefined;
 };
@@ -73,6 +75,10 @@ export async function planMigration(
         newer,
         oldestProgram,
         mayReplicasStay: executed.length === 0 || executed.some((name) => name >= oldestProgram),
+        obstacle:
+          newer.length === 0
+            ? await readMigrationObstacle(trx, { isPending: missing.length > 0 })
+            : undefined,
         rights: other && newer.length === 0 ? await planRights(trx, other) : undefined,
       };
     });

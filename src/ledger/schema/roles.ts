@@ -64,16 +64,36 @@ export async function currentRole(db: Kysely<unknown>): Promise<string> {
   return rows[0]?.role ?? '';
 }
 
+/** A third role, which owns the tables; null without one. */
+const OWNER = sql<string | null>`(
+  select pg_get_userbyid(relowner) from pg_class
+  where oid = to_regclass('deliveries') and not pg_has_role(relowner, 'usage')
+)`;
+
+/** Why Postgres would not let our role migrate, for people; undefined if it would. Only what is pending creates something. */
+export async function readMigrationObstacle(
+  db: Kysely<unknown>,
+  { isPending }: { isPending: boolean },
+): Promise<string | undefined> {
+  const { rows } = await sql<{ role: string; schema: string; mayCreate: boolean; owner: string | null }>`
+    select current_user as role, current_schema() as schema, ${OWNER} as owner,
+      has_schema_privilege(current_schema(), 'create') as "mayCreate"`.execute(db);
+  const [found] = rows;
+  if (found === undefined) return undefined;
+  const { role, schema, mayCreate, owner } = found;
+  if (owner !== null) return `"${role}" may not migrate: the tables belong to "${owner}"`;
+  if (mayCreate || !isPending) return undefined;
+  return `"${role}" may not migrate: it may not create in the schema "${schema}"`;
+}
+
 /**
  * To be called before anything is changed.
  * @throws SchemaError if the running role may act as the migrating one, or the tables belong to a third role.
  */
 export async function checkMigratingRole(db: Kysely<unknown>, running: string): Promise<void> {
   const { rows } = await sql<{ migrating: string; isApart: boolean; owner: string | null }>`
-    select current_user as migrating, not pg_has_role(${running}::name, current_user, 'member') as "isApart", (
-      select pg_get_userbyid(relowner) from pg_class
-      where oid = to_regclass('deliveries') and not pg_has_role(relowner, 'usage')
-    ) as owner`.execute(db);
+    select current_user as migrating, not pg_has_role(${running}::name, current_user, 'member') as "isApart",
+      ${OWNER} as owner`.execute(db);
   const { migrating = '', isApart = false, owner = null } = rows[0] ?? {};
   if (!isApart) {
     throw new SchemaError(

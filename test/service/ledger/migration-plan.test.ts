@@ -260,6 +260,8 @@ describe('the command', () => {
         newer: [],
         oldest_program: OURS,
         replicas_may_stay: true,
+        may_migrate: true,
+        obstacle: null,
         rights: null,
       },
     ]);
@@ -290,6 +292,35 @@ describe('the command', () => {
     expect(await planMigration(running.url, undefined, program(LIGHT))).toMatchObject({
       pending: [{ name: '9991-light', locks: [{ table: 'deliveries' }] }],
     });
+  });
+
+  test('says why a role may not migrate, where migrate is refused', async () => {
+    await using roles = await createRoles();
+    const { database, migrating, running } = roles;
+    const alone = cliWith({ DATABASE_URL: running.url });
+    const both = cliWith({ DATABASE_URL: running.url, MIGRATION_DATABASE_URL: migrating.url });
+    const mayNotCreate = `"${running.name}" may not migrate: it may not create in the schema "public"`;
+    expect(await alone.items('migrate', '--plan')).toMatchObject([
+      { may_migrate: false, obstacle: mayNotCreate },
+    ]);
+    const { code, screen } = await alone.onTerminal(['migrate', '--plan']);
+    expect({ code, last: screen.trimEnd().split('\n').at(-1) }).toEqual({ code: 0, last: mayNotCreate });
+    expect(await alone.run('migrate')).toMatchObject({ code: 78 });
+    expect(await both.items('migrate', '--plan')).toMatchObject([{ may_migrate: true, obstacle: null }]);
+
+    await migrate(running.url, migrating.url);
+    const notOwner = `"${running.name}" may not migrate: the tables belong to "${migrating.name}"`;
+    expect(await alone.items('migrate', '--plan')).toMatchObject([
+      { pending: [], may_migrate: false, obstacle: notOwner },
+    ]);
+    expect(await alone.run('migrate')).toMatchObject({ code: 78 });
+
+    await database.query(`alter schema public owner to current_user`);
+    const mayNow = async (...added: Record<string, AheadMigration>[]) =>
+      (await planMigration(running.url, migrating.url, program(...added))).obstacle;
+    expect(await mayNow(LIGHT)).toBe(mayNotCreate.replace(running.name, migrating.name));
+    expect(await mayNow()).toBeUndefined();
+    expect(await migrate(migrating.url)).toEqual([]);
   });
 
   test('has the rights that migrate would give and take, and no others', async () => {
