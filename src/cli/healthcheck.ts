@@ -3,7 +3,7 @@
 
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
-import { describeError } from '../base/errors.ts';
+import { ConfigError, describeError } from '../base/errors.ts';
 import { parse } from '../terminal/arguments.ts';
 import type { Command } from '../terminal/command.ts';
 import { withLocalRun } from '../terminal/environment.ts';
@@ -12,10 +12,12 @@ const help = `Says whether the service beside it, at OPERATOR_HOST and OPERATOR_
 
   healthcheck
 
-Exit code 0 if it is, 1 if not. Alive is not ready: /readyz says whether it takes deliveries.`;
+Exit code 0 if it is, 1 if not, 78 if OPERATOR_PORT is no port. Alive is not ready: /readyz says whether it takes deliveries.`;
 
 /** With the start of Node on a busy machine less than the 10 s that the Dockerfile gives, so that a service that hangs is named. */
 const ANSWER_TIMEOUT_MS = 3_000;
+
+const PORT_MAX = 65_535;
 
 /** Whom to ask where the service listens on all addresses. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
@@ -28,7 +30,7 @@ export const healthcheck: Command = {
     const { OPERATOR_HOST, OPERATOR_PORT } = withLocalRun(env);
     const host = OPERATOR_HOST || '127.0.0.1';
     const address = LOOPBACK[host] ?? host;
-    const url = `http://${address.includes(':') ? `[${address}]` : address}:${OPERATOR_PORT || '8081'}/livez`;
+    const url = `http://${address.includes(':') ? `[${address}]` : address}:${portOf(OPERATOR_PORT)}/livez`;
     try {
       const status = await statusOf(url);
       const isAlive = status === 200;
@@ -41,6 +43,14 @@ export const healthcheck: Command = {
     }
   },
 };
+
+/** As config.ts takes it. @throws ConfigError */
+function portOf(text = ''): string {
+  const port = text || '8081';
+  if (!/^\d{1,15}$/.test(port)) throw new ConfigError(['OPERATOR_PORT must be a whole number']);
+  if (Number(port) > PORT_MAX) throw new ConfigError([`OPERATOR_PORT must be at most ${PORT_MAX}`]);
+  return port;
+}
 
 async function statusOf(url: string): Promise<number | undefined> {
   const request = get(url, { agent: false, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });

@@ -13,6 +13,13 @@ import { shareTestService } from '../../support/shared-service.ts';
 
 const service = shareTestService();
 
+/** As little as the service takes. */
+const CONFIGURED = {
+  DATABASE_URL: 'postgres://localhost/x',
+  AMQP_URL: 'amqp://localhost',
+  SIGNING_SECRETS: SECRET,
+};
+
 /** Answers every connection with this text, or never. */
 async function startServer(answer?: string): Promise<AsyncDisposable & { readonly port: string }> {
   const server = createServer((socket) => {
@@ -72,12 +79,19 @@ test.for([
   expect(stdout + stderr).toContain(`${url} `);
 });
 
+test.for(['abc', '-1', '80.5', '65536'])(
+  'the port %s is a wrong configuration for it as for the service: exit code 78',
+  async (port) => {
+    const { code, stderr } = await runCommand(['healthcheck'], { env: { OPERATOR_PORT: port } });
+    const [fault] = stderr.match(/OPERATOR_PORT .*/) ?? [];
+    expect(code).toBe(78);
+    const load = () => loadConfig({ ...CONFIGURED, OPERATOR_PORT: port });
+    expect(load).toThrow(expect.objectContaining({ faults: [fault] }));
+  },
+);
+
 test('without variables it asks where the service listens without them', async () => {
-  const { operator } = loadConfig({
-    DATABASE_URL: 'postgres://localhost/x',
-    AMQP_URL: 'amqp://localhost',
-    SIGNING_SECRETS: SECRET,
-  });
+  const { operator } = loadConfig(CONFIGURED);
   const { stdout, stderr } = await runCommand(['healthcheck']);
   expect(stdout + stderr).toContain(`http://${operator.host}:${operator.port}/livez `);
 });
