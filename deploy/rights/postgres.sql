@@ -15,6 +15,12 @@
 \getenv run_password RUN_PASSWORD
 \getenv monitor_password MONITOR_PASSWORD
 
+-- Ends here, with psql's exit code 3, before anything is made.
+select format('do $$ begin raise exception %L; end $$', string_agg(name, ', ') || ' must be set')
+from (values ('MIGRATE_PASSWORD', :{?migrate_password}), ('RUN_PASSWORD', :{?run_password}),
+  ('MONITOR_PASSWORD', :{?monitor_password})) p (name, is_set)
+where not is_set having count(*) > 0 \gexec
+
 -- A superuser keeps the passwords out of the server's log.
 select count(set_config(name, value, false)) as silenced
 from (values ('log_statement', 'none'), ('log_min_duration_statement', '-1'), ('log_min_error_statement', 'panic')) s (name, value)

@@ -10,6 +10,10 @@
 # VHOST, PUBLISHER, MONITOR, AMQP_EXCHANGE and AMQP_ROUTING_PREFIX change the names. The virtual host is Tallyhook's own, since a
 # replay to one queue needs the right to write to all queues of its virtual host.
 set -eu
+usage() {
+  echo 'usage: PASSWORD=… rabbitmq.sh publish | subscribe QUEUE [KINDS] | monitor' >&2
+  exit 2
+}
 : "${PASSWORD:?has to be set}" # without one the account would be anybody's
 vhost=${VHOST:-tallyhook} exchange=${AMQP_EXCHANGE:-conversion.events} prefix=${AMQP_ROUTING_PREFIX:-job}
 
@@ -30,6 +34,7 @@ case "${1:-}" in
     allow_keys "$name" "$keys" '^$'
     ;;
   subscribe) # owns its queue and the one for its dead letters, reads the exchange
+    [ -n "${2:-}" ] || usage
     own="$(pattern "$2")(\\.dead)?"
     account "$2"
     allow "$2" "^$own\$" "^$own\$" "^($own|$exchanges)\$"
@@ -41,8 +46,5 @@ case "${1:-}" in
     rabbitmqctl -q set_user_tags "$name" monitoring
     allow "$name" '^$' '^$' '^$'
     ;;
-  *)
-    echo 'usage: PASSWORD=… rabbitmq.sh publish | subscribe QUEUE [KINDS] | monitor' >&2
-    exit 2
-    ;;
+  *) usage ;;
 esac

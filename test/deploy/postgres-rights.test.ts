@@ -1,8 +1,11 @@
 // The roles of deploy/rights/postgres.sql, made by the commands of docs/deploy.md on a server of its own: each does its work, and
 // what stops when one right after the other is taken away. What the running role cannot do is in test/service/ledger/roles.test.ts.
 
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { listen, newExchange } from '../support/bus.ts';
@@ -21,6 +24,7 @@ import { openSession, openTransaction } from '../support/transaction.ts';
 import { waitFor } from '../support/waits.ts';
 
 const PSQL = process.env['TEST_PSQL'] ?? '';
+const RIGHTS = fileURLToPath(new URL('../../deploy/rights/postgres.sql', import.meta.url));
 const DATABASE = 'tallyhook';
 const [MIGRATE, RUN, MONITOR] = ['tallyhook_migrate', 'tallyhook_run', 'tallyhook_monitor'];
 const PASSWORDS = { [MIGRATE]: 'secret-of-migrate', [RUN]: 'secret-of-run', [MONITOR]: 'secret-of-monitor' };
@@ -81,14 +85,21 @@ describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
     [Symbol.asyncDispose]: async () => {},
   });
 
-  async function makeRoles(): Promise<void> {
+  /** Of psql, as the superuser. */
+  function connection() {
     const { hostname, port, username, password } = new URL(own.server.url);
-    await runCommandsUnder('Accounts at Postgres', {
+    return {
       PATH: `${join(PSQL, '..')}:${process.env['PATH'] ?? ''}`,
       PGHOST: hostname,
       PGPORT: port,
       PGUSER: username,
       PGPASSWORD: password,
+    };
+  }
+
+  async function makeRoles(): Promise<void> {
+    await runCommandsUnder('Accounts at Postgres', {
+      ...connection(),
       MIGRATE_PASSWORD: PASSWORDS[MIGRATE] ?? '',
       RUN_PASSWORD: PASSWORDS[RUN] ?? '',
       MONITOR_PASSWORD: PASSWORDS[MONITOR] ?? '',
@@ -114,6 +125,25 @@ describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
       expect(await attempt(role, `drop database ${DATABASE}`, 'postgres')).toBe('42501');
       expect(await attempt(role, 'create role another')).toBe('42501');
     }
+  });
+
+  test('are not made by a file that lacks a password: it names the variable, and makes nothing', async () => {
+    const named = { ...connection(), MIGRATE_PASSWORD: 'given', RUN_PASSWORD: 'given' };
+    const names = ['database', 'migrate', 'run', 'monitor'].flatMap((name) => [
+      '-v',
+      `${name}=unmade_${name}`,
+    ]);
+    const args = ['-d', 'postgres', '-f', RIGHTS, ...names];
+    const { code, stderr } = await promisify(execFile)(PSQL, args, { env: named }).then(
+      (ended) => ({ code: 0, ...ended }),
+      (error: unknown) => error as { code: number; stderr: string },
+    );
+    expect({ code, stderr }).toEqual({
+      code: 3,
+      stderr: expect.stringContaining('ERROR:  MONITOR_PASSWORD must be set\n'),
+    });
+    const made = `select rolname from pg_roles where rolname like 'unmade%' union select datname from pg_database where datname like 'unmade%'`;
+    expect(await query(made)).toEqual([]);
   });
 
   test('get other passwords when the file is run again, and the server’s log has none', async () => {
