@@ -1,8 +1,10 @@
 // What is said of TLS before anything connects: the variables of the broker, the URL of the database, a subscriber's options.
 
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { expect, test } from 'vitest';
 import { loadBus, loadConfig } from '../../src/config.ts';
 import type { ConfigError } from '../../src/base/errors.ts';
+import { tlsFaultOf } from '../../src/base/net/tls-fault.ts';
 import { readSessionUrl } from '../../src/ledger/sessions/session-url.ts';
 import { settle } from '../../src/subscriber/settings.ts';
 import { createAuthority } from '../support/certificate.ts';
@@ -93,6 +95,22 @@ test('modes that check everything say so to the driver, whose next version would
   for (const mode of ['disable', 'no-verify']) expect(modeOf(`sslmode=${mode}`)).toBe(mode);
   expect(modeOf('uselibpqcompat=true&sslmode=require')).toBe('require');
   expect(modeOf('')).toBeNull();
+});
+
+/** What is said of a certificate with these names at a host that is none of them. */
+function saidOf(host: string, subjectaltname?: string): string | undefined {
+  const certificate = { subject: {}, subjectaltname } as unknown as PeerCertificate;
+  const words = { address: `${host}:5671`, trust: 'AMQP_CA_FILE', certificate: 'AMQP_CERT_FILE' };
+  return tlsFaultOf(checkServerIdentity(host, certificate), words)?.split(':5671 is ')[1];
+}
+
+test('a certificate for another host is told with the kinds of its names', () => {
+  const rest = 'and not for this host: connect by a name that it has, or renew it with this one';
+  expect(saidOf('127.0.0.1', 'DNS:127.0.0.1')).toBe(`for DNS:127.0.0.1 ${rest}`);
+  expect(saidOf('a.example', 'DNS:b.example, IP Address:192.0.2.1')).toBe(
+    `for DNS:b.example, IP:192.0.2.1 ${rest}`,
+  );
+  expect(saidOf('a.example')).toBe(`for no name ${rest}`);
 });
 
 test('the option tls of a subscriber is checked before it connects', () => {

@@ -91,8 +91,11 @@ export function tlsFaultOf(error: unknown, words: TlsWords): string | undefined 
 /** They come from the other side. */
 const NAMES_MAX = 200;
 
-function namesIn({ cert }: Fault): string {
-  const names = (cert as { subjectaltname?: unknown } | undefined)?.subjectaltname;
-  if (typeof names !== 'string' || names === '') return 'no name';
-  return names.replaceAll(/DNS:|IP Address:/g, '').slice(0, NAMES_MAX);
+const namesIn = ({ cert }: Fault): string =>
+  certificateNames((cert as { subjectaltname?: unknown } | undefined)?.subjectaltname);
+
+/** With their kinds, as `DNS:a.example, IP:192.0.2.1`: a certificate for `DNS:127.0.0.1` is not for the address 127.0.0.1. */
+export function certificateNames(subjectaltname: unknown): string {
+  if (typeof subjectaltname !== 'string' || subjectaltname === '') return 'no name';
+  return subjectaltname.replaceAll('IP Address:', 'IP:').slice(0, NAMES_MAX);
 }

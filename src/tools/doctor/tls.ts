@@ -2,6 +2,7 @@
 
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
+import { certificateNames } from '../../base/net/tls-fault.ts';
 import { reasonOf } from '../../terminal/no-answer.ts';
 import { counted } from '../../terminal/readable.ts';
 import { hostOf, isLoopback, portOf } from './address.ts';
@@ -76,12 +77,12 @@ function shakeHands(url: URL, timeoutMs: number): Promise<Handshake> {
 }
 
 function seenOn(socket: TLSSocket): Handshake {
-  const { subjectaltname: names = '', valid_from: from, valid_to: to } = socket.getPeerCertificate();
+  const { subjectaltname, valid_from: from, valid_to: to } = socket.getPeerCertificate();
   return {
     protocol: socket.getProtocol() ?? 'TLS',
     // An error's code, whatever the types say.
     fault: socket.authorized ? undefined : String(socket.authorizationError),
-    names: names.replaceAll(/DNS:|IP Address:/g, ''),
+    names: certificateNames(subjectaltname),
     fromMs: Date.parse(from),
     toMs: Date.parse(to),
   };
@@ -118,7 +119,7 @@ function faultOf(code: string, { names, fromMs, toMs }: Handshake, host: string)
       };
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
       return {
-        found: `the certificate is not for ${host}, but for ${names || 'no name'}`,
+        found: `the certificate is not for ${host}, but for ${names}`,
         mend: `get one for ${host}, or let the proxy choose the right one for this name`,
       };
     case 'DEPTH_ZERO_SELF_SIGNED_CERT':

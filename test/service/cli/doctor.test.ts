@@ -245,7 +245,7 @@ describe('TLS', () => {
     });
     expect(misnamed.findings[1]).toMatchObject({
       result: 'failed',
-      found: 'the certificate is not for 127.0.0.1, but for localhost',
+      found: 'the certificate is not for 127.0.0.1, but for DNS:localhost',
     });
     expect(front.received).toEqual([]);
   });
