@@ -17,7 +17,9 @@ export function signingSecret(env: Env, source: string = DEFAULT_SOURCE): string
   if (secret !== undefined) return secret;
   if (source === DEFAULT_SOURCE) {
     const orStart = inRepository(', or start a relay with "npm start"');
-    throw new UsageError(`no secret to sign with: set SIGNING_SECRETS${orStart}`);
+    throw new UsageError(
+      `there is no secret to sign with: set SIGNING_SECRETS or SIGNING_SECRETS_FILE${orStart}`,
+    );
   }
   throw new UsageError(unknownSource(source, env));
 }

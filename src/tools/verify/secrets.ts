@@ -32,7 +32,7 @@ export function localSecret(env: Env, source: string | undefined): GivenSecrets 
     return { secrets: [{ name, secret, raw: secret }], notes: [] };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    throw new UsageError(`--secret-file is missing: ${error.message}`);
+    throw new UsageError(`--secret-file is missing, and ${error.message}`);
   }
 }
 

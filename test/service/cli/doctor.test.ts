@@ -257,7 +257,10 @@ test.for([
   [['not a url'], 'must be an http or https URL'],
   [['http://127.0.0.1/', 'http://127.0.0.1/'], 'unexpected argument'],
   [['http://127.0.0.1/', '--secret-file', 'no-such-file'], 'there is no file no-such-file'],
-  [['http://127.0.0.1/'], '--secret-file is missing'],
+  [
+    ['http://127.0.0.1/'],
+    '--secret-file is missing, and there is no secret to sign with: set SIGNING_SECRETS or SIGNING_SECRETS_FILE, or start',
+  ],
   [['http://127.0.0.1/', '--secret-file', 'x', '--source', 'y'], 'leave out --secret-file'],
   [['--timeout', '0'], '--timeout takes a number from 0.1 to 60'],
   [['--yes'], '--with-event, which is missing'],

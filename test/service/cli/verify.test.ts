@@ -91,7 +91,7 @@ describe('without --secret-file', async () => {
 
     expect(await verify([...args, '--source', 'team-b'], '', env)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('--secret-file is missing: there is no source "team-b"'),
+      stderr: expect.stringContaining('--secret-file is missing, and there is no source "team-b"'),
     });
     expect(await verify([...withBody(['secret'], hex), '--source', 'team-a'], '', env)).toMatchObject({
       code: 2,
