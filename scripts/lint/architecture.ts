@@ -61,7 +61,12 @@ export const ROOMS = {
   testing: {
     may: ['event', 'signature', 'subscriber'],
     // By files, since the door brings the broker's client along. What a handler's test is told is what the subscriber would do.
-    also: ['subscriber/handle.ts', 'subscriber/incoming.ts', 'subscriber/notices.ts'],
+    also: [
+      'subscriber/handle.ts',
+      'subscriber/handlers-form.ts',
+      'subscriber/incoming.ts',
+      'subscriber/notices.ts',
+    ],
     because: "Samples for anybody's tests bring no part of the service along.",
     isAlone: true,
   },

@@ -29,12 +29,13 @@ export type Verdict =
  * Whether one of the secrets signed this body. Constant in time: the digests of all secrets are compared, whichever matches, so
  * give all that are valid during a rotation.
  * @param body the raw bytes as they came, before any parser
- * @param header the value of `X-Service-Signature`; absent or repeated, it is no signature
- * @throws TypeError if there is no secret, or an empty one: that is a fault of your configuration, and no forged request
+ * @param header the value of `X-Service-Signature`; absent (also `null`, as `Headers.get` has it) or repeated, it is no signature
+ * @throws TypeError if `secrets` is no list, or has no secret or an empty one: that is a fault of your configuration, and no forged
+ * request
  */
 export function verify(
   body: string | Uint8Array,
-  header: string | readonly string[] | undefined,
+  header: string | readonly string[] | null | undefined,
   secrets: readonly string[],
 ): boolean {
   return explain(body, header, secrets).valid;
@@ -43,9 +44,10 @@ export function verify(
 /** As `verify`, and says why: for the log of the receiver. @throws TypeError as `verify` does */
 export function explain(
   body: string | Uint8Array,
-  header: string | readonly string[] | undefined,
+  header: string | readonly string[] | null | undefined,
   secrets: readonly string[],
 ): Verdict {
+  if (!Array.isArray(secrets)) throw new TypeError('secrets has to be a list of signing secrets');
   if (secrets.length === 0) throw new TypeError('there is no signing secret');
   const digests = secrets.map((secret) => digest(body, secret));
   const hex = typeof header === 'string' ? SIGNATURE.exec(header)?.[1] : undefined;
@@ -58,8 +60,8 @@ export function explain(
 const MISMATCH =
   'the signature does not match: it was made with another secret, or over other bytes than these, such as JSON that was parsed and written again';
 
-function withoutSignature(header: string | readonly string[] | undefined): Refusal {
-  if (header === undefined || header.length === 0)
+function withoutSignature(header: string | readonly string[] | null | undefined): Refusal {
+  if (header === undefined || header === null || header.length === 0)
     return { reason: 'missing', message: 'there is no X-Service-Signature header' };
   if (typeof header !== 'string')
     return { reason: 'repeated', message: 'the X-Service-Signature header came as a list of values' };

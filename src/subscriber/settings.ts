@@ -10,6 +10,7 @@ import type { Backoff } from './backoff.ts';
 import type { DedupStore } from './dedup.ts';
 import { memoryDedup } from './dedup-memory.ts';
 import type { Handlers } from './delivery.ts';
+import { aFunction, faultsOf, handlersForm } from './handlers-form.ts';
 import type { Notice } from './notices.ts';
 import type { SubscriberOptions } from './options.ts';
 
@@ -60,7 +61,6 @@ const name = z
   .string()
   .min(1)
   .refine((text) => Buffer.byteLength(text) <= QUEUE_NAME_MAX_BYTES, 'is longer than 250 bytes');
-const aFunction = z.custom<never>((value) => typeof value === 'function', 'must be a function');
 
 const pem = z.union([z.string(), z.instanceof(Buffer)]);
 const certificates = z.strictObject({
@@ -80,13 +80,7 @@ export const optionsForm = z.strictObject({
   queue: z.union([name, z.strictObject({ temporary: name })], {
     error: 'must be a name of 1 to 250 bytes, or { temporary: … }',
   }),
-  on: z.strictObject({
-    completed: aFunction.optional(),
-    failed: aFunction.optional(),
-    progress: aFunction.optional(),
-    unknown: aFunction.optional(),
-    invalid: aFunction.optional(),
-  }),
+  on: handlersForm,
   sources: z.array(z.string().regex(SOURCE_NAME, 'is not the name of a source')).min(1).optional(),
   bindings: z.array(z.string().min(1).max(255)).min(1).optional(),
   exchange: name.default('conversion.events'),
@@ -115,9 +109,7 @@ export const optionsForm = z.strictObject({
 export function settle<Tx>(options: SubscriberOptions<Tx>): Settings<Tx> {
   const checked = optionsForm.safeParse(options);
   if (!checked.success)
-    throw new TypeError(
-      `the options of the subscriber are not valid: ${checked.error.issues.map(({ path, message }) => [...(path.length > 0 ? [path.join('.')] : []), message].join(': ')).join('; ')}`,
-    );
+    throw new TypeError(`the options of the subscriber are not valid: ${faultsOf(checked.error)}`);
   const { url, queue, order, declare, declareExchange, exchange, ...rest } = checked.data;
   const { on, tls = {} } = options;
   const fault = options.tls === undefined ? undefined : tlsFault(url, options.tls);

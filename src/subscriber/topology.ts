@@ -172,11 +172,22 @@ export function toSubscriberError(error: unknown, topology: Topology): unknown {
   if (code === ACCESS_REFUSED)
     return new SubscriberError(
       'access_refused',
-      `the broker refused this account something (${said}). It needs: ${said.startsWith('access to topic') ? topicGrantOf(topology) : grantOf(topology)}`,
+      `the broker refused this account something (${said}). ${cureOf(topology, said.startsWith('access to topic'))}`,
       { cause: error },
     );
   return error;
 }
+
+/** Whoever pastes a command for an account that also publishes would take that right from it. */
+function cureOf(topology: Topology, isTopic: boolean): string {
+  if (topology.form === 'temporary' && !isTopic) return OWN_QUEUE;
+  const command = isTopic ? topicGrantOf(topology) : grantOf(topology);
+  return `This command replaces the account's present rights, so give it to an account of this subscriber alone: ${command}`;
+}
+
+/** Rights are given by name, and a temporary queue has another name each time. */
+const OWN_QUEUE =
+  'A temporary queue has another name each time. Give this subscriber an account and a queue of its own: deploy/rights/rabbitmq.sh subscribe watch, and then the queue watch (tallyhook tail --queue watch)';
 
 /** The command that gives an account what this subscriber needs, and no more. */
 function grantOf({ queue, exchange, form, declareExchange: declares, account }: Topology): string {
@@ -190,9 +201,14 @@ function grantOf({ queue, exchange, form, declareExchange: declares, account }: 
 }
 
 /** The same for an account whose topic permissions leave out what it binds. */
-function topicGrantOf({ exchange, account }: Topology): string {
-  return `rabbitmqctl set_topic_permissions -p '${account.virtualHost}' '${account.user}' '${exchange}' '^$' '.*'`;
+function topicGrantOf({ exchange, bindings, account }: Topology): string {
+  const keys = bindings.map(keysOf);
+  const read = keys.length === 1 ? `^${keys[0]}$` : `^(${keys.join('|')})$`;
+  return `rabbitmqctl set_topic_permissions -p '${account.virtualHost}' '${account.user}' '${exchange}' '^$' '${read}'`;
 }
+
+/** The routing keys of a binding. The broker also compares the binding itself: `*` and `#` have to fit, too. */
+const keysOf = (binding: string) => pattern(binding).replaceAll('\\*', '[^.]+').replaceAll('#', '.*');
 
 const pattern = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 

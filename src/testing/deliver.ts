@@ -1,7 +1,9 @@
 // Handlers without a broker: what the subscriber would do with one message, by the subscriber's own code.
 
+import { z } from 'zod';
 import type { ConversionEvent } from '../event/index.ts';
 import { createHandle } from '../subscriber/handle.ts';
+import { faultsOf, handlersForm } from '../subscriber/handlers-form.ts';
 import { read } from '../subscriber/incoming.ts';
 import type { Handlers, MessageDelivery } from '../subscriber/index.ts';
 import type { Tell } from '../subscriber/notices.ts';
@@ -35,6 +37,7 @@ export type Delivered =
  * @param handlers `on` of `createSubscriber`
  * @param event from `sampleEvent`; or anything else that a queue may hold, as an object, text or bytes
  * @param options `tx` is what your dedup store lends: a client, or what stands in for one
+ * @throws TypeError for a handler or an option that is misspelt or no such thing, as `createSubscriber` does
  */
 export async function deliver<Tx>(
   handlers: Handlers<Tx>,
@@ -51,6 +54,8 @@ export async function deliver<Tx>(
   event: object | string | Uint8Array,
   options: DeliverOptions & { readonly tx?: Tx } = {},
 ): Promise<Delivered> {
+  const checked = callForm.safeParse({ on: handlers, options });
+  if (!checked.success) throw new TypeError(`deliver was called with a fault: ${faultsOf(checked.error)}`);
   const { tx, timeLimitMs = 60_000, redelivered, replay } = options;
   const stopping = new AbortController();
   let delivered: Delivered | undefined;
@@ -80,6 +85,17 @@ export async function deliver<Tx>(
   if (delivered === undefined) throw new Error('the subscriber would have said nothing');
   return delivered;
 }
+
+/** Strict: a name that is none of these is a mistake in writing. */
+const callForm = z.object({
+  on: handlersForm,
+  options: z.strictObject({
+    tx: z.unknown().optional(),
+    redelivered: z.boolean().optional(),
+    replay: z.strictObject({ id: z.string(), by: z.string() }).optional(),
+    timeLimitMs: z.number().positive().optional(),
+  }),
+});
 
 function toDelivered(notice: Parameters<Tell>[0]): Delivered | undefined {
   if (notice.type === 'handled') return { outcome: 'handled' };

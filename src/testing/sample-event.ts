@@ -19,7 +19,7 @@ const RECORDED_AFTER_MS = 250;
 
 /**
  * An event as `parseEvent` gives it. The same options give the same event.
- * @throws TypeError for fields or a source with which there can be no event; it names the field
+ * @throws TypeError for a kind, fields or a source with which there can be no event; it names the field
  */
 export function sampleEvent<K extends Kind>(options: SampleEventOptions<K>): EventOf<K> {
   const { source = DEFAULT_SOURCE, sequence = 1, late = false, endMs = SAMPLE_END_MS } = options;

@@ -67,5 +67,6 @@ export function sampleFields<K extends Kind>(options: SampleOptions<K>): Record<
     },
     progress: { status: 'processing', progress_percentage: percent, estimated_completion: ended },
   };
+  if (!Object.hasOwn(ofKind, kind)) throw new TypeError(`kind is none of ${Object.keys(ofKind).join(', ')}`);
   return { job_id: job, ...ofKind[kind], ...fields, ...otherFields };
 }

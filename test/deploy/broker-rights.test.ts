@@ -1,10 +1,12 @@
 // The accounts of deploy/rights/rabbitmq.sh, made by the commands of docs/deploy.md: each does its work, and what stops when one
 // right after the other is taken away. And what a broker says to an account that may not connect.
 
+import { execFile } from 'node:child_process';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { connect } from 'amqplib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { findFreePort } from '../../scripts/services/ports.ts';
@@ -14,11 +16,13 @@ import { createSubscriber, RejectError } from '../../src/subscriber/index.ts';
 import { messageOf, sampleEvent } from '../../src/testing/index.ts';
 import { relaySays, subscriberSays } from '../support/broker-says.ts';
 import { listen, newExchange } from '../support/bus.ts';
+import { startCommand } from '../support/cli.ts';
 import { runCommandsUnder } from '../support/deploy-commands.ts';
 import { copies } from '../support/facts.ts';
 import { operators } from '../support/operators.ts';
 import { patience } from '../support/patience.ts';
 import { createTestPublisher, newMessage } from '../support/relay.ts';
+import { INHERITED } from '../support/replica.ts';
 import { seedEvents } from '../support/replays.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { createTestLog, startTestService } from '../support/service.ts';
@@ -26,6 +30,8 @@ import { waitFor } from '../support/waits.ts';
 
 let broker: RabbitmqServer;
 let managementPort: number;
+/** For the script: where its `rabbitmqctl` is, and our exchange. */
+let scriptEnv: { PATH: string; AMQP_EXCHANGE: string };
 /** What the script gave to each account. */
 let given: Definitions;
 
@@ -68,6 +74,9 @@ const SUBSCRIBER_WITHOUT: readonly (readonly [lacks: string, rights: Partial<Rig
 ];
 const subscriberWithout = (lacks: string) => `subscriber-without-${lacks.replaceAll(' ', '-')}`;
 
+/** Has the subscriber's rights, and no topic. */
+const BINDS_NOTHING = 'binds-nothing';
+
 /** Other accounts of the tests. */
 const STRANGERS = ['stranger', 'limited'];
 
@@ -75,9 +84,12 @@ beforeAll(async () => {
   broker = await startRabbitmq();
   managementPort = await findFreePort();
   await enableManagement();
-  await runCommandsUnder('Accounts at RabbitMQ', {
+  scriptEnv = {
     PATH: `${await folderOfRabbitmqctl()}:${process.env['PATH'] ?? ''}`,
     AMQP_EXCHANGE: EXCHANGE,
+  };
+  await runCommandsUnder('Accounts at RabbitMQ', {
+    ...scriptEnv,
     PUBLISH_PASSWORD: PASSWORD,
     SUBSCRIBE_PASSWORD: PASSWORD,
     MONITOR_PASSWORD: PASSWORD,
@@ -160,6 +172,10 @@ function variants() {
       const user = subscriberWithout(lacks);
       return { rights: { ...subscriber.rights, ...rights, user }, keys: { ...subscriber.keys, user } };
     }),
+    {
+      rights: { ...subscriber.rights, user: BINDS_NOTHING },
+      keys: { ...subscriber.keys, user: BINDS_NOTHING, read: NOTHING },
+    },
   ];
   return {
     users: [...STRANGERS, ...without.map(({ rights }) => rights.user)].map((name) => ({
@@ -415,9 +431,50 @@ test('a subscriber’s account receives, dead-letters, and binds no event of oth
   await expect(subscribe(QUEUE, { progress: () => {} })).rejects.toMatchObject({
     code: 'access_refused',
     message: expect.stringMatching(
-      /access to topic 'job\.progress\.\*' .*It needs: rabbitmqctl set_topic_permissions/s,
+      /access to topic 'job\.progress\.\*' .* of this subscriber alone: rabbitmqctl /s,
     ),
   });
+});
+
+test('what a subscriber that may not bind says is enough, and no more than it binds', async () => {
+  await using _ = await listen(EXCHANGE, { url: ownUrl() });
+  const on: Handlers = { completed: () => {}, progress: () => {} };
+  const { message } = await subscribe(BINDS_NOTHING, on).then(
+    () => expect.fail('it may bind'),
+    (error: unknown) => error as Error,
+  );
+  const [, exchange, write, read] =
+    / set_topic_permissions -p 'tallyhook' 'binds-nothing' '(.*)' '(.*)' '(.*)'$/.exec(message) ?? [];
+  expect(read).toBe('^(job\\.completed\\.[^.]+|job\\.progress\\.[^.]+)$');
+  await administer(`topic-permissions/${VHOST}/${BINDS_NOTHING}`, 'PUT', { exchange, write, read });
+
+  await (await subscribe(BINDS_NOTHING, on)).stop();
+
+  await expect(subscribe(BINDS_NOTHING, { failed: () => {} })).rejects.toThrow(
+    "access to topic 'job.failed.*'",
+  );
+});
+
+test('tail as the service is told to take an account and a queue of its own, with which it shows events', async () => {
+  await using _ = await listen(EXCHANGE, { url: ownUrl() });
+  const tail = (user: string, ...args: string[]) =>
+    startCommand(['tail', ...args], { env: { AMQP_URL: urlOf(user), AMQP_EXCHANGE: EXCHANGE } });
+  await using refused = tail(SERVICE);
+  expect(await refused.exited).not.toBe(0);
+  expect(refused.stderr()).toMatch(
+    /access to queue 'tallyhook\.subscriber\.\w+' .*deploy\/rights\/rabbitmq\.sh subscribe watch, .*tail --queue watch/s,
+  );
+  expect(refused.stderr()).not.toContain('rabbitmqctl');
+
+  await promisify(execFile)('sh', ['deploy/rights/rabbitmq.sh', 'subscribe', 'watch'], {
+    env: { ...INHERITED, ...scriptEnv, PASSWORD },
+  });
+  await using own = tail('watch', '--queue', 'watch');
+  await waitFor(() => expect(own.stderr()).toContain('listening on queue watch'), PATIENCE);
+  await publishSamples(['completed']);
+  await waitFor(() => expect(own.stdout()).toContain('default:job_completed:completed'), PATIENCE);
+  own.signal('SIGTERM');
+  expect(await own.exited).toBe(0);
 });
 
 test.for(SUBSCRIBER_WITHOUT)(
@@ -430,7 +487,9 @@ test.for(SUBSCRIBER_WITHOUT)(
       code: 'access_refused',
       message: expect.stringContaining(refused),
     });
-    await expect(start).rejects.toThrow(`It needs: rabbitmqctl set_permissions -p '${VHOST}' '${user}' '`);
+    await expect(start).rejects.toThrow(
+      `of this subscriber alone: rabbitmqctl set_permissions -p '${VHOST}' '${user}' '`,
+    );
   },
 );
 

@@ -135,6 +135,21 @@ describe('what is no event of these kinds', () => {
   });
 });
 
+test('a misspelt handler or option is refused, also in plain JavaScript', async () => {
+  const event = sampleEvent({ kind: 'completed' });
+  const call = deliver as (...given: unknown[]) => Promise<unknown>;
+  for (const [on, options, fault] of [
+    [{ complete: () => {} }, {}, 'on: Unrecognized key: "complete"'],
+    [{ completed: 'bill' }, {}, 'on.completed: must be a function'],
+    [bill, { timelimitMs: 5 }, 'options: Unrecognized key: "timelimitMs"'],
+    [bill, { replay: 'a-replay' }, 'options.replay: '],
+  ] as const) {
+    const refused = await call(on, event, options).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(TypeError);
+    expect(refused).toMatchObject({ message: expect.stringContaining(fault) as string });
+  }
+});
+
 test('a handler is called by hand, with any delivery', async () => {
   const { client, queries } = createClient();
   const event = sampleEvent({ kind: 'completed', job: 'job_9' });

@@ -91,6 +91,10 @@ test('an event that Tallyhook would never publish is refused, and the field is n
   );
   expect(() => sampleEvent({ kind: 'progress', percent: 101 })).toThrow(/progress_percentage/);
   expect(() => sampleEvent({ kind: 'progress', source: 'Team A' })).toThrow(/source/);
+  // @ts-expect-error -- a kind
+  expect(() => sampleEvent({ kind: 'done' })).toThrow(
+    new TypeError('kind is none of completed, failed, progress'),
+  );
 });
 
 test('a replay’s copy is told by its headers alone', () => {
