@@ -8,6 +8,7 @@ const LONG = [
   'test/torture/torture',
   'test/model/',
   'test/service/operators/audit-million',
+  'test/deploy/',
   'test/fault/',
   'test/browser/',
   'test/service/cli/forward',

@@ -102,7 +102,7 @@ describe.skipIf(!maySystemdRun())('what the page on systemd installs', () => {
     const printed = await asThePageSays('Start the units');
     await untilReady();
     await expectDelivery();
-    const [token] = /thk_live_\w+/.exec(printed) ?? [];
+    const [token] = /thk_live_[\w-]+/.exec(printed) ?? [];
     const asked = await fetch(`http://127.0.0.1:${port.operators}/api/v1/jobs`, {
       headers: { Authorization: `Bearer ${token}` },
     });
