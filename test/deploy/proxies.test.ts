@@ -59,7 +59,15 @@ async function countTooLarge(): Promise<number> {
 const UNREADY = { error: 'unavailable' };
 const ANSWERS = { nginx: UNREADY, haproxy: UNREADY, caddy: {} } as const;
 
+const TOO_LARGE = { status: 413, body: { error: 'payload_too_large' } };
+
 for (const name of cases<ProxyName>(['nginx'], ['haproxy', 'caddy'])) {
+  /** HAProxy ends the connection once it has passed the answer on, also while the sender still sends and does not read. */
+  function orCut(error: unknown): typeof TOO_LARGE {
+    if (name !== 'haproxy') throw error;
+    return TOO_LARGE;
+  }
+
   describe.skipIf(!PROXIES[name].program)(`behind ${name}`, () => {
     let proxy: DeployedProxy;
     beforeAll(async () => {
@@ -111,11 +119,7 @@ for (const name of cases<ProxyName>(['nginx'], ['haproxy', 'caddy'])) {
       async ([bytes, headers]) => {
         const before = await countTooLarge();
 
-        // HAProxy ends the connection once it has passed the answer on, also while the sender still sends and does not read.
-        const refused = await send(oddBody(bytes), headers).catch((error: Error) => error);
-        if (!(name === 'haproxy' && refused instanceof Error)) {
-          expect(refused).toMatchObject({ status: 413, body: { error: 'payload_too_large' } });
-        }
+        expect(await send(oddBody(bytes), headers).catch(orCut)).toMatchObject(TOO_LARGE);
         await expect.poll(countTooLarge).toBe(before + 1);
       },
     );
