@@ -15,8 +15,7 @@ import { untilOutboxEmpty } from '../support/facts.ts';
 import { createFolder } from '../support/folder.ts';
 import { startLoad } from '../support/load.ts';
 import { startPgbouncer } from '../support/pgbouncer.ts';
-import { type Replica, startProgram, startReplica, untilLeading } from '../support/replica.ts';
-import { readMetrics } from '../support/requests.ts';
+import { startProgram, startReplica, untilLeading } from '../support/replica.ts';
 import { completed, deliver, newJobId } from '../support/sender.ts';
 import { waitFor } from '../support/waits.ts';
 
@@ -96,9 +95,6 @@ async function placesOf(url: string, { name }: TestDatabase): Promise<{ used: nu
 const untilNobodyWaits = (url: string, database: TestDatabase) =>
   waitFor(async () => expect(await placesOf(url, database)).toMatchObject({ waiting: 0 }));
 
-const refusals = ({ log }: Pick<Replica, 'log'>) =>
-  log.map(({ msg }) => String(msg)).filter((msg) => msg.includes('a session with Postgres cannot be used'));
-
 describe.skipIf(!mayRun)('behind the recipe for PgBouncer', () => {
   test('two replicas receive, a third replaces the leader that was killed, nobody waits for a place, and every 2xx arrives', async () => {
     const exchange = newExchange();
@@ -127,31 +123,6 @@ describe.skipIf(!mayRun)('behind the recipe for PgBouncer', () => {
     await waitFor(async () => expect(await sessionsOf(database)).toBeLessThan(ofThree));
     await untilNobodyWaits(pooler.url, database);
     expect((await next.readiness()).status).toBe(200);
-  });
-
-  test('a pool that is one smaller than the sessions in use is told by a sentence and a metric', async () => {
-    await using database = await createTestDatabase();
-    let inUse: number;
-    {
-      await using pooler = await startRecipe(database);
-      await using replica = await startReplica({ databaseUrl: pooler.url });
-      expect(await deliver(replica.webhooks, completed(newJobId()))).toMatchObject({ status: 202 });
-      inUse = await sessionsOf(database);
-    }
-    const change = { default_pool_size: String(inUse - 1), reserve_pool_size: '0' };
-    await using pooler = await startRecipe(database, { change });
-    await using replica = await startReplica({ databaseUrl: pooler.url, waitUntilReady: false });
-
-    await waitFor(() => expect(refusals(replica).join()).toContain('is smaller than the 20 sessions'), {
-      timeout: 20_000,
-    });
-    const starved = [...(await readMetrics(replica.operators))].filter(
-      ([name, value]) =>
-        name.startsWith('tallyhook_database_sessions_refused_total{') &&
-        name.includes('"starved"') &&
-        value > 0,
-    );
-    expect(starved).not.toEqual([]);
   });
 
   test('a replica connects to it by TLS, and checks its certificate', async () => {
