@@ -13,7 +13,6 @@ import { runCommand } from '../support/cli.ts';
 import { checkSchema } from '../../src/ledger/schema/migrate.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { runCommandsUnder } from '../support/deploy-commands.ts';
-import { untilOutboxEmpty } from '../support/facts.ts';
 import { operators } from '../support/operators.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
 import { patience } from '../support/patience.ts';
@@ -248,16 +247,6 @@ describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
         'usage on sequence publications_id',
         () => send(202),
         'permission denied for sequence publications_id',
-      ],
-      [
-        'usage on sequence events_sequence_seq',
-        async () => {
-          await untilOutboxEmpty(asDatabase()); // an event that was not published yet is not replayed
-          expect(await api.post('/replays', { filter: { source: 'default' } })).toMatchObject({
-            status: 202,
-          });
-        },
-        'permission denied for sequence events_sequence_seq',
       ],
       [
         'insert on table operator_log',
